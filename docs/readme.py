@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Fills the parts of README.md that stand between `<!-- docs/readme.py: NAME -->` and `<!-- end -->`.
+"""Fills the parts of pages that stand between `<!-- docs/readme.py: NAME -->` and `<!-- end -->`.
 
     python3 docs/readme.py [--check]
 
-The figures come from docs/speed.json and docs/speed_gpu.json, the programs and their line counts from apps/examples/mnist.cpp and
-mnist_plain.cpp. With --check it writes nothing, and fails if the README differs.
+README.md gets the template's program, the reasons with their figures, the figures below the chart, and what works where.
+docs/on_a_gpu.md gets the counts of tests and lessons. With --check it writes nothing, and fails if a page differs.
 """
 import itertools
 import json
@@ -14,13 +14,19 @@ import statistics
 import sys
 import textwrap
 
+sys.dont_write_bytecode = True
+import counts  # noqa: E402
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 EXAMPLES = "apps/examples"
-LAST_COMMON_LINE = "torch::optim::SGD sgd("  # the two programs differ in what follows
+
+
+def read(name):
+    return (ROOT / name).read_text(encoding="utf-8")
 
 
 class Speed:
-    """The figures of docs/speed.json or docs/speed_gpu.json, as the README writes them."""
+    """The figures of docs/speed.json or docs/speed_gpu.json, as the pages write them."""
 
     def __init__(self, text):
         found = json.loads(text)
@@ -32,8 +38,11 @@ class Speed:
             raise ValueError(f"no workload {name} of size {size}")
         return self.results[name, size]
 
+    def seconds(self, name, size, side="sconce"):
+        return statistics.median(self.of(name, size)["values"][side])
+
     def time(self, name, size):
-        seconds = statistics.median(self.of(name, size)["values"]["sconce"])
+        seconds = self.seconds(name, size)
         unit, name = next(((unit, name) for unit, name in ((1, "s"), (1e-3, "ms")) if seconds >= unit), (1e-6, "µs"))
         return f"{seconds / unit:.2g} {name}" if seconds < 10 * unit else f"{seconds / unit:.0f} {name}"
 
@@ -42,90 +51,132 @@ class Speed:
         least = min(self.of(name, size)["ratios"][side]["median"] for side in sides)
         return f"{least:.1f}" if least < 10 else f"{least:.0f}"
 
+    def where(self):
+        cpu = re.sub(r"\(R\)|\(TM\)| Processor", "", self.machine["cpu"])
+        return f"With LibTorch {self.machine['torch']} and one thread on an {cpu}"
 
-def lines_of(program):
-    return len(program.splitlines())
 
+class Sources:
+    """What the parts are made of."""
 
-def core_of(program):
-    """Returns what follows the optimizer in `main`, without its indentation."""
-    _, found, rest = program.partition(LAST_COMMON_LINE)
-    if not found:
-        raise ValueError(f"{EXAMPLES}: expected a line with '{LAST_COMMON_LINE}' in both programs")
-    body = re.split("^}", rest.partition("\n")[2], maxsplit=1, flags=re.M)[0]  # up to the end of `main`
-    return textwrap.dedent(body.strip("\n"))
+    def __init__(self):
+        self.speed, self.gpu = Speed(read("docs/speed.json")), Speed(read("docs/speed_gpu.json"))
+        self.lines = {name: len(read(f"{EXAMPLES}/{name}.cpp").splitlines()) for name in ("mnist", "mnist_plain")}
+        self.template = read("apps/template/main.cpp").strip()
+        comparisons = read("tests/comparisons.txt").splitlines()
+        self.comparisons = sum(1 for line in comparisons if line and not line.startswith("#"))
+        self.public_programs = len(re.findall(r"^\| [^|]+ \| [\w-]+/[\w-]+ \|", read("tests/simgpu/public.md"), re.M))
+        self.gpu_tests, self.lessons = counts.gpu_tests(), counts.lessons()
 
 
 def wrapped(text, indent=""):
     return textwrap.fill(text, 122, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
-def reasons(speed, gpu, ours, plain):
-    eager = ("default", "best")
-    cpu = re.sub(r"\(R\)|\(TM\)| Processor", "", speed.machine["cpu"])
+def startup_of_the_race(speed):
+    """Returns the seconds that sconce saves in the race to an accuracy, and those of them that are startup."""
+    saved = speed.seconds("race.accuracy:start", 0, "best") - speed.seconds("race.accuracy:start", 0)
+    return saved, speed.seconds("steps.sgd:start", 4, "best") - speed.seconds("steps.sgd:start", 4)
+
+
+def reasons(sources):
+    speed, eager = sources.speed, ("default", "best")
     bullets = [
-        f"**Less waiting than in Python.** sconce reaches 87 % on Fashion-MNIST {speed.time('race.accuracy:start', 0)} after "
-        f"process start; the fastest eager PyTorch we could write takes {speed.ratio('race.accuracy:start', 0, *eager)} times "
-        f"as long. Small training steps gain most: {speed.ratio('steps.sgd', 4, *eager)} times with 4 rows, "
-        f"{speed.ratio('steps.sgd', 262144, *eager)} with 262,144.",
-        f"**No idle GPU.** On [an H100](docs/on_a_gpu.md), with LibTorch {gpu.machine['torch']}, eager PyTorch takes "
-        f"{gpu.ratio('gpu_steps.gpt_bf16_captured', 256, 'default')} times as long as a captured GPT step in bf16, and PyTorch "
-        f"with a CUDA graph as long. Here it takes one option.",
-        f"**Less code than LibTorch alone.** The MNIST program excerpted below has {lines_of(ours)} lines with sconce, "
-        f"{lines_of(plain)} without.",
-        f"**Faster than LibTorch alone.** AdamW steps 1,000 small parameters in "
-        f"{speed.time('optimizers.adamw_small', 1000)}, `torch::optim::AdamW` in "
-        f"{speed.ratio('optimizers.adamw_small', 1000, 'libtorch')} times that.",
-        "**Agents inside a C++ simulator.** An agent that [learns to balance a pole](apps/examples/README.md#the-cart-pole) makes "
-        "2.1 times as many steps per second as the same program in Python, with one thread on an AMD EPYC."]
-    source = (f"Without a GPU: LibTorch {speed.machine['torch']}, one thread, {cpu}. [Speed](docs/speed.md) has every figure, the losses "
-              "first.")
-    return "\n".join([*(wrapped(f"- {bullet}", "  ") for bullet in bullets), "", wrapped(source)])
+        "**Names and numbers are Python's.** `torch.amp.GradScaler` is `sconce::amp::GradScaler`, and "
+        f"{sources.comparisons} tests compare results [with PyTorch's](docs/python_to_cpp.md).",
+        f"**Less code.** A LeNet trained in bfloat16 takes {sources.lines['mnist']} lines with sconce, and "
+        f"{sources.lines['mnist_plain']} [with LibTorch alone](docs/from_libtorch.md#a-program-both-ways).",
+        f"**Faster where Python's overhead counts.** {speed.where()}, an SGD step on 4 rows takes eager "
+        f"PyTorch {speed.ratio('steps.sgd', 4, *eager)} times as long, and one on 262,144 rows "
+        f"{speed.ratio('steps.sgd', 262144, *eager)} times.",
+        "**GPU mistakes are found without a GPU.** [`sconce-simgpu`](docs/simulated_gpus.md) runs C++ and Python "
+        "programs on GPUs that the CPU simulates, and reports races between streams. "
+        f"[{sources.public_programs} public programs](tests/simgpu/public.md) were tried unchanged.",
+        "**The model leaves C++ as ONNX.** [`sconce-export --onnx --check`](docs/export.md) writes a network recorded in "
+        "C++ and compares ONNX Runtime's outputs with those of C++."]
+    return "\n".join(wrapped(f"- {bullet}", "  ") for bullet in bullets)
 
 
-def programs(_speed, _gpu, ours, plain):
-    return f"""\
-With sconce:
-```cpp
-{core_of(ours)}
-```
+def speed(sources):
+    cpu, gpu = sources.speed, sources.gpu
+    saved, startup = startup_of_the_race(cpu)
+    eager = cpu.ratio("race.accuracy:start", 0, "default", "best")
+    adamw = cpu.ratio("optimizers.adamw_small", 1000, "libtorch")
+    default, best = (gpu.ratio("gpu_steps.gpt_bf16_captured", 256, side) for side in ("default", "best"))
+    text = (f"{cpu.where()}, sconce reaches 87% on Fashion-MNIST {cpu.time('race.accuracy:start', 0)} after process "
+            f"start, and the fastest eager PyTorch we could write takes {eager} times as long. Most of the gain is "
+            f"startup: {startup:.1f} of the {saved:.1f} s, or {startup / saved:.0%}. There, `torch::optim::AdamW` takes {adamw} "
+            "times as long as sconce's for a step on 1,000 small parameters. On an H100 with LibTorch "
+            f"{gpu.machine['torch']}, eager PyTorch takes {default} times as long as a captured GPT step in bf16, and "
+            f"PyTorch with a CUDA graph {best} times. [Speed](docs/speed.md) begins with the cases where sconce is slower.")
+    return wrapped(text)
 
-With LibTorch alone:
-```cpp
-{core_of(plain)}
-```"""
+
+def quick_look(sources):
+    return f"```cpp\n{sources.template}\n```"
 
 
-PARTS = {"reasons": reasons, "programs": programs}
+def where(sources):
+    cases, recorded = sources.gpu_tests
+    lessons, of_gpus = sources.lessons
+    rows = [
+        ("CPU", "Everything runs, and tests compare it with Python."),
+        ("simulated GPUs", "The GPU tests, captured steps and NCCL included, pass on [GPUs that the CPU "
+         "simulates](docs/simulated_gpus.md). This shows placement and synchronization, not speed or rounding."),
+        ("real GPUs", f"An H100 and an H200, with LibTorch 2.11.0. Of the {cases} GPU tests, {recorded} have [a recorded "
+         f"pass](docs/on_a_gpu.md) on the H100, and {of_gpus} of {lessons} lessons have a recorded output. LibTorch 2.15 on "
+         "a GPU, and several real GPUs: not tried."),
+        ("several machines, Slurm", "Not tried. Several processes on one machine are tested."),
+        ("platforms", "Linux on x86-64, by g++ 12 and 14 and clang 14 and 19. On aarch64 compiled, not run. Windows and "
+         "macOS: not tried."),
+        ("LibTorch", "2.11.0 to 2.15.0. The tests run with the oldest and the newest, on Debian. The workflow for GitHub "
+         "has not run there yet."),
+    ]
+    return "\n".join(["| where | what has been shown |", "| --- | --- |", *(f"| {a} | {b} |" for a, b in rows)])
 
 
-def filled(text, speed, gpu, ours, plain):
-    """Returns the README's text with its parts filled; raises ValueError if it lacks one."""
-    for name, part in PARTS.items():
-        begin, end = f"<!-- docs/readme.py: {name} -->\n", "\n<!-- end -->"
+def gpu_counts(sources):
+    cases, recorded = sources.gpu_tests
+    lessons, of_gpus = sources.lessons
+    return wrapped(f"The project has {cases} test cases with the label `gpu`. The results file of the H100 contains "
+                   f"{recorded} of them, some under earlier names, and {cases - recorded} are newer than that file. Of the "
+                   f"{lessons} lessons, {of_gpus} have been recorded on a GPU since their last change.")
+
+
+PAGES = {"README.md": {"quick look": quick_look, "reasons": reasons, "speed": speed, "where": where},
+         "docs/on_a_gpu.md": {"counts": gpu_counts}}
+
+
+def filled(name, text, parts, sources):
+    """Returns a page's text with its parts filled; raises ValueError if it lacks one."""
+    for part, made in parts.items():
+        begin, end = f"<!-- docs/readme.py: {part} -->\n", "\n<!-- end -->"
         before, found, rest = text.partition(begin)
         _, found_end, after = rest.partition(end)
         if not found or not found_end:
-            raise ValueError(f"README.md: expected '{begin.strip()}' and '{end.strip()}' after it")
-        text = before + begin + part(Speed(speed), Speed(gpu), ours, plain) + end + after
+            raise ValueError(f"{name}: expected '{begin.strip()}' and '{end.strip()}' after it")
+        text = before + begin + made(sources) + end + after
     return text
 
 
+def difference(name, made, text):
+    lines = itertools.zip_longest(made.splitlines(), text.splitlines())
+    expected, got = next(pair for pair in lines if pair[0] != pair[1])
+    return f"{name}: expected '{expected}', got '{got}'. To fix this: python3 docs/readme.py"
+
+
 def main():
-    readme = ROOT / "README.md"
-    text = readme.read_text(encoding="utf-8")
-    names = ("docs/speed.json", "docs/speed_gpu.json", f"{EXAMPLES}/mnist.cpp", f"{EXAMPLES}/mnist_plain.cpp")
-    sources = [ROOT / name for name in names]
     try:
-        made = filled(text, *(source.read_text(encoding="utf-8") for source in sources))
+        sources = Sources()
+        pages = {name: filled(name, read(name), parts, sources) for name, parts in PAGES.items()}
     except ValueError as error:
         sys.exit(str(error))
-    if "--check" not in sys.argv[1:]:
-        readme.write_text(made, encoding="utf-8")
-    elif made != text:
-        lines = itertools.zip_longest(made.splitlines(), text.splitlines())
-        expected, got = next(pair for pair in lines if pair[0] != pair[1])
-        sys.exit(f"README.md: expected '{expected}', got '{got}'. To fix this: python3 docs/readme.py")
+    for name, made in pages.items():
+        text = read(name)
+        if "--check" not in sys.argv[1:]:
+            (ROOT / name).write_text(made, encoding="utf-8")
+        elif made != text:
+            sys.exit(difference(name, made, text))
 
 
 if __name__ == "__main__":

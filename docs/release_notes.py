@@ -14,8 +14,7 @@ PAGE = ROOT / "docs/release_0.3.md"
 INTRODUCTION = """\
 # Release 0.3
 
-{state} [What works where](../README.md#what-works-where) says what has run on which hardware, and
-[Limits](limits.md) has the rest.
+{state} [Limits](limits.md#platforms) says what has run on which hardware.
 """
 
 

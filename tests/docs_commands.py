@@ -37,10 +37,11 @@ PLACEHOLDERS = {"<folder>": "{work}/prefix", "<the folder of sconce>": "{work}/s
 #   not-run WHY    nothing
 BLOCKS = {
     "README.md": [
-        ("trainer.fit", "not-run it is a part of mnist.cpp, which the test example-mnist runs"),
-        ("sgd.zero_grad", "not-run it is a part of mnist_plain.cpp, which the test example-mnist_plain runs"),
+        ("trainer.fit", "not-run it is the template's program, which the test package-of-build runs"),
+        ("epoch 10/10", "not-run the test package-of-build compares it with what the template prints"),
         ("--preset demo-cpu", "not-run tests/build/cpu_root.py runs it"),
         ("--preset demo", "run sconce"),
+        ("FetchContent_Declare", "not-run the test package-FetchContent does it"),
     ],
     "docs/installation.md": [
         ("libtorch-dev", "not-run tests/build/cpu_root.py runs it"),

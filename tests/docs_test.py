@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests what the pages quote: the examples, the outputs of the recipes, the lines of the demo, and tables; and their links."""
+"""Tests what the pages quote, such as examples, the outputs of the recipes, and tables, and where their links lead."""
 import json
 import pathlib
 import re
@@ -10,6 +10,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / folder) for folder in ("docs", "tests/build")]
 sys.dont_write_bytecode = True
+import counts  # noqa: E402
 import recipes  # noqa: E402
 import release_notes  # noqa: E402
 import terminal  # noqa: E402
@@ -76,6 +77,25 @@ class Pages(unittest.TestCase):
         planted = "[a](docs/limits.md#platforms) [b](docs/limits.md#no-such) [c](nothing.md)"
         self.assertEqual(list(broken_links(ROOT / "README.md", planted)),
                          ["README.md: docs/limits.md#no-such", "README.md: nothing.md#"])
+
+    def test_the_readme_fits_on_a_few_screens_and_each_alternative_has_its_sources(self):
+        page = (ROOT / "README.md").read_text()
+        self.assertLess(page.count("\n"), 150)
+        table = re.search(r"^## Alternatives\n\n(.*?)\n\n", page, re.M | re.S)[1].splitlines()
+        rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in table if "---" not in row]
+        projects = rows[0][2:]
+        self.assertEqual(len(projects), 6)
+        self.assertTrue(all(cell for row in rows[1:] for cell in row), rows)
+        faq = (ROOT / "docs/faq.md").read_text()
+        sources = re.findall(r"^\| ([^|]+) \| [^|]*\d[^|]* \| .*https://", faq, re.M)
+        self.assertEqual(sources, projects)
+
+    def test_gpu_cases_and_their_records_are_counted_by_name(self):
+        source = ('TEST_CASE("one "\n          "name", "[gpu]") {}\nTEST_CASE("slow", "[.][gpu][slow]") {}\n'
+                  'TEST_CASE("on the CPU", "[core]") {}\n')
+        self.assertEqual(counts.gpu_cases(source), {"one name"})
+        results = '<testcase name="GPU&apos;s" time="1" status="run"/><testcase name="b" time="1" status="fail"/>'
+        self.assertEqual(counts.recorded_cases(results, "# renamed\nGPU's\ta GPU's\n"), {"a GPU's"})
 
     def test_the_first_section_of_the_changelog_has_one_line_per_change_in_the_order_of_keep_a_changelog(self):
         section = re.search(r"^## .*?\n(.*?)(?=^## )", (ROOT / "CHANGELOG.md").read_text(), re.M | re.S)[1]

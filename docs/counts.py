@@ -1,0 +1,48 @@
+"""Counts what the pages say about tests and lessons on real GPUs. docs/readme.py fills the numbers in."""
+import html
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "apps/lessons"))
+sys.dont_write_bytecode = True
+import lessons as lessons_of_tutorials  # noqa: E402
+import page  # noqa: E402
+
+LITERALS = r'((?:"(?:[^"\\]|\\.)*"\s*)+)'
+CASE = re.compile(rf"^TEST_CASE(?:_METHOD)?\(\s*(?:\w+,\s*)?{LITERALS},\s*{LITERALS}", re.M)
+
+
+def joined(literals):
+    return "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', literals))
+
+
+def gpu_cases(source):
+    """Returns the names of a test source's cases with the label gpu, which those tagged [slow] do not get."""
+    cases = ((joined(name), joined(tags)) for name, tags in CASE.findall(source))
+    return {name for name, tags in cases if "[gpu]" in tags and "[slow]" not in tags}
+
+
+def recorded_cases(results, renamed):
+    """Returns the names that the test cases in a results file have today."""
+    names = dict(line.split("\t") for line in renamed.splitlines() if "\t" in line)
+    passed = re.findall(r'<testcase name="([^"]+)"[^>]* status="run"', results)
+    return {names.get(name, name) for name in map(html.unescape, passed)}
+
+
+def gpu_tests():
+    """Returns the number of GPU test cases, and how many of them the results file of the H100 contains."""
+    cases = set()
+    for source in (ROOT / "tests").rglob("*.cpp"):
+        cases |= gpu_cases(source.read_text(encoding="utf-8"))
+    files = (ROOT / "docs/gpu_results.xml", ROOT / "tests/renamed_tests.txt")
+    results, renamed = (file.read_text(encoding="utf-8") for file in files)
+    return len(cases), len(cases & recorded_cases(results, renamed))
+
+
+def lessons():
+    """Returns the number of lessons, and of those whose present outputs were all recorded on a GPU."""
+    everyone = lessons_of_tutorials.lessons()
+    waiting = [lesson for lesson in everyone if any(fold.startswith("Awaiting") for fold in page.recorded(lesson))]
+    return len(everyone), len(everyone) - len(waiting)
