@@ -3,7 +3,7 @@
 
     python3 docs/readme.py [--check]
 
-README.md gets the template's program, the reasons with their figures, the figures below the chart, and what works where.
+README.md gets the template's program, the reasons, the figures below the chart, and what works where.
 docs/on_a_gpu.md gets the counts of tests and lessons. With --check it writes nothing, and fails if a page differs.
 """
 import itertools
@@ -92,8 +92,8 @@ def reasons(sources):
         "**GPU mistakes are found without a GPU.** [`sconce-simgpu`](docs/simulated_gpus.md) runs C++ and Python "
         "programs on GPUs that the CPU simulates, and reports races between streams. "
         f"[{sources.public_programs} public programs](tests/simgpu/public.md) were tried unchanged.",
-        "**The model leaves C++ as ONNX.** [`sconce-export --onnx --check`](docs/export.md) writes a network recorded in "
-        "C++ and compares ONNX Runtime's outputs with those of C++."]
+        "**The model leaves C++ as ONNX.** [`sconce-export --onnx --check`](docs/export.md) writes a network recorded "
+        "in C++ and compares ONNX Runtime's outputs with those of C++."]
     return "\n".join(wrapped(f"- {bullet}", "  ") for bullet in bullets)
 
 
@@ -105,10 +105,11 @@ def speed(sources):
     default, best = (gpu.ratio("gpu_steps.gpt_bf16_captured", 256, side) for side in ("default", "best"))
     text = (f"{cpu.where()}, sconce reaches 87% on Fashion-MNIST {cpu.time('race.accuracy:start', 0)} after process "
             f"start, and the fastest eager PyTorch we could write takes {eager} times as long. Most of the gain is "
-            f"startup: {startup:.1f} of the {saved:.1f} s, or {startup / saved:.0%}. There, `torch::optim::AdamW` takes {adamw} "
-            "times as long as sconce's for a step on 1,000 small parameters. On an H100 with LibTorch "
+            f"startup: {startup:.1f} of the {saved:.1f} s, or {startup / saved:.0%}. There, `torch::optim::AdamW` "
+            f"takes {adamw} times as long as sconce's for a step on 1,000 small parameters. On an H100 with LibTorch "
             f"{gpu.machine['torch']}, eager PyTorch takes {default} times as long as a captured GPT step in bf16, and "
-            f"PyTorch with a CUDA graph {best} times. [Speed](docs/speed.md) begins with the cases where sconce is slower.")
+            f"PyTorch with a CUDA graph {best} times. [Speed](docs/speed.md) begins with the cases where sconce is "
+            "slower.")
     return wrapped(text)
 
 
@@ -123,14 +124,14 @@ def where(sources):
         ("CPU", "Everything runs, and tests compare it with Python."),
         ("simulated GPUs", "The GPU tests, captured steps and NCCL included, pass on [GPUs that the CPU "
          "simulates](docs/simulated_gpus.md). This shows placement and synchronization, not speed or rounding."),
-        ("real GPUs", f"An H100 and an H200, with LibTorch 2.11.0. Of the {cases} GPU tests, {recorded} have [a recorded "
-         f"pass](docs/on_a_gpu.md) on the H100, and {of_gpus} of {lessons} lessons have a recorded output. LibTorch 2.15 on "
-         "a GPU, and several real GPUs: not tried."),
+        ("real GPUs", f"An H100 and an H200, with LibTorch 2.11.0. Of the {cases} GPU tests, {recorded} have [a "
+         f"recorded pass](docs/on_a_gpu.md) on the H100, and {of_gpus} of {lessons} lessons have a recorded output. "
+         "LibTorch 2.15 on a GPU, and several real GPUs: not tried."),
         ("several machines, Slurm", "Not tried. Several processes on one machine are tested."),
-        ("platforms", "Linux on x86-64, by g++ 12 and 14 and clang 14 and 19. On aarch64 compiled, not run. Windows and "
-         "macOS: not tried."),
-        ("LibTorch", "2.11.0 to 2.15.0. The tests run with the oldest and the newest, on Debian. The workflow for GitHub "
-         "has not run there yet."),
+        ("platforms", "Linux on x86-64, by g++ 12 and 14 and clang 14 and 19. On aarch64 compiled, not run. Windows "
+         "and macOS: not tried."),
+        ("LibTorch", "2.11.0 to 2.15.0. The tests run with the oldest and the newest, on Debian. The workflow for "
+         "GitHub has not run there yet."),
     ]
     return "\n".join(["| where | what has been shown |", "| --- | --- |", *(f"| {a} | {b} |" for a, b in rows)])
 
@@ -139,8 +140,8 @@ def gpu_counts(sources):
     cases, recorded = sources.gpu_tests
     lessons, of_gpus = sources.lessons
     return wrapped(f"The project has {cases} test cases with the label `gpu`. The results file of the H100 contains "
-                   f"{recorded} of them, some under earlier names, and {cases - recorded} are newer than that file. Of the "
-                   f"{lessons} lessons, {of_gpus} have been recorded on a GPU since their last change.")
+                   f"{recorded} of them, some under earlier names, and {cases - recorded} are newer than that file. Of "
+                   f"the {lessons} lessons, {of_gpus} have been recorded on a GPU since their last change.")
 
 
 PAGES = {"README.md": {"quick look": quick_look, "reasons": reasons, "speed": speed, "where": where},

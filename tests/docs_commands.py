@@ -39,8 +39,7 @@ BLOCKS = {
     "README.md": [
         ("trainer.fit", "not-run it is the template's program, which the test package-of-build runs"),
         ("epoch 10/10", "not-run the test package-of-build compares it with what the template prints"),
-        ("--preset demo-cpu", "not-run tests/build/cpu_root.py runs it"),
-        ("--preset demo", "run sconce"),
+        ("--preset demo-cpu", "not-run tests/build/cpu_root.py runs it, and docs/installation.md has the last line"),
         ("FetchContent_Declare", "not-run the test package-FetchContent does it"),
     ],
     "docs/installation.md": [
