@@ -3,17 +3,19 @@
 
 #include <iostream>
 
+namespace nn = torch::nn;
+
 int main() {
   sconce::tune_threads();
   sconce::seed_everything(0);
   const auto device = sconce::try_gpu();
 
   // Two classes of points in the plane: inside and outside a circle.
-  const auto X = torch::randn({1000, 2});
+  const auto X = torch::randn({1000, 2}).to(device);
   const auto y = (X.square().sum(1) > 1.4).to(torch::kLong);
-  sconce::data::Batches train({X.to(device), y.to(device)}, {.batch_size = 50, .shuffle = true});
+  sconce::data::Batches train({X, y}, {.batch_size = 50, .shuffle = true});
 
-  torch::nn::Sequential net{torch::nn::Linear(2, 32), torch::nn::ReLU(), torch::nn::Linear(32, 2)};
+  nn::Sequential net{nn::Linear(2, 32), nn::ReLU(), nn::Linear(32, 2)};
   net->to(device);
   sconce::optim::AdamW optimizer(net->parameters(), torch::optim::AdamWOptions(0.01));
   sconce::EpochLines lines(std::cout);
