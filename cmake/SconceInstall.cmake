@@ -13,7 +13,7 @@ include(GNUInstallDirs)
 
 function(sconce_install)
   set(folder "${CMAKE_INSTALL_LIBDIR}/cmake/sconce")
-  install(TARGETS sconce sconce_core sconce_capture sconce_data sconce_distributed sconce_io sconce_old_names
+  install(TARGETS sconce sconce_core sconce_capture sconce_data sconce_distributed sconce_io
           sconce_program sconce_report sconce_training sconce_vision
     EXPORT sconce-targets
     ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
@@ -22,10 +22,6 @@ function(sconce_install)
   if(TARGET sconce_without_cuda)
     install(TARGETS sconce_without_cuda EXPORT sconce-targets OBJECTS DESTINATION "${CMAKE_INSTALL_LIBDIR}/sconce")
   endif()
-  target_include_directories(sconce_old_names INTERFACE
-    "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/sconce_old_names>")
-  install(DIRECTORY "${SCONCE_OLD_NAMES_DIR}/sconce"
-    DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/sconce_old_names")
   install(EXPORT sconce-targets NAMESPACE sconce:: DESTINATION "${folder}")
   set(torch_of_build_variant cpu)
   if(SCONCE_TORCH_IS_CUDA)

@@ -87,8 +87,4 @@ TunedMemory tune_memory() {
   return {.keeps_freed = accepted && reuses_freed(), .huge_pages = huge_pages};
 }
 
-bool keep_freed_memory() {
-  return keep_freed();
-}
-
 }  // namespace sconce

@@ -127,16 +127,3 @@ TEST_CASE("tune_memory reports no huge pages if the system disables them for the
   CHECK_FALSE(sconce::tune_memory().huge_pages);
   CHECK(variable() == "not set");
 }
-
-TEST_CASE("keep_freed_memory from 0.2 keeps freed memory and does not enable huge pages",
-          "[alone]") {
-  ::unsetenv("THP_MEM_ALLOC_ENABLE");
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-  const bool accepted = sconce::keep_freed_memory();
-#pragma GCC diagnostic pop
-  CHECK_FALSE(is_marked(large()));
-  CHECK(variable() == "not set");
-  CHECK((accepted || !is_glibc));
-  if (is_glibc) CHECK(pages_for_100_steps() < 1000);
-}

@@ -161,10 +161,3 @@ class CapturedStep {
 };
 
 }  // namespace sconce
-
-namespace sconce::cuda {
-using CapturedStep [[deprecated("its name is sconce::CapturedStep")]] = sconce::CapturedStep;
-using CapturedStepOptions [[deprecated("its name is sconce::CapturedStepOptions")]] =
-    sconce::CapturedStepOptions;
-using OtherShape [[deprecated("its name is sconce::OtherShape")]] = sconce::OtherShape;
-}  // namespace sconce::cuda

@@ -27,7 +27,4 @@ struct TunedMemory {
 /// `THP_MEM_ALLOC_ENABLE`, set before the interpreter starts.
 TunedMemory tune_memory();
 
-/// Only keeps freed memory. The name in 0.2. Returns whether `malloc` accepts the setting.
-[[deprecated("call sconce::tune_memory() first in main")]] bool keep_freed_memory();
-
 }  // namespace sconce

@@ -27,12 +27,6 @@ Batches::Batches(Dataset dataset, BatchesOptions options)
     : LoaderBase(batches_name, detail::loader_options(std::move(options)), checked_rows(dataset)),
       dataset_(std::move(dataset)) {}
 
-BatchesOptions Batches::with_sampler(BatchesOptions options, AnySampler sampler) {
-  TORCH_CHECK(!options.sampler, batches_name, ": expected one sampler, got two");
-  options.sampler = std::move(sampler);
-  return options;
-}
-
 Batches::Iterator Batches::begin(int64_t batch, int64_t epoch) const {
   detail::EpochItems items = epoch_items(batch, epoch);
   if (items.order.defined()) items.order = items.order.to(dataset_.data.device());

@@ -427,13 +427,6 @@ TEST_CASE(
         who + "either shuffle or a sampler, which sets the order, got both");
 }
 
-TEST_CASE("Batches accepts a sampler as an argument or in its options and rejects both") {
-  const Batches batches(counting(4), Backwards{.of = 1}, {.batch_size = 2});
-  CHECK(order(batches) == std::vector<int64_t>{0, 3, 2, 1});
-  CHECK_THROWS_WITH(Batches(counting(4), Backwards(), {.sampler = Backwards()}),
-                    ContainsSubstring("Batches: expected one sampler, got two"));
-}
-
 TEST_CASE("Batches rejects a sampler's out-of-range rows when the epoch begins") {
   struct Beyond : Backwards {
     torch::Tensor indices() const { return torch::arange(4) + of; }

@@ -98,7 +98,7 @@ TEST_CASE("Loader returns the rows of each rank's sampler for any number of work
   for (const int rank : {0, 1}) {
     const sconce::data::DistributedSampler sampler(11, group,
                                                    {.num_replicas = 2, .rank = rank, .seed = 3});
-    Batches expected(table(11), sampler, {.batch_size = 4});
+    Batches expected(table(11), {.batch_size = 4, .sampler = sampler});
     Loader loader(Rows{table(11)}, {.batch_size = 4, .sampler = sampler, .num_workers = workers});
     for (const int64_t epoch : {0, 1}) {
       loader.set_epoch(epoch);

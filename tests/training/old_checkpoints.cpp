@@ -5,10 +5,7 @@
 #include <filesystem>
 
 #include "catch.hpp"
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 #include "reference/checkpoints_of_f48842a/runs.hpp"
-#pragma GCC diagnostic pop
 #include "sconce/training/model_checkpoint.hpp"
 #include "support/temp_dir.hpp"
 #include "support/warnings.hpp"

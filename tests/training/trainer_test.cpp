@@ -505,8 +505,9 @@ TEST_CASE("a custom loop resumed within an epoch keeps its order of rows") {
 TEST_CASE("fit over a DistributedSampler does not warn, and fit_epoch without set_epoch does") {
   const sconce::test::Warnings warnings;
   const auto group = sconce::distributed::ProcessGroup::init();
-  Batches batches(numbered_rows(), sconce::data::DistributedSampler(10, group, {.seed = 3}),
-                  {.batch_size = 4});
+  Batches batches(
+      numbered_rows(),
+      {.batch_size = 4, .sampler = sconce::data::DistributedSampler(10, group, {.seed = 3})});
   Reading model;
   torch::optim::SGD optimizer(model.parameters(), 0.01);
   Trainer trainer(of_three_epochs);

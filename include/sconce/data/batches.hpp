@@ -50,11 +50,6 @@ class Batches : public detail::LoaderBase {
                   "sconce::data::BatchesOf(x, {.batch_size = 32})");
   }
 
-  /// The same for sampler and options apart, as in sconce 0.2.
-  template <Sampler S>
-  Batches(Dataset dataset, const S& sampler, BatchesOptions options = {})
-      : Batches(std::move(dataset), with_sampler(std::move(options), sampler)) {}
-
   /// Returns the dataset that the batches come from. Python: `loader.dataset`.
   const Dataset& dataset() const { return dataset_; }
 
@@ -72,8 +67,6 @@ class Batches : public detail::LoaderBase {
   Iterator begin(int64_t batch, int64_t epoch) const;
 
  private:
-  static BatchesOptions with_sampler(BatchesOptions options, AnySampler sampler);
-
   Dataset dataset_;
 };
 

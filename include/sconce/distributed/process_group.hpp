@@ -160,7 +160,3 @@ class ProcessGroup {
 };
 
 }  // namespace sconce::distributed
-
-namespace sconce::cuda {
-using distributed::is_nccl_available;  // the name in 0.2
-}  // namespace sconce::cuda

@@ -9,8 +9,6 @@
 
 namespace sconce::optim::lr_scheduler {
 
-using PlateauMode [[deprecated("its name is sconce::optim::MetricMode")]] = MetricMode;
-
 /// Whether a threshold is relative to the best metric or an absolute difference.
 enum class ThresholdMode { rel, abs };
 

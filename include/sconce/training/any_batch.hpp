@@ -145,6 +145,4 @@ class AnyBatch {
   int64_t index_ = 0;
 };
 
-using Batch [[deprecated("its name is sconce::AnyBatch")]] = AnyBatch;
-
 }  // namespace sconce

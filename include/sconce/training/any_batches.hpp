@@ -130,6 +130,4 @@ class AnyBatches {
   std::function<Next(int64_t, int64_t)> begin_at_;
 };
 
-using BatchLoader [[deprecated("its name is sconce::AnyBatches")]] = AnyBatches;
-
 }  // namespace sconce

@@ -12,8 +12,6 @@ namespace sconce {
 
 class StateVisitor;  // writes and reads states, in src/
 
-using MonitorMode [[deprecated("its name is sconce::optim::MetricMode")]] = optim::MetricMode;
-
 /// Options of `EarlyStopping`: the arguments of Lightning's class with its names and defaults,
 /// except for `mode`, which is "min" in Lightning.
 struct EarlyStoppingOptions {

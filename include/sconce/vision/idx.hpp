@@ -43,7 +43,3 @@ data::Dataset read_idx(const std::filesystem::path& images, const std::filesyste
                        const IdxOptions& options = {});
 
 }  // namespace sconce::vision
-
-namespace sconce::data {
-using vision::read_idx;  // the name in 0.2
-}  // namespace sconce::data

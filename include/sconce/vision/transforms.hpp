@@ -215,19 +215,3 @@ class Compose {
 };
 
 }  // namespace sconce::vision::transforms
-
-namespace sconce::data {
-using vision::transforms::RandomTransform;  // the names in 0.2
-using vision::transforms::Transform;
-using Compose [[deprecated("its name is sconce::vision::transforms::Compose")]] =
-    vision::transforms::Compose;
-using Normalize [[deprecated("its name is sconce::vision::transforms::Normalize")]] =
-    vision::transforms::Normalize;
-using RandomCrop [[deprecated("its name is sconce::vision::transforms::RandomCrop")]] =
-    vision::transforms::RandomCrop;
-using RandomHorizontalFlip
-    [[deprecated("its name is sconce::vision::transforms::RandomHorizontalFlip")]] =
-        vision::transforms::RandomHorizontalFlip;
-using Resize [[deprecated("its name is sconce::vision::transforms::Resize")]] =
-    vision::transforms::Resize;
-}  // namespace sconce::data

@@ -1,6 +1,7 @@
 #pragma once
 
-// The trainings whose checkpoints are in this folder, in words that sconce 0.2 understands too.
+// The trainings whose checkpoints are in this folder, with the current names. README.md says which
+// revision of this file has those of sconce 0.2.
 //
 // The first part of a training was run on another CPU than the rest, so every CPU must come to the
 // same bits, whether its kernels sum 8 or 16 numbers at a time and whether they fuse a product with
@@ -22,9 +23,9 @@
 #include "sconce/optim/ema.hpp"
 #include "sconce/optim/lr_scheduler.hpp"
 #include "sconce/optim/sgd.hpp"
-#include "sconce/trainer.hpp"
 #include "sconce/training/early_stopping.hpp"
 #include "sconce/training/lr_scheduling.hpp"
+#include "sconce/training/trainer.hpp"
 #include "sconce/training/weight_averaging.hpp"
 
 namespace sconce::test::of_0_2 {
@@ -103,7 +104,7 @@ struct Training {
   // The loss falls, so that with this mode no epoch after the first is an improvement.
   void stop_early(int patience) {
     call<EarlyStopping>("test_loss",
-                        EarlyStoppingOptions{.patience = patience, .mode = MonitorMode::max});
+                        EarlyStoppingOptions{.patience = patience, .mode = optim::MetricMode::max});
   }
   void average() {
     averages = keep<optim::ExponentialMovingAverage>(*model, optim::EmaOptions{.decay = 0.75});
@@ -243,9 +244,8 @@ inline const std::map<std::string, std::function<void(Training&)>>& trainings() 
          t.adamw();
          t.average();
          auto& scheduler = *t.keep<ReduceLROnPlateau>(
-             *t.optimizer,
-             ReduceLROnPlateauOptions{
-                 .mode = optim::lr_scheduler::PlateauMode::max, .factor = 0.5, .patience = 1});
+             *t.optimizer, ReduceLROnPlateauOptions{
+                               .mode = optim::MetricMode::max, .factor = 0.5, .patience = 1});
          t.call<PlateauScheduling>(scheduler);
          t.stop_early(/*patience=*/5);
        }},

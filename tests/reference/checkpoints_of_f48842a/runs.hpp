@@ -1,7 +1,7 @@
 #pragma once
 
-// The trainings and the runs of optimizers whose files are in this folder, in words that f48842a
-// understands too. As in checkpoints_of_0.2/trainings.hpp, every CPU must compute the same bits.
+// The trainings and the runs of optimizers whose files are in this folder, with the current names.
+// As in checkpoints_of_0.2/trainings.hpp, every CPU must compute the same bits.
 
 #include <map>
 #include <memory>
