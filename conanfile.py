@@ -1,6 +1,6 @@
 """Builds the library of this folder for Conan 2. It requires no package: zlib, and libpng and libjpeg-turbo where they
 are, come from the system, and LibTorch from the folder that the option torch_dir or the environment variable Torch_DIR
-names: `conan create . -o "sconce/*:torch_dir=<libtorch>/share/cmake/Torch"`."""
+names: `conan create . -o "sconce-cpp/*:torch_dir=<libtorch>/share/cmake/Torch"`."""
 import os
 import re
 
@@ -11,8 +11,8 @@ from conan.tools.files import copy, load
 
 
 class Sconce(ConanFile):
-    name = "sconce"
-    description = "A thin modern C++ layer over LibTorch for training on GPUs"
+    name = "sconce-cpp"
+    description = "A thin C++20 layer over LibTorch that adds what PyTorch has only in Python"
     license = "MIT"
     package_type = "library"
     settings = "os", "arch", "compiler", "build_type"
@@ -23,7 +23,8 @@ class Sconce(ConanFile):
 
     def set_version(self):
         header = load(self, os.path.join(self.recipe_folder, "include/sconce/version.hpp"))
-        self.version = ".".join(re.findall(r"#define SCONCE_VERSION_[A-Z]+ (\d+)", header))
+        suffix = re.search(r'SCONCE_VERSION_SUFFIX "(.*)"', header)[1]
+        self.version = ".".join(re.findall(r"#define SCONCE_VERSION_[A-Z]+ (\d+)", header)) + suffix
 
     def layout(self):
         cmake_layout(self)
@@ -35,7 +36,7 @@ class Sconce(ConanFile):
         if not folder or not os.path.exists(file):
             where = f" in {folder}" if folder else ""
             raise ConanInvalidConfiguration(f"no LibTorch{where}: name the folder <libtorch>/share/cmake/Torch by "
-                                            "-o 'sconce/*:torch_dir=...' or by the environment variable Torch_DIR")
+                                            "-o 'sconce-cpp/*:torch_dir=...' or by the environment variable Torch_DIR")
         return folder, re.search(r'PACKAGE_VERSION "([^"]+)"', load(self, file))[1]
 
     def validate_build(self):

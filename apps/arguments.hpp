@@ -73,7 +73,7 @@ inline std::string parse_arguments(CLI::App& app, int argc, const char* const* a
   const auto version = [&app] {
     return app.get_name() + " " + std::to_string(SCONCE_VERSION_MAJOR) + "." +
            std::to_string(SCONCE_VERSION_MINOR) + "." + std::to_string(SCONCE_VERSION_PATCH) +
-           ", LibTorch " + TORCH_VERSION + "\n";
+           SCONCE_VERSION_SUFFIX + ", LibTorch " + TORCH_VERSION + "\n";
   };
   app.set_version_flag("--version", version(), "Print the versions of sconce and LibTorch and exit")
       ->group("Options");

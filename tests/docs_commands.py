@@ -50,7 +50,7 @@ BLOCKS = {
         ("--preset test", "run sconce"),
         ("apps/template first", "run ."),
         ("--preset release", "run sconce"),
-        ("find_package(sconce 0.2 REQUIRED)", "file CMakeLists.txt"),
+        ("find_package(sconce 0.3 REQUIRED)", "file CMakeLists.txt"),
         ("-DCMAKE_PREFIX_PATH=<folder>", "run mine"),
         ("add_subdirectory(sconce)", "not-run the test package-add_subdirectory does it"),
         ("FetchContent_Declare", "not-run the test package-FetchContent does it"),

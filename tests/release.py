@@ -10,6 +10,7 @@ import argparse
 import hashlib
 import pathlib
 import re
+import runpy
 import subprocess
 import sys
 
@@ -20,6 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 WANTED = [
     ("include/sconce/version.hpp", r"MAJOR {0}\n#define SCONCE_VERSION_MINOR {1}\n#define SCONCE_VERSION_PATCH {2}\n",
      "the version VERSION, which CMake, pip and Conan read there"),
+    ("include/sconce/version.hpp", r'^#define SCONCE_VERSION_SUFFIX ""$', "an empty suffix"),
     ("CMakeLists.txt", r"file\(STRINGS include/sconce/version\.hpp .*\nproject\(sconce VERSION \$\{{version\}}",
      "the version of version.hpp"),
     ("pyproject.toml", r'dynamic = \["version"\].*path = "apps/wheel/version\.py"', "the version of version.hpp"),
@@ -64,14 +66,14 @@ def make(folder):
     if git("status", "--porcelain"):
         sys.exit("release.py: expected a clean clone, got files that are not committed (git status)")
     folder.mkdir(parents=True, exist_ok=True)
-    numbers = re.findall(r"#define SCONCE_VERSION_[A-Z]+ (\d+)", git("show", "HEAD:include/sconce/version.hpp"))
-    name = f"sconce-{'.'.join(numbers)}"
+    version = runpy.run_path(str(ROOT / "apps/wheel/version.py"))["__version__"]
+    name = f"sconce-cpp-{version}"
     git("archive", "--format=tar.gz", f"--prefix={name}/", f"--output={folder / name}.tar.gz", "HEAD")
     pip = subprocess.run([sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--disable-pip-version-check",
                           "--no-input", "--wheel-dir", folder, ROOT], text=True, stderr=subprocess.PIPE)
     if pip.returncode:
         sys.exit(f"release.py: pip made no wheel:\n{pip.stderr}")
-    return [folder / f"{name}.tar.gz", folder / f"{name}-py3-none-any.whl"]
+    return [folder / f"{name}.tar.gz", folder / f"sconce_cpp-{version}-py3-none-any.whl"]
 
 
 def main():

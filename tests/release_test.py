@@ -2,6 +2,7 @@
 """Tests that CMake, pip, and Conan read one version and take the same sources."""
 import ast
 import pathlib
+import re
 import sys
 import unittest
 
@@ -25,6 +26,16 @@ class Packages(unittest.TestCase):
         packed = {line.partition(" = ")[0].strip('"') for line in wheel.splitlines() if '= "sconce/source/' in line}
         self.assertEqual(exported, packed | {"LICENSE"})
         self.assertNotIn("requires", values)
+
+    def test_all_have_one_tagline(self):
+        places = {"CITATION.cff": r"^abstract: (.*)\.$", "CMakeLists.txt": r'DESCRIPTION "(.*)"\)$',
+                  "conanfile.py": r'^    description = "(.*)"$', "pyproject.toml": r'^description = "(.*)"$'}
+        taglines = {re.search(pattern, (ROOT / name).read_text(encoding="utf-8"), re.M)[1] for name, pattern in places.items()}
+        self.assertEqual(len(taglines), 1, taglines)
+
+    def test_all_distributions_are_named_sconce_cpp(self):
+        for name, pattern in {"pyproject.toml": r'^name = "(.*)"$', "conanfile.py": r'^    name = "(.*)"$'}.items():
+            self.assertEqual(re.search(pattern, (ROOT / name).read_text(encoding="utf-8"), re.M)[1], "sconce-cpp", name)
 
 
 if __name__ == "__main__":

@@ -93,7 +93,8 @@ std::string compiler() {
 Machine this_machine() {
   Machine machine = {
       .environment = sconce::environment(),
-      .sconce = dotted(SCONCE_VERSION_MAJOR, SCONCE_VERSION_MINOR, SCONCE_VERSION_PATCH),
+      .sconce = dotted(SCONCE_VERSION_MAJOR, SCONCE_VERSION_MINOR, SCONCE_VERSION_PATCH) +
+                SCONCE_VERSION_SUFFIX,
       .compiler = compiler(),
       .standard = "C++" + std::to_string(__cplusplus / 100 % 100),
       .cpu = cpu_name(),

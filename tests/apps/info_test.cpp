@@ -73,7 +73,7 @@ TEST_CASE("sconce-info reports its own build and machine") {
   const auto machine = apps::this_machine();
   const auto number = [](int part) { return std::to_string(part); };
   CHECK(machine.sconce == number(SCONCE_VERSION_MAJOR) + "." + number(SCONCE_VERSION_MINOR) + "." +
-                              number(SCONCE_VERSION_PATCH));
+                              number(SCONCE_VERSION_PATCH) + SCONCE_VERSION_SUFFIX);
   CHECK(machine.standard.starts_with("C++2"));
   CHECK(machine.cores > 0);
   CHECK(machine.environment.torch.cuda_loaded == !machine.cuda_runtime.empty());

@@ -168,5 +168,5 @@ TEST_CASE("each program has --help and --version, which do nothing else") {
   const auto number = [](int value) { return std::to_string(value); };
   CHECK(version.out == name + " " + number(SCONCE_VERSION_MAJOR) + "." +
                            number(SCONCE_VERSION_MINOR) + "." + number(SCONCE_VERSION_PATCH) +
-                           ", LibTorch " TORCH_VERSION "\n");
+                           SCONCE_VERSION_SUFFIX + ", LibTorch " TORCH_VERSION "\n");
 }

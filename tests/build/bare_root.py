@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # What a user types in an empty folder. /dist has the archive and the wheel.
 COMMANDS = r"""
-tar xf /dist/sconce-*.tar.gz && mv sconce-* source
+tar xf /dist/sconce-cpp-*.tar.gz && mv sconce-cpp-* source
 cmake -S source -B library -G Ninja -DCMAKE_BUILD_TYPE=Release -DTorch_DIR=$torch -DSCONCE_DEPS_DIR=$deps \
   -DSCONCE_BUILD_APPS=OFF -DSCONCE_BUILD_TESTS=OFF -DCMAKE_UNITY_BUILD=ON
 cmake --build library
@@ -27,7 +27,7 @@ cmake -S source/apps/template -B installed -G Ninja -DTorch_DIR=$torch
 cmake --build installed
 installed/train
 
-python3 -m zipfile -e /dist/sconce-*.whl wheel
+python3 -m zipfile -e /dist/sconce_cpp-*.whl wheel
 sconce=$(PYTHONPATH=wheel python3 -m sconce --cmake-dir)
 cmake -S source/apps/template -B by-wheel -G Ninja -DTorch_DIR=$torch -DSCONCE_DEPS_DIR=$deps -Dsconce_DIR=$sconce
 cmake --build by-wheel

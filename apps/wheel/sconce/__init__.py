@@ -2,7 +2,7 @@
 import importlib.metadata
 import pathlib
 
-__version__ = importlib.metadata.version("sconce")
+__version__ = importlib.metadata.version("sconce-cpp")
 
 
 def cmake_dir():
