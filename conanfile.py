@@ -18,7 +18,7 @@ class Sconce(ConanFile):
     settings = "os", "arch", "compiler", "build_type"
     options = {"shared": [True, False], "torch_dir": [None, "ANY"]}
     default_options = {"shared": False, "torch_dir": None}
-    exports_sources = "CMakeLists.txt", "LICENSE", "apps/export/sconce_cpp/*", "cmake/*", "include/*", "src/*"
+    exports_sources = "CMakeLists.txt", "LICENSE", "THIRD_PARTY.txt", "apps/export/sconce_cpp/*", "cmake/*", "include/*", "src/*"
     test_package_folder = "apps/conan"
 
     def set_version(self):
@@ -63,7 +63,8 @@ class Sconce(ConanFile):
 
     def package(self):
         CMake(self).install()
-        copy(self, "LICENSE", self.source_folder, os.path.join(self.package_folder, "licenses"))
+        for name in ("LICENSE", "THIRD_PARTY.txt"):
+            copy(self, name, self.source_folder, os.path.join(self.package_folder, "licenses"))
 
     def package_info(self):
         self.cpp_info.set_property("cmake_find_mode", "none")  # sconce's own package finds LibTorch

@@ -65,6 +65,7 @@ function(sconce_find_dependency name)
     string(STRIP "${name} ${version}" found)
     message(STATUS "sconce: ${found} (${origin})")
     set_property(GLOBAL PROPERTY sconce_${name}_place "${place}")
+    set_property(GLOBAL PROPERTY sconce_${name}_version "${version}") # for the bill of materials
   endif()
   if(name STREQUAL "Catch2")
     list(APPEND CMAKE_MODULE_PATH "${place}" "${place}/extras")  # of a package and of the sources

@@ -85,6 +85,8 @@ function(sconce_add_layer layer)
   if(BUILD_SHARED_LIBS)
     # Nothing marks what is exported, so all of it must be visible, even if the parent hides its own symbols.
     set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET default VISIBILITY_INLINES_HIDDEN OFF)
+    # The binary interface is promised for no other version.
+    set_target_properties(${target} PROPERTIES SOVERSION "${PROJECT_VERSION}")
     # The installed layers lie side by side. LibTorch is named, because the run paths of the build are left out.
     set(run_path "$ORIGIN")
     if(SCONCE_INSTALL_TORCH_DIR)

@@ -10,6 +10,7 @@
 include_guard(GLOBAL)
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
+include(SconceSbom)
 
 function(sconce_install)
   set(folder "${CMAKE_INSTALL_LIBDIR}/cmake/sconce")
@@ -57,8 +58,17 @@ function(sconce_install)
     cmake/SconceBundle.cmake
     cmake/SconceBundleFiles.cmake
     cmake/SconceTorch.cmake
-    LICENSE # for the bundles
+    LICENSE THIRD_PARTY.txt # for the bundles
     DESTINATION "${folder}")
+endfunction()
+
+# Installs the licenses and the bill of materials, once with the library and once with the programs. Called last, since
+# the programs have dependencies of their own.
+function(sconce_install_notices)
+  sconce_write_sbom("${PROJECT_BINARY_DIR}/installed/sconce.spdx.json")
+  set(notices LICENSE THIRD_PARTY.txt "${PROJECT_BINARY_DIR}/installed/sconce.spdx.json")
+  install(FILES ${notices} DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+  install(FILES ${notices} DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT programs EXCLUDE_FROM_ALL)
 endfunction()
 
 # Sets <library> and <headers> to those of the zlib that this build links, which may be its own and not the system's.

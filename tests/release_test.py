@@ -24,7 +24,7 @@ class Packages(unittest.TestCase):
         exported = {name.removesuffix("/*") for name in ast.literal_eval(values["exports_sources"])}
         wheel = (ROOT / "pyproject.toml").read_text(encoding="utf-8").partition("force-include]")[2]
         packed = {line.partition(" = ")[0].strip('"') for line in wheel.splitlines() if '= "sconce/source/' in line}
-        self.assertEqual(exported, packed | {"LICENSE"})
+        self.assertEqual(exported, packed | {"LICENSE", "THIRD_PARTY.txt"})
         self.assertNotIn("requires", values)
 
     def test_all_have_one_tagline(self):
