@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""Checks the site's search: check_search.py HTML
+
+Runs the search's own JavaScript on the site's index. For each query below, the named page must come first.
+"""
+
+import pathlib
+import sys
+
+import quickjs
+
+QUERIES = {
+    # Tasks and names.
+    "save model": "docs/files_and_checkpoints",
+    "resume training": "docs/recipes",
+    "GradScaler": "docs/mixed_precision",
+    "mixed precision": "docs/mixed_precision",
+    "learning rate schedule": "docs/recipes",
+    "multiple gpus": "docs/several_devices",
+    "docker": "docs/ship_a_program",
+    "windows": "docs/limits",
+    "csv": "docs/own_data",
+    "onnx": "docs/export",
+    # Error messages of LibTorch, the system, sconce-info, a compiler, and sconce.
+    "CUDA out of memory. Tried to allocate 512.00 MiB. GPU 0 has a total capacity of 23.64 GiB": "docs/troubleshooting",
+    "cumsum_cuda_kernel does not have a deterministic implementation, but you set"
+    " 'torch.use_deterministic_algorithms(True)'": "docs/troubleshooting",
+    "/usr/lib/libstdc++.so.6: version `GLIBCXX_3.4.32' not found": "docs/troubleshooting",
+    "no GPU can be used: the driver 550.54 is too old; it serves CUDA up to 12.4, LibTorch needs CUDA 13.2":
+        "docs/troubleshooting",
+    "static assertion failed: sconce::FitData: expected the validation data as .test": "docs/compile_errors",
+    "sconce::program::record: aten::dropout: expected no random numbers, got some; call eval() on the network, run lazy"
+    " layers once before, or pass the numbers as an input": "reference/errors",
+    "sconce::amp::GradScaler::update: expected gradients checked for inf since the last update, by unscale_ or step":
+        "reference/errors",
+    "sconce::Trainer: expected num_gpus 0 or 1 (it trains on one device), got 2": "reference/errors",
+    "sconce::io::load_safetensors: runs/best.safetensors: expected a header of 5417 bytes, found a file of 1024":
+        "reference/errors",
+    "sconce::data::Stack: expected tensors of one size, got [3, 32, 32] in item 0 of the batch and [1, 28, 28] in item 7;"
+    " sconce::data::PadSequence pads the shorter ones": "reference/errors",
+}
+
+# The parts of a browser that the scripts use before they show a result.
+BROWSER = """
+var window = globalThis, SPHINX_HIGHLIGHT_ENABLED = false;
+var document = {getElementById: () => null}, _ready = () => {}, _ = text => text;
+"""
+FIRST = """
+(query) => {
+  const best = Search._performSearch(...Search._parseQuery(query)).pop();
+  return best ? best[0] + best[2] : "no page";
+}
+"""
+
+
+def search_of(folder):
+    """Returns the function that finds the best place for a query: a page, with an anchor or without."""
+    context = quickjs.Context()
+    context.eval(BROWSER)
+    # In the order of search.html.
+    for script in ("_static/searchtools.js", "_static/language_data.js", "searchindex.js"):
+        context.eval((folder / script).read_text())
+    return context.eval(FIRST)
+
+
+def main(folder):
+    first = search_of(folder)
+    problems = [f"'{query}': expected {page} first, got {place}" for query, page in QUERIES.items()
+                if (place := first(query)).partition("#")[0] != page]
+    if problems:
+        sys.exit("\n".join([f"check_search.py found, of {len(QUERIES)} queries:", *problems]))
+    print(f"{len(QUERIES)} queries find the right page first")
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]).resolve())
