@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks the site's search: check_search.py HTML
 
-Runs the search's own JavaScript on the site's index. For each query below, the named page must come first.
+Runs the search's own JavaScript on the site's index. For each query below, the named page must come first. The pages that
+search.js describes must exist.
 """
 
 import pathlib
@@ -45,6 +46,7 @@ BROWSER = """
 var window = globalThis, SPHINX_HIGHLIGHT_ENABLED = false;
 var document = {getElementById: () => null}, _ready = () => {}, _ = text => text;
 """
+MISSING = "Object.keys(keywords).filter((page) => !Search._index.docnames.includes(page)).join(', ')"
 FIRST = """
 (query) => {
   const best = Search._performSearch(...Search._parseQuery(query)).pop();
@@ -54,17 +56,20 @@ FIRST = """
 
 
 def search_of(folder):
-    """Returns the function that finds the best place for a query: a page, with an anchor or without."""
+    """Returns a JavaScript context with the site's search and its index."""
     context = quickjs.Context()
     context.eval(BROWSER)
     # In the order of search.html.
     for script in ("_static/searchtools.js", "_static/language_data.js", "searchindex.js"):
         context.eval((folder / script).read_text())
-    return context.eval(FIRST)
+    return context
 
 
 def main(folder):
-    first = search_of(folder)
+    search = search_of(folder)
+    if missing := search.eval(MISSING):
+        sys.exit(f"search.js: expected pages of the site, got {missing}")
+    first = search.eval(FIRST)  # returns the best place: a page, with an anchor or without
     problems = [f"'{query}': expected {page} first, got {place}" for query, page in QUERIES.items()
                 if (place := first(query)).partition("#")[0] != page]
     if problems:

@@ -1,6 +1,7 @@
 """Sphinx settings. docs/site/CMakeLists.txt runs Sphinx on the pages that assemble.py wrote."""
 
 import os
+import pathlib
 
 project = "sconce"
 author = "The sconce authors"
@@ -22,5 +23,6 @@ html_theme = "furo"
 html_title = "sconce"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(pathlib.Path(__file__).with_name("search.js"))
 html_copy_source = False
 html_show_sphinx = False
