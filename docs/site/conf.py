@@ -2,13 +2,16 @@
 
 import os
 import pathlib
+import re
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 project = "sconce"
 author = "The sconce authors"
 copyright = "The sconce authors"
 version = release = os.environ["SCONCE_VERSION"]
 
-extensions = ["myst_parser", "breathe"]
+extensions = ["myst_parser", "breathe", "sphinx_copybutton"]
 exclude_patterns = ["README.md"]  # index.md includes it
 suppress_warnings = []
 
@@ -20,9 +23,18 @@ primary_domain = "cpp"
 highlight_language = "cpp"
 
 html_theme = "furo"
-html_title = "sconce"
+html_title = f"sconce {version}"
+html_favicon = "../logo.svg"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
-html_search_scorer = str(pathlib.Path(__file__).with_name("search.js"))
+html_search_scorer = str(ROOT / "docs/site/search.js")
 html_copy_source = False
 html_show_sphinx = False
+# Once CITATION.cff names the repository, every page links to it.
+repository = re.search(r"^repository-code: *(\S+)$", (ROOT / "CITATION.cff").read_text(), re.M)
+if repository:
+    html_theme_options = {"footer_icons": [{"name": "Repository", "url": repository[1], "html": "Repository"}]}
+
+# Programs and commands can be copied, without the prompt and what a command prints. Outputs have no button.
+copybutton_selector = "div:not(.highlight-text) > div.highlight > pre"
+copybutton_prompt_text = "$ "
