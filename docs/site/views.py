@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""Looks at every page of the site in a browser: views.py HTML [--pictures FOLDER] [--browser PROGRAM] [--page TEXT]
+
+Shows each page at three widths in light and dark, and lists the defects that views.js finds: what is wider than the
+window, at the greatest width also programs that are cut off, text over text, and text that is hard to read. Saves a
+picture of the top of each view if --pictures says where. With --page it shows only the pages whose path contains the
+text.
+
+Needs Playwright (`pip install playwright`) and Chromium (`apt install chromium`).
+"""
+
+import argparse
+import itertools
+import pathlib
+import sys
+
+from playwright.sync_api import sync_playwright
+
+WIDTHS = (400, 1000, 1600)
+THEMES = ("light", "dark")
+SCRIPT = pathlib.Path(__file__).with_name("views.js").read_text(encoding="utf-8")
+
+
+def defects(tab, page, width):
+    """Shows a page in a tab and returns its defects."""
+    said = []
+    tab.on("pageerror", lambda error: said.append(f"the browser reports {error}"))
+    tab.on("requestfailed", lambda request: said.append(f"{request.url} was not loaded"))
+    tab.goto(page.as_uri())
+    return [*tab.evaluate(f"() => {{ {SCRIPT}; return defects({str(width == max(WIDTHS)).lower()}); }}"), *said]
+
+
+def look(browser, folder, pages, pictures):
+    """Prints the defects of each view and returns how many there are."""
+    count = 0
+    for width, theme in itertools.product(WIDTHS, THEMES):
+        context = browser.new_context(viewport={"width": width, "height": 1000}, color_scheme=theme)
+        for page in pages:
+            name = page.relative_to(folder).as_posix()
+            tab = context.new_page()
+            for defect in defects(tab, page, width):
+                count += 1
+                print(f"{name}, {width} pixels, {theme}: {defect}", flush=True)
+            if pictures:
+                tab.screenshot(path=pictures / f"{name.removesuffix('.html').replace('/', '_')}_{width}_{theme}.png")
+            tab.close()
+        context.close()
+    return count
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("html", type=pathlib.Path)
+    parser.add_argument("--pictures", type=pathlib.Path)
+    parser.add_argument("--browser", default="/usr/bin/chromium")
+    parser.add_argument("--page", default="")
+    args = parser.parse_args()
+    folder = args.html.resolve()
+    pages = [page for page in sorted(folder.rglob("*.html")) if args.page in page.relative_to(folder).as_posix()]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=args.browser)
+        count = look(browser, folder, pages, args.pictures)
+        browser.close()
+    print(f"{len(pages) * len(WIDTHS) * len(THEMES)} views of {len(pages)} pages, {count} defects")
+    sys.exit(1 if count else 0)
+
+
+if __name__ == "__main__":
+    main()
