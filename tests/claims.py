@@ -1,67 +1,239 @@
 #!/usr/bin/env python3
-"""Lists the claims of README.md that nothing checks.
+"""Lists the claims of the pages, and where each one is shown.
 
-A claim is a sentence, or a row of a table, with a number, a comparative, "every", "never", or "bit for bit". Parts that
-docs/readme.py fills, and blocks of code, which other tests compare, are left out. For each other claim SOURCES names
-the file that has the same fact. docs_test.py checks that it does, and that nothing is left.
+    tests/claims.py              prints for each page how many claims it has, how they are shown, and how many are not
+    tests/claims.py --list PAGE  prints the claims that nothing shows, as claims.txt has them
+
+A claim is a sentence or a row of a table with a number, a comparative, "every", "never", or "bit for bit". Numbers in
+code and in names (float32, C++20, LibTorch 2.15.0) do not count. A claim is shown in one of these ways:
+
+- written: a script writes it between `<!-- docs/readme.py: NAME -->` and `<!-- end -->`, or writes the whole page, or
+  the figures of the row are those of a file of measurements;
+- listed: claims.txt lists a test, a file, or a date and a machine for it;
+- linked: it links to a test or a file of results;
+- dated: its section or the page's introduction contains a date and a machine.
 """
+import argparse
+import collections
+import contextlib
+import difflib
+import io
+import json
 import pathlib
 import re
+import sys
+import tempfile
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-WORDS = r"\w+er than|faster|slower|smaller|larger|fewer|newer|more|most|less|every|never|bit for bit"
-CLAIM = re.compile(rf"\d|\b(?:{WORDS})\b", re.I)
+sys.path.append(str(ROOT / "apps/bench"))
+sys.dont_write_bytecode = True
+import bench  # noqa: E402
 
-# Words of a claim, a file, and a regular expression that the file matches.
-SOURCES = [
-    ("a thin C++20 layer", "cmake/SconceTorch.cmake", r"cxx_std_20"),
-    ("where PyTorch and Lightning offer more", "docs/faq.md", r"FSDP and DeepSpeed"),
-    ("several GPUs to hold their weights", "docs/limits.md", r"sharded weights"),
-    ("Linux on x86-64, CMake 3.25", "docs/installation.md", r"- Linux on x86-64\n- CMake 3\.25 and Ninja\n"),
-    ("and Python 3.11", "docs/installation.md", r"- Python 3\.11 or newer with `venv` and `pip`"),
-    ("compute capability 7.5", "docs/installation.md", r"capability 7\.5 or newer, and a driver .*, which is 580"),
-    ("`demo` downloads 3.0 GB", "docs/installation.md", r"\| 3\.0 GB \| 5\.4 GB \|"),
-    ("about 4 minutes", "CONTRIBUTING.md", r"\| 3 min 48 s \|"),
-    ("`demo-cpu` downloads 0.2 GB", "docs/installation.md", r"`libtorch-dev` 2\.14\.1.*\| 0\.18 GB \|"),
-    ("took 15 minutes on two cores", "CONTRIBUTING.md", r"On 2 cores this took:(?:.|\n)*\| 14 min 55 s \|"),
-    ("a folder of 374 MB", "docs/ship_a_program.md",
-     r"\| with `CPU` \| 374 MB \|(?:.|\n)*\| without `CPU` \| 3,670 MB \|"),
-    ("| maturity |", "docs/faq.md",
-     r"0\.24\.0(?:.|\n)*0\.22\.0-pre\.2(?:.|\n)*0\.11\.0(?:.|\n)*0\.4\.0(?:.|\n)*2\.6\.2"),
-    ("versions of\n2026", "docs/faq.md", r"of 2026-03-26(?:.|\n)*of 2026-07-20"),
-    ("equals an uninterrupted one", "docs/determinism.md",
-     r"the CPU, with one or two processes, and the same data, options, and threads"),
-    ("until\n1.0", "docs/stability.md", r"Before 1\.0 a minor version may change names"),
-    ("every page, by task", "tests/conventions_test.cpp", r"the index by task links to every page"),
-    ("CC BY 4.0", "apps/train/digits/README.md", r"CC BY 4\.0"),
-    ("BSD 3-Clause", "apps/train/diabetes/README.md", r"BSD 3-Clause"),
-]
+SOURCES = ROOT / "tests/claims.txt"
+PAGES = ["README.md", "docs/*.md", "apps/train/README.md"]
+MOST_UNSHOWN = 20  # on all pages in claims.txt
+TABLES = {"docs/speed.md": ["speed"], "docs/speed_elsewhere.md": ["speed_epyc", "speed_threads"],
+          "docs/on_a_gpu.md": ["speed_gpu"]}  # the measurements of which bench.py makes the page's tables
+WRITTEN_PAGES = ["docs/options.md"]  # by a script of the same name
+RATIOS = {"docs/speed.md": ["speed_captured", "speed_compiled"]}  # the measurements in the page's other tables
 
+WRITTEN = re.compile(r"^<!-- (?:docs|apps|tests)/[\w/]+\.py: .*?^<!-- end -->$", re.M | re.S)
+FENCED = re.compile(r"^ *(?P<fence>`{3,}|~{3,}).*?^ *(?P=fence)[ \t]*$", re.M | re.S)
+# Numbers in these are parts of names.
+NAMES = re.compile(r"\b(?:LibTorch|PyTorch|torch|Python|CUDA|Debian|CMake|g\+\+|clang|C\+\+|ONNX Runtime|sconce|"
+                   r"Inductor)(?:'s)? ?v?\d+(?:\.\d+)*(?:(?:,| and| to| or) \d+(?:\.\d+)+)*"
+                   r"|\b[A-Za-z_]+[-\d.]*\d\w*|\b\d+-bit\b")
+MARKUP = [(r"!?\[((?:[^\[\]]|\[[^\]]*\])*)\]\([^)]*\)", r"\1"), (r"\*\*|<br>", ""), (r"<!--.*?-->", "")]
+ADJECTIVES = ("bigger|better|cheaper|faster|fewer|greater|higher|larger|less|longer|lower|more|nearer|newer|older|"
+              "quicker|shorter|simpler|slower|smaller|stronger|tighter|wider|worse|fastest|slowest|smallest|largest")
+CLAIM = re.compile(rf"\d|\b(?:{ADJECTIVES}|every|never|bit for bit)\b", re.I)
+DATED = re.compile(r"(?=.*\b20\d\d-\d\d(?:-\d\d)?\b).*\b(?:AMD|Intel|H100|H200|same machine)\b")
+# A link to a test or to results, or the numbers of tests that a page lists, which docs_test.py looks up.
+SHOWING_LINK = re.compile(r"\b(?:yes|refused) \(\d|\btest \d"
+                          r"|\]\((?:[\w./]*tests/[\w./-]+|[\w./-]+\.(?:json|xml|cpp|py|hpp))(?:#[\w-]+)?\)")
 
-def claims(page):
-    """Returns the claims of a page without its filled parts and its code."""
-    text = re.sub(r"<!-- docs/readme\.py.*?<!-- end -->", "", page, flags=re.S)
-    text = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
-    text = re.sub(r"!?\[([^]]*)\]\([^)]*\)", r"\1", text)
-    pieces = re.split(r"(?<=[.:;])\s+(?=[A-Z`])|\n\n|\n(?=[-|#])", text)
-    return [piece.strip() for piece in pieces if CLAIM.search(piece)]
+WAYS = ["written", "listed", "linked", "dated"]
+Claim = collections.namedtuple("Claim", "text shown")  # shown: how, None, or "wrong"
 
 
-def unchecked(page):
-    """Returns the claims without a source."""
-    return [claim for claim in claims(page) if not any(words in claim for words, *_ in SOURCES)]
+def plain(text):
+    """Returns a sentence as a reader sees it, in one line."""
+    for pattern, replacement in MARKUP:
+        text = re.sub(pattern, replacement, text, flags=re.S)
+    return re.sub(r"^(?:[-*>]|\d+\.) ", "", " ".join(text.split()).strip("| "))
 
 
-def wrong_sources(page):
-    """Yields the rows of SOURCES that the page does not use, or whose file lacks the fact."""
-    for words, file, pattern in SOURCES:
-        if not any(words in claim for claim in claims(page)):
-            yield f"README.md has no claim with '{words}'"
-        elif not re.search(pattern, (ROOT / file).read_text(encoding="utf-8")):
-            yield f"{file}: expected {pattern}, for '{words}' in README.md"
+def sentences(text):
+    """Returns the sentences, list items and rows of a page, as they are written."""
+    paragraphs = re.split(r"\n\s*\n|\n(?=\s*(?:[-*>|]|\d+\.) )", text.replace("**", ""))
+    found = []
+    for paragraph in paragraphs:
+        if paragraph.lstrip().startswith("#") or re.fullmatch(r"[|\s:-]*", paragraph):
+            continue
+        paragraph = re.sub(r"^\s*(?:[-*>]|\d+\.) ", "", paragraph)
+        is_row = paragraph.lstrip().startswith("|")
+        found += [paragraph] if is_row else re.split(r"(?<=[\w)`\"*][.!?])\s+(?=[A-Za-z`*\[\"])", paragraph)
+    return found
+
+
+def is_claim(text):
+    return bool(CLAIM.search(NAMES.sub("", re.sub(r"`[^`]*`", "`", plain(text)))))
+
+
+def bench_rows(page):
+    """Returns the rows that bench.py writes for a page."""
+    rows = set()
+    for name in TABLES.get(page, []):
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+            table = pathlib.Path(folder) / "tables.md"
+            arguments = ["bench.py", "--from", str(ROOT / f"docs/{name}.json"), "--table", str(table)]
+            with unittest.mock.patch.object(sys, "argv", arguments):
+                bench.main()
+            rows.update(plain(line) for line in table.read_text().splitlines())
+    return rows
+
+
+def measured_ratios(page):
+    """Returns the ratios with their intervals, as a page writes them, by the workload's title."""
+    found = collections.defaultdict(set)
+    for name in RATIOS.get(page, []):
+        for result in json.loads((ROOT / f"docs/{name}.json").read_text())["results"]:
+            title = re.sub(", (captured|compiled)$", "", result["title"])
+            found[title] |= {f"{ratio['median']:.2f} ({ratio['interval'][0]:.2f} to {ratio['interval'][1]:.2f})"
+                             for ratio in result["ratios"].values()}
+    return found
+
+
+def row_by(ratios, row):
+    """Returns "written" for a row with ratios that were measured, "wrong" for other ratios, and None for other rows."""
+    title, *cells = (cell.strip() for cell in row.split("|"))
+    of_row = [cell for cell in cells if re.fullmatch(r"[\d.]+ \([\d.]+ to [\d.]+\)", cell)]
+    if title not in ratios or not of_row:
+        return None
+    return "written" if set(of_row) <= ratios[title] else "wrong"
+
+
+def without_code(text):
+    return FENCED.sub("", text)
+
+
+def parts_with_dates(text):
+    """Yields the sentences of a page, and whether the page's introduction or their section has a date and a machine."""
+    introduction, *sections = re.split(r"^(?=## )", without_code(text), flags=re.M)
+    dated_page = any(DATED.search(plain(part)) for part in sentences(introduction))
+    for section in [introduction, *sections]:
+        parts = sentences(section)
+        dated = dated_page or any(DATED.search(plain(part)) for part in parts)
+        yield from ((part, dated) for part in parts)
+
+
+def claims(page, text, listed):
+    """Returns the claims of a page with what shows them. `listed` are those with a source in claims.txt."""
+    written, rest = "".join(WRITTEN.findall(text)), WRITTEN.sub("", text)
+    if page in WRITTEN_PAGES:
+        written, rest = text, ""
+    found = [Claim(plain(part), "written") for part in sentences(without_code(written)) if is_claim(part)]
+    rows, ratios = bench_rows(page), measured_ratios(page)
+    for part, dated in parts_with_dates(rest):
+        name = plain(part)
+        shown = ("listed" if name in listed else "linked" if SHOWING_LINK.search(part) else "dated" if dated else None)
+        if is_claim(part):
+            found.append(Claim(name, "written" if name in rows else row_by(ratios, name) or shown))
+    return found
+
+
+def sources(text):
+    """Returns the entries of claims.txt by page: for each claim its sources. Raises ValueError for a wrong line."""
+    found, page, claim = {}, None, None
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith("## "):
+            page = line[3:]
+            found[page] = {}
+        elif line.startswith("    ") and claim:
+            found[page].setdefault(claim, []).append(line.strip())
+        elif line and not line.startswith("#"):
+            if page is None or line in found[page]:
+                raise ValueError(f"claims.txt, line {number}: expected a new claim below a page, got '{line}'")
+            claim = line
+            found[page][claim] = []
+    return found
+
+
+def names_of_tests():
+    """Returns the names of the tests in C++."""
+    names = set()
+    for file in (ROOT / "tests").rglob("*.cpp"):
+        text = re.sub(r'"\s*\n\s*"', "", file.read_text(encoding="utf-8"))  # joins the literals of a name
+        names.update(re.findall(r'TEST_CASE(?:_METHOD)?\(\s*(?:\w+,\s*)?"([^"]*)"', text))
+    return names
+
+
+def wrong_source(source, tests):
+    """Returns what is wrong with a source, or None."""
+    if source.startswith("measured "):
+        return None if re.match(r"measured 20\d\d-\d\d-\d\d, \S", source) else "expected 'measured DATE, MACHINE'"
+    if source.startswith('"'):
+        return None if source[1:-1] in tests else "expected the name of a test"
+    file, _, words = source.partition(": ")
+    if not (ROOT / file).is_file():
+        return "expected a file"
+    if words:
+        return None if words in (ROOT / file).read_text(encoding="utf-8") else f"expected words of {file}"
+    return None if re.fullmatch(r"tests/.*\.py", file) else "expected words of the file after ': '"
+
+
+def all_claims(listed):
+    """Returns the claims of each page."""
+    pages = sorted({page.relative_to(ROOT).as_posix() for pattern in PAGES for page in ROOT.glob(pattern)})
+    return {page: claims(page, (ROOT / page).read_text(encoding="utf-8"), listed.get(page, {})) for page in pages}
+
+
+def problems(listed, found):
+    """Yields what is wrong with claims.txt, and whether its pages have too many claims that nothing shows."""
+    tests = names_of_tests()
+    for page, entries in listed.items():
+        known = {claim.text for claim in found.get(page, [])}
+        for claim, named in entries.items():
+            if claim not in known:
+                closest = difflib.get_close_matches(claim, known, n=1) or ["no similar one"]
+                yield f"{page}: expected the claim '{claim}', got {closest[0]}"
+            if not named:
+                yield f"{page}: expected a source below '{claim}'"
+            for source in named:
+                if wrong := wrong_source(source, tests):
+                    yield f"{page}: {wrong}, got '{source}'"
+        yield from (f"{page}: expected the ratios of the measurements, got '{claim.text}'"
+                    for claim in found.get(page, []) if claim.shown == "wrong")
+    unshown = [f"{page}: '{claim.text}'" for page in listed for claim in found.get(page, []) if not claim.shown]
+    if len(unshown) > MOST_UNSHOWN:
+        yield "\n".join([f"expected at most {MOST_UNSHOWN} claims that nothing shows, got {len(unshown)}:", *unshown])
+
+
+def report(listed, found):
+    print(f"{'page':32}claims  " + "  ".join(f"{way:>7}" for way in WAYS) + "  unshown")
+    unshown = collections.Counter()
+    for page, of_page in found.items():
+        counts = collections.Counter(claim.shown for claim in of_page)
+        unshown[page in listed] += counts[None]
+        shown = "  ".join(f"{counts[way]:7}" for way in WAYS)
+        print(f"{page:32}{len(of_page):6}  {shown}  {counts[None]:7}{'' if page in listed else '  not in claims.txt'}")
+    print(f"{unshown[True]} claims that nothing shows on the pages in claims.txt, {unshown[False]} on the others")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--list", metavar="PAGE")
+    args = parser.parse_args()
+    listed = sources(SOURCES.read_text(encoding="utf-8"))
+    found = all_claims(listed)
+    if args.list and args.list not in found:
+        parser.error(f"expected a page such as README.md, got {args.list}")
+    if args.list:
+        print("\n".join(claim.text for claim in found[args.list] if not claim.shown))
+    else:
+        report(listed, found)
 
 
 if __name__ == "__main__":
-    README = (ROOT / "README.md").read_text(encoding="utf-8")
-    for line in [*wrong_sources(README), *unchecked(README)]:
-        print(line)
+    main()
