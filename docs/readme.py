@@ -6,23 +6,21 @@
 README.md gets the template's program, the reasons, the figures below the chart, and what works where.
 docs/on_a_gpu.md gets the counts of tests and lessons. With --check it writes nothing, and fails if a page differs.
 """
-import itertools
+import functools
 import json
-import pathlib
 import re
 import statistics
 import sys
 import textwrap
 
 sys.dont_write_bytecode = True
+import blocks  # noqa: E402
 import counts  # noqa: E402
+from blocks import read  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(blocks.ROOT / "apps/bench"))
+import times  # noqa: E402
 EXAMPLES = "apps/examples"
-
-
-def read(name):
-    return (ROOT / name).read_text(encoding="utf-8")
 
 
 class Speed:
@@ -48,7 +46,8 @@ class Speed:
 
     def ratio(self, name, size, *sides):
         """Returns how many times as long the fastest of the other sides takes."""
-        least = min(self.of(name, size)["ratios"][side]["median"] for side in sides)
+        ratios = times.ratios(self.of(name, size))
+        least = min(ratios[side]["median"] for side in sides)
         return f"{least:.1f}" if least < 10 else f"{least:.0f}"
 
     def where(self):
@@ -102,7 +101,7 @@ def speed(sources):
     saved, startup = startup_of_the_race(cpu)
     eager = cpu.ratio("race.accuracy:start", 0, "default", "best")
     adamw = cpu.ratio("optimizers.adamw_small", 1000, "libtorch")
-    default, best = (gpu.ratio("gpu_steps.gpt_bf16_captured", 256, side) for side in ("default", "best"))
+    default, best = (gpu.ratio("gpu_steps.gpt_bf16", 256, side) for side in ("default", "best"))
     text = (f"{cpu.where()}, sconce reaches 87% on Fashion-MNIST {cpu.time('race.accuracy:start', 0)} after process "
             f"start, and the fastest eager PyTorch we could write takes {eager} times as long. Most of the gain is "
             f"startup: {startup:.1f} of the {saved:.1f} s, or {startup / saved:.0%}. There, `torch::optim::AdamW` "
@@ -148,36 +147,13 @@ PAGES = {"README.md": {"quick look": quick_look, "reasons": reasons, "speed": sp
          "docs/on_a_gpu.md": {"counts": gpu_counts}}
 
 
-def filled(name, text, parts, sources):
-    """Returns a page's text with its parts filled; raises ValueError if it lacks one."""
-    for part, made in parts.items():
-        begin, end = f"<!-- docs/readme.py: {part} -->\n", "\n<!-- end -->"
-        before, found, rest = text.partition(begin)
-        _, found_end, after = rest.partition(end)
-        if not found or not found_end:
-            raise ValueError(f"{name}: expected '{begin.strip()}' and '{end.strip()}' after it")
-        text = before + begin + made(sources) + end + after
-    return text
-
-
-def difference(name, made, text):
-    lines = itertools.zip_longest(made.splitlines(), text.splitlines())
-    expected, got = next(pair for pair in lines if pair[0] != pair[1])
-    return f"{name}: expected '{expected}', got '{got}'. To fix this: python3 docs/readme.py"
-
-
 def main():
     try:
         sources = Sources()
-        pages = {name: filled(name, read(name), parts, sources) for name, parts in PAGES.items()}
     except ValueError as error:
         sys.exit(str(error))
-    for name, made in pages.items():
-        text = read(name)
-        if "--check" not in sys.argv[1:]:
-            (ROOT / name).write_text(made, encoding="utf-8")
-        elif made != text:
-            sys.exit(difference(name, made, text))
+    blocks.write("readme.py", {page: {name: functools.partial(made, sources) for name, made in parts.items()}
+                               for page, parts in PAGES.items()})
 
 
 if __name__ == "__main__":

@@ -14,7 +14,8 @@ import xml.sax.saxutils
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "apps/bench"))
 sys.dont_write_bytecode = True
-from workloads import WORKLOADS  # noqa: E402
+import tables  # noqa: E402
+import times  # noqa: E402
 
 # The rows of the README's chart: from a whole process down to one operator, those behind Python too.
 CHOSEN = ["process start to first training step", "process start to 0.87 on Fashion-MNIST", "SimpleNN step, SGD",
@@ -81,7 +82,8 @@ def legend(names, y):
 
 def rows_chart(title, results, sides):
     """Draws the ratios of each result to the sides, with their intervals, on one logarithmic axis."""
-    shown = [result["ratios"][side] for result in results for side in sides if side in result["ratios"]]
+    of_results = [(result, times.ratios(result)) for result in results]
+    shown = [ratios[side] for _, ratios in of_results for side in sides if side in ratios]
     low = min(0.9, *(ratio["interval"][0] for ratio in shown)) / 1.1
     high = max(ratio["interval"][1] for ratio in shown) * 1.1
     place = logarithmic(low, high, LEFT, WIDTH - RIGHT)
@@ -93,29 +95,17 @@ def rows_chart(title, results, sides):
     for tick in ticks(low, high):
         lines += [line(place(tick), top, place(tick), bottom, "even" if tick == 1 else "grid"),
                   text(place(tick), bottom + 18, f"{tick:g}", ' class="muted" text-anchor="middle"')]
-    for row, result in enumerate(results):
+    for row, (result, ratios) in enumerate(of_results):
         y = top + row_height * (row + 0.5)
-        lines.append(text(LEFT - 12, y + 4, result["title"].removesuffix(", captured"), ' text-anchor="end"'))
+        lines.append(text(LEFT - 12, y + 4, result["title"], ' text-anchor="end"'))
         for series, side in enumerate(sides):
-            if side in result["ratios"]:
-                ratio, at = result["ratios"][side], y + 4 * (2 * series - len(sides) + 1)
+            if side in ratios:
+                ratio, at = ratios[side], y + 4 * (2 * series - len(sides) + 1)
                 begin, end = map(place, ratio["interval"])
                 lines += [line(begin, at, end, at, f"line s{series}"), mark(place(ratio["median"]), at, series)]
     lines.append(text(WIDTH - RIGHT, bottom + 38, "ratio: time of the other, divided by the time of sconce",
                       ' class="muted" text-anchor="end"'))
     return picture(bottom + 52, title, lines)
-
-
-def growing(results):
-    """Returns the points of each row of the growth table: the size, and the ratio to the faster eager Python."""
-    groups = {}
-    for result in results:
-        name = next(workload.grows for workload in WORKLOADS
-                    if (workload.name, workload.size) == (result["name"], result["size"]))
-        if name:
-            ratio = min(result["ratios"][side]["median"] for side in EAGER)
-            groups.setdefault(name, []).append((result["size"], ratio))
-    return {name: sorted(points) for name, points in groups.items()}
 
 
 def panel(name, points, left, top, width, height):
@@ -134,9 +124,9 @@ def panel(name, points, left, top, width, height):
 
 def growth_chart(title, results):
     lines, width, height = [], 310, 130
-    groups = growing(results)
-    for index, (name, points) in enumerate(groups.items()):
-        lines += panel(name, points, 48 + index % 2 * 370, 84 + index // 2 * 210, width, height)
+    groups = tables.growing(times.paired(results))
+    for index, (name, sizes) in enumerate(groups.items()):
+        lines += panel(name, [(size, gain) for size, _, gain in sizes], 48 + index % 2 * 370, 84 + index // 2 * 210, width, height)
     bottom = 84 + (len(groups) + 1) // 2 * 210
     lines.append(text(WIDTH - RIGHT, bottom - 22, "ratio to the faster eager Python; 1: the same time",
                       ' class="muted" text-anchor="end"'))
@@ -145,10 +135,9 @@ def growth_chart(title, results):
 
 def charts(eager, captured):
     """Returns each chart's name and its text."""
-    known = {result["title"]: result for result in eager}
-    beside_python = [result for result in eager if EAGER.keys() & result["ratios"].keys()]
-    beside_compilers = [result for result in captured if "compile_step" in result["ratios"]
-                        and result["name"].endswith("_captured")]
+    known = {workload.title: result for workload, result in times.paired(eager)}
+    beside_python = [result for result in eager if EAGER.keys() & result["values"].keys()]
+    beside_compilers = [result for result in captured if "compile_step" in result["values"]]
     return {"speed": rows_chart("sconce and eager Python", [known[title] for title in CHOSEN], EAGER),
             "speed_all": rows_chart("sconce and eager Python, all workloads", beside_python, EAGER),
             "speed_compilers": rows_chart("A captured step and compiled Python", beside_compilers, COMPILED),

@@ -53,17 +53,27 @@ Workload cnn(int64_t size) {
   });
 }
 
-// A training step of a ResNet-18 on `size` pictures of 96 x 96.
-template <Run run>
-Workload resnet(int64_t size) {
+// A training step of a ResNet on `size` pictures.
+template <auto make, int64_t classes, int64_t edge, Run run>
+Workload resnet_step(int64_t size) {
   torch::manual_seed(0);
-  auto net = sconce::vision::models::resnet18({.num_classes = 10});
+  auto net = make({.num_classes = classes});
   const auto optimizer = std::make_shared<sconce::optim::SGD>(net->parameters(), 0.01);
-  const auto x = torch::randn({size, 3, 96, 96});
-  const auto target = torch::arange(size).remainder(10);
+  const auto x = torch::randn({size, 3, edge, edge});
+  const auto target = torch::arange(size).remainder(classes);
   return training_steps<run>(optimizer, {x, target}, [net = net.ptr()](const Tensors& batch) {
     return torch::nn::functional::cross_entropy(net->forward(batch[0]), batch[1]);
   });
+}
+
+template <Run run>
+Workload resnet(int64_t size) {
+  return resnet_step<sconce::vision::models::resnet18, 10, 96, run>(size);
+}
+
+template <Run run>
+Workload resnet50(int64_t size) {
+  return resnet_step<sconce::vision::models::resnet50, 1000, 224, run>(size);
 }
 
 }  // namespace
@@ -77,7 +87,10 @@ Workloads conv() {
           {"cnn_nhwc_captured", cnn<MemoryFormat::ChannelsLast, Run::captured>},
           {"resnet", resnet<Run::eager>},
           {"resnet_captured", resnet<Run::captured>},
-          {"resnet_compiled", resnet<Run::compiled>}};
+          {"resnet_compiled", resnet<Run::compiled>},
+          {"resnet50", resnet50<Run::eager>},
+          {"resnet50_captured", resnet50<Run::captured>},
+          {"resnet50_compiled", resnet50<Run::compiled>}};
 }
 
 }  // namespace bench

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from training_steps import training_steps
+from training_steps import forms, training_steps
 
 
 def make_layer(size, memory_format):
@@ -69,12 +69,24 @@ def resnet18(num_classes):
     return nn.Sequential(*layers)
 
 
+def resnet_step(variant, net, x, classes):
+    target = torch.arange(len(x)) % classes
+    return forms(variant, net, (x, target), lambda forward, x, y: (nn.functional.cross_entropy(forward(x), y),),
+                 lambda parameters, fused: torch.optim.SGD(parameters, lr=0.01, fused=fused))
+
+
 def resnet(variant, size):
     torch.manual_seed(0)
     net = resnet18(10)
-    optimizer = torch.optim.SGD(net.parameters(), lr=0.01, fused=variant == "best")
-    x, target = torch.randn(size, 3, 96, 96), torch.arange(size) % 10
-    return training_steps(optimizer, lambda: nn.functional.cross_entropy(net(x), target))
+    return resnet_step(variant, net, torch.randn(size, 3, 96, 96), 10)
+
+
+def resnet50(variant, size):
+    from torchvision import models
+
+    torch.manual_seed(0)
+    net = models.resnet50(num_classes=1000)
+    return resnet_step(variant, net, torch.randn(size, 3, 224, 224), 1000)
 
 
 def layer(variant, size):

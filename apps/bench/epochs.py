@@ -5,14 +5,14 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import updates
-from training_steps import compiled_step, save_numbers
+from training_steps import WHOLE_STEP, compiled_model, compiled_step, save_numbers
 
 
 def epoch(net, variant, pictures):
     data, target = torch.randn(pictures, 1, 28, 28), torch.arange(pictures) % 10
     criterion = nn.CrossEntropyLoss()
     check = [criterion(net(data[:256]), target[:256]).item()]
-    forward = torch.compile(net) if variant == "compile_model" else net
+    forward = net if variant in WHOLE_STEP else compiled_model(variant, net)
 
     def step(x, y):
         optimizer.zero_grad()
@@ -41,8 +41,8 @@ def epoch(net, variant, pictures):
             return loss_sum / pictures, correct / pictures
     else:
         optimizer = torch.optim.SGD(net.parameters(), lr=0.01, fused=True)
-        if variant == "compile_step":
-            step = compiled_step(net, losses_of, updates.SGD(0.01))
+        if variant in WHOLE_STEP:
+            step = compiled_step(variant, net, losses_of, updates.SGD(0.01))
 
         def run():
             loss_sum, correct = torch.zeros(()), torch.zeros((), dtype=torch.int64)

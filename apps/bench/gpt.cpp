@@ -1,10 +1,12 @@
-// A step of one block of a GPT, of 256 features and four heads, on `size` sequences of 128 tokens.
+// Steps of one block of a GPT, of 256 features and four heads, on `size` sequences of 128 tokens,
+// and of a GPT-2 of two blocks on one sequence of `size` tokens.
 
 #include <torch/torch.h>
 
 #include <limits>
 #include <memory>
 
+#include "gpt_model.hpp"
 #include "sconce/nn/transformer.hpp"
 #include "sconce/optim/adam.hpp"
 #include "training_steps.hpp"
@@ -33,12 +35,30 @@ Workload block(int64_t size) {
   });
 }
 
+template <Run run>
+Workload gpt2(int64_t size) {
+  torch::manual_seed(0);
+  constexpr GPTOptions options{
+      .texts = 1, .symbols = 50257, .features = 768, .heads = 12, .layers = 2, .tied = true};
+  const auto net = std::make_shared<GPT>(options, size);
+  const auto optimizer =
+      std::make_shared<sconce::optim::AdamW>(net->parameters(), torch::optim::AdamWOptions(1e-3));
+  const auto text = torch::randint(options.symbols, {options.texts, size + 1});
+  return training_steps<run>(
+      optimizer, {text.slice(1, 0, size), text.slice(1, 1).flatten()}, [net](const Tensors& batch) {
+        return torch::nn::functional::cross_entropy(net->forward(batch[0]), batch[1]);
+      });
+}
+
 }  // namespace
 
 Workloads gpt() {
   return {{"block", block<Run::eager>},
           {"block_captured", block<Run::captured>},
-          {"block_compiled", block<Run::compiled>}};
+          {"block_compiled", block<Run::compiled>},
+          {"gpt2", gpt2<Run::eager>},
+          {"gpt2_captured", gpt2<Run::captured>},
+          {"gpt2_compiled", gpt2<Run::compiled>}};
 }
 
 }  // namespace bench

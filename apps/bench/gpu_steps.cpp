@@ -4,17 +4,13 @@
 
 #include <torch/torch.h>
 
-#include <limits>
 #include <memory>
-#include <string>
-#include <vector>
 
+#include "gpt_model.hpp"
 #include "sconce/amp/autocast.hpp"
 #include "sconce/backends.hpp"
 #include "sconce/devices.hpp"
-#include "sconce/nn/layer_norm.hpp"
 #include "sconce/nn/memory_format.hpp"
-#include "sconce/nn/transformer.hpp"
 #include "sconce/optim/adam.hpp"
 #include "sconce/optim/sgd.hpp"
 #include "sconce/vision/models/resnet.hpp"
@@ -59,63 +55,18 @@ Workload simple_net(int64_t size) {
       {torch::randn({size, 3}).to(device), torch::arange(size).remainder(2).to(device)});
 }
 
-struct GPTOptions {
-  int64_t texts, symbols, features, heads, layers;
-  bool tied = false;  // whether the last layer has the weights of the first
-};
-
 constexpr GPTOptions small_gpt{
     .texts = 16, .symbols = 65, .features = 384, .heads = 6, .layers = 6};
-constexpr GPTOptions gpt2{
+constexpr GPTOptions gpt2_small{
     .texts = 8, .symbols = 50257, .features = 768, .heads = 12, .layers = 12, .tied = true};
-
-struct GPT : torch::nn::Module {
-  GPT(const GPTOptions& options, int64_t context, torch::Device device) {
-    const auto [texts, symbols, features, heads, layers, tied] = options;
-    tokens = register_module("tokens", torch::nn::Embedding(symbols, features));
-    places = register_module("places", torch::nn::Embedding(context, features));
-    const auto block = sconce::nn::TransformerEncoderLayerOptions(features, heads)
-                           .dim_feedforward(4 * features)
-                           .dropout(0)
-                           .activation(torch::kGELU)
-                           .batch_first(true)
-                           .norm_first(true);
-    for (int64_t i = 0; i < layers; ++i) {
-      blocks.push_back(
-          register_module("block" + std::to_string(i), sconce::nn::TransformerEncoderLayer(block)));
-    }
-    norm = register_module("norm", sconce::nn::LayerNorm(features));
-    if (tied) {
-      const torch::NoGradGuard no_grad;
-      tokens->weight.mul_(0.02);
-    } else {
-      head = register_module("head", torch::nn::Linear(features, symbols));
-    }
-    to(device);
-    mask =
-        torch::full({context, context}, -std::numeric_limits<float>::infinity()).triu(1).to(device);
-  }
-
-  torch::Tensor forward(const torch::Tensor& x) {  // (N, context) to (N * context, symbols)
-    auto h = tokens(x) + places->weight;
-    for (auto& block : blocks) h = block->forward(h, {.src_mask = mask, .is_causal = true});
-    h = norm(h).flatten(0, 1);
-    return head ? head(h) : torch::linear(h, tokens->weight);
-  }
-
-  torch::nn::Embedding tokens = nullptr, places = nullptr;
-  std::vector<sconce::nn::TransformerEncoderLayer> blocks = {};
-  sconce::nn::LayerNorm norm = nullptr;
-  torch::nn::Linear head = nullptr;
-  torch::Tensor mask = {};
-};
 
 // A GPT on texts of `size` tokens.
 template <const GPTOptions& options, Precision precision, Run run>
 Workload gpt(int64_t size) {
   torch::manual_seed(0);
   const auto device = sconce::try_gpu();
-  const auto net = std::make_shared<GPT>(options, size, device);
+  const auto net = std::make_shared<GPT>(options, size);
+  net->to(device);
   const auto optimizer = std::make_shared<sconce::optim::AdamW>(
       net->parameters(), torch::optim::AdamWOptions(3e-4),
       sconce::optim::ExtraOptions{.kernels = sconce::optim::Kernels::fused});
@@ -167,8 +118,8 @@ Workloads gpu_steps() {
           {"resnet_tf32_captured", resnet18<tf32, Run::captured>},
           {"resnet_bf16", resnet18<bf16, Run::eager>},
           {"resnet_bf16_captured", resnet18<bf16, Run::captured>},
-          {"gpt2_bf16", gpt<gpt2, bf16, Run::eager>},
-          {"gpt2_bf16_captured", gpt<gpt2, bf16, Run::captured>},
+          {"gpt2_bf16", gpt<gpt2_small, bf16, Run::eager>},
+          {"gpt2_bf16_captured", gpt<gpt2_small, bf16, Run::captured>},
           {"resnet50_bf16", resnet50<bf16, Run::eager>},
           {"resnet50_bf16_captured", resnet50<bf16, Run::captured>}};
 }

@@ -5,13 +5,12 @@ languages compute the same numbers.
 mode that tries the most kernels and replays CUDA graphs.
 """
 
-import math
-
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 from conv import resnet18
+from gpt import GPT, GPT2
 from gpu import DEVICE, wait
 from training_steps import calls_of
 
@@ -65,39 +64,13 @@ def sgd(variant, size):
                     (torch.randn(size, 3).to(DEVICE), (torch.arange(size) % 2).to(DEVICE)))
 
 
-class GPT(nn.Module):
-    def __init__(self, context, symbols, features, heads, layers, tied=False):
-        super().__init__()
-        self.tokens = nn.Embedding(symbols, features)
-        self.places = nn.Embedding(context, features)
-        self.blocks = nn.ModuleList(
-            nn.TransformerEncoderLayer(features, heads, 4 * features, dropout=0, activation=F.gelu,
-                                       batch_first=True, norm_first=True) for _ in range(layers))
-        self.norm = nn.LayerNorm(features)
-        self.tied = tied
-        if tied:
-            with torch.no_grad():
-                self.tokens.weight.mul_(0.02)
-        else:
-            self.head = nn.Linear(features, symbols)
-        self.to(DEVICE)
-        self.mask = torch.full((context, context), -math.inf).triu(1).to(DEVICE)
-
-    def forward(self, x):
-        h = self.tokens(x) + self.places.weight
-        for block in self.blocks:
-            h = block(h, src_mask=self.mask, is_causal=True)
-        h = self.norm(h).flatten(0, 1)
-        return F.linear(h, self.tokens.weight) if self.tied else self.head(h)
-
-
 SMALL_GPT = {"symbols": 65, "features": 384, "heads": 6, "layers": 6}
-GPT2 = {"symbols": 50257, "features": 768, "heads": 12, "layers": 12, "tied": True}
+GPT2_SMALL = {**GPT2, "layers": 12}
 
 
 def gpt(precision, variant, size, options=SMALL_GPT, texts=16):
     torch.manual_seed(0)
-    net = GPT(size, **options)
+    net = GPT(size, **options).to(DEVICE)
     fused = variant != "default"
     optimizer = torch.optim.AdamW(net.parameters(), lr=3e-4, fused=fused, capturable=fused and DEVICE.type == "cuda")
     text = torch.randint(options["symbols"], (texts, size + 1))
@@ -140,7 +113,7 @@ def resnet_bf16(variant, size):
 
 
 def gpt2_bf16(variant, size):
-    return gpt("bf16", variant, size, GPT2, texts=8)
+    return gpt("bf16", variant, size, GPT2_SMALL, texts=8)
 
 
 def resnet50_bf16(variant, size):

@@ -162,18 +162,44 @@ def epochs_lenet(variant, size):
     return epoch(variant, forward, size)
 
 
-def gpt_block(variant, size):
-    def norm(x, w, b):
-        centred = x - x.mean(-1, keepdims=True)
-        return centred * lax.rsqrt(jnp.square(centred).mean(-1, keepdims=True) + 1e-5) * w + b
+def layer_norm(x, w, b):
+    centred = x - x.mean(-1, keepdims=True)
+    return centred * lax.rsqrt(jnp.square(centred).mean(-1, keepdims=True) + 1e-5) * w + b
 
+
+def gpt_layer(x, parameters, heads):
+    """A block of a GPT: causal attention and an MLP, each after a norm and around a shortcut."""
+    w_in, b_in, w_out, b_out, w1, b1, w2, b2, *norms = parameters
+    of_heads = (*x.shape[:2], heads, -1)
+    q, k, v = (part.reshape(of_heads)
+               for part in jnp.split(linear(layer_norm(x, *norms[:2]), w_in, b_in), 3, axis=-1))
+    attended = nn.dot_product_attention(q, k, v, is_causal=True).reshape(x.shape)
+    x = x + linear(attended, w_out, b_out)
+    return x + linear(nn.gelu(linear(layer_norm(x, *norms[2:]), w1, b1), approximate=False), w2, b2)
+
+
+def gpt_block(variant, size):
     def losses_of(parameters, x):
-        w_in, b_in, w_out, b_out, w1, b1, w2, b2, *norms = parameters
-        heads = (*x.shape[:2], 4, -1)
-        q, k, v = (part.reshape(heads) for part in jnp.split(linear(norm(x, *norms[:2]), w_in, b_in), 3, axis=-1))
-        attended = nn.dot_product_attention(q, k, v, is_causal=True).reshape(x.shape)
-        x = x + linear(attended, w_out, b_out)
-        x = x + linear(nn.gelu(linear(norm(x, *norms[2:]), w1, b1), approximate=False), w2, b2)
-        return (jnp.square(x).mean(),)
+        return (jnp.square(gpt_layer(x, parameters, heads=4)).mean(),)
 
     return forms(variant, losses_of, updates.AdamW(1e-3, weight_decay=0.01), batch_size=1, scanned=10)
+
+
+def gpt_gpt2(variant, size):
+    def losses_of(parameters, x, y):
+        tokens, places, *blocks, norm_w, norm_b = parameters
+        h = tokens[x] + places
+        for first in range(0, len(blocks), 12):
+            h = gpt_layer(h, blocks[first:first + 12], heads=12)
+        h = layer_norm(h, norm_w, norm_b).reshape(-1, h.shape[-1])
+        return (cross_entropy(h @ tokens.T, y),)
+
+    return forms(variant, losses_of, updates.AdamW(1e-3, weight_decay=0.01), scanned=2)
+
+
+def steps_table(variant, size):
+    def losses_of(parameters, x, y):
+        w1, b1, w2, b2 = parameters
+        return (jnp.square(linear(nn.relu(linear(x, w1, b1)), w2, b2) - y).mean(),)
+
+    return forms(variant, losses_of, updates.AdamW(0.01, weight_decay=0.01))

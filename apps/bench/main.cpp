@@ -42,6 +42,8 @@ bench::Workloads all_workloads() {
                                                          {"ops", bench::ops()},
                                                          {"optimizers", bench::optimizers()},
                                                          {"race", bench::race()},
+                                                         {"recommend", bench::recommend()},
+                                                         {"recurrent", bench::recurrent()},
                                                          {"serving", bench::serving()},
                                                          {"steps", bench::steps()}};
   bench::Workloads all;

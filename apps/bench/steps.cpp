@@ -96,6 +96,22 @@ Workload layers(int64_t size) {
   });
 }
 
+// The network of docs/ship_a_program.md on a batch of its table.
+template <Run run>
+Workload table(int64_t rows) {
+  torch::manual_seed(0);
+  torch::nn::Sequential net;
+  net->push_back(torch::nn::Linear(5, 32));
+  net->push_back(torch::nn::ReLU());
+  net->push_back(torch::nn::Linear(32, 1));
+  const auto X = torch::randn({rows, 5}), y = torch::randn({rows, 1});
+  const auto optimizer =
+      std::make_shared<sconce::optim::AdamW>(net->parameters(), torch::optim::AdamWOptions(0.01));
+  return training_steps<run>(optimizer, {X, y}, [net = net.ptr()](const Tensors& batch) {
+    return torch::mse_loss(net->forward(batch[0]), batch[1]);
+  });
+}
+
 }  // namespace
 
 Workloads steps() {
@@ -112,7 +128,10 @@ Workloads steps() {
           {"amp_compiled", amp<Run::compiled>},
           {"layers", layers<Run::eager>},
           {"layers_captured", layers<Run::captured>},
-          {"layers_compiled", layers<Run::compiled>}};
+          {"layers_compiled", layers<Run::compiled>},
+          {"table", table<Run::eager>},
+          {"table_captured", table<Run::captured>},
+          {"table_compiled", table<Run::compiled>}};
 }
 
 }  // namespace bench

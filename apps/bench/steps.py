@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 import updates
-from training_steps import calls_of, compiled_step, forms, save_numbers
+from training_steps import WHOLE_STEP, calls_of, compiled_model, compiled_step, forms, save_numbers
 
 
 class SimpleNN(nn.Module):
@@ -46,11 +46,11 @@ def amp(variant, size):
 
     if variant == "numbers":
         return save_numbers(model, batch)
-    if variant == "compile_step":
-        whole = compiled_step(model, losses_of, updates.Scaled(updates.AdamW(1e-3, weight_decay=0.01), max_norm=1.0))
+    if variant in WHOLE_STEP:
+        whole = compiled_step(variant, model, losses_of, updates.Scaled(updates.AdamW(1e-3, weight_decay=0.01), max_norm=1.0))
         return calls_of(lambda: whole(*batch)[0])
     fast = variant != "default"
-    forward = torch.compile(model) if variant == "compile_model" else model
+    forward = compiled_model(variant, model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=fast)
     scaler = torch.amp.GradScaler("cpu")
 
@@ -73,3 +73,13 @@ def layers(variant, size):
     net = nn.Sequential(*(nn.Linear(64, 64) for _ in range(size)))
     return forms(variant, net, (torch.randn(16, 64),), lambda forward, x: (forward(x).square().mean(),),
                  lambda parameters, fused: torch.optim.SGD(parameters, lr=0.01, fused=fused), updates.SGD(0.01))
+
+
+def table(variant, rows):
+    """The network of docs/ship_a_program.md on a batch of its table."""
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(5, 32), nn.ReLU(), nn.Linear(32, 1))
+    return forms(variant, net, (torch.randn(rows, 5), torch.randn(rows, 1)),
+                 lambda forward, x, y: (nn.functional.mse_loss(forward(x), y),),
+                 lambda parameters, fused: torch.optim.AdamW(parameters, lr=0.01, fused=fused),
+                 updates.AdamW(0.01, weight_decay=0.01))

@@ -7,6 +7,9 @@ import torch
 from torch.func import functional_call, grad_and_value
 
 
+WHOLE_STEP = ("compile_step", "max_autotune")
+
+
 def calls_of(step):
     """Returns the loss after 3 steps, as a list, and a function that makes one more step."""
     for _ in range(2):
@@ -32,8 +35,8 @@ def save_numbers(net, batch):
     return [], None
 
 
-def compiled_step(net, losses_of, update):
-    """The whole step as one function compiled by torch.compile. `backward()` and the optimizer's `step()` would split
+def compiled_step(variant, net, losses_of, update):
+    """The whole step as one function compiled by torch.compile, in the mode of the variant. `backward()` and the optimizer's `step()` would split
     it, so the gradients are those of torch.func, and the update is one of updates.py. `losses_of(forward, *batch)`
     returns a tuple that begins with the loss, and so does the step.
     """
@@ -48,7 +51,7 @@ def compiled_step(net, losses_of, update):
         made = losses_of(forward, *batch)
         return scale * made[0], made
 
-    @torch.compile
+    @torch.compile(mode="max-autotune" if variant == "max_autotune" else "default")
     def step(parameters, state, batch):
         gradients, (_, made) = grad_and_value(scaled_loss, has_aux=True)(parameters, update.scale(state), batch)
         new_parameters, new_state = update(torch, parameters, gradients, state)
@@ -59,13 +62,21 @@ def compiled_step(net, losses_of, update):
     return lambda *batch: step(parameters, state, batch)
 
 
-def forms(variant, net, batch, losses_of, make_optimizer, update):
-    """`training_steps` in the form of a variant; `losses_of` and `update` as in `compiled_step`."""
+def compiled_model(variant, net):
+    """The network, compiled if the variant says so. Where a workload has no compiled step, that is max_autotune's too."""
+    modes = {"compile_model": "default", "max_autotune": "max-autotune"}
+    return torch.compile(net, mode=modes[variant]) if variant in modes else net
+
+
+def forms(variant, net, batch, losses_of, make_optimizer, update=None):
+    """`training_steps` in the form of a variant; `losses_of` and `update` as in `compiled_step`. Without an update only
+    the network is compiled.
+    """
     if variant == "numbers":
         return save_numbers(net, batch)
-    if variant == "compile_step":
-        step = compiled_step(net, losses_of, update)
+    if update and variant in WHOLE_STEP:
+        step = compiled_step(variant, net, losses_of, update)
         return calls_of(lambda: step(*batch)[0])
-    forward = torch.compile(net) if variant == "compile_model" else net
+    forward = compiled_model(variant, net)
     optimizer = make_optimizer(net.parameters(), fused=variant != "default")
     return training_steps(optimizer, lambda: losses_of(forward, *batch)[0])

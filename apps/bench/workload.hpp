@@ -35,6 +35,8 @@ Workloads limits();         ///< limits.cpp: the machine's limits for other work
 Workloads ops();            ///< ops.cpp and ops.py
 Workloads optimizers();     ///< optimizers.cpp and optimizers.py
 Workloads race();           ///< race.cpp and race.py
+Workloads recommend();      ///< recommend.cpp and recommend.py
+Workloads recurrent();      ///< recurrent.cpp and recurrent.py
 Workloads serving();        ///< serving.cpp: a recorded program and its network
 Workloads steps();          ///< steps.cpp and steps.py
 

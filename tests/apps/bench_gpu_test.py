@@ -42,7 +42,7 @@ class OnTheCpu(unittest.TestCase):
         self.assertGreater(len(workloads), 5)
         for workload in workloads:
             size = min(workload.size, 300 if workload.name.startswith("gpu.") else 2)
-            names = {workload.name, workload.twin, workload.libtorch or workload.name}
+            names = {workload.twin, workload.libtorch or workload.twin, *(f"{workload.twin}_{form}" for form in workload.forms)}
             checks = [of_program(name, str(size)) for name in names]
             checks += [of_python(workload.twin, variant, size) for variant in ("default", "best")
                        if variant in workload.floors]

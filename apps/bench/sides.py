@@ -1,0 +1,172 @@
+"""The sides of a workload: processes that run it in C++ or in Python, and take turns."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import venv
+from pathlib import Path
+
+HERE = Path(__file__).parent
+BUILD = HERE.parents[1] / "build/bench"
+COMPILERS = ("compile", "jax")
+JAX = "jax==0.10.2"
+
+
+class Side:
+    """A process that makes a workload and times calls of it."""
+
+    threads = 1  # of each process
+
+    def __init__(self, name, command):
+        self.name = name
+        self.values = []  # seconds per call, by round
+        self.started = time.perf_counter()
+        environment = {"TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"} | os.environ | {
+            "OMP_NUM_THREADS": str(Side.threads), "SCONCE_BENCH_NUMBERS": str(BUILD / "numbers.npz"),
+            "XDG_CACHE_HOME": str(BUILD / "cache"),
+            "SCONCE_BENCH_FILES": str(BUILD / "files")}
+        self.process = subprocess.Popen(command, env=environment, text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.check = json.loads(self.read().replace("nan", "NaN"))
+
+    def read(self):
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit(f"bench: {self.name} ended, exit code {self.process.wait()}")
+        return line
+
+    def run(self, calls):
+        """Returns the seconds per call, measured over this many calls."""
+        print(calls, file=self.process.stdin, flush=True)
+        return float(self.read()) / calls
+
+    def gpu_memory(self):
+        """Returns the most bytes that the GPU's allocator has reserved."""
+        print(0, file=self.process.stdin, flush=True)
+        return int(self.read())
+
+    def first_call(self):
+        """Makes a call and returns the seconds from the start of the process to its end."""
+        self.run(1)
+        return time.perf_counter() - self.started
+
+    def close(self):
+        """Ends the process and returns its peak memory in bytes."""
+        self.process.stdin.close()
+        _, status, usage = os.wait4(self.process.pid, 0)
+        self.process.returncode = os.waitstatus_to_exitcode(status)
+        return 1024 * usage.ru_maxrss
+
+
+class WholeProcess:
+    """A side that starts a new process in each round, measured from its start to its check."""
+
+    def __init__(self, name, command, measure):
+        self.name, self.command, self.measure = name, command, measure
+        self.values = []  # seconds or bytes, by round
+        self.run(1)  # loads the libraries from disk into the page cache
+
+    def run(self, _):
+        start = time.perf_counter()
+        side = Side(self.name, self.command)
+        seconds = time.perf_counter() - start
+        self.check = side.check
+        peak = side.close()  # a child's peak begins with its parent's, so this script must stay small
+        return seconds if self.measure == "start" else peak
+
+    def close(self):
+        pass
+
+
+class RatedProcess:
+    """A side that runs an example in each round, which prints its steps per second last, and measures the time of a step."""
+
+    def __init__(self, name, command):
+        self.name, self.command = name, command
+        self.values = []  # seconds, by round
+        self.run(1)  # loads the libraries from disk into the page cache
+
+    def run(self, _):
+        environment = os.environ | {"OMP_NUM_THREADS": str(Side.threads)}
+        done = subprocess.run(self.command, env=environment, text=True, capture_output=True)
+        rate = re.search(r"([\d.]+) steps/s\n$", done.stderr)
+        if done.returncode or not rate:
+            sys.exit(f"bench: {self.name} ended, exit code {done.returncode}: expected '<number> steps/s' on standard error, "
+                     f"got {done.stderr!r}")
+        self.check = [float(number) for number in re.findall(r"-?\d+(?:\.\d+)?", done.stdout)]
+        return 1 / float(rate[1])
+
+    def close(self):
+        pass
+
+
+def jax_python():
+    """The Python of an environment with JAX, which is made if needed."""
+    complete = BUILD / "jax/complete"
+    if not complete.exists() or complete.read_text() != JAX:
+        venv.create(BUILD / "jax", with_pip=True, clear=True)
+        subprocess.run([BUILD / "jax/bin/python", "-m", "pip", "install", "--quiet", "--no-input",
+                        "--disable-pip-version-check", JAX], check=True)
+        complete.write_text(JAX)
+    return str(BUILD / "jax/bin/python")
+
+
+def compiler_of(side):
+    """The compiler of a side that runs only with --with or --all, such as "jax_scan"."""
+    return "jax" if side.startswith("jax") else "compile"
+
+
+def python_command(workload, variant, size):
+    """The command of a side in Python."""
+    python, twin = sys.executable, workload.twin
+    if compiler_of(variant) == "jax":
+        python, twin = jax_python(), "jax_steps." + twin.replace(".", "_")
+    return [python, str(HERE / "worker.py"), twin, variant, *size]
+
+
+def commands(workload, program, compilers=()):
+    """The command of each side, sconce first."""
+    if workload.measure == "rate":
+        example = workload.name.partition(".")[2]
+        return {"sconce": [str(Path(program).parent / "examples" / example)],
+                "default": [sys.executable, str(HERE.parent / "examples" / f"{example}.py")]}
+    size = [str(workload.size)] if workload.size else []
+    made = {"sconce": [program, workload.twin, *size]}
+    for form in workload.forms:
+        made[form] = [program, f"{workload.twin}_{form}", *size]
+    for side in ("libtorch", "limit"):
+        if getattr(workload, side):
+            made[side] = [program, getattr(workload, side), *size]
+    for variant in (*workload.floors, *workload.compilers):
+        if variant in workload.floors or compiler_of(variant) in compilers:
+            made.setdefault(variant, python_command(workload, variant, size))
+    return made
+
+
+def write_inputs(workload, compilers):
+    """Writes what the sides of the workload read."""
+    worker, size = [sys.executable, str(HERE / "worker.py"), workload.twin], str(workload.size)
+    if "jax" in compilers and any(compiler_of(side) == "jax" for side in workload.compilers):
+        Side("numbers", [*worker, "numbers", size]).close()
+    if workload.files:
+        Side("files", [*worker, "files", size]).close()
+
+
+def start_sides(workload, program, compilers=()):
+    made = commands(workload, program, compilers)
+    if os.environ.get("TORCHINDUCTOR_FORCE_DISABLE_CACHES") != "0":
+        shutil.rmtree(BUILD / "cache", ignore_errors=True)
+    if workload.measure == "rate":
+        return [RatedProcess(*side) for side in made.items()]
+    if workload.measure != "calls":
+        return [WholeProcess(*side, workload.measure) for side in made.items()]
+    write_inputs(workload, compilers)
+    sides = []
+    for side in made.items():
+        sides.append(Side(*side))
+        sides[-1].first = sides[-1].first_call() if compilers else None
+    return sides

@@ -1,0 +1,126 @@
+"""Tables of times, in Markdown."""
+
+from times import FORMS, fastest_form, median, ratio, ratios
+from workloads import WORKLOADS
+
+
+def readable(value, unit):
+    if unit == "bytes":
+        return f"{value / 1e6:.0f} MB"
+    scale, name = (1, "s") if value >= 1 else (1e3, "ms") if value >= 1e-3 else (1e6, "µs")
+    return f"{value * scale:.3g} {name}"
+
+
+def table(header, lines):
+    rule = ["---"] * len(header)
+    return "".join(f"| {' | '.join(line)} |\n" for line in [header, rule, *lines])
+
+
+def time_of(result, side):
+    return readable(median(result, side), result["unit"])
+
+
+def within(of_side):
+    """A ratio with its interval, such as "1.50 (1.48 to 1.52)"."""
+    low, high = of_side["interval"]
+    return f"{of_side['median']:.2f} ({low:.2f} to {high:.2f})"
+
+
+HEADER = ["workload", "against", "sconce", "ratio", "95 % interval", "at least", ""]
+
+
+def rows(workload, result):
+    """Yields a line for each other side, with its ratio and the required one."""
+    form = fastest_form(result)
+    ours = time_of(result, form) + ("" if form == "sconce" else f" {form}")
+    for name, of_side in ratios(result).items():
+        low, high = of_side["interval"]
+        floor = workload.floors.get(name)
+        verdict = ""
+        if floor is not None:
+            holds = floor <= of_side["median"] <= workload.most and low >= workload.lower_end
+            verdict = "holds" if holds else "does not hold"
+        yield [workload.title, name, ours, f"{of_side['median']:.2f}", f"{low:.2f} to {high:.2f}",
+               "" if floor is None else f"{floor:.3g}", verdict]
+
+
+FORMS_HEADER = ["workload", *("eager" if form == "sconce" else form for form in FORMS), "eager / captured",
+                "captured / compiled"]
+
+
+def forms(results):
+    """Yields a line for each workload that sconce runs in several forms, with their times and ratios."""
+    for _, result in results:
+        values = result["values"]
+        if "captured" in values:
+            quotients = [within(ratio(values[slow], values[fast])) if fast in values else ""
+                         for slow, fast in (("sconce", "captured"), ("captured", "compiled"))]
+            yield [result["title"], *(time_of(result, form) if form in values else "" for form in FORMS), *quotients]
+
+
+SLOWER_HEADER = ["workload", "against", "sconce", "ratio", "95 % interval"]
+
+
+def slower(results):
+    """Returns the lines of `rows` in which sconce is slower beyond noise, the slowest first."""
+    lost = []
+    for workload, result in results:
+        of_sides = ratios(result)
+        for line in rows(workload, result):
+            if line[1] != "limit" and of_sides[line[1]]["interval"][1] < 1:
+                lost.append((of_sides[line[1]]["median"], line[:5]))
+    return [line for _, line in sorted(lost)]
+
+
+FIRST_HEADER = ["workload", "side", "start to first call"]
+
+
+def firsts(results):
+    """Yields a line for each side whose first call was measured."""
+    for _, result in results:
+        for name, seconds in result.get("first", {}).items():
+            yield [result["title"], name, readable(seconds, "seconds")]
+
+
+GPU_MEMORY_HEADER = ["workload", "side", "most GPU memory reserved"]
+
+
+def gpu_memories(results):
+    """Yields a line for each side of a workload on a GPU."""
+    for _, result in results:
+        for name, size in result.get("gpu_memory", {}).items():
+            yield [result["title"], name, readable(size, "bytes")]
+
+
+GROWTH_HEADER = ["workload", "sizes", "sconce", "ratio to the faster eager Python", "below 1.1 from"]
+
+
+def growing(results):
+    """Returns, by row of the growth table, each size's number, result, and ratio of the faster eager Python to sconce's
+    eager form.
+    """
+    groups = {workload.grows: [] for workload in WORKLOADS if workload.grows}
+    for workload, result in results:
+        if workload.grows:
+            of_sides = ratios(result, "sconce")
+            groups[workload.grows].append((result["size"], result,
+                                           min(of_sides[side]["median"] for side in ("default", "best"))))
+    return {title: sorted(sizes, key=lambda of: of[0]) for title, sizes in groups.items() if len(sizes) > 1}
+
+
+def growth(results):
+    """Yields a line for each workload that ran at several sizes, with the size from which C++ gains less than 10 %."""
+    for title, sizes in growing(results).items():
+        even = [f"{size:,}" for size, _, gain in sizes if gain < 1.1]
+        yield [title, ", ".join(f"{size}" for size, _, _ in sizes),
+               ", ".join(time_of(result, "sconce") for _, result, _ in sizes),
+               ", ".join(f"{gain:.2f}" for _, _, gain in sizes), even[0] if even else "none of these"]
+
+
+def tables(results):
+    """All tables of (workload, result) pairs, starting with the rows in which sconce is slower."""
+    lines = [line for workload, result in results for line in rows(workload, result)]
+    made = [(SLOWER_HEADER, slower(results)), (FORMS_HEADER, list(forms(results))), (HEADER, lines),
+            (FIRST_HEADER, list(firsts(results))), (GPU_MEMORY_HEADER, list(gpu_memories(results))),
+            (GROWTH_HEADER, list(growth(results)))]
+    return "\n".join(table(header, of_header) for header, of_header in made if of_header)

@@ -1,0 +1,106 @@
+"""Times of workloads: their ratios, and the file that keeps them."""
+
+import hashlib
+import json
+import os
+import platform
+import re
+import statistics
+from importlib.metadata import version
+from math import comb
+from pathlib import Path
+
+from workloads import WORKLOADS
+
+FORMS = ("sconce", "captured", "compiled")  # of sconce; the first is the step without a capture
+NVIDIA_DRIVER = Path("/proc/driver/nvidia")
+
+
+def interval(values):
+    """The 95 % interval of the median from the order statistics: the values between which the median lies
+    with that probability, for any distribution.
+    """
+    ordered, n = sorted(values), len(values)
+    probability, below = 0, 0  # that at most `below` of n values are less than the median
+    while True:
+        probability += comb(n, below) / 2**n
+        if probability > 0.025:
+            break
+        below += 1
+    return ordered[max(0, below - 1)], ordered[min(n - 1, n - below)]
+
+
+def ratio(times, ours):
+    """How many times as fast as another side sconce is: the median and its interval."""
+    ratios = [theirs / own for theirs, own in zip(times, ours)]
+    return {"median": statistics.median(ratios), "interval": interval(ratios)}
+
+
+def median(result, side):
+    return statistics.median(result["values"][side])
+
+
+def fastest_form(result):
+    """The form of sconce with the least time."""
+    return min((form for form in FORMS if form in result["values"]), key=lambda form: median(result, form))
+
+
+def ratios(result, form=None):
+    """The ratio of each other side's time to that of a form of sconce, by default the fastest."""
+    values = result["values"]
+    ours = values[form or fastest_form(result)]
+    made = {side: ratio(times, ours) for side, times in values.items() if side not in (*FORMS, "limit")}
+    if "limit" in values:
+        made["limit"] = ratio([min(values["limit"])] * len(ours), ours)
+    return made
+
+
+def gpus():
+    """The names of the GPUs and the version of their driver, from the driver's files; nothing without a driver."""
+    if not (NVIDIA_DRIVER / "version").exists():
+        return {}
+    of_all = [file.read_text() for file in sorted(NVIDIA_DRIVER.glob("gpus/*/information"))]
+    driver = re.search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)", (NVIDIA_DRIVER / "version").read_text())
+    return {"gpus": re.findall(r"^Model:\s*(.*\S)", "".join(of_all), re.M), "driver": driver[1] if driver else "unknown"}
+
+
+def digest(program):
+    """Identifies the code that is measured: the program, and the workloads in Python."""
+    parts = [Path(program), *sorted(Path(__file__).parent.glob("*.py"))]
+    parts = [part for part in parts if part.name != "tables.py"]  # which measures nothing
+    return hashlib.sha256(b"".join(part.read_bytes() for part in parts)).hexdigest()[:16]
+
+
+def machine(program, threads):
+    model = [line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
+             if line.startswith("model name")]
+    return {"cpu": model[0] if model else platform.machine(), "cores": os.cpu_count(), "threads": threads,
+            "torch": version("torch"), "python": platform.python_version(), "code": digest(program)} | gpus()
+
+
+def read(file):
+    """Returns the content of a file of times; throws ValueError if another program made it."""
+    try:
+        found = json.loads(Path(file).read_text())
+        known = {(workload.name, workload.size) for workload in WORKLOADS}
+        if all((result["name"], result["size"]) in known for result in found["results"]) and found["machine"]:
+            return found
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise ValueError(f"{file}: expected a file made by --json, got another")
+
+
+def paired(results):
+    """Returns each result with its workload."""
+    known = {(workload.name, workload.size): workload for workload in WORKLOADS}
+    return [(known[result["name"], result["size"]], result) for result in results]
+
+
+def write(file, of_machine, results):
+    """Writes the results in the order of the workloads. A run that is interrupted keeps the previous file."""
+    order = {(workload.name, workload.size): place for place, workload in enumerate(WORKLOADS)}
+    ordered = sorted(results, key=lambda result: order[result["name"], result["size"]])
+    lines = ",\n".join(json.dumps(result) for result in ordered)
+    made = Path(f"{file}.new")
+    made.write_text(f'{{"machine": {json.dumps(of_machine)}, "results": [\n{lines}\n]}}\n')
+    made.replace(file)
