@@ -15,28 +15,23 @@ code and in names (float32, C++20, LibTorch 2.15.0) do not count. A claim is sho
 """
 import argparse
 import collections
-import contextlib
 import difflib
-import io
 import json
 import pathlib
 import re
 import sys
-import tempfile
-import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "apps/bench"))
 sys.dont_write_bytecode = True
-import bench  # noqa: E402
+import tables  # noqa: E402
+import times  # noqa: E402
 
 SOURCES = ROOT / "tests/claims.txt"
 PAGES = ["README.md", "docs/*.md", "apps/train/README.md"]
 MOST_UNSHOWN = 20  # on all pages in claims.txt
-TABLES = {"docs/speed.md": ["speed"], "docs/speed_elsewhere.md": ["speed_epyc", "speed_threads"],
-          "docs/on_a_gpu.md": ["speed_gpu"]}  # the measurements of which bench.py makes the page's tables
 WRITTEN_PAGES = ["docs/options.md"]  # by a script of the same name
-RATIOS = {"docs/speed.md": ["speed_captured", "speed_compiled"]}  # the measurements in the page's other tables
+RATIOS = {"docs/speed.md": ["captured", "compiled"]}  # the forms of a step whose ratios are in the page's tables
 
 WRITTEN = re.compile(r"^<!-- (?:docs|apps|tests)/[\w/]+\.py: .*?^<!-- end -->$", re.M | re.S)
 FENCED = re.compile(r"^ *(?P<fence>`{3,}|~{3,}).*?^ *(?P=fence)[ \t]*$", re.M | re.S)
@@ -81,27 +76,14 @@ def is_claim(text):
     return bool(CLAIM.search(NAMES.sub("", re.sub(r"`[^`]*`", "`", plain(text)))))
 
 
-def bench_rows(page):
-    """Returns the rows that bench.py writes for a page."""
-    rows = set()
-    for name in TABLES.get(page, []):
-        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
-            table = pathlib.Path(folder) / "tables.md"
-            arguments = ["bench.py", "--from", str(ROOT / f"docs/{name}.json"), "--table", str(table)]
-            with unittest.mock.patch.object(sys, "argv", arguments):
-                bench.main()
-            rows.update(plain(line) for line in table.read_text().splitlines())
-    return rows
-
-
 def measured_ratios(page):
     """Returns the ratios with their intervals, as a page writes them, by the workload's title."""
     found = collections.defaultdict(set)
-    for name in RATIOS.get(page, []):
-        for result in json.loads((ROOT / f"docs/{name}.json").read_text())["results"]:
-            title = re.sub(", (captured|compiled)$", "", result["title"])
-            found[title] |= {f"{ratio['median']:.2f} ({ratio['interval'][0]:.2f} to {ratio['interval'][1]:.2f})"
-                             for ratio in result["ratios"].values()}
+    for form in RATIOS.get(page, []):
+        for result in json.loads((ROOT / f"docs/speed_{form}.json").read_text())["results"]:
+            if form in result["values"]:
+                found[result["title"]] |= {tables.within(times.ratio(values, result["values"][form]))
+                                           for values in result["values"].values()}
     return found
 
 
@@ -134,12 +116,12 @@ def claims(page, text, listed):
     if page in WRITTEN_PAGES:
         written, rest = text, ""
     found = [Claim(plain(part), "written") for part in sentences(without_code(written)) if is_claim(part)]
-    rows, ratios = bench_rows(page), measured_ratios(page)
+    ratios = measured_ratios(page)
     for part, dated in parts_with_dates(rest):
         name = plain(part)
         shown = ("listed" if name in listed else "linked" if SHOWING_LINK.search(part) else "dated" if dated else None)
         if is_claim(part):
-            found.append(Claim(name, "written" if name in rows else row_by(ratios, name) or shown))
+            found.append(Claim(name, row_by(ratios, name) or shown))
     return found
 
 

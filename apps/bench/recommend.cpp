@@ -21,9 +21,7 @@ struct Tower : torch::nn::Module {
         hidden(register_module("hidden", torch::nn::Linear(32, 64))),
         output(register_module("output", torch::nn::Linear(64, 32))) {}
 
-  torch::Tensor forward(const torch::Tensor& ids) {
-    return output(torch::relu(hidden(rows(ids))));
-  }
+  torch::Tensor forward(const torch::Tensor& ids) { return output(torch::relu(hidden(rows(ids)))); }
 
   torch::nn::Embedding rows;
   torch::nn::Linear hidden, output;
@@ -59,6 +57,8 @@ Workload two_towers(int64_t size) {
 
 }  // namespace
 
-Workloads recommend() { return {{"two_towers", two_towers}}; }
+Workloads recommend() {
+  return {{"two_towers", two_towers}};
+}
 
 }  // namespace bench

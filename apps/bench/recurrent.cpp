@@ -1,5 +1,5 @@
-// A step of a language model of an embedding and two LSTM layers of 512, on 8 texts of `size` tokens
-// out of 10,000.
+// A step of a language model of an embedding and two LSTM layers of 512, on 8 texts of `size`
+// tokens out of 10,000.
 
 #include <torch/torch.h>
 
@@ -16,8 +16,9 @@ struct LanguageModel : torch::nn::Module {
   LanguageModel(int64_t symbols, int64_t features)
       : tokens(register_module("tokens", torch::nn::Embedding(symbols, features))),
         lstm(register_module(
-            "lstm", torch::nn::LSTM(
-                        torch::nn::LSTMOptions(features, features).num_layers(2).batch_first(true)))),
+            "lstm",
+            torch::nn::LSTM(
+                torch::nn::LSTMOptions(features, features).num_layers(2).batch_first(true)))),
         head(register_module("head", torch::nn::Linear(features, symbols))) {}
 
   torch::Tensor forward(const torch::Tensor& x) {
@@ -36,8 +37,7 @@ Workload lstm(int64_t size) {
   const auto text = torch::randint(10'000, {8, size + 1});
   const auto optimizer = std::make_shared<sconce::optim::SGD>(net->parameters(), 0.01);
   return training_steps<run>(
-      optimizer, {text.slice(1, 0, size), text.slice(1, 1).flatten()},
-      [net](const Tensors& batch) {
+      optimizer, {text.slice(1, 0, size), text.slice(1, 1).flatten()}, [net](const Tensors& batch) {
         return torch::nn::functional::cross_entropy(net->forward(batch[0]), batch[1]);
       });
 }

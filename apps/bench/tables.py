@@ -1,7 +1,7 @@
 """Tables of times, in Markdown."""
 
 from times import FORMS, fastest_form, median, ratio, ratios
-from workloads import WORKLOADS
+from workloads import STEP_COMPILERS, WORKLOADS
 
 
 def readable(value, unit):
@@ -26,13 +26,18 @@ def within(of_side):
     return f"{of_side['median']:.2f} ({low:.2f} to {high:.2f})"
 
 
+def best_time(result):
+    """The time of sconce's fastest form, with the form's name unless it is the eager one."""
+    form = fastest_form(result)
+    return time_of(result, form) + ("" if form == "sconce" else f" {form}")
+
+
 HEADER = ["workload", "against", "sconce", "ratio", "95 % interval", "at least", ""]
 
 
 def rows(workload, result):
     """Yields a line for each other side, with its ratio and the required one."""
-    form = fastest_form(result)
-    ours = time_of(result, form) + ("" if form == "sconce" else f" {form}")
+    ours = best_time(result)
     for name, of_side in ratios(result).items():
         low, high = of_side["interval"]
         floor = workload.floors.get(name)
@@ -42,6 +47,22 @@ def rows(workload, result):
             verdict = "holds" if holds else "does not hold"
         yield [workload.title, name, ours, f"{of_side['median']:.2f}", f"{low:.2f} to {high:.2f}",
                "" if floor is None else f"{floor:.3g}", verdict]
+
+
+COMPARED = ("libtorch", "default", "best", *STEP_COMPILERS)  # the sides of a question's table, which are its columns
+
+
+def compared(results, question):
+    """Returns the header and the lines of a question's table: for each workload sconce's fastest form with its time, and
+    the ratio of each other side to it.
+    """
+    chosen = [(result, ratios(result)) for workload, result in results if workload.question == question]
+    columns = [side for side in COMPARED if any(side in of_sides for _, of_sides in chosen)]
+    lines = []
+    for result, of_sides in chosen:
+        lines.append([result["title"], best_time(result),
+                      *(within(of_sides[side]) if side in of_sides else "" for side in columns)])
+    return ["workload", "sconce", *columns], lines
 
 
 FORMS_HEADER = ["workload", *("eager" if form == "sconce" else form for form in FORMS), "eager / captured",

@@ -234,6 +234,15 @@ class Tables(unittest.TestCase):
         self.assertTrue(text.startswith("| workload | against | sconce | ratio | 95 % interval |\n| --- |"))
         self.assertLess(text.index("| step | libtorch |"), text.index("| step | default |"))
 
+    def test_a_question_compares_the_fastest_form_with_each_side(self):
+        workload = Workload("steps.sgd", "step", {}, "small")
+        made = result(workload, best=(2, 2, 2), jax_step=(0.5, 0.5, 0.5), limit=(0.1, 0.1, 0.1))
+        made["values"]["captured"] = [5e-4] * 3
+        other = Workload("files.load", "load", {}, "files")
+        header, lines = tables.compared([(workload, made), (other, result(other, default=(1, 1, 1)))], "small")
+        self.assertEqual(header, ["workload", "sconce", "best", "jax_step"])
+        self.assertEqual(lines, [["step", "500 µs captured", "4.00 (4.00 to 4.00)", "1.00 (1.00 to 1.00)"]])
+
     def test_the_memory_of_each_side_on_a_gpu_is_listed(self):
         made = {"title": "step", "gpu_memory": {"sconce": 2_000_000, "default": 3_000_000}}
         self.assertEqual(list(tables.gpu_memories([(None, made)])), [["step", "sconce", "2 MB"], ["step", "default", "3 MB"]])
