@@ -11,8 +11,8 @@ set(configure "${CMAKE_COMMAND}" -S "${project}" -B "${project}/build" -G Ninja 
 
 file(STRINGS "${project}/CMakeLists.txt" lines)
 list(LENGTH lines count)
-if(NOT count EQUAL 6)
-  message(FATAL_ERROR "apps/template/CMakeLists.txt: expected 6 lines, got ${count}")
+if(NOT count EQUAL 7)
+  message(FATAL_ERROR "apps/template/CMakeLists.txt: expected 7 lines, got ${count}")
 endif()
 
 # Without a build, and with one that is configured but empty, one line says what to run.
@@ -31,6 +31,10 @@ expect_failure("\n *sconce: [^\n]*libsconce_core[^\n]* is not built yet[.] Run: 
 run("configuring" ${configure} "-Dsconce_DIR=${BUILD}" -DCMAKE_BUILD_TYPE=None)
 expect("sconce: LibTorch [^\n]*the one that sconce was built with")
 build_template("${project}")
+file(GLOB_RECURSE headers "${project}/build/cmake_pch.hxx.gch" "${project}/build/cmake_pch.hxx.pch")
+if(NOT headers)
+  message(FATAL_ERROR "expected a precompiled header in ${project}/build, got none")
+endif()
 
 run("configuring by the prefix" ${configure} -B "${WORK}/by-prefix" "-DCMAKE_PREFIX_PATH=${BUILD}")
 load_cache("${WORK}/by-prefix" READ_WITH_PREFIX "" CMAKE_BUILD_TYPE)
