@@ -36,8 +36,8 @@ RATIOS = {"docs/speed.md": ["captured", "compiled"]}  # the forms of a step whos
 WRITTEN = re.compile(r"^<!-- (?:docs|apps|tests)/[\w/]+\.py: .*?^<!-- end -->$", re.M | re.S)
 FENCED = re.compile(r"^ *(?P<fence>`{3,}|~{3,}).*?^ *(?P=fence)[ \t]*$", re.M | re.S)
 # Numbers in these are parts of names.
-NAMES = re.compile(r"\b(?:LibTorch|PyTorch|torch|Python|CUDA|Debian|CMake|g\+\+|clang|C\+\+|ONNX Runtime|sconce|"
-                   r"Inductor)(?:'s)? ?v?\d+(?:\.\d+)*(?:(?:,| and| to| or) \d+(?:\.\d+)+)*"
+NAMES = re.compile(r"\b(?:LibTorch|PyTorch|torchvision|torch|Python|CUDA|Debian|Ubuntu|CMake|Conan|g\+\+|clang|C\+\+|"
+                   r"ONNX Runtime|sconce|Inductor)(?:'s)? ?v?\d+(?:\.\d+)*(?:(?:,| and| to| or) \d+(?:\.\d+)+)*"
                    r"|\b[A-Za-z_]+[-\d.]*\d\w*|\b\d+-bit\b")
 MARKUP = [(r"!?\[((?:[^\[\]]|\[[^\]]*\])*)\]\([^)]*\)", r"\1"), (r"\*\*|<br>", ""), (r"<!--.*?-->", "")]
 ADJECTIVES = ("bigger|better|cheaper|faster|fewer|greater|higher|larger|less|longer|lower|more|nearer|newer|older|"
