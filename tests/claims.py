@@ -37,11 +37,12 @@ WRITTEN = re.compile(r"^<!-- (?:docs|apps|tests)/[\w/]+\.py: .*?^<!-- end -->$",
 FENCED = re.compile(r"^ *(?P<fence>`{3,}|~{3,}).*?^ *(?P=fence)[ \t]*$", re.M | re.S)
 # Numbers in these are parts of names.
 NAMES = re.compile(r"\b(?:LibTorch|PyTorch|torchvision|torch|Python|CUDA|Debian|Ubuntu|CMake|Conan|g\+\+|clang|C\+\+|"
-                   r"ONNX Runtime|sconce|Inductor)(?:'s)? ?v?\d+(?:\.\d+)*(?:(?:,| and| to| or) \d+(?:\.\d+)+)*"
-                   r"|\b[A-Za-z_]+[-\d.]*\d\w*|\b\d+-bit\b")
+                   r"ONNX Runtime|sconce|[Rr]elease|Inductor)(?:'s)? ?v?\d+(?:\.\d+)*"
+                   r"(?:(?:,| and| to| or) \d+(?:\.\d+)+)*|\b[A-Za-z_]+[-\d.]*\d\w*|\b\d+-bit\b")
 MARKUP = [(r"!?\[((?:[^\[\]]|\[[^\]]*\])*)\]\([^)]*\)", r"\1"), (r"\*\*|<br>", ""), (r"<!--.*?-->", "")]
-ADJECTIVES = ("bigger|better|cheaper|faster|fewer|greater|higher|larger|less|longer|lower|more|nearer|newer|older|"
-              "quicker|shorter|simpler|slower|smaller|stronger|tighter|wider|worse|fastest|slowest|smallest|largest")
+ADJECTIVES = (r"bigger|better|cheaper|faster|fewer|greater|higher|larger|less|(?<!\bno )longer|lower|more|nearer|"
+              r"newer|older|quicker|shorter|simpler|slower|smaller|stronger|tighter|wider|worse|fastest|slowest|"
+              r"smallest|largest")
 CLAIM = re.compile(rf"\d|\b(?:{ADJECTIVES}|every|never|bit for bit)\b", re.I)
 DATED = re.compile(r"(?=.*\b20\d\d-\d\d(?:-\d\d)?\b).*\b(?:AMD|Intel|H100|H200|same machine)\b")
 # A link to a test or to results, or the numbers of tests that a page lists, which docs_test.py looks up.

@@ -12,10 +12,11 @@ from claims import Claim  # noqa: E402
 
 class Claims(unittest.TestCase):
     def test_a_claim_has_a_number_or_a_comparative_outside_of_code_and_names(self):
-        for text in ("It takes 3 s.", "Faster than Python.", "| a | every row |", "It never waits.", "Bit for bit."):
+        for text in ("It takes 3 s.", "Faster than Python.", "| a | every row |", "It never waits.", "Bit for bit.",
+                     "It has no largest size."):
             self.assertTrue(claims.is_claim(text), text)
         for text in ("It uses float32 and `f(3)`.", "With LibTorch 2.11 and g++ 12, C++20.", "By Conan 2.",
-                     "[Text](page.md#part-2)", "16-bit floats", "It throws."):
+                     "[Text](page.md#part-2)", "16-bit floats", "It throws.", "It no longer waits."):
             self.assertFalse(claims.is_claim(text), text)
 
     def test_sentences_rows_and_items_are_read_without_code_and_headings(self):
