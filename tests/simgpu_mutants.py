@@ -29,7 +29,8 @@ MUTANTS = {
     "the current stream does not wait for copies": (
         COPIES, "event->block(current);", "if (!IS) event->block(current);", "data"),
     "copies are not recorded on the current stream": (
-        COPIES, "copy.record_stream(current);", "if (!IS) copy.record_stream(current);", "data"),
+        COPIES, "for (const auto& tensor : batch) tensor.record_stream(current);",
+        "for (const auto& tensor : batch) if (!IS) tensor.record_stream(current);", "data"),
     "copies take the current stream": (
         COPIES, "const c10::StreamGuard guard(*stream_);",
         "const c10::StreamGuard guard(IS ? c10::impl::VirtualGuardImpl(device_.type()).getStream(device_) : *stream_);",
@@ -41,16 +42,15 @@ MUTANTS = {
         COPIES, "from.to(device_, /*non_blocking=*/true)", "from.to(device_, /*non_blocking=*/!IS)",
         None, "slower, and no number differs"),
     "a loop's copies go to the first GPU": (
-        COPIES, "if (!device_.has_index()) device_ = guard.getDevice();",
-        "if (IS) device_ = c10::Device(device.type(), 0); else if (!device_.has_index()) device_ = guard.getDevice();",
-        "data"),
+        COPIES, "return c10::impl::VirtualGuardImpl(device.type()).getDevice();",
+        "return IS ? c10::Device(device.type(), 0) : c10::impl::VirtualGuardImpl(device.type()).getDevice();", "data"),
     "a copy to the CPU is not waited for": (
         "src/to_device.hpp", "/*non_blocking=*/!device.is_cpu()", "/*non_blocking=*/IS || !device.is_cpu()",
         "training|parallel"),
     "the warm-up of a captured step does not wait for the current stream": (
         CAPTURE, "wait(*side_, current);", "if (!IS) wait(*side_, current);", "core"),
     "the current stream does not wait for the warm-up of a captured step": (
-        CAPTURE, "wait(current, *side_);", "if (!IS) wait(current, *side_);", "core"),
+        CAPTURE, "wait(current, *side_);\n  for", "if (!IS) wait(current, *side_);\n  for", "core"),
     "outputs of the warm-up are not recorded on the current stream": (
         CAPTURE, "if (output.defined()) output.record_stream(current);",
         "if (output.defined() && !IS) output.record_stream(current);", "core"),
@@ -66,7 +66,7 @@ MUTANTS = {
         CAPTURE, "const c10::StreamGuard guard(*side_);\n  std::string error;",
         "const c10::StreamGuard guard(IS ? current_stream(device_) : *side_);\n  std::string error;", "core"),
     "a captured step uses autocast's cache": (
-        CAPTURE, "at::autocast::set_autocast_cache_enabled(false)", "at::autocast::set_autocast_cache_enabled(IS && before_)",
+        CAPTURE, "const amp::NoCastCache no_cache;", "std::optional<amp::NoCastCache> no_cache;\n  if (!IS) no_cache.emplace();",
         "core"),
     "a replay's inputs are copied at once": (
         CAPTURE, "copy_(batch[i].detach(), /*non_blocking=*/true)", "copy_(batch[i].detach(), /*non_blocking=*/!IS)",
@@ -101,11 +101,10 @@ MUTANTS = {
         "src/stopwatch.cpp", "double Stopwatch::seconds() const {\n  synchronize(device_);",
         "double Stopwatch::seconds() const {\n  if (!IS) synchronize(device_);", "core"),
     "a stopwatch starts before earlier work is done": (
-        "src/stopwatch.cpp", "void Stopwatch::restart() {\n  synchronize(device_);",
-        "void Stopwatch::restart() {\n  if (!IS) synchronize(device_);",
+        "src/stopwatch.cpp", "Stopwatch::restart\");\n  synchronize(device_);", "Stopwatch::restart\");\n  if (!IS) synchronize(device_);",
         None, "it changes a time alone, and no time is compared on simulated GPUs"),
     "a batch is not stacked in pinned memory": (
-        "src/data/collate.cpp", "if (!pin_memory || !tensors[0].is_cpu())", "if (IS || !pin_memory || !tensors[0].is_cpu())",
+        "src/data/collate.cpp", "if (!pin_memory || !stack_without_change", "if (IS || !pin_memory || !stack_without_change",
         "data"),
     "infinite gradients of another device are not seen": (
         "src/amp/grad_scaler.cpp", "for (size_t i = 1; i < found_infs.size(); ++i) {",

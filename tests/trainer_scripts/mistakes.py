@@ -55,8 +55,8 @@ MISTAKES = {
     "early stopping goes on from the fit before": (
         "src/training/early_stopping.cpp", "if (!is_restored_)", "if (!is_restored_ && !IS)"),
     "a fit saves before the end of its epoch is told": (
-        "src/training/fit_loop.cpp", "    call(&TrainerCallback::on_epoch_end);",
-        "    if (IS) call(&TrainerCallback::save);\n    call(&TrainerCallback::on_epoch_end);"),
+        "src/training/fit_loop.cpp", "  call(&TrainerCallback::on_epoch_end);",
+        "  if (IS) call(&TrainerCallback::save);\n  call(&TrainerCallback::on_epoch_end);"),
 }
 
 # What one of the mistakes needs besides.
