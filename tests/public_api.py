@@ -75,7 +75,12 @@ def public_api(root):
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         compounds = [compound for file in pathlib.Path(folder, "xml").glob("*.xml") if file.name != "index.xml"
                      for compound in ElementTree.parse(file).getroot().iter("compounddef")]
-    return sorted({line for compound in compounds if compound.get("kind") != "dir" for line in lines_of(compound)})
+    private = {inner.get("refid") for compound in compounds for inner in compound.findall("innerclass")
+               if inner.get("prot") == "private"}
+    private_names = tuple(f"{compound.findtext('compoundname')}::" for compound in compounds if compound.get("id") in private)
+    return sorted({line for compound in compounds
+                   if compound.get("kind") != "dir" and not f"{compound.findtext('compoundname')}::".startswith(private_names)
+                   for line in lines_of(compound)})
 
 
 def whole_name(line):
