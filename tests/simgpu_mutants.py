@@ -58,7 +58,7 @@ MUTANTS = {
         CAPTURE, "const c10::StreamGuard guard(*side_);\n    outputs", "const c10::StreamGuard guard(IS ? current : *side_);\n    outputs",
         "core"),
     "the end of a captured step does not order its memory after the replays": (
-        CAPTURE, "wait(*side_, current_stream(device_));", "if (!IS) wait(*side_, current_stream(device_));", "core"),
+        CAPTURE, "try_to_wait(*side_, current_stream(device_));", "if (!IS) try_to_wait(*side_, current_stream(device_));", "core"),
     "a capture does not wait for the device": (
         CAPTURE, "synchronize(device_);", "if (!IS) synchronize(device_);",
         None, "a capture executes nothing, and freeing the cache waits too; Python's torch.cuda.graph waits as well"),
