@@ -6,6 +6,7 @@ LibTorch. It can be interrupted: the file is written after each measurement.
     compile_times.py [--check | --measure <sconce's build folder> [--rounds <number>]]
 """
 import argparse
+import functools
 import json
 import os
 import pathlib
@@ -19,8 +20,10 @@ import sys
 import tempfile
 import textwrap
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs/compile_times.md"
+sys.dont_write_bytecode = True
+import blocks  # noqa: E402
+from blocks import ROOT  # noqa: E402
+
 FILE = ROOT / "docs/compile_times.json"
 TASKS = {
     "devices": ["sconce/devices.hpp"],
@@ -162,7 +165,7 @@ def sentence(data):
     text = (f"Processor time and peak memory, medians of {' or '.join(map(str, runs))} runs (first builds: {first}), "
             f"on {of['cores']} cores of an {of['machine']} during other builds: g++ {of['g++']}, clang {of['clang++']}, "
             f"LibTorch {of['LibTorch']}, {of['system']}, `-O3` as in the template.")
-    return textwrap.fill(text, 120) + "\n"
+    return textwrap.fill(text, 120)
 
 
 def tasks(data):
@@ -171,7 +174,7 @@ def tasks(data):
         seconds, memory = median(data, name)
         includes = ", ".join(f"`{include}`" for include in TASKS[name])
         lines.append(f"| {name} | {includes} | {seconds:.1f} | {memory:.0f} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 def template(data):
@@ -182,13 +185,13 @@ def template(data):
         again, _ = median(data, f"loop, {way_name(*way)}")
         disk = data[f"MB on disk, {way[0]}"] if way[1] else ""
         lines.append(f"| {way[0]} | {'yes' if way[1] else 'no'} | {first:.1f} | {again:.1f} | {peak:.0f} | {disk} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 def trace(data):
     whole = sum(data["trace"].values())
     lines = ["| part | of the time |", "| --- | --- |"]
-    return "\n".join(lines + [f"| {part} | {seconds / whole:.0%} |" for part, seconds in data["trace"].items()]) + "\n"
+    return "\n".join(lines + [f"| {part} | {seconds / whole:.0%} |" for part, seconds in data["trace"].items()])
 
 
 def reached(header, seen):
@@ -207,17 +210,7 @@ def heavy(_):
     found = [header for header in headers if any(map(HEAVY.match, reached(header, set())))]
     names = ", ".join(f"`{header.removeprefix('sconce/')}`" for header in found)
     text = f"Of the {len(headers)} public headers of sconce, {len(found)} are heavy: {names}."
-    return textwrap.fill(text, 120, break_on_hyphens=False) + "\n"
-
-
-def filled(text, data):
-    for part in (sentence, template, tasks, trace, heavy):
-        mark = f"<!-- docs/compile_times.py: {part.__name__} -->\n"
-        text, count = re.subn(f"{re.escape(mark)}.*?<!-- end -->", lambda _: f"{mark}{part(data)}<!-- end -->", text,
-                              flags=re.S)
-        if count != 1:
-            sys.exit(f"{PAGE.name}: expected one block {mark.strip()}, got {count}")
-    return text
+    return textwrap.fill(text, 120, break_on_hyphens=False)
 
 
 def main():
@@ -228,11 +221,9 @@ def main():
     arguments = parser.parse_args()
     if arguments.measure:
         measure(arguments.measure.resolve(), arguments.rounds)
-    text = filled(PAGE.read_text(), json.loads(FILE.read_text()))
-    if not arguments.check:
-        PAGE.write_text(text)
-    elif text != PAGE.read_text():
-        sys.exit("docs/compile_times.md: expected the figures of docs/compile_times.json; run docs/compile_times.py")
+    data = json.loads(FILE.read_text())
+    parts = (sentence, template, tasks, trace, heavy)
+    blocks.write("compile_times.py", {"docs/compile_times.md": {part.__name__: functools.partial(part, data) for part in parts}})
 
 
 if __name__ == "__main__":

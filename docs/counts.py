@@ -11,17 +11,21 @@ import lessons as lessons_of_tutorials  # noqa: E402
 import page  # noqa: E402
 
 LITERALS = r'((?:"(?:[^"\\]|\\.)*"\s*)+)'
-CASE = re.compile(rf"^TEST_CASE(?:_METHOD)?\(\s*(?:\w+,\s*)?{LITERALS},\s*{LITERALS}", re.M)
+CASE = re.compile(rf"^TEST_CASE(?:_METHOD)?\(\s*(?:\w+,\s*)?{LITERALS}(?:,\s*{LITERALS})?", re.M)
 
 
 def joined(literals):
     return "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', literals))
 
 
+def cases(source):
+    """Returns the names and the tags of a test source's cases."""
+    return [(joined(name), joined(tags)) for name, tags in CASE.findall(source)]
+
+
 def gpu_cases(source):
     """Returns the names of a test source's cases with the label gpu, which those tagged [slow] do not get."""
-    cases = ((joined(name), joined(tags)) for name, tags in CASE.findall(source))
-    return {name for name, tags in cases if "[gpu]" in tags and "[slow]" not in tags}
+    return {name for name, tags in cases(source) if "[gpu]" in tags and "[slow]" not in tags}
 
 
 def recorded_cases(results, renamed):
@@ -33,12 +37,12 @@ def recorded_cases(results, renamed):
 
 def gpu_tests():
     """Returns the number of GPU test cases, and how many of them the results file of the H100 contains."""
-    cases = set()
+    found = set()
     for source in (ROOT / "tests").rglob("*.cpp"):
-        cases |= gpu_cases(source.read_text(encoding="utf-8"))
+        found |= gpu_cases(source.read_text(encoding="utf-8"))
     files = (ROOT / "docs/gpu_results.xml", ROOT / "tests/renamed_tests.txt")
     results, renamed = (file.read_text(encoding="utf-8") for file in files)
-    return len(cases), len(cases & recorded_cases(results, renamed))
+    return len(found), len(found & recorded_cases(results, renamed))
 
 
 def lessons():

@@ -7,7 +7,6 @@
 With --check it writes nothing, and fails if a page differs.
 """
 import functools
-import pathlib
 import re
 import sys
 
@@ -29,7 +28,7 @@ PAGES = ("docs/speed.md", "docs/speed_elsewhere.md", "docs/on_a_gpu.md")
 
 
 def made(name, file):
-    found = times.read(pathlib.Path(blocks.ROOT) / "docs" / file)
+    found = times.read(blocks.ROOT / "docs" / file)
     return TABLES[name](times.paired(found["results"])).rstrip("\n")
 
 

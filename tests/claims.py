@@ -22,8 +22,9 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path.append(str(ROOT / "apps/bench"))
+sys.path += [str(ROOT / folder) for folder in ("apps/bench", "docs")]
 sys.dont_write_bytecode = True
+import counts  # noqa: E402
 import tables  # noqa: E402
 import times  # noqa: E402
 
@@ -145,11 +146,7 @@ def sources(text):
 
 def names_of_tests():
     """Returns the names of the tests in C++."""
-    names = set()
-    for file in (ROOT / "tests").rglob("*.cpp"):
-        text = re.sub(r'"\s*\n\s*"', "", file.read_text(encoding="utf-8"))  # joins the literals of a name
-        names.update(re.findall(r'TEST_CASE(?:_METHOD)?\(\s*(?:\w+,\s*)?"([^"]*)"', text))
-    return names
+    return {name for file in (ROOT / "tests").rglob("*.cpp") for name, _ in counts.cases(file.read_text(encoding="utf-8"))}
 
 
 def wrong_source(source, tests):

@@ -41,8 +41,7 @@ def thread_tests():
     every, checked = set(), set()
     for program, sources in re.findall(r"^sconce_add_test_program\((test-\S+)\s(.*?)\)", lists, re.M | re.S):
         for source in re.findall(r"\S+\.cpp", sources):
-            text = re.sub(r'"\s*\n\s*"', "", (ROOT / "tests" / source).read_text())
-            found = re.findall(r'TEST_CASE\(\s*"([^"]*)"(.*)', text)
+            found = counts.cases((ROOT / "tests" / source).read_text())
             every.update(name for name, _ in found)
             checked.update(name for name, tags in found if re.search(chosen, program) or "[fits-in-threads]" in tags)
     return every, checked

@@ -36,7 +36,7 @@ WANTED = [
     ("CITATION.cff", r'^version: "?{0}\.{1}\.{2}"?$', "'version: VERSION'"),
     ("CITATION.cff", r"^date-released: .*\d{{4}}-\d\d-\d\d", "'date-released: <date>'"),
     ("docs/installation.md", r"find_package\(sconce {0}\.{1} REQUIRED\)", "find_package(sconce MINOR REQUIRED)"),
-    ("docs/release_{0}.{1}.md", r"\A# (?!.*not tagged yet)", "the notes, without 'not tagged yet'"),
+    ("docs/release_{0}.{1}.md", r"\A# (?!.*In preparation)", "the notes, without 'In preparation'"),
     # Facts that nobody has yet.
     ("CITATION.cff", r"^repository-code: .*https:", "the repository's address as 'repository-code'"),
     ("pyproject.toml", r"^\[project\.urls\]\n.*https:", "the repository's address in [project.urls]"),
@@ -56,8 +56,7 @@ PREPARED = [
     ("CHANGELOG.md", r"(?<=\n)## Unreleased\n", "## VERSION (DATE)\n"),
     ("CITATION.cff", r"\n(version|date-released): [^\n]*", ""),
     ("CITATION.cff", r"\nlicense: ", "\nversion: VERSION\ndate-released: DATE\nlicense: "),
-    ("README.md", r", not tagged yet", ""),
-    ("docs/release_{0}.{1}.md", r"Prepared, not tagged yet\. ", ""),
+    ("docs/release_{0}.{1}.md", r"\nIn preparation\.", "\nReleased on DATE."),  # as docs/release_notes.py has it then
     ("docs/installation.md", r"(find_package\(sconce) \d+\.\d+", r"\1 MINOR"),
     ("docs/inside_another_program.md", r"(find_package\(sconce) \d+\.\d+", r"\1 MINOR"),
     ("tests/docs_commands.py", r"(find_package\(sconce) \d+\.\d+", r"\1 MINOR"),

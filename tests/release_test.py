@@ -10,7 +10,9 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.dont_write_bytecode = True
+sys.path.append(str(ROOT / "docs"))
 import release  # noqa: E402
+import release_notes  # noqa: E402
 
 
 class Packages(unittest.TestCase):
@@ -52,6 +54,8 @@ class Release(unittest.TestCase):
             release.prepare("v0.3.0", "2026-12-01", root)
             citation = (root / "CITATION.cff").read_text(encoding="utf-8")
             self.assertIn("version: 0.3.0\ndate-released: 2026-12-01\n", citation)
+            changelog, notes = ((root / name).read_text(encoding="utf-8") for name in ("CHANGELOG.md", "docs/release_0.3.md"))
+            self.assertEqual(notes, release_notes.notes(changelog))
             lines = release.lacking("v0.3.0", root)
             by_persons = r"lacks (the repository's address|a private address|a run of)"
             self.assertEqual([line for line in lines if not re.search(by_persons, line)], [])

@@ -151,8 +151,10 @@ def make_parser():
 def read_times(parser, file, option):
     try:
         return times.read(file)
-    except (OSError, ValueError) as error:
-        parser.error(f"{option}: {getattr(error, 'strerror', None) and f'{file}: {error.strerror}' or error}")
+    except OSError as error:
+        parser.error(f"{option}: {file}: {error.strerror}")
+    except ValueError as error:
+        parser.error(f"{option}: {error}")
 
 
 def check_compilers(parser, parsed):

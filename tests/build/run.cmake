@@ -11,6 +11,18 @@ function(run what)
   set(output "${output}" PARENT_SCOPE)
 endfunction()
 
+# Runs a command of pip that makes a wheel. Where pip finds no hatchling, says so and ends the script that calls this, which
+# CTest shows as skipped. A macro, so that `return` ends the caller.
+macro(make_wheel_or_skip what)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE failed OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(failed AND output MATCHES "No matching distribution found for hatchling")
+    message(STATUS "skipped: pip finds no hatchling, which makes the wheel")
+    return()
+  elseif(failed)
+    message(FATAL_ERROR "${what} failed:\n${output}")
+  endif()
+endmacro()
+
 # Stops unless what the last command printed matches.
 function(expect pattern)
   if(NOT output MATCHES "${pattern}")

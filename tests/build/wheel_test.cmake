@@ -10,14 +10,7 @@ file(COPY "${SOURCE}/apps/template/" DESTINATION "${project}")
 include("${CMAKE_CURRENT_LIST_DIR}/run.cmake")
 
 run("making an environment" "${PYTHON}" -m venv "${WORK}/env")
-execute_process(COMMAND "${env}" -m pip install --disable-pip-version-check --no-input "${SOURCE}"
-  RESULT_VARIABLE failed OUTPUT_VARIABLE output ERROR_VARIABLE output)
-if(failed AND output MATCHES "No matching distribution found for hatchling")
-  message(STATUS "skipped: pip finds no hatchling, which makes the wheel")
-  return()
-elseif(failed)
-  message(FATAL_ERROR "installing failed:\n${output}")
-endif()
+make_wheel_or_skip("installing" "${env}" -m pip install --disable-pip-version-check --no-input "${SOURCE}")
 
 file(STRINGS "${SOURCE}/include/sconce/version.hpp" lines REGEX "define SCONCE_VERSION_[A-Z]+ [0-9]+")
 string(REGEX REPLACE "[^;]*VERSION_[A-Z]+ ([0-9]+)" "\\1" numbers "${lines}")
