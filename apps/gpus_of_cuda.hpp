@@ -14,8 +14,8 @@ namespace apps {
 /// missing if sconce was built without CUDA's headers. `sconce::environment()` asks the driver's
 /// NVML instead, which takes longer to load, and may be missing where CUDA has GPUs: in a
 /// container, or with simulated ones.
-inline std::vector<sconce::GpuFacts> gpus_of_cuda() {
-  std::vector<sconce::GpuFacts> gpus;
+inline std::vector<sconce::GpuInfo> gpus_of_cuda() {
+  std::vector<sconce::GpuInfo> gpus;
   for (int i = 0; i < sconce::num_gpus(); ++i) {
     auto& gpu = gpus.emplace_back();
     gpu.index = i;

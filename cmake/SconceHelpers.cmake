@@ -47,7 +47,7 @@ endfunction()
 
 # Adds the library sconce_<layer>, which users link as sconce::<layer>:
 #   sconce_add_layer(<layer> <concept>...)
-# A concept, such as data/loader, has a header in include/sconce, a source in src, or both. A project that adds sconce
+# A concept, such as data/data_loader, has a header in include/sconce, a source in src, or both. A project that adds sconce
 # as a subdirectory builds only the layers that it links.
 function(sconce_add_layer layer)
   set(target sconce_${layer})
@@ -89,7 +89,7 @@ function(sconce_add_layer layer)
     set_target_properties(${target} PROPERTIES SOVERSION "${PROJECT_VERSION}")
     # The installed layers lie side by side. LibTorch is named, because the run paths of the build are left out.
     set(run_path "$ORIGIN")
-    if(SCONCE_INSTALL_TORCH_DIR)
+    if(SCONCE_INSTALL_TORCH_FALLBACK)
       list(APPEND run_path "${SCONCE_TORCH_LIBRARIES_DIR}")
     endif()
     set_property(TARGET ${target} APPEND PROPERTY INSTALL_RPATH ${run_path})
@@ -146,12 +146,12 @@ function(sconce_install_program name)
   if(BUILD_SHARED_LIBS)
     list(APPEND run_path "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
   endif()
-  if(SCONCE_INSTALL_TORCH_DIR)
+  if(SCONCE_INSTALL_TORCH_FALLBACK)
     list(APPEND run_path "${SCONCE_TORCH_LIBRARIES_DIR}")
   endif()
   set_target_properties(${name} PROPERTIES INSTALL_RPATH "${run_path}"
-    INSTALL_RPATH_USE_LINK_PATH ${SCONCE_INSTALL_TORCH_DIR}) # for libpng and the like
-  if(SCONCE_INSTALL_TORCH_DIR AND NOT BUILD_SHARED_LIBS)
+    INSTALL_RPATH_USE_LINK_PATH ${SCONCE_INSTALL_TORCH_FALLBACK}) # for libpng and the like
+  if(SCONCE_INSTALL_TORCH_FALLBACK AND NOT BUILD_SHARED_LIBS)
     # To have another one, the built program's would end with a colon, which stands for the current folder.
     set_target_properties(${name} PROPERTIES BUILD_WITH_INSTALL_RPATH ON)
   endif()

@@ -1,7 +1,7 @@
 # Two packages that find_package(sconce) reads.
 #
 # The installed one comes with the library and its headers. It searches for LibTorch again with SconceTorch.cmake, which
-# is installed with it. With SCONCE_INSTALL_TORCH_DIR, sconce-config.cmake contains the folder of this build's LibTorch,
+# is installed with it. With SCONCE_INSTALL_TORCH_FALLBACK, sconce-config.cmake contains the folder of this build's LibTorch,
 # which is tried last. The package contains no other path of the build and no part of LibTorch.
 #
 # The build folder is the other: -Dsconce_DIR=<build folder> needs no installation. It takes the LibTorch of the build
@@ -29,7 +29,7 @@ function(sconce_install)
     set(torch_of_build_variant cuda)
   endif()
   set(torch_of_build "")
-  if(SCONCE_INSTALL_TORCH_DIR)
+  if(SCONCE_INSTALL_TORCH_FALLBACK)
     set(torch_of_build "${SCONCE_TORCH_ROOT}")
   endif()
   set(is_build OFF)

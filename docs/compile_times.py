@@ -31,7 +31,7 @@ TASKS = {
     "a tensor of LibTorch's, without sconce": ["ATen/core/Tensor.h"],
     "a captured step, `sconce::CapturedStep`": ["sconce/captured_step.hpp"],
     "tensors in batches": ["sconce/data/batches.hpp"],
-    "your own items, in threads": ["sconce/data/loader.hpp"],
+    "your own items, in threads": ["sconce/data/data_loader.hpp"],
     "a picture": ["sconce/vision/image.hpp"],
     "weights in a file": ["sconce/io/safetensors.hpp", "sconce/nn/state_dict.hpp"],
     "Python's `.pt` files": ["sconce/io/torch_file.hpp"],

@@ -101,9 +101,9 @@ CapturedStep::CapturedStep(torch::Device device, Step step, CapturedStepOptions 
       step_(std::move(step)),
       options_(std::move(options)) {
   TORCH_CHECK(step_, step_name, ": expected a step, got an empty function");
-  TORCH_CHECK(options_.warmup >= 1, step_name,
+  TORCH_CHECK(options_.num_warmup_iters >= 1, step_name,
               ": expected a warmup of at least 1 step, in which an ",
-              "optimizer makes its state, got ", options_.warmup);
+              "optimizer makes its state, got ", options_.num_warmup_iters);
   for (const auto& module : options_.modules) {
     TORCH_CHECK(module != nullptr, step_name, ": expected modules, got null");
   }
@@ -154,7 +154,7 @@ bool CapturedStep::is_captured() const {
 
 StepMode CapturedStep::mode() const {
   if (device_.is_cpu()) return cpu_graphs_->mode();
-  return graph_ ? StepMode::replay : StepMode::eager;
+  return graph_ ? StepMode::replayed : StepMode::eager;
 }
 
 std::string CapturedStep::mode_reason() const {
@@ -167,7 +167,7 @@ CapturedStep::Tensors CapturedStep::step(const Tensors& batch) {
     drop_graph();
     warmed_up_ = 0;
   }
-  if (!is_like || warmed_up_ < options_.warmup) {
+  if (!is_like || warmed_up_ < options_.num_warmup_iters) {
     const Tensors fresh = like_fresh(batch, is_like);
     Tensors outputs = device_.is_cpu() ? warm_up_on_cpu(fresh, is_like) : run_aside(fresh);
     if (is_like) ++warmed_up_;
@@ -196,16 +196,17 @@ CapturedStep::Tensors CapturedStep::like_fresh(const Tensors& batch, bool is_lik
   return fresh;
 }
 
-// Returns whether the graph can take the batch. Throws if it cannot and `other_shape` is `refuse`.
+// Returns whether the graph can take the batch. Throws if it cannot and `on_shape_mismatch` is
+// `refuse`.
 bool CapturedStep::is_like_first(const Tensors& batch) const {
   bool is_like = batch.size() == inputs_->size();
-  TORCH_CHECK(is_like || options_.other_shape == OtherShape::run_eagerly, step_name,
+  TORCH_CHECK(is_like || options_.on_shape_mismatch == ShapeMismatch::run_eagerly, step_name,
               ": expected a batch of ", inputs_->size(), " tensors, as the first, got ",
               batch.size());
   for (size_t i = 0; is_like && i < batch.size(); ++i) {
     const auto& first = (*inputs_)[i];
     is_like = batch[i].sizes() == first.sizes() && batch[i].scalar_type() == first.scalar_type();
-    TORCH_CHECK(is_like || options_.other_shape == OtherShape::run_eagerly, step_name,
+    TORCH_CHECK(is_like || options_.on_shape_mismatch == ShapeMismatch::run_eagerly, step_name,
                 ": expected tensor ", i, " of the batch to be ", first.scalar_type(), " of sizes ",
                 first.sizes(), ", as in the first, got ", batch[i].scalar_type(), " of sizes ",
                 batch[i].sizes());
@@ -234,7 +235,7 @@ CapturedStep::Tensors CapturedStep::run(const Tensors& batch, detail::Conditions
 // the next call would run any of it.
 CapturedStep::Tensors CapturedStep::warm_up_on_cpu(const Tensors& batch, bool is_like) {
   const auto step = [&] { return run(batch); };
-  const bool is_last = is_like && warmed_up_ + 1 == options_.warmup;
+  const bool is_last = is_like && warmed_up_ + 1 == options_.num_warmup_iters;
   return is_last ? cpu_graphs_->rehearse(step) : step();
 }
 

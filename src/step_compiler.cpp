@@ -30,7 +30,7 @@ void StepCompiler::load_state_dict(const c10::IValue& state) {
     saved(entry.key().toStringRef().c_str(), name);
     saved.check(name == "compiled" || name == "replay", "\"compiled\" or \"replay\"");
     kept.emplace(entry.key().toStringRef(),
-                 name == "compiled" ? StepMode::compiled : StepMode::replay);
+                 name == "compiled" ? StepMode::compiled : StepMode::replayed);
   }
   kept_ = std::move(kept);
 }

@@ -84,7 +84,7 @@ TunedMemory tune_memory() {
   if (may_have_huge && !is_set) ::setenv(variable, "1", /*overwrite=*/0);
   const bool huge_pages = asks_for_huge_pages() && may_have_huge;  // LibTorch reads the variable
   if (may_have_huge && !is_set) ::unsetenv(variable);
-  return {.keeps_freed = accepted && reuses_freed(), .huge_pages = huge_pages};
+  return {.reuses_freed_memory = accepted && reuses_freed(), .huge_pages = huge_pages};
 }
 
 }  // namespace sconce

@@ -749,7 +749,7 @@ class Comparison {
         eager_(seed, device),
         captured_(seed, device),
         step_(device, [this](const Tensors& batch) { return captured_.step(batch); },
-              {.warmup = 1 + static_cast<int>(seed % 3),
+              {.num_warmup_iters = 1 + static_cast<int>(seed % 3),
                .modules = {captured_.net},
                .compiler = compiling.compiler}) {
     const bool is_short =  // "casts" computes in bfloat16 with any precision

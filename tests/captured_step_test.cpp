@@ -27,7 +27,7 @@
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::StartsWith;
 using sconce::CapturedStep;
-using sconce::OtherShape;
+using sconce::ShapeMismatch;
 using sconce::optim::lr_scheduler::StepLR;
 using sconce::test::error_of;
 using StepTensors = CapturedStep::Tensors;
@@ -148,7 +148,7 @@ TEST_CASE("a captured step disables the autocast cache and restores the previous
   at::autocast::set_autocast_cache_enabled(true);
 }
 
-TEST_CASE("a batch of another shape runs eagerly or is rejected, depending on other_shape") {
+TEST_CASE("a batch of another shape runs eagerly or is rejected, depending on on_shape_mismatch") {
   const auto device = sconce::try_gpu();
   const auto sum = [](const StepTensors& batch) { return StepTensors{batch[0].sum()}; };
   CapturedStep either(device, sum);
@@ -158,7 +158,7 @@ TEST_CASE("a batch of another shape runs eagerly or is rejected, depending on ot
   CHECK(either({torch::ones({4}, device), torch::ones({4}, device)})[0].item<int>() == 4);
   CHECK(either({torch::full({4}, 2, device)})[0].item<int>() == 8);
 
-  CapturedStep one(device, sum, {.other_shape = OtherShape::refuse});
+  CapturedStep one(device, sum, {.on_shape_mismatch = ShapeMismatch::error});
   one({torch::ones({4, 2})});
   CHECK_THAT(error_of([&] { one({torch::ones({3, 2})}); }),
              StartsWith("sconce::CapturedStep: expected tensor 0 of the batch to be Float "
@@ -177,7 +177,7 @@ TEST_CASE(
   const auto same = [](const StepTensors& batch) { return batch; };
   CHECK_THAT(error_of([] { CapturedStep(torch::kCPU, nullptr); }),
              StartsWith("sconce::CapturedStep: expected a step, got an empty function"));
-  CHECK_THAT(error_of([&] { CapturedStep(torch::kCPU, same, {.warmup = 0}); }),
+  CHECK_THAT(error_of([&] { CapturedStep(torch::kCPU, same, {.num_warmup_iters = 0}); }),
              StartsWith("sconce::CapturedStep: expected a warmup of at least 1 step"));
   CHECK_THAT(error_of([&] { CapturedStep(sconce::gpu(100), same); }),
              StartsWith("sconce::CapturedStep: "));
@@ -191,8 +191,8 @@ TEST_CASE("a batch that is rejected or whose step throws does not become the fir
     TORCH_CHECK(batch[0].dim() == 1, "expected a vector");
     return StepTensors{batch[0].sum()};
   };
-  for (const auto other_shape : {OtherShape::refuse, OtherShape::run_eagerly}) {
-    CapturedStep step(device, sum, {.other_shape = other_shape});
+  for (const auto on_shape_mismatch : {ShapeMismatch::error, ShapeMismatch::run_eagerly}) {
+    CapturedStep step(device, sum, {.on_shape_mismatch = on_shape_mismatch});
     const auto good = torch::ones({4}, device);
     CHECK_THAT(error_of([&] { step({good, torch::Tensor()}); }),
                StartsWith("sconce::CapturedStep: expected a batch of tensors, got one that "
@@ -216,7 +216,7 @@ TEST_CASE("a step that throws does not count toward the warmup", "[gpu]") {
                       TORCH_CHECK(++calls != 2, "thrown by the step");
                       return StepTensors{batch[0] + 1};
                     },
-                    {.warmup = 2});
+                    {.num_warmup_iters = 2});
   const auto x = torch::ones({4}, sconce::gpu());
   step({x});
   CHECK_THAT(error_of([&] { step({x}); }), StartsWith("thrown by the step"));

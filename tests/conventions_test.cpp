@@ -106,8 +106,8 @@ std::vector<Layer> layers() {
   return found;
 }
 
-// The layer of a file such as "include/sconce/data/loader.hpp" or "src/no_cuda/cuda/memory.cpp". At
-// the top, core has the files that no other layer lists.
+// The layer of a file such as "include/sconce/data/data_loader.hpp" or
+// "src/no_cuda/cuda/memory.cpp". At the top, core has the files that no other layer lists.
 const Layer* layer_of(const std::vector<Layer>& all, std::string name) {
   for (const std::string folder : {"include/sconce/", "src/", "no_cuda/"}) {
     if (name.starts_with(folder)) name.erase(0, folder.size());
@@ -211,7 +211,7 @@ TEST_CASE(
   const Names found = all_includes(root / "src/training/fit_loop.cpp");
   REQUIRE(found.contains("sconce/training/trainer_callback.hpp"));
   REQUIRE(found.contains("training/fit_progress.hpp"));
-  for (const char* part : {"checkpoint", "model_checkpoint", "early_stopping", "epoch_lines",
+  for (const char* part : {"checkpoint", "model_checkpoint", "early_stopping", "epoch_logger",
                            "lr_scheduling", "weight_averaging"}) {
     INFO(part);
     CHECK(fs::exists(root / "include/sconce/training" / (std::string(part) + ".hpp")));

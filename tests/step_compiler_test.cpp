@@ -26,7 +26,7 @@ Tensors square(const Tensors& batch) {
 }
 
 CapturedStep captured(const std::shared_ptr<InterpretedSteps>& compiler) {
-  return CapturedStep(torch::kCPU, square, {.warmup = 1, .compiler = compiler});
+  return CapturedStep(torch::kCPU, square, {.num_warmup_iters = 1, .compiler = compiler});
 }
 
 }  // namespace
@@ -53,7 +53,8 @@ TEST_CASE("a compiler that loads the state of another keeps its forms without ti
     compiler->load_state_dict(state);
     auto step = captured(compiler);
     for (int call = 0; call < 4; ++call) step({torch::rand({16})});
-    CHECK(step.mode() == (form == std::string("compiled") ? StepMode::compiled : StepMode::replay));
+    CHECK(step.mode() ==
+          (form == std::string("compiled") ? StepMode::compiled : StepMode::replayed));
     CHECK(step.mode_reason() == "an earlier run has kept this form");
     CHECK(compiler->state_dict().toGenericDict().at("step").toStringRef() == form);
   }
@@ -76,7 +77,7 @@ ModeAndReason run_beside(const std::function<StepVote(const StepVote&)>& other) 
     return square(batch);
   };
   const auto compiler = std::make_shared<InterpretedSteps>(sconce::StepCompilerOptions{});
-  CapturedStep step(torch::kCPU, voting, {.warmup = 1, .compiler = compiler});
+  CapturedStep step(torch::kCPU, voting, {.num_warmup_iters = 1, .compiler = compiler});
   for (int call = 0; call < 40; ++call) {
     step({torch::rand({16})});
     ballot->of_all = {ballot->own, other(ballot->own)};
@@ -95,7 +96,7 @@ TEST_CASE("the times of all processes decide which form each of them keeps") {
       }
       return vote;
     });
-    CHECK(mode == (is_slow ? StepMode::replay : StepMode::compiled));
+    CHECK(mode == (is_slow ? StepMode::replayed : StepMode::compiled));
     CHECK_THAT(reason, Catch::Matchers::StartsWith("a compiled step takes ") &&
                            Catch::Matchers::ContainsSubstring("300"));
   }
@@ -104,7 +105,7 @@ TEST_CASE("the times of all processes decide which form each of them keeps") {
 TEST_CASE("a process replays its step as long as another has not compared its own") {
   const std::string undecided = "the processes of the group have not agreed on a form";
   CHECK(run_beside([](const StepVote&) { return StepVote(); }) ==
-        ModeAndReason{StepMode::replay, undecided});
+        ModeAndReason{StepMode::replayed, undecided});
 }
 
 TEST_CASE("a process keeps the form that another keeps already") {
@@ -185,12 +186,12 @@ TEST_CASE("a step whose compiler fails or compiles it wrongly is replayed, with 
   for (const auto& [fault, reason] : faults) {
     const sconce::test::Warnings warnings;
     CapturedStep step(torch::kCPU, square,
-                      {.warmup = 1, .compiler = std::make_shared<WrongCompiler>(fault)});
+                      {.num_warmup_iters = 1, .compiler = std::make_shared<WrongCompiler>(fault)});
     for (int call = 0; call < 6; ++call) {
       const auto x = torch::rand({16});
       CHECK(step({x})[0].equal(square({x})[0]));
     }
-    CHECK(step.mode() == StepMode::replay);
+    CHECK(step.mode() == StepMode::replayed);
     CHECK_THAT(step.mode_reason(), Catch::Matchers::ContainsSubstring(reason));
     REQUIRE(warnings.messages().size() == 1);
     CHECK_THAT(warnings.messages()[0],

@@ -113,7 +113,7 @@ class Messages(unittest.TestCase):
         simgpu = BUILD / "bin/sconce-simgpu"
         if not (PYTHON and simgpu.exists()):
             self.skipTest("no sconce-simgpu, or no Python with torch")
-        _, output = said([simgpu, "--beside-a-driver", "--gpus", "1", "--memory", "8GiB", "--", PYTHON, "-c",
+        _, output = said([simgpu, "--hide-real-gpus", "--gpus", "1", "--memory", "8GiB", "--", PYTHON, "-c",
                           "import torch; torch.empty(9 << 30, dtype=torch.uint8, device='cuda')"])
         self.check(output, "CUDA out of memory. Tried to allocate")
         self.check(output, "GPU 0 has a total capacity of 8.00 GiB of which")

@@ -80,9 +80,9 @@ std::string variable() {
 }  // namespace
 
 TEST_CASE("after tune_memory freed memory is reused without requesting pages from the system") {
-  const bool keeps_freed = sconce::tune_memory().keeps_freed;
-  CHECK((keeps_freed || !is_glibc));
-  if (!keeps_freed) SKIP("malloc is a sanitizer's");
+  const bool reuses_freed_memory = sconce::tune_memory().reuses_freed_memory;
+  CHECK((reuses_freed_memory || !is_glibc));
+  if (!reuses_freed_memory) SKIP("malloc is a sanitizer's");
   CHECK(pages_for_100_steps() < 1000);  // the blocks have 3,072,000 pages
 }
 
@@ -102,7 +102,7 @@ TEST_CASE("tune_memory does not enable huge pages after the first tensor is crea
   CHECK(large().defined());
   const auto tuned = sconce::tune_memory();
   CHECK_FALSE(tuned.huge_pages);
-  CHECK((tuned.keeps_freed || !is_glibc));
+  CHECK((tuned.reuses_freed_memory || !is_glibc));
   CHECK(variable() == "not set");
   CHECK_FALSE(is_marked(large()));
 }

@@ -57,7 +57,7 @@ Workload epoch(torch::nn::Sequential net, int64_t pictures) {
       sconce::data::BatchesOptions{.batch_size = 256, .shuffle = true});
   const std::vector<double> check = {loss.item<double>()};
   auto trainer = std::make_shared<sconce::Trainer>(sconce::TrainerOptions{
-      .num_gpus = 0, .graph = run == Run::captured, .compile = compiler<run>()});
+      .num_gpus = 0, .graph = run == Run::captured, .compiler = compiler<run>()});
   return {[=]() mutable { trainer->fit_epoch(net, *optimizer, *batches); }, check};
 }
 

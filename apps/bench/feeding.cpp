@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "sconce/data/batches.hpp"
-#include "sconce/data/loader.hpp"
+#include "sconce/data/data_loader.hpp"
 #include "sconce/vision/image_folder.hpp"
 #include "workload.hpp"
 
@@ -41,9 +41,9 @@ Workload pictures(int64_t count) {
   const transforms::Compose to_input(
       transforms::Resize({224, 224}), [](const at::Tensor& x) { return x.to(torch::kFloat) / 255; },
       transforms::Normalize({0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}));
-  const auto loader = std::make_shared<sconce::data::Loader<sconce::vision::ImageFolder>>(
+  const auto loader = std::make_shared<sconce::data::DataLoader<sconce::vision::ImageFolder>>(
       sconce::vision::ImageFolder(folder, {.transform = to_input}),
-      sconce::data::LoaderOptions{.batch_size = 32, .num_workers = 2});
+      sconce::data::DataLoaderOptions{.batch_size = 32, .num_workers = 2});
   double sum = 0;
   double targets = 0;
   for (const auto& [data, target] : *loader) {

@@ -7,7 +7,7 @@
 
 #include "sconce/backends.hpp"
 #include "sconce/data/batches.hpp"
-#include "sconce/data/loader.hpp"
+#include "sconce/data/data_loader.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/optim/sgd.hpp"
 #include "sconce/training/trainer.hpp"
@@ -108,7 +108,7 @@ Workload epoch_of(int64_t pictures) {
   if constexpr (on_device) {
     return epoch(sconce::data::Batches({data, target}, {.batch_size = 256, .shuffle = true}));
   } else {
-    return epoch(sconce::data::Loader(
+    return epoch(sconce::data::DataLoader(
         Rows{{data, target}},
         {.batch_size = 256, .shuffle = true, .num_workers = 2, .device = device}));
   }

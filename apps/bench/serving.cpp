@@ -33,7 +33,7 @@ template <class Model>
 Program recorded(Model& net, const torch::Tensor& x) {
   const auto file = std::filesystem::temp_directory_path() /
                     ("sconce-bench-" + std::to_string(getpid()) + ".safetensors");
-  sconce::program::record(file, net, {{"x", x}}, {.dynamic = {{"x", 0}}});
+  sconce::program::record(file, net, {{"x", x}}, {.dynamic_shapes = {{"x", 0}}});
   const auto program = Program::load(file);
   std::filesystem::remove(file);
   return program;

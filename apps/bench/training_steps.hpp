@@ -39,7 +39,7 @@ Workload calls_of(const Step& step, const Tensors& batch) {
   } else {
     const auto captured = std::make_shared<sconce::CapturedStep>(
         batch.front().device(), [step](const Tensors& tensors) { return Tensors{step(tensors)}; },
-        sconce::CapturedStepOptions{.warmup = 1, .compiler = compiler<run>()});
+        sconce::CapturedStepOptions{.num_warmup_iters = 1, .compiler = compiler<run>()});
     return workload([=] { return (*captured)(batch)[0]; });
   }
 }

@@ -17,7 +17,7 @@
 #include <mutex>
 #include <sconce/amp/autocast.hpp>
 #include <sconce/data/batches.hpp>
-#include <sconce/data/batches_of.hpp>
+#include <sconce/data/tensor_batches.hpp>
 #include <sconce/io/safetensors.hpp>
 #include <sconce/nn/state_dict.hpp>
 #include <sconce/optim/adam.hpp>
@@ -136,7 +136,7 @@ void Classifier::predict(const float* x, int64_t x_count, float* out, int64_t ou
               "sc_predict: expected an out_count of ", rows, " * ", classes_, ", got ", out_count);
   const auto data = view_rows("sc_predict", x, rows);
   sconce::Trainer trainer({.num_gpus = 0});
-  const sconce::data::BatchesOf batches(data, {.batch_size = 1024});
+  const sconce::data::TensorBatches batches(data, {.batch_size = 1024});
   trainer.predict(net_, batches, [&](const torch::Tensor& logits) {
     const auto probabilities = logits.softmax(1).contiguous();
     const auto count = static_cast<size_t>(probabilities.numel());

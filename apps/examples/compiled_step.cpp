@@ -28,7 +28,7 @@ int main(int argc, char** argv) try {
     return Tensors{loss};
   };
   const auto compiler =
-      sconce::program::inductor({.wait = true, .cache = argc == 2 ? argv[1] : ""});
+      sconce::program::inductor({.wait = true, .cache_dir = argc == 2 ? argv[1] : ""});
   sconce::CapturedStep step(torch::kCPU, train, {.compiler = compiler});
 
   for (int epoch = 1; epoch <= 5; ++epoch) {

@@ -28,8 +28,9 @@ int main(int argc, char** argv) try {
 
   net->eval();
   const auto x = test.data.slice(0, 0, 8);  // an example: any eight rows
-  sconce::program::record(argv[1], net, {{"x", x}},
-                          {.dynamic = {{"x", 0}}, .outputs = {"logits"}, .save_example = true});
+  sconce::program::record(
+      argv[1], net, {{"x", x}},
+      {.dynamic_shapes = {{"x", 0}}, .output_names = {"logits"}, .save_example = true});
   sconce::io::save_torch(argv[2], sconce::StateDict{{"x", test.data}});
 } catch (const c10::Error& error) {
   std::cerr << "exporting: " << error.what_without_backtrace() << '\n';

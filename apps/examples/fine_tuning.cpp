@@ -19,10 +19,10 @@ int main(int argc, char** argv) try {
   const sconce::vision::ImageFolder test(argv[2], {.transform = to_input});
   TORCH_CHECK(train.classes() == test.classes(), argv[2], ": expected the classes of ", argv[1]);
   const auto device = sconce::try_gpu();
-  sconce::data::LoaderOptions options{.batch_size = 8, .num_workers = 2, .device = device};
-  const sconce::data::Loader test_batches(test, options);
+  sconce::data::DataLoaderOptions options{.batch_size = 8, .num_workers = 2, .device = device};
+  const sconce::data::DataLoader test_batches(test, options);
   options.shuffle = true;
-  const sconce::data::Loader train_batches(train, options);
+  const sconce::data::DataLoader train_batches(train, options);
 
   sconce::seed_everything(0);
   auto net = sconce::vision::models::resnet18();
@@ -31,7 +31,7 @@ int main(int argc, char** argv) try {
   const auto classes = static_cast<int64_t>(train.classes().size());
   net->fc = net->replace_module("fc", torch::nn::Linear(512, classes));
   sconce::optim::SGD sgd(net->fc->parameters(), torch::optim::SGDOptions(0.01).momentum(0.9));
-  sconce::EpochLines lines(std::cout);
+  sconce::EpochLogger lines(std::cout);
   sconce::Trainer trainer({.max_epochs = 3, .device = device});
   trainer.fit(net, sgd, {train_batches, test_batches, {&lines}});
   sconce::io::save_torch(argv[4], sconce::nn::state_dict(*net));

@@ -82,7 +82,7 @@ sconce::data::Batches windows(const Tensor& text, const Options& o, bool shuffle
 }
 
 struct BatchLosses : sconce::TrainerCallback {  // read at the end of an epoch: no step waits
-  void on_after_step(sconce::Fit& fit) override { losses.push_back(fit.loss.clone()); }
+  void on_after_optimizer_step(sconce::Fit& fit) override { losses.push_back(fit.loss.clone()); }
   void on_epoch_end(sconce::Fit& fit) override {
     for (const auto& loss : losses) std::printf("loss %.6f\n", loss.item<double>());
     losses.clear();
@@ -147,9 +147,9 @@ void train(const Options& o) {
     checkpoint.emplace(o.out,
                        sconce::CheckpointOptions{.resume = o.resume, .process_group = group});
     callbacks.push_back(&saving.emplace(
-        *checkpoint,
-        sconce::ModelCheckpointOptions{
-            .monitor = "val_loss", .mode = sconce::optim::MetricMode::min, .save_every = 50}));
+        *checkpoint, sconce::ModelCheckpointOptions{.monitor = "val_loss",
+                                                    .mode = sconce::optim::MetricMode::min,
+                                                    .every_n_train_steps = 50}));
   }
   sconce::Trainer trainer({.max_epochs = o.epochs,
                            .gradient_clip_val = 1,

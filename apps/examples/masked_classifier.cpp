@@ -7,7 +7,7 @@ struct Text {
   torch::Tensor tokens, mask, label;
 };
 template <>
-struct sconce::nn::NestedTensors<Text> : TensorMembers<&Text::tokens, &Text::mask, &Text::label> {};
+struct sconce::nn::TensorTree<Text> : TensorMembers<&Text::tokens, &Text::mask, &Text::label> {};
 
 struct Classifier : torch::nn::Module {
   sconce::StepOutput training_step(const Text& text) {

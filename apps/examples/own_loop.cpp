@@ -22,7 +22,7 @@ void train(const std::string& folder, sconce::amp::Precision of, int64_t accumul
   sconce::Checkpoint checkpoint(folder, {.resume = true});
   checkpoint.lock();
   const auto start = checkpoint.load(parts).value_or(sconce::RunProgress());
-  const auto settings = precision.settings();
+  const auto settings = precision.flags();
   for (int64_t epoch = start.epoch; epoch < epochs; ++epoch) {
     auto sum = torch::zeros({}, torch::kDouble);
     auto batch = batches.begin(/*batch=*/0, epoch);

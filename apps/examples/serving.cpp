@@ -8,7 +8,7 @@
 
 namespace fs = std::filesystem;
 
-// A source of items for a Loader: each is read in one of its threads.
+// A source of items for a DataLoader: each is read in one of its threads.
 struct Pictures {
   std::vector<fs::path> files = {};
 
@@ -32,8 +32,8 @@ int main(int argc, char** argv) try {
   for (const auto& entry : fs::directory_iterator(argv[2])) pictures.files.push_back(entry.path());
   std::sort(pictures.files.begin(), pictures.files.end());
   const auto device = sconce::try_gpu();
-  const sconce::data::Loader loader(pictures,
-                                    {.batch_size = 8, .num_workers = 2, .device = device});
+  const sconce::data::DataLoader loader(pictures,
+                                        {.batch_size = 8, .num_workers = 2, .device = device});
 
   auto net = sconce::vision::models::resnet18({.num_classes = argc - 3});
   sconce::nn::load_state_dict(*net, sconce::io::load_torch_state_dict(argv[1]));

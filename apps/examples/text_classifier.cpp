@@ -7,8 +7,7 @@ struct Text {
   torch::Tensor tokens, padding, label;  // (N, L), (N, L) with true for padding, (N)
 };
 template <>
-struct sconce::nn::NestedTensors<Text>
-    : TensorMembers<&Text::tokens, &Text::padding, &Text::label> {};
+struct sconce::nn::TensorTree<Text> : TensorMembers<&Text::tokens, &Text::padding, &Text::label> {};
 
 struct Classifier : torch::nn::Module {
   Classifier() {

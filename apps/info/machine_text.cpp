@@ -23,17 +23,17 @@ std::string mebibytes(int64_t bytes) {
   return std::to_string(bytes / (1 << 20)) + " MiB";
 }
 
-std::string torch_line(const sconce::TorchFacts& torch) {
+std::string torch_line(const sconce::TorchInfo& torch) {
   if (!torch.built_with_cuda) return torch.version + ", a CPU build";
   return torch.version + ", a CUDA build" + (torch.cuda.empty() ? "" : " of CUDA " + torch.cuda);
 }
 
-std::string driver_line(const sconce::DriverFacts& driver) {
+std::string driver_line(const sconce::DriverInfo& driver) {
   if (!driver.error.empty()) return "none: " + driver.error;
   return or_unknown(driver.version) + ", for CUDA up to " + or_unknown(driver.cuda);
 }
 
-std::string gpu_line(const sconce::GpuFacts& gpu) {
+std::string gpu_line(const sconce::GpuInfo& gpu) {
   std::string line = or_unknown(gpu.name);
   if (gpu.memory_total) line += ", " + mebibytes(*gpu.memory_total);
   if (gpu.memory_used) line += ", " + mebibytes(*gpu.memory_used) + " used";
@@ -63,7 +63,7 @@ nlohmann::json torch_json(const Machine& machine) {
           {"num_threads", machine.num_threads}};
 }
 
-nlohmann::json json_of(const sconce::GpuFacts& gpu) {
+nlohmann::json json_of(const sconce::GpuInfo& gpu) {
   return {{"index", or_null(gpu.index)},
           {"name", or_null(gpu.name)},
           {"uuid", or_null(gpu.uuid)},
@@ -73,7 +73,7 @@ nlohmann::json json_of(const sconce::GpuFacts& gpu) {
           {"utilization", or_null(gpu.utilization)}};
 }
 
-nlohmann::json json_of(const sconce::DriverFacts& driver) {
+nlohmann::json json_of(const sconce::DriverInfo& driver) {
   auto gpus = nlohmann::json::array();
   for (const auto& gpu : driver.gpus) gpus.push_back(json_of(gpu));
   return {{"error", or_null(driver.error)},
@@ -82,21 +82,21 @@ nlohmann::json json_of(const sconce::DriverFacts& driver) {
           {"gpus", gpus}};
 }
 
-std::string name_of(sconce::GpuVerdict verdict) {
+std::string name_of(sconce::GpuStatus verdict) {
   switch (verdict) {
-    case sconce::GpuVerdict::usable:
+    case sconce::GpuStatus::usable:
       return "usable";
-    case sconce::GpuVerdict::no_driver:
+    case sconce::GpuStatus::no_driver:
       return "no_driver";
-    case sconce::GpuVerdict::cpu_build:
+    case sconce::GpuStatus::cpu_build:
       return "cpu_build";
-    case sconce::GpuVerdict::cuda_not_loaded:
+    case sconce::GpuStatus::cuda_not_loaded:
       return "cuda_not_loaded";
-    case sconce::GpuVerdict::hidden:
+    case sconce::GpuStatus::hidden:
       return "hidden";
-    case sconce::GpuVerdict::driver_too_old:
+    case sconce::GpuStatus::driver_too_old:
       return "driver_too_old";
-    case sconce::GpuVerdict::unusable:
+    case sconce::GpuStatus::unusable:
       return "unusable";
   }
   return "unusable";
@@ -124,12 +124,12 @@ std::ostream& operator<<(std::ostream& out, const Machine& machine) {
     row(gpu.index ? "cuda:" + std::to_string(*gpu.index) : "other GPU", gpu_line(gpu));
   }
   for (const auto& [name, value] : machine.variables) row("variable", name + "=" + value);
-  row("verdict", sconce::gpu_verdict_text(machine.environment));
+  row("verdict", sconce::gpu_status_text(machine.environment));
   return out;
 }
 
 std::string to_json(const Machine& machine) {
-  const auto verdict = sconce::gpu_verdict(machine.environment);
+  const auto verdict = sconce::gpu_status(machine.environment);
   auto variables = nlohmann::json::object();
   for (const auto& [name, value] : machine.variables) variables[name] = value;
   const nlohmann::json json = {
@@ -141,7 +141,7 @@ std::string to_json(const Machine& machine) {
       {"driver", json_of(machine.environment.driver)},
       {"variables", variables},
       {"verdict",
-       {{"name", name_of(verdict)}, {"text", sconce::gpu_verdict_text(machine.environment)}}}};
+       {{"name", name_of(verdict)}, {"text", sconce::gpu_status_text(machine.environment)}}}};
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

@@ -32,8 +32,8 @@ int main(int argc, char** argv) {
     }
     std::cout.flush();
     apps::check_standard_output();
-    if (require_gpu && sconce::gpu_verdict(machine.environment) != sconce::GpuVerdict::usable) {
-      return apps::fail(program, sconce::gpu_verdict_text(machine.environment));
+    if (require_gpu && sconce::gpu_status(machine.environment) != sconce::GpuStatus::usable) {
+      return apps::fail(program, sconce::gpu_status_text(machine.environment));
     }
   } catch (const apps::UsageError& error) {
     return apps::fail(program, error.what(), 2);

@@ -176,7 +176,7 @@ def outputs(lesson):
     environment = machine.environment(machine.python_folder(BIN))
     without = subprocess.run(lesson.command(BIN), env=environment | {"CUDA_VISIBLE_DEVICES": ""}, check=True, text=True,
                              stdout=subprocess.PIPE).stdout
-    simulated = [str(BIN.parent / "sconce-simgpu"), "--gpus", "2", "--beside-a-driver", "--races", "throw", "--",
+    simulated = [str(BIN.parent / "sconce-simgpu"), "--gpus", "2", "--hide-real-gpus", "--races", "throw", "--",
                  *lesson.command(BIN)]
     printed = subprocess.run(simulated, env=environment, check=True, text=True, stdout=subprocess.PIPE).stdout
     return [without, "".join(f"{without_figures(line)}\n" for line in printed.splitlines())]

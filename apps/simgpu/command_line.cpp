@@ -78,7 +78,7 @@ CommandLine parse_command_line(int argc, char** argv) {
   app.add_option("--report", line.report,
                  "Write the reports to this file, as JUnit if it ends in .xml, otherwise as JSON")
       ->type_name("FILE");
-  app.add_flag("--beside-a-driver", line.beside_a_driver,
+  app.add_flag("--hide-real-gpus", line.hide_real_gpus,
                "Start although the machine has a GPU, which the program then does not see");
   // CLI11 would take a word of the program such as [gpu] for a list of its own.
   char** const end = std::find(argv, argv + argc, std::string_view("--"));

@@ -18,7 +18,7 @@ struct CommandLine {
   std::string races = "report";         ///< off, report, fail, throw or strict
   bool late_copies = true;
   bool places = false;  ///< whether reports say where work was requested
-  bool beside_a_driver = false;
+  bool hide_real_gpus = false;
   std::string counts = {};                ///< file for the counts; empty: none
   std::string ignore = {};                ///< file of known reports; empty: none
   std::string report = {};                ///< file for the reports; empty: none

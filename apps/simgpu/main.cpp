@@ -42,8 +42,8 @@ void check_environment(const CommandLine& line) {
   if (const char* preloaded = std::getenv("LD_PRELOAD"); preloaded != nullptr && *preloaded != 0) {
     throw UsageError(std::string("expected LD_PRELOAD to be unset, got ") + preloaded);
   }
-  if (!line.beside_a_driver && has_driver()) {
-    throw UsageError("this machine has a GPU; --beside-a-driver runs on simulated ones there");
+  if (!line.hide_real_gpus && has_driver()) {
+    throw UsageError("this machine has a GPU; --hide-real-gpus replaces them with simulated ones");
   }
 }
 

@@ -18,7 +18,7 @@ int main() {
   nn::Sequential net{nn::Linear(2, 32), nn::ReLU(), nn::Linear(32, 2)};
   net->to(device);
   sconce::optim::AdamW optimizer(net->parameters(), torch::optim::AdamWOptions(0.01));
-  sconce::EpochLines lines(std::cout);
+  sconce::EpochLogger lines(std::cout);
   sconce::Trainer trainer({.max_epochs = 10, .device = device});
   trainer.fit(net, optimizer, {.train = train, .callbacks = {&lines}});
 }

@@ -22,7 +22,7 @@ void show_machine() {
   std::cout << "This machine (sconce-info shows more)\n"
             << "  LibTorch " << facts.torch.version << ", " << threads << ", "
             << facts.torch.num_gpus << " GPUs\n"
-            << "  " << sconce::gpu_verdict_text(facts) << '\n';
+            << "  " << sconce::gpu_status_text(facts) << '\n';
 }
 
 void show_devices() {

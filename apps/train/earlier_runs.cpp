@@ -6,7 +6,7 @@
 #include "results.hpp"
 #include "run_flags.hpp"
 #include "saved_run.hpp"
-#include "sconce/io/whole_file.hpp"
+#include "sconce/io/atomic_file.hpp"
 #include "sconce/training/checkpoint.hpp"
 
 namespace train {
@@ -56,7 +56,7 @@ void check_scalars(const CommandLine& line) {
 bool are_of_resumed_run(const fs::path& metrics, const CommandLine& line) {
   const fs::path checkpoint = line.resume ? latest_checkpoint(line) : fs::path();
   if (checkpoint.empty() || !fs::exists(metrics)) return false;
-  const std::string written = sconce::io::read_whole(metrics, "--out");
+  const std::string written = sconce::io::read_file(metrics, "--out");
   return !written.empty() && metrics_text(read_saved_run(checkpoint).epochs).starts_with(written);
 }
 

@@ -92,9 +92,9 @@ Rules model_rules() {
          return unless(!is_of_vision(line.model) || is_picture_folder(line.data),
                        line.model + " needs a folder of pictures as --data, not " + line.data);
        }},
-      {{"--grey"},
+      {{"--gray"},
        [](const Line& line) {
-         return unless(!is_of_vision(line.model) || !line.grey,
+         return unless(!is_of_vision(line.model) || !line.gray,
                        line.model + " takes pictures in color");
        }},
       {{"--image-size"},

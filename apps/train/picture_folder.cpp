@@ -11,7 +11,7 @@
 #include <string>
 #include <system_error>
 
-#include "sconce/data/loader.hpp"
+#include "sconce/data/data_loader.hpp"
 
 namespace train {
 
@@ -107,8 +107,8 @@ std::vector<int64_t> check_headers(const ImageFolder& folder, const ImageLimits&
 
 std::vector<int64_t> leave_out_bad(const ImageFolder& folder, int num_workers,
                                    const ImageLimits& limits) {
-  const sconce::data::Loader checks(PictureChecks{folder.samples(), limits},
-                                    {.batch_size = 64, .num_workers = num_workers});
+  const sconce::data::DataLoader checks(PictureChecks{folder.samples(), limits},
+                                        {.batch_size = 64, .num_workers = num_workers});
   std::vector<int64_t> good;
   std::vector<int64_t> left(folder.classes().size());
   int64_t index = 0;
@@ -132,8 +132,8 @@ void measure_channels(Task& task, const Pictures& pictures, uint64_t seed, int n
       at::randperm(pictures.size(), generator, at::kLong).slice(0, 0, measured_pictures);
   std::vector<int64_t> chosen(order.size(0));
   for (int64_t i = 0; i < order.size(0); ++i) chosen[i] = order[i].item<int64_t>();
-  const sconce::data::Loader loader(sconce::data::Subset(pictures, chosen),
-                                    {.batch_size = 64, .num_workers = num_workers});
+  const sconce::data::DataLoader loader(sconce::data::Subset(pictures, chosen),
+                                        {.batch_size = 64, .num_workers = num_workers});
   const int64_t channels = task.shape[0];
   std::vector<int64_t> sums(channels), squares(channels);
   for (const auto& batch : loader) {

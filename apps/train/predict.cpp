@@ -6,7 +6,7 @@
 
 #include "picture_folder.hpp"
 #include "program_file.hpp"
-#include "sconce/data/loader.hpp"
+#include "sconce/data/data_loader.hpp"
 #include "sconce/vision/transforms.hpp"
 #include "table_data.hpp"
 
@@ -65,7 +65,7 @@ void predict(const PredictLine& line, std::ostream& out) {
   } else {
     const sconce::vision::transforms::Normalize normalize(task.mean, task.std);
     const PictureItems items{line.files, reading_as(task.shape, line.limits.image)};
-    for (const auto& batch : sconce::data::Loader(items, {.batch_size = 64})) {
+    for (const auto& batch : sconce::data::DataLoader(items, {.batch_size = 64})) {
       outputs.push_back(forward(normalize(batch.to(torch::kFloat))));
     }
     for (const auto& file : line.files) names.push_back(file.string());

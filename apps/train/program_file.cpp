@@ -68,8 +68,8 @@ void export_program(const std::filesystem::path& file, const TrainedModel& model
   metadata.erase("format");  // which describes the tensors of the file, and every program has it
   const std::string input = input_name(model.task);
   sconce::program::record(file, network, {{input, example_inputs(model.task)}},
-                          {.dynamic = {{.input = input}},
-                           .outputs = {output_name(model.task)},
+                          {.dynamic_shapes = {{.input = input}},
+                           .output_names = {output_name(model.task)},
                            .save_example = true,
                            .metadata = std::move(metadata)});
 }

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "command_line.hpp"
-#include "sconce/report/confusion_chart.hpp"
+#include "sconce/report/confusion_matrix_chart.hpp"
 #include "sconce/report/profile.hpp"
 #include "sconce/report/progress_bar.hpp"
-#include "sconce/report/scalar_log.hpp"
+#include "sconce/report/scalar_logger.hpp"
 #include "sconce/report/training_curve.hpp"
 #include "task.hpp"
 
@@ -42,8 +42,8 @@ class Reports {
   std::shared_ptr<sconce::metrics::ConfusionMatrix> matrix_ = {};
   sconce::ProgressBar bar_;
   std::optional<sconce::TrainingCurve> curve_ = {};
-  std::optional<sconce::ConfusionChart> confusion_ = {};
-  std::optional<sconce::ScalarLog> scalars_ = {};
+  std::optional<sconce::ConfusionMatrixLogger> confusion_ = {};
+  std::optional<sconce::ScalarLogger> scalars_ = {};
   std::optional<sconce::StepTrace> trace_ = {};
 };
 

@@ -9,8 +9,8 @@
 
 #include "program_file.hpp"
 #include "reports.hpp"
+#include "sconce/io/atomic_file.hpp"
 #include "sconce/io/safetensors.hpp"
-#include "sconce/io/whole_file.hpp"
 #include "sconce/nn/state_dict.hpp"
 
 namespace train {
@@ -20,7 +20,7 @@ void check_writable(const std::filesystem::path& file, const std::string& flag) 
   if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), error);
   TORCH_CHECK(!error, flag, ": ", file.parent_path().string(),
               ": cannot make the folder: ", error.message());
-  const sconce::io::WholeFile removed_at_once(file, flag);
+  const sconce::io::AtomicFile removed_at_once(file, flag);
 }
 
 void check_results_writable(const CommandLine& line) {
@@ -62,7 +62,7 @@ void write_results(const CommandLine& line, const TrainedModel& model,
   };
   if (!line.out.empty()) {
     attempt([&] {
-      sconce::io::write_whole(line.out / metrics_name, metrics_text(result.epochs), "--out");
+      sconce::io::write_file(line.out / metrics_name, metrics_text(result.epochs), "--out");
     });
     attempt([&] {
       sconce::io::save_safetensors(line.out / weights_name, sconce::nn::state_dict(*model.network),

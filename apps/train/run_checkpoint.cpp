@@ -20,7 +20,7 @@ Task resumed_table(const CommandLine& line) {
   return is_there && !latest_checkpoint(line).empty() ? load_task(table_file(line)) : Task();
 }
 
-void RunSaving::on_fit_begin(sconce::Fit& fit) {
+void RunSaving::on_fit_start(sconce::Fit& fit) {
   if (fit.process_group.rank() != 0) return;
   write_run_flags(line_, data_);
   if (!data_.task.is_table()) return;

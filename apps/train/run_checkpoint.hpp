@@ -30,7 +30,7 @@ class RunSaving : public sconce::TrainerCallback {
  public:
   /// Both must outlive this object.
   RunSaving(const CommandLine& line, const TrainingData& data) : line_(line), data_(data) {}
-  void on_fit_begin(sconce::Fit& fit) override;
+  void on_fit_start(sconce::Fit& fit) override;
 
  private:
   const CommandLine& line_;

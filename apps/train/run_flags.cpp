@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "flags.hpp"
-#include "sconce/io/whole_file.hpp"
+#include "sconce/io/atomic_file.hpp"
 
 namespace train {
 
@@ -72,13 +72,13 @@ std::filesystem::path run_flags_file(const CommandLine& line) {
 void write_run_flags(const CommandLine& line, const TrainingData& data) {
   std::string text;
   for (const auto& [flag, value] : run_facts(line, data)) text += flag + ' ' + value + '\n';
-  sconce::io::write_whole(run_flags_file(line), text, "--checkpoint");
+  sconce::io::write_file(run_flags_file(line), text, "--checkpoint");
 }
 
 void check_run_flags(const CommandLine& line, const TrainingData& data) {
   const auto path = run_flags_file(line);
   std::istringstream file(
-      std::filesystem::exists(path) ? sconce::io::read_whole(path, "--checkpoint") : "");
+      std::filesystem::exists(path) ? sconce::io::read_file(path, "--checkpoint") : "");
   std::map<std::string, std::string> saved;
   for (std::string flag, value; file >> flag && std::getline(file.ignore(), value);) {
     saved[flag] = value;

@@ -28,7 +28,7 @@ std::optional<sconce::Stateful> ScheduleKeeper::state() {
   return epochs_of_schedule();
 }
 
-void ScheduleKeeper::on_fit_begin(sconce::Fit& fit) {
+void ScheduleKeeper::on_fit_start(sconce::Fit& fit) {
   if (!is_loaded_) fit.states.emplace_back(name(), epochs_of_schedule());
   if (!span_.restarts) return;
   const double lr = line_.learning_rate();

@@ -18,9 +18,9 @@ class ScheduleKeeper : public sconce::TrainerCallback {
   ScheduleKeeper(const CommandLine& line, const ScheduleSpan& span, Schedule& schedule,
                  const std::optional<SavedRun>& saved);
 
-  void on_fit_begin(sconce::Fit& fit) override;
+  void on_fit_start(sconce::Fit& fit) override;
   std::string name() const override { return "schedule"; }
-  /// Empty if the loaded checkpoint is of 0.2; `on_fit_begin` then adds the state.
+  /// Empty if the loaded checkpoint is of 0.2; `on_fit_start` then adds the state.
   std::optional<sconce::Stateful> state() override;
 
  private:

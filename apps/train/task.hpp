@@ -10,7 +10,7 @@ namespace train {
 
 /// How a picture or a row of a table becomes the input of a model, and what the model answers.
 struct Task {
-  /// Of a picture: (channels, height, width); one channel is grey. Of a row: its number of
+  /// Of a picture: (channels, height, width); one channel is gray. Of a row: its number of
   /// features.
   std::vector<int64_t> shape = {};
   /// Of each channel's bytes, or of each feature and then of a regression's target; it is

@@ -11,8 +11,8 @@
 
 #include "picture_folder.hpp"
 #include "sconce/data/batches.hpp"
+#include "sconce/data/data_loader.hpp"
 #include "sconce/data/distributed_sampler.hpp"
-#include "sconce/data/loader.hpp"
 #include "sconce/data/transformed_batches.hpp"
 #include "sconce/vision/idx.hpp"
 #include "sconce/vision/transforms.hpp"
@@ -82,7 +82,7 @@ TrainingData open_idx(const CommandLine& line, const ProcessGroup& group, const 
 
 // Applies `augment` to the bytes and then normalizes them with the training pictures' mean and
 // deviation.
-sconce::AnyBatches normalised(sconce::data::Loader<Pictures> loader, const Task& task,
+sconce::AnyBatches normalised(sconce::data::DataLoader<Pictures> loader, const Task& task,
                               const sconce::vision::transforms::Compose& augment, uint64_t seed) {
   const sconce::vision::transforms::Normalize normalize(task.mean, task.std);
   return sconce::data::TransformedBatches(
@@ -104,7 +104,7 @@ sconce::vision::transforms::Compose augmentation(const CommandLine& line) {
 }
 
 TrainingData open_pictures(const CommandLine& line, const ProcessGroup& group, const Task& known) {
-  Task task{.shape = {line.grey ? 1 : 3, line.image_size, line.image_size},
+  Task task{.shape = {line.gray ? 1 : 3, line.image_size, line.image_size},
             .mean = known.mean,
             .std = known.std};
   const auto folder = open_folder(line.data, task.shape, line.limits.image);
@@ -122,12 +122,13 @@ TrainingData open_pictures(const CommandLine& line, const ProcessGroup& group, c
   for (int64_t i = group.rank(); i < test_size; i += group.world_size()) {
     tests.push_back(split.test[i]);
   }
-  sconce::data::LoaderOptions options{.batch_size = line.batch_size, .num_workers = line.workers};
+  sconce::data::DataLoaderOptions options{.batch_size = line.batch_size,
+                                          .num_workers = line.workers};
   const torch::Device device = line.torch_device(group);
   if (!device.is_cpu()) options.device = device;
-  sconce::data::Loader test(Pictures(folder, tests), options);
+  sconce::data::DataLoader test(Pictures(folder, tests), options);
   options.sampler = sconce::data::DistributedSampler(train_size, group, {.seed = line.seed});
-  sconce::data::Loader train(Pictures(folder, split.train), options);
+  sconce::data::DataLoader train(Pictures(folder, split.train), options);
   const uint64_t seed = sconce::data::mix_seeds(line.seed, 0, group.rank());
   return {.task = task,
           .train = normalised(std::move(train), task, augmentation(line), seed),

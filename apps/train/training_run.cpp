@@ -57,7 +57,7 @@ sconce::TrainerOptions trainer_options(const CommandLine& line, const Task& task
           .accumulate_grad_batches = line.accumulate,
           .device = device,
           .graph = line.graph,
-          .compile = line.compile ? sconce::program::inductor() : nullptr,
+          .compiler = line.compile ? sconce::program::inductor() : nullptr,
           .fast_dev_run = line.fast_dev_run,
           .loss = std::move(loss),
           .metrics = std::move(metrics),
@@ -164,7 +164,8 @@ void TrainingRun::make_schedule() {
 
 void TrainingRun::make_average() {
   if (line_.ema > 0) {
-    ema_.emplace(*network_.model, sconce::optim::EmaOptions{.decay = line_.ema});
+    ema_.emplace(*network_.model,
+                 sconce::optim::ExponentialMovingAverageOptions{.decay = line_.ema});
   }
 }
 
@@ -185,7 +186,7 @@ void TrainingRun::make_callbacks() {
   if (ema_) add<sconce::WeightAveraging>(*ema_);
   if (!checkpoint_) return;
   callbacks_.push_back(&stopping_);
-  sconce::ModelCheckpointOptions options{.save_every = line_.save_every};
+  sconce::ModelCheckpointOptions options{.every_n_train_steps = line_.every_n_train_steps};
   if (data_->task.is_regression()) options.monitor = "test_loss";
   add<sconce::ModelCheckpoint>(*checkpoint_, options);  // last, after what it saves
 }

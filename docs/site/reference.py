@@ -19,7 +19,7 @@ ROOMS = {
                "optim/warm_restarts", "optim/swa_utils", "optim/ema", "optim/"]),
     "nn": ("Modules", "Lazy layers, transformers, state dicts and gradients.",
            ["nn/lazy", "nn/lazy_conv_transpose", "nn/multihead_attention", "nn/transformer", "nn/transformer_model", "nn/"]),
-    "data": ("Data", "Datasets, loaders and samplers.", ["data/batches", "data/loader", "data/loader_options", "data/"]),
+    "data": ("Data", "Datasets, loaders and samplers.", ["data/batches", "data/data_loader", "data/data_loader_options", "data/"]),
     "distributed": ("Several devices", "Groups of processes, and modules that train on several devices.",
                     ["distributed/process_group", "distributed/distributed_data_parallel", "distributed/"]),
     "vision": ("Vision", "Pictures, files of images, models for pictures.", ["vision/"]),

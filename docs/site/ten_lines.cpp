@@ -96,7 +96,7 @@ void program() {
                             torch::nn::Linear(8, 2));
   net->eval();
   const auto x = torch::randn({4, 20});  // an example, whose first dimension may have any size
-  sconce::program::record("program.safetensors", net, {{"x", x}}, {.dynamic = {{"x", 0}}});
+  sconce::program::record("program.safetensors", net, {{"x", x}}, {.dynamic_shapes = {{"x", 0}}});
   const auto recorded = sconce::program::Program::load("program.safetensors");
   const auto output = recorded.run({torch::randn({100, 20})})[0];  // without the network
   std::cout << recorded.outputs()[0].name << ' ' << output.sizes() << '\n';
@@ -118,7 +118,7 @@ void training() {
   torch::nn::Sequential net(torch::nn::Linear(20, 32), torch::nn::ReLU(), torch::nn::Linear(32, 2));
   sconce::optim::Adam adam(net->parameters(), torch::optim::AdamOptions(1e-2));
   sconce::EarlyStopping stopping("test_loss", {.patience = 2});
-  sconce::EpochLines lines(std::cout);
+  sconce::EpochLogger lines(std::cout);
   sconce::Trainer trainer({.max_epochs = 3});
   trainer.fit(net, adam, {.train = batches, .test = batches, .callbacks = {&stopping, &lines}});
   const auto outputs = trainer.predict(net, batches);
@@ -144,7 +144,7 @@ void report() {
   sconce::optim::Adam adam(net->parameters(), torch::optim::AdamOptions(1e-2));
   sconce::ProgressBar bar(std::cout);
   sconce::TrainingCurve curve("training.svg");
-  sconce::ScalarLog scalars("runs/first");  // for TensorBoard, and scalars.csv
+  sconce::ScalarLogger scalars("runs/first");  // for TensorBoard, and scalars.csv
   const sconce::FitData data = {.train = batches, .callbacks = {&bar, &curve, &scalars}};
   sconce::Trainer({.max_epochs = 2}).fit(net, adam, data);
 }

@@ -23,16 +23,16 @@ class CpuGraphs;   // in src/
 }  // namespace detail
 
 /// What a CapturedStep does with a batch whose shapes or types differ from the first batch's.
-enum class OtherShape {
+enum class ShapeMismatch {
   run_eagerly,  ///< run the step without the graph
-  refuse        ///< throw c10::Error
+  error         ///< throw c10::Error
 };
 
 /// Options of a CapturedStep.
 struct CapturedStepOptions {
-  int warmup = 3;  ///< number of eager steps before the capture, at least 1
+  int num_warmup_iters = 3;  ///< number of eager steps before the capture, at least 1
   /// What to do with a batch unlike the first.
-  OtherShape other_shape = OtherShape::run_eagerly;
+  ShapeMismatch on_shape_mismatch = ShapeMismatch::run_eagerly;
   /// Generators that the step draws from, besides the default generator of the device.
   std::vector<at::Generator> generators = {};
   /// Modules that the step runs and whose modes may change. After a change of their mode or their
@@ -59,12 +59,12 @@ struct CapturedStepOptions {
 ///     });
 ///     for (const auto& batch : batches) sum += step({batch.data, batch.target})[0];
 ///
-/// Each call runs one step. The first `warmup` calls run eagerly, on a GPU on a side stream; the
-/// next call captures. On the CPU a call captures only if an earlier call ran the same operators,
-/// because the first steps may also make the optimizer's state. Every later call copies its batch
-/// into the captured inputs and replays. Only batches with the shapes and types of the first count
-/// as warm-up; a batch whose step throws is not the first. On a GPU the current stream and the side
-/// stream wait for each other.
+/// Each call runs one step. The first `num_warmup_iters` calls run eagerly, on a GPU on a side
+/// stream; the next call captures. On the CPU a call captures only if an earlier call ran the same
+/// operators, because the first steps may also make the optimizer's state. Every later call copies
+/// its batch into the captured inputs and replays. Only batches with the shapes and types of the
+/// first count as warm-up; a batch whose step throws is not the first. On a GPU the current stream
+/// and the side stream wait for each other.
 ///
 /// The function must obey the rules of CUDA graphs, on both devices: it reads no values on the
 /// host, makes no synchronous copy and does the same work each time, since a replay does not run
@@ -108,8 +108,8 @@ class CapturedStep {
   using Step = std::function<Tensors(const Tensors& batch)>;  ///< the function to capture
 
   /// Everything that `step` captures by reference must outlive this object.
-  /// @throw c10::Error if `device` is not available, `step` is empty, `warmup` is below 1, one of
-  /// the modules is null, or there is a compiler for another device than the CPU.
+  /// @throw c10::Error if `device` is not available, `step` is empty, `num_warmup_iters` is below
+  /// 1, one of the modules is null, or there is a compiler for another device than the CPU.
   CapturedStep(torch::Device device, Step step, CapturedStepOptions options = {});
   ~CapturedStep();
   CapturedStep(const CapturedStep&) = delete;
@@ -121,7 +121,7 @@ class CapturedStep {
   /// the step is half done, as the plain step would be.
   /// @throw c10::Error if:
   /// - the batch contains an undefined tensor;
-  /// - the batch differs from the first and `other_shape` is `refuse`;
+  /// - the batch differs from the first and `on_shape_mismatch` is `refuse`;
   /// - the step cannot be captured. The device stays usable, and none of the step was run on it;
   /// - on the CPU, a parameter that the step was captured with no longer exists;
   /// - a step on the CPU is being captured in this thread, or another call of this object runs.

@@ -20,9 +20,9 @@ struct RecordedStep;    // in src/
 
 /// How a call of a CapturedStep runs its step.
 enum class StepMode {
-  eager,    ///< by its function
-  replay,   ///< by a replay of what the function did
-  compiled  ///< by compiled code
+  eager,     ///< by its function
+  replayed,  ///< by a replay of what the function did
+  compiled   ///< by compiled code
 };
 
 /// Which form of a step a StepCompiler keeps.

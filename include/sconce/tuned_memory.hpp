@@ -4,8 +4,8 @@ namespace sconce {
 
 /// What `tune_memory` has found to be in effect.
 struct TunedMemory {
-  bool keeps_freed = false;  ///< whether freed memory of the CPU is used again
-  bool huge_pages = false;   ///< whether tensors of 2 MiB or more on the CPU ask for huge pages
+  bool reuses_freed_memory = false;  ///< whether freed memory of the CPU is used again
+  bool huge_pages = false;  ///< whether tensors of 2 MiB or more on the CPU ask for huge pages
 };
 
 /// Makes the CPU memory of this process faster to get, and returns what a probe shows to be in

@@ -12,7 +12,7 @@ MixedPrecision::MixedPrecision(Precision precision, torch::Device device)
               "sconce::amp::MixedPrecision: expected a GPU for Precision::tf32, got ", device);
 }
 
-backends::FlagsGuard MixedPrecision::settings() const {
+backends::FlagsGuard MixedPrecision::flags() const {
   if (precision_ != Precision::tf32) return backends::FlagsGuard({});
   return backends::FlagsGuard({.float32_matmul_precision = "high", .cudnn_allow_tf32 = true});
 }

@@ -139,7 +139,7 @@ StepVote::Form form_of(StepMode mode) {
 }
 
 StepMode mode_of(int64_t form) {
-  return form == StepVote::compiled ? StepMode::compiled : StepMode::replay;
+  return form == StepVote::compiled ? StepMode::compiled : StepMode::replayed;
 }
 
 }  // namespace
@@ -159,7 +159,7 @@ CompiledStep::CompiledStep(RecordedStep& step, StepCompiler* compiler)
 
 void CompiledStep::fall_back(const std::string& reason) {
   TORCH_WARN(step_name, ": the step is replayed and not compiled: ", reason);
-  settle(StepMode::replay, reason);
+  settle(StepMode::replayed, reason);
 }
 
 void CompiledStep::settle(StepMode mode, std::string reason) {
@@ -254,7 +254,7 @@ void CompiledStep::choose(const StepVotes& votes) {
   } else if (first->stage == StepVote::timed) {
     const double compiled = mean_of(votes, &StepVote::compiled_ns);
     const double replay = mean_of(votes, &StepVote::replay_ns);
-    keep(compiled < replay ? StepMode::compiled : StepMode::replay,
+    keep(compiled < replay ? StepMode::compiled : StepMode::replayed,
          "a compiled step takes " + microseconds(compiled) + ", a replay " + microseconds(replay));
   }
 }

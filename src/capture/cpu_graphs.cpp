@@ -68,7 +68,7 @@ CpuGraphs::Graph* CpuGraphs::find_fitting() {
 
 StepMode CpuGraphs::mode() const {
   if (last_ == nullptr) return StepMode::eager;
-  return last_->is_compiled() ? StepMode::compiled : StepMode::replay;
+  return last_->is_compiled() ? StepMode::compiled : StepMode::replayed;
 }
 
 std::string CpuGraphs::mode_reason() const {

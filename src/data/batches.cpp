@@ -5,7 +5,7 @@
 
 #include <stop_token>
 
-#include "sconce/data/batches_of.hpp"
+#include "sconce/data/tensor_batches.hpp"
 
 namespace sconce::data {
 namespace {
@@ -16,7 +16,7 @@ int64_t checked_rows(const Dataset& dataset) {
   const auto& [data, target] = dataset;
   detail::check_rows(batches_name, "data", data, data, "data");
   TORCH_CHECK(target.defined(), batches_name, ": target: expected a tensor, got an undefined one; ",
-              "sconce::data::BatchesOf splits a single tensor");
+              "sconce::data::TensorBatches splits a single tensor");
   detail::check_rows(batches_name, "target", target, data, "data");
   return data.size(0);
 }
@@ -24,7 +24,8 @@ int64_t checked_rows(const Dataset& dataset) {
 }  // namespace
 
 Batches::Batches(Dataset dataset, BatchesOptions options)
-    : LoaderBase(batches_name, detail::loader_options(std::move(options)), checked_rows(dataset)),
+    : LoaderBase(batches_name, detail::data_loader_options(std::move(options)),
+                 checked_rows(dataset)),
       dataset_(std::move(dataset)) {}
 
 Batches::Iterator Batches::begin(int64_t batch, int64_t epoch) const {

@@ -95,7 +95,7 @@ void DataParallelBase::make_replicas() {
   members_.clear();
   replicas_.clear();
   replicas_ = Replica::make(module_, device_ids_);
-  if (is_uninitialized(*module_)) return;
+  if (has_uninitialized_params(*module_)) return;
   layers_ = module_->modules();
   for (const auto& layer : layers_) {
     for (auto* member : tensor_members(*layer)) members_.push_back(member);

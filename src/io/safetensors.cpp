@@ -13,7 +13,7 @@
 #include "io/input_file.hpp"
 #include "io/safetensors_header.hpp"
 #include "nn/name_hashes.hpp"
-#include "sconce/io/whole_file.hpp"
+#include "sconce/io/atomic_file.hpp"
 
 namespace sconce::io {
 
@@ -117,7 +117,7 @@ void save_safetensors(const std::filesystem::path& path, const StateDict& tensor
   const std::string text = header_text(header, who);
   TORCH_CHECK(text.size() <= max_header_size, who, "expected a header of at most ", max_header_size,
               " bytes, got ", text.size());
-  WholeFile file(path, name);
+  AtomicFile file(path, name);
   const uint64_t length = text.size();
   file.write(&length, length_size);
   file.write(text.data(), text.size());

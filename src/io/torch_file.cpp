@@ -18,7 +18,7 @@
 #include "io/pickle_writer.hpp"
 #include "io/zip_reader.hpp"
 #include "nn/name_hashes.hpp"
-#include "sconce/io/whole_file.hpp"
+#include "sconce/io/atomic_file.hpp"
 
 namespace sconce::io {
 
@@ -214,7 +214,7 @@ void save_torch(const std::filesystem::path& path, const c10::IValue& value) {
   const at::NoGradGuard no_grad;
   constexpr auto name = "sconce::io::save_torch";
   const Pickled pickled = write_pickle(value, name + std::string(": ") + path.string() + ": ");
-  WholeFile file(path, name);
+  AtomicFile file(path, name);
   std::exception_ptr failure;
   {
     // The destructor of the archive also writes, so no exception may leave this function.

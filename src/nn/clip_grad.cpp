@@ -43,7 +43,7 @@ torch::Tensor total_norm(const TensorGroups& groups, double norm_type) {
 }  // namespace
 
 torch::Tensor clip_grad_norm_(const std::vector<torch::Tensor>& parameters, double max_norm,
-                              ClipOptions options) {
+                              ClipGradOptions options) {
   const at::NoGradGuard no_grad;
   const TensorGroups groups = group_gradients(parameters);
   if (groups.empty()) return at::zeros({});

@@ -369,7 +369,7 @@ template struct LazyConvOptions<1>;
 template struct LazyConvOptions<2>;
 template struct LazyConvOptions<3>;
 
-bool is_uninitialized(const torch::nn::Module& module) {
+bool has_uninitialized_params(const torch::nn::Module& module) {
   bool found = false;
   module.apply([&](const torch::nn::Module& part) { found |= is_uninitialized_layer(part); });
   return found;

@@ -132,9 +132,9 @@ std::string text(const LoadReport& report) {
     }
     if (entries.size() > max_named) out << " and " << entries.size() - max_named << " more";
   };
-  add("missing: ", report.missing);
-  add("unexpected: ", report.unexpected);
-  add("mismatched: ", report.mismatched);
+  add("missing: ", report.missing_keys);
+  add("unexpected: ", report.unexpected_keys);
+  add("mismatched: ", report.mismatched_keys);
   return out.str();
 }
 
@@ -179,13 +179,13 @@ LoadReport load_state_dict(torch::nn::Module& module, const StateDict& given,
         copies.push_back({tensor, *from});
         continue;
       }
-      report.mismatched.push_back({.name = name, .found = from->sizes().vec()});
-      if (fit == lazy.end()) report.mismatched.back().expected = tensor.sizes().vec();
+      report.mismatched_keys.push_back({.name = name, .found = from->sizes().vec()});
+      if (fit == lazy.end()) report.mismatched_keys.back().expected = tensor.sizes().vec();
     }
-    if (!found && !is_batch_count(names.front())) report.missing.push_back(names.front());
+    if (!found && !is_batch_count(names.front())) report.missing_keys.push_back(names.front());
   }
   for (const auto& item : state) {
-    if (!known.contains(item.key())) report.unexpected.push_back(item.key());
+    if (!known.contains(item.key())) report.unexpected_keys.push_back(item.key());
   }
   const std::string faults = text(report);
   TORCH_CHECK(!options.strict || faults.empty(), loader,

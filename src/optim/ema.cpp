@@ -30,7 +30,7 @@ void forget_casts() {
 }  // namespace
 
 ExponentialMovingAverage::ExponentialMovingAverage(torch::nn::Module& model,
-                                                   const EmaOptions& options)
+                                                   const ExponentialMovingAverageOptions& options)
     : options_(options) {
   TORCH_CHECK_VALUE(options.decay >= 0 && options.decay <= 1,
                     "sconce::optim::ExponentialMovingAverage: expected decay between 0 and 1, got ",

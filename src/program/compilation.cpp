@@ -14,7 +14,7 @@
 #include "program/private_folder.hpp"
 #include "program/program_file.hpp"
 #include "program/python_package.hpp"
-#include "sconce/io/whole_file.hpp"
+#include "sconce/io/atomic_file.hpp"
 
 namespace sconce::program::detail {
 
@@ -116,7 +116,7 @@ void Compilation::write_python_package() const {
   const auto folder = folder_->path() / "sconce_cpp";
   make_private_folder(folder, of_compilation);
   for (const auto& file : python_package()) {
-    io::write_whole(folder / file.name, file.text, "sconce::program");
+    io::write_file(folder / file.name, file.text, "sconce::program");
   }
 }
 
@@ -128,7 +128,7 @@ void Compilation::check(const ChildProcess& child) const {
                 "expected Python to write a package, but it wrote none");
     return;
   }
-  const auto line = last_line(io::read_whole(folder_->path() / "log", "sconce::program"));
+  const auto line = last_line(io::read_file(folder_->path() / "log", "sconce::program"));
   TORCH_CHECK(!line.empty(), failure);
   TORCH_CHECK(!child.was_killed(), failure, " after the line: ", line);
   TORCH_CHECK(false, line);

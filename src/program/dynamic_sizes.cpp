@@ -87,19 +87,19 @@ void DynamicSizes::add(const StateDict& example, const DynamicDim& given) {
   TORCH_CHECK(tensor.size(given.dim) > 0, of_record,
               "dynamic: expected an example with rows in dimension ", given.dim, " of '",
               given.input, "', got none");
-  check_name(given.size, "dynamic sizes");
-  const auto found = std::find(names_.begin(), names_.end(), given.size);
+  check_name(given.name, "dynamic sizes");
+  const auto found = std::find(names_.begin(), names_.end(), given.name);
   const auto size = static_cast<size_t>(found - names_.begin());
   if (found == names_.end()) {
-    names_.push_back(given.size);
+    names_.push_back(given.name);
     of_example_.push_back(tensor.size(given.dim));
   }
   TORCH_CHECK(of_example_[size] == tensor.size(given.dim), of_record, "dynamic: expected ",
-              given.size, " = ", of_example_[size], " in '", given.input, "' as before, got ",
+              given.name, " = ", of_example_[size], " in '", given.input, "' as before, got ",
               tensor.size(given.dim), "; give sizes that differ different names");
   const auto first = dims_[input].emplace(given.dim, size).first->second;
   TORCH_CHECK(first == size, of_record, "dynamic: expected one size for dimension ", given.dim,
-              " of '", given.input, "', got '", names_[first], "' and '", given.size, "'");
+              " of '", given.input, "', got '", names_[first], "' and '", given.name, "'");
 }
 
 }  // namespace sconce::program::detail

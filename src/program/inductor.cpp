@@ -114,7 +114,7 @@ class Inductor final : public StepCompiler {
  public:
   explicit Inductor(InductorOptions options)
       : StepCompiler({.keep = options.keep, .wait = options.wait}),
-        cache_(std::make_shared<const PackageCache>(options.cache)),
+        cache_(std::make_shared<const PackageCache>(options.cache_dir)),
         python_(options.python.empty() ? detail::default_python() : std::move(options.python)) {}
 
   std::unique_ptr<sconce::detail::StepCompilation> compile(
@@ -126,7 +126,7 @@ class Inductor final : public StepCompiler {
     if (const auto mode = StepCompiler::kept(key)) return mode;
     const auto stored = cache_->choice(key);
     if (stored.empty()) return {};
-    return stored == "compiled" ? StepMode::compiled : StepMode::replay;
+    return stored == "compiled" ? StepMode::compiled : StepMode::replayed;
   }
 
   // A form that was asked for, and not measured, is no choice for runs that ask for the faster one.

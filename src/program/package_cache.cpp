@@ -14,7 +14,7 @@
 #include "io/input_file.hpp"
 #include "program/checksum.hpp"
 #include "program/private_folder.hpp"
-#include "sconce/io/whole_file.hpp"
+#include "sconce/io/atomic_file.hpp"
 
 namespace sconce::program::detail {
 
@@ -58,7 +58,7 @@ void check_package(const fs::path& folder, const PackageTarget& target) {
   const auto path = folder / package_name;
   check_private(folder, S_IFDIR);
   check_private(path, S_IFREG);
-  const auto text = io::read_whole(folder / about_name, "sconce::program");
+  const auto text = io::read_file(folder / about_name, "sconce::program");
   const auto json = nlohmann::json::parse(text, nullptr, false);
   TORCH_CHECK(json.is_object(), (folder / about_name).string(), ": expected a JSON object");
   const auto differs = difference(target_in(json), target);
@@ -99,14 +99,14 @@ PackageCache::Found PackageCache::find(const std::string& key, const PackageTarg
 
 std::string PackageCache::choice(const std::string& key) const {
   std::string text;
-  failure_of([&] { text = io::read_whole(folder_ / key / choice_name, "sconce::program"); });
+  failure_of([&] { text = io::read_file(folder_ / key / choice_name, "sconce::program"); });
   return text;
 }
 
 std::string PackageCache::store_choice(const std::string& key, const std::string& text) const {
   return failure_of([&] {
     make_private_folder(folder_ / key, of_cache);
-    io::write_whole(folder_ / key / choice_name, text, "sconce::program");
+    io::write_file(folder_ / key / choice_name, text, "sconce::program");
   });
 }
 
@@ -127,7 +127,7 @@ void PackageCache::add(const std::string& key, const PackageTarget& target,
   const auto text = about(target, io::InputFile(package, "sconce::program")).dump(2);
   fs::remove(folder / choice_name);  // it was about the package that is replaced
   fs::rename(package, folder / package_name);
-  io::write_whole(folder / about_name, text, "sconce::program");
+  io::write_file(folder / about_name, text, "sconce::program");
 }
 
 }  // namespace sconce::program::detail

@@ -125,7 +125,7 @@ Recording::Recording(const Function& function, const torch::nn::Module* module,
     : function_(function),
       example_((check_example(example), example)),
       options_(options),
-      sizes_(example, options.dynamic),
+      sizes_(example, options.dynamic_shapes),
       weights_(weights_of(module, example.size())) {
   TORCH_CHECK(function_ != nullptr, of_record, "expected a function, got an empty one");
 }
@@ -238,11 +238,12 @@ void Recording::set_ports(Graph& graph, const std::vector<TraceAt>& corners) con
     names.insert(example_[i].key());
   }
   const auto& outputs = corners.front().trace.outputs;
-  TORCH_CHECK(options_.outputs.empty() || options_.outputs.size() == outputs.size(), of_record,
-              "outputs: expected ", outputs.size(), " names, got ", options_.outputs.size());
+  TORCH_CHECK(options_.output_names.empty() || options_.output_names.size() == outputs.size(),
+              of_record, "outputs: expected ", outputs.size(), " names, got ",
+              options_.output_names.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
     const auto standard = outputs.size() == 1 ? "output" : "output_" + std::to_string(i);
-    const auto& name = options_.outputs.empty() ? standard : options_.outputs[i];
+    const auto& name = options_.output_names.empty() ? standard : options_.output_names[i];
     check_name(name, "outputs");
     TORCH_CHECK(names.insert(name).second, of_record, "outputs: expected names that differ, got '",
                 name, "' twice; inputs count too");

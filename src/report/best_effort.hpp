@@ -10,7 +10,7 @@ namespace sconce {
 /// the first failure becomes a warning, and later ones are ignored.
 class BestEffort {
  public:
-  /// The warning begins with `who`, such as "sconce::ScalarLog".
+  /// The warning begins with `who`, such as "sconce::ScalarLogger".
   explicit BestEffort(std::string who) : who_(std::move(who)) {}
 
   /// Calls `write`. Returns false if it threw an exception.

@@ -31,11 +31,11 @@ std::vector<std::string> gpu_buses(int count) {
   return ids;
 }
 
-TorchFacts ask_torch() {
-  TorchFacts facts = {.version = TORCH_VERSION,
-                      .built_with_cuda = SCONCE_TORCH_IS_CUDA,
-                      .cuda_loaded = c10::impl::hasDeviceGuardImpl(c10::kCUDA),
-                      .num_gpus = num_gpus()};
+TorchInfo ask_torch() {
+  TorchInfo facts = {.version = TORCH_VERSION,
+                     .built_with_cuda = SCONCE_TORCH_IS_CUDA,
+                     .cuda_loaded = c10::impl::hasDeviceGuardImpl(c10::kCUDA),
+                     .num_gpus = num_gpus()};
   if (!facts.cuda_loaded) return facts;
   const long cuda = at::detail::getCUDAHooks().versionCUDART();
   facts.cuda = std::to_string(cuda / 1000) + '.' + std::to_string(cuda % 1000 / 10);
@@ -67,40 +67,40 @@ Environment environment() {
   return facts;
 }
 
-GpuVerdict gpu_verdict(const Environment& facts) {
-  if (facts.torch.num_gpus > 0) return GpuVerdict::usable;
-  if (!facts.driver.error.empty()) return GpuVerdict::no_driver;
-  if (!facts.torch.built_with_cuda) return GpuVerdict::cpu_build;
-  if (!facts.torch.cuda_loaded) return GpuVerdict::cuda_not_loaded;
+GpuStatus gpu_status(const Environment& facts) {
+  if (facts.torch.num_gpus > 0) return GpuStatus::usable;
+  if (!facts.driver.error.empty()) return GpuStatus::no_driver;
+  if (!facts.torch.built_with_cuda) return GpuStatus::cpu_build;
+  if (!facts.torch.cuda_loaded) return GpuStatus::cuda_not_loaded;
   // A driver supports all CUDA versions of its major version, also newer ones.
   const auto major = [](const std::string& version) { return std::atoi(version.c_str()); };
   if (!facts.driver.cuda.empty() && major(facts.driver.cuda) < major(facts.torch.cuda)) {
-    return GpuVerdict::driver_too_old;
+    return GpuStatus::driver_too_old;
   }
-  if (!facts.driver.gpus.empty() && visible_gpus(facts).empty()) return GpuVerdict::hidden;
-  return GpuVerdict::unusable;
+  if (!facts.driver.gpus.empty() && visible_gpus(facts).empty()) return GpuStatus::hidden;
+  return GpuStatus::unusable;
 }
 
-std::string gpu_verdict_text(const Environment& facts) {
-  switch (gpu_verdict(facts)) {
-    case GpuVerdict::usable:
+std::string gpu_status_text(const Environment& facts) {
+  switch (gpu_status(facts)) {
+    case GpuStatus::usable:
       return gpu_names(facts) + " can be used";
-    case GpuVerdict::no_driver:
+    case GpuStatus::no_driver:
       return "no GPU can be used: this machine or container has no working NVIDIA driver";
-    case GpuVerdict::cpu_build:
+    case GpuStatus::cpu_build:
       return "no GPU can be used: LibTorch is a CPU build; build sconce with a CUDA build of it";
-    case GpuVerdict::cuda_not_loaded:
+    case GpuStatus::cuda_not_loaded:
       return "no GPU can be used: libtorch_cuda is not loaded; link the program by sconce's CMake "
              "targets, or with -Wl,--no-as-needed -ltorch_cuda";
-    case GpuVerdict::hidden:
+    case GpuStatus::hidden:
       return "no GPU can be used: CUDA_VISIBLE_DEVICES='" +
              one_line(facts.visible_devices.value_or("")) + "' hides all " +
              std::to_string(facts.driver.gpus.size()) + " of this machine";
-    case GpuVerdict::driver_too_old:
+    case GpuStatus::driver_too_old:
       return "no GPU can be used: the driver " + facts.driver.version +
              " is too old; it serves CUDA up to " + facts.driver.cuda + ", LibTorch needs CUDA " +
              facts.torch.cuda;
-    case GpuVerdict::unusable:
+    case GpuStatus::unusable:
       break;
   }
   return "no GPU can be used: the driver lists " + std::to_string(facts.driver.gpus.size()) +
@@ -113,7 +113,7 @@ std::string gpu_names(const Environment& facts) {
   for (int i = 0; i < count; ++i) {
     const auto& gpus = facts.driver.gpus;
     const auto found =
-        std::find_if(gpus.begin(), gpus.end(), [i](const GpuFacts& gpu) { return gpu.index == i; });
+        std::find_if(gpus.begin(), gpus.end(), [i](const GpuInfo& gpu) { return gpu.index == i; });
     const bool has_name = found != gpus.end() && !found->name.empty();
     text += (i == 0 ? " (" : ", ") + (has_name ? found->name : "cuda:" + std::to_string(i));
   }

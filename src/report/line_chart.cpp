@@ -8,7 +8,7 @@
 
 #include "report/axis.hpp"
 #include "report/svg.hpp"
-#include "sconce/io/whole_file.hpp"
+#include "sconce/io/atomic_file.hpp"
 
 namespace sconce {
 
@@ -299,7 +299,7 @@ std::string LineChart::svg() const {
 }
 
 void LineChart::save(const std::filesystem::path& file) const {
-  io::write_whole(file, svg(), "sconce::LineChart::save");
+  io::write_file(file, svg(), "sconce::LineChart::save");
 }
 
 }  // namespace sconce

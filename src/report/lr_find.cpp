@@ -139,11 +139,11 @@ void LRSweep::setup(Fit& fit) {
   saved_ = std::make_shared<Saved>(fit);
 }
 
-void LRSweep::on_fit_begin(Fit& fit) {
+void LRSweep::on_fit_start(Fit& fit) {
   set_lrs(fit.optimizer, lr_of(0));
 }
 
-void LRSweep::on_after_step(Fit& fit) {
+void LRSweep::on_after_optimizer_step(Fit& fit) {
   const double loss = loss_of(fit);
   if (!std::isfinite(loss)) {
     diverged_ = true;
@@ -166,7 +166,7 @@ void LRSweep::on_fit_end(Fit&) {
 }
 
 // Ranks agree on the end of a fit where they save.
-bool LRSweep::wants_save(const Fit& fit) const {
+bool LRSweep::should_save(const Fit& fit) const {
   return fit.process_group.world_size() > 1;
 }
 

@@ -78,9 +78,9 @@ class Nvml {
   std::string error_;
 };
 
-GpuFacts ask_device(const Nvml& nvml, NvmlDevice device) {
-  GpuFacts gpu = {.name = nvml.text("nvmlDeviceGetName", device),
-                  .uuid = nvml.text("nvmlDeviceGetUUID", device)};
+GpuInfo ask_device(const Nvml& nvml, NvmlDevice device) {
+  GpuInfo gpu = {.name = nvml.text("nvmlDeviceGetName", device),
+                 .uuid = nvml.text("nvmlDeviceGetUUID", device)};
   if (NvmlPci pci = {}; nvml.call("nvmlDeviceGetPciInfo_v3", device, &pci) == 0) {
     pci.bus_id[sizeof pci.bus_id - 1] = 0;
     gpu.bus_id = pci.bus_id;
@@ -97,9 +97,9 @@ GpuFacts ask_device(const Nvml& nvml, NvmlDevice device) {
 
 }  // namespace
 
-DriverFacts ask_nvml(const char* library) {
+DriverInfo ask_nvml(const char* library) {
   const Nvml nvml(library);
-  DriverFacts facts = {.error = nvml.error()};
+  DriverInfo facts = {.error = nvml.error()};
   if (!facts.error.empty()) return facts;
   facts.version = nvml.text("nvmlSystemGetDriverVersion");
   int cuda = 0;

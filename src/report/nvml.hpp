@@ -6,6 +6,6 @@ namespace sconce {
 
 /// Returns the facts that NVML reports about the driver and its GPUs. NVML is loaded from `library`
 /// and unloaded again. The GPUs have no index yet.
-DriverFacts ask_nvml(const char* library = "libnvidia-ml.so.1");
+DriverInfo ask_nvml(const char* library = "libnvidia-ml.so.1");
 
 }  // namespace sconce

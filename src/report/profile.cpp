@@ -18,7 +18,7 @@
 #include "check_path.hpp"
 #include "report/best_effort.hpp"
 #include "sconce/devices.hpp"
-#include "sconce/io/whole_file.hpp"
+#include "sconce/io/atomic_file.hpp"
 
 namespace sconce {
 
@@ -119,7 +119,7 @@ void Profile::export_chrome_trace(const std::filesystem::path& file) {
   is_under_way_ = false;
   const auto give_back = c10::make_scope_exit([] { is_ours_under_way = false; });
   const QuietKineto quiet;
-  io::write_whole(file, saved(*torch::autograd::profiler::disableProfiler(), file), who);
+  io::write_file(file, saved(*torch::autograd::profiler::disableProfiler(), file), who);
 }
 
 }  // namespace profiler
@@ -134,7 +134,7 @@ bool StepTrace::is_traced(const Fit& fit) const {
   return !is_over_ && fit.process_group.rank() == 0 && (fit_ == nullptr || fit_ == &fit);
 }
 
-void StepTrace::on_after_step(Fit& fit) {
+void StepTrace::on_after_optimizer_step(Fit& fit) {
   if (!is_traced(fit)) return;
   fit_ = &fit;
   if (!profile_) {

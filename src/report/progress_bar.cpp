@@ -147,12 +147,13 @@ void ProgressBar::begin_epoch(const Fit& fit) {
   if (!is_drawn(fit)) return;
   const auto epoch = std::to_string(fit.epochs.size() + 1);
   last_epoch_ = fit.epochs.empty() ? std::string() : describe(fit.epochs.back());
-  bar_.begin("epoch " + epoch + '/' + std::to_string(fit.max_epochs), fit.batches, fit.batch);
+  bar_.begin("epoch " + epoch + '/' + std::to_string(fit.max_epochs), fit.num_training_batches,
+             fit.batch);
   bar_.update(fit.batch, last_epoch_);
 }
 
-void ProgressBar::on_fit_begin(Fit& fit) {
-  lines_.on_fit_begin(fit);
+void ProgressBar::on_fit_start(Fit& fit) {
+  lines_.on_fit_start(fit);
   last_loss_.clear();
   begin_epoch(fit);
 }
@@ -162,7 +163,7 @@ void ProgressBar::on_fit_end(Fit& fit) {
   lines_.on_fit_end(fit);
 }
 
-void ProgressBar::on_after_step(Fit& fit) {
+void ProgressBar::on_after_optimizer_step(Fit& fit) {
   if (!is_drawn(fit)) return;
   bar_.update(fit.batch, [&] { return text(fit); });
 }

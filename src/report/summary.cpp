@@ -176,7 +176,7 @@ Summary summarize(torch::nn::Module& model, const SummaryCalls& calls) {
   check_devices(model, calls.inputs);
   std::set<std::string> gpus;
   // The numbers that lazy layers draw for their weights must not be drawn again.
-  const bool keeps = !nn::is_uninitialized(model);
+  const bool keeps = !nn::has_uninitialized_params(model);
   std::deque<nn::KeepGenerator> generators(keeps ? 1 : 0);
   Summary summary;
   for (const auto& input : calls.inputs) {

@@ -87,7 +87,7 @@ TrainingCurve::TrainingCurve(std::filesystem::path file, std::string title)
   check_path(file_, "sconce::TrainingCurve");
 }
 
-void TrainingCurve::on_fit_begin(Fit& fit) {
+void TrainingCurve::on_fit_start(Fit& fit) {
   TORCH_CHECK(!is_under_way_,
               "sconce::TrainingCurve: expected one fit at a time, got a fit within ",
               "the one that this draws: give each its own TrainingCurve and file");
@@ -102,7 +102,7 @@ void TrainingCurve::on_fit_end(Fit&) {
 }
 
 // The rate is read here, because a scheduler may change it before `on_epoch_end` is called.
-void TrainingCurve::on_before_step(Fit& fit) {
+void TrainingCurve::on_before_optimizer_step(Fit& fit) {
   if (auto* ours = dynamic_cast<optim::Optimizer*>(&fit.optimizer)) ours->read_lr();
   learning_rate_ = fit.optimizer.param_groups().front().options().get_lr();
 }

@@ -12,11 +12,11 @@ namespace sconce {
 namespace {
 
 // Returns the position of the GPU that an entry of CUDA_VISIBLE_DEVICES names.
-std::optional<size_t> place_of(std::string entry, const std::vector<GpuFacts>& gpus) {
+std::optional<size_t> place_of(std::string entry, const std::vector<GpuInfo>& gpus) {
   entry.erase(0, entry.find_first_not_of(" \t"));
   entry.erase(entry.find_last_not_of(" \t") + 1);
   if (entry.starts_with("GPU-")) {
-    const auto fits = [&](const GpuFacts& gpu) { return gpu.uuid.starts_with(entry); };
+    const auto fits = [&](const GpuInfo& gpu) { return gpu.uuid.starts_with(entry); };
     if (std::count_if(gpus.begin(), gpus.end(), fits) != 1) return {};
     return static_cast<size_t>(std::find_if(gpus.begin(), gpus.end(), fits) - gpus.begin());
   }
@@ -43,7 +43,7 @@ bool has_order_of_cuda(const Environment& facts) {
   if (list && list->starts_with("GPU-")) return true;
   const auto& gpus = facts.driver.gpus;
   return std::all_of(gpus.begin(), gpus.end(),
-                     [&](const GpuFacts& gpu) { return gpu.name == gpus.front().name; });
+                     [&](const GpuInfo& gpu) { return gpu.name == gpus.front().name; });
 }
 
 }  // namespace

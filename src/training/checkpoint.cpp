@@ -26,8 +26,8 @@
 #include "io/input_file.hpp"
 #include "repr/format.hpp"
 #include "sconce/devices.hpp"
+#include "sconce/io/atomic_file.hpp"
 #include "sconce/io/torch_file.hpp"
-#include "sconce/io/whole_file.hpp"
 #include "state/state_visitor.hpp"
 #include "training/describe_best.hpp"
 
@@ -190,7 +190,7 @@ void load_part(const Stateful& part, const c10::IValue& state, const std::string
 
 void copy_whole(const fs::path& from, const fs::path& to) {
   const io::InputFile in(from, "sconce::Checkpoint");
-  io::WholeFile out(to, "sconce::Checkpoint");
+  io::AtomicFile out(to, "sconce::Checkpoint");
   std::vector<char> bytes;
   for (uint64_t done = 0; done < in.size(); done += bytes.size()) {
     bytes.resize(std::min<uint64_t>(in.size() - done, 1 << 20));

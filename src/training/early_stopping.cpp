@@ -32,7 +32,7 @@ void EarlyStopping::setup(Fit& fit) {
   if (!is_restored_) state_ = initial_state();
 }
 
-void EarlyStopping::on_fit_begin(Fit& fit) {
+void EarlyStopping::on_fit_start(Fit& fit) {
   is_restored_ = false;
   const std::string kept = state_.monitor.value_or(monitor_);
   const optim::MetricMode mode = state_.mode.value_or(mode_);

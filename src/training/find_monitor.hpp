@@ -29,7 +29,7 @@ inline bool may_be_of_step(const Fit& fit, const std::string& name) {
   const auto is_prefix = [&](const std::string& value) {
     return value.ends_with("_loss") && name.starts_with(value.substr(0, value.size() - 4));
   };
-  return fit.awaits_values &&
+  return fit.may_have_values &&
          (name.starts_with("train_") ||
           std::any_of(fit.value_names.begin(), fit.value_names.end(), is_prefix));
 }

@@ -43,7 +43,7 @@ std::vector<std::pair<const char*, int64_t>> alike(const TrainerOptions& options
   return {{"training batches", data.train.size()},
           {"epochs", options.max_epochs},
           {"batches a step", options.accumulate_grad_batches},
-          {"compilers", options.compile ? 1 : 0},
+          {"compilers", options.compiler ? 1 : 0},
           {"sets of test data", static_cast<int64_t>(data.test.size())}};
 }
 

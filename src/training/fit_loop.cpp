@@ -52,8 +52,8 @@ NamedStates states_of(const FitSetup& setup, const Callbacks& callbacks) {
 }
 
 std::optional<c10::IValue> compiler_state(const TrainerOptions& options) {
-  if (options.compile == nullptr) return {};
-  return options.compile->state_dict();
+  if (options.compiler == nullptr) return {};
+  return options.compiler->state_dict();
 }
 
 }  // namespace
@@ -67,8 +67,8 @@ FitLoop::FitLoop(const TrainerOptions& options, amp::MixedPrecision& precision,
            .device = options.device.value(),
            .process_group = options.process_group,
            .max_epochs = options.fast_dev_run ? 1 : options.max_epochs,
-           .batches = options.fast_dev_run ? 1 : data.train.size(),
-           .accumulate = options.accumulate_grad_batches}),
+           .num_training_batches = options.fast_dev_run ? 1 : data.train.size(),
+           .accumulate_grad_batches = options.accumulate_grad_batches}),
       options_(options),
       precision_(precision),
       steps_(steps),
@@ -82,7 +82,7 @@ FitLoop::FitLoop(const TrainerOptions& options, amp::MixedPrecision& precision,
 FitResult FitLoop::run() {
   if (options_.max_time) begin_ = std::chrono::steady_clock::now();
   start();
-  CallbackScope scope(data_.callbacks, *this, &TrainerCallback::on_fit_begin,
+  CallbackScope scope(data_.callbacks, *this, &TrainerCallback::on_fit_start,
                       &TrainerCallback::on_fit_end);
   const auto stops_early = [&] {
     check_time();
@@ -121,7 +121,7 @@ void FitLoop::start() {
     states = states_of(*this, data_.callbacks);
     value_names = names_of_values(metrics_, data_.test);
     value_modes = modes_of_values(metrics_, data_.test);
-    awaits_values = steps_.may_have_values;
+    may_have_values = steps_.may_have_values;
     call(&TrainerCallback::setup);
     steps_.module.to(device);
     steps_.module.train();
@@ -135,13 +135,13 @@ void FitLoop::start() {
 bool FitLoop::train_epoch(const AnyBatches::Next& next) {
   steps_.module.train();
   sums_.begin(batch);
-  const auto settings = precision_.settings();
-  while (batch < batches) {
+  const auto settings = precision_.flags();
+  while (batch < num_training_batches) {
     train_step(next);
     sums_.agree_on_names(process_group);
-    call(&TrainerCallback::on_after_step);
+    call(&TrainerCallback::on_after_optimizer_step);
     check_time();
-    if (batch < batches && pause()) return false;
+    if (batch < num_training_batches && pause()) return false;
   }
   step_mode = step_->mode();
   const double seconds = sums_.seconds();
@@ -155,11 +155,11 @@ bool FitLoop::train_epoch(const AnyBatches::Next& next) {
   return true;
 }
 
-// Makes a step of one or more batches. Its range in a profile ends before `on_after_step`, in which
-// callbacks may start or stop a profile.
+// Makes a step of one or more batches. Its range in a profile ends before
+// `on_after_optimizer_step`, in which callbacks may start or stop a profile.
 void FitLoop::train_step(const AnyBatches::Next& next) {
   RECORD_USER_SCOPE("step");
-  const int64_t of_step = std::min(accumulate, batches - batch);
+  const int64_t of_step = std::min(accumulate_grad_batches, num_training_batches - batch);
   step_->zero_grad();
   for (int64_t i = 1; i <= of_step; ++i) {
     const bool sync = i == of_step || !steps_.no_sync;
@@ -171,13 +171,13 @@ void FitLoop::train_step(const AnyBatches::Next& next) {
     loss = mean_loss(output);
   }
   check_gradients(model, optimizer);
-  call(&TrainerCallback::on_before_step);
+  call(&TrainerCallback::on_before_optimizer_step);
   step_->update();
   batch += of_step;
 }
 
 void FitLoop::test_epoch() {
-  CallbackScope scope(data_.callbacks, *this, &TrainerCallback::on_test_begin,
+  CallbackScope scope(data_.callbacks, *this, &TrainerCallback::on_test_start,
                       &TrainerCallback::on_test_end);
   for (const auto& set : data_.test) {
     const auto values =
@@ -190,7 +190,7 @@ void FitLoop::test_epoch() {
 }
 
 void FitLoop::end_epoch() {
-  if (std::exchange(awaits_values, false)) {
+  if (std::exchange(may_have_values, false)) {
     for (const auto& [name, value] : epochs.back().metrics) {
       if (!has_value(*this, name)) value_names.push_back(name);
     }
@@ -222,7 +222,7 @@ void FitLoop::check_time() {
 bool FitLoop::pause() {
   Callbacks wanting;
   std::copy_if(data_.callbacks.begin(), data_.callbacks.end(), std::back_inserter(wanting),
-               [&](const auto& callback) { return callback->wants_save(*this); });
+               [&](const auto& callback) { return callback->should_save(*this); });
   if (wanting.empty() && process_group.world_size() > 1) return false;
   const bool stops = agree_to_stop();
   save(stops ? data_.callbacks : wanting);
@@ -253,8 +253,8 @@ RunProgress FitLoop::progress() const {
   const bool has_begun = batch > 0;
   return {
       std::ssize(epochs), batch,
-      as_state(FitProgress{.batches = batches,
-                           .accumulate = accumulate,
+      as_state(FitProgress{.batches = num_training_batches,
+                           .accumulate = accumulate_grad_batches,
                            .epochs = epochs,
                            .sums = sums_.all_sums(process_group, has_begun),
                            .values = has_begun ? sums_.value_names() : std::vector<std::string>(),
@@ -267,17 +267,18 @@ void FitLoop::resume(const RunProgress& progress) {
   constexpr auto who = "sconce::Trainer::fit: expected ";
   auto saved =
       from_state<FitProgress>(progress.extra, "sconce::Trainer::fit: a checkpoint's 'extra'");
-  TORCH_CHECK(saved.batches == batches, who, saved.batches,
-              " training batches, as the checkpoint was saved with, got ", batches);
+  TORCH_CHECK(saved.batches == num_training_batches, who, saved.batches,
+              " training batches, as the checkpoint was saved with, got ", num_training_batches);
   TORCH_CHECK(progress.epoch == std::ssize(saved.epochs), who, "'epoch' to be ",
               std::ssize(saved.epochs), ", the number of finished epochs in the checkpoint's ",
               "'extra', got ", progress.epoch);
-  TORCH_CHECK(progress.batch <= batches, who, "'batch' of at most ", batches,
-              " in a checkpoint, got ", progress.batch);
+  TORCH_CHECK(progress.batch <= num_training_batches, who, "'batch' of at most ",
+              num_training_batches, " in a checkpoint, got ", progress.batch);
   const bool is_known = saved.accumulate != 0;
-  TORCH_CHECK(!is_known || saved.accumulate == accumulate, who, "accumulate_grad_batches ",
-              saved.accumulate, ", as the checkpoint was saved with, got ", accumulate);
-  if (options_.compile && saved.compiler) options_.compile->load_state_dict(*saved.compiler);
+  TORCH_CHECK(!is_known || saved.accumulate == accumulate_grad_batches, who,
+              "accumulate_grad_batches ", saved.accumulate,
+              ", as the checkpoint was saved with, got ", accumulate_grad_batches);
+  if (options_.compiler && saved.compiler) options_.compiler->load_state_dict(*saved.compiler);
   if (saved.train) load_state_of_rank(data_.train, *saved.train, process_group);
   epochs = std::move(saved.epochs);
   batch = progress.batch;

@@ -12,13 +12,14 @@ constexpr auto plateau_scheduling = "sconce::PlateauScheduling";
 }  // namespace
 
 // A OneCycleLR throws after its last step. This finds out before the fit, and not at its end.
-void LRScheduling::on_fit_begin(Fit& fit) {
+void LRScheduling::on_fit_start(Fit& fit) {
   const auto* schedule = dynamic_cast<const optim::lr_scheduler::OneCycleLR*>(&scheduler_);
   if (schedule == nullptr) return;
   const bool by_steps = interval_ == SchedulerInterval::step;
   const int64_t epochs_left = fit.max_epochs - std::ssize(fit.epochs);
   const int64_t left =
-      by_steps ? epochs_left * fit.steps_of(fit.batches) - fit.steps_of(fit.batch) : epochs_left;
+      by_steps ? epochs_left * fit.steps_in(fit.num_training_batches) - fit.steps_in(fit.batch)
+               : epochs_left;
   const int64_t needed = schedule->last_epoch() + left;
   TORCH_CHECK(left <= 0 || needed <= schedule->total_steps(),
               "sconce::LRScheduling: expected a OneCycleLR of at least ", needed, " steps, for ",
@@ -26,7 +27,7 @@ void LRScheduling::on_fit_begin(Fit& fit) {
               "; one that a checkpoint restores keeps the number of steps that it was saved with");
 }
 
-void LRScheduling::on_after_step(Fit&) {
+void LRScheduling::on_after_optimizer_step(Fit&) {
   if (interval_ == SchedulerInterval::step) scheduler_.step();
 }
 
@@ -39,7 +40,7 @@ void PlateauScheduling::setup(Fit& fit) {
   mode_ = find_mode(fit, monitor_, scheduler_.given_mode(), plateau_scheduling);
 }
 
-void PlateauScheduling::on_fit_begin(Fit& fit) {
+void PlateauScheduling::on_fit_start(Fit& fit) {
   const auto restored = scheduler_.mode();
   if (!scheduler_.set_mode(mode_) || fit.process_group.rank() > 0) return;
   TORCH_WARN(plateau_scheduling, ": the scheduler's best value is the ",

@@ -23,8 +23,8 @@ void resume(Fit& fit, const RunProgress& saved, const std::filesystem::path& fil
 
 ModelCheckpoint::ModelCheckpoint(Checkpoint& checkpoint, ModelCheckpointOptions options)
     : checkpoint_(checkpoint), options_(std::move(options)) {
-  TORCH_CHECK(options_.save_every >= 0, model_checkpoint,
-              ": expected save_every of at least 0, got ", options_.save_every);
+  TORCH_CHECK(options_.every_n_train_steps >= 0, model_checkpoint,
+              ": expected every_n_train_steps of at least 0, got ", options_.every_n_train_steps);
 }
 
 void ModelCheckpoint::setup(Fit& fit) {
@@ -53,8 +53,9 @@ void ModelCheckpoint::load(Fit& fit) {
   }
 }
 
-bool ModelCheckpoint::wants_save(const Fit& fit) const {
-  return options_.save_every > 0 && fit.steps_of(fit.batch) % options_.save_every == 0;
+bool ModelCheckpoint::should_save(const Fit& fit) const {
+  return options_.every_n_train_steps > 0 &&
+         fit.steps_in(fit.batch) % options_.every_n_train_steps == 0;
 }
 
 void ModelCheckpoint::save(Fit& fit) {

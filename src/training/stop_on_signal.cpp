@@ -91,7 +91,7 @@ StopOnSignal::~StopOnSignal() {
   release();
 }
 
-void StopOnSignal::on_fit_begin(Fit&) {
+void StopOnSignal::on_fit_start(Fit&) {
   TORCH_CHECK(!is_handling_, stop_on_signal,
               ": expected one fit at a time, got a fit within another: give ",
               "each its own StopOnSignal");
@@ -102,7 +102,7 @@ void StopOnSignal::on_fit_begin(Fit&) {
   signal_ = 0;
 }
 
-void StopOnSignal::on_after_step(Fit& fit) {
+void StopOnSignal::on_after_optimizer_step(Fit& fit) {
   check(fit);
 }
 

@@ -24,7 +24,7 @@ EvaluationScope::EvaluationScope(const TrainerOptions& options,
     : options_(options),
       batches_(batches),
       restore_(model.module),
-      settings_(precision.settings()),
+      settings_(precision.flags()),
       autocast_(precision.autocast()) {
   const auto& group = options.process_group;
   if (group.world_size() == 1) check_batches(batches.size(), who, "data");

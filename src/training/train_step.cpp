@@ -228,7 +228,7 @@ CapturedStep::Step captured_function(const std::function<StepOutput(const AnyBat
 class GraphStep final : public TrainStep {
  public:
   GraphStep(const EagerStep& step, const TrainerOptions& options)
-      : step_(step), device_(options.device.value()), compiler_(options.compile) {}
+      : step_(step), device_(options.device.value()), compiler_(options.compiler) {}
 
   // Makes this the step of another loop. What the earlier one referred to may be gone.
   void use_for(const EagerStep& step) {
@@ -260,7 +260,8 @@ class GraphStep final : public TrainStep {
     if (!captured_) return {};
     const StepMode form = captured_->mode();
     if (compiler_ == nullptr) {
-      return form == StepMode::replay ? "replayed" : "not replayed, because it is not captured yet";
+      return form == StepMode::replayed ? "replayed"
+                                        : "not replayed, because it is not captured yet";
     }
     const bool is_compiled = form == StepMode::compiled;
     return (is_compiled ? "compiled, because " : "not compiled, because ") +
@@ -325,7 +326,7 @@ torch::Tensor mean_loss(const StepOutput& step) {
 }
 
 const char* capturing_option(const TrainerOptions& options) {
-  return options.compile != nullptr ? "compile" : "graph";
+  return options.compiler != nullptr ? "compiler" : "graph";
 }
 
 void check_gradients(const torch::nn::Module& model, const torch::optim::Optimizer& optimizer) {

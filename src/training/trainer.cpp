@@ -39,7 +39,7 @@ TrainerOptions with_device(TrainerOptions options) {
   const auto device = choose_device(options);
   options.num_gpus.reset();
   options.device = device;
-  options.graph |= options.compile != nullptr;
+  options.graph |= options.compiler != nullptr;
   return options;
 }
 
@@ -58,8 +58,8 @@ void check_options(const TrainerOptions& options) {
   TORCH_CHECK(!options.graph || options.accumulate_grad_batches == 1,
               "sconce::Trainer: expected accumulate_grad_batches 1 with ",
               capturing_option(options), ", got ", options.accumulate_grad_batches);
-  TORCH_CHECK(options.compile == nullptr || options.device->is_cpu(),
-              "sconce::Trainer: expected the CPU with compile, got ", *options.device);
+  TORCH_CHECK(options.compiler == nullptr || options.device->is_cpu(),
+              "sconce::Trainer: expected the CPU with compiler, got ", *options.device);
   TORCH_CHECK(!options.graph || options.device->is_cpu() || options.process_group.world_size() == 1,
               "sconce::Trainer: expected a process group of one with graph on a GPU, got one of ",
               options.process_group.world_size());

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "io/input_file.hpp"
-#include "sconce/io/whole_file.hpp"
+#include "sconce/io/atomic_file.hpp"
 #include "vision/image_decoder.hpp"
 #include "vision/png.hpp"
 
@@ -97,7 +97,7 @@ void write_png(const torch::Tensor& input, const fs::path& path, int compression
               ": expected a compression_level from 0 to 9, got ", compression_level);
   const std::string bytes = with_name(
       who, [&] { return encode_png(input.permute({1, 2, 0}).contiguous(), compression_level); });
-  io::write_whole(path, bytes, "sconce::vision::write_png");
+  io::write_file(path, bytes, "sconce::vision::write_png");
 }
 
 }  // namespace sconce::vision

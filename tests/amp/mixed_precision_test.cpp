@@ -112,7 +112,7 @@ TEST_CASE("Precision::tf32 enables TF32 only within the scope of its settings", 
   at::globalContext().setAllowTF32CuDNN(false);
   MixedPrecision precision(Precision::tf32, sconce::gpu());
   {
-    const auto settings = precision.settings();
+    const auto settings = precision.flags();
     CHECK(at::globalContext().float32MatmulPrecision() == at::Float32MatmulPrecision::HIGH);
     CHECK(at::globalContext().allowTF32CuDNN());
   }

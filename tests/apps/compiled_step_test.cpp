@@ -10,7 +10,7 @@
 #include "sconce/data/batches.hpp"
 #include "sconce/optim/sgd.hpp"
 #include "sconce/program/inductor.hpp"
-#include "sconce/training/epoch_lines.hpp"
+#include "sconce/training/epoch_logger.hpp"
 #include "sconce/training/trainer.hpp"
 #include "support/check_refused.hpp"
 #include "support/temp_dir.hpp"
@@ -77,9 +77,9 @@ TEST_CASE("a fit that cannot compile, as on the page, replays its steps and says
   const sconce::data::Batches batches(
       {torch::randn({12, 4}), torch::randint(2, {12}, torch::kLong)}, {.batch_size = 2});
   std::ostringstream out;
-  sconce::EpochLines lines(out);
+  sconce::EpochLogger lines(out);
   const sconce::test::Warnings warnings;
-  sconce::Trainer trainer({.max_epochs = 5, .num_gpus = 0, .compile = compiler});
+  sconce::Trainer trainer({.max_epochs = 5, .num_gpus = 0, .compiler = compiler});
   trainer.fit(net, sgd, {.train = batches, .callbacks = {&lines}});
   CHECK_THAT(out.str(), ContainsSubstring("the step is not compiled, because "));
   CHECK_THAT(out.str(), ContainsSubstring("expected Python at /no/python, found none\n"));

@@ -273,7 +273,7 @@ TEST_CASE("predict rejects a program that sconce-train did not write") {
   const auto record = [&](const train::Task& task) {
     auto metadata = train::model_metadata("linear", task);
     sconce::program::record(file, net, {{"x", torch::randn({2, 4})}},
-                            {.dynamic = {{"x"}}, .metadata = metadata});
+                            {.dynamic_shapes = {{"x"}}, .metadata = metadata});
   };
   sconce::program::record(file, net, {{"x", torch::randn({2, 4})}});
   CHECK(error_of([&] { train::load_predictor(file); }) ==

@@ -66,7 +66,7 @@ TEST_CASE("a program with two dynamic sizes, as on the page, accepts any of them
   torch::nn::Sequential net(torch::nn::Embedding(40, 8), torch::nn::Linear(8, 3));
   net->eval();
   record(file, net, {{"tokens", torch::ones({2, 12}, torch::kLong)}},
-         {.dynamic = {{"tokens", 0, "batch"}, {"tokens", 1, "length"}}});
+         {.dynamic_shapes = {{"tokens", 0, "batch"}, {"tokens", 1, "length"}}});
   const torch::NoGradGuard no_grad;
   const auto program = Program::load(file);
   for (const auto& tokens : {torch::randint(40, {5, 7}), torch::randint(40, {1, 30})}) {
@@ -83,9 +83,10 @@ TEST_CASE("a recorded function, as on the page, has named outputs and the names 
     const auto logits = net->forward(inputs[0].to(torch::kFloat) / 16);
     return Tensors{logits.softmax(1), logits.argmax(1)};
   };
-  record(
-      file, classify, {{"pixels", pixels}},
-      {.dynamic = {{"pixels", 0}}, .outputs = {"probabilities", "classes"}, .module = net.ptr()});
+  record(file, classify, {{"pixels", pixels}},
+         {.dynamic_shapes = {{"pixels", 0}},
+          .output_names = {"probabilities", "classes"},
+          .module = net.ptr()});
   const torch::NoGradGuard no_grad;
   const auto program = Program::load(file);
   const auto outputs = program.run({pixels}), expected = classify({pixels});
@@ -105,7 +106,7 @@ TEST_CASE("a program recorded under autocast, as on the page, contains the casts
     const sconce::amp::AutocastGuard autocast(torch::kCPU);  // in bfloat16
     return Tensors{net->forward(inputs[0]).to(torch::kFloat)};
   };
-  record(file, in_bf16, {{"x", x}}, {.dynamic = {{"x", 0}}});
+  record(file, in_bf16, {{"x", x}}, {.dynamic_shapes = {{"x", 0}}});
   const torch::NoGradGuard no_grad;
   const auto output = Program::load(file).run({x})[0];
   CHECK(torch::equal(output, in_bf16({x})[0]));
@@ -119,7 +120,7 @@ TEST_CASE("docs/recorded_programs.md shows what record writes") {
   torch::nn::init::zeros_(net->bias);
   record(folder.path() / "net.safetensors",
          [&](const Tensors& in) { return Tensors{torch::linear(in[0], net->weight, net->bias)}; },
-         {{"x", torch::randn({4, 8})}}, {.dynamic = {{"x", 0}}, .module = net.ptr()});
+         {{"x", torch::randn({4, 8})}}, {.dynamic_shapes = {{"x", 0}}, .module = net.ptr()});
   const auto texts = sconce::io::load_safetensors_metadata(folder.path() / "net.safetensors");
   auto written = nlohmann::json::parse(texts.at("sconce.program"));
   CHECK(written["torch"] == TORCH_VERSION);

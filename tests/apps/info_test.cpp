@@ -9,7 +9,7 @@
 
 using apps::Machine;
 using Catch::Matchers::ContainsSubstring;
-using sconce::GpuVerdict;
+using sconce::GpuStatus;
 
 namespace {
 
@@ -45,22 +45,22 @@ TEST_CASE("sconce-info prints known facts in its table and JSON and marks the ot
 
 TEST_CASE("sconce-info ends its table with the GPU verdict and names the verdict in its JSON") {
   const auto [verdict, name] =
-      GENERATE(table<GpuVerdict, std::string>({{GpuVerdict::usable, "usable"},
-                                               {GpuVerdict::no_driver, "no_driver"},
-                                               {GpuVerdict::cpu_build, "cpu_build"},
-                                               {GpuVerdict::cuda_not_loaded, "cuda_not_loaded"},
-                                               {GpuVerdict::hidden, "hidden"},
-                                               {GpuVerdict::driver_too_old, "driver_too_old"},
-                                               {GpuVerdict::unusable, "unusable"}}));
+      GENERATE(table<GpuStatus, std::string>({{GpuStatus::usable, "usable"},
+                                              {GpuStatus::no_driver, "no_driver"},
+                                              {GpuStatus::cpu_build, "cpu_build"},
+                                              {GpuStatus::cuda_not_loaded, "cuda_not_loaded"},
+                                              {GpuStatus::hidden, "hidden"},
+                                              {GpuStatus::driver_too_old, "driver_too_old"},
+                                              {GpuStatus::unusable, "unusable"}}));
   Machine machine = a_machine();
   auto& [torch, driver, visible_devices, device_order] = machine.environment;
-  torch.num_gpus = verdict == GpuVerdict::usable ? 1 : 0;
-  if (verdict == GpuVerdict::no_driver) driver = {.error = "cannot load libnvidia-ml.so.1"};
-  if (verdict == GpuVerdict::cpu_build) torch.built_with_cuda = false;
-  if (verdict == GpuVerdict::cuda_not_loaded) torch.cuda_loaded = false;
-  if (verdict == GpuVerdict::hidden) visible_devices = "-1\n2";
-  if (verdict == GpuVerdict::driver_too_old) driver.cuda = "12.9";
-  const std::string text = gpu_verdict_text(machine.environment);
+  torch.num_gpus = verdict == GpuStatus::usable ? 1 : 0;
+  if (verdict == GpuStatus::no_driver) driver = {.error = "cannot load libnvidia-ml.so.1"};
+  if (verdict == GpuStatus::cpu_build) torch.built_with_cuda = false;
+  if (verdict == GpuStatus::cuda_not_loaded) torch.cuda_loaded = false;
+  if (verdict == GpuStatus::hidden) visible_devices = "-1\n2";
+  if (verdict == GpuStatus::driver_too_old) driver.cuda = "12.9";
+  const std::string text = gpu_status_text(machine.environment);
   std::ostringstream table;
   table << machine;
   CHECK_THAT(table.str(), Catch::Matchers::EndsWith("\nverdict       " + text + "\n"));

@@ -10,7 +10,7 @@
 
 #include "apps/run_train.hpp"
 #include "catch.hpp"
-#include "sconce/data/loader.hpp"
+#include "sconce/data/data_loader.hpp"
 #include "sconce/io/safetensors.hpp"
 #include "sconce/io/torch_file.hpp"
 #include "sconce/nn/state_dict.hpp"
@@ -398,7 +398,7 @@ TEST_CASE("training on the digits as pictures equals training on IDX files bit f
     REQUIRE(ran.exit_code == 0);
     return epochs_of(out / "metrics.csv");
   };
-  const std::string as_digits = " --grey --image-size 8 --test-fraction 0.2";
+  const std::string as_digits = " --gray --image-size 8 --test-fraction 0.2";
   const auto from_idx = train(idx, "");
   REQUIRE(from_idx.size() == 5);
   CHECK(from_idx == train(pictures, as_digits));

@@ -229,7 +229,7 @@ TEST_CASE("sconce-train rejects incompatible flags for several devices") {
 }
 
 TEST_CASE("sconce-train rejects picture flags for other data, and invalid picture flags") {
-  const std::vector<std::string> of_pictures = {"--image-size 8", "--grey", "--augment",
+  const std::vector<std::string> of_pictures = {"--image-size 8", "--gray", "--augment",
                                                 "--workers 0"};
   for (const std::string data : {"digits", "fashion-mnist", SCONCE_DIGITS_DIR}) {
     const std::string not_data = " as --data, not " + data;
@@ -270,7 +270,7 @@ TEST_CASE("sconce-train rejects a table without a target, and flags that do not 
         ": needs a CSV file as --data, not " + std::string(begin.empty() ? "digits" : "/"));
   }
   check_each_usage_error(table,
-                         {"--image-size 8", "--grey", "--augment", "--workers 1", "--max-pixels 1"},
+                         {"--image-size 8", "--gray", "--augment", "--workers 1", "--max-pixels 1"},
                          ": needs a folder of pictures as --data, not " + file);
   for (const std::string model : {"lenet", "resnet", "resnet18", "vit_b_16"}) {
     check_usage_errors(
@@ -294,7 +294,7 @@ TEST_CASE("sconce-train accepts flags for a table and uses an mlp by default") {
 TEST_CASE("sconce-train rejects data and sizes that torchvision networks do not accept") {
   check_usage_errors(
       {{"--model resnet18", "--model: resnet18 needs a folder of pictures as --data"},
-       {"--data / --model resnet50 --grey", "--grey: resnet50 takes pictures in color"},
+       {"--data / --model resnet50 --gray", "--gray: resnet50 takes pictures in color"},
        {"--data / --model vit_b_16 --image-size 40",
         "--image-size: vit_b_16 takes a multiple of 16, not 40"},
        {"--freeze", "--freeze: needs --weights"}});
@@ -354,13 +354,13 @@ TEST_CASE(
   check_usage_errors(
       {{"--epochs 0 --max-pixels 0", "--max-pixels: takes"},  // values, as --help lists them
        {"--resume --epochs 0", "--epochs: takes"},
-       {"--target a --grey", "--grey: needs"},
+       {"--target a --gray", "--gray: needs"},
        {"--skip-bad --workers 0", "--workers: needs"},
        {"--max-csv-bytes 3 --skip-bad", "--skip-bad: needs"},
        {"--freeze --model resnet18", "--freeze: needs"},
        {"--freeze --timeout 5", "--freeze: needs"},
        {"--scalars-every 5 --out x --export x/metrics.csv", "--export: x/metrics.csv is"},
-       {"--data / --model vit_b_16 --image-size 40 --grey", "--grey: vit_b_16 takes"},
+       {"--data / --model vit_b_16 --image-size 40 --gray", "--gray: vit_b_16 takes"},
        {"--graph --accumulate 2 --timeout 3", "--timeout: needs"},
        {"--resume --save-every 5", "--save-every: needs"},
        {"--profile 3 --overwrite --scalars-every 5", "--overwrite: needs"},
@@ -415,7 +415,7 @@ TEST_CASE("sconce-train --help lists every flag with its default") {
        {"--data",       "--model",         "--epochs",    "--batch-size",    "--optimizer",
         "--lr",         "--scheduler",     "--precision", "--clip",          "--accumulate",
         "--ema",        "--seed",          "--device",    "--fast-dev-run",  "--out",
-        "--help",       "--image-size",    "--grey",      "--test-fraction", "--augment",
+        "--help",       "--image-size",    "--gray",      "--test-fraction", "--augment",
         "--skip-bad",   "--workers",       "--scalars",   "--summary",       "--live-loss",
         "--profile",    "--memory",        "--graph",     "--overwrite",     "--version",
         "--weights",    "--freeze",        "--target",    "--categories",    "--drop",
@@ -815,8 +815,9 @@ TEST_CASE("charts that cannot be written do not affect the rest of the run") {
     CHECK(ran.exit_code == 0);
     CHECK_THAT(ran.out, ContainsSubstring("epoch 3/3"));
     CHECK(lines_of(ran.err) == 2);
-    CHECK_THAT(ran.err, ContainsSubstring("sconce::TrainingCurve: the training goes on") &&
-                            ContainsSubstring("sconce::ConfusionChart: the training goes on"));
+    CHECK_THAT(ran.err,
+               ContainsSubstring("sconce::TrainingCurve: the training goes on") &&
+                   ContainsSubstring("sconce::ConfusionMatrixLogger: the training goes on"));
   }
   CHECK(names_in(full) == std::vector<std::string>{"metrics.csv", "model.safetensors"});
   CHECK(losses_of(full / "metrics.csv") == losses_of(taken / "metrics.csv"));
@@ -903,7 +904,7 @@ TEST_CASE("a run whose scalars do not fit on the disk warns once and completes")
   INFO(full.err);
   CHECK(full.exit_code == 0);
   CHECK(lines_of(full.err) == 1);
-  CHECK_THAT(full.err, ContainsSubstring("Warning: sconce::ScalarLog: ") &&
+  CHECK_THAT(full.err, ContainsSubstring("Warning: sconce::ScalarLogger: ") &&
                            ContainsSubstring("cannot write it: File too large"));
   CHECK_THAT(full.out, ContainsSubstring("epoch 20/20"));
   const std::string text = contents(folder.path() / "log" / "scalars.csv");

@@ -1,6 +1,6 @@
 """Compares scaled_dot_product_attention on simulated GPUs with its steps on the CPU, for each fused kernel.
 
-  cd tests/apps && OMP_NUM_THREADS=1 ../../build/default/bin/sconce-simgpu --beside-a-driver --races throw -- \\
+  cd tests/apps && OMP_NUM_THREADS=1 ../../build/default/bin/sconce-simgpu --hide-real-gpus --races throw -- \\
       python -m unittest simgpu_attention
 """
 import itertools

@@ -1,6 +1,6 @@
 """Checks that torch.compile runs on simulated GPUs.
 
-  cd tests/apps && OMP_NUM_THREADS=1 ../../build/default/bin/sconce-simgpu --beside-a-driver --races throw -- \\
+  cd tests/apps && OMP_NUM_THREADS=1 ../../build/default/bin/sconce-simgpu --hide-real-gpus --races throw -- \\
       python -m unittest simgpu_compile
 """
 import unittest

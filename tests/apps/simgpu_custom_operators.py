@@ -1,6 +1,6 @@
 """Checks that simulated GPUs run the operators of other libraries: those that have a kernel of the CPU.
 
-  cd tests/apps && OMP_NUM_THREADS=1 ../../build/default/bin/sconce-simgpu --beside-a-driver --races throw -- \\
+  cd tests/apps && OMP_NUM_THREADS=1 ../../build/default/bin/sconce-simgpu --hide-real-gpus --races throw -- \\
       python -m unittest simgpu_custom_operators
 
 A GPU is in use before the operators are defined, as when a program imports a library late.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares LibTorch's operators and modules on a simulated GPU with those on the CPU, forward and backward. By hand:
 
-  OMP_NUM_THREADS=1 build/default/bin/sconce-simgpu --beside-a-driver --races throw -- \\
+  OMP_NUM_THREADS=1 build/default/bin/sconce-simgpu --hide-real-gpus --races throw -- \\
       python tests/apps/simgpu_operators.py
 
 Three parts, all for float32: the samples of LibTorch's database of operators, those of its database of modules, and

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that simulated GPUs refuse what apps/simgpu/refusals.md says that they refuse.
 
-  build/default/bin/sconce-simgpu --beside-a-driver --races throw -- python tests/apps/simgpu_refusals.py
+  build/default/bin/sconce-simgpu --hide-real-gpus --races throw -- python tests/apps/simgpu_refusals.py
 
 Each row of its two tables is a call. The CPU must take it, and cuda:0 must raise an error that begins with the row's
 text. With all its tensors on cuda:0, a row of the second table must be taken. What the page says beside its tables is

@@ -24,7 +24,7 @@ const std::string info = SCONCE_BIN_DIR "/sconce-info";
 // Runs a program on simulated GPUs. A machine that has a GPU runs these tests too.
 Ran simulated(const std::string& flags, const std::string& program,
               const std::string& variables = "") {
-  return run_program(variables + " OMP_NUM_THREADS=1 " + simgpu + " --beside-a-driver " + flags +
+  return run_program(variables + " OMP_NUM_THREADS=1 " + simgpu + " --hide-real-gpus " + flags +
                      " -- " + program);
 }
 
@@ -36,7 +36,7 @@ Ran fault(const std::string& name, const std::string& how, const std::string& fl
 // case that fails gives its memory back early, which the next one would throw.
 Ran collectives(const std::string& how) {
   const TempDir folder;
-  const std::string rank = simgpu + " --beside-a-driver -- " + SCONCE_SIMGPU_COLLECTIVES " " +
+  const std::string rank = simgpu + " --hide-real-gpus -- " + SCONCE_SIMGPU_COLLECTIVES " " +
                            folder.path().string() + " " + how;
   return run_program("(export WORLD_SIZE=2 OMP_NUM_THREADS=1; RANK=1 LOCAL_RANK=1 " + rank +
                      " & RANK=0 LOCAL_RANK=0 " + rank + "; wait)");
@@ -125,10 +125,10 @@ TEST_CASE("sconce-simgpu rejects statically linked programs and programs with an
   check_refused(simulated("", program), "it is linked statically");
 }
 
-TEST_CASE("sconce-simgpu starts next to a real GPU's driver only with --beside-a-driver") {
+TEST_CASE("sconce-simgpu starts next to a real GPU's driver only with --hide-real-gpus") {
   const std::string with_driver = "LD_LIBRARY_PATH=" SCONCE_DRIVER_DIR " " + simgpu;
-  check_refused(run_program(with_driver + " -- " + info), "--beside-a-driver");
-  CHECK(run_program(with_driver + " --beside-a-driver -- " + info).exit_code == 0);
+  check_refused(run_program(with_driver + " -- " + info), "--hide-real-gpus");
+  CHECK(run_program(with_driver + " --hide-real-gpus -- " + info).exit_code == 0);
 }
 
 TEST_CASE("simulated GPUs identify themselves as simulated") {
@@ -394,7 +394,7 @@ TEST_CASE("a rank that throws while NCCL waits for another rank ends and shows i
   const TempDir folder;
   const std::string path = folder.path().string();
   const std::string rank =
-      simgpu + " --beside-a-driver -- " + SCONCE_SIMGPU_COLLECTIVES " " + path + " alone";
+      simgpu + " --hide-real-gpus -- " + SCONCE_SIMGPU_COLLECTIVES " " + path + " alone";
   const Ran ran = run_program("(export WORLD_SIZE=2 OMP_NUM_THREADS=1; RANK=0 LOCAL_RANK=0 " +
                               rank + " & RANK=1 LOCAL_RANK=1 timeout 120 " + rank + "; touch " +
                               path + "/rank_1_has_ended; wait)");
@@ -571,7 +571,7 @@ TEST_CASE("the installed sconce-simgpu keeps its libcuda.so.1 out of the library
   CHECK_FALSE(std::filesystem::exists(lib / "libcuda.so.1"));
   CHECK(std::filesystem::exists(lib / "sconce/simgpu/libcuda.so.1"));
   const Ran ran =
-      run_program((prefix.path() / "bin/sconce-simgpu").string() + " --beside-a-driver -- " + info);
+      run_program((prefix.path() / "bin/sconce-simgpu").string() + " --hide-real-gpus -- " + info);
   CHECK(ran.exit_code == 0);
   CHECK_THAT(ran.out, ContainsSubstring("Simulated GPU"));
 }

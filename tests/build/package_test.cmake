@@ -48,7 +48,7 @@ program(latency "InferenceMode inference" PRINTS "^(forward|Program|CapturedStep
 program(threads "std::jthread" PRINTS "^equal answers: true\n$")
 program(shipped "sconce::data::Dataset history" PRINTS "^ 0:00 4[.][0-9]+\n.*23:00 [0-9.]+\n$" WRITES forecast.safetensors
         AGAIN "^ 0:00 4[.][0-9]+\n")
-program(seeing "sconce::ScalarLog" PRINTS "epoch 5/5: loss [0-9.]+, train acc [0-9.]+\n.*peak memory: [0-9]+ MiB"
+program(seeing "sconce::ScalarLogger" PRINTS "epoch 5/5: loss [0-9.]+, train acc [0-9.]+\n.*peak memory: [0-9]+ MiB"
         WRITES training.svg runs/first/scalars.csv trace.json)
 program(tabs "add_histogram" PRINTS "^" WRITES runs/second/events.* runs/second/*/events.*) # and of hyperparameters
 program(checkpoints "Checkpoint" PRINTS "epoch 3/3: loss [0-9.]+"
@@ -299,9 +299,9 @@ if(WAY STREQUAL "find_package") # which alone has all of the pages' programs: on
     check_program(${name})
   endforeach()
   check_component(core devices "sconce::num_gpus() < 0")
-  check_component(capture captured_step "sconce::CapturedStepOptions().warmup != 3")
+  check_component(capture captured_step "sconce::CapturedStepOptions().num_warmup_iters != 3")
   check_component(data data/seed "sconce::data::mix_seeds(1, 2, 3) == 0")
-  check_component(io io/whole_file "sconce::io::sync_folder(\".\")")
+  check_component(io io/atomic_file "sconce::io::sync_folder(\".\")")
   check_component(program program/program "sconce::program::TensorSpec().name != std::string()")
   check_component(distributed distributed/process_group "!sconce::distributed::is_nccl_available() && false")
   check_component(vision vision/idx

@@ -101,7 +101,7 @@ def launched(recipe, build, program, python):
     if words[0] == "torchrun":
         return [python, "-m", "torch.distributed.run", *words[1:-1], program, recipe.name] if os.path.exists(python) else None
     simgpu = build / "bin/sconce-simgpu"
-    return [simgpu, "--beside-a-driver", *words[1:-1], program, recipe.name] if simgpu.exists() else None
+    return [simgpu, "--hide-real-gpus", *words[1:-1], program, recipe.name] if simgpu.exists() else None
 
 
 def outputs(found, build, work, python):

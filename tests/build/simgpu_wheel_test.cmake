@@ -19,7 +19,7 @@ run("asking where packages are" "${PYTHON}" -c "print(__import__('sysconfig').ge
 file(GLOB site "${WORK}/env/lib/python*/site-packages")
 file(WRITE "${site}/torch.pth" "import site; site.addsitedir(r'${output}')\n")
 run("installing the wheel" ${pip} --python "${env}/python" install --quiet --no-index "${WORK}/${wheels}")
-run("counting the GPUs" "${env}/sconce-simgpu" --gpus 3 --beside-a-driver -- "${env}/python" -c
+run("counting the GPUs" "${env}/sconce-simgpu" --gpus 3 --hide-real-gpus -- "${env}/python" -c
     "import torch
 print(torch.cuda.device_count(), torch.ones(2, device='cuda:2').sum().item())")
 expect("\n3 2.0\n$")

@@ -92,7 +92,7 @@ void check_refused(const CapturedStep::Step& step, const std::string& reason) {
     ++host_runs;
     return step(batch);
   };
-  CapturedStep captured(torch::kCPU, counted, {.warmup = 2});
+  CapturedStep captured(torch::kCPU, counted, {.num_warmup_iters = 2});
   const StepTensors batch = {torch::ones({4, 4})};
   captured(batch);
   captured(batch);
@@ -326,7 +326,7 @@ TEST_CASE(
   };
   HostCount plain, captured;
   CapturedStep step(torch::kCPU, [&](const StepTensors& batch) { return captured.step(batch); },
-                    {.warmup = warmup});
+                    {.num_warmup_iters = warmup});
   std::string error;
   for (int i = 0; i < 8; ++i) {
     error = error_of([&] { step(some_batch(i)); });
@@ -348,7 +348,7 @@ TEST_CASE("a step whose first call does more than later calls is recorded again"
                       if (!made.defined()) made = torch::zeros({3});
                       return fit.step({batch[0] + made});
                     },
-                    {.warmup = 1});
+                    {.num_warmup_iters = 1});
   for (int i = 0; i < 8; ++i) {
     CHECK(step(some_batch(i))[0].equal(plain.step(some_batch(i))[0]));
     CHECK(step.is_captured() == (i >= 2));
@@ -508,7 +508,7 @@ TEST_CASE("a captured step inside another one is rejected, and the inner step st
   CapturedStep inner(torch::kCPU,
                      [](const StepTensors& batch) { return StepTensors{batch[0] * 2}; });
   CapturedStep outer(torch::kCPU, [&](const StepTensors& batch) { return inner(batch); },
-                     {.warmup = 1});
+                     {.num_warmup_iters = 1});
   const auto x = torch::ones({2});
   for (int i = 0; i < 2; ++i) {
     CHECK_THAT(error_of([&] { outer({x}); }),

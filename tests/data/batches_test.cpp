@@ -257,7 +257,7 @@ TEST_CASE("Batches rejects data and targets that do not match") {
         "sconce::data::Batches: data: expected a tensor, got an undefined one");
   CHECK(refusal({good.data, {}}) ==
         "sconce::data::Batches: target: expected a tensor, got an undefined one; "
-        "sconce::data::BatchesOf splits a single tensor");
+        "sconce::data::TensorBatches splits a single tensor");
   CHECK(refusal({torch::tensor(1), good.target}) ==
         "sconce::data::Batches: data: expected rank 1 or more, got rank 0");
   CHECK(refusal({good.data, torch::tensor(1)}) ==

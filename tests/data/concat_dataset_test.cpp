@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "sconce/data/loader.hpp"
+#include "sconce/data/data_loader.hpp"
 #include "sconce/data/subset.hpp"
 #include "support/error_of.hpp"
 
@@ -12,7 +12,7 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 using sconce::data::ConcatDataset;
-using sconce::data::Loader;
+using sconce::data::DataLoader;
 using sconce::test::error_of;
 
 // Item i is first + i.
@@ -58,7 +58,7 @@ TEST_CASE("ConcatDataset returns the items of all sources in order for any numbe
   CHECK(all.cumulative_sizes() == std::vector<int64_t>{2, 3, 3, 4});  // as in Python
   CHECK(all.get(1).item<int64_t>() == 1);
   for (const int workers : {0, 2}) {
-    CHECK(numbers_of(Loader(all, {.batch_size = 3, .num_workers = workers})) ==
+    CHECK(numbers_of(DataLoader(all, {.batch_size = 3, .num_workers = workers})) ==
           std::vector<int64_t>{0, 1, 5, 8});
   }
 }
@@ -66,8 +66,8 @@ TEST_CASE("ConcatDataset returns the items of all sources in order for any numbe
 TEST_CASE("ConcatDataset accepts a vector with any number of sources") {
   const std::vector<From> two = {{0, 2}, {10, 3}};
   const ConcatDataset all(two);
-  CHECK(numbers_of(Loader(all)) == std::vector<int64_t>{0, 1, 10, 11, 12});
-  CHECK(numbers_of(Loader(ConcatDataset(all, From{7, 1}))) ==
+  CHECK(numbers_of(DataLoader(all)) == std::vector<int64_t>{0, 1, 10, 11, 12});
+  CHECK(numbers_of(DataLoader(ConcatDataset(all, From{7, 1}))) ==
         std::vector<int64_t>{0, 1, 10, 11, 12, 7});
   const auto copy = all;
   CHECK(copy.size() == 5);
@@ -77,9 +77,9 @@ TEST_CASE("ConcatDataset accepts a vector with any number of sources") {
 
 TEST_CASE("ConcatDataset gives each item its own generator if a source draws random numbers") {
   const ConcatDataset all(From{0, 1}, Draws());
-  const auto got = numbers_of(Loader(all, {.batch_size = 2, .seed = 3}));
-  CHECK(got == numbers_of(Loader(all, {.batch_size = 3, .num_workers = 2, .seed = 3})));
-  CHECK(got != numbers_of(Loader(all, {.batch_size = 3, .seed = 4})));
+  const auto got = numbers_of(DataLoader(all, {.batch_size = 2, .seed = 3}));
+  CHECK(got == numbers_of(DataLoader(all, {.batch_size = 3, .num_workers = 2, .seed = 3})));
+  CHECK(got != numbers_of(DataLoader(all, {.batch_size = 3, .seed = 4})));
   CHECK(got[0] == 0);
   CHECK(got[1] != got[2]);
   CHECK(ConcatDataset(std::vector<Draws>(3)).size() == 6);
@@ -87,7 +87,7 @@ TEST_CASE("ConcatDataset gives each item its own generator if a source draws ran
 
 TEST_CASE("ConcatDataset reports the item that throws and rejects invalid sources and indices") {
   const ConcatDataset all(From{0, 2}, From{10, 4});
-  const Loader loader(all);
+  const DataLoader loader(all);
   CHECK_THAT(error_of([&] { numbers_of(loader); }),
              ContainsSubstring("no item 13") && ContainsSubstring("in item 5"));
   CHECK(loader.failed_item() == 5);

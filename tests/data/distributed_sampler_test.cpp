@@ -68,8 +68,8 @@ TEST_CASE("DistributedSampler uses no global generator and changes its order in 
 
 TEST_CASE("DistributedSampler keeps its epoch only with shuffle") {
   const auto group = ProcessGroup::init();
-  CHECK(DistributedSampler(5, group).keeps_epoch());
-  CHECK_FALSE(DistributedSampler(5, group, {.shuffle = false}).keeps_epoch());
+  CHECK(DistributedSampler(5, group).requires_set_epoch());
+  CHECK_FALSE(DistributedSampler(5, group, {.shuffle = false}).requires_set_epoch());
 }
 
 TEST_CASE("DistributedSampler rejects invalid sizes, ranks, and epochs") {

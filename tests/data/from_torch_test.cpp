@@ -187,7 +187,7 @@ TEST_CASE("from_torch rejects starting within an epoch and sharing among several
   CHECK(batches.begin(0, 7).epoch() == 7);
   CHECK_THROWS_WITH(batches.begin(3, 0),
                     ContainsSubstring("from_torch: expected to begin with batch 0") &&
-                        ContainsSubstring("got batch 3; sconce::data::Loader can"));
+                        ContainsSubstring("got batch 3; sconce::data::DataLoader can"));
   CHECK_THROWS_WITH(batches.begin(0, -1), ContainsSubstring("an epoch of 0 or more, got -1"));
   const auto with_noise = [](Dataset batch, const at::Generator& generator) {
     return Dataset{batch.data + torch::rand({1}, generator), batch.target};
@@ -197,7 +197,7 @@ TEST_CASE("from_torch rejects starting within an epoch and sharing among several
     CHECK_NOTHROW(of_any.check_world_size(1));
     CHECK_THROWS_WITH(of_any.check_world_size(2),
                       ContainsSubstring("from_torch: expected a process group of one, got one of "
-                                        "2; sconce::data::Loader takes the dataset"));
+                                        "2; sconce::data::DataLoader takes the dataset"));
   }
 }
 

@@ -8,14 +8,14 @@
 
 #include "catch.hpp"
 #include "sconce/data/batches.hpp"
-#include "sconce/data/batches_of.hpp"
 #include "sconce/data/concat_dataset.hpp"
+#include "sconce/data/data_loader.hpp"
 #include "sconce/data/distributed_sampler.hpp"
 #include "sconce/data/k_fold.hpp"
-#include "sconce/data/loader.hpp"
 #include "sconce/data/random_split.hpp"
 #include "sconce/data/stream_loader.hpp"
 #include "sconce/data/subset.hpp"
+#include "sconce/data/tensor_batches.hpp"
 #include "sconce/data/transformed_batches.hpp"
 #include "sconce/data/weighted_random_sampler.hpp"
 #include "sconce/distributed/process_group.hpp"
@@ -83,15 +83,15 @@ Use drawing(const char* what, Sampler sampler) {
 
 TEST_CASE("four threads loop over one source of batches and set its epoch at once") {
   const data::BatchesOptions shuffled = {.batch_size = 3, .shuffle = true};
-  const data::LoaderOptions by_workers = {.batch_size = 3, .shuffle = true, .num_workers = 2};
+  const data::DataLoaderOptions by_workers = {.batch_size = 3, .shuffle = true, .num_workers = 2};
   const data::Batches batches(data::Dataset{numbers(), numbers()}, shuffled);
   const auto stream =
-      data::stream_of(std::views::iota(0, int{row_count}) |
-                      std::views::transform([](int i) { return torch::tensor(float(i)); }));
+      data::make_stream(std::views::iota(0, int{row_count}) |
+                        std::views::transform([](int i) { return torch::tensor(float(i)); }));
   check_at_once({
       looping("Batches", batches),
-      looping("BatchesOf", data::BatchesOf(numbers(), shuffled)),
-      looping("Loader", data::Loader(NumberSource(), by_workers)),
+      looping("TensorBatches", data::TensorBatches(numbers(), shuffled)),
+      looping("DataLoader", data::DataLoader(NumberSource(), by_workers)),
       looping("StreamLoader", data::StreamLoader(stream, {.batch_size = 3, .num_workers = 2})),
       looping("TransformedBatches",
               data::TransformedBatches(batches,
@@ -116,7 +116,7 @@ TEST_CASE("four threads loop over one AnyBatches at once") {
 }
 
 TEST_CASE("four threads load and save the place of one StreamLoader at once") {
-  const auto stream = data::stream_of(std::vector<torch::Tensor>(6, torch::ones({})));
+  const auto stream = data::make_stream(std::vector<torch::Tensor>(6, torch::ones({})));
   data::StreamLoader loader(stream, {.batch_size = 2});
   const auto begun = loader.state_dict();
   check_at_once({{"StreamLoader", [&] {
@@ -147,7 +147,7 @@ TEST_CASE("four threads read items of one source at once") {
       {"Subset",
        [&] {
          return subset.get(0).item<float>() == 5 && subset.size() == 2 &&
-                subset.indices()[1] == 1 && subset.source().size() == row_count;
+                subset.indices()[1] == 1 && subset.dataset().size() == row_count;
        }},
       {"Subset of a Dataset", [&] { return rows.size() == 2 && rows.data.numel() == 2; }},
       {"ConcatDataset",

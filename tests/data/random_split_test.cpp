@@ -7,7 +7,7 @@
 
 #include "catch.hpp"
 #include "sconce/data/batches.hpp"
-#include "sconce/data/loader.hpp"
+#include "sconce/data/data_loader.hpp"
 #include "support/ask_python.hpp"
 #include "support/error_of.hpp"
 
@@ -86,10 +86,11 @@ TEST_CASE("random_split returns the same items as Python's for the same generato
 TEST_CASE("the parts of a random_split share their source and together contain every item once") {
   const auto parts = random_split(UpTo(), {int64_t{7}, 3}, generator_of(1));
   REQUIRE(parts.size() == 2);
-  CHECK(&parts[0].source() == &parts[1].source());
+  CHECK(&parts[0].dataset() == &parts[1].dataset());
   std::vector<torch::Tensor> all;
   for (const auto& part : parts) {
-    for (const auto& batch : sconce::data::Loader(part, {.batch_size = 4})) all.push_back(batch);
+    for (const auto& batch : sconce::data::DataLoader(part, {.batch_size = 4}))
+      all.push_back(batch);
   }
   CHECK(all.size() == 3);
   CHECK(std::get<0>(torch::cat(all).sort()).equal(torch::arange(10)));
@@ -107,7 +108,7 @@ TEST_CASE("random_split splits tensor pairs and LibTorch datasets like any other
   }
   const sconce::data::Batches batches(of_tensors[0], {.batch_size = 5});
   CHECK(batches.size() == 2);
-  const sconce::data::Loader loader(of_torch[1], {.batch_size = 2});
+  const sconce::data::DataLoader loader(of_torch[1], {.batch_size = 2});
   CHECK((*loader.begin()).data[1].item<int64_t>() == parts[1].indices()[1]);
 }
 

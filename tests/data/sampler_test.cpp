@@ -33,7 +33,7 @@ TEST_CASE("AnySampler holds a copy of a sampler or is empty") {
   CHECK(torch::equal(any.indices(5), sampler.indices()));
   CHECK(torch::equal(any.indices(any.epoch()), own));
   CHECK(any.epoch() == 4);
-  CHECK_FALSE(any.keeps_epoch());
+  CHECK_FALSE(any.requires_set_epoch());
   CHECK(any);
   CHECK_FALSE(AnySampler());
 }

@@ -22,10 +22,10 @@
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
+using sconce::data::make_stream;
 using sconce::data::ResumableStream;
-using sconce::data::stream_of;
 using sconce::data::StreamLoader;
-using sconce::data::StreamOptions;
+using sconce::data::StreamLoaderOptions;
 using sconce::test::error_of;
 
 // Gives 1000 p, 1000 p + 1 and so on in pass p. A negative number of items never ends.
@@ -45,8 +45,8 @@ struct Counted {
 
 // The same, with states.
 struct CountedWithStates : Counted {
-  c10::IValue state() const { return place; }
-  void load_state(const c10::IValue& state) { place = state.toInt(); }
+  c10::IValue state_dict() const { return place; }
+  void load_state_dict(const c10::IValue& state) { place = state.toInt(); }
 };
 
 static_assert(!ResumableStream<Counted> && ResumableStream<CountedWithStates>);
@@ -69,20 +69,20 @@ void append(std::string& text, const Iterator& place) {
   text += " |";
 }
 
-template <class Loader>
-std::string rest(typename Loader::Iterator place, const Loader& loader) {
+template <class DataLoader>
+std::string rest(typename DataLoader::Iterator place, const DataLoader& loader) {
   std::string text;
   for (; !(place == loader.end()); ++place) append(text, place);
   return text;
 }
 
-template <class Loader>
-std::string epoch_of(const Loader& loader) {
+template <class DataLoader>
+std::string epoch_of(const DataLoader& loader) {
   return rest(loader.begin(), loader);
 }
 
 struct Script {
-  StreamOptions options = {};
+  StreamLoaderOptions options = {};
   int64_t items = 0, epochs = 0, epoch = 0, batch = 0;
   bool has_states = false, from_state = false;
   std::string expected = {};
@@ -90,7 +90,7 @@ struct Script {
 
 std::istream& operator>>(std::istream& line, Script& script) {
   auto& options = script.options;
-  line >> options.seed >> script.items >> options.batch_size >> options.steps_per_epoch >>
+  line >> options.seed >> script.items >> options.batch_size >> options.batches_per_epoch >>
       options.shuffle_buffer >> options.num_replicas >> options.rank >> options.num_workers >>
       options.drop_last >> script.has_states >> script.epochs >> script.epoch >> script.batch >>
       script.from_state;
@@ -149,7 +149,7 @@ TEST_CASE("500 StreamLoaders return the batches of Python's loops, also where th
 }
 
 TEST_CASE("a StreamLoader continues from a state without reading the items before it") {
-  const StreamOptions options{.batch_size = 3, .steps_per_epoch = 10, .shuffle_buffer = 4};
+  const StreamLoaderOptions options{.batch_size = 3, .batches_per_epoch = 10, .shuffle_buffer = 4};
   StreamLoader first(CountedWithStates{{.items = -1}}, options);
   auto place = first.begin();
   for (int i = 0; i < 7; ++i, ++place) *place;  // 21 items: 5 times 4, and 1
@@ -165,14 +165,14 @@ TEST_CASE("a StreamLoader reads each item of an endless stream once in all epoch
   const auto workers = GENERATE(0, 2);
   const Counted numbers{.items = -1};
   const StreamLoader loader(numbers,
-                            {.batch_size = 2, .steps_per_epoch = 3, .num_workers = workers});
+                            {.batch_size = 2, .batches_per_epoch = 3, .num_workers = workers});
   CHECK(epoch_of(loader) == " 0 1 | 2 3 | 4 5 |");
   CHECK(epoch_of(loader) == " 6 7 | 8 9 | 10 11 |");
   CHECK(*numbers.read == 12);
 }
 
 TEST_CASE("a StreamLoader prefers a state that it loads to the place where its own loop ended") {
-  const StreamOptions options{.batch_size = 2, .steps_per_epoch = 2};
+  const StreamLoaderOptions options{.batch_size = 2, .batches_per_epoch = 2};
   StreamLoader loader(CountedWithStates{{.items = -1}}, options);
   CHECK(epoch_of(loader) == " 0 1 | 2 3 |");
   CountedWithStates further{{.items = -1}};
@@ -186,7 +186,7 @@ TEST_CASE("a StreamLoader prefers a state that it loads to the place where its o
 TEST_CASE("a StreamLoader of a C++20 range makes batches of its elements") {
   std::list<torch::Tensor> tensors;
   for (int64_t i = 0; i < 5; ++i) tensors.push_back(torch::full({2}, i, torch::kLong));
-  const StreamLoader loader(stream_of(tensors), {.batch_size = 2});
+  const StreamLoader loader(make_stream(tensors), {.batch_size = 2});
   std::vector<torch::Tensor> batches;
   for (const auto& batch : loader) batches.push_back(batch);
   REQUIRE(batches.size() == 3);
@@ -216,7 +216,7 @@ TEST_CASE("the error of a stream reaches the loop at its batch, and ends the epo
   const auto workers = GENERATE(0, 1, 3);
   const auto steps = GENERATE(0, 5);
   const StreamLoader loader(Failing{{.items = -1}},
-                            {.batch_size = 2, .steps_per_epoch = steps, .num_workers = workers});
+                            {.batch_size = 2, .batches_per_epoch = steps, .num_workers = workers});
   auto place = loader.begin();
   std::string text;
   append(text, place);
@@ -229,21 +229,21 @@ TEST_CASE("the error of a stream reaches the loop at its batch, and ends the epo
 }
 
 TEST_CASE("a StreamLoader refuses wrong options, streams without items, and other streams") {
-  const auto error = [](StreamOptions options) {
+  const auto error = [](StreamLoaderOptions options) {
     return error_of([&] { StreamLoader(Counted{.items = 3}, options); });
   };
   CHECK_THAT(error({.batch_size = 0}), ContainsSubstring("a batch_size of 1 or more, got 0"));
-  CHECK_THAT(error({.steps_per_epoch = -1}), ContainsSubstring("steps_per_epoch of 0 or more"));
+  CHECK_THAT(error({.batches_per_epoch = -1}), ContainsSubstring("batches_per_epoch of 0 or more"));
   CHECK_THAT(error({.shuffle_buffer = -1}), ContainsSubstring("a shuffle_buffer of 0 or more"));
   CHECK_THAT(error({.num_workers = -1}), ContainsSubstring("num_workers of 0 or more, got -1"));
   CHECK_THAT(error({.prefetch_factor = 0}), ContainsSubstring("a prefetch_factor of 1 or more"));
   CHECK_THAT(error({.num_replicas = 0}), ContainsSubstring("num_replicas of 1 or more, got 0"));
   CHECK_THAT(error({.num_replicas = 2, .rank = 2}), ContainsSubstring("a rank from 0 to 1, got 2"));
-  CHECK_THAT(error({.steps_per_epoch = 2, .drop_last = true}),
-             ContainsSubstring("drop_last without steps_per_epoch"));
+  CHECK_THAT(error({.batches_per_epoch = 2, .drop_last = true}),
+             ContainsSubstring("drop_last without batches_per_epoch"));
   const StreamLoader whole(Counted{.items = 3});
-  CHECK_THAT(error_of([&] { whole.size(); }), ContainsSubstring("expected steps_per_epoch"));
-  const StreamLoader empty(Counted{.items = 1}, {.steps_per_epoch = 2, .num_replicas = 2});
+  CHECK_THAT(error_of([&] { whole.size(); }), ContainsSubstring("expected batches_per_epoch"));
+  const StreamLoader empty(Counted{.items = 1}, {.batches_per_epoch = 2, .num_replicas = 2});
   CHECK_THAT(error_of([&] { *empty.begin(); }),
              ContainsSubstring("expected a stream of at least 2 items"));
   StreamLoader shorter(Counted{.items = 3}, {.shuffle_buffer = 4});

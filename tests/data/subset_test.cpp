@@ -6,15 +6,15 @@
 
 #include "catch.hpp"
 #include "sconce/data/batches.hpp"
-#include "sconce/data/loader.hpp"
+#include "sconce/data/data_loader.hpp"
 #include "support/error_of.hpp"
 
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
 using sconce::data::Batches;
+using sconce::data::DataLoader;
 using sconce::data::Dataset;
-using sconce::data::Loader;
 using sconce::data::Subset;
 using sconce::test::error_of;
 
@@ -64,45 +64,45 @@ TEST_CASE("Subset returns the items of its indices in order for any number of wo
   const Subset subset(Tens(), some);
   CHECK(subset.size() == 4);
   CHECK(subset.indices() == some);
-  CHECK(subset.source().size() == 8);
+  CHECK(subset.dataset().size() == 8);
   CHECK(subset.get(3).item<int64_t>() == 70);
   for (const int workers : {0, 2}) {
-    const Loader loader(subset, {.batch_size = 3, .num_workers = workers});
+    const DataLoader loader(subset, {.batch_size = 3, .num_workers = workers});
     CHECK(items(loader) == std::vector<int64_t>{50, 20, 20, 70});
   }
-  CHECK(items(Loader(Subset(Tens(), {}))).empty());
+  CHECK(items(DataLoader(Subset(Tens(), {}))).empty());
 }
 
 TEST_CASE("a Subset of a Subset combines the indices of both, and copies share the source") {
   const Subset subset(Tens(), some);
   const auto copy = subset;
-  CHECK(&copy.source() == &subset.source());
+  CHECK(&copy.dataset() == &subset.dataset());
   CHECK(&copy.indices() == &subset.indices());
-  CHECK(items(Loader(Subset(copy, {3, 0}))) == std::vector<int64_t>{70, 50});
+  CHECK(items(DataLoader(Subset(copy, {3, 0}))) == std::vector<int64_t>{70, 50});
   const auto shared = std::make_shared<Tens>();
   const Subset first(shared, {0}), second(shared, {1});
-  CHECK(&first.source() == shared.get());
-  CHECK(&second.source() == shared.get());
+  CHECK(&first.dataset() == shared.get());
+  CHECK(&second.dataset() == shared.get());
 }
 
 TEST_CASE("Subset seeds a source's random numbers by position in the subset") {
-  const Loader whole(OneDraw(), {.batch_size = 3, .seed = 4});
-  const Loader part(Subset(OneDraw(), {7, 1, 2}), {.batch_size = 3, .seed = 4});
+  const DataLoader whole(OneDraw(), {.batch_size = 3, .seed = 4});
+  const DataLoader part(Subset(OneDraw(), {7, 1, 2}), {.batch_size = 3, .seed = 4});
   CHECK((*part.begin()).equal(*whole.begin() + torch::tensor({700, 0, 0})));
 }
 
 TEST_CASE("Subset reads a LibTorch dataset through copies, item by item or in batches") {
   const Subset subset(TensOfTorch(), some);
   for (const int workers : {0, 2}) {
-    const Loader loader(subset, {.batch_size = 3, .num_workers = workers});
+    const DataLoader loader(subset, {.batch_size = 3, .num_workers = workers});
     CHECK(items(loader) == std::vector<int64_t>{50, 20, 20, 70});
   }
-  CHECK(subset.source().reads == 0);
+  CHECK(subset.dataset().reads == 0);
   CHECK(subset.indices() == some);
   const auto stacked =
       TensOfTorch().map(torch::data::transforms::Stack<torch::data::TensorExample>());
   const Subset batches(stacked, some);
-  CHECK(items(Loader(batches, {.batch_size = 3})) == std::vector<int64_t>{50, 20, 20, 70});
+  CHECK(items(DataLoader(batches, {.batch_size = 3})) == std::vector<int64_t>{50, 20, 20, 70});
 }
 
 TEST_CASE("a Subset of a tensor pair is a dataset of copied rows") {
@@ -129,11 +129,11 @@ TEST_CASE("an item that throws is reported by its position in the Subset") {
       return Tens::get(i);
     }
   };
-  const Loader loader(Subset(Bad(), some));
+  const DataLoader loader(Subset(Bad(), some));
   CHECK_THAT(error_of([&] { items(loader); }),
              ContainsSubstring("no item 7") && ContainsSubstring("in item 3"));
   REQUIRE(loader.failed_item() == 3);
-  CHECK(loader.source().indices()[3] == 7);
+  CHECK(loader.dataset().indices()[3] == 7);
 }
 
 TEST_CASE("Subset rejects a null source, a source without a size, and out-of-range indices") {

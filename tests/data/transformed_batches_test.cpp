@@ -12,8 +12,8 @@
 
 #include "catch.hpp"
 #include "sconce/data/batches.hpp"
+#include "sconce/data/data_loader.hpp"
 #include "sconce/data/distributed_sampler.hpp"
-#include "sconce/data/loader.hpp"
 #include "sconce/distributed/process_group.hpp"
 #include "sconce/training/any_batches.hpp"
 #include "sconce/vision/transforms.hpp"
@@ -267,10 +267,10 @@ struct BadSeventh {
 
 }  // namespace
 
-TEST_CASE("a loop over a transformed Loader reports the failed item and then ends") {
+TEST_CASE("a loop over a transformed DataLoader reports the failed item and then ends") {
   const int workers = GENERATE(0, 3);
   const TransformedBatches batches(
-      sconce::data::Loader(BadSeventh(), {.batch_size = 2, .num_workers = workers}),
+      sconce::data::DataLoader(BadSeventh(), {.batch_size = 2, .num_workers = workers}),
       [](const torch::Tensor& batch) { return batch + 1; });
   auto place = batches.begin();
   for (int64_t i = 0; i < 3; ++i, ++place) CHECK((*place)[0].item<int64_t>() == 2 * i + 1);

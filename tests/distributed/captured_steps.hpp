@@ -108,7 +108,8 @@ inline void compare_captured_steps(const distributed::ProcessGroup& group) {
                          const MakeOptimizer& make, int warmup) {
     RankTraining training(group, options, make);
     const auto plain = [&](const Tensors& batch) { return training.step(batch); };
-    CapturedStep step(torch::kCPU, plain, {.warmup = warmup, .modules = {training.net.ptr()}});
+    CapturedStep step(torch::kCPU, plain,
+                      {.num_warmup_iters = warmup, .modules = {training.net.ptr()}});
     Tensors losses;
     for (int i = 0; i < steps; ++i) {
       const auto batch = rank_batch(i, group.rank());
@@ -313,7 +314,7 @@ inline void run_compiled(const distributed::ProcessGroup& group, const std::stri
     }
     const auto batch = rank_batch(0, group.rank());
     are_alike &= step(batch)[0].allclose(plain.step(batch)[0], 1e-5, 1e-6);
-    modes += step.mode() == StepMode::eager ? 'e' : step.mode() == StepMode::replay ? 'r' : 'c';
+    modes += step.mode() == StepMode::eager ? 'e' : step.mode() == StepMode::replayed ? 'r' : 'c';
   }
   std::cout << name << ": " << modes << ' ';
   if (name != "fails on one rank") std::cout << step.mode_reason() << ", ";
@@ -328,7 +329,7 @@ inline void run_compiled_fit(const distributed::ProcessGroup& group) {
   };
   const auto fit = [&](const std::shared_ptr<StepCompiler>& compiler, Modes& modes) {
     RankTraining training(group, {}, sgd);
-    Trainer trainer({.max_epochs = 3, .num_gpus = 0, .compile = compiler, .process_group = group});
+    Trainer trainer({.max_epochs = 3, .num_gpus = 0, .compiler = compiler, .process_group = group});
     return trainer.fit(training.model, *training.optimizer,
                        {.train = rank_batches(group.rank()), .callbacks = {&modes}});
   };

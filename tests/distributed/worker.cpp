@@ -28,7 +28,7 @@
 #include "sconce/optim/ema.hpp"
 #include "sconce/optim/sgd.hpp"
 #include "sconce/report/progress_bar.hpp"
-#include "sconce/report/scalar_log.hpp"
+#include "sconce/report/scalar_logger.hpp"
 #include "sconce/training/early_stopping.hpp"
 #include "sconce/training/model_checkpoint.hpp"
 #include "sconce/training/stop_on_signal.hpp"
@@ -234,7 +234,7 @@ void uneven(const Words& words) {
           compiler =
               std::make_shared<sconce::test::RankCompiler>(sconce::test::RankCompiler::Options());
         }
-        sconce::Trainer({.num_gpus = 0, .compile = compiler, .process_group = group})
+        sconce::Trainer({.num_gpus = 0, .compiler = compiler, .process_group = group})
             .fit(model, optimizer, {ones(4)});
       }};
   const auto before = linear->weight.detach().clone();
@@ -324,7 +324,8 @@ void evaluate(const Words& words) {
   sconce::nn::DistributedDataParallel model(net, group);
   torch::optim::SGD optimizer(net->parameters(), 0.1);
   std::optional<sconce::optim::ExponentialMovingAverage> ema;
-  if (word(words, "ema") == "1") ema.emplace(*net, sconce::optim::EmaOptions{.decay = 0.5});
+  if (word(words, "ema") == "1")
+    ema.emplace(*net, sconce::optim::ExponentialMovingAverageOptions{.decay = 0.5});
   const auto points = [&](int64_t rows) {
     const auto x = torch::randn({rows, 2}) * (group.rank() + 1) + group.rank();
     return sconce::data::Dataset{x, x.select(1, 0).gt(0.3).to(torch::kLong)};
@@ -413,7 +414,7 @@ void own_step(const Words& words) {
 }
 
 struct OnStepAndSave : sconce::TrainerCallback {
-  void on_before_step(sconce::Fit& fit) override { on_step(fit); }
+  void on_before_optimizer_step(sconce::Fit& fit) override { on_step(fit); }
   std::string name() const override { return "raising"; }
   std::optional<sconce::Stateful> state() override {
     return sconce::Stateful(on_save, [](const c10::IValue&) {});
@@ -446,7 +447,7 @@ void signal_in_fit(const Words& words) {
   };
   sconce::StopOnSignal stopping;
   sconce::Checkpoint checkpoint(words.at("out"), {.process_group = group});
-  sconce::ModelCheckpoint saving(checkpoint, {.save_every = 2});
+  sconce::ModelCheckpoint saving(checkpoint, {.every_n_train_steps = 2});
   sconce::Trainer trainer({.max_epochs = 5, .num_gpus = 0, .process_group = group});
   const auto result = trainer.fit(model, optimizer,
                                   {.train = batches, .callbacks = {&raising, &stopping, &saving}});
@@ -461,8 +462,8 @@ struct RankPoints {
     const auto x = torch::full({2}, static_cast<float>(place++ - 5));
     return sconce::data::Dataset{x, x[0].gt(0).to(torch::kLong)};
   }
-  c10::IValue state() const { return place; }
-  void load_state(const c10::IValue& state) { place = state.toInt(); }
+  c10::IValue state_dict() const { return place; }
+  void load_state_dict(const c10::IValue& state) { place = state.toInt(); }
 
   int64_t count;
   int64_t place = 0;
@@ -481,7 +482,7 @@ void stream(const Words& words) {
   int steps = 0;
   sconce::test::StopWhen stopping([&] { return ++steps == std::stoi(word(words, "stop", "0")); });
   sconce::Checkpoint checkpoint(words.at("out"), {.resume = true, .process_group = group});
-  sconce::ModelCheckpoint saving(checkpoint, {.save_every = 1});
+  sconce::ModelCheckpoint saving(checkpoint, {.every_n_train_steps = 1});
   sconce::Trainer({.max_epochs = 3, .num_gpus = 0, .process_group = group})
       .fit(model, optimizer, {.train = train, .callbacks = {&stopping, &saving}});
   std::cout << linear->weight << linear->bias;
@@ -610,7 +611,7 @@ void compiled(const Words& words) {
 // A short fit with a progress bar that writes to a terminal, and with a log folder for each rank.
 void report(const Words& words) {
   const auto group = join(words);
-  sconce::ScalarLog log(words.at("out") + "/" + std::to_string(group.rank()));
+  sconce::ScalarLogger log(words.at("out") + "/" + std::to_string(group.rank()));
   sconce::ProgressBar bar(std::cout, {.bar = {.file_descriptor = posix_openpt(O_RDWR | O_NOCTTY)}});
   torch::nn::Linear model(2, 2);
   sconce::nn::DistributedDataParallel ddp(model, group);

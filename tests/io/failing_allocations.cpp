@@ -99,7 +99,7 @@ TEST_CASE("loading a program throws and never ends the process if any of its all
   const TempDir folder;
   const auto file = folder.path() / "net";
   torch::nn::Linear net(2, 1);
-  sconce::program::record(file, net, {{"x", torch::ones({3, 2})}}, {.dynamic = {{"x", 0}}});
+  sconce::program::record(file, net, {{"x", torch::ones({3, 2})}}, {.dynamic_shapes = {{"x", 0}}});
   fail_each_allocation([&] { sconce::program::Program::load(file); });
 }
 

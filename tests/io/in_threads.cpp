@@ -3,10 +3,10 @@
 #include <string>
 
 #include "catch.hpp"
+#include "sconce/io/atomic_file.hpp"
 #include "sconce/io/csv.hpp"
 #include "sconce/io/safetensors.hpp"
 #include "sconce/io/torch_file.hpp"
-#include "sconce/io/whole_file.hpp"
 #include "sconce/training/checkpoint.hpp"
 #include "support/at_once.hpp"
 #include "support/error_of.hpp"
@@ -35,10 +35,10 @@ TEST_CASE("four threads replace and read one file at once and find it whole") {
          io::save_torch(archive, state);
          return io::is_torch_file(archive) && is_state(io::load_torch_state_dict(archive));
        }},
-      {"WholeFile",
+      {"AtomicFile",
        [&] {
-         io::write_whole(text, std::string(1000, 'a'), "test");
-         return io::read_whole(text, "test").size() == 1000;
+         io::write_file(text, std::string(1000, 'a'), "test");
+         return io::read_file(text, "test").size() == 1000;
        }},
   });
   CHECK(sconce::test::names_in(folder.path()).size() == 3);  // no incomplete file is left

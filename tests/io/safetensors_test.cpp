@@ -420,8 +420,8 @@ TEST_CASE("a model trained in Python gives the same outputs in C++", "[python]")
   const auto state = load_safetensors(folder.path() / "trained");
   auto net = small_model();
   const auto report = sconce::nn::load_state_dict(*net, state, {.strict = false});
-  CHECK(report.missing.empty());
-  CHECK(report.unexpected.size() == 2);  // x and y
+  CHECK(report.missing_keys.empty());
+  CHECK(report.unexpected_keys.size() == 2);  // x and y
   net->eval();
   const torch::NoGradGuard no_grad;
   CHECK(torch::equal(net->forward(state["x"]), state["y"]));

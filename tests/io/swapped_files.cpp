@@ -9,10 +9,10 @@
 
 #include "catch.hpp"
 #include "report/append_file.hpp"
+#include "sconce/io/atomic_file.hpp"
 #include "sconce/io/csv.hpp"
 #include "sconce/io/safetensors.hpp"
 #include "sconce/io/torch_file.hpp"
-#include "sconce/io/whole_file.hpp"
 #include "sconce/vision/idx.hpp"
 #include "sconce/vision/image.hpp"
 #include "support/error_of.hpp"
@@ -106,7 +106,7 @@ void check_readers(int swaps) {
       {"load_torch", {[](const auto& path) { io::load_torch(path); }, pt}},
       {"read_csv", {[](const auto& path) { io::read_csv(path); }, "a,b\n1,2\n"}},
       {"read_idx", {[](const auto& path) { vision::read_idx(path); }, idx}},
-      {"read_whole", {[](const auto& path) { io::read_whole(path, "read"); }, "bytes"}}};
+      {"read_file", {[](const auto& path) { io::read_file(path, "read"); }, "bytes"}}};
   for (const auto& [name, reader] : readers) {
     INFO(name);
     CHECK(use_swapped(reader.first, reader.second, swaps) == "nothing was thrown");
@@ -118,7 +118,7 @@ void check_readers(int swaps) {
 
 void check_writers(int swaps) {
   const std::map<std::string, Use> writers = {
-      {"write_whole", [](const auto& path) { sconce::io::write_whole(path, "new", "write"); }},
+      {"write_file", [](const auto& path) { sconce::io::write_file(path, "new", "write"); }},
       {"AppendFile", [](const auto& path) { sconce::AppendFile(path, "append").append("new"); }}};
   for (const auto& [name, writer] : writers) {
     INFO(name);

@@ -59,7 +59,7 @@ void fit(const std::string& folder, const std::string& out, int steps) {
   std::optional<sconce::ModelCheckpoint> saving;
   if (saves)
     data.callbacks.push_back(
-        &saving.emplace(*checkpoint, sconce::ModelCheckpointOptions{.save_every = 1}));
+        &saving.emplace(*checkpoint, sconce::ModelCheckpointOptions{.every_n_train_steps = 1}));
   sconce::FitResult result;
   if (alone) {
     result = trainer.fit(net, optimizer, data);

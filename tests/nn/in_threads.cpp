@@ -129,7 +129,7 @@ TEST_CASE("four threads read one module at once") {
   check_at_once({
       {"repr", [&] { return sconce::repr(module) == text && sconce::repr(tensor) == numbers; }},
       {"state_dict", [&] { return sconce::nn::state_dict(module).size() == 4; }},
-      {"is_uninitialized", [&] { return sconce::nn::is_uninitialized(module); }},
+      {"has_uninitialized_params", [&] { return sconce::nn::has_uninitialized_params(module); }},
       {"is_initialized", [&] { return !layer->is_initialized(); }},
       {"repr_name", [&] { return layer->repr_name() == "LazyLinear"; }},
       {"decay_groups", [&] { return sconce::optim::decay_groups(module, 0.1).groups.size() == 2; }},

@@ -387,7 +387,7 @@ TEST_CASE(
   for_each_layer([](auto layer, const Tensor& X, auto twin) {
     INFO(layer->layer_name());
     CHECK_FALSE(layer->is_initialized());
-    CHECK(is_uninitialized(*layer));
+    CHECK(has_uninitialized_params(*layer));
     CHECK(layer->layer_name().starts_with("Lazy"));
     CHECK(layer->weight.sizes() == at::IntArrayRef{0});
     CHECK(layer->bias.sizes() == at::IntArrayRef{0});
@@ -589,9 +589,9 @@ TEST_CASE(
   torch::manual_seed(2);
   const auto before = std::dynamic_pointer_cast<NetImpl>(net->clone());
   const auto Y = net(X);
-  CHECK(is_uninitialized(*before));
+  CHECK(has_uninitialized_params(*before));
   const auto after = std::dynamic_pointer_cast<NetImpl>(net->clone());
-  CHECK_FALSE(is_uninitialized(*after));
+  CHECK_FALSE(has_uninitialized_params(*after));
   CHECK(bitwise_equal(*after, *net));
   CHECK(after->block->fc->in_features() == 3);
   CHECK(after->forward(X).equal(Y));
@@ -609,7 +609,7 @@ TEST_CASE("a Sequential of lazy layers can be cloned before and after its first 
   const auto Y = net->forward(X);
   const auto after = std::dynamic_pointer_cast<torch::nn::SequentialImpl>(net->clone());
   CHECK(bitwise_equal(*after, *net));
-  CHECK(is_uninitialized(*before));
+  CHECK(has_uninitialized_params(*before));
   torch::manual_seed(4);
   CHECK(before.ptr()->forward(X).equal(Y));
 }
@@ -670,7 +670,7 @@ TEST_CASE("materialize_from initializes only the layers whose tensors in the sta
   Net to;
   to->to(torch::kDouble);
   materialize_from(*to, state);
-  CHECK_FALSE(is_uninitialized(*to));
+  CHECK_FALSE(has_uninitialized_params(*to));
   to->to(torch::kFloat);
   CHECK(to->block->norm->running_mean.equal(from->block->norm->running_mean));
   CHECK(to->head->weight.equal(from->head->weight));
@@ -698,9 +698,9 @@ TEST_CASE("check_initialized reports the calling function, the path, and the lay
   CHECK_THAT(error(), ContainsSubstring("'block.norm', LazyBatchNorm1d(0, eps=1e-05"));
   net(ramp({2, 3}));
   CHECK(error() == "nothing was thrown");
-  CHECK_FALSE(is_uninitialized(*net));
+  CHECK_FALSE(has_uninitialized_params(*net));
   NetImpl on_the_stack;
-  CHECK(is_uninitialized(on_the_stack));
+  CHECK(has_uninitialized_params(on_the_stack));
 }
 
 TEST_CASE("an input that the real layer rejects leaves a lazy layer uninitialized") {
@@ -778,7 +778,7 @@ TEST_CASE("every option of a lazy convolution reaches the real convolution") {
 TEST_CASE("a lazy BatchNorm without tensors counts as initialized") {
   LazyBatchNorm1d norm(LazyBatchNorm1dOptions().affine(false).track_running_stats(false));
   CHECK(norm->is_initialized());
-  CHECK_FALSE(is_uninitialized(*norm));
+  CHECK_FALSE(has_uninitialized_params(*norm));
   load(norm, saved(norm));
   norm(ramp({4, 3}));
   CHECK(norm->num_features() == 3);

@@ -47,7 +47,7 @@ TEST_CASE("load_state_dict copies into the existing parameters") {
   auto from = three_layers(), to = three_layers();
   const auto weight = to->parameters()[0];
   const auto report = load_state_dict(*to, state_dict(*from));
-  CHECK(report.missing.empty());
+  CHECK(report.missing_keys.empty());
   check_equal(*to, *from);
   CHECK(weight.is_same(to->parameters()[0]));
 }
@@ -62,8 +62,8 @@ TEST_CASE("load_state_dict loads a state of an old PyTorch version as Python doe
   state.insert("scale", torch::tensor({2.F}));
   state_dict(*to)["norm.num_batches_tracked"].fill_(7);
   const auto report = load_state_dict(*to, state);
-  CHECK(report.missing.empty());
-  CHECK(report.mismatched.empty());
+  CHECK(report.missing_keys.empty());
+  CHECK(report.mismatched_keys.empty());
   const auto loaded = state_dict(*to);
   CHECK(loaded["fc1.weight"].equal(state["fc1.weight"]));
   CHECK(loaded["norm.num_batches_tracked"].item<int64_t>() == 7);
@@ -96,12 +96,12 @@ TEST_CASE(
   for (const auto& item : state_dict(*model)) CHECK(torch::equal(item.value(), before[item.key()]));
 
   const auto report = load_state_dict(*model, state, {.strict = false});
-  CHECK(report.missing == std::vector<std::string>{"fc1.bias"});
-  CHECK(report.unexpected == std::vector<std::string>{"fc3.bias"});
-  REQUIRE(report.mismatched.size() == 1);
-  CHECK(report.mismatched[0].name == "fc2.weight");
-  CHECK(report.mismatched[0].expected == std::vector<int64_t>{2, 4});
-  CHECK(report.mismatched[0].found == std::vector<int64_t>{4, 4});
+  CHECK(report.missing_keys == std::vector<std::string>{"fc1.bias"});
+  CHECK(report.unexpected_keys == std::vector<std::string>{"fc3.bias"});
+  REQUIRE(report.mismatched_keys.size() == 1);
+  CHECK(report.mismatched_keys[0].name == "fc2.weight");
+  CHECK(report.mismatched_keys[0].expected == std::vector<int64_t>{2, 4});
+  CHECK(report.mismatched_keys[0].found == std::vector<int64_t>{4, 4});
   CHECK(torch::equal(state_dict(*model)["fc1.weight"], state["fc1.weight"]));
   CHECK(torch::equal(state_dict(*model)["fc1.bias"], before["fc1.bias"]));
 }
@@ -150,7 +150,7 @@ TEST_CASE(
   of_lazy.insert("weight", torch::ones({2, 3}));
   of_lazy.insert("bias", torch::zeros({2}, torch::kByte).view(c10::kFloat4_e2m1fn_x2));
   CHECK_THROWS_WITH(load_state_dict(*lazy, of_lazy), ContainsSubstring("Float for 'bias', got"));
-  CHECK(sconce::nn::is_uninitialized(*lazy));
+  CHECK(sconce::nn::has_uninitialized_params(*lazy));
 
   state["fc2.bias"] = torch::ones({2}, torch::kChar);
   load_state_dict(*model, state);
@@ -194,11 +194,11 @@ TEST_CASE(
   }
   CHECK_THROWS_WITH(load_state_dict(*lazy, wrong), ContainsSubstring("mismatched: fc2.weight") &&
                                                        ContainsSubstring("fc2.bias of [7]"));
-  CHECK(sconce::nn::is_uninitialized(*lazy));
+  CHECK(sconce::nn::has_uninitialized_params(*lazy));
   CHECK_FALSE(lazy->named_parameters()["fc1.weight"].numel() > 0);
   const auto from = three_layers();
   load_state_dict(*lazy, state_dict(*from));
-  CHECK_FALSE(sconce::nn::is_uninitialized(*lazy));
+  CHECK_FALSE(sconce::nn::has_uninitialized_params(*lazy));
   check_equal(*lazy, *from);
 }
 
@@ -209,8 +209,8 @@ TEST_CASE(
   wrong.insert("weight", torch::ones({3, 4}));
   wrong.insert("bias", torch::ones({3}));
   const auto report = load_state_dict(*lazy, wrong, {.strict = false});
-  REQUIRE(report.mismatched.size() == 2);
-  CHECK(report.mismatched[0].name == "weight");
-  CHECK_FALSE(report.mismatched[0].expected);
-  CHECK(report.mismatched[0].found == std::vector<int64_t>{3, 4});
+  REQUIRE(report.mismatched_keys.size() == 2);
+  CHECK(report.mismatched_keys[0].name == "weight");
+  CHECK_FALSE(report.mismatched_keys[0].expected);
+  CHECK(report.mismatched_keys[0].found == std::vector<int64_t>{3, 4});
 }

@@ -140,7 +140,7 @@ struct TwoHeads {
   sconce::CapturedStep captured(size_t head) {
     return sconce::CapturedStep(sconce::gpu(),
                                 [this, head](const auto& batch) { return step(head, batch); },
-                                {.warmup = 1});
+                                {.num_warmup_iters = 1});
   }
 
   std::vector<torch::Tensor> parameters = copies(std::vector<torch::Tensor>(
@@ -978,7 +978,7 @@ TEST_CASE("on a GPU a captured step reads the learning rate of each group", "[gp
         optimizer->step();
         return std::vector<torch::Tensor>{};
       };
-      sconce::CapturedStep captured(sconce::gpu(), step, {.warmup = 1});
+      sconce::CapturedStep captured(sconce::gpu(), step, {.num_warmup_iters = 1});
       for (int i = 0; i < 6; ++i) {
         captures ? captured({start + i}) : step({start + i});
         scheduler.step();

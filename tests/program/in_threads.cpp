@@ -47,7 +47,7 @@ TEST_CASE("four threads predict with one model, each with its own CapturedStep")
 
 TEST_CASE("four threads read one CapturedStep and one compiler between calls") {
   const sconce::test::TempDir cache;
-  const auto compiler = sconce::program::inductor({.cache = cache.path()});
+  const auto compiler = sconce::program::inductor({.cache_dir = cache.path()});
   const sconce::StepCompiler& read = *compiler;
   const sconce::CapturedStep step(torch::kCPU, [](const StepTensors& batch) { return batch; },
                                   {.compiler = compiler});

@@ -110,16 +110,17 @@ TEST_CASE(
   std::filesystem::create_directory(temporary_files);
   ::setenv("TMPDIR", temporary_files.c_str(), 1);  // the case has a process of its own
   {
-    CapturedTraining first({.wait = true, .cache = folder.path() / "steps"});
+    CapturedTraining first({.wait = true, .cache_dir = folder.path() / "steps"});
     first.run(40);
     CHECK_THAT(first.captured.mode_reason(), ContainsSubstring("a compiled step takes"));
   }
   CHECK(std::filesystem::is_empty(temporary_files));  // others could write there
-  CapturedTraining second({.wait = true, .cache = folder.path() / "steps", .python = "/no/python"});
+  CapturedTraining second(
+      {.wait = true, .cache_dir = folder.path() / "steps", .python = "/no/python"});
   second.run(10);
   CHECK(second.captured.mode_reason() == "an earlier run has kept this form");
   CapturedTraining third(
-      {.keep = KeptStep::compiled, .cache = folder.path() / "steps", .python = "/no/python"});
+      {.keep = KeptStep::compiled, .cache_dir = folder.path() / "steps", .python = "/no/python"});
   third.run(10);
   CHECK(third.captured.mode() == StepMode::compiled);
   CHECK(third.captured.mode_reason() == "compiled steps are kept");
@@ -128,7 +129,8 @@ TEST_CASE(
     std::filesystem::resize_file(entry.path(), entry.file_size() / 2);
   }
   const sconce::test::Warnings warnings;
-  CapturedTraining fourth({.wait = true, .cache = folder.path() / "steps", .python = "/no/python"});
+  CapturedTraining fourth(
+      {.wait = true, .cache_dir = folder.path() / "steps", .python = "/no/python"});
   fourth.run(6);
   REQUIRE(warnings.messages().size() == 2);
   CHECK_THAT(warnings.messages()[0],
@@ -143,9 +145,10 @@ TEST_CASE("a step is replayed, with a warning, where Python is missing or fails"
       {"/bin/false", "sconce::program::inductor: exit code 1"}};
   for (const auto& [python, reason] : pythons) {
     const sconce::test::Warnings warnings;
-    CapturedTraining training({.wait = true, .cache = folder.path() / "steps", .python = python});
+    CapturedTraining training(
+        {.wait = true, .cache_dir = folder.path() / "steps", .python = python});
     training.run(8);
-    CHECK(training.captured.mode() == StepMode::replay);
+    CHECK(training.captured.mode() == StepMode::replayed);
     CHECK(training.captured.mode_reason() == reason);
     REQUIRE(warnings.messages().size() == 1);
     CHECK_THAT(warnings.messages()[0], ContainsSubstring(reason));
@@ -156,15 +159,15 @@ TEST_CASE("a step is replayed while the compiler runs") {
   const TempDir folder;
   const auto python = folder.write("python", "#!/bin/sh\nexec sleep 1000\n");
   std::filesystem::permissions(python, std::filesystem::perms::owner_all);
-  CapturedTraining training({.cache = folder.path() / "steps", .python = python});
+  CapturedTraining training({.cache_dir = folder.path() / "steps", .python = python});
   training.run(30);
-  CHECK(training.captured.mode() == StepMode::replay);
+  CHECK(training.captured.mode() == StepMode::replayed);
   CHECK(training.captured.mode_reason() == "the compiler is not done");
 }
 
 TEST_CASE("a compiler rejects a cache that others can write to") {
   const TempDir folder;
   std::filesystem::permissions(folder.path(), std::filesystem::perms::all);
-  CHECK_THROWS_WITH(inductor({.cache = folder.path()}),
+  CHECK_THROWS_WITH(inductor({.cache_dir = folder.path()}),
                     ContainsSubstring(folder.path().string()) && ContainsSubstring("chmod"));
 }

@@ -32,8 +32,8 @@ struct Network {
 
   /// Returns options that make the first dimension of each input dynamic, and `dynamic`.
   program::RecordOptions options() const {
-    program::RecordOptions options{.dynamic = dynamic, .module = module};
-    for (const auto& item : example(2)) options.dynamic.push_back({.input = item.key()});
+    program::RecordOptions options{.dynamic_shapes = dynamic, .module = module};
+    for (const auto& item : example(2)) options.dynamic_shapes.push_back({.input = item.key()});
     return options;
   }
 };

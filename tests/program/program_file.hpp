@@ -58,8 +58,9 @@ inline std::filesystem::path write_linear(const TempDir& folder, bool save_examp
     return program::Tensors{torch::elu(torch::addmm(net->bias, in[0], net->weight))};
   };
   const auto file = folder.path() / "net.safetensors";
-  program::record(file, forward, {{"x", torch::randn({2, 2})}},
-                  {.dynamic = {{"x", 0}}, .save_example = save_example, .module = net.ptr()});
+  program::record(
+      file, forward, {{"x", torch::randn({2, 2})}},
+      {.dynamic_shapes = {{"x", 0}}, .save_example = save_example, .module = net.ptr()});
   return file;
 }
 

@@ -79,7 +79,9 @@ TEST_CASE("a loaded program lists its inputs, outputs, device and texts") {
   torch::nn::Linear net(3, 2);
   const auto file = folder.path() / "net.safetensors";
   record(file, net, {{"x", torch::zeros({4, 3})}},
-         {.dynamic = {{"x", 0}}, .outputs = {"logits"}, .metadata = {{"classes", "cat,dog"}}});
+         {.dynamic_shapes = {{"x", 0}},
+          .output_names = {"logits"},
+          .metadata = {{"classes", "cat,dog"}}});
   const auto program = Program::load(file);
   REQUIRE(program.inputs().size() == 1);
   CHECK(program.inputs()[0].name == "x");
@@ -388,7 +390,7 @@ TEST_CASE("inputs that do not fit are rejected by name before anything runs") {
   };
   record(file, function,
          {{"x", torch::randn({4, 3})}, {"index", torch::ones({3, 5}, torch::kLong)}},
-         {.dynamic = {{"x", 0}, {"x", 1, "width"}, {"index", 0, "width"}}});
+         {.dynamic_shapes = {{"x", 0}, {"x", 1, "width"}, {"index", 0, "width"}}});
   const auto program = Program::load(file);
   const auto index = torch::ones({3, 5}, torch::kLong);
   const auto run = [&](const torch::Tensor& x, const torch::Tensor& other) {

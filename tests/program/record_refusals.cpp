@@ -51,7 +51,7 @@ std::string refusal_of(const OneInput& function, const torch::Tensor& x, RecordO
 
 std::string refusal_of(const OneInput& function,
                        const torch::Tensor& x = torch::randn({4, 3}).abs()) {
-  return refusal_of(function, x, {.dynamic = {{"x", 0}}});
+  return refusal_of(function, x, {.dynamic_shapes = {{"x", 0}}});
 }
 
 std::string refusal_with(const StateDict& example, RecordOptions options) {
@@ -176,7 +176,8 @@ TEST_CASE("record rejects BatchNorm in training mode and restores its running st
     norm->running_mean.fill_(0.25);
     const TempDir folder;
     const auto error = error_of([&] {
-      record(folder.path() / "net", norm, {{"x", torch::randn({4, 3})}}, {.dynamic = {{"x", 0}}});
+      record(folder.path() / "net", norm, {{"x", torch::randn({4, 3})}},
+             {.dynamic_shapes = {{"x", 0}}});
     });
     CHECK_THAT(error, ContainsSubstring("call eval() on the network"));
     CHECK(norm->running_mean.equal(torch::full(3, 0.25)));
@@ -351,31 +352,32 @@ TEST_CASE("record rejects wrong options") {
   const StateDict x = {{"x", torch::zeros({2, 3})}};
   const StateDict two = {{"x", torch::zeros({2, 3})}, {"y", torch::zeros({4, 3, 5, 6})}};
   const std::string who = "sconce::program::record: ";
-  CHECK(refusal_with(x, {.dynamic = {{"z", 0}}}) ==
+  CHECK(refusal_with(x, {.dynamic_shapes = {{"z", 0}}}) ==
         who + "dynamic: expected the name of an input, got 'z'");
-  CHECK(refusal_with(x, {.dynamic = {{"x", 2}}}) ==
+  CHECK(refusal_with(x, {.dynamic_shapes = {{"x", 2}}}) ==
         who + "dynamic: expected a dimension of 'x' from 0 to 1, got 2");
-  CHECK(refusal_with(x, {.dynamic = {{"x", -1}}}) ==
+  CHECK(refusal_with(x, {.dynamic_shapes = {{"x", -1}}}) ==
         who + "dynamic: expected a dimension of 'x' from 0 to 1, got -1");
-  CHECK(refusal_with({{"x", torch::tensor(1.0)}}, {.dynamic = {{"x", 0}}}) ==
+  CHECK(refusal_with({{"x", torch::tensor(1.0)}}, {.dynamic_shapes = {{"x", 0}}}) ==
         who + "dynamic: expected a dimension of 'x', which has none, got 0");
-  CHECK(refusal_with(x, {.dynamic = {{"x", 0, "a size"}}}) ==
+  CHECK(refusal_with(x, {.dynamic_shapes = {{"x", 0, "a size"}}}) ==
         who + "expected identifiers as names of dynamic sizes, got 'a size'");
-  CHECK(refusal_with(x, {.dynamic = {{"x", 0}, {"x", 0, "rows"}}}) ==
+  CHECK(refusal_with(x, {.dynamic_shapes = {{"x", 0}, {"x", 0, "rows"}}}) ==
         who + "dynamic: expected one size for dimension 0 of 'x', got 'batch' and 'rows'");
-  CHECK(refusal_with({{"x", torch::zeros({0, 3})}}, {.dynamic = {{"x", 0}}}) ==
+  CHECK(refusal_with({{"x", torch::zeros({0, 3})}}, {.dynamic_shapes = {{"x", 0}}}) ==
         who + "dynamic: expected an example with rows in dimension 0 of 'x', got none");
-  CHECK(refusal_with(two, {.dynamic = {{"x", 0}, {"y", 0}}}) ==
+  CHECK(refusal_with(two, {.dynamic_shapes = {{"x", 0}, {"y", 0}}}) ==
         who +
             "dynamic: expected batch = 2 in 'y' as before, got 4; give sizes that differ different "
             "names");
-  CHECK(refusal_with(two,
-                     {.dynamic = {{"y", 0, "a"}, {"y", 1, "b"}, {"y", 2, "c"}, {"y", 3, "d"}}}) ==
-        who + "dynamic: expected at most 3 sizes, got 4");
-  CHECK(refusal_with(x, {.outputs = {"a", "b"}}) == who + "outputs: expected 1 names, got 2");
-  CHECK(refusal_with(x, {.outputs = {"x"}}) ==
+  CHECK(
+      refusal_with(
+          two, {.dynamic_shapes = {{"y", 0, "a"}, {"y", 1, "b"}, {"y", 2, "c"}, {"y", 3, "d"}}}) ==
+      who + "dynamic: expected at most 3 sizes, got 4");
+  CHECK(refusal_with(x, {.output_names = {"a", "b"}}) == who + "outputs: expected 1 names, got 2");
+  CHECK(refusal_with(x, {.output_names = {"x"}}) ==
         who + "outputs: expected names that differ, got 'x' twice; inputs count too");
-  CHECK(refusal_with(x, {.outputs = {"a.b"}}) ==
+  CHECK(refusal_with(x, {.output_names = {"a.b"}}) ==
         who + "expected identifiers as names of outputs, got 'a.b'");
   CHECK(refusal_with({{"output", torch::zeros(2)}}, {}) ==
         who + "outputs: expected names that differ, got 'output' twice; inputs count too");
@@ -464,7 +466,7 @@ TEST_CASE("a function that throws for one row is recorded for two rows and more"
            if (in[0].size(0) < 2) throw std::invalid_argument("expected two rows");
            return Tensors{in[0] + 1};
          },
-         {{"x", torch::ones({2, 3})}}, {.dynamic = {{"x", 0}}});
+         {{"x", torch::ones({2, 3})}}, {.dynamic_shapes = {{"x", 0}}});
   CHECK_THAT(error_of([&] { Program::load(file).run({torch::zeros({1, 3})}); }),
              ContainsSubstring("input 'x': expected batch of at least 2, got 1"));
 }

@@ -52,12 +52,12 @@ TEST_CASE("a program accepts one row unless the function does something else for
   const auto file = folder.path() / "program.safetensors";
   const StateDict example = {{"x", torch::randn({3, 4})}};
   const auto squeeze = [](const Tensors& in) { return Tensors{in[0].squeeze()}; };
-  record(file, squeeze, example, {.dynamic = {{"x", 0}}});
+  record(file, squeeze, example, {.dynamic_shapes = {{"x", 0}}});
   CHECK(Program::load(file).run({torch::randn({1, 4})})[0].sizes() == torch::IntArrayRef{4});
   const auto branch = [](const Tensors& in) {
     return Tensors{in[0].size(0) == 1 ? in[0] * 2 : in[0] * 3};
   };
-  record(file, branch, example, {.dynamic = {{"x", 0}}});
+  record(file, branch, example, {.dynamic_shapes = {{"x", 0}}});
   CHECK_THAT(sconce::test::error_of([&] { Program::load(file).run({torch::randn({1, 4})}); }),
              Catch::Matchers::ContainsSubstring("expected batch of at least 2, got 1"));
 }

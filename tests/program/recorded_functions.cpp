@@ -31,7 +31,7 @@ void check_recorded(const Function& function, std::vector<int64_t> shape,
     shape[0] = count;
     return torch::randn(shape);
   };
-  options.dynamic.push_back({"x", 0});
+  options.dynamic_shapes.push_back({"x", 0});
   record(file, function, {{"x", input(2)}}, options);
   const auto program = Program::load(file);
   const torch::NoGradGuard no_grad;
@@ -148,7 +148,7 @@ TEST_CASE("take_along_dim is recorded as gather, since torch.export makes its si
     return Tensors{torch::take_along_dim(in[0], in[0].argsort(1, false).slice(1, 0, 1), 1)};
   };
   check_recorded(take, {2, 4});
-  record(file, take, {{"x", torch::randn({2, 4})}}, {.dynamic = {{"x", 0}}});
+  record(file, take, {{"x", torch::randn({2, 4})}}, {.dynamic_shapes = {{"x", 0}}});
   const auto text = sconce::io::load_safetensors_metadata(file).at("sconce.program");
   CHECK_THAT(text, !Catch::Matchers::ContainsSubstring("take_along_dim"));
 }
@@ -200,7 +200,8 @@ TEST_CASE("a GPT is recorded for any number of rows and any length") {
   const TempDir folder;
   const auto file = folder.path() / "gpt.safetensors";
   const auto tokens = torch::randint(40, {3, 24});  // as long as the table of positions
-  record(file, net, {{"tokens", tokens}}, {.dynamic = {{"tokens", 0}, {"tokens", 1, "length"}}});
+  record(file, net, {{"tokens", tokens}},
+         {.dynamic_shapes = {{"tokens", 0}, {"tokens", 1, "length"}}});
   const auto program = Program::load(file);
   const torch::NoGradGuard no_grad;
   for (const int64_t rows : {1, 3, 17}) {

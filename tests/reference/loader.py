@@ -1,4 +1,4 @@
-"""Writes the batches of Python's DataLoader, for tests/data/loader_test.cpp, which runs this with its
+"""Writes the batches of Python's DataLoader, for tests/data/data_loader_test.cpp, which runs this with its
 own LibTorch.
 
 Run: python3 tests/reference/loader.py batches FILE

@@ -13,10 +13,10 @@
 
 #include "catch.hpp"
 #include "sconce/metrics/classification.hpp"
-#include "sconce/report/confusion_chart.hpp"
+#include "sconce/report/confusion_matrix_chart.hpp"
 #include "sconce/report/profile.hpp"
 #include "sconce/report/progress_bar.hpp"
-#include "sconce/report/scalar_log.hpp"
+#include "sconce/report/scalar_logger.hpp"
 #include "sconce/report/training_curve.hpp"
 #include "sconce/training/trainer.hpp"
 #include "support/error_of.hpp"
@@ -54,11 +54,11 @@ struct Run {
           sconce::metrics::ConfusionMatrixOptions{.num_classes = 2});
 
   std::ostringstream lines_text = {}, bar_text = {};
-  sconce::EpochLines lines{lines_text};
+  sconce::EpochLogger lines{lines_text};
   sconce::ProgressBar bar{bar_text, {.live_loss = true, .bar = {.file_descriptor = terminal()}}};
-  sconce::ScalarLog log{folder.path() / "scalars", {.every_n_steps = 1}};
+  sconce::ScalarLogger log{folder.path() / "scalars", {.every_n_steps = 1}};
   sconce::TrainingCurve curve{folder.path() / "curve.svg"};
-  sconce::ConfusionChart chart{folder.path() / "confusion.svg", matrix};
+  sconce::ConfusionMatrixLogger chart{folder.path() / "confusion.svg", matrix};
   sconce::StepTrace trace{folder.path() / "trace.json", 2};
 
   sconce::FitResult result = {};
@@ -146,7 +146,7 @@ TEST_CASE("a nested fit and its outer fit write the same reports as a single fit
   CHECK(fs::exists(nested.inner.folder.path() / "trace.json"));
 }
 
-TEST_CASE("ScalarLog and TrainingCurve reject a nested fit while their own fit is running") {
+TEST_CASE("ScalarLogger and TrainingCurve reject a nested fit while their own fit is running") {
   Run run;
   struct Nested : sconce::TrainerCallback {
     explicit Nested(sconce::TrainerCallback& shared_with) : shared(shared_with) {}
@@ -163,7 +163,7 @@ TEST_CASE("ScalarLog and TrainingCurve reject a nested fit while their own fit i
   Nested with_log(run.log);
   run.fit({&with_curve, &with_log});
   CHECK_THAT(with_curve.error, StartsWith("sconce::TrainingCurve: expected one fit at a time"));
-  CHECK_THAT(with_log.error, StartsWith("sconce::ScalarLog: expected one fit at a time"));
+  CHECK_THAT(with_log.error, StartsWith("sconce::ScalarLogger: expected one fit at a time"));
   Run alone;
   alone.fit();
   check_reports(run, alone);

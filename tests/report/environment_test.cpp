@@ -10,7 +10,7 @@
 
 using Catch::Matchers::ContainsSubstring;
 using sconce::Environment;
-using sconce::GpuVerdict;
+using sconce::GpuStatus;
 using sconce::test::made_up_environment;
 
 namespace {
@@ -22,9 +22,9 @@ Environment none() {
   return facts;
 }
 
-void check_verdict(const Environment& facts, GpuVerdict verdict, const std::string& part) {
-  CHECK(gpu_verdict(facts) == verdict);
-  const std::string text = gpu_verdict_text(facts);
+void check_verdict(const Environment& facts, GpuStatus verdict, const std::string& part) {
+  CHECK(gpu_status(facts) == verdict);
+  const std::string text = gpu_status_text(facts);
   CHECK_THAT(text, ContainsSubstring(part));
   CHECK(text.find('\n') == std::string::npos);
 }
@@ -32,55 +32,55 @@ void check_verdict(const Environment& facts, GpuVerdict verdict, const std::stri
 }  // namespace
 
 TEST_CASE("the GPU verdict is usable if LibTorch finds a GPU") {
-  check_verdict(made_up_environment(), GpuVerdict::usable, "1 GPU (H) can be used");
+  check_verdict(made_up_environment(), GpuStatus::usable, "1 GPU (H) can be used");
   Environment no_nvml = made_up_environment();  // as in a container with CUDA alone
   no_nvml.driver = {.error = "cannot load libnvidia-ml.so.1"};
-  check_verdict(no_nvml, GpuVerdict::usable, "1 GPU (cuda:0) can be used");
+  check_verdict(no_nvml, GpuStatus::usable, "1 GPU (cuda:0) can be used");
 }
 
 TEST_CASE("the GPU verdict is no_driver without a driver, whatever the LibTorch build") {
   Environment facts = none();
   facts.driver = {.error = "cannot load libnvidia-ml.so.1"};
-  check_verdict(facts, GpuVerdict::no_driver, "no working NVIDIA driver");
+  check_verdict(facts, GpuStatus::no_driver, "no working NVIDIA driver");
   facts.torch.built_with_cuda = facts.torch.cuda_loaded = false;
-  check_verdict(facts, GpuVerdict::no_driver, "no working NVIDIA driver");
+  check_verdict(facts, GpuStatus::no_driver, "no working NVIDIA driver");
 }
 
 TEST_CASE("the GPU verdict is cpu_build with a driver and a CPU build of LibTorch") {
   Environment facts = none();
   facts.torch.built_with_cuda = facts.torch.cuda_loaded = false;
   facts.torch.cuda.clear();
-  check_verdict(facts, GpuVerdict::cpu_build, "LibTorch is a CPU build");
+  check_verdict(facts, GpuStatus::cpu_build, "LibTorch is a CPU build");
 }
 
 TEST_CASE("the GPU verdict is cuda_not_loaded if the program does not load libtorch_cuda") {
   Environment facts = none();
   facts.torch.cuda_loaded = false;
-  check_verdict(facts, GpuVerdict::cuda_not_loaded, "libtorch_cuda is not loaded");
+  check_verdict(facts, GpuStatus::cuda_not_loaded, "libtorch_cuda is not loaded");
 }
 
 TEST_CASE("the GPU verdict is driver_too_old if the driver supports only an older CUDA") {
   Environment facts = none();
   facts.driver.cuda = "12.9";
-  check_verdict(facts, GpuVerdict::driver_too_old,
+  check_verdict(facts, GpuStatus::driver_too_old,
                 "580.1 is too old; it serves CUDA up to 12.9, LibTorch needs CUDA 13.2");
   facts.visible_devices = "";  // to unset it would not help
-  check_verdict(facts, GpuVerdict::driver_too_old, "too old");
+  check_verdict(facts, GpuStatus::driver_too_old, "too old");
 }
 
 TEST_CASE("the GPU verdict is hidden if CUDA_VISIBLE_DEVICES hides all GPUs") {
   Environment facts = none();
   facts.visible_devices = "-1";
-  check_verdict(facts, GpuVerdict::hidden, "CUDA_VISIBLE_DEVICES='-1' hides all 1");
+  check_verdict(facts, GpuStatus::hidden, "CUDA_VISIBLE_DEVICES='-1' hides all 1");
   facts.visible_devices = "-1\n2";  // still one line
-  check_verdict(facts, GpuVerdict::hidden, "CUDA_VISIBLE_DEVICES='-1 2' hides all 1");
+  check_verdict(facts, GpuStatus::hidden, "CUDA_VISIBLE_DEVICES='-1 2' hides all 1");
 }
 
 TEST_CASE("the GPU verdict is unusable if no known reason explains why no GPU is found") {
-  check_verdict(none(), GpuVerdict::unusable, "the driver lists 1, and CUDA can start none");
+  check_verdict(none(), GpuStatus::unusable, "the driver lists 1, and CUDA can start none");
   Environment facts = none();
   facts.driver.gpus.clear();
-  check_verdict(facts, GpuVerdict::unusable, "the driver lists 0");
+  check_verdict(facts, GpuStatus::unusable, "the driver lists 0");
 }
 
 TEST_CASE("gpu_names lists GPUs in CUDA's order") {
@@ -96,13 +96,13 @@ TEST_CASE("environment() reports the build and the machine of this process") {
   CHECK(facts.torch.version == TORCH_VERSION);
   CHECK(facts.torch.num_gpus == sconce::num_gpus());
   CHECK(facts.torch.cuda_loaded == !facts.torch.cuda.empty());
-  CHECK((gpu_verdict(facts) == GpuVerdict::usable) == (sconce::num_gpus() > 0));
+  CHECK((gpu_status(facts) == GpuStatus::usable) == (sconce::num_gpus() > 0));
 }
 
 TEST_CASE("on a GPU reading the environment creates no CUDA context", "[gpu][alone]") {
   sconce::test::require_gpu();
   const auto facts = sconce::environment();
-  CHECK(gpu_verdict(facts) == GpuVerdict::usable);
+  CHECK(gpu_status(facts) == GpuStatus::usable);
   for (int i = 0; i < sconce::num_gpus(); ++i) {
     CHECK_FALSE(at::detail::getCUDAHooks().hasPrimaryContext(static_cast<c10::DeviceIndex>(i)));
   }

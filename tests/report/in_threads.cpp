@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "catch.hpp"
-#include "sconce/report/confusion_chart.hpp"
+#include "sconce/report/confusion_matrix_chart.hpp"
 #include "sconce/report/line_chart.hpp"
 #include "sconce/report/lr_find.hpp"
-#include "sconce/report/scalar_files.hpp"
+#include "sconce/report/scalar_writer.hpp"
 #include "sconce/report/summary_writer.hpp"
 #include "sconce/training/fit_result.hpp"
 #include "support/at_once.hpp"
@@ -55,10 +55,10 @@ TEST_CASE("four threads write event files to one folder at once, each with its o
          writer.flush();
          return true;
        }},
-      {"ScalarFiles",
+      {"ScalarWriter",
        [] {
          const sconce::test::TempDir of_thread;
-         sconce::ScalarFiles files(of_thread.path());
+         sconce::ScalarWriter files(of_thread.path());
          files.add({.tag = "loss", .value = 1, .step = 1, .epoch = 1});
          files.flush();
          return sconce::test::names_in(of_thread.path()).size() == 2;

@@ -122,7 +122,7 @@ struct ByHand : sconce::test::NetFitByHand {
   void step(sconce::TrainerCallback& callback) {
     ++fit.batch;
     fit.loss = torch::tensor(0.25);
-    callback.on_after_step(fit);
+    callback.on_after_optimizer_step(fit);
   }
   void end_epoch(sconce::TrainerCallback& callback) {
     fit.batch = 0;
@@ -134,9 +134,9 @@ struct ByHand : sconce::test::NetFitByHand {
     callback.on_epoch_end(fit);
   }
   void run(sconce::TrainerCallback& callback) {
-    callback.on_fit_begin(fit);
+    callback.on_fit_start(fit);
     while (static_cast<int>(fit.epochs.size()) < fit.max_epochs) {
-      for (int i = 0; i < fit.batches; ++i) step(callback);
+      for (int i = 0; i < fit.num_training_batches; ++i) step(callback);
       end_epoch(callback);
     }
     callback.on_fit_end(fit);
@@ -145,7 +145,7 @@ struct ByHand : sconce::test::NetFitByHand {
 
 std::string plain_lines() {
   std::ostringstream out;
-  sconce::EpochLines lines(out);
+  sconce::EpochLogger lines(out);
   ByHand().run(lines);
   return out.str();
 }
@@ -160,7 +160,7 @@ TEST_CASE(
   ProgressBar bar(terminal.out(), {.bar = {.file_descriptor = terminal.file_descriptor(),
                                            .clock = clock.reader()}});
   ByHand by;
-  bar.on_fit_begin(by.fit);
+  bar.on_fit_start(by.fit);
   by.end_epoch(bar);
   clock.now += milliseconds(500);
   by.step(bar);
@@ -253,7 +253,7 @@ TEST_CASE("if a fit stops early, the progress bar ends with a line that says why
   Terminal terminal(80);
   ProgressBar bar(terminal.out(), {.bar = {.file_descriptor = terminal.file_descriptor()}});
   ByHand by;
-  bar.on_fit_begin(by.fit);
+  bar.on_fit_start(by.fit);
   for (int i = 0; i < 3; ++i) by.step(bar);
   by.fit.stop("the loss is nan");
   bar.on_fit_end(by.fit);
@@ -267,7 +267,7 @@ TEST_CASE("the progress bar disappears when the fit throws, and later output sta
   Terminal terminal(80);
   ProgressBar bar(terminal.out(), {.bar = {.file_descriptor = terminal.file_descriptor()}});
   struct Thrower : sconce::TrainerCallback {
-    void on_after_step(sconce::Fit&) override { throw std::runtime_error("enough"); }
+    void on_after_optimizer_step(sconce::Fit&) override { throw std::runtime_error("enough"); }
   } thrower;
   auto model = sconce::test::net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
@@ -293,14 +293,14 @@ TEST_CASE("the progress bar reads the loss at most twice per second, and only wi
                                    .bar = {.file_descriptor = terminal.file_descriptor(),
                                            .clock = clock.reader()}});
   ByHand by;
-  by.fit.batches = 3000;
-  bar.on_fit_begin(by.fit);
+  by.fit.num_training_batches = 3000;
+  bar.on_fit_start(by.fit);
   by.fit.loss = torch::tensor(0.25);
   const sconce::test::HostReads reads;
   std::string text;
   for (int i = 0; i < 3000; ++i, clock.now += milliseconds(1)) {
     ++by.fit.batch;
-    bar.on_after_step(by.fit);
+    bar.on_after_optimizer_step(by.fit);
     if (i % 100 == 0) text += terminal.read();
   }
   CHECK(reads.count() == (live_loss ? 6 : 0));

@@ -170,7 +170,7 @@ def text_of(line):
 
 
 def run(program, folder, arguments, reports):
-    simgpu = (f"{shlex.quote(arguments.simgpu)} --beside-a-driver --gpus 4 --races report --places --report"
+    simgpu = (f"{shlex.quote(arguments.simgpu)} --hide-real-gpus --gpus 4 --races report --places --report"
               f" {shlex.quote(str(reports))} --")
     python = shlex.quote(arguments.python)
     environment = dict(os.environ, OMP_NUM_THREADS="1", PYTHONPATH=str(HERE / "stand_ins"), WANDB_MODE="disabled",

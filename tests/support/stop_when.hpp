@@ -10,7 +10,7 @@ namespace sconce::test {
 // Stops a fit after the first step for which `should_stop` returns true.
 struct StopWhen : TrainerCallback {
   explicit StopWhen(std::function<bool()> f) : should_stop(std::move(f)) {}
-  void on_after_step(Fit& fit) override {
+  void on_after_optimizer_step(Fit& fit) override {
     if (should_stop()) fit.stop();
   }
   std::function<bool()> should_stop;
@@ -19,7 +19,7 @@ struct StopWhen : TrainerCallback {
 // Wants a save after so many steps within an epoch: there a process group agrees on a stop.
 struct SaveEvery : TrainerCallback {
   explicit SaveEvery(int64_t given) : steps(given) {}
-  bool wants_save(const Fit& fit) const override { return fit.steps_of(fit.batch) % steps == 0; }
+  bool should_save(const Fit& fit) const override { return fit.steps_in(fit.batch) % steps == 0; }
   int64_t steps;
 };
 

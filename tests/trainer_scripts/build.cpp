@@ -113,16 +113,16 @@ struct Recorder : sconce::TrainerCallback {
   Recorder(World& w, json s, size_t i) : world(w), spec(std::move(s)), index(i) {}
   void setup(Fit& fit) override { hook("setup", fit); }
   void load(Fit& fit) override { hook("load", fit); }
-  void on_fit_begin(Fit& fit) override { hook("on_fit_begin", fit); }
+  void on_fit_start(Fit& fit) override { hook("on_fit_start", fit); }
   void on_fit_end(Fit& fit) override { hook("on_fit_end", fit); }
-  void on_before_step(Fit& fit) override { hook("on_before_step", fit); }
-  void on_after_step(Fit& fit) override { hook("on_after_step", fit); }
+  void on_before_optimizer_step(Fit& fit) override { hook("on_before_optimizer_step", fit); }
+  void on_after_optimizer_step(Fit& fit) override { hook("on_after_optimizer_step", fit); }
   void on_epoch_end(Fit& fit) override { hook("on_epoch_end", fit); }
-  void on_test_begin(Fit& fit) override { hook("on_test_begin", fit); }
+  void on_test_start(Fit& fit) override { hook("on_test_start", fit); }
   void on_test_end(Fit& fit) override { hook("on_test_end", fit); }
-  bool wants_save(const Fit& fit) const override {
-    const int64_t every = spec.value("save_every", 0);
-    return every > 0 && fit.steps_of(fit.batch) % every == 0;
+  bool should_save(const Fit& fit) const override {
+    const int64_t every = spec.value("every_n_train_steps", 0);
+    return every > 0 && fit.steps_in(fit.batch) % every == 0;
   }
   void save(Fit& fit) override { hook("save", fit); }
 
@@ -159,8 +159,9 @@ void World::build(uint64_t seed, bool resume) {
   }
   build_optimizers();
   for (const auto& spec : script_.at("averages")) {
-    averages_.emplace_back(*models_.at(spec.at("model")),
-                           optim::EmaOptions{.decay = 0.75, .use_buffers = spec.at("buffers")});
+    averages_.emplace_back(
+        *models_.at(spec.at("model")),
+        optim::ExponentialMovingAverageOptions{.decay = 0.75, .use_buffers = spec.at("buffers")});
   }
   sconce::Metrics shared;
   for (const auto& spec : script_.at("trainers")) {
@@ -222,7 +223,9 @@ void World::build_callbacks() {
       made = std::make_unique<sconce::ModelCheckpoint>(
           *checkpoints_.at(spec.at("of")),
           sconce::ModelCheckpointOptions{
-              .monitor = monitor, .mode = mode, .save_every = spec.value("save_every", 0)});
+              .monitor = monitor,
+              .mode = mode,
+              .every_n_train_steps = spec.value("every_n_train_steps", 0)});
     }
     callbacks_.push_back(std::move(made));  // null if the script says so
   }

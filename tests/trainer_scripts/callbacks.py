@@ -13,8 +13,8 @@ class Callback:
     name = None
     spec = {}
 
-    def wants_save(self, steps):
-        every = self.spec.get("save_every", 0)
+    def should_save(self, steps):
+        every = self.spec.get("every_n_train_steps", 0)
         return every > 0 and steps % every == 0
 
     def __getattr__(self, hook):
@@ -35,7 +35,7 @@ class Recorder(Callback):
         self.calls[hook] = self.calls.get(hook, 0) + 1
         loss = "-" if fit.loss is None else number(fit.loss.item())
         self.world.trace.line(f"callback {self.index} {hook} epochs {len(fit.epochs)}/{fit.max_epochs} batch "
-                              f"{fit.batch}/{fit.batches} loss {loss}{' stops' if fit.should_stop else ''}")
+                              f"{fit.batch}/{fit.num_training_batches} loss {loss}{' stops' if fit.should_stop else ''}")
         if hook in ("on_epoch_end", "on_test_end"):
             self.world.trace.line(text_of(fit.epochs[-1]))
         self.world.trace_sums(fit.trainer)
@@ -59,7 +59,7 @@ class EarlyStopping(Callback):
         if not self.is_loaded:
             self.state = {"wait": 0, "best": math.inf, "stopped": False}
 
-    def on_fit_begin(self, fit):
+    def on_fit_start(self, fit):
         self.is_loaded = False
         fit.should_stop |= self.state["stopped"]
 
@@ -88,7 +88,7 @@ class Scheduling(Callback):
         if "monitor" in self.spec:
             check_monitor(fit, self.spec["monitor"])
 
-    def on_after_step(self, fit):
+    def on_after_optimizer_step(self, fit):
         if "monitor" not in self.spec and self.spec["interval"] == "step":
             self.scheduler.step()
 
@@ -109,10 +109,10 @@ class Averaging(Callback):
     def __init__(self, spec, averages):
         self.name, self.averages = spec["name"], averages
 
-    def on_after_step(self, fit):
+    def on_after_optimizer_step(self, fit):
         self.averages.update()
 
-    def on_test_begin(self, fit):
+    def on_test_start(self, fit):
         self.averages.swap()
 
     def on_test_end(self, fit):

@@ -116,8 +116,8 @@ void World::in_hook(const json& recorder, size_t index, const std::string& hook,
   const std::string loss = fit.loss.defined() ? number(fit.loss.item<double>()) : "-";
   trace_.line("callback " + std::to_string(index) + " " + hook + " epochs " +
               std::to_string(fit.epochs.size()) + "/" + std::to_string(fit.max_epochs) + " batch " +
-              std::to_string(fit.batch) + "/" + std::to_string(fit.batches) + " loss " + loss +
-              (fit.is_stopping() ? " stops" : ""));
+              std::to_string(fit.batch) + "/" + std::to_string(fit.num_training_batches) +
+              " loss " + loss + (fit.is_stopping() ? " stops" : ""));
   if (hook == "on_epoch_end" || hook == "on_test_end") trace_.line(text_of(fit.epochs.back()));
   trace_sums(trainers_.at(running_.back()).metrics, trace_);
   for (const auto& event : recorder.value("events", json::array())) {

@@ -1,8 +1,8 @@
 """Makes random scripts of a Trainer. A seed decides everything in a script."""
 import random
 
-HOOKS = ["setup", "load", "on_fit_begin", "on_fit_end", "on_before_step", "on_after_step", "on_epoch_end",
-         "on_test_begin", "on_test_end", "save"]
+HOOKS = ["setup", "load", "on_fit_start", "on_fit_end", "on_before_optimizer_step", "on_after_optimizer_step", "on_epoch_end",
+         "on_test_start", "on_test_end", "save"]
 
 
 SCHEDULERS = ["step", "exponential", "cosine", "linear", "plateau", "restarts", "constant", "polynomial"]
@@ -44,8 +44,8 @@ class Script:
 
     # Objects
 
-    def save_every(self):
-        return {"save_every": self.r.choice([1, 2])} if self.maybe(0.3) else {}
+    def every_n_train_steps(self):
+        return {"every_n_train_steps": self.r.choice([1, 2])} if self.maybe(0.3) else {}
 
     def trainer(self):
         r = self.r
@@ -112,7 +112,7 @@ class Script:
 
     def make_callbacks(self):
         """Callback 0 records fits of optimizer 0, 1 all outer fits, 2 fits within one; others are an optimizer's."""
-        r, specs = self.r, [{"kind": "recorder", **self.save_every()} for _ in range(3)]
+        r, specs = self.r, [{"kind": "recorder", **self.every_n_train_steps()} for _ in range(3)]
         self.of_optimizer = {i: [] for i in range(len(self.script["optimizers"]))}
         for i, of in enumerate(self.script["schedulers"]):
             spec = {"kind": "scheduling", "of": i, "interval": r.choice(["step", "epoch"])}
@@ -128,7 +128,7 @@ class Script:
         self.of_folder = []
         for i in range(self.script["folders"]):
             self.of_folder.append(len(specs))
-            specs.append({"kind": "checkpoint", "of": i, **self.monitor(self.maybe(0.5)), **self.save_every()})
+            specs.append({"kind": "checkpoint", "of": i, **self.monitor(self.maybe(0.5)), **self.every_n_train_steps()})
         self.script["callbacks"] = specs
         for index, count in ((0, r.choice([0, 1, 2, 3])), (1, r.choice([0, 0, 1])), (2, r.choice([0, 0, 1]))):
             specs[index]["events"] = [self.hook_event(index) for _ in range(count)]

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "sconce/data/batches.hpp"
+#include "sconce/data/data_loader.hpp"
 #include "sconce/data/distributed_sampler.hpp"
-#include "sconce/data/loader.hpp"
 #include "sconce/data/transformed_batches.hpp"
 #include "sconce/data/weighted_random_sampler.hpp"
 #include "sconce/distributed/process_group.hpp"
@@ -115,14 +115,14 @@ std::shared_ptr<AnyLoader> make_loader(const json& spec, const Dataset& rows) {
   const auto sampler = sampler_of(spec, rows.data.size(0));
   if (spec.contains("workers")) {
     Source source(rows, spec.value("bad", std::set<int64_t>()), spec.value("by_torch", false));
-    return with_noise(spec, data::Loader<Source>(std::move(source),
-                                                 {.batch_size = batch_size,
-                                                  .shuffle = shuffle,
-                                                  .sampler = sampler,
-                                                  .num_workers = spec.at("workers"),
-                                                  .drop_last = drop_last,
-                                                  .seed = seed,
-                                                  .prefetch_factor = spec.value("prefetch", 2)}));
+    return with_noise(spec, data::DataLoader<Source>(
+                                std::move(source), {.batch_size = batch_size,
+                                                    .shuffle = shuffle,
+                                                    .sampler = sampler,
+                                                    .num_workers = spec.at("workers"),
+                                                    .drop_last = drop_last,
+                                                    .seed = seed,
+                                                    .prefetch_factor = spec.value("prefetch", 2)}));
   }
   return with_noise(spec, data::Batches(rows, {.batch_size = batch_size,
                                                .shuffle = shuffle,

@@ -89,7 +89,7 @@ class Trainer:
             self.call(fit, "setup")
             if not self.fast:
                 self.call(fit, "load")
-            with self.scope(fit, "on_fit_begin", "on_fit_end"):
+            with self.scope(fit, "on_fit_start", "on_fit_end"):
                 stopped = self.epochs(fit, train, test)
             return fit.epochs, stopped
 
@@ -126,7 +126,7 @@ class Trainer:
             if not self.epoch(fit, train.begin(fit.batch, len(fit.epochs))):
                 return True
             if test is not None:
-                with self.scope(fit, "on_test_begin", "on_test_end"):
+                with self.scope(fit, "on_test_start", "on_test_end"):
                     loss, values = self.test(fit.net, test, lambda: test.begin(0, epoch=0))
                     fit.epochs[-1]["values"] += [("test_" + name, v) for name, v in [("loss", loss), *values]]
             self.call(fit, "on_epoch_end")
@@ -141,13 +141,13 @@ class Trainer:
         """Trains the rest of an epoch. Returns False if the fit stopped before its end."""
         if fit.batch == 0:
             self.begin_sums(fit)
-        while fit.batch < fit.batches:
+        while fit.batch < fit.num_training_batches:
             self.step(fit, batches)
-            self.call(fit, "on_after_step")
-            if fit.batch == fit.batches:
+            self.call(fit, "on_after_optimizer_step")
+            if fit.batch == fit.num_training_batches:
                 break
             stops = fit.should_stop
-            wanting = [callback for callback in fit.callbacks if callback.wants_save(fit.batch // self.accumulate)]
+            wanting = [callback for callback in fit.callbacks if callback.should_save(fit.batch // self.accumulate)]
             for callback in fit.callbacks if stops else wanting:
                 callback.save(fit)
             if stops:
@@ -158,7 +158,7 @@ class Trainer:
         return True
 
     def step(self, fit, batches):
-        of_step = min(self.accumulate, fit.batches - fit.batch)
+        of_step = min(self.accumulate, fit.num_training_batches - fit.batch)
         fit.optimizer.zero_grad()
         for _ in range(of_step):
             data, target = next(batches)
@@ -170,7 +170,7 @@ class Trainer:
             fit.loss = loss.detach()
         if all(p.grad is None for p in parameters_of(fit.optimizer)):
             raise Refused("no gradient")
-        self.call(fit, "on_before_step")
+        self.call(fit, "on_before_optimizer_step")
         if self.spec.get("clip", 0) > 0:
             self.scaler.unscale_(fit.optimizer)
             torch.nn.utils.clip_grad_norm_(parameters_of(fit.optimizer), self.spec["clip"])
@@ -202,7 +202,7 @@ class Trainer:
                 net.eval()
                 self.begin_sums(fit)
                 batches = begin()
-                for _ in range(fit.batches):
+                for _ in range(fit.num_training_batches):
                     data, target = next(batches)
                     output = net(data)
                     self.add(fit, output, target, self.loss(output, target))

@@ -11,7 +11,7 @@ import torch
 
 from callbacks import Averaging, Checkpoint, EarlyStopping, Folder, Recorder, Scheduling
 from loop import Trainer, text_of
-from parts import (Averages, BadItem, Loader, Net, Planned, Refused, Trace, first_groups, items_of, make_optimizer,
+from parts import (Averages, BadItem, DataLoader, Net, Planned, Refused, Trace, first_groups, items_of, make_optimizer,
                    make_scheduler, number, numbers, parameters_of, rows, state_of)
 
 
@@ -53,7 +53,7 @@ class World:
         for spec in script["trainers"]:
             before = self.trainers[-1].metrics if spec.get("shares") and self.trainers else None
             self.trainers.append(Trainer(spec, before))
-        self.loaders = [Loader(spec, self.rows[spec["rows"]]) for spec in script["loaders"]]
+        self.loaders = [DataLoader(spec, self.rows[spec["rows"]]) for spec in script["loaders"]]
         for folder in self.folders:
             folder.reopen(resume)
         self.callbacks = [self.make_callback(i, spec) for i, spec in enumerate(script["callbacks"])]

@@ -93,7 +93,7 @@ class Epochs:
         return epoch
 
 
-class Loader:
+class DataLoader:
     def __init__(self, spec, rows):
         self.spec, (self.data, self.target) = spec, rows
         is_shared = spec.get("sampler") == "distributed" and spec.get("shuffle")

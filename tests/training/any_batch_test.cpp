@@ -8,7 +8,7 @@
 
 #include "catch.hpp"
 #include "sconce/data/batches.hpp"
-#include "sconce/data/loader.hpp"
+#include "sconce/data/data_loader.hpp"
 #include "sconce/data/transformed_batches.hpp"
 #include "sconce/training/trainer.hpp"
 
@@ -94,7 +94,7 @@ TEST_CASE("a torch::data::Example is accepted wherever a Dataset is") {
   const auto x = torch::arange(5.f).unsqueeze(1);
   const sconce::data::Batches batches(torch::data::Example<>(x, x), {.batch_size = 2});
   CHECK(batches.dataset().data.is_same(x));
-  const sconce::data::Loader loader(FiveRows(), {.batch_size = 2});
+  const sconce::data::DataLoader loader(FiveRows(), {.batch_size = 2});
   const auto twice = [](const sconce::data::Dataset& batch) {
     return sconce::data::Dataset{2 * batch.data, batch.target};
   };
@@ -212,7 +212,7 @@ struct FromFour {
 }  // namespace
 
 TEST_CASE("a source that can start at a batch reads none of the batches before it") {
-  const AnyBatches loader = sconce::data::Loader(FromFour(), {.batch_size = 2});
+  const AnyBatches loader = sconce::data::DataLoader(FromFour(), {.batch_size = 2});
   const auto next = loader.begin(2, 0);
   CHECK(next().as<Tensor>().equal(torch::tensor({4, 5})));
   CHECK(next().as<Tensor>().equal(torch::tensor({6, 7})));

@@ -129,7 +129,7 @@ struct Settings {
   int64_t scheduler = random.number(0, 8);
   bool steps_scheduler = random.one_in(2);
   int64_t average = random.number(0, 3);  // none twice, of the parameters, of the buffers too
-  int64_t save_every = random.number(0, 3);
+  int64_t every_n_train_steps = random.number(0, 3);
   double end_factor = random.one_of({1.0, 0.1, 0.0});
   optim::Kernels kernels = random.one_of({optim::Kernels::automatic, optim::Kernels::fused,
                                           optim::Kernels::foreach, optim::Kernels::for_loop});
@@ -152,7 +152,8 @@ class Run {
     make_optimizer();
     scheduler = make_scheduler();
     if (settings.average > 1) {
-      ema.emplace(*net, optim::EmaOptions{.decay = 0.9, .use_buffers = settings.average == 3});
+      ema.emplace(*net, optim::ExponentialMovingAverageOptions{
+                            .decay = 0.9, .use_buffers = settings.average == 3});
     }
   }
   Run(const Run&) = delete;
@@ -172,7 +173,8 @@ class Run {
     std::optional<sconce::ModelCheckpoint> saving;
     if (checkpoint != nullptr)
       data.callbacks.push_back(&saving.emplace(
-          *checkpoint, sconce::ModelCheckpointOptions{.save_every = settings.save_every}));
+          *checkpoint,
+          sconce::ModelCheckpointOptions{.every_n_train_steps = settings.every_n_train_steps}));
     std::optional<sconce::LRScheduling> scheduling;
     if (scheduler != nullptr) {
       const auto interval =
@@ -467,7 +469,7 @@ class StoppedFit {
   // Notes what the fit saves on its way to that step, and there in any case if it was asked to.
   void saved_until(int64_t step, bool is_asked = false) {
     const int64_t of_epoch = settings_.steps_per_epoch;
-    const int64_t every = settings_.save_every;
+    const int64_t every = settings_.every_n_train_steps;
     for (int64_t i = done_ + 1; i <= step; ++i) {
       const int64_t within = i % of_epoch;
       const bool is_time = every > 0 && within % every == 0;

@@ -10,7 +10,7 @@
 #include "sconce/optim/lr_scheduler.hpp"
 #include "sconce/optim/sgd.hpp"
 #include "sconce/training/checkpoint.hpp"
-#include "sconce/training/epoch_lines.hpp"
+#include "sconce/training/epoch_logger.hpp"
 #include "sconce/training/lr_scheduling.hpp"
 #include "sconce/training/model_checkpoint.hpp"
 #include "sconce/training/trainer.hpp"
@@ -95,7 +95,7 @@ struct Training {
   sconce::FitResult fit(TrainerOptions options, int64_t examples = 96,
                         sconce::Callbacks callbacks = {}) {
     options.num_gpus = 0;
-    sconce::EpochLines lines(log);
+    sconce::EpochLogger lines(log);
     callbacks.push_back(&lines);
     return Trainer(std::move(options)).fit(net, optimizer, {batches(examples), {}, callbacks});
   }
@@ -131,7 +131,7 @@ TEST_CASE("a fit with compile has the losses of a fit without, even with a small
     return training.fit({.max_epochs = 5,
                          .gradient_clip_val = 0.5,
                          .precision = precision,
-                         .compile = std::move(by)},
+                         .compiler = std::move(by)},
                         /*examples=*/98, {&scheduling});
   };
   check_equal(fit(compiled, counting), fit(plain, nullptr));
@@ -154,7 +154,7 @@ TEST_CASE("a fit with compile has the losses of a fit without, with a loss over 
   Training plain, compiled;
   const auto fit = [&](Training& training, std::shared_ptr<sconce::StepCompiler> by) {
     torch::manual_seed(5);  // dropout
-    return training.fit({.max_epochs = 5, .compile = std::move(by), .loss = over_positive});
+    return training.fit({.max_epochs = 5, .compiler = std::move(by), .loss = over_positive});
   };
   check_equal(fit(compiled, counting), fit(plain, nullptr));
   CHECK(counting->compiled == 1);
@@ -164,7 +164,7 @@ TEST_CASE("a fit with compile has the losses of a fit without, with a loss over 
 TEST_CASE("the log of a fit with compile ends with the form of the step and the reason") {
   const auto log_of = [](int epochs, std::shared_ptr<sconce::StepCompiler> by) {
     Training training;
-    training.fit({.max_epochs = epochs, .compile = std::move(by)});
+    training.fit({.max_epochs = epochs, .compiler = std::move(by)});
     return training.log.str();
   };
   CHECK_THAT(log_of(6, compiler()),
@@ -199,7 +199,7 @@ TEST_CASE("the log of a fit with graph ends with whether the step is replayed") 
 
 TEST_CASE("a fit that ends before its step is captured says that it is not") {
   Training training;
-  training.fit({.compile = compiler()}, /*examples=*/16);
+  training.fit({.compiler = compiler()}, /*examples=*/16);
   CHECK_THAT(training.log.str(),
              EndsWith("the step is not compiled, because the step is not captured\n"));
 }
@@ -219,7 +219,7 @@ std::pair<sconce::FitResult, std::string> fit_in_parts(const std::vector<Compile
     const bool is_last = part + 1 == compilers.size();
     sconce::test::StopWhen stopping([&] { return !is_last && ++steps == 8; });
     auto result =
-        training.fit({.max_epochs = 3, .compile = compilers[part]}, 96, {&saving, &stopping});
+        training.fit({.max_epochs = 3, .compiler = compilers[part]}, 96, {&saving, &stopping});
     if (is_last) return {std::move(result), training.log.str()};
   }
 }
@@ -244,7 +244,7 @@ TEST_CASE("a form that was timed is the form of the resumed fit") {
     Training training;
     sconce::Checkpoint checkpoint(folder.path(), {.resume = true});
     sconce::ModelCheckpoint saving(checkpoint);
-    training.fit({.max_epochs = epochs, .compile = by}, 96, {&saving});
+    training.fit({.max_epochs = epochs, .compiler = by}, 96, {&saving});
     return by->state_dict().toGenericDict();
   };
   const auto first = fit(compiler(), 6), resumed = fit(compiler(), 7);
@@ -267,7 +267,7 @@ TEST_CASE("freezing a layer between two epochs compiles the step again") {
   const auto fit = [](Training& training, std::shared_ptr<sconce::StepCompiler> by) {
     Freezing freezing(2);
     torch::manual_seed(5);
-    return training.fit({.max_epochs = 5, .compile = std::move(by)}, 96, {&freezing});
+    return training.fit({.max_epochs = 5, .compiler = std::move(by)}, 96, {&freezing});
   };
   Training plain, compiled;
   check_equal(fit(compiled, counting), fit(plain, nullptr));
@@ -279,7 +279,7 @@ TEST_CASE("freezing a layer between two epochs compiles the step again") {
 TEST_CASE("all epochs of a loop with compile share one compiled step") {
   const auto counting = compiler(KeptStep::compiled);
   Training plain, compiled;
-  Trainer plain_trainer({.num_gpus = 0}), trainer({.num_gpus = 0, .compile = counting});
+  Trainer plain_trainer({.num_gpus = 0}), trainer({.num_gpus = 0, .compiler = counting});
   for (int epoch = 0; epoch < 4; ++epoch) {
     const auto loss_of = [&](Training& training, Trainer& by) {
       torch::manual_seed(epoch);
@@ -294,20 +294,20 @@ TEST_CASE("all epochs of a loop with compile share one compiled step") {
 TEST_CASE(
     "the Trainer rejects compile together with accumulated batches or an optimizer of LibTorch") {
   CHECK_THROWS_WITH(
-      Trainer({.num_gpus = 0, .accumulate_grad_batches = 2, .compile = compiler()}),
+      Trainer({.num_gpus = 0, .accumulate_grad_batches = 2, .compiler = compiler()}),
       StartsWith("sconce::Trainer: expected accumulate_grad_batches 1 with compile, got 2"));
   Training training;
   torch::optim::SGD of_libtorch(training.net->parameters(), 0.1);
   CHECK_THROWS_WITH(
-      Trainer({.num_gpus = 0, .compile = compiler()})
+      Trainer({.num_gpus = 0, .compiler = compiler()})
           .fit(training.net, of_libtorch, {Training::batches()}),
       StartsWith("sconce::Trainer: expected with compile one of sconce's optimizers"));
 }
 
 TEST_CASE("the Trainer rejects compile on a GPU", "[gpu]") {
   sconce::test::require_gpu();
-  CHECK_THROWS_WITH(Trainer({.device = sconce::gpu(), .compile = compiler()}),
-                    StartsWith("sconce::Trainer: expected the CPU with compile, got cuda:0"));
+  CHECK_THROWS_WITH(Trainer({.device = sconce::gpu(), .compiler = compiler()}),
+                    StartsWith("sconce::Trainer: expected the CPU with compiler, got cuda:0"));
 }
 
 }  // namespace compiled_fits

@@ -36,7 +36,7 @@ struct FrozenNorm : torch::nn::Cloneable<FrozenNorm> {
 
 // Evaluates the model within each epoch.
 struct EvaluateBetween : sconce::TrainerCallback {
-  void on_after_step(sconce::Fit& fit) override {
+  void on_after_optimizer_step(sconce::Fit& fit) override {
     if (fit.batch == 2) trainer->evaluate(*model, sconce::test::data().train);
   }
   Trainer* trainer = nullptr;

@@ -119,7 +119,7 @@ class Changing : public sconce::TrainerCallback {
   Changing(Training& training, const Change& change, When when)
       : training_(training), change_(change), when_(when) {}
 
-  void on_after_step(sconce::Fit& fit) override {
+  void on_after_optimizer_step(sconce::Fit& fit) override {
     if (when_ != When::after_a_step || fit.batch != 3) return;
     if (fit.epochs.size() == 1) change_.make(training_);
     if (fit.epochs.size() == 4) change_.undo(training_);

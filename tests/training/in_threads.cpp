@@ -69,7 +69,7 @@ TEST_CASE("four threads copy one value at once") {
       copying("CsvTable", sconce::io::CsvTable{.data = x, .features = {"rooms"}}),
       copying("DecayGroups", sconce::optim::decay_groups(*torch::nn::Linear(2, 2), 0.1)),
       copying("AttentionArgs", sconce::nn::AttentionArgs{.attn_mask = x}),
-      copying("LoadReport", sconce::nn::LoadReport{.missing = {"weight"}}),
+      copying("LoadReport", sconce::nn::LoadReport{.missing_keys = {"weight"}}),
       copying("TrainingHistory", sconce::TrainingHistory{.scales = {1}}),
   });
 }
@@ -146,7 +146,8 @@ TEST_CASE("four threads use one Trainer's device and one Loss at once") {
        }},
       {"Loss",
        [&] {
-         return loss && !loss.counts() && loss(batch.data, batch.target).loss.item<float>() == 1;
+         return loss && !loss.returns_sum() &&
+                loss(batch.data, batch.target).loss.item<float>() == 1;
        }},
   });
 }

@@ -231,12 +231,13 @@ TEST_CASE("a checkpoint cannot be saved if a callback's value has a name reserve
   CHECK(checkpoint.latest().empty());
 }
 
-TEST_CASE("ModelCheckpoint rejects a negative save_every") {
+TEST_CASE("ModelCheckpoint rejects a negative every_n_train_steps") {
   const sconce::test::TempDir folder;
   Checkpoint checkpoint(folder.path());
-  CHECK_THROWS_WITH(ModelCheckpoint(checkpoint, {.save_every = -1}),
-                    StartsWith("sconce::ModelCheckpoint: expected save_every of at least 0, got "
-                               "-1"));
+  CHECK_THROWS_WITH(
+      ModelCheckpoint(checkpoint, {.every_n_train_steps = -1}),
+      StartsWith("sconce::ModelCheckpoint: expected every_n_train_steps of at least 0, got "
+                 "-1"));
 }
 
 TEST_CASE("ModelCheckpoint rejects an unknown monitor before it touches the folder") {
@@ -322,8 +323,8 @@ TEST_CASE("metric sums of an epoch are saved and resumed correctly even if callb
   struct Evaluating : sconce::TrainerCallback {
     explicit Evaluating(std::function<void()> f) : evaluate(std::move(f)) {}
     void load(sconce::Fit&) override { evaluate(); }
-    void on_fit_begin(sconce::Fit&) override { evaluate(); }
-    void on_after_step(sconce::Fit&) override { evaluate(); }
+    void on_fit_start(sconce::Fit&) override { evaluate(); }
+    void on_after_optimizer_step(sconce::Fit&) override { evaluate(); }
     std::function<void()> evaluate;
   };
   const auto values = [](bool evaluates) {

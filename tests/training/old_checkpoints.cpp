@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 using sconce::test::of_0_2::Training;
 
 struct StepCounter : sconce::TrainerCallback {
-  void on_after_step(sconce::Fit&) override { ++steps; }
+  void on_after_optimizer_step(sconce::Fit&) override { ++steps; }
   int64_t steps = 0;
 };
 

@@ -5,8 +5,8 @@
 
 #include "catch.hpp"
 #include "sconce/amp/autocast.hpp"
+#include "sconce/data/data_loader.hpp"
 #include "sconce/data/from_torch.hpp"
-#include "sconce/data/loader.hpp"
 #include "sconce/distributed/data_parallel.hpp"
 #include "sconce/distributed/distributed_data_parallel.hpp"
 #include "sconce/optim/sgd.hpp"
@@ -97,7 +97,7 @@ TEST_CASE("predict accepts any source of batches and a function for the outputs"
   Trainer trainer({.num_gpus = 0});
   const Batches batches(points(10), {.batch_size = 4});
   const auto expected = trainer.predict(model, batches);
-  const sconce::data::Loader loader(OneRow(), {.batch_size = 4, .num_workers = 2});
+  const sconce::data::DataLoader loader(OneRow(), {.batch_size = 4, .num_workers = 2});
   CHECK(equal(trainer.predict(model, loader), expected));
   auto of_torch = torch::data::make_data_loader<torch::data::samplers::SequentialSampler>(
       RowsOfTorch().map(torch::data::transforms::Stack<>()), 4);

@@ -96,7 +96,7 @@ Counts extra_of_step(sconce::optim::Optimizer& optimizer, torch::nn::Sequential&
 // Keeps what was counted up to the end of each step.
 struct CountSteps : sconce::TrainerCallback {
   explicit CountSteps(const Counting& of) : counting(of) {}
-  void on_after_step(sconce::Fit&) override { after.push_back(counting.counts()); }
+  void on_after_optimizer_step(sconce::Fit&) override { after.push_back(counting.counts()); }
   const Counting& counting;
   std::vector<Counts> after = {};
 };

@@ -16,7 +16,7 @@
 #include "sconce/optim/reduce_lr_on_plateau.hpp"
 #include "sconce/optim/sgd.hpp"
 #include "sconce/training/early_stopping.hpp"
-#include "sconce/training/epoch_lines.hpp"
+#include "sconce/training/epoch_logger.hpp"
 #include "sconce/training/lr_scheduling.hpp"
 #include "sconce/training/model_checkpoint.hpp"
 #include "sconce/training/trainer.hpp"
@@ -184,7 +184,7 @@ std::string refusal_of(std::function<NamedTensors(const torch::Tensor&)> values)
 TEST_CASE("values of steps are averaged over the examples of an epoch, in training and in tests") {
   ValuesFitting fitting;
   std::ostringstream log;
-  sconce::EpochLines lines(log);
+  sconce::EpochLogger lines(log);
   fitting.with.callbacks = {&lines};
   const auto result = fitting.fit({.max_epochs = 2});
   for (const auto& epoch : result.epochs) check_values(epoch);

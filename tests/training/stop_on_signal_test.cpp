@@ -12,7 +12,7 @@
 
 #include "catch.hpp"
 #include "sconce/optim/adam.hpp"
-#include "sconce/training/epoch_lines.hpp"
+#include "sconce/training/epoch_logger.hpp"
 #include "sconce/training/model_checkpoint.hpp"
 #include "support/fitting.hpp"
 #include "support/temp_dir.hpp"
@@ -50,9 +50,9 @@ class SignalAction {
 // Calls a function at each place of a fit, with the number of the place.
 struct AtPlaces : sconce::TrainerCallback {
   explicit AtPlaces(std::function<void(int)> f) : call(std::move(f)) {}
-  void on_before_step(Fit&) override { call(place++); }
-  void on_after_step(Fit&) override { call(place++); }
-  void on_test_begin(Fit&) override { call(place++); }
+  void on_before_optimizer_step(Fit&) override { call(place++); }
+  void on_after_optimizer_step(Fit&) override { call(place++); }
+  void on_test_start(Fit&) override { call(place++); }
   void on_test_end(Fit&) override { call(place++); }
   void on_epoch_end(Fit&) override { call(place++); }
   void on_before_save(Fit&) override { call(place++); }
@@ -85,7 +85,7 @@ InterruptedRun interrupted_run(const TempDir& folder, int signal, int at) {
     if (place == at) std::raise(signal);
   });
   sconce::Checkpoint checkpoint(folder.path(), {.resume = true});
-  sconce::ModelCheckpoint saving(checkpoint, {.save_every = 2});
+  sconce::ModelCheckpoint saving(checkpoint, {.every_n_train_steps = 2});
   Fitting<sconce::optim::Adam> fitting({&stopping, &places, &saving}, data(40, 8), 0.01);
   auto result = fitting.fit({.max_epochs = 3});
   return {std::move(result), fitting.model->parameters(), places.place};
@@ -137,7 +137,7 @@ TEST_CASE("a signal from another thread ends a fit after its step, with a reason
   const SignalAction user(SIGUSR1, count_signal);
   StopOnSignal stopping;
   std::ostringstream log;
-  sconce::EpochLines lines(log);
+  sconce::EpochLogger lines(log);
   AtPlaces places([](int place) {
     if (place == 4) std::thread([] { std::raise(SIGUSR1); }).join();
   });

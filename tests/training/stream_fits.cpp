@@ -17,7 +17,7 @@
 using Catch::Matchers::ContainsSubstring;
 using sconce::data::Dataset;
 using sconce::data::StreamLoader;
-using sconce::data::StreamOptions;
+using sconce::data::StreamLoaderOptions;
 using sconce::test::Fitting;
 using sconce::test::TempDir;
 
@@ -31,8 +31,8 @@ struct Rows {
     const int64_t row = place++;
     return Dataset{all.data[row], all.target[row]};
   }
-  c10::IValue state() const { return place; }
-  void load_state(const c10::IValue& state) { place = state.toInt(); }
+  c10::IValue state_dict() const { return place; }
+  void load_state_dict(const c10::IValue& state) { place = state.toInt(); }
 
   Dataset all = sconce::test::points(50);
   int64_t place = 0;
@@ -45,7 +45,7 @@ struct PlainRows {
   Rows rows = {};
 };
 
-const StreamOptions options{.batch_size = 4, .steps_per_epoch = 7, .shuffle_buffer = 6};
+const StreamLoaderOptions options{.batch_size = 4, .batches_per_epoch = 7, .shuffle_buffer = 6};
 
 // Fits or resumes, and stops after a step.
 torch::Tensor fit(const TempDir& folder, sconce::AnyBatches train, int64_t stop) {
@@ -96,6 +96,7 @@ TEST_CASE("a resumed fit reads only the rows that its stream has not given yet")
 
 TEST_CASE("a fit on a stream needs its steps per epoch") {
   Fitting fitting({}, {StreamLoader(Rows())});
-  CHECK_THAT(sconce::test::error_of([&] { fitting.fit(); }),
-             ContainsSubstring("expected steps_per_epoch, because a stream has no size, got none"));
+  CHECK_THAT(
+      sconce::test::error_of([&] { fitting.fit(); }),
+      ContainsSubstring("expected batches_per_epoch, because a stream has no size, got none"));
 }

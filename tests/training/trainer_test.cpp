@@ -13,8 +13,8 @@
 
 #include "catch.hpp"
 #include "sconce/amp/autocast.hpp"
+#include "sconce/data/data_loader.hpp"
 #include "sconce/data/distributed_sampler.hpp"
-#include "sconce/data/loader.hpp"
 #include "sconce/distributed/data_parallel.hpp"
 #include "sconce/distributed/distributed_data_parallel.hpp"
 #include "sconce/distributed/process_group.hpp"
@@ -28,7 +28,7 @@
 #include "sconce/optim/sgd.hpp"
 #include "sconce/training/checkpoint.hpp"
 #include "sconce/training/early_stopping.hpp"
-#include "sconce/training/epoch_lines.hpp"
+#include "sconce/training/epoch_logger.hpp"
 #include "sconce/training/lr_scheduling.hpp"
 #include "sconce/training/model_checkpoint.hpp"
 #include "sconce/training/weight_averaging.hpp"
@@ -69,18 +69,18 @@ struct Recorder : sconce::TrainerCallback {
   explicit Recorder(std::string of = "") : prefix(std::move(of)) {}
   void write(const std::string& verb) { (log ? *log : verbs) += prefix + verb + " "; }
   void load(sconce::Fit&) override { write("load"); }
-  void on_fit_begin(sconce::Fit&) override { write("begin"); }
+  void on_fit_start(sconce::Fit&) override { write("begin"); }
   void on_fit_end(sconce::Fit&) override { write("end"); }
-  void on_before_step(sconce::Fit&) override { write("before"); }
-  void on_after_step(sconce::Fit& fit) override {
+  void on_before_optimizer_step(sconce::Fit&) override { write("before"); }
+  void on_after_optimizer_step(sconce::Fit& fit) override {
     write("after");
     if (fit.batch == throws_after) throw std::runtime_error("thrown by a callback");
     if (fit.batch == stops_after) fit.stop();
   }
   void on_epoch_end(sconce::Fit&) override { write("epoch"); }
-  void on_test_begin(sconce::Fit&) override { write("test_begin"); }
+  void on_test_start(sconce::Fit&) override { write("test_begin"); }
   void on_test_end(sconce::Fit&) override { write("test_end"); }
-  bool wants_save(const sconce::Fit&) const override { return saves_each_step; }
+  bool should_save(const sconce::Fit&) const override { return saves_each_step; }
   void save(sconce::Fit&) override { write("save"); }
 
   std::string prefix;
@@ -237,8 +237,8 @@ TEST_CASE("with graph and fp16 an optimizer whose step checks overflows on the h
 
 TEST_CASE("with graph callbacks run after the step, and the losses that they keep do not change") {
   struct Losses : sconce::TrainerCallback {
-    void on_before_step(sconce::Fit& fit) override { before.push_back(fit.loss); }
-    void on_after_step(sconce::Fit& fit) override { after.push_back(fit.loss); }
+    void on_before_optimizer_step(sconce::Fit& fit) override { before.push_back(fit.loss); }
+    void on_after_optimizer_step(sconce::Fit& fit) override { after.push_back(fit.loss); }
     std::vector<torch::Tensor> before, after;
   } losses;
   auto model = net();
@@ -312,7 +312,7 @@ TEST_CASE("batches assembled from items by workers train the same as batches sli
     }
     return values;
   };
-  const sconce::data::Loader loader(
+  const sconce::data::DataLoader loader(
       Points(), {.batch_size = 16, .shuffle = true, .num_workers = 2, .seed = 7});
   CHECK(losses({loader, data().test}) == losses(data()));
 }
@@ -400,7 +400,7 @@ TEST_CASE("each fit_epoch and evaluate call in a loop uses the order of the next
   CHECK(batches.begin().epoch() == 5);
 }
 
-TEST_CASE("each fit_epoch call in a loop reshuffles the items of a Loader") {
+TEST_CASE("each fit_epoch call in a loop reshuffles the items of a DataLoader") {
   struct Rows {
     int64_t size() const { return 10; }
     sconce::data::Dataset get(int64_t i) const { return {torch::ones({2}), torch::tensor(i)}; }
@@ -408,7 +408,7 @@ TEST_CASE("each fit_epoch call in a loop reshuffles the items of a Loader") {
   Reading model;
   torch::optim::SGD optimizer(model.parameters(), 0.01);
   Trainer trainer(of_three_epochs);
-  sconce::data::Loader loader(
+  sconce::data::DataLoader loader(
       Rows(), {.batch_size = 4, .shuffle = true, .num_workers = GENERATE(0, 2), .seed = 3});
   for (int epoch = 0; epoch < 2; ++epoch) trainer.fit_epoch(model, optimizer, loader);
   loader.set_epoch(7);
@@ -435,7 +435,7 @@ TEST_CASE("nested and concurrent fits over the same batches each have their own 
   const sconce::FitData data = {.train = shuffled_rows()};
   struct Within : sconce::TrainerCallback {
     explicit Within(const sconce::FitData& of) : data(of) {}
-    void on_after_step(sconce::Fit& fit) override {
+    void on_after_optimizer_step(sconce::Fit& fit) override {
       if (fit.batch != 1) return;
       torch::optim::SGD optimizer(model.parameters(), 0.01);
       Trainer(of_three_epochs).fit(model, optimizer, data);
@@ -765,8 +765,8 @@ TEST_CASE("a profile contains nested ranges for each step") {
 
 TEST_CASE("callbacks see the last batch's loss on the device and without a gradient") {
   struct Losses : sconce::TrainerCallback {
-    void on_fit_begin(sconce::Fit& fit) override { CHECK_FALSE(fit.loss.defined()); }
-    void on_after_step(sconce::Fit& fit) override {
+    void on_fit_start(sconce::Fit& fit) override { CHECK_FALSE(fit.loss.defined()); }
+    void on_after_optimizer_step(sconce::Fit& fit) override {
       CHECK_FALSE(fit.loss.requires_grad());
       all.push_back(fit.loss);
     }
@@ -836,7 +836,7 @@ TEST_CASE("a callback can stop a fit without a checkpoint") {
 
 TEST_CASE("a callback cannot undo another callback's request to stop") {
   struct Later : sconce::TrainerCallback {
-    void on_after_step(sconce::Fit& fit) override { seen.push_back(fit.is_stopping()); }
+    void on_after_optimizer_step(sconce::Fit& fit) override { seen.push_back(fit.is_stopping()); }
     std::vector<bool> seen;
   } before, after;
   sconce::test::StopWhen stopping([&] { return before.seen.size() == 2; });
@@ -970,7 +970,7 @@ struct DividesByRows : Plain {
 }  // namespace
 
 template <>
-struct sconce::nn::NestedTensors<CountedRows>
+struct sconce::nn::TensorTree<CountedRows>
     : sconce::nn::TensorMembers<&CountedRows::data, &CountedRows::target> {};
 
 TEST_CASE("with graph a batch keeps its parts that are not tensors, even a smaller last batch") {
@@ -1174,14 +1174,14 @@ namespace {
 struct InEach : sconce::TrainerCallback {
   explicit InEach(std::function<void()> f) : run(std::move(f)) {}
   void load(sconce::Fit&) override { run(); }
-  void on_fit_begin(sconce::Fit&) override { run(); }
+  void on_fit_start(sconce::Fit&) override { run(); }
   void on_fit_end(sconce::Fit&) override { run(); }
-  void on_before_step(sconce::Fit&) override { run(); }
-  void on_after_step(sconce::Fit&) override { run(); }
+  void on_before_optimizer_step(sconce::Fit&) override { run(); }
+  void on_after_optimizer_step(sconce::Fit&) override { run(); }
   void on_epoch_end(sconce::Fit&) override { run(); }
-  void on_test_begin(sconce::Fit&) override { run(); }
+  void on_test_start(sconce::Fit&) override { run(); }
   void on_test_end(sconce::Fit&) override { run(); }
-  bool wants_save(const sconce::Fit& fit) const override { return fit.batch % 2 == 0; }
+  bool should_save(const sconce::Fit& fit) const override { return fit.batch % 2 == 0; }
   void save(sconce::Fit&) override { run(); }
   std::function<void()> run;
 };
@@ -1348,7 +1348,7 @@ TEST_CASE(
   auto model = net_without_dropout();
   sconce::optim::SGD optimizer(model->parameters(), 0.1);
   struct Failing : sconce::TrainerCallback {
-    void on_before_step(sconce::Fit& fit) override {
+    void on_before_optimizer_step(sconce::Fit& fit) override {
       fit.scaler.unscale_(fit.optimizer);
       throw std::runtime_error("thrown by a callback");
     }
@@ -1534,7 +1534,7 @@ TEST_CASE("a model with some parameters that get no gradient can be trained") {
 
 TEST_CASE("a callback can drop the gradients of a step, which then changes nothing") {
   struct Dropping : sconce::TrainerCallback {
-    void on_before_step(sconce::Fit& fit) override { fit.optimizer.zero_grad(); }
+    void on_before_optimizer_step(sconce::Fit& fit) override { fit.optimizer.zero_grad(); }
   } dropping;
   Fitting<> f({&dropping});
   f.fit();
@@ -1550,7 +1550,7 @@ TEST_CASE("callbacks cannot be built from temporaries that they keep by referenc
   STATIC_CHECK_FALSE(std::is_constructible_v<sconce::ModelCheckpoint, sconce::Checkpoint>);
   STATIC_CHECK_FALSE(
       std::is_constructible_v<sconce::WeightAveraging, sconce::optim::ExponentialMovingAverage>);
-  STATIC_CHECK_FALSE(std::is_constructible_v<sconce::EpochLines, std::ostringstream>);
+  STATIC_CHECK_FALSE(std::is_constructible_v<sconce::EpochLogger, std::ostringstream>);
 }
 
 TEST_CASE("fp16 on the CPU warns once per Trainer that it is slow") {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "sconce/data/loader.hpp"
+#include "sconce/data/data_loader.hpp"
 #include "sconce/data/subset.hpp"
 #include "sconce/vision/image.hpp"
 #include "support/error_of.hpp"
@@ -144,7 +144,7 @@ TEST_CASE("an item of ImageFolder contains the transformed picture and its class
   const ImageFolder small(root.path(), {.transform = sconce::vision::transforms::Compose(corner),
                                         .mode = ImageReadMode::gray});
   CHECK(small.get(0).data.equal(torch::full({1, 2, 2}, 7.F)));
-  for (const auto& batch : sconce::data::Loader(small, {.batch_size = 2, .num_workers = 2})) {
+  for (const auto& batch : sconce::data::DataLoader(small, {.batch_size = 2, .num_workers = 2})) {
     CHECK(batch.data.sizes() == torch::IntArrayRef{2, 1, 2, 2});
     CHECK(batch.target.equal(torch::tensor({0, 1})));
   }
@@ -170,11 +170,11 @@ TEST_CASE("random transforms of ImageFolder depend on the item and not on the wo
     for (const auto& batch : loader) batches.push_back(batch.data);
     return torch::cat(batches);
   };
-  const auto items = all_of(sconce::data::Loader(folder, {.batch_size = 2, .num_workers = 0}));
+  const auto items = all_of(sconce::data::DataLoader(folder, {.batch_size = 2, .num_workers = 0}));
   CHECK(std::get<0>(torch::_unique(items.frac())).numel() == 6);
-  CHECK(items.equal(all_of(sconce::data::Loader(folder, {.batch_size = 2, .num_workers = 2}))));
+  CHECK(items.equal(all_of(sconce::data::DataLoader(folder, {.batch_size = 2, .num_workers = 2}))));
   const sconce::data::Subset two(folder, {3, 4});
-  CHECK(all_of(sconce::data::Loader(two, {.batch_size = 2})).sizes() ==
+  CHECK(all_of(sconce::data::DataLoader(two, {.batch_size = 2})).sizes() ==
         torch::IntArrayRef{2, 3, 4, 5});
 }
 

@@ -14,7 +14,7 @@ vcpkg_download_distfile(ARCHIVE
 vcpkg_extract_source_archive(SOURCE_PATH ARCHIVE "${ARCHIVE}")
 vcpkg_cmake_configure(SOURCE_PATH "${SOURCE_PATH}"
   OPTIONS "-DTorch_DIR=$ENV{Torch_DIR}" -DCMAKE_UNITY_BUILD=ON -DSCONCE_BUILD_APPS=OFF -DSCONCE_BUILD_TESTS=OFF
-          -DSCONCE_INSTALL_TORCH_DIR=OFF)
+          -DSCONCE_INSTALL_TORCH_FALLBACK=OFF)
 vcpkg_cmake_install()
 vcpkg_cmake_config_fixup(PACKAGE_NAME sconce CONFIG_PATH lib/cmake/sconce)
 vcpkg_install_copyright(FILE_LIST "${SOURCE_PATH}/LICENSE" "${SOURCE_PATH}/THIRD_PARTY.txt")

@@ -21,7 +21,7 @@ enum class Precision {
 /// The parts of a training loop that depend on its precision:
 ///
 ///     MixedPrecision precision(Precision::fp16, device);
-///     const auto settings = precision.settings();
+///     const auto settings = precision.flags();
 ///     for (...) {
 ///       optimizer.zero_grad();
 ///       torch::Tensor loss;
@@ -38,7 +38,7 @@ class MixedPrecision {
   MixedPrecision(Precision precision, torch::Device device);
 
   /// Sets LibTorch's precision of float32 for the scope of a whole loop, backward passes included.
-  backends::FlagsGuard settings() const;
+  backends::FlagsGuard flags() const;
 
   /// Starts autocast for a forward and its loss. It is disabled in fp32 and tf32.
   AutocastGuard autocast() const;

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <utility>
 
+#include "sconce/data/data_loader_options.hpp"
 #include "sconce/data/dataset.hpp"
 #include "sconce/data/detail/loader_base.hpp"
-#include "sconce/data/loader_options.hpp"
 #include "sconce/data/loop_iterator.hpp"
 #include "sconce/data/sampler.hpp"
 #include "sconce/fwd.hpp"
@@ -23,7 +23,7 @@ namespace sconce::data {
 /// batches.
 ///
 /// Each `begin()` is a loop of its own, so loops may be nested or run in several threads, and are
-/// not affected if this object is copied, moved or destroyed. `BatchesOf` splits one tensor, or
+/// not affected if this object is copied, moved or destroyed. `TensorBatches` splits one tensor, or
 /// more than two. Python: `torch.utils.data.DataLoader` over a `DistributedSampler` of one replica.
 class Batches : public detail::LoaderBase {
  public:
@@ -42,12 +42,12 @@ class Batches : public detail::LoaderBase {
   explicit Batches(Example dataset, BatchesOptions options = {})
       : Batches(Dataset{std::move(dataset.data), std::move(dataset.target)}, std::move(options)) {}
 
-  /// Does not compile: `BatchesOf` splits one tensor.
+  /// Does not compile: `TensorBatches` splits one tensor.
   template <std::same_as<torch::Tensor> T>
   explicit Batches(const T&, const BatchesOptions& = {}) : Batches(Dataset()) {
     static_assert(!std::same_as<T, T>,
                   "sconce::data::Batches: expected two tensors, {x, y}, got one: write "
-                  "sconce::data::BatchesOf(x, {.batch_size = 32})");
+                  "sconce::data::TensorBatches(x, {.batch_size = 32})");
   }
 
   /// Returns the dataset that the batches come from. Python: `loader.dataset`.

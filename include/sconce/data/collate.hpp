@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sconce/fwd.hpp"
-#include "sconce/nn/nested_tensors.hpp"
+#include "sconce/nn/tensor_tree.hpp"
 
 namespace sconce::data {
 
@@ -17,7 +17,7 @@ namespace detail {
 // `collate.tensors` of the k-th tensors of the items.
 template <class Item, class Collate>
 Item join_items(std::vector<Item> items, const Collate& collate) {
-  static_assert(nn::NestedTensors<Item>::only,
+  static_assert(nn::TensorTree<Item>::only,
                 "sconce::data: expected items that hold tensors and nothing else; give a collate "
                 "function of your own for others");
   std::vector<std::vector<torch::Tensor>> columns;
@@ -26,7 +26,7 @@ Item join_items(std::vector<Item> items, const Collate& collate) {
     columns.back().push_back(tensor);
   });
   for (size_t i = 1; i < items.size(); ++i) {
-    TORCH_CHECK(nn::NestedTensors<Item>::alike(items[i], items.front()),
+    TORCH_CHECK(nn::TensorTree<Item>::alike(items[i], items.front()),
                 "sconce::data: expected items with the same lengths, keys and undefined tensors as "
                 "item 0 of the batch, got others in item ",
                 i);

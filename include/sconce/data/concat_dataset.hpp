@@ -37,8 +37,8 @@ void check_not_empty(size_t sources);
 
 }  // namespace detail
 
-/// The items of several sources, one after the other, for a `Loader`: `ConcatDataset(a, b)`, or of
-/// a `std::vector` of sources. The sources may have different types if their items have the same
+/// The items of several sources, one after the other, for a `DataLoader`: `ConcatDataset(a, b)`, or
+/// of a `std::vector` of sources. The sources may have different types if their items have the same
 /// one. It owns the sources, and its copies share them. `draws` tells whether one of them draws
 /// random numbers. Python: `torch.utils.data.ConcatDataset`.
 template <class Item, bool draws = false>

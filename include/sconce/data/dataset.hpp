@@ -5,7 +5,7 @@
 #include <concepts>
 
 #include "sconce/fwd.hpp"
-#include "sconce/nn/nested_tensors.hpp"
+#include "sconce/nn/tensor_tree.hpp"
 
 namespace torch::data {
 template <typename Data, typename Target>
@@ -36,14 +36,14 @@ concept TorchExample = std::same_as<T, torch::data::Example<at::Tensor, at::Tens
 }  // namespace sconce::data
 
 template <>
-struct sconce::nn::NestedTensors<sconce::data::Dataset>
+struct sconce::nn::TensorTree<sconce::data::Dataset>
     : sconce::nn::TensorMembers<&sconce::data::Dataset::data, &sconce::data::Dataset::target> {};
 
 template <class Data, class Target>
-struct sconce::nn::NestedTensors<torch::data::Example<Data, Target>>
+struct sconce::nn::TensorTree<torch::data::Example<Data, Target>>
     : sconce::nn::TensorMembers<&torch::data::Example<Data, Target>::data,
                                 &torch::data::Example<Data, Target>::target> {};
 
 template <class Data>
-struct sconce::nn::NestedTensors<torch::data::Example<Data, void>>
+struct sconce::nn::TensorTree<torch::data::Example<Data, void>>
     : sconce::nn::TensorMembers<&torch::data::Example<Data, void>::data> {};

@@ -57,7 +57,7 @@ class DistributedSampler {
   /// Returns whether only `set_epoch` moves the epoch of a loader, and not its `begin()`. This is
   /// so with `shuffle`, because a loop of one rank alone would give this rank another order than
   /// the others have. Python: the same, for a `DataLoader` with this sampler.
-  bool keeps_epoch() const { return options_.shuffle; }
+  bool requires_set_epoch() const { return options_.shuffle; }
 
   /// Returns the rows of this epoch: int64 `(size(),)` on the CPU. Python: `list(sampler)`.
   torch::Tensor indices() const;

@@ -63,8 +63,9 @@ class TorchBatches {
 
   /// @throw c10::Error if `world_size` is above 1: the ranks would train on the same rows.
   void check_world_size(int world_size) const {
-    TORCH_CHECK(world_size == 1, who, ": expected a process group of one, got one of ", world_size,
-                "; sconce::data::Loader takes the dataset of the loader and a DistributedSampler");
+    TORCH_CHECK(
+        world_size == 1, who, ": expected a process group of one, got one of ", world_size,
+        "; sconce::data::DataLoader takes the dataset of the loader and a DistributedSampler");
   }
 
  private:
@@ -91,7 +92,7 @@ class TorchBatches {
 /// how many batches an epoch has, so `batches` does: a loop ends after as many, and throws if the
 /// loader has fewer. It has no epoch that can be chosen either: its sampler draws from LibTorch's
 /// global generator. So it cannot resume a fit within an epoch, and a process group of several
-/// refuses it; a `Loader` over the dataset can do both.
+/// refuses it; a `DataLoader` over the dataset can do both.
 /// @throw c10::Error if the loader is null or `batches` is below 1.
 template <class TorchLoader>
 TorchBatches<TorchLoader> from_torch(std::unique_ptr<TorchLoader> loader, int64_t batches) {
@@ -101,7 +102,7 @@ TorchBatches<TorchLoader> from_torch(std::unique_ptr<TorchLoader> loader, int64_
 template <class TorchLoader>
 auto TorchBatches<TorchLoader>::begin(int64_t batch, int64_t epoch) const -> Iterator {
   TORCH_CHECK(batch == 0, who, ": expected to begin with batch 0, since a loader of torch::data ",
-              "cannot begin within an epoch, got batch ", batch, "; sconce::data::Loader can");
+              "cannot begin within an epoch, got batch ", batch, "; sconce::data::DataLoader can");
   epochs_.named(epoch);
   parts_->restart();
   const auto make = [parts = parts_, loop = parts_->loops, batches = batches_](

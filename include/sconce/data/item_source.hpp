@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "sconce/data/dataset.hpp"
-#include "sconce/nn/nested_tensors.hpp"
+#include "sconce/nn/tensor_tree.hpp"
 
 namespace sconce::data {
 
@@ -42,14 +42,14 @@ struct ItemOf<S> {
 /// A dataset that is read item by item. `size()` is the number of items, and `get(index)` returns
 /// one; a source that draws random numbers has `get(index, generator)`, which a loader prefers.
 /// Both are const and are called from several threads at once. An item has any type in which
-/// `nn::NestedTensors` finds tensors: a tensor, a pair or tuple of tensors, a `Dataset` with the
+/// `nn::TensorTree` finds tensors: a tensor, a pair or tuple of tensors, a `Dataset` with the
 /// `data` and `target` of one row, or a user's struct. Python: `torch.utils.data.Dataset`, with
 /// `__len__` and `__getitem__`.
 template <class S>
 concept ItemSource = requires(const S& source) {
   { source.size() } -> std::convertible_to<int64_t>;
   typename detail::ItemOf<S>::type;
-} && nn::NestedTensors<typename detail::ItemOf<S>::type>::any;
+} && nn::TensorTree<typename detail::ItemOf<S>::type>::any;
 
 /// A dataset of `torch::data` whose `get_batch` takes indices. Its `get` and `get_batch` are not
 /// const, so each reading thread has its own copy.

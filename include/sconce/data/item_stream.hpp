@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "sconce/nn/nested_tensors.hpp"
+#include "sconce/nn/tensor_tree.hpp"
 
 namespace sconce::data {
 
@@ -22,7 +22,7 @@ using StreamItem = std::remove_cvref_t<decltype(*std::declval<S&>().next())>;
 
 /// A source of items that does not know how many it has, such as a simulator, a socket, or a file
 /// too large to count: `next()` returns a `std::optional` of the next item, without a value at the
-/// end. An item has any type in which `nn::NestedTensors` finds tensors.
+/// end. An item has any type in which `nn::TensorTree` finds tensors.
 ///
 /// A loader copies the stream, and each pass over it begins with a new copy. If the stream has
 /// `set_epoch(pass)`, the copy gets the number of the pass, from 0. Python:
@@ -31,16 +31,16 @@ template <class S>
 concept ItemStream = std::copy_constructible<S> && requires(S& stream) {
   typename detail::StreamItem<S>;
   { stream.next() } -> std::same_as<std::optional<detail::StreamItem<S>>>;
-} && nn::NestedTensors<detail::StreamItem<S>>::any;
+} && nn::TensorTree<detail::StreamItem<S>>::any;
 
 /// A stream that can continue where another copy of it was: `state()` describes the place, and
-/// `load_state(state)` goes there. A loader of any other stream resumes by reading the items before
-/// the place again. Python: `state_dict` and `load_state_dict` of a dataset of torchdata.
+/// `load_state_dict(state)` goes there. A loader of any other stream resumes by reading the items
+/// before the place again. Python: `state_dict` and `load_state_dict` of a dataset of torchdata.
 template <class S>
 concept ResumableStream =
     ItemStream<S> && requires(S& stream, const S& read, const c10::IValue& state) {
-      { read.state() } -> std::convertible_to<c10::IValue>;
-      stream.load_state(state);
+      { read.state_dict() } -> std::convertible_to<c10::IValue>;
+      stream.load_state_dict(state);
     };
 
 /// A stream of the elements of a C++20 range, which is copied for each pass.
@@ -72,7 +72,7 @@ class RangeStream {
 /// Returns a stream of the elements of a C++20 range, such as a view that transforms numbers into
 /// tensors.
 template <std::ranges::input_range Range>
-RangeStream<std::remove_cvref_t<Range>> stream_of(Range&& range) {
+RangeStream<std::remove_cvref_t<Range>> make_stream(Range&& range) {
   return RangeStream<std::remove_cvref_t<Range>>(std::forward<Range>(range));
 }
 

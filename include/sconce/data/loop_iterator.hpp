@@ -12,9 +12,10 @@
 
 namespace sconce::data {
 
-/// Position of one loop in its epoch: the iterator of `Batches`, `Loader` and `TransformedBatches`.
-/// It is a C++20 input iterator, whose copies share the position. It holds all that it needs, so it
-/// may outlive the object that it comes from. It belongs to one thread. Python: `iter(loader)`.
+/// Position of one loop in its epoch: the iterator of `Batches`, `DataLoader` and
+/// `TransformedBatches`. It is a C++20 input iterator, whose copies share the position. It holds
+/// all that it needs, so it may outlive the object that it comes from. It belongs to one thread.
+/// Python: `iter(loader)`.
 template <class Batch>
 class LoopIterator {
  public:
@@ -53,7 +54,7 @@ class LoopIterator {
   int64_t epoch() const { return loop_->epoch(); }
 
   /// Returns the item of the exception that this loop threw. None: it threw none, or one that was
-  /// not of the `get` of an item of a `Loader`.
+  /// not of the `get` of an item of a `DataLoader`.
   std::optional<int64_t> failed_item() const { return loop_->failed_item(); }
 
   /// Returns whether the epoch is over.

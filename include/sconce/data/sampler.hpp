@@ -17,7 +17,8 @@ namespace sconce::data {
 /// A loader sets the epoch in its copy of the sampler at each `begin()`: 0, 1, 2 and so on. A
 /// sampler may have two more functions:
 /// - `int64_t epoch() const` returns the epoch that a loader begins with, instead of 0;
-/// - `bool keeps_epoch() const` returns whether `begin()` leaves the epoch alone, so that only
+/// - `bool requires_set_epoch() const` returns whether `begin()` leaves the epoch alone, so that
+/// only
 ///   `set_epoch` moves it. This is for several processes that must agree on the order.
 ///
 /// Python: `torch.utils.data.Sampler`.
@@ -71,7 +72,8 @@ class AnySampler {
           return of_epoch.indices();
         }) {
     if constexpr (requires { sampler.epoch(); }) epoch_ = sampler.epoch();
-    if constexpr (requires { sampler.keeps_epoch(); }) keeps_epoch_ = sampler.keeps_epoch();
+    if constexpr (requires { sampler.requires_set_epoch(); })
+      requires_set_epoch_ = sampler.requires_set_epoch();
   }
 
   /// Returns whether it holds a sampler.
@@ -80,7 +82,9 @@ class AnySampler {
   int64_t dataset_size() const { return dataset_size_; }  ///< number of rows of the dataset
   int64_t size() const { return size_; }                  ///< number of rows of an epoch
   int64_t epoch() const { return epoch_; }                ///< epoch that a loader begins with
-  bool keeps_epoch() const { return keeps_epoch_; }       ///< whether `set_epoch` alone moves it
+  bool requires_set_epoch() const {
+    return requires_set_epoch_;
+  }  ///< whether `set_epoch` alone moves it
 
   /// Returns the rows of this epoch.
   torch::Tensor indices(int64_t epoch) const { return indices_(epoch); }
@@ -89,7 +93,7 @@ class AnySampler {
   int64_t dataset_size_ = 0;
   int64_t size_ = 0;
   int64_t epoch_ = 0;
-  bool keeps_epoch_ = false;
+  bool requires_set_epoch_ = false;
   std::function<torch::Tensor(int64_t epoch)> indices_ = {};
 };
 

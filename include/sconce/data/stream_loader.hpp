@@ -16,19 +16,19 @@
 #include <vector>
 
 #include "sconce/data/collate.hpp"
+#include "sconce/data/data_loader_options.hpp"
 #include "sconce/data/detail/copy_stream.hpp"
 #include "sconce/data/detail/epoch_count.hpp"
 #include "sconce/data/detail/loader_loop.hpp"
 #include "sconce/data/detail/stream_places.hpp"
 #include "sconce/data/detail/stream_reader.hpp"
 #include "sconce/data/item_stream.hpp"
-#include "sconce/data/loader_options.hpp"
 #include "sconce/data/loop_iterator.hpp"
-#include "sconce/nn/nested_tensors.hpp"
+#include "sconce/nn/tensor_tree.hpp"
 
 namespace sconce::data {
 
-/// Makes batches of the items of a stream, for a range-for or, with `steps_per_epoch`, a Trainer.
+/// Makes batches of the items of a stream, for a range-for or, with `batches_per_epoch`, a Trainer.
 /// The batches and their order are the same for any number of workers: one thread at a time reads
 /// items, in order, and the workers make batches of them at once. So costly work belongs into the
 /// collate function, and not into `next()`. Python: `torch.utils.data.DataLoader` over an
@@ -43,7 +43,7 @@ class StreamLoader {
   static_assert(ItemStream<Stream>,
                 "sconce::data::StreamLoader: expected a stream that can be copied, with a next() "
                 "that returns a std::optional of an item with tensors; for a C++20 range give "
-                "sconce::data::stream_of(range)");
+                "sconce::data::make_stream(range)");
   using Item = detail::StreamItem<Stream>;
 
  public:
@@ -56,8 +56,8 @@ class StreamLoader {
   /// @throw c10::Error if:
   /// - `batch_size`, `prefetch_factor` or `num_replicas` is below 1, or another number is negative;
   /// - `rank` is not in 0 to `num_replicas` - 1;
-  /// - there is `drop_last` with `steps_per_epoch`.
-  explicit StreamLoader(Stream stream, StreamOptions options = {}, Collate collate = {})
+  /// - there is `drop_last` with `batches_per_epoch`.
+  explicit StreamLoader(Stream stream, StreamLoaderOptions options = {}, Collate collate = {})
       : options_((detail::check_stream_options(options), options)),
         parts_(std::make_shared<Parts>(std::move(stream), std::move(collate))) {
     if constexpr (std::is_same_v<Collate, Stack>) {
@@ -65,12 +65,12 @@ class StreamLoader {
     }
   }
 
-  /// Returns `steps_per_epoch`.
+  /// Returns `batches_per_epoch`.
   /// @throw c10::Error if it is 0.
   int64_t size() const {
-    TORCH_CHECK(options_.steps_per_epoch > 0, "sconce::data::StreamLoader: expected ",
-                "steps_per_epoch, because a stream has no size, got none");
-    return options_.steps_per_epoch;
+    TORCH_CHECK(options_.batches_per_epoch > 0, "sconce::data::StreamLoader: expected ",
+                "batches_per_epoch, because a stream has no size, got none");
+    return options_.batches_per_epoch;
   }
 
   /// Starts the next epoch.
@@ -130,7 +130,7 @@ class StreamLoader {
     detail::StreamPlace place = {};
   };
 
-  // Reads up to `count` items. With steps_per_epoch the stream begins anew where it ends.
+  // Reads up to `count` items. With batches_per_epoch the stream begins anew where it ends.
   std::vector<Item> read(detail::StreamReader<Stream>& reader, int64_t count) const {
     std::vector<Item> items;
     bool is_empty = false;  // the pass, so far
@@ -138,7 +138,7 @@ class StreamLoader {
       if (auto item = reader.next()) {
         items.push_back(*std::move(item));
         is_empty = false;
-      } else if (options_.steps_per_epoch == 0) {
+      } else if (options_.batches_per_epoch == 0) {
         break;
       } else {
         TORCH_CHECK(!is_empty, "sconce::data::StreamLoader: expected a stream of at least ",
@@ -173,8 +173,8 @@ class StreamLoader {
 
   // Places of epochs that continue each other are counted through.
   detail::LoopPosition position(int64_t batch, int64_t epoch) const {
-    if (options_.steps_per_epoch == 0) return {epoch, batch};
-    return {0, epoch * options_.steps_per_epoch + batch};
+    if (options_.batches_per_epoch == 0) return {epoch, batch};
+    return {0, epoch * options_.batches_per_epoch + batch};
   }
 
   void keep(const std::shared_ptr<Loop>& finished, detail::LoopPosition at) const {
@@ -206,7 +206,7 @@ class StreamLoader {
     return reader;
   }
 
-  StreamOptions options_;
+  StreamLoaderOptions options_;
   std::shared_ptr<Parts> parts_;
   detail::EpochCount epochs_ = detail::EpochCount("sconce::data::StreamLoader");
 };
@@ -214,9 +214,9 @@ class StreamLoader {
 template <class Stream, class Collate>
 auto StreamLoader<Stream, Collate>::begin(int64_t batch, int64_t of_epoch) const -> Iterator {
   const int64_t epoch = epochs_.named(of_epoch);
-  const int64_t last = options_.steps_per_epoch == 0 ? detail::unknown_end : size();
+  const int64_t last = options_.batches_per_epoch == 0 ? detail::unknown_end : size();
   TORCH_CHECK(batch >= 0 && batch <= last, "sconce::data::StreamLoader::begin: expected a batch ",
-              "index of 0 or more, and at most steps_per_epoch, got ", batch);
+              "index of 0 or more, and at most batches_per_epoch, got ", batch);
   const auto loop = loop_at(position(batch, epoch), batch);
   const detail::CopyStream* copies = nullptr;  // `parts` keeps it
   if (options_.device) copies = &parts_->streams.to(*options_.device);

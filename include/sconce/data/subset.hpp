@@ -49,11 +49,11 @@ auto shareable(Source source) {
 
 }  // namespace detail
 
-/// Some items of a source, in the order of their indices, for a `Loader`. An index may be repeated.
-/// The subset owns the source, and copies of the subset share it. Its items have indices of their
-/// own, from 0 on: `failed_item()` of a loader is one of these, and `indices()` has the source's.
-/// A dataset of `torch::data` may be the source too: each copy then has its own.
-/// Python: `torch.utils.data.Subset`.
+/// Some items of a source, in the order of their indices, for a `DataLoader`. An index may be
+/// repeated. The subset owns the source, and copies of the subset share it. Its items have indices
+/// of their own, from 0 on: `failed_item()` of a loader is one of these, and `indices()` has the
+/// source's. A dataset of `torch::data` may be the source too: each copy then has its own. Python:
+/// `torch.utils.data.Subset`.
 template <class Source>
 class Subset {
   static_assert(ItemSource<Source>,
@@ -91,7 +91,7 @@ class Subset {
   }
 
   /// Returns the source. Python: `subset.dataset`.
-  const Source& source() const { return *source_; }
+  const Source& dataset() const { return *source_; }
 
   /// Returns the source's index of each item. Python: `subset.indices`.
   const std::vector<int64_t>& indices() const { return indices_.all(); }
@@ -110,8 +110,8 @@ class Subset {
 template <class Source>
 Subset(std::shared_ptr<Source>, std::vector<int64_t>) -> Subset<std::remove_const_t<Source>>;
 
-/// Some items of a dataset of `torch::data`, for a `Loader`. Each copy has its own dataset, because
-/// the functions that read one are not const.
+/// Some items of a dataset of `torch::data`, for a `DataLoader`. Each copy has its own dataset,
+/// because the functions that read one are not const.
 template <class Source>
   requires(TorchDataset<Source> && !ItemSource<Source>)
 class Subset<Source> {
@@ -148,7 +148,7 @@ class Subset<Source> {
   }
 
   /// Returns the dataset.
-  const Source& source() const { return source_; }
+  const Source& dataset() const { return source_; }
 
   /// Returns the dataset's index of each item.
   const std::vector<int64_t>& indices() const { return indices_.all(); }

@@ -88,8 +88,8 @@ class TransformedBatches {
   }
 
   /// Starts the next epoch by `begin()` of the source. The generators are of the epoch that the
-  /// source's iterator has, as that of `Batches` and `Loader` has one. For another source they are
-  /// of epoch 0, 1, 2 and so on, counted over all copies of this object.
+  /// source's iterator has, as that of `Batches` and `DataLoader` has one. For another source they
+  /// are of epoch 0, 1, 2 and so on, counted over all copies of this object.
   Iterator begin() const {
     detail::SourcePlace<Source> place{nullptr, std::as_const(parts_->source).begin()};
     const int64_t epoch = epoch_of(place.iterator);

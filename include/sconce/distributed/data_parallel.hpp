@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "sconce/nn/nested_tensors.hpp"
+#include "sconce/nn/tensor_tree.hpp"
 
 namespace sconce::nn {
 
@@ -174,8 +174,8 @@ class DataParallel : public DataParallelBase {
   // The type of an argument in a replica: a copy with its own tensors, or a reference to the object
   // that all replicas share.
   template <class A>
-  using Part = std::conditional_t<NestedTensors<std::remove_cvref_t<A>>::any,
-                                  std::remove_cvref_t<A>, std::remove_reference_t<A>&>;
+  using Part = std::conditional_t<TensorTree<std::remove_cvref_t<A>>::any, std::remove_cvref_t<A>,
+                                  std::remove_reference_t<A>&>;
 
   template <class... A>
   std::vector<std::tuple<Part<A>...>> scattered(std::remove_reference_t<A>&... inputs) const {
@@ -197,7 +197,7 @@ class DataParallel : public DataParallelBase {
 
   template <class P, class F>
   static void take_all(P& part, const F& take) {
-    if constexpr (NestedTensors<std::remove_const_t<P>>::any) for_each_tensor(part, take);
+    if constexpr (TensorTree<std::remove_const_t<P>>::any) for_each_tensor(part, take);
   }
 
   // Moves an argument that was a temporary, if the replica has its own copy.
@@ -217,7 +217,7 @@ class DataParallel : public DataParallelBase {
 
   template <class Output>
   Output gathered(std::vector<std::optional<Output>>& outputs) const {
-    using Nested = NestedTensors<Output>;
+    using Nested = TensorTree<Output>;
     static_assert(Nested::only,
                   "sconce::nn::DataParallel joins tensors, and vectors, tuples, pairs, maps and "
                   "optionals of them: the module's forward returns something else");

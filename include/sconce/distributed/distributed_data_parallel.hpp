@@ -12,7 +12,7 @@
 
 #include "sconce/distributed/process_group.hpp"
 #include "sconce/fwd.hpp"
-#include "sconce/nn/nested_tensors.hpp"
+#include "sconce/nn/tensor_tree.hpp"
 
 namespace sconce::nn {
 
@@ -128,7 +128,7 @@ class DistributedDataParallel {
       : DistributedDataParallel(holder.ptr(), group, options) {}
 
   /// Calls the forward of the module and, with grad mode on, prepares the backward that follows.
-  /// With find_unused_parameters or static_graph, NestedTensors finds the tensors of the output,
+  /// With find_unused_parameters or static_graph, TensorTree finds the tensors of the output,
   /// and those that require grad are replaced by copies.
   /// @throw c10::Error if a peer fails or is late, or if the previous backward left gradients
   /// unsent.

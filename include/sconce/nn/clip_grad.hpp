@@ -9,7 +9,7 @@
 namespace sconce::nn {
 
 /// Further arguments of `clip_grad_norm_`, with Python's names and defaults.
-struct ClipOptions {
+struct ClipGradOptions {
   double norm_type = 2.0;           ///< order p of the norm; infinity is the largest magnitude
   bool error_if_nonfinite = false;  ///< throw if the norm is inf or nan; makes the host read it
 };
@@ -24,7 +24,7 @@ struct ClipOptions {
 /// @throw c10::Error if `error_if_nonfinite` is set and the norm is inf or nan. The gradients are
 /// unchanged then.
 torch::Tensor clip_grad_norm_(const std::vector<torch::Tensor>& parameters, double max_norm,
-                              ClipOptions options = {});
+                              ClipGradOptions options = {});
 
 /// Clamps each element of the parameters' gradients in place to [-clip_value, clip_value].
 /// Python: `torch.nn.utils.clip_grad_value_`.

@@ -46,11 +46,11 @@ class LazyLayer : public ReprOverride {
 };
 
 /// Returns whether the module is an uninitialized lazy layer or contains one at any depth.
-bool is_uninitialized(const torch::nn::Module& module);
+bool has_uninitialized_params(const torch::nn::Module& module);
 
 /// Checks that a module contains no uninitialized lazy layer, before its tensors are used. Not for
 /// direct use.
-/// @throw c10::Error if `is_uninitialized(module)`. The text begins with `who`, contains
+/// @throw c10::Error if `has_uninitialized_params(module)`. The text begins with `who`, contains
 /// "uninitialized", and names the path and class of the first such layer.
 void check_initialized(const torch::nn::Module& module, const char* who);
 

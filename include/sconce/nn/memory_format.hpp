@@ -12,7 +12,7 @@ namespace sconce::nn {
 /// optimizer can keep using them. On GPUs half-precision convolutions are faster with channels
 /// last; convert the batches too (`batch.contiguous(torch::MemoryFormat::ChannelsLast)`).
 /// Python: `module.to(memory_format=torch.channels_last)`.
-/// @throw c10::Error if the format is `Preserve`, or if `is_uninitialized(module)`.
+/// @throw c10::Error if the format is `Preserve`, or if `has_uninitialized_params(module)`.
 void to_memory_format(torch::nn::Module& module, c10::MemoryFormat format);
 
 }  // namespace sconce::nn

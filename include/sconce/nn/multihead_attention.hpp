@@ -7,7 +7,7 @@
 
 #include <tuple>
 
-#include "sconce/nn/nested_tensors.hpp"
+#include "sconce/nn/tensor_tree.hpp"
 #include "sconce/repr.hpp"
 
 namespace sconce::nn {
@@ -44,7 +44,7 @@ struct AttentionArgs {                  // in Python's order
 
 /// `DataParallel` splits both masks along their first dimension, as Python's does.
 template <>
-struct NestedTensors<AttentionArgs>
+struct TensorTree<AttentionArgs>
     : TensorMembers<&AttentionArgs::key_padding_mask, &AttentionArgs::attn_mask> {};
 
 /// Attention with several heads. Unlike LibTorch's, it takes `batch_first` and trains in bfloat16

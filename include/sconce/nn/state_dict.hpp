@@ -22,9 +22,9 @@ struct SizeMismatch {
 /// The differences between a state and a module. Entries have full dotted names and come in order.
 /// Python: the return value of `module.load_state_dict`.
 struct LoadReport {
-  std::vector<std::string> missing = {};      ///< in the module but not in the state
-  std::vector<std::string> unexpected = {};   ///< in the state but not in the module
-  std::vector<SizeMismatch> mismatched = {};  ///< in both, with different shapes
+  std::vector<std::string> missing_keys = {};      ///< in the module but not in the state
+  std::vector<std::string> unexpected_keys = {};   ///< in the state but not in the module
+  std::vector<SizeMismatch> mismatched_keys = {};  ///< in both, with different shapes
 };
 
 /// Options of `load_state_dict`.

@@ -57,11 +57,11 @@ struct DecoderArgs {
 
 /// `DataParallel` splits both masks along their first dimension, as Python's does.
 template <>
-struct NestedTensors<EncoderArgs>
+struct TensorTree<EncoderArgs>
     : TensorMembers<&EncoderArgs::src_mask, &EncoderArgs::src_key_padding_mask> {};
 /// `DataParallel` splits all masks along their first dimension, as Python's does.
 template <>
-struct NestedTensors<DecoderArgs>
+struct TensorTree<DecoderArgs>
     : TensorMembers<&DecoderArgs::tgt_mask, &DecoderArgs::memory_mask,
                     &DecoderArgs::tgt_key_padding_mask, &DecoderArgs::memory_key_padding_mask> {};
 

@@ -49,7 +49,7 @@ struct TransformerArgs {
 
 /// `DataParallel` splits all masks along their first dimension, as Python's does.
 template <>
-struct NestedTensors<TransformerArgs>
+struct TensorTree<TransformerArgs>
     : TensorMembers<&TransformerArgs::src_mask, &TransformerArgs::tgt_mask,
                     &TransformerArgs::memory_mask, &TransformerArgs::src_key_padding_mask,
                     &TransformerArgs::tgt_key_padding_mask,

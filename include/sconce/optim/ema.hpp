@@ -13,7 +13,7 @@
 namespace sconce::optim {
 
 /// Options of `ExponentialMovingAverage`, with Python's names and defaults.
-struct EmaOptions {
+struct ExponentialMovingAverageOptions {
   double decay = 0.999;                      ///< weight of the earlier average, from 0 to 1
   bool use_buffers = false;                  ///< averages the buffers too instead of copying them
   std::optional<torch::Device> device = {};  ///< device of the averages; the model's by default
@@ -31,7 +31,8 @@ class ExponentialMovingAverage {
  public:
   /// Starts with copies of the model's tensors.
   /// @throw c10::Error if decay is not in [0, 1].
-  explicit ExponentialMovingAverage(torch::nn::Module& model, const EmaOptions& options = {});
+  explicit ExponentialMovingAverage(torch::nn::Module& model,
+                                    const ExponentialMovingAverageOptions& options = {});
   ExponentialMovingAverage(const ExponentialMovingAverage&) = delete;
   ExponentialMovingAverage& operator=(const ExponentialMovingAverage&) = delete;
 
@@ -85,7 +86,7 @@ class ExponentialMovingAverage {
   void update_now();
   void check(const char* what) const;
 
-  EmaOptions options_;
+  ExponentialMovingAverageOptions options_;
   std::vector<Average> averages_ = {};
   int64_t n_averaged_ = 0;
   bool is_swapped_ = false;

@@ -17,7 +17,7 @@ struct InductorOptions {
   /// Folder of compiled packages. If it is empty, it is `sconce/steps` in the user's folder of
   /// caches (`$XDG_CACHE_HOME`, else `~/.cache`). A package is machine code, so nobody but the user
   /// may write there.
-  std::filesystem::path cache = {};
+  std::filesystem::path cache_dir = {};
   /// Python with PyTorch of LibTorch's version. If it is empty, it is the one that LibTorch is
   /// installed in, else `python3`.
   std::filesystem::path python = {};

@@ -16,27 +16,27 @@
 
 #include "sconce/fwd.hpp"
 #include "sconce/nn/model.hpp"
-#include "sconce/nn/nested_tensors.hpp"
+#include "sconce/nn/tensor_tree.hpp"
 #include "sconce/program/program.hpp"
 
 namespace sconce::program {
 
-/// A dimension of an input whose size may differ from call to call. Dimensions with the same `size`
+/// A dimension of an input whose size may differ from call to call. Dimensions with the same `name`
 /// always have equal sizes.
 /// Python: an entry of `torch.export.export`'s `dynamic_shapes`.
 struct DynamicDim {
   std::string input = {};      ///< the input's name
   int64_t dim = 0;             ///< index of the dimension, from 0
-  std::string size = "batch";  ///< name of the size
+  std::string name = "batch";  ///< name of the size
 };
 
 /// Options of `record`.
 struct RecordOptions {
   /// Dimensions whose sizes may differ from the example's. At most three sizes.
-  std::vector<DynamicDim> dynamic = {};
+  std::vector<DynamicDim> dynamic_shapes = {};
 
   /// Names of the outputs. By default "output", or "output_0", "output_1" and so on.
-  std::vector<std::string> outputs = {};
+  std::vector<std::string> output_names = {};
 
   /// Whether the file contains the example and its outputs, for checks of what is made from it.
   bool save_example = false;
@@ -66,10 +66,10 @@ template <class M, class... Inputs>
 Tensors call_forward(M& module, const Inputs&... inputs) {
   auto result = module.forward(inputs...);
   using Result = decltype(result);
-  static_assert(nn::NestedTensors<Result>::any,
+  static_assert(nn::TensorTree<Result>::any,
                 "sconce::program::record: expected a forward that returns tensors");
   Tensors tensors;
-  nn::NestedTensors<Result>::for_each(result, [&](const at::Tensor& t) { tensors.push_back(t); });
+  nn::TensorTree<Result>::for_each(result, [&](const at::Tensor& t) { tensors.push_back(t); });
   return tensors;
 }
 
@@ -131,7 +131,7 @@ void record(const std::filesystem::path& path, const F& function, const StateDic
 /// `named_buffers`. Otherwise as above.
 ///
 ///     net->eval();
-///     sconce::program::record("net.safetensors", net, {{"x", x}}, {.dynamic = {{"x", 0}}});
+///     sconce::program::record("net.safetensors", net, {{"x", x}}, {.dynamic_shapes = {{"x", 0}}});
 ///
 template <class Model>
 void record(const std::filesystem::path& path, Model& model, const StateDict& example,

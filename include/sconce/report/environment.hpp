@@ -8,7 +8,7 @@
 namespace sconce {
 
 /// A GPU as the NVIDIA driver describes it. A member is empty if the driver does not know it.
-struct GpuFacts {
+struct GpuInfo {
   std::optional<int> index = {};             ///< Its number in CUDA; empty if hidden or not known.
   std::string name = {};                     ///< Such as "NVIDIA H100".
   std::string uuid = {};                     ///< Such as "GPU-6f2d...".
@@ -19,15 +19,15 @@ struct GpuFacts {
 };
 
 /// The NVIDIA driver, as its library NVML describes it.
-struct DriverFacts {
-  std::string error = {};           ///< The error if NVML cannot be asked; else empty.
-  std::string version = {};         ///< Such as "580.65.06".
-  std::string cuda = {};            ///< The newest CUDA that it supports, such as "13.0".
-  std::vector<GpuFacts> gpus = {};  ///< Ordered by bus id; hidden ones are included.
+struct DriverInfo {
+  std::string error = {};          ///< The error if NVML cannot be asked; else empty.
+  std::string version = {};        ///< Such as "580.65.06".
+  std::string cuda = {};           ///< The newest CUDA that it supports, such as "13.0".
+  std::vector<GpuInfo> gpus = {};  ///< Ordered by bus id; hidden ones are included.
 };
 
 /// LibTorch and its CUDA.
-struct TorchFacts {
+struct TorchInfo {
   std::string version = {};                 ///< Version of LibTorch.
   bool built_with_cuda = false;             ///< Whether sconce was built with a CUDA LibTorch.
   bool cuda_loaded = false;                 ///< Whether libtorch_cuda is in this process.
@@ -39,14 +39,14 @@ struct TorchFacts {
 /// LibTorch, the driver and the GPUs that a program has. `sconce-info` shows more of its machine.
 /// Python: `torch.utils.collect_env`.
 struct Environment {
-  TorchFacts torch = {};                            ///< LibTorch and its CUDA.
-  DriverFacts driver = {};                          ///< The NVIDIA driver and its GPUs.
+  TorchInfo torch = {};                             ///< LibTorch and its CUDA.
+  DriverInfo driver = {};                           ///< The NVIDIA driver and its GPUs.
   std::optional<std::string> visible_devices = {};  ///< CUDA_VISIBLE_DEVICES, if it is set.
   std::optional<std::string> device_order = {};     ///< CUDA_DEVICE_ORDER, if it is set.
 };
 
 /// Whether a GPU can be used, and the reason if not.
-enum class GpuVerdict {
+enum class GpuStatus {
   usable,           ///< A GPU can be used.
   no_driver,        ///< There is no NVIDIA driver, or it does not answer.
   cpu_build,        ///< There is a driver, but LibTorch is a CPU build.
@@ -61,11 +61,11 @@ enum class GpuVerdict {
 Environment environment();
 
 /// Returns the verdict on the facts. It depends on nothing else.
-GpuVerdict gpu_verdict(const Environment& facts);
+GpuStatus gpu_status(const Environment& facts);
 
 /// Returns the verdict as a sentence without a full stop. If no GPU can be used, the sentence gives
 /// the reason.
-std::string gpu_verdict_text(const Environment& facts);
+std::string gpu_status_text(const Environment& facts);
 
 /// Returns the number and names of the GPUs that LibTorch can use, such as "1 GPU (NVIDIA H100)".
 std::string gpu_names(const Environment& facts);

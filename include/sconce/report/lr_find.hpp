@@ -55,10 +55,10 @@ class LRSweep : public TrainerCallback {
   LRFindResult result() const;
 
   void setup(Fit& fit) override;
-  void on_fit_begin(Fit& fit) override;
-  void on_after_step(Fit& fit) override;
+  void on_fit_start(Fit& fit) override;
+  void on_after_optimizer_step(Fit& fit) override;
   void on_fit_end(Fit& fit) override;
-  bool wants_save(const Fit& fit) const override;
+  bool should_save(const Fit& fit) const override;
 
  private:
   struct Saved;

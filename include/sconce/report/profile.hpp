@@ -49,7 +49,7 @@ class StepTrace : public TrainerCallback {
   StepTrace(std::filesystem::path file, int64_t steps);
 
   /// Starts the trace after the first step, and writes it after `steps` more.
-  void on_after_step(Fit& fit) override;
+  void on_after_optimizer_step(Fit& fit) override;
   /// Writes the trace if it has not been written yet.
   void on_fit_end(Fit& fit) override;
 

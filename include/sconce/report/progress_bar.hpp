@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "sconce/training/epoch_lines.hpp"
+#include "sconce/training/epoch_logger.hpp"
 
 namespace sconce {
 
@@ -70,7 +70,7 @@ struct ProgressBarOptions {
   TerminalBarOptions bar = {};  ///< options of the bar
 };
 
-/// Writes `EpochLines` and draws a bar for the current epoch below them, with the loss and the
+/// Writes `EpochLogger` and draws a bar for the current epoch below them, with the loss and the
 /// metrics of the epoch before. Does so on rank 0. The bar needs a terminal, the lines do not. The
 /// bar is cleared when the fit ends, also by an exception.
 /// Python: `TQDMProgressBar` of Lightning.
@@ -79,11 +79,11 @@ class ProgressBar : public TrainerCallback {
   /// The stream must outlive this object.
   explicit ProgressBar(std::ostream& out, ProgressBarOptions options = {});
   /// Draws the bar of the first epoch.
-  void on_fit_begin(Fit& fit) override;
+  void on_fit_start(Fit& fit) override;
   /// Clears the bar. If a callback stopped the fit, writes a line that says where and why.
   void on_fit_end(Fit& fit) override;
   /// Draws the bar if a tenth of a second has passed.
-  void on_after_step(Fit& fit) override;
+  void on_after_optimizer_step(Fit& fit) override;
   /// Writes the line of the epoch, and draws the bar of the next one.
   void on_epoch_end(Fit& fit) override;
 
@@ -92,7 +92,7 @@ class ProgressBar : public TrainerCallback {
   void begin_epoch(const Fit& fit);
   std::string text(const Fit& fit);
 
-  EpochLines lines_;
+  EpochLogger lines_;
   bool live_loss_;
   std::function<std::chrono::steady_clock::time_point()> clock_;
   TerminalBar bar_;

@@ -39,11 +39,11 @@ class TrainingCurve : public TrainerCallback {
 
   /// Starts with the epochs before the fit, and draws them if there are any.
   /// @throw c10::Error if the fit is within another one that this draws.
-  void on_fit_begin(Fit& fit) override;
+  void on_fit_start(Fit& fit) override;
   /// Ends the fit; the values stay.
   void on_fit_end(Fit& fit) override;
   /// Reads the learning rate of the step.
-  void on_before_step(Fit& fit) override;
+  void on_before_optimizer_step(Fit& fit) override;
   /// Adds the epoch, and draws the chart.
   void on_epoch_end(Fit& fit) override;
 

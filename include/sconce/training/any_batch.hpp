@@ -15,7 +15,7 @@
 
 #include "sconce/data/dataset.hpp"
 #include "sconce/fwd.hpp"
-#include "sconce/nn/nested_tensors.hpp"
+#include "sconce/nn/tensor_tree.hpp"
 
 namespace sconce {
 
@@ -61,7 +61,7 @@ InputsAndTarget inputs_and_target(const T&) {
   return {};
 }
 
-/// Holds a batch of any type in which `nn::NestedTensors` finds tensors, so that the Trainer need
+/// Holds a batch of any type in which `nn::TensorTree` finds tensors, so that the Trainer need
 /// not know that type. Row i of every tensor belongs to example i.
 class AnyBatch {
  public:
@@ -71,8 +71,8 @@ class AnyBatch {
   AnyBatch(T&& batch)
       : held_(std::make_unique<Holder<std::remove_cvref_t<T>>>(std::forward<T>(batch))) {
     static_assert(
-        nn::NestedTensors<std::remove_cvref_t<T>>::any,
-        "sconce::AnyBatch: expected a type in which sconce::nn::NestedTensors finds tensors");
+        nn::TensorTree<std::remove_cvref_t<T>>::any,
+        "sconce::AnyBatch: expected a type in which sconce::nn::TensorTree finds tensors");
   }
 
   /// Returns the batch with its own type, or a `torch::data::Example<>` as a `data::Dataset`.
@@ -91,7 +91,7 @@ class AnyBatch {
   /// Moves the tensors to the device, without waiting if it is a GPU.
   void to(torch::Device device);
 
-  /// Returns the tensors in the order of `nn::NestedTensors`.
+  /// Returns the tensors in the order of `nn::TensorTree`.
   std::vector<torch::Tensor> tensors() const;
 
   /// Replaces the tensors by the same number of others, in the order of `tensors()`.

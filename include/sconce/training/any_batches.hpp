@@ -44,7 +44,7 @@ class AnyBatches {
     static_assert(sizeof(T) == 0,
                   "sconce::AnyBatches: expected a source of batches, which has size() and begin(), "
                   "such as sconce::data::Batches(dataset, {.batch_size = 32}), or "
-                  "sconce::data::BatchesOf(x, {.batch_size = 32}) without targets");
+                  "sconce::data::TensorBatches(x, {.batch_size = 32}) without targets");
   }
   /// Does not compile: a loader of `torch::data` is given by `data::from_torch`.
   template <class TorchLoader>
@@ -72,9 +72,9 @@ class AnyBatches {
   /// @throw what the source throws.
   void load_state_dict(const c10::IValue& state) const { load_state_dict_(state); }
 
-  /// Begins an epoch by `begin()` of the source: with `data::Batches` and `data::Loader` the next
-  /// one. The function that it returns must be called once for each batch. It throws if the source
-  /// has an `end()` and has reached it.
+  /// Begins an epoch by `begin()` of the source: with `data::Batches` and `data::DataLoader` the
+  /// next one. The function that it returns must be called once for each batch. It throws if the
+  /// source has an `end()` and has reached it.
   Next begin() const { return begin_(); }
 
   /// Begins this epoch at the batch with this index, and leaves the epoch of the next `begin()`

@@ -40,7 +40,7 @@ class EarlyStopping : public TrainerCallback {
   void setup(Fit& fit) override;
   /// Stops a resumed fit that had stopped before. If the restored state is that of another metric
   /// or mode, warns and forgets the old best instead.
-  void on_fit_begin(Fit& fit) override;
+  void on_fit_start(Fit& fit) override;
   /// Compares the value of the epoch with the best one.
   void on_epoch_end(Fit& fit) override;
 

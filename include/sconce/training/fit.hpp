@@ -27,12 +27,12 @@ struct FitSetup {
   torch::Device device;                            ///< the trainer's device
   const distributed::ProcessGroup& process_group;  ///< the processes that train together
   int max_epochs;                                  ///< number of epochs when the fit is complete
-  int64_t batches;                                 ///< number of batches of an epoch, on each rank
-  int64_t accumulate;                              ///< number of batches of a step
+  int64_t num_training_batches;                    ///< number of batches of an epoch, on each rank
+  int64_t accumulate_grad_batches;                 ///< number of batches of a step
 
   /// Returns the number of steps that the first `count` batches of an epoch make. The last step of
   /// an epoch may have fewer batches.
-  int64_t steps_of(int64_t count) const { return at::ceil_div(count, accumulate); }
+  int64_t steps_in(int64_t count) const { return at::ceil_div(count, accumulate_grad_batches); }
 };
 
 /// A running fit, for its callbacks.
@@ -43,7 +43,7 @@ class Fit : public FitSetup {
   /// are added at the end of the first epoch.
   std::vector<std::string> value_names = {};
   /// Whether the model's steps may have values, whose names are not in `value_names` yet.
-  bool awaits_values = false;
+  bool may_have_values = false;
   /// Whether a lower or a higher value is better, by name: of the losses, and of metrics whose
   /// `higher_is_better` returns a direction. A callback that adds values may add their modes in
   /// `setup`. A value without one is a loss if its name ends in "loss"; callbacks that look for the

@@ -76,10 +76,10 @@ class Loss {
   /// Returns whether it holds a function.
   explicit operator bool() const { return function_ || sum_function_; }
   /// Returns whether it holds a function that returns a `LossSum`.
-  bool counts() const { return static_cast<bool>(sum_function_); }
+  bool returns_sum() const { return static_cast<bool>(sum_function_); }
   /// Calls the function. Returns the loss, and the count of a `LossSum`.
   StepOutput operator()(const torch::Tensor& output, const torch::Tensor& target) const {
-    if (!counts()) return {.loss = function_(output, target)};
+    if (!returns_sum()) return {.loss = function_(output, target)};
     LossSum loss = sum_function_(output, target);
     return {.loss = std::move(loss.sum), .count = std::move(loss.count)};
   }

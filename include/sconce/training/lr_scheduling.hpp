@@ -27,9 +27,9 @@ class LRScheduling : public TrainerCallback {
       : scheduler_(scheduler), interval_(interval), name_(std::move(name)) {}
 
   /// @throw c10::Error if a OneCycleLR has fewer steps than the fit.
-  void on_fit_begin(Fit& fit) override;
+  void on_fit_start(Fit& fit) override;
   /// Steps the scheduler if the interval is `step`.
-  void on_after_step(Fit& fit) override;
+  void on_after_optimizer_step(Fit& fit) override;
   /// Steps the scheduler if the interval is `epoch`.
   void on_epoch_end(Fit& fit) override;
   /// Returns the name of the constructor.
@@ -59,7 +59,7 @@ class PlateauScheduling : public TrainerCallback {
   void setup(Fit& fit) override;
   /// Sets the scheduler's mode. If a checkpoint restored another one, warns and forgets the
   /// old best.
-  void on_fit_begin(Fit& fit) override;
+  void on_fit_start(Fit& fit) override;
   /// Steps the scheduler with the value of the epoch.
   void on_epoch_end(Fit& fit) override;
   /// Returns the name of the constructor. By default a fit may also have a `LRScheduling`.

@@ -20,11 +20,11 @@ struct ModelCheckpointOptions {
   /// the losses and most metrics have (`Fit::value_modes`). With `min` the file's "best" has the
   /// negative of the value.
   std::optional<optim::MetricMode> mode = {};
-  int64_t save_every = 0;  ///< number of steps between saves within an epoch; 0 saves after each
-                           ///< epoch only
+  int64_t every_n_train_steps = 0;  ///< number of steps between saves within an epoch; 0 saves
+                                    ///< after each epoch only
 };
 
-/// Saves a fit after each epoch and every `save_every` steps. With
+/// Saves a fit after each epoch and every `every_n_train_steps` steps. With
 /// `CheckpointOptions::resume` a fit continues from the latest checkpoint. On the CPU the result is
 /// the same bit for bit however often the fit was stopped, killed and resumed, with the same data,
 /// options and number of threads. With three or more ranks the first step after a resumption may
@@ -35,7 +35,7 @@ struct ModelCheckpointOptions {
 class ModelCheckpoint : public TrainerCallback {
  public:
   /// The checkpoint must outlive this object.
-  /// @throw c10::Error if save_every is negative.
+  /// @throw c10::Error if every_n_train_steps is negative.
   explicit ModelCheckpoint(Checkpoint& checkpoint, ModelCheckpointOptions options = {});
 
   /// @throw c10::Error if:
@@ -48,8 +48,8 @@ class ModelCheckpoint : public TrainerCallback {
   /// - the number of batches of an epoch or of a step has changed since the save.
   /// @throw what Checkpoint throws.
   void load(Fit& fit) override;
-  /// Returns whether `save_every` steps are over.
-  bool wants_save(const Fit& fit) const override;
+  /// Returns whether `every_n_train_steps` steps are over.
+  bool should_save(const Fit& fit) const override;
   void save(Fit& fit) override;
 
  private:

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sconce/fwd.hpp"
-#include "sconce/nn/nested_tensors.hpp"
+#include "sconce/nn/tensor_tree.hpp"
 
 namespace sconce {
 
@@ -42,7 +42,7 @@ struct LossSum {
 
 /// Finds the tensors of all members. The names of the values must be alike.
 template <>
-struct sconce::nn::NestedTensors<sconce::StepOutput> {
+struct sconce::nn::TensorTree<sconce::StepOutput> {
   static constexpr bool any = true;   ///< it holds tensors
   static constexpr bool only = true;  ///< it holds nothing else but names
   /// Calls `f` with the loss, the output, the target, the count, and each of the values.

@@ -32,9 +32,9 @@ class StopOnSignal : public TrainerCallback {
   StopOnSignal& operator=(const StopOnSignal&) = delete;
 
   /// Starts handling the signals.
-  void on_fit_begin(Fit& fit) override;
+  void on_fit_start(Fit& fit) override;
   /// Stops the fit if a signal has arrived.
-  void on_after_step(Fit& fit) override;
+  void on_after_optimizer_step(Fit& fit) override;
   /// Stops the fit if a signal has arrived during the test.
   void on_epoch_end(Fit& fit) override;
   /// Restores the actions that the signals had before the fit.

@@ -41,7 +41,7 @@ class TrainStep;  // in src/
 ///   makes the same calls with rows of its own (`data::DistributedSampler`) in the same number of
 ///   batches.
 ///
-/// Batches may have any type in which `nn::NestedTensors` finds tensors.
+/// Batches may have any type in which `nn::TensorTree` finds tensors.
 ///
 /// In a profile each step is a range "step", with the ranges "data", "forward", "backward" and
 /// "optimizer" inside, each test is a range "test", and each prediction a range "predict".

@@ -12,7 +12,7 @@ namespace sconce {
 
 /// Base class of callbacks. Each function is called for all callbacks in the given order, on every
 /// rank of a process group. `on_fit_end` and `on_test_end` are called in reverse order, also after
-/// an exception, for the callbacks whose `on_fit_begin` or `on_test_begin` has returned.
+/// an exception, for the callbacks whose `on_fit_start` or `on_test_start` has returned.
 /// Python: `Callback` of Lightning.
 class TrainerCallback {
  public:
@@ -25,27 +25,27 @@ class TrainerCallback {
   /// has one. Called before all that follow.
   virtual void load(Fit&) {}
   /// Called before the first step. `fit.epochs` and `fit.batch` tell where a resumed fit goes on.
-  virtual void on_fit_begin(Fit&) {}
+  virtual void on_fit_start(Fit&) {}
   /// Called at the end of the fit, also after an exception.
   virtual void on_fit_end(Fit&) {}
   /// Called after the backward pass, before gradients are unscaled and clipped.
-  virtual void on_before_step(Fit&) {}
+  virtual void on_before_optimizer_step(Fit&) {}
   /// Called after each step of the optimizer, including steps that the scaler skips.
-  virtual void on_after_step(Fit&) {}
+  virtual void on_after_optimizer_step(Fit&) {}
   /// Called after an epoch and its test. `fit.epochs` has their results.
   virtual void on_epoch_end(Fit&) {}
   /// Called before a test.
-  virtual void on_test_begin(Fit&) {}
+  virtual void on_test_start(Fit&) {}
   /// Called after a test, also after an exception.
   virtual void on_test_end(Fit&) {}
   /// Returns whether `save` should be called after this step, within an epoch. It must return the
   /// same on all ranks. False by default.
-  virtual bool wants_save(const Fit&) const { return false; }
+  virtual bool should_save(const Fit&) const { return false; }
   /// Called for all callbacks before any `save`, for what a checkpoint must not be ahead of, such
   /// as a log in memory.
   virtual void on_before_save(Fit&) {}
   /// Called after all other functions of all callbacks: after each epoch, before a fit stops, and
-  /// after each step for which `wants_save` returns true. If `fit.batch` is 0, `fit.epochs.back()`
+  /// after each step for which `should_save` returns true. If `fit.batch` is 0, `fit.epochs.back()`
   /// has the metrics of the last epoch.
   virtual void save(Fit&) {}
 

@@ -37,16 +37,16 @@ struct TrainerOptions {
   std::optional<torch::Device> device = {};  ///< the device, instead of `num_gpus`
   /// Makes each step of a fit a replay, on a GPU of a CUDA graph; see `CapturedStep`. The
   /// optimizer must be sconce's, and its `is_capturable()` true. Batches of another shape than the
-  /// first, such as a smaller last one, run uncaptured. Callbacks get `on_before_step` after the
-  /// step. What callbacks change takes effect: the mode of a layer, frozen or thawed parameters,
-  /// parameter groups, and the learning rate; the step is then captured again, unless only the rate
-  /// has changed. On a GPU, schedules of the momentum do not take effect. A process group of
-  /// several works on the CPU only.
+  /// first, such as a smaller last one, run uncaptured. Callbacks get `on_before_optimizer_step`
+  /// after the step. What callbacks change takes effect: the mode of a layer, frozen or thawed
+  /// parameters, parameter groups, and the learning rate; the step is then captured again, unless
+  /// only the rate has changed. On a GPU, schedules of the momentum do not take effect. A process
+  /// group of several works on the CPU only.
   bool graph = false;
   /// Compiles each step of a fit, on the CPU, and keeps the faster of the compiled step and the
   /// replay; see `sconce::program::inductor`. Implies `graph`. A checkpoint keeps which one that
   /// was, so that a resumed fit runs the same one. All ranks of a process group run the same one.
-  std::shared_ptr<StepCompiler> compile = {};
+  std::shared_ptr<StepCompiler> compiler = {};
   /// Runs one batch of training and of testing, to find errors. Checkpoints are neither loaded nor
   /// saved.
   bool fast_dev_run = false;

@@ -21,9 +21,9 @@ class WeightAveraging : public TrainerCallback {
       : averages_(averages), name_(std::move(name)) {}
 
   /// Updates the averages.
-  void on_after_step(Fit&) override { averages_.update(); }
+  void on_after_optimizer_step(Fit&) override { averages_.update(); }
   /// Gives the model the averages as its values.
-  void on_test_begin(Fit&) override { swapped_.emplace(averages_); }
+  void on_test_start(Fit&) override { swapped_.emplace(averages_); }
   /// Gives the model its own values again.
   void on_test_end(Fit&) override { swapped_.reset(); }
   /// Returns the name of the constructor.

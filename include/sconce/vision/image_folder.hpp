@@ -28,8 +28,8 @@ struct ImageSample {
 /// The options of `ImageFolder`.
 struct ImageFolderOptions {
   /// Called with each picture `(C, H, W)`, uint8, and the item's generator, from several threads.
-  /// Pictures of several sizes need one that makes them the same size before a `Loader` can stack
-  /// them.
+  /// Pictures of several sizes need one that makes them the same size before a `DataLoader` can
+  /// stack them.
   transforms::Compose transform = transforms::Compose();
 
   /// The channels. torchvision's loader of pictures converts to RGB, too.
@@ -38,7 +38,7 @@ struct ImageFolderOptions {
   ImageLimits limits = ImageLimits();  ///< of each picture
 };
 
-/// The pictures of a folder in which each subfolder is a class, for a `Loader`. Classes and the
+/// The pictures of a folder in which each subfolder is a class, for a `DataLoader`. Classes and the
 /// pictures of a class are sorted by the bytes of their names. Pictures are what `is_image_file`
 /// takes for one. Other files, and names that begin with a dot, are ignored. A class may be a link
 /// to a folder. Files are read when an item is. Python: `torchvision.datasets.ImageFolder(root,
@@ -57,7 +57,7 @@ class ImageFolder {
   int64_t size() const { return static_cast<int64_t>(samples_.size()); }
 
   /// Reads a picture. Returns it transformed, and its class, int64 (). A random transform needs the
-  /// generator, which a `Loader` gives.
+  /// generator, which a `DataLoader` gives.
   /// @throw c10::Error as `read_image` and the transform do, or if there is no such item.
   data::Dataset get(int64_t index, const at::Generator& generator = {}) const;
 

@@ -16,7 +16,7 @@ std::exception_ptr error_of_item(int64_t item) {
   try {
     throw;
   } catch (c10::Error& error) {
-    error.add_context(c10::str("sconce::data::Loader: in item ", item));
+    error.add_context(c10::str("sconce::data::DataLoader: in item ", item));
   } catch (...) {  // has no text that could be added to
   }
   return std::current_exception();

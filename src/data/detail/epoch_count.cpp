@@ -11,7 +11,7 @@ namespace sconce::data::detail {
 
 EpochCount::EpochCount(const char* who, const AnySampler& sampler)
     : who_(who),
-      keeps_epoch_(sampler.keeps_epoch()),
+      requires_set_epoch_(sampler.requires_set_epoch()),
       state_(std::make_shared<State>(sampler.epoch())) {}
 
 void EpochCount::set(int64_t epoch) const {
@@ -23,7 +23,7 @@ int64_t EpochCount::take() const {
   if (sconce::detail::is_capturing()) {
     sconce::detail::refuse_in_capture(std::string(who_) + "::begin");
   }
-  if (!keeps_epoch_) return state_->next++;
+  if (!requires_set_epoch_) return state_->next++;
   const int64_t epoch = state_->next;
   if (state_->is_taken.exchange(true) && !state_->has_warned.exchange(true)) {
     TORCH_WARN(who_, "::begin: expected a call of set_epoch before each epoch, because the order ",

@@ -21,7 +21,7 @@ std::vector<int64_t> EpochItems::of(int64_t batch) const {
   return indices;
 }
 
-LoaderBase::LoaderBase(const char* who, LoaderOptions options, std::optional<int64_t> items)
+LoaderBase::LoaderBase(const char* who, DataLoaderOptions options, std::optional<int64_t> items)
     : who_(who), options_(std::move(options)), epochs_(who, options_.sampler) {
   TORCH_CHECK(items, who, ": expected a dataset that has a size, got one without");
   items_ = *items;

@@ -10,22 +10,22 @@
 
 namespace sconce::data::detail {
 
-void check_stream_options(const StreamOptions& options) {
+void check_stream_options(const StreamLoaderOptions& options) {
   check_loading("sconce::data::StreamLoader", options);
   constexpr auto who = "sconce::data::StreamLoader: expected ";
-  TORCH_CHECK(options.steps_per_epoch >= 0, who, "steps_per_epoch of 0 or more, got ",
-              options.steps_per_epoch);
+  TORCH_CHECK(options.batches_per_epoch >= 0, who, "batches_per_epoch of 0 or more, got ",
+              options.batches_per_epoch);
   TORCH_CHECK(options.shuffle_buffer >= 0, who, "a shuffle_buffer of 0 or more, got ",
               options.shuffle_buffer);
   TORCH_CHECK(options.num_replicas >= 1, who, "num_replicas of 1 or more, got ",
               options.num_replicas);
   TORCH_CHECK(options.rank >= 0 && options.rank < options.num_replicas, who, "a rank from 0 to ",
               options.num_replicas - 1, ", got ", options.rank);
-  TORCH_CHECK(!options.drop_last || options.steps_per_epoch == 0, who, "drop_last without ",
-              "steps_per_epoch, with which every batch is whole, got both");
+  TORCH_CHECK(!options.drop_last || options.batches_per_epoch == 0, who, "drop_last without ",
+              "batches_per_epoch, with which every batch is whole, got both");
 }
 
-std::vector<int64_t> chunk_order(const StreamOptions& options, const StreamPlace& place,
+std::vector<int64_t> chunk_order(const StreamLoaderOptions& options, const StreamPlace& place,
                                  int64_t items) {
   std::vector<int64_t> order(static_cast<size_t>(items));
   if (options.shuffle_buffer == 0) {

@@ -18,7 +18,7 @@ namespace {
 
 struct Keeping : RandomSampler {
   Keeping() : RandomSampler(3) {}
-  bool keeps_epoch() const { return true; }
+  bool requires_set_epoch() const { return true; }
 };
 
 }  // namespace

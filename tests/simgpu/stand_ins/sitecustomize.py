@@ -36,7 +36,7 @@ def make(name, shape):
     return RandomImages
 
 
-class Replaced(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class Replaced(importlib.abc.MetaPathFinder, importlib.abc.DataLoader):
     """Loads torchvision.datasets as always and then replaces its classes."""
 
     def find_spec(self, name, path, target=None):

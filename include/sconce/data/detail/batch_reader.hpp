@@ -15,7 +15,7 @@
 #include "sconce/data/item_source.hpp"
 #include "sconce/fwd.hpp"
 
-/// The parts of a `Loader` that read the items of a batch. Not for direct use.
+/// The parts of a `DataLoader` that read the items of a batch. Not for direct use.
 namespace sconce::data::detail {
 
 // Returns the generator of an item, which is the same in whichever thread reads the item.

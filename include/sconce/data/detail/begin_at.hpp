@@ -54,8 +54,8 @@ struct SourcePlace {
 };
 
 /// Returns the place of a batch in a source's epoch. Calls `begin(batch, epoch)` if the source has
-/// it, as `Batches` and `Loader` do. Otherwise, if the source has `set_epoch`, calls it on a copy.
-/// Then it calls `begin(batch)`, or `begin()` and skips the batches before.
+/// it, as `Batches` and `DataLoader` do. Otherwise, if the source has `set_epoch`, calls it on a
+/// copy. Then it calls `begin(batch)`, or `begin()` and skips the batches before.
 template <class Source>
 SourcePlace<Source> begin_at(const Source& source, int64_t batch, int64_t epoch) {
   if constexpr (requires { source.begin(batch, epoch); }) {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "sconce/fwd.hpp"
-#include "sconce/nn/nested_tensors.hpp"
+#include "sconce/nn/tensor_tree.hpp"
 
 namespace sconce::data::detail {
 

@@ -40,7 +40,7 @@ class EpochCount {
   };
 
   const char* who_;
-  bool keeps_epoch_;
+  bool requires_set_epoch_;
   std::shared_ptr<State> state_;
 };
 

@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "sconce/data/data_loader_options.hpp"
 #include "sconce/data/detail/epoch_count.hpp"
-#include "sconce/data/loader_options.hpp"
 #include "sconce/fwd.hpp"
 
 namespace sconce::data::detail {
@@ -24,7 +24,8 @@ struct EpochItems {
   uint64_t epoch;
 };
 
-// What `Batches` and every `Loader` have in common: the items of an epoch and the count of epochs.
+// What `Batches` and every `DataLoader` have in common: the items of an epoch and the count of
+// epochs.
 class LoaderBase {
  public:
   /// Sets the epoch of the next `begin()`, also in the copies of this loader. The epoch determines
@@ -41,14 +42,14 @@ class LoaderBase {
 
  protected:
   // `who` is the class of the loader, for messages; `items` is the size of the dataset.
-  LoaderBase(const char* who, LoaderOptions options, std::optional<int64_t> items);
+  LoaderBase(const char* who, DataLoaderOptions options, std::optional<int64_t> items);
   int64_t take_epoch() const { return epochs_.take(); }
   EpochItems epoch_items(int64_t first_batch, int64_t epoch) const;
-  const LoaderOptions& options() const { return options_; }
+  const DataLoaderOptions& options() const { return options_; }
 
  private:
   const char* who_;
-  LoaderOptions options_;
+  DataLoaderOptions options_;
   int64_t items_ = 0;
   EpochCount epochs_;
 };

@@ -13,8 +13,8 @@
 namespace sconce::data::detail {
 
 /// Makes batches in threads, ahead of the loop that takes them, and returns them in order. This is
-/// the part of `Loader` that does not depend on items; it can also be used alone. The owner takes
-/// batches in one thread. Each worker runs with the thread state (gradients, autocast) of the
+/// the part of `DataLoader` that does not depend on items; it can also be used alone. The owner
+/// takes batches in one thread. Each worker runs with the thread state (gradients, autocast) of the
 /// thread that made this object, and with a single LibTorch thread, since the workers already share
 /// the cores. The destructor ends all threads and waits for running calls of `Make`.
 class ReadAhead {

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "sconce/data/data_loader_options.hpp"
 #include "sconce/data/item_stream.hpp"
-#include "sconce/data/loader_options.hpp"
 
 /// The part of a `StreamLoader` that reads the items of a stream in order. Not for direct use.
 namespace sconce::data::detail {
@@ -24,10 +24,10 @@ struct StreamPlace {
 };
 
 // Throws unless the options are valid.
-void check_stream_options(const StreamOptions& options);
+void check_stream_options(const StreamLoaderOptions& options);
 
 // Returns the order of a chunk with this many items.
-std::vector<int64_t> chunk_order(const StreamOptions& options, const StreamPlace& place,
+std::vector<int64_t> chunk_order(const StreamLoaderOptions& options, const StreamPlace& place,
                                  int64_t items);
 
 // Reads the items of one rank, in their order, from a place on.
@@ -37,7 +37,7 @@ class StreamReader {
   using Item = StreamItem<Stream>;
 
   // The stream must outlive the reader. Throws if it ends before items of the place's chunk.
-  StreamReader(const Stream& stream, const StreamOptions& options, StreamPlace place)
+  StreamReader(const Stream& stream, const StreamLoaderOptions& options, StreamPlace place)
       : of_pass_(stream), options_(options), place_(std::move(place)), stream_(stream) {
     begin_pass();
     if (!load_state()) {
@@ -84,7 +84,7 @@ class StreamReader {
   // Returns whether the stream has a state to continue from.
   bool load_state() {
     if constexpr (ResumableStream<Stream>) {
-      if (place_.stream) stream_->load_state(*place_.stream);
+      if (place_.stream) stream_->load_state_dict(*place_.stream);
       return place_.stream.has_value();
     }
     return false;
@@ -93,7 +93,7 @@ class StreamReader {
   // The state is asked only where a place is, because it may be costly.
   void note_state() {
     if constexpr (ResumableStream<Stream>) {
-      if (items_.empty()) place_.stream = c10::IValue(std::as_const(*stream_).state());
+      if (items_.empty()) place_.stream = c10::IValue(std::as_const(*stream_).state_dict());
     }
   }
 
@@ -131,7 +131,7 @@ class StreamReader {
   }
 
   const Stream& of_pass_;
-  StreamOptions options_;
+  StreamLoaderOptions options_;
   StreamPlace place_;
   std::optional<Stream> stream_;
   bool is_over_ = false;

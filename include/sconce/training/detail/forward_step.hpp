@@ -52,7 +52,8 @@ ModelSteps::Step forward_step(Callee& callee, const Loss& loss) {
     auto output = call_forward<M>(callee, inputs, "training_step");
     StepOutput step = loss(output, target);
     check_loss(step, "TrainerOptions::loss");
-    TORCH_CHECK(step.count.defined() == loss.counts(), "sconce::Trainer: expected a count from ",
+    TORCH_CHECK(step.count.defined() == loss.returns_sum(),
+                "sconce::Trainer: expected a count from ",
                 "TrainerOptions::loss, got an undefined tensor");
     step.output = std::move(output);
     step.target = std::move(target);

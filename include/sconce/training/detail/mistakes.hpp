@@ -166,7 +166,7 @@ struct MistakenTrainerOptions {
   AnyValue max_time = {};
   Expected<torch::Device, Mistake::device> device = {};
   AnyValue graph = {};
-  AnyValue compile = {};
+  AnyValue compiler = {};
   AnyValue fast_dev_run = {};
   AnyValue loss = {};
   NoMember<Mistake::loss> loss_fn = {};

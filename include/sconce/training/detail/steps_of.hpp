@@ -73,7 +73,7 @@ ModelSteps steps_of_module(M& module, const Loss& loss) {
     steps.train_takes_index = OwnStep<M, false>::Method::takes_index;
   } else {
     steps.train = steps.test = forward_step<M>(module, loss);
-    steps.may_have_values = loss.counts();
+    steps.may_have_values = loss.returns_sum();
   }
   return steps;
 }

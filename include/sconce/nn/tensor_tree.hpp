@@ -13,13 +13,13 @@
 namespace sconce::nn {
 
 template <class T>
-struct NestedTensors;
+struct TensorTree;
 
-/// A container of tensors at any depth. `NestedTensors` supports some of these types.
+/// A container of tensors at any depth. `TensorTree` supports some of these types.
 template <class T>
 concept ContainerOfTensors =
-    (requires { typename T::value_type; } && NestedTensors<typename T::value_type>::any) ||
-    (std::is_array_v<T> && NestedTensors<std::remove_all_extents_t<T>>::any);
+    (requires { typename T::value_type; } && TensorTree<typename T::value_type>::any) ||
+    (std::is_array_v<T> && TensorTree<std::remove_all_extents_t<T>>::any);
 
 /// Finds the tensors in a `T`. Unrelated to `torch.nested`; Python: `torch.utils._pytree`.
 /// Functions of sconce that take or return nested tensors use it for
@@ -33,11 +33,11 @@ concept ContainerOfTensors =
 /// - `for_each(value, f)`: calls `f` with each tensor of a `T&` or `const T&`, in a fixed order;
 /// - `alike(a, b)`: whether two values have the same lengths, keys and undefined tensors.
 template <class T>
-struct NestedTensors {
+struct TensorTree {
   static_assert(!ContainerOfTensors<T>,
-                "sconce::nn::NestedTensors: the tensors in a container of this type would be "
+                "sconce::nn::TensorTree: the tensors in a container of this type would be "
                 "passed over: use std::vector, tuple, pair, map or optional of them, or specialize "
-                "NestedTensors");
+                "TensorTree");
   static constexpr bool any = false;   ///< a type without tensors
   static constexpr bool only = false;  ///< a type without tensors
   /// Does nothing, because there is no tensor.
@@ -46,7 +46,7 @@ struct NestedTensors {
 };
 
 template <>
-struct NestedTensors<at::Tensor> {
+struct TensorTree<at::Tensor> {
   static constexpr bool any = true;
   static constexpr bool only = true;
   template <class Value, class F>
@@ -57,92 +57,92 @@ struct NestedTensors<at::Tensor> {
 };
 
 template <class T>
-struct NestedTensors<std::vector<T>> {
-  static constexpr bool any = NestedTensors<T>::any;
-  static constexpr bool only = NestedTensors<T>::only;
+struct TensorTree<std::vector<T>> {
+  static constexpr bool any = TensorTree<T>::any;
+  static constexpr bool only = TensorTree<T>::only;
   template <class Value, class F>
   static void for_each(Value& value, const F& f) {
     if constexpr (any) {
-      for (auto& item : value) NestedTensors<T>::for_each(item, f);
+      for (auto& item : value) TensorTree<T>::for_each(item, f);
     }
   }
   static bool alike(const std::vector<T>& a, const std::vector<T>& b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(), NestedTensors<T>::alike);
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), TensorTree<T>::alike);
   }
 };
 
 template <class T>
-struct NestedTensors<std::optional<T>> {
-  static constexpr bool any = NestedTensors<T>::any;
-  static constexpr bool only = NestedTensors<T>::only;
+struct TensorTree<std::optional<T>> {
+  static constexpr bool any = TensorTree<T>::any;
+  static constexpr bool only = TensorTree<T>::only;
   template <class Value, class F>
   static void for_each(Value& value, const F& f) {
-    if (value) NestedTensors<T>::for_each(*value, f);
+    if (value) TensorTree<T>::for_each(*value, f);
   }
   static bool alike(const std::optional<T>& a, const std::optional<T>& b) {
-    return a && b ? NestedTensors<T>::alike(*a, *b) : a.has_value() == b.has_value();
+    return a && b ? TensorTree<T>::alike(*a, *b) : a.has_value() == b.has_value();
   }
 };
 
 template <class Key, class T, class Compare>
-struct NestedTensors<std::map<Key, T, Compare>> {
-  static constexpr bool any = NestedTensors<T>::any;
-  static constexpr bool only = NestedTensors<T>::only;
+struct TensorTree<std::map<Key, T, Compare>> {
+  static constexpr bool any = TensorTree<T>::any;
+  static constexpr bool only = TensorTree<T>::only;
   template <class Value, class F>
   static void for_each(Value& value, const F& f) {
-    for (auto& item : value) NestedTensors<T>::for_each(item.second, f);
+    for (auto& item : value) TensorTree<T>::for_each(item.second, f);
   }
   static bool alike(const std::map<Key, T, Compare>& a, const std::map<Key, T, Compare>& b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
-      return x.first == y.first && NestedTensors<T>::alike(x.second, y.second);
+      return x.first == y.first && TensorTree<T>::alike(x.second, y.second);
     });
   }
 };
 
 template <class... Ts>
-struct NestedTensors<std::tuple<Ts...>> {
-  static constexpr bool any = (NestedTensors<Ts>::any || ...);
-  static constexpr bool only = (NestedTensors<Ts>::only && ...);
+struct TensorTree<std::tuple<Ts...>> {
+  static constexpr bool any = (TensorTree<Ts>::any || ...);
+  static constexpr bool only = (TensorTree<Ts>::only && ...);
   template <class Value, class F>
   static void for_each(Value& value, const F& f) {
-    std::apply([&](auto&... items) { (NestedTensors<Ts>::for_each(items, f), ...); }, value);
+    std::apply([&](auto&... items) { (TensorTree<Ts>::for_each(items, f), ...); }, value);
   }
   static bool alike(const std::tuple<Ts...>& a, const std::tuple<Ts...>& b) {
     return std::apply(
         [&](const auto&... x) {
-          return std::apply(
-              [&](const auto&... y) { return (NestedTensors<Ts>::alike(x, y) && ...); }, b);
+          return std::apply([&](const auto&... y) { return (TensorTree<Ts>::alike(x, y) && ...); },
+                            b);
         },
         a);
   }
 };
 
 template <class A, class B>
-struct NestedTensors<std::pair<A, B>> {
-  static constexpr bool any = NestedTensors<A>::any || NestedTensors<B>::any;
-  static constexpr bool only = NestedTensors<A>::only && NestedTensors<B>::only;
+struct TensorTree<std::pair<A, B>> {
+  static constexpr bool any = TensorTree<A>::any || TensorTree<B>::any;
+  static constexpr bool only = TensorTree<A>::only && TensorTree<B>::only;
   template <class Value, class F>
   static void for_each(Value& value, const F& f) {
-    NestedTensors<A>::for_each(value.first, f);
-    NestedTensors<B>::for_each(value.second, f);
+    TensorTree<A>::for_each(value.first, f);
+    TensorTree<B>::for_each(value.second, f);
   }
   static bool alike(const std::pair<A, B>& a, const std::pair<A, B>& b) {
-    return NestedTensors<A>::alike(a.first, b.first) && NestedTensors<B>::alike(a.second, b.second);
+    return TensorTree<A>::alike(a.first, b.first) && TensorTree<B>::alike(a.second, b.second);
   }
 };
 
-/// Calls `f` with each tensor in the value, in the order of `NestedTensors`.
+/// Calls `f` with each tensor in the value, in the order of `TensorTree`.
 template <class T, class F>
 void for_each_tensor(T& value, const F& f) {
-  NestedTensors<std::remove_const_t<T>>::for_each(value, f);
+  TensorTree<std::remove_const_t<T>>::for_each(value, f);
 }
 
-/// Base class of a `NestedTensors` specialization, for a class whose tensors are all in these
+/// Base class of a `TensorTree` specialization, for a class whose tensors are all in these
 /// members:
 ///
 ///     struct Sentences { torch::Tensor tokens, mask; };
 ///     template <>
-///     struct sconce::nn::NestedTensors<Sentences>
+///     struct sconce::nn::TensorTree<Sentences>
 ///         : sconce::nn::TensorMembers<&Sentences::tokens, &Sentences::mask> {};
 template <auto... members>
 struct TensorMembers {
@@ -152,8 +152,8 @@ struct TensorMembers {
   using Types = std::tuple<decltype(type_of(members))...>;
 
  public:
-  static constexpr bool any = NestedTensors<Types>::any;    ///< whether a member can hold tensors
-  static constexpr bool only = NestedTensors<Types>::only;  ///< whether all members hold only them
+  static constexpr bool any = TensorTree<Types>::any;    ///< whether a member can hold tensors
+  static constexpr bool only = TensorTree<Types>::only;  ///< whether all members hold only them
   /// Calls `f` with the tensors of each member, in the order of the members.
   template <class Value, class F>
   static void for_each(Value& value, const F& f) {
@@ -161,7 +161,7 @@ struct TensorMembers {
   }
   /// Returns whether all members of two values are alike.
   static constexpr auto alike = [](const auto& a, const auto& b) {
-    return (NestedTensors<decltype(type_of(members))>::alike(a.*members, b.*members) && ...);
+    return (TensorTree<decltype(type_of(members))>::alike(a.*members, b.*members) && ...);
   };
 };
 

@@ -1,4 +1,4 @@
-#include "sconce/report/scalar_files.hpp"
+#include "sconce/report/scalar_writer.hpp"
 
 #include <sys/stat.h>
 
@@ -10,7 +10,7 @@
 #include "support/event_file.hpp"
 
 using Catch::Matchers::ContainsSubstring;
-using sconce::ScalarFiles;
+using sconce::ScalarWriter;
 using sconce::test::contents;
 using sconce::test::error_of;
 using sconce::test::names_in;
@@ -22,7 +22,7 @@ namespace {
 // Step 1 of epoch 1 to step 4 of epoch 2, two steps an epoch.
 void write_run(const std::filesystem::path& folder, int64_t from = 1, int64_t to = 4,
                std::optional<int64_t> resume_step = {}) {
-  ScalarFiles files(folder, {.resume_step = resume_step});
+  ScalarWriter files(folder, {.resume_step = resume_step});
   for (int64_t step = from; step <= to; ++step) {
     files.add({.tag = "loss",
                .value = 1. / static_cast<double>(step),
@@ -34,16 +34,16 @@ void write_run(const std::filesystem::path& folder, int64_t from = 1, int64_t to
 }
 
 std::string error_of_resuming(const TempDir& folder, int64_t step) {
-  return error_of([&] { ScalarFiles(folder.path(), {.resume_step = step}); });
+  return error_of([&] { ScalarWriter(folder.path(), {.resume_step = step}); });
 }
 
 }  // namespace
 
 TEST_CASE(
-    "ScalarFiles writes each scalar as a line of scalars.csv and as an event for TensorBoard") {
+    "ScalarWriter writes each scalar as a line of scalars.csv and as an event for TensorBoard") {
   const TempDir folder;
   const auto run = folder.path() / "new" / "run";
-  ScalarFiles files(run);
+  ScalarWriter files(run);
   files.add({"loss", 1 / 3., 4, 2, 1763766138.25});
   CHECK_FALSE(std::filesystem::exists(run));
   files.flush();
@@ -61,8 +61,8 @@ TEST_CASE(
   CHECK(shown[0].value == 1 / 3.F);
   CHECK(shown[0].step == 4);
   CHECK(shown[0].wall_time == 1763766138.25);
-  CHECK_THROWS_WITH(files.add({.tag = "two\nlines"}), ContainsSubstring("ScalarFiles::add"));
-  CHECK_THROWS_WITH(files.add({.tag = "\xff"}), ContainsSubstring("ScalarFiles::add"));
+  CHECK_THROWS_WITH(files.add({.tag = "two\nlines"}), ContainsSubstring("ScalarWriter::add"));
+  CHECK_THROWS_WITH(files.add({.tag = "\xff"}), ContainsSubstring("ScalarWriter::add"));
   CHECK(names_in(run).size() == 2);
 }
 
@@ -98,7 +98,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("ScalarFiles rejects a new run in the folder of another run") {
+TEST_CASE("ScalarWriter rejects a new run in the folder of another run") {
   const TempDir folder;
   folder.write("notes.txt", "mine");
   write_run(folder.path());
@@ -107,8 +107,8 @@ TEST_CASE("ScalarFiles rejects a new run in the folder of another run") {
     if (name == "notes.txt") continue;
     const TempDir other;
     other.write(name, contents(folder.path() / name));
-    CHECK_THAT(error_of([&] { ScalarFiles{other.path()}; }),
-               ContainsSubstring("sconce::ScalarFiles: " + other.path().string()) &&
+    CHECK_THAT(error_of([&] { ScalarWriter{other.path()}; }),
+               ContainsSubstring("sconce::ScalarWriter: " + other.path().string()) &&
                    ContainsSubstring("got one with " + name));
     CHECK(names_in(other.path()) == std::vector{name});
   }
@@ -119,13 +119,13 @@ TEST_CASE("ScalarFiles rejects a new run in the folder of another run") {
   CHECK(contents(folder.path() / "scalars.csv") == before);
 }
 
-TEST_CASE("ScalarFiles reports foreign and damaged files and leaves them unchanged") {
+TEST_CASE("ScalarWriter reports foreign and damaged files and leaves them unchanged") {
   const auto refuses = [](const std::string& bytes, const std::string& error) {
     const TempDir folder;
     const auto path = folder.write("scalars.csv", bytes);
     CHECK_THAT(
         error_of_resuming(folder, 2),
-        ContainsSubstring("sconce::ScalarFiles: " + path.string()) && ContainsSubstring(error));
+        ContainsSubstring("sconce::ScalarWriter: " + path.string()) && ContainsSubstring(error));
     CHECK(contents(path) == bytes);
   };
   refuses("a,b\n1,2\n", "begins with step,epoch,tag,value,wall_time, got another");
@@ -140,7 +140,7 @@ TEST_CASE("ScalarFiles reports foreign and damaged files and leaves them unchang
 
 TEST_CASE("a FIFO in place of scalars.csv is rejected without waiting for its other end") {
   const TempDir folder;
-  ScalarFiles files(folder.path());
+  ScalarWriter files(folder.path());
   REQUIRE(::mkfifo((folder.path() / "scalars.csv").c_str(), 0600) == 0);
   CHECK_THAT(error_of_resuming(folder, 2),
              ContainsSubstring("scalars.csv: expected a regular file, found a FIFO"));
@@ -151,7 +151,7 @@ TEST_CASE(
     "if one of the scalar files cannot be written, the other is written and the first catches up "
     "later") {
   const TempDir folder;
-  ScalarFiles files(folder.path());
+  ScalarWriter files(folder.path());
   files.add({.tag = "loss", .value = 1, .step = 1, .epoch = 1});
   std::filesystem::create_directory(folder.path() / "scalars.csv");
   CHECK_THAT(error_of([&] { files.flush(); }), ContainsSubstring("scalars.csv: cannot open it"));

@@ -1,4 +1,4 @@
-#include "sconce/io/whole_file.hpp"
+#include "sconce/io/atomic_file.hpp"
 
 #include <c10/util/Exception.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@ namespace sconce::io {
 
 namespace {
 
-// Whether a WholeFile with this prefix gave the file its name:
+// Whether a AtomicFile with this prefix gave the file its name:
 // <prefix>...<process>-<number>.part
 bool is_part(const std::string& name, const std::string& prefix) {
   if (!name.starts_with(prefix) || !name.ends_with(".part")) return false;
@@ -71,7 +71,7 @@ std::filesystem::path resolved(std::filesystem::path path, const std::string& wh
 
 }  // namespace
 
-WholeFile::WholeFile(const std::filesystem::path& path, std::string who)
+AtomicFile::AtomicFile(const std::filesystem::path& path, std::string who)
     : who_(std::move(who)), path_(resolved(path, who_)), folder_(path_.parent_path()) {
   sconce::detail::refuse_in_capture(who_);
   if (folder_.empty()) folder_ = ".";
@@ -80,16 +80,16 @@ WholeFile::WholeFile(const std::filesystem::path& path, std::string who)
   create();
 }
 
-WholeFile::~WholeFile() {
+AtomicFile::~AtomicFile() {
   if (fd_ >= 0) discard();
 }
 
-void WholeFile::discard() {
+void AtomicFile::discard() {
   ::unlink(part_.c_str());
   ::close(std::exchange(fd_, -1));
 }
 
-void WholeFile::write(const void* data, size_t size) {
+void AtomicFile::write(const void* data, size_t size) {
   const auto* bytes = static_cast<const char*>(data);
   while (size > 0) {
     const auto written = ::write(fd_, bytes, size);
@@ -100,7 +100,7 @@ void WholeFile::write(const void* data, size_t size) {
   }
 }
 
-void WholeFile::finish() {
+void AtomicFile::finish() {
   struct stat now = {};  // the permissions may have changed since, or the file be another's new one
   if (::lstat(path_.c_str(), &now) == 0 && S_ISREG(now.st_mode)) before_ = now;
   if (before_) keep_access();
@@ -114,7 +114,7 @@ void WholeFile::finish() {
 
 // Checked here, because a rename only needs write permission for the folder, and what is wrong with
 // the path would otherwise be found after everything was written.
-void WholeFile::check_before() {
+void AtomicFile::check_before() {
   TORCH_CHECK(path_.has_filename(), who_, ": expected the path of a file, got '", path_.string(),
               "'");
   struct stat before = {};
@@ -131,7 +131,7 @@ void WholeFile::check_before() {
 
 // The permissions come last: until then only the owner has any. If the group cannot be kept, its
 // members count as others, so these get no more than the group had.
-void WholeFile::keep_access() {
+void AtomicFile::keep_access() {
   const mode_t mode = before_->st_mode & 0777;
   const mode_t without_group = mode & (0700 | (mode >> 3 & 07));
   const bool is_kept = keep_owner() && keep_access_list();
@@ -139,7 +139,7 @@ void WholeFile::keep_access() {
 }
 
 // Returns whether the group is kept. Without root's rights the file belongs to the writer.
-bool WholeFile::keep_owner() {
+bool AtomicFile::keep_owner() {
   struct stat part = {};
   if (::fstat(fd_, &part) != 0) fail("look at");
   const bool keeps_group = part.st_gid == before_->st_gid;
@@ -150,7 +150,7 @@ bool WholeFile::keep_owner() {
 
 // With an access control list, the group's permissions in the mode are those of the whole list, so
 // the mode alone would give them to the group. The folder may also have given the part a list.
-bool WholeFile::keep_access_list() {
+bool AtomicFile::keep_access_list() {
   constexpr auto name = "system.posix_acl_access";
   std::array<char, 1 << 16> list;  // the system's limit
   const auto has_none = [] { return errno == ENODATA || errno == EOPNOTSUPP; };
@@ -159,19 +159,19 @@ bool WholeFile::keep_access_list() {
   return has_none() && (::fremovexattr(fd_, name) == 0 || has_none());
 }
 
-void WholeFile::fail(const char* doing) const {
+void AtomicFile::fail(const char* doing) const {
   const int error = errno;
   TORCH_CHECK(false, who_, ": ", path_.string(), ": cannot ", doing, " it: ", std::strerror(error));
 }
 
 // The name of a part is longer than that of the file, and file systems allow 255 bytes, some only
 // 143.
-std::string WholeFile::prefix() const {
+std::string AtomicFile::prefix() const {
   return path_.filename().string().substr(0, 100) + ".";
 }
 
 // The lock distinguishes a part being written from an abandoned one.
-void WholeFile::create() {
+void AtomicFile::create() {
   static std::atomic<int> parts = 0;
   struct stat now = {};
   do {  // repeat if it was swept between the two calls
@@ -193,13 +193,13 @@ void WholeFile::create() {
   } while (now.st_nlink == 0);
 }
 
-void write_whole(const std::filesystem::path& path, std::string_view text, std::string who) {
-  WholeFile file(path, std::move(who));
+void write_file(const std::filesystem::path& path, std::string_view text, std::string who) {
+  AtomicFile file(path, std::move(who));
   file.write(text.data(), text.size());
   file.finish();
 }
 
-std::string read_whole(const std::filesystem::path& path, const std::string& who) {
+std::string read_file(const std::filesystem::path& path, const std::string& who) {
   return InputFile(path, who).text();
 }
 

@@ -20,9 +20,9 @@ struct BatchesOptions {
   uint64_t seed = 0;        ///< seed of `shuffle`
 };
 
-/// Options of a `Loader`, in the order of `torch.utils.data.DataLoader`'s arguments, with `seed`
-/// for its generator. Those of `Batches` mean the same.
-struct LoaderOptions {
+/// Options of a `DataLoader`, in the order of `torch.utils.data.DataLoader`'s arguments, with
+/// `seed` for its generator. Those of `Batches` mean the same.
+struct DataLoaderOptions {
   int64_t batch_size = 1;   ///< items per batch, at least 1; the last batch may be shorter
   bool shuffle = false;     ///< whether to use the order of `RandomSampler(size, seed)`
   AnySampler sampler = {};  ///< chooses items and order; none: all items in their own order
@@ -36,19 +36,19 @@ struct LoaderOptions {
   std::optional<torch::Device> device = {};
 };
 
-/// Options of a `StreamLoader`. Those of `Loader` mean the same.
-struct StreamOptions {
+/// Options of a `StreamLoader`. Those of `DataLoader` mean the same.
+struct StreamLoaderOptions {
   int64_t batch_size = 1;  ///< items per batch, at least 1
   /// Batches in an epoch. The next epoch continues where this one ends, and a stream that ends
   /// begins anew. 0: an epoch is one pass over the stream, which a loop of your own can make, but
   /// not a Trainer.
-  int64_t steps_per_epoch = 0;
+  int64_t batches_per_epoch = 0;
   int64_t shuffle_buffer = 0;  ///< number of items that are shuffled together; 0: none are
   int num_workers = 0;      ///< number of threads that make batches; 0: the loop makes each itself
   bool drop_last = false;   ///< whether to drop a last batch shorter than `batch_size` of a pass
   uint64_t seed = 0;        ///< seed of the shuffled orders
   int prefetch_factor = 2;  ///< batches per worker that are made ahead of the loop
-  /// Device to copy batches to, as a `Loader` does.
+  /// Device to copy batches to, as a `DataLoader` does.
   std::optional<torch::Device> device = {};
   /// Number of ranks that share the stream. Of each `num_replicas` items in a row, each rank takes
   /// one. Items that are left at the end of a pass are dropped.

@@ -1,4 +1,4 @@
-#include "sconce/report/scalar_files.hpp"
+#include "sconce/report/scalar_writer.hpp"
 
 #include <c10/util/Exception.h>
 
@@ -12,7 +12,7 @@
 #include "io/utf8.hpp"
 #include "report/append_file.hpp"
 #include "repr/format.hpp"
-#include "sconce/io/whole_file.hpp"
+#include "sconce/io/atomic_file.hpp"
 
 namespace sconce {
 
@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr auto who = "sconce::ScalarFiles";
+constexpr auto who = "sconce::ScalarWriter";
 const std::string csv_header = "step,epoch,tag,value,wall_time\n";
 
 std::string csv_line(const ScalarEvent& scalar) {
@@ -57,7 +57,7 @@ std::string earlier_file(const fs::path& folder) {
 }  // namespace
 
 // The file scalars.csv.
-class ScalarFiles::Csv {
+class ScalarWriter::Csv {
  public:
   // Checks the folder before an event file is made, which would hide the scalars of another run.
   Csv(const fs::path& folder, const std::optional<int64_t>& resume_step)
@@ -73,7 +73,7 @@ class ScalarFiles::Csv {
 
   void flush() {
     if (kept_) {
-      io::write_whole(path_, *kept_, who);
+      io::write_file(path_, *kept_, who);
       kept_.reset();
     }
     if (pending_.empty()) return;
@@ -93,7 +93,7 @@ class ScalarFiles::Csv {
   void resume(int64_t last_step) {
     std::error_code error;
     if (!fs::exists(path_, error)) return;
-    const std::string text = io::read_whole(path_, who);
+    const std::string text = io::read_file(path_, who);
     if (csv_header.starts_with(text)) {  // only the header, or a part of it
       kept_ = std::string();
       return;
@@ -132,21 +132,21 @@ class ScalarFiles::Csv {
   std::string pending_ = csv_header;
 };
 
-ScalarFiles::ScalarFiles(fs::path folder, const ScalarFilesOptions& options)
+ScalarWriter::ScalarWriter(fs::path folder, const ScalarFilesOptions& options)
     : folder_(std::move(folder)),
       csv_(std::make_unique<Csv>(folder_, options.resume_step)),
       events_(folder_, {.purge_step = options.resume_step ? std::optional(*options.resume_step + 1)
                                                           : std::nullopt}) {}
 
-ScalarFiles::~ScalarFiles() {
+ScalarWriter::~ScalarWriter() {
   try {
     flush();
   } catch (const std::exception&) {  // a destructor must not throw
   }
 }
 
-void ScalarFiles::add(const ScalarEvent& scalar) {
-  detail::refuse_in_capture("sconce::ScalarFiles::add");
+void ScalarWriter::add(const ScalarEvent& scalar) {
+  detail::refuse_in_capture("sconce::ScalarWriter::add");
   const auto is_control = [](unsigned char byte) { return byte < 32 || byte == 127; };
   TORCH_CHECK(
       io::is_utf8(scalar.tag) && std::none_of(scalar.tag.begin(), scalar.tag.end(), is_control),
@@ -155,8 +155,8 @@ void ScalarFiles::add(const ScalarEvent& scalar) {
   events_.add_scalar(scalar.tag, scalar.value, scalar.step, {.walltime = scalar.wall_time});
 }
 
-void ScalarFiles::flush() {
-  detail::refuse_in_capture("sconce::ScalarFiles::flush");
+void ScalarWriter::flush() {
+  detail::refuse_in_capture("sconce::ScalarWriter::flush");
   std::error_code error;
   fs::create_directories(folder_, error);
   TORCH_CHECK(!error, who, ": ", folder_.string(), ": cannot make the folder: ", error.message());

@@ -1,4 +1,4 @@
-#include "sconce/report/confusion_chart.hpp"
+#include "sconce/report/confusion_matrix_chart.hpp"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/isfinite.h>
@@ -13,7 +13,7 @@
 #include "check_path.hpp"
 #include "report/best_effort.hpp"
 #include "report/svg.hpp"
-#include "sconce/io/whole_file.hpp"
+#include "sconce/io/atomic_file.hpp"
 
 namespace sconce {
 
@@ -204,22 +204,22 @@ std::string ConfusionMatrixChart::svg() const {
 }
 
 void ConfusionMatrixChart::save(const std::filesystem::path& file) const {
-  io::write_whole(file, svg(), "sconce::ConfusionMatrixChart::save");
+  io::write_file(file, svg(), "sconce::ConfusionMatrixChart::save");
 }
 
-ConfusionChart::ConfusionChart(std::filesystem::path file,
-                               std::shared_ptr<metrics::ConfusionMatrix> matrix,
-                               std::vector<std::string> class_names)
+ConfusionMatrixLogger::ConfusionMatrixLogger(std::filesystem::path file,
+                                             std::shared_ptr<metrics::ConfusionMatrix> matrix,
+                                             std::vector<std::string> class_names)
     : file_(std::move(file)),
       matrix_(std::move(matrix)),
       class_names_(std::move(class_names)),
-      effort_(std::make_shared<BestEffort>("sconce::ConfusionChart")) {
-  check_path(file_, "sconce::ConfusionChart");
-  TORCH_CHECK(matrix_, "sconce::ConfusionChart: expected a matrix, got null");
-  check_classes(matrix_->compute().size(0), class_names_.size(), "sconce::ConfusionChart");
+      effort_(std::make_shared<BestEffort>("sconce::ConfusionMatrixLogger")) {
+  check_path(file_, "sconce::ConfusionMatrixLogger");
+  TORCH_CHECK(matrix_, "sconce::ConfusionMatrixLogger: expected a matrix, got null");
+  check_classes(matrix_->compute().size(0), class_names_.size(), "sconce::ConfusionMatrixLogger");
 }
 
-void ConfusionChart::on_epoch_end(Fit& fit) {
+void ConfusionMatrixLogger::on_epoch_end(Fit& fit) {
   const auto& epoch = fit.epochs.back();
   const auto& values = epoch.metrics;
   const bool has_test = std::any_of(values.begin(), values.end(), [](const auto& value) {

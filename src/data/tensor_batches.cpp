@@ -1,10 +1,10 @@
-#include "sconce/data/batches_of.hpp"
+#include "sconce/data/tensor_batches.hpp"
 
 #include <algorithm>
 
 namespace sconce::data::detail {
 
-LoaderOptions loader_options(BatchesOptions options) {
+DataLoaderOptions data_loader_options(BatchesOptions options) {
   return {.batch_size = options.batch_size,
           .shuffle = options.shuffle,
           .sampler = std::move(options.sampler),

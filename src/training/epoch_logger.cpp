@@ -1,4 +1,4 @@
-#include "sconce/training/epoch_lines.hpp"
+#include "sconce/training/epoch_logger.hpp"
 
 #include <charconv>
 #include <iterator>
@@ -9,13 +9,13 @@
 
 namespace sconce {
 
-void EpochLines::on_fit_begin(Fit& fit) {
+void EpochLogger::on_fit_start(Fit& fit) {
   if (fit.process_group.rank() > 0 || std::ssize(fit.epochs) < fit.max_epochs) return;
   out_ << "all " << fit.max_epochs << " epochs were trained before: " << describe(fit.epochs.back())
        << std::endl;
 }
 
-void EpochLines::on_epoch_end(Fit& fit) {
+void EpochLogger::on_epoch_end(Fit& fit) {
   if (fit.process_group.rank() > 0) return;
   const auto count = std::ssize(fit.epochs);
   out_ << "epoch " << count << '/' << fit.max_epochs << ": " << describe(fit.epochs.back())
@@ -23,13 +23,13 @@ void EpochLines::on_epoch_end(Fit& fit) {
   if (count >= fit.max_epochs) write_speed(fit);
 }
 
-void EpochLines::on_fit_end(Fit& fit) {
+void EpochLogger::on_fit_end(Fit& fit) {
   const auto count = std::ssize(fit.epochs);
   if (fit.process_group.rank() > 0 || !fit.is_stopping() || count >= fit.max_epochs) return;
   out_ << "stopped ";
   if (fit.batch > 0) {
     out_ << "in epoch " << count + 1 << '/' << fit.max_epochs << " after batch " << fit.batch << '/'
-         << fit.batches;
+         << fit.num_training_batches;
   } else {
     out_ << "after epoch " << count << '/' << fit.max_epochs;
   }
@@ -37,7 +37,7 @@ void EpochLines::on_fit_end(Fit& fit) {
   out_ << std::endl;
 }
 
-void EpochLines::write_speed(const Fit& fit) {
+void EpochLogger::write_speed(const Fit& fit) {
   const double per_second = FitResult{fit.epochs}.examples_per_second();
   out_ << format(per_second, std::chars_format::fixed, 1) << " examples/sec on " << fit.device
        << std::endl;

@@ -1,4 +1,4 @@
-#include "sconce/nn/nested_tensors.hpp"
+#include "sconce/nn/tensor_tree.hpp"
 
 #include <ATen/core/List.h>
 
@@ -12,7 +12,7 @@
 
 using sconce::nn::ContainerOfTensors;
 using sconce::nn::for_each_tensor;
-using sconce::nn::NestedTensors;
+using sconce::nn::TensorTree;
 using torch::Tensor;
 
 namespace {
@@ -43,7 +43,7 @@ struct WithNumbers {
 }  // namespace
 
 template <>
-struct sconce::nn::NestedTensors<Mine> {
+struct sconce::nn::TensorTree<Mine> {
   static constexpr bool any = true;
   static constexpr bool only = true;
   template <class Value, class F>
@@ -53,10 +53,10 @@ struct sconce::nn::NestedTensors<Mine> {
   static bool alike(const Mine&, const Mine&) { return true; }
 };
 template <>
-struct sconce::nn::NestedTensors<OfMembers>
-    : sconce::nn::TensorMembers<&OfMembers::a, &OfMembers::b> {};
+struct sconce::nn::TensorTree<OfMembers> : sconce::nn::TensorMembers<&OfMembers::a, &OfMembers::b> {
+};
 template <>
-struct sconce::nn::NestedTensors<WithNumbers>
+struct sconce::nn::TensorTree<WithNumbers>
     : sconce::nn::TensorMembers<&WithNumbers::a, &WithNumbers::b> {};
 
 TEST_CASE("for_each_tensor visits every tensor of a nested value once, in order") {
@@ -75,25 +75,25 @@ TEST_CASE("for_each_tensor can replace the tensors that it visits") {
 }
 
 TEST_CASE(
-    "NestedTensors reports whether a type can contain tensors and whether it contains nothing "
+    "TensorTree reports whether a type can contain tensors and whether it contains nothing "
     "else") {
-  STATIC_CHECK(NestedTensors<Tensor>::only);
-  STATIC_CHECK(NestedTensors<std::map<int, std::vector<std::optional<Tensor>>>>::only);
-  STATIC_CHECK(NestedTensors<Everything>::any);
-  STATIC_CHECK_FALSE(NestedTensors<Everything>::only);
-  STATIC_CHECK_FALSE(NestedTensors<std::pair<Tensor, int>>::only);
-  STATIC_CHECK_FALSE(NestedTensors<std::vector<std::tuple<int, std::string>>>::any);
-  STATIC_CHECK(NestedTensors<std::vector<Mine>>::only);
+  STATIC_CHECK(TensorTree<Tensor>::only);
+  STATIC_CHECK(TensorTree<std::map<int, std::vector<std::optional<Tensor>>>>::only);
+  STATIC_CHECK(TensorTree<Everything>::any);
+  STATIC_CHECK_FALSE(TensorTree<Everything>::only);
+  STATIC_CHECK_FALSE(TensorTree<std::pair<Tensor, int>>::only);
+  STATIC_CHECK_FALSE(TensorTree<std::vector<std::tuple<int, std::string>>>::any);
+  STATIC_CHECK(TensorTree<std::vector<Mine>>::only);
 }
 
-TEST_CASE("a specialization of NestedTensors makes for_each_tensor visit a user's type") {
+TEST_CASE("a specialization of TensorTree makes for_each_tensor visit a user's type") {
   std::vector<Mine> value = {{torch::ones({2})}, {torch::ones({3})}};
   int64_t elements = 0;
   for_each_tensor(value, [&](const Tensor& tensor) { elements += tensor.numel(); });
   CHECK(elements == 5);
 }
 
-TEST_CASE("NestedTensors visits a class that lists its members") {
+TEST_CASE("TensorTree visits a class that lists its members") {
   const auto t = torch::ones({1});
   std::vector<OfMembers> value = {{t, {t, t}}, {t, {}}};
   for_each_tensor(value, [](Tensor& tensor) { tensor = tensor * 2; });
@@ -103,24 +103,24 @@ TEST_CASE("NestedTensors visits a class that lists its members") {
     ++count;
   });
   CHECK(count == 4);
-  STATIC_CHECK(NestedTensors<OfMembers>::any);
-  STATIC_CHECK(NestedTensors<OfMembers>::only);
-  STATIC_CHECK(NestedTensors<WithNumbers>::any);
-  STATIC_CHECK_FALSE(NestedTensors<WithNumbers>::only);
+  STATIC_CHECK(TensorTree<OfMembers>::any);
+  STATIC_CHECK(TensorTree<OfMembers>::only);
+  STATIC_CHECK(TensorTree<WithNumbers>::any);
+  STATIC_CHECK_FALSE(TensorTree<WithNumbers>::only);
   using Value = std::vector<OfMembers>;
-  CHECK(NestedTensors<Value>::alike({{t, {t}}}, {{t + 1, {t}}}));
-  CHECK_FALSE(NestedTensors<Value>::alike({{t, {t}}}, {{{}, {t}}}));
-  CHECK_FALSE(NestedTensors<Value>::alike({{t, {t}}}, {{t, {t, t}}}));
+  CHECK(TensorTree<Value>::alike({{t, {t}}}, {{t + 1, {t}}}));
+  CHECK_FALSE(TensorTree<Value>::alike({{t, {t}}}, {{{}, {t}}}));
+  CHECK_FALSE(TensorTree<Value>::alike({{t, {t}}}, {{t, {t, t}}}));
 }
 
-TEST_CASE("NestedTensors::alike compares lengths, keys, and which tensors are undefined") {
+TEST_CASE("TensorTree::alike compares lengths, keys, and which tensors are undefined") {
   using Value = std::tuple<std::vector<Tensor>, std::map<int, Tensor>, std::optional<Tensor>,
                            std::pair<Tensor, Tensor>>;
   const auto t = torch::ones({1});
   const Value value = {{t, t}, {{1, t}}, t, {t, t}};
   const auto alike = [&](const Value& other) {
-    CHECK(NestedTensors<Value>::alike(value, other) == NestedTensors<Value>::alike(other, value));
-    return NestedTensors<Value>::alike(value, other);
+    CHECK(TensorTree<Value>::alike(value, other) == TensorTree<Value>::alike(other, value));
+    return TensorTree<Value>::alike(value, other);
   };
   CHECK(alike({{t + 1, torch::ones({3})}, {{1, t}}, t, {t, t}}));
   CHECK_FALSE(alike({{t}, {{1, t}}, t, {t, t}}));

@@ -14,11 +14,11 @@ namespace sconce {
 /// a line such as `stopped after epoch 2/3: test_loss has not improved for 1 epoch, ...`. A resumed
 /// fit that had ended before, and has nothing left to train, writes one line with the results of
 /// the last epoch. In a process group only rank 0 writes. Python: d2l's `train_ch6`.
-class EpochLines : public TrainerCallback {
+class EpochLogger : public TrainerCallback {
  public:
   /// The stream must outlive this object.
-  explicit EpochLines(std::ostream& out) : out_(out) {}
-  void on_fit_begin(Fit& fit) override;
+  explicit EpochLogger(std::ostream& out) : out_(out) {}
+  void on_fit_start(Fit& fit) override;
   void on_epoch_end(Fit& fit) override;
   void on_fit_end(Fit& fit) override;
 

@@ -1,4 +1,4 @@
-#include "sconce/report/confusion_chart.hpp"
+#include "sconce/report/confusion_matrix_chart.hpp"
 
 #include <torch/torch.h>
 
@@ -15,8 +15,8 @@
 #include "support/warnings.hpp"
 
 using Catch::Matchers::ContainsSubstring;
-using sconce::ConfusionChart;
 using sconce::ConfusionMatrixChart;
+using sconce::ConfusionMatrixLogger;
 using sconce::metrics::ConfusionMatrix;
 using sconce::test::contents;
 using sconce::test::error_of;
@@ -34,7 +34,7 @@ void fit_with(const std::filesystem::path& file, bool with_test = true,
               const std::string& name = "test", bool in_metrics = true) {
   const auto matrix =
       std::make_shared<ConfusionMatrix>(sconce::metrics::ConfusionMatrixOptions{.num_classes = 2});
-  ConfusionChart chart(file, matrix, {"left", "right"});
+  ConfusionMatrixLogger chart(file, matrix, {"left", "right"});
   auto model = sconce::test::net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   auto data = sconce::test::data();
@@ -127,16 +127,18 @@ TEST_CASE("ConfusionMatrixChart rejects invalid counts and class names") {
   CHECK_THAT(error(torch::ones({2, 2}), {"a"}), ContainsSubstring("expected 2 class names, or "));
   CHECK_THAT(error(-torch::ones({2, 2})), ContainsSubstring("expected counts of 0 or more"));
   CHECK_THAT(error(torch::full({2, 2}, NAN)), ContainsSubstring("expected counts of 0 or more"));
-  CHECK_THAT(error_of([] { ConfusionChart chart("x.svg", nullptr); }),
-             ContainsSubstring("sconce::ConfusionChart: expected a matrix, got null"));
+  CHECK_THAT(error_of([] { ConfusionMatrixLogger chart("x.svg", nullptr); }),
+             ContainsSubstring("sconce::ConfusionMatrixLogger: expected a matrix, got null"));
   const auto matrix =
       std::make_shared<ConfusionMatrix>(sconce::metrics::ConfusionMatrixOptions{.num_classes = 2});
-  CHECK_THAT(error_of([&] { ConfusionChart chart("x.svg", matrix, {"a", "b", "c"}); }),
-             ContainsSubstring("sconce::ConfusionChart: expected 2 class names, or none, got 3"));
+  CHECK_THAT(
+      error_of([&] { ConfusionMatrixLogger chart("x.svg", matrix, {"a", "b", "c"}); }),
+      ContainsSubstring("sconce::ConfusionMatrixLogger: expected 2 class names, or none, got 3"));
 }
 
 TEST_CASE(
-    "ConfusionChart draws the confusion matrix of each test and leaves out the training batches") {
+    "ConfusionMatrixLogger draws the confusion matrix of each test and leaves out the training "
+    "batches") {
   const sconce::test::TempDir folder;
   const auto file = folder.path() / "confusion.svg";
   fit_with(file, /*with_test=*/true, GENERATE("test", "val"));
@@ -150,23 +152,23 @@ TEST_CASE(
   CHECK(rows == 40);  // of the test; the training has 96
 }
 
-TEST_CASE("ConfusionChart draws nothing without a test") {
+TEST_CASE("ConfusionMatrixLogger draws nothing without a test") {
   const sconce::test::TempDir folder;
   fit_with(folder.path() / "confusion.svg", /*with_test=*/false);
   CHECK(sconce::test::names_in(folder.path()).empty());
 }
 
-TEST_CASE("ConfusionChart warns once if its file cannot be written") {
+TEST_CASE("ConfusionMatrixLogger warns once if its file cannot be written") {
   const sconce::test::TempDir folder;
   const auto file = folder.write("file", "") / "confusion.svg";  // below a file
   const sconce::test::Warnings warnings;
   fit_with(file);
   REQUIRE(warnings.messages().size() == 1);
-  CHECK_THAT(warnings.messages().front(),
-             ContainsSubstring("sconce::ConfusionChart: ") && ContainsSubstring(file.string()));
+  CHECK_THAT(warnings.messages().front(), ContainsSubstring("sconce::ConfusionMatrixLogger: ") &&
+                                              ContainsSubstring(file.string()));
 }
 
-TEST_CASE("ConfusionChart warns once if its matrix is not among the metrics of the fit") {
+TEST_CASE("ConfusionMatrixLogger warns once if its matrix is not among the metrics of the fit") {
   const sconce::test::TempDir folder;
   const sconce::test::Warnings warnings;
   fit_with(folder.path() / "confusion.svg", /*with_test=*/true, "test", /*in_metrics=*/false);

@@ -1,4 +1,4 @@
-#include "sconce/report/scalar_log.hpp"
+#include "sconce/report/scalar_logger.hpp"
 
 #include <torch/library.h>
 
@@ -22,7 +22,7 @@
 #include "support/warnings.hpp"
 
 using Catch::Matchers::ContainsSubstring;
-using sconce::ScalarLog;
+using sconce::ScalarLogger;
 using sconce::ScalarLogOptions;
 using sconce::Trainer;
 using sconce::test::data;
@@ -105,11 +105,11 @@ struct StepsByHand : sconce::test::NetFitByHand {
       : NetFitByHand(/*max_epochs=*/2, /*batches=*/1, {.device = torch::kCPU, .init_scale = 1024}) {
   }
 
-  void run_epoch(ScalarLog& log, const torch::Tensor& loss) {
-    log.on_before_step(fit);
+  void run_epoch(ScalarLogger& log, const torch::Tensor& loss) {
+    log.on_before_optimizer_step(fit);
     fit.loss = loss;
     fit.batch = 1;
-    log.on_after_step(fit);
+    log.on_after_optimizer_step(fit);
     fit.batch = 0;
     const auto epoch = static_cast<int>(fit.epochs.size()) + 1;
     fit.epochs.push_back({.epoch = epoch, .loss = 2, .examples = 8, .seconds = 0.5});
@@ -148,7 +148,7 @@ struct ScalarRun {
 
 TEST_CASE("each epoch's scalars are in both files at the epoch's last step") {
   const TempDir folder;
-  ScalarLog log(folder.path());
+  ScalarLogger log(folder.path());
   ScalarRun run;
   const auto result = run.fit({&log});
   const auto rows = scalars_of(folder.path());
@@ -172,7 +172,7 @@ TEST_CASE("each epoch's scalars are in both files at the epoch's last step") {
 
 TEST_CASE("every_n_steps logs the loss of a step's last batch without a host read per step") {
   struct Losses : sconce::TrainerCallback {
-    void on_after_step(sconce::Fit& fit) override { losses.push_back(fit.loss.clone()); }
+    void on_after_optimizer_step(sconce::Fit& fit) override { losses.push_back(fit.loss.clone()); }
     std::vector<torch::Tensor> losses;
   };
   const auto reads_of = [](const sconce::Callbacks& callbacks) {
@@ -182,7 +182,7 @@ TEST_CASE("every_n_steps logs the loss of a step's last batch without a host rea
     return reads.count();
   };
   const TempDir folder;
-  ScalarLog log(folder.path(), {.every_n_steps = 3});
+  ScalarLogger log(folder.path(), {.every_n_steps = 3});
   Losses losses;
   CHECK(reads_of({&log, &losses}) == reads_of({}));
   std::vector<ScalarRow> steps;
@@ -207,14 +207,14 @@ TEST_CASE("on a GPU each flush of the scalar log reads all values of its steps a
     return reads.count();
   };
   const TempDir folder;
-  ScalarLog log(folder.path(), {.every_n_steps = 1});
+  ScalarLogger log(folder.path(), {.every_n_steps = 1});
   CHECK(reads_of({&log}) == reads_of({}) + 3);  // epochs
   check_same_in_both_files(folder.path());
 }
 
 TEST_CASE("more scalars than fit in one read keep their order") {
   const TempDir folder;
-  ScalarLog log(folder.path(), {.every_n_steps = 1});
+  ScalarLogger log(folder.path(), {.every_n_steps = 1});
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.);
   auto with = data(/*n=*/2100, /*batch_size=*/1);
@@ -243,7 +243,7 @@ TEST_CASE(
         torch::optim::SGDOptions(0.5));
     sconce::optim::lr_scheduler::StepLR scheduler(optimizer, /*step_size=*/2, 0.5);
     sconce::LRScheduling scheduling(scheduler, sconce::SchedulerInterval::step);
-    ScalarLog log(folder.path(), {.every_n_steps = every});
+    ScalarLogger log(folder.path(), {.every_n_steps = every});
     auto with = data();
     with.callbacks = {&log, &scheduling};
     if (!log_first) std::swap(with.callbacks[0], with.callbacks[1]);
@@ -263,7 +263,7 @@ TEST_CASE(
 TEST_CASE("a value filled into a tensor lr is logged and drawn") {
   struct Fill : sconce::TrainerCallback {
     explicit Fill(torch::Tensor tensor) : lr(std::move(tensor)) {}
-    void on_before_step(sconce::Fit& fit) override {
+    void on_before_optimizer_step(sconce::Fit& fit) override {
       lr.fill_(1.0 / static_cast<double>(fit.epochs.size() + 2));
     }
     torch::Tensor lr;
@@ -272,7 +272,7 @@ TEST_CASE("a value filled into a tensor lr is logged and drawn") {
   auto model = net();
   Fill fill(torch::tensor(0.125, torch::kDouble));
   sconce::optim::SGD optimizer(model->parameters(), 0.1, {.lr = fill.lr});
-  ScalarLog log(folder.path());
+  ScalarLogger log(folder.path());
   sconce::TrainingCurve curve(folder.path() / "training.svg");
   auto with = data();
   with.callbacks = {&fill, &log, &curve};
@@ -290,8 +290,8 @@ TEST_CASE("a value filled into a tensor lr is logged and drawn") {
 TEST_CASE("the scale of an enabled GradScaler is logged, even in a custom loop") {
   const TempDir folder;
   StepsByHand steps;
-  ScalarLog log(folder.path());
-  log.on_fit_begin(steps.fit);
+  ScalarLogger log(folder.path());
+  log.on_fit_start(steps.fit);
   steps.fit.epochs.push_back({.epoch = 1, .loss = 2, .examples = 8, .seconds = 0.5});
   const sconce::test::HostReads reads;
   log.on_epoch_end(steps.fit);
@@ -308,8 +308,8 @@ TEST_CASE("a loss of shape (1) is logged together with the scale of the GradScal
   const TempDir folder;
   const sconce::test::Warnings warnings;
   StepsByHand steps;
-  ScalarLog log(folder.path(), {.every_n_steps = 1});
-  log.on_fit_begin(steps.fit);
+  ScalarLogger log(folder.path(), {.every_n_steps = 1});
+  log.on_fit_start(steps.fit);
   steps.run_epoch(log, torch::full({1}, 0.25));
   steps.run_epoch(log, torch::full({1}, 0.5));
   log.on_fit_end(steps.fit);
@@ -321,8 +321,8 @@ TEST_CASE("after a failed read from the device, the next read logs all values un
   const TempDir folder;
   const sconce::test::Warnings warnings;
   StepsByHand steps;
-  ScalarLog log(folder.path(), {.every_n_steps = 1});
-  log.on_fit_begin(steps.fit);
+  ScalarLogger log(folder.path(), {.every_n_steps = 1});
+  log.on_fit_start(steps.fit);
   {
     const FailingCat failing;
     steps.run_epoch(log, torch::tensor(0.25));
@@ -338,11 +338,11 @@ TEST_CASE("after a failed read from the device, the next read logs all values un
 
 TEST_CASE("a fit that is stopped or fails anywhere and is resumed logs each step once") {
   const TempDir whole;
-  ScalarLog whole_log(whole.path(), {.every_n_steps = 1});
+  ScalarLogger whole_log(whole.path(), {.every_n_steps = 1});
   ScalarRun().fit({&whole_log});
   const auto expected = learnt(whole.path());
   REQUIRE(expected.size() == 12 * 2 + 3 * 5);
-  for (const int64_t save_every : {0, 3}) {
+  for (const int64_t every_n_train_steps : {0, 3}) {
     for (const bool fails : {true, false}) {
       for (int every = 5; every <= 7; ++every) {
         const TempDir folder;
@@ -350,8 +350,8 @@ TEST_CASE("a fit that is stopped or fails anywhere and is resumed logs each step
         for (int tries = 0;; ++tries) {
           REQUIRE(tries < 20);
           sconce::Checkpoint checkpoint(folder.path() / "checkpoints", {.resume = true});
-          sconce::ModelCheckpoint saving(checkpoint, {.save_every = save_every});
-          ScalarLog log(run, {.every_n_steps = 1, .resume = true});
+          sconce::ModelCheckpoint saving(checkpoint, {.every_n_train_steps = every_n_train_steps});
+          ScalarLogger log(run, {.every_n_steps = 1, .resume = true});
           int steps = 0;
           sconce::test::StopWhen stopping([&] {
             if (++steps == every && fails) throw std::runtime_error("killed");
@@ -363,7 +363,8 @@ TEST_CASE("a fit that is stopped or fails anywhere and is resumed logs each step
           } catch (const std::runtime_error&) {
           }
         }
-        INFO("save_every " << save_every << ", fails " << fails << ", every " << every);
+        INFO("every_n_train_steps " << every_n_train_steps << ", fails " << fails << ", every "
+                                    << every);
         CHECK(learnt(run) == expected);
         check_same_in_both_files(run);
       }
@@ -387,7 +388,7 @@ TEST_CASE(
   const TempDir folder;
   std::vector<int64_t> last_steps;
   ReadsOnSave saving(folder.path(), last_steps);
-  ScalarLog log(folder.path(), {.every_n_steps = 1});
+  ScalarLogger log(folder.path(), {.every_n_steps = 1});
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   auto with = data(64, 8);  // 8 batches
@@ -399,30 +400,31 @@ TEST_CASE(
 TEST_CASE(
     "a fit that does not resume leaves another run's scalars alone and throws before it starts") {
   const TempDir folder;
-  ScalarLog log(folder.path());
+  ScalarLogger log(folder.path());
   ScalarRun().fit({&log});
   const auto before = sconce::test::contents(folder.path() / "scalars.csv");
   ScalarRun second;
   const auto parameters = second.model->parameters()[0].clone();
   CHECK_THROWS_WITH(second.fit({&log}), ContainsSubstring("expected a folder without scalars"));
   CHECK(torch::equal(second.model->parameters()[0], parameters));
-  ScalarLog resuming(folder.path(), {.resume = true});
+  ScalarLogger resuming(folder.path(), {.resume = true});
   CHECK_THROWS_WITH(second.fit({&resuming}), ContainsSubstring("as the run begins again"));
   CHECK(sconce::test::contents(folder.path() / "scalars.csv") == before);
-  CHECK_THROWS_WITH(ScalarLog(folder.path(), {.every_n_steps = -1}),
-                    ContainsSubstring("sconce::ScalarLog: expected every_n_steps of at least 0"));
+  CHECK_THROWS_WITH(
+      ScalarLogger(folder.path(), {.every_n_steps = -1}),
+      ContainsSubstring("sconce::ScalarLogger: expected every_n_steps of at least 0"));
 }
 
 TEST_CASE("if the scalar log cannot be written, the fit warns once and gives the same result") {
   ScalarRun plain;
   const auto expected = plain.fit({});
   const sconce::test::Warnings warnings;
-  ScalarLog log("/proc/no/such", {.every_n_steps = 1});
+  ScalarLogger log("/proc/no/such", {.every_n_steps = 1});
   ScalarRun run;
   const auto result = run.fit({&log});
   REQUIRE(warnings.messages().size() == 1);
   CHECK_THAT(warnings.messages()[0],
-             ContainsSubstring("sconce::ScalarLog: ") && ContainsSubstring("/proc/no/such"));
+             ContainsSubstring("sconce::ScalarLogger: ") && ContainsSubstring("/proc/no/such"));
   REQUIRE(result.epochs.size() == 3);
   CHECK(result.epochs[2].loss == expected.epochs[2].loss);
 }

@@ -9,18 +9,18 @@
 #include <string>
 #include <utility>
 
+#include "sconce/data/data_loader_options.hpp"
 #include "sconce/data/detail/loader_base.hpp"
-#include "sconce/data/loader_options.hpp"
 #include "sconce/data/loop_iterator.hpp"
 #include "sconce/fwd.hpp"
-#include "sconce/nn/nested_tensors.hpp"
+#include "sconce/nn/tensor_tree.hpp"
 
 namespace sconce::data {
 
 namespace detail {
 
 // Returns the options of a `LoaderBase`.
-LoaderOptions loader_options(BatchesOptions options);
+DataLoaderOptions data_loader_options(BatchesOptions options);
 
 // Checks one of several tensors that have a row for each item. `first` is the first of them.
 void check_rows(const char* who, const std::string& name, const torch::Tensor& tensor,
@@ -44,18 +44,18 @@ class BatchRows {
 
 /// Splits one tensor, or any number of tensors, into batches as `Batches` splits two:
 ///
-///     for (const auto& x : BatchesOf(images, {.batch_size = 32}))
-///     for (const auto& [ids, mask, label] : BatchesOf(std::tuple(ids, mask, labels)))
+///     for (const auto& x : TensorBatches(images, {.batch_size = 32}))
+///     for (const auto& [ids, mask, label] : TensorBatches(std::tuple(ids, mask, labels)))
 ///
 /// A batch has the type of what it is split from: a tensor, or a tuple, a vector or another type in
-/// which `nn::NestedTensors` finds tensors. Row i of every tensor belongs to example i. Views,
+/// which `nn::TensorTree` finds tensors. Row i of every tensor belongs to example i. Views,
 /// orders, epochs and samplers are those of `Batches`. Python: `DataLoader` of a `TensorDataset`.
 template <class Batch>
-class BatchesOf : public detail::LoaderBase {
+class TensorBatches : public detail::LoaderBase {
   static_assert(
-      nn::NestedTensors<Batch>::any,
-      "sconce::data::BatchesOf: expected a tensor, a std::tuple or std::vector of tensors, "
-      "or a type in which sconce::nn::NestedTensors finds tensors");
+      nn::TensorTree<Batch>::any,
+      "sconce::data::TensorBatches: expected a tensor, a std::tuple or std::vector of tensors, "
+      "or a type in which sconce::nn::TensorTree finds tensors");
 
  public:
   using Iterator = LoopIterator<Batch>;  ///< position of one loop
@@ -66,8 +66,8 @@ class BatchesOf : public detail::LoaderBase {
   /// - two differ in their first dimension or device;
   /// - `batch_size` is below 1;
   /// - the sampler is for a different number of rows, or is used with `shuffle`.
-  explicit BatchesOf(Batch tensors, BatchesOptions options = {})
-      : LoaderBase(who, detail::loader_options(std::move(options)), checked_rows(tensors)),
+  explicit TensorBatches(Batch tensors, BatchesOptions options = {})
+      : LoaderBase(who, detail::data_loader_options(std::move(options)), checked_rows(tensors)),
         tensors_(std::move(tensors)) {}
 
   /// Returns what the batches come from. Python: `loader.dataset`.
@@ -92,7 +92,7 @@ class BatchesOf : public detail::LoaderBase {
   }
 
  private:
-  static constexpr auto who = "sconce::data::BatchesOf";
+  static constexpr auto who = "sconce::data::TensorBatches";
 
   static torch::Tensor first_of(const Batch& tensors) {
     torch::Tensor first;

@@ -1,4 +1,4 @@
-#include "sconce/io/whole_file.hpp"
+#include "sconce/io/atomic_file.hpp"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@
 #include "support/temp_dir.hpp"
 
 using Catch::Matchers::ContainsSubstring;
-using sconce::io::WholeFile;
+using sconce::io::AtomicFile;
 using sconce::test::contents;
 using sconce::test::error_of;
 using sconce::test::TempDir;
@@ -118,7 +118,7 @@ namespace {
 namespace fs = std::filesystem;
 
 void save(const fs::path& file, const std::string& text) {
-  sconce::io::write_whole(file, text, "save");
+  sconce::io::write_file(file, text, "save");
 }
 
 // Drops root's rights for its lifetime. Skips the test if they cannot be dropped.
@@ -155,7 +155,7 @@ TEST_CASE("an unfinished save keeps the earlier file and leaves no temporary fil
   const TempDir folder;
   const auto file = folder.write("file", "before");
   {
-    WholeFile whole(file, "save");
+    AtomicFile whole(file, "save");
     whole.write("after", 5);
     CHECK(contents(file) == "before");
     CHECK(count(folder) == 2);
@@ -317,11 +317,11 @@ TEST_CASE(
 TEST_CASE("a save keeps the permissions that the file has when the save ends") {
   const TempDir folder;
   const auto file = folder.write("file", "before");
-  WholeFile narrowed(file, "save");
+  AtomicFile narrowed(file, "save");
   REQUIRE(::chmod(file.c_str(), 0600) == 0);
   narrowed.finish();
   CHECK((status_of(file).st_mode & 07777) == 0600);
-  WholeFile of_new(folder.path() / "new", "save");
+  AtomicFile of_new(folder.path() / "new", "save");
   folder.write("new", "by another");
   REQUIRE(::chmod((folder.path() / "new").c_str(), 0600) == 0);
   of_new.finish();
@@ -401,8 +401,8 @@ TEST_CASE("a file name may be as long as the file system allows") {
   const TempDir folder;
   const std::string common(254, 'x');
   folder.write(std::string(100, 'x') + ".4711-0.part", "left by a killed writer");
-  WholeFile one(folder.path() / (common + "1"), "save");
-  WholeFile two(folder.path() / (common + "2"), "save");
+  AtomicFile one(folder.path() / (common + "1"), "save");
+  AtomicFile two(folder.path() / (common + "2"), "save");
   one.write("one", 3);
   two.write("two", 3);
   one.finish();
@@ -420,8 +420,8 @@ TEST_CASE("a save removes the temporary file of a killed writer and keeps other 
   const std::vector<std::string> others = {"file.old.part", "file.00.part", "file.1-.part",
                                            "file.-1.part",  "file.-.part",  "file.2026-01-31.part"};
   for (const auto& other : others) folder.write(other, "no writer's");
-  WholeFile one(file, "save");
-  WholeFile two(file, "save");
+  AtomicFile one(file, "save");
+  AtomicFile two(file, "save");
   CHECK_FALSE(fs::exists(folder.path() / "file.4711-0.part"));
   CHECK(fs::exists(folder.path() / "other.4711-0.part"));
   one.write("one", 3);
@@ -616,7 +616,7 @@ TEST_CASE("a failed save reports the path and the cause") {
 TEST_CASE("a path that cannot belong to a file is rejected before anything is written") {
   const TempDir folder;
   const auto begin = [](const fs::path& path) {
-    return error_of([&] { WholeFile(path, "save"); });
+    return error_of([&] { AtomicFile(path, "save"); });
   };
   CHECK(begin("") == "save: expected the path of a file, got ''");
   const auto inner = folder.path() / "inner" / "";

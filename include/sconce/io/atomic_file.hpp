@@ -11,7 +11,7 @@
 namespace sconce::io {
 
 /// A file that appears complete under its name or not at all, even if the machine crashes. It is
-/// written under another name beside it, synced and renamed. The first WholeFile of the same name
+/// written under another name beside it, synced and renamed. The first AtomicFile of the same name
 /// removes the incomplete files of killed writers.
 ///
 /// A file that it replaces keeps its permissions, its access control list, its group and, where
@@ -19,7 +19,7 @@ namespace sconce::io {
 /// be kept, nobody gets access that the earlier file denied. Until `finish`, only this user can
 /// read the new content, even if the writer is killed. A file that is new gets the permissions that
 /// the umask leaves, from the start.
-class WholeFile {
+class AtomicFile {
  public:
   /// Opens the file beside `path`. If `path` is a symbolic link, its target is written, even if it
   /// does not exist yet. Links are followed as with the system's setting `fs.protected_symlinks`,
@@ -30,12 +30,12 @@ class WholeFile {
   /// - it exists and is not a regular file that may be written;
   /// - it is a link in a sticky folder that everybody may write, such as /tmp, and neither this
   ///   user nor the folder's owner owns the link.
-  WholeFile(const std::filesystem::path& path, std::string who);
+  AtomicFile(const std::filesystem::path& path, std::string who);
 
   /// Removes what was written, unless `finish` was called.
-  ~WholeFile();
-  WholeFile(const WholeFile&) = delete;
-  WholeFile& operator=(const WholeFile&) = delete;
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
 
   /// Adds `size` bytes at the end.
   /// @throw c10::Error if they cannot be written, as on a full disk.
@@ -65,13 +65,13 @@ class WholeFile {
   int fd_ = -1;
 };
 
-/// Writes a text file by a `WholeFile`.
-/// @throw c10::Error as `WholeFile` does.
-void write_whole(const std::filesystem::path& path, std::string_view text, std::string who);
+/// Writes a text file by a `AtomicFile`.
+/// @throw c10::Error as `AtomicFile` does.
+void write_file(const std::filesystem::path& path, std::string_view text, std::string who);
 
 /// Returns the bytes of a regular file, and never waits for the writer of a FIFO.
 /// @throw c10::Error, naming the file, if it cannot be read or is not a regular file.
-std::string read_whole(const std::filesystem::path& path, const std::string& who);
+std::string read_file(const std::filesystem::path& path, const std::string& who);
 
 /// Makes new and renamed files of a folder survive a crash of the machine. Returns 0, or the errno
 /// of the failure. Does nothing for a folder that may not be read, and where the file system cannot

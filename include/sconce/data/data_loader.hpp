@@ -13,15 +13,15 @@
 #include <vector>
 
 #include "sconce/data/collate.hpp"
+#include "sconce/data/data_loader_options.hpp"
 #include "sconce/data/detail/batch_reader.hpp"
 #include "sconce/data/detail/copy_stream.hpp"
 #include "sconce/data/detail/loader_base.hpp"
 #include "sconce/data/detail/loader_loop.hpp"
 #include "sconce/data/item_source.hpp"
-#include "sconce/data/loader_options.hpp"
 #include "sconce/data/loop_iterator.hpp"
 #include "sconce/fwd.hpp"
-#include "sconce/nn/nested_tensors.hpp"
+#include "sconce/nn/tensor_tree.hpp"
 
 namespace sconce::data {
 
@@ -38,15 +38,16 @@ namespace sconce::data {
 /// iterator returns the item, and the text of a c10::Error names it. Python:
 /// `torch.utils.data.DataLoader`.
 template <class Source, class Collate = Stack>
-class Loader : public detail::LoaderBase {
+class DataLoader : public detail::LoaderBase {
   static_assert(ItemSource<Source> || TorchDataset<Source>,
-                "sconce::data::Loader: expected a source with `size() const`, and `get(index) "
+                "sconce::data::DataLoader: expected a source with `size() const`, and `get(index) "
                 "const` or `get(index, at::Generator) const` that returns tensors, or a dataset of "
                 "torch::data whose get_batch takes indices; for a stream, which has next(), use a "
                 "sconce::data::StreamLoader");
-  static_assert(!StatefulTorchDataset<Source>,
-                "sconce::data::Loader: expected a dataset that gives any item at any time, got a "
-                "stateful one");
+  static_assert(
+      !StatefulTorchDataset<Source>,
+      "sconce::data::DataLoader: expected a dataset that gives any item at any time, got a "
+      "stateful one");
   using Reader = detail::BatchReader<Source, Collate>;
 
  public:
@@ -59,8 +60,8 @@ class Loader : public detail::LoaderBase {
   /// - `batch_size` or `prefetch_factor` is below 1, or `num_workers` is below 0;
   /// - the sampler is for a different number of items, or is used with `shuffle`;
   /// - the source has no size.
-  explicit Loader(Source source, LoaderOptions options = {}, Collate collate = {})
-      : LoaderBase("sconce::data::Loader", std::move(options), source.size()),
+  explicit DataLoader(Source source, DataLoaderOptions options = {}, Collate collate = {})
+      : LoaderBase("sconce::data::DataLoader", std::move(options), source.size()),
         parts_(std::make_shared<Parts>(std::move(source), std::move(collate))) {
     // Stacking into pinned memory saves a second copy before the copy to the GPU.
     if constexpr (std::is_same_v<Collate, Stack>) {
@@ -81,7 +82,7 @@ class Loader : public detail::LoaderBase {
   Iterator begin(int64_t batch, int64_t epoch) const;
 
   /// Returns the source that the items come from. Python: `loader.dataset`.
-  const Source& source() const { return parts_->source; }
+  const Source& dataset() const { return parts_->source; }
 
   /// Returns the item of the exception that a loop over this loader or its copies threw last: after
   /// a range-for that was alone, the item of its exception. None if that exception was not of the
@@ -105,7 +106,7 @@ class Loader : public detail::LoaderBase {
 };
 
 template <class Source, class Collate>
-auto Loader<Source, Collate>::begin(int64_t batch, int64_t of_epoch) const -> Iterator {
+auto DataLoader<Source, Collate>::begin(int64_t batch, int64_t of_epoch) const -> Iterator {
   const auto epoch = std::make_shared<const detail::EpochItems>(epoch_items(batch, of_epoch));
   const int workers = options().num_workers;
   const detail::CopyStream* copies = nullptr;  // the workers' share of `parts_` keeps it

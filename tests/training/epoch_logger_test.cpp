@@ -1,4 +1,4 @@
-#include "sconce/training/epoch_lines.hpp"
+#include "sconce/training/epoch_logger.hpp"
 
 #include <cmath>
 #include <limits>
@@ -14,16 +14,16 @@
 
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::Matches;
-using sconce::EpochLines;
+using sconce::EpochLogger;
 using sconce::Trainer;
 using sconce::data::Batches;
 using sconce::test::data;
 using sconce::test::Fitting;
 using sconce::test::points;
 
-TEST_CASE("EpochLines prints one line per epoch and the speed at the end") {
+TEST_CASE("EpochLogger prints one line per epoch and the speed at the end") {
   std::ostringstream log;
-  EpochLines lines(log);
+  EpochLogger lines(log);
   Fitting<>({&lines}).fit({.max_epochs = 2});
   using Catch::Matchers::Matches;
   CHECK_THAT(
@@ -33,12 +33,12 @@ TEST_CASE("EpochLines prints one line per epoch and the speed at the end") {
               "\\d+\\.\\d examples/sec on cpu\n"));
 }
 
-TEST_CASE("EpochLines says that a resumed fit has nothing left to train") {
+TEST_CASE("EpochLogger says that a resumed fit has nothing left to train") {
   const sconce::test::TempDir folder;
   std::string last;
   for (const bool again : {false, true}) {
     std::ostringstream log;
-    EpochLines lines(log);
+    EpochLogger lines(log);
     sconce::Checkpoint checkpoint(folder.path(), {.resume = true});
     sconce::ModelCheckpoint saving(checkpoint);
     Fitting<>({&lines, &saving}).fit({.max_epochs = 2});
@@ -56,7 +56,7 @@ TEST_CASE("a nan loss is reported without a sign, even if its sign bit is set") 
     std::ostringstream log;
     auto nans = points(8);
     nans.data.fill_(std::copysign(std::numeric_limits<double>::quiet_NaN(), sign));
-    EpochLines lines(log);
+    EpochLogger lines(log);
     const auto result = Fitting<>({&lines}, {.train = Batches(nans, {.batch_size = 4})}).fit();
     CHECK(std::isnan(result.epochs[0].loss));
     CHECK_FALSE(std::signbit(result.epochs[0].loss));
@@ -66,17 +66,17 @@ TEST_CASE("a nan loss is reported without a sign, even if its sign bit is set") 
   CHECK_FALSE(std::signbit(sconce::FitResult{}.examples_per_second()));
 }
 
-TEST_CASE("EpochLines prints no test accuracy without test data") {
+TEST_CASE("EpochLogger prints no test accuracy without test data") {
   std::ostringstream log;
-  EpochLines lines(log);
+  EpochLogger lines(log);
   const auto result = Fitting<>({&lines}, {.train = Batches(points(8), {.batch_size = 4})}).fit();
   CHECK_FALSE(result.epochs[0].contains("test_acc"));
   CHECK_THAT(log.str(), !ContainsSubstring("test acc"));
 }
 
-TEST_CASE("EpochLines prints the test loss of a model without metrics") {
+TEST_CASE("EpochLogger prints the test loss of a model without metrics") {
   std::ostringstream log;
-  EpochLines lines(log);
+  EpochLogger lines(log);
   torch::nn::Linear model(2, 2);
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   auto with = data();
@@ -85,9 +85,9 @@ TEST_CASE("EpochLines prints the test loss of a model without metrics") {
   CHECK_THAT(log.str(), Matches("epoch 1/1: loss \\d\\.\\d{3}, test loss \\d\\.\\d{3}\n[^]*"));
 }
 
-TEST_CASE("EpochLines ends with where and why a callback stopped the fit") {
+TEST_CASE("EpochLogger ends with where and why a callback stopped the fit") {
   struct Stops : sconce::TrainerCallback {
-    void on_after_step(sconce::Fit& fit) override {
+    void on_after_optimizer_step(sconce::Fit& fit) override {
       if (fit.batch == batch && std::ssize(fit.epochs) == 1) fit.stop(reason);
     }
     int64_t batch = 0;
@@ -95,7 +95,7 @@ TEST_CASE("EpochLines ends with where and why a callback stopped the fit") {
   } stops;
   const auto last_line = [&] {
     std::ostringstream log;
-    EpochLines lines(log);
+    EpochLogger lines(log);
     const auto result = Fitting<>({&lines, &stops}).fit({.max_epochs = 3});
     CHECK(result.stop_reason == stops.reason);
     const std::string text = log.str();

@@ -38,14 +38,15 @@ struct ConfusionMatrixChart {
 /// Draws a confusion matrix after each test, on rank 0. If the file cannot be written, or the
 /// matrix has no counts because it is not in `TrainerOptions::metrics`, this warns once and
 /// training continues.
-class ConfusionChart : public TrainerCallback {
+class ConfusionMatrixLogger : public TrainerCallback {
  public:
   /// `matrix` must also be in `TrainerOptions::metrics`: it then holds the sums of all ranks after
   /// the test. `file` and `class_names` are as in `ConfusionMatrixChart`.
   /// @throw c10::Error if `matrix` is null, has too many classes to draw, or if the number of names
   /// is not its number of classes.
-  ConfusionChart(std::filesystem::path file, std::shared_ptr<metrics::ConfusionMatrix> matrix,
-                 std::vector<std::string> class_names = {});
+  ConfusionMatrixLogger(std::filesystem::path file,
+                        std::shared_ptr<metrics::ConfusionMatrix> matrix,
+                        std::vector<std::string> class_names = {});
 
   /// Does nothing after an epoch without a test.
   void on_epoch_end(Fit& fit) override;

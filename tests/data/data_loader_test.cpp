@@ -1,4 +1,4 @@
-#include "sconce/data/loader.hpp"
+#include "sconce/data/data_loader.hpp"
 
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -30,9 +30,9 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 using sconce::data::Batches;
+using sconce::data::DataLoader;
+using sconce::data::DataLoaderOptions;
 using sconce::data::Dataset;
-using sconce::data::Loader;
-using sconce::data::LoaderOptions;
 
 // Row i of data is (2 i, 2 i + 1), row i of target is i.
 Dataset table(int64_t rows) {
@@ -75,12 +75,12 @@ int64_t threads() {
 
 }  // namespace
 
-TEST_CASE("Loader returns the same batches as Batches for any number of workers") {
+TEST_CASE("DataLoader returns the same batches as Batches for any number of workers") {
   const auto workers = GENERATE(0, 1, 4);
   const auto shuffle = GENERATE(false, true);
   const auto drop_last = GENERATE(false, true);
   Batches expected(table(23), {.batch_size = 4, .shuffle = shuffle, .drop_last = drop_last});
-  Loader loader(
+  DataLoader loader(
       Rows{table(23)},
       {.batch_size = 4, .shuffle = shuffle, .num_workers = workers, .drop_last = drop_last});
   CHECK(loader.size() == expected.size());
@@ -92,14 +92,15 @@ TEST_CASE("Loader returns the same batches as Batches for any number of workers"
   }
 }
 
-TEST_CASE("Loader returns the rows of each rank's sampler for any number of workers") {
+TEST_CASE("DataLoader returns the rows of each rank's sampler for any number of workers") {
   const auto workers = GENERATE(0, 1, 4);
   const auto group = sconce::distributed::ProcessGroup::init();
   for (const int rank : {0, 1}) {
     const sconce::data::DistributedSampler sampler(11, group,
                                                    {.num_replicas = 2, .rank = rank, .seed = 3});
     Batches expected(table(11), {.batch_size = 4, .sampler = sampler});
-    Loader loader(Rows{table(11)}, {.batch_size = 4, .sampler = sampler, .num_workers = workers});
+    DataLoader loader(Rows{table(11)},
+                      {.batch_size = 4, .sampler = sampler, .num_workers = workers});
     for (const int64_t epoch : {0, 1}) {
       loader.set_epoch(epoch);
       expected.set_epoch(epoch);
@@ -108,7 +109,7 @@ TEST_CASE("Loader returns the rows of each rank's sampler for any number of work
   }
 }
 
-TEST_CASE("Loader returns the same batches as Python's DataLoader with the same sampler",
+TEST_CASE("DataLoader returns the same batches as Python's DataLoader with the same sampler",
           "[python]") {
   const auto group = sconce::distributed::ProcessGroup::init();
   const sconce::test::TempDir folder;
@@ -118,7 +119,7 @@ TEST_CASE("Loader returns the same batches as Python's DataLoader with the same 
     std::istringstream words(line);
     int64_t rows = 0, epoch = 0;
     int replicas = 0, rank = 0;
-    LoaderOptions options{.num_workers = compared % 3};
+    DataLoaderOptions options{.num_workers = compared % 3};
     sconce::data::DistributedSamplerOptions sampling;
     words >> rows >> replicas >> rank >> sampling.shuffle >> sampling.seed >> epoch >>
         options.batch_size >> options.drop_last;
@@ -127,7 +128,7 @@ TEST_CASE("Loader returns the same batches as Python's DataLoader with the same 
     std::string expected;
     std::getline(words, expected);
     options.sampler = sconce::data::DistributedSampler(rows, group, sampling);
-    Loader loader(Rows{table(rows)}, options);
+    DataLoader loader(Rows{table(rows)}, options);
     loader.set_epoch(epoch);
     std::ostringstream got;
     for (const auto& [data, target] : loader) {
@@ -141,9 +142,9 @@ TEST_CASE("Loader returns the same batches as Python's DataLoader with the same 
 }
 
 TEST_CASE("a source's random numbers depend only on seed, epoch, and item") {
-  const auto numbers = [](LoaderOptions options, int64_t epoch) {
+  const auto numbers = [](DataLoaderOptions options, int64_t epoch) {
     options.batch_size = 3;
-    Loader loader(Noise{20}, options);
+    DataLoader loader(Noise{20}, options);
     loader.set_epoch(epoch);
     return std::get<0>(torch::cat(tensors(loader)).sort(0));
   };
@@ -159,9 +160,9 @@ TEST_CASE("a source's random numbers depend only on seed, epoch, and item") {
   CHECK(torch::equal(torch::rand({4}), next));
 }
 
-TEST_CASE("a Loader's epoch can start at a later batch") {
+TEST_CASE("a DataLoader's epoch can start at a later batch") {
   const auto workers = GENERATE(0, 2);
-  Loader loader(Noise{20}, {.batch_size = 3, .shuffle = true, .num_workers = workers});
+  DataLoader loader(Noise{20}, {.batch_size = 3, .shuffle = true, .num_workers = workers});
   const auto all = tensors(loader);
   int64_t index = 4;
   for (auto place = loader.begin(4, 0); place != loader.end(); ++place, ++index) {
@@ -175,9 +176,10 @@ TEST_CASE("a Loader's epoch can start at a later batch") {
   CHECK(loader.begin().epoch() == 1);
 }
 
-TEST_CASE("leaving a loop over a Loader early ends its threads, and the next loop starts over") {
+TEST_CASE(
+    "leaving a loop over a DataLoader early ends its threads, and the next loop starts over") {
   const auto workers = GENERATE(0, 1, 4);
-  const Loader loader(Rows{table(1000)}, {.batch_size = 2, .num_workers = workers});
+  const DataLoader loader(Rows{table(1000)}, {.batch_size = 2, .num_workers = workers});
   const auto before = threads();
   for (int turn = 0; turn < 3; ++turn) {
     int64_t count = 0;
@@ -194,7 +196,7 @@ TEST_CASE("leaving a loop over a Loader early ends its threads, and the next loo
 
 TEST_CASE("batches that a loop skips are not returned later") {
   const auto workers = GENERATE(0, 2);
-  const Loader loader(Rows{table(10)}, {.num_workers = workers});
+  const DataLoader loader(Rows{table(10)}, {.num_workers = workers});
   auto place = loader.begin();
   ++place;
   place++;
@@ -240,26 +242,27 @@ std::pair<int, std::exception_ptr> until_error(const L& loader) {
 
 }  // namespace
 
-TEST_CASE("a Loader rethrows an item's exception with its type and message and reports the item") {
+TEST_CASE(
+    "a DataLoader rethrows an item's exception with its type and message and reports the item") {
   const auto workers = GENERATE(0, 1, 4);
-  const LoaderOptions options{.batch_size = 2, .num_workers = workers};
-  const Loader torch_error(Broken{"c10"}, options);
+  const DataLoaderOptions options{.batch_size = 2, .num_workers = workers};
+  const DataLoader torch_error(Broken{"c10"}, options);
   CHECK(torch_error.failed_item() == std::nullopt);
   auto [count, error] = until_error(torch_error);
   CHECK(count == 3);
   const auto text = sconce::test::error_of([&raised = error] { std::rethrow_exception(raised); });
   CHECK_THAT(text, ContainsSubstring("no picture") &&
-                       ContainsSubstring("sconce::data::Loader: in item 7"));
+                       ContainsSubstring("sconce::data::DataLoader: in item 7"));
   CHECK(torch_error.failed_item() == 7);
 
-  const Loader standard(Broken{"std"}, options);
+  const DataLoader standard(Broken{"std"}, options);
   error = until_error(standard).second;
   CHECK_THROWS_AS(std::rethrow_exception(error), std::out_of_range);
   CHECK_THROWS_WITH(std::rethrow_exception(error), "no such row");
-  const Loader copy = standard;
+  const DataLoader copy = standard;
   CHECK(copy.failed_item() == 7);
 
-  const Loader any(Broken{"any"}, options);
+  const DataLoader any(Broken{"any"}, options);
   try {
     std::rethrow_exception(until_error(any).second);
   } catch (const Strange& strange) {
@@ -269,7 +272,7 @@ TEST_CASE("a Loader rethrows an item's exception with its type and message and r
 
 TEST_CASE("an exception in a skipped batch is thrown by the skip and again by the next call") {
   const auto workers = GENERATE(0, 2);
-  const Loader loader(Broken{"c10"}, {.num_workers = workers});
+  const DataLoader loader(Broken{"c10"}, {.num_workers = workers});
   auto place = loader.begin();
   for (int i = 0; i < 7; ++i) ++place;
   CHECK_THROWS_AS(++place, c10::Error);
@@ -307,8 +310,8 @@ std::string text_of_rest(Place& place) {
 TEST_CASE("a loop reports the item of its own exception even if a worker has read ahead") {
   const auto workers = GENERATE(0, 1, 4);
   for (int turn = 0; turn < 100; ++turn) {
-    const Loader loader(FailsFrom{turn % 30},
-                        {.batch_size = 2, .shuffle = turn % 2 == 1, .num_workers = workers});
+    const DataLoader loader(FailsFrom{turn % 30},
+                            {.batch_size = 2, .shuffle = turn % 2 == 1, .num_workers = workers});
     auto place = loader.begin(0, turn);
     CHECK(place.failed_item() == std::nullopt);
     const auto text = text_of_rest(place);
@@ -318,9 +321,9 @@ TEST_CASE("a loop reports the item of its own exception even if a worker has rea
   }
 }
 
-TEST_CASE("nested and concurrent loops over a Loader each report their own failed item") {
+TEST_CASE("nested and concurrent loops over a DataLoader each report their own failed item") {
   const auto workers = GENERATE(0, 2);
-  const Loader loader(FailsFrom{3}, {.shuffle = true, .num_workers = workers});
+  const DataLoader loader(FailsFrom{3}, {.shuffle = true, .num_workers = workers});
   const auto check = [](const auto& of, int64_t epoch) {
     auto place = of.begin(0, epoch);
     const auto copy = place;
@@ -330,7 +333,7 @@ TEST_CASE("nested and concurrent loops over a Loader each report their own faile
   auto outer = loader.begin(0, 1);
   const auto text = text_of_rest(outer);
   CHECK(check(loader, 2));
-  CHECK(check(Loader(loader), 3));
+  CHECK(check(DataLoader(loader), 3));
   CHECK(std::to_string(outer.failed_item().value_or(-1)) == text);
   CHECK_THROWS_WITH(*outer, text);
   CHECK(loader.failed_item() == outer.failed_item());  // of the exception that was thrown last
@@ -349,7 +352,7 @@ TEST_CASE("an exception in the collate function reports no failed item") {
     if (items.at(0).item<int64_t>() == 4) throw Strange{.code = 1};
     return items.at(0);
   };
-  const Loader loader(FailsFrom{6}, {.batch_size = 2, .num_workers = workers}, collate);
+  const DataLoader loader(FailsFrom{6}, {.batch_size = 2, .num_workers = workers}, collate);
   CHECK_THROWS_AS(*loader.begin(3, 0), std::out_of_range);
   CHECK(loader.failed_item() == 6);
   auto place = loader.begin(2, 0);
@@ -380,11 +383,11 @@ TEST_CASE(
     "a source draws new numbers in each epoch, with a DistributedSampler only after set_epoch") {
   const auto workers = GENERATE(0, 2);
   const sconce::test::Warnings warnings;
-  LoaderOptions options{.batch_size = 3, .num_workers = workers};
+  DataLoaderOptions options{.batch_size = 3, .num_workers = workers};
   const auto drawn = [](const auto& loader) {
     return std::get<0>(torch::cat(tensors(loader)).sort(0));
   };
-  const Loader plain(Noise{20}, options);
+  const DataLoader plain(Noise{20}, options);
   const auto first = drawn(plain), second = drawn(plain);
   CHECK_FALSE(first.eq(second).any().item<bool>());
   CHECK(warnings.messages().empty());
@@ -392,20 +395,21 @@ TEST_CASE(
   sconce::data::DistributedSampler sampler(20, sconce::distributed::ProcessGroup::init());
   sampler.set_epoch(1);
   options.sampler = sampler;
-  Loader loader(Noise{20}, options);
+  DataLoader loader(Noise{20}, options);
   CHECK(torch::equal(drawn(loader), second));  // the items use the epoch of the sampler
   CHECK(torch::equal(drawn(loader), second));
   loader.set_epoch(0);
   CHECK(torch::equal(drawn(loader), first));
   REQUIRE(warnings.messages().size() == 1);
-  CHECK_THAT(warnings.messages()[0], ContainsSubstring("sconce::data::Loader::begin: expected a"));
+  CHECK_THAT(warnings.messages()[0],
+             ContainsSubstring("sconce::data::DataLoader::begin: expected a"));
 }
 
-TEST_CASE("nested and concurrent loops over a Loader do not interfere and may outlive it") {
+TEST_CASE("nested and concurrent loops over a DataLoader do not interfere and may outlive it") {
   const auto workers = GENERATE(0, 2);
   const Dataset rows = table(12);
-  auto loader = std::make_unique<Loader<Rows>>(
-      Rows{rows}, LoaderOptions{.batch_size = 3, .shuffle = true, .num_workers = workers});
+  auto loader = std::make_unique<DataLoader<Rows>>(
+      Rows{rows}, DataLoaderOptions{.batch_size = 3, .shuffle = true, .num_workers = workers});
   const auto expected = epoch_of(rows, 3, 0);
   size_t outer = 0;
   for (const auto& batch : *loader) {
@@ -424,7 +428,7 @@ TEST_CASE("nested and concurrent loops over a Loader do not interfere and may ou
   loader->set_epoch(0);
   auto place = loader->begin();
   loader->set_epoch(5);
-  Loader moved = std::move(*loader);
+  DataLoader moved = std::move(*loader);
   loader.reset();
   for (size_t i = 0; place != moved.end(); ++place, i += 2) {
     CHECK(torch::equal((*place).data, expected[i]));
@@ -444,10 +448,10 @@ struct Ahead {
 
 }  // namespace
 
-TEST_CASE("a Loader prefetches at most num_workers times prefetch_factor batches") {
+TEST_CASE("a DataLoader prefetches at most num_workers times prefetch_factor batches") {
   const auto workers = GENERATE(1, 3);
   const Ahead source{.most = workers * 2};
-  const Loader loader(source, {.batch_size = 2, .num_workers = workers, .prefetch_factor = 2});
+  const DataLoader loader(source, {.batch_size = 2, .num_workers = workers, .prefetch_factor = 2});
   for (auto place = loader.begin(); place != loader.end(); ++place) {
     ++*source.asked;
     CHECK((*place).all().item<bool>());
@@ -471,7 +475,7 @@ TEST_CASE("workers inherit the thread-local state of the loop and use one LibTor
   const auto threads = at::get_num_threads();
   at::set_num_threads(3);
   const auto workers = GENERATE(1, 3);
-  const Loader loader(WithState{}, {.num_workers = workers});
+  const DataLoader loader(WithState{}, {.num_workers = workers});
   for (const auto& [grad, count] : loader) {
     CHECK(grad.item<bool>());
     CHECK(count.item<int64_t>() == 1);
@@ -494,10 +498,11 @@ TEST_CASE("a custom collate function builds batches of any type") {
     for (const auto& item : items) total += item.first.sum();
     return total;
   };
-  const Loader sums(Words{}, {.batch_size = 3, .num_workers = 2}, sum);
+  const DataLoader sums(Words{}, {.batch_size = 3, .num_workers = 2}, sum);
   CHECK(same(tensors(sums), {torch::tensor(0 + 2 + 6), torch::tensor(12 + 20)}));
 
-  const Loader padded(Words{}, {.batch_size = 2}, sconce::data::PadSequence{.padding_value = -1});
+  const DataLoader padded(Words{}, {.batch_size = 2},
+                          sconce::data::PadSequence{.padding_value = -1});
   const auto [words, lengths] = *padded.begin(1, 0);
   CHECK(torch::equal(words, torch::tensor({{2, 2, 2, -1}, {3, 3, 3, 3}})));
   CHECK(torch::equal(lengths, torch::tensor({2, 3})));
@@ -520,22 +525,23 @@ struct Endless : TorchRows {
 
 }  // namespace
 
-TEST_CASE("Loader accepts datasets of torch::data, mapped or not") {
+TEST_CASE("DataLoader accepts datasets of torch::data, mapped or not") {
   const auto workers = GENERATE(0, 3);
-  const LoaderOptions options{.batch_size = 4, .num_workers = workers};
+  const DataLoaderOptions options{.batch_size = 4, .num_workers = workers};
   const std::vector<torch::Tensor> expected = {
       torch::tensor({{0, 0}, {1, 1}, {2, 2}, {3, 3}}), torch::tensor({0, 10, 20, 30}),
       torch::tensor({{4, 4}, {5, 5}, {6, 6}}), torch::tensor({40, 50, 60})};
-  CHECK(same(tensors(Loader(TorchRows(), options)), expected));
+  CHECK(same(tensors(DataLoader(TorchRows(), options)), expected));
   const auto twice = [](torch::data::Example<> example) {
     return torch::data::Example<>(example.data, 2 * example.target);
   };
   auto mapped = TorchRows().map(torch::data::transforms::Lambda<torch::data::Example<>>(twice));
-  auto got = tensors(Loader(mapped, options));
+  auto got = tensors(DataLoader(mapped, options));
   CHECK(torch::equal(got.at(3), torch::tensor({80, 100, 120})));
   auto stacked = std::move(mapped).map(torch::data::transforms::Stack<>());
-  CHECK(same(tensors(Loader(stacked, options)), got));
-  CHECK_THROWS_WITH(Loader(Endless(), options), ContainsSubstring("expected a dataset that has a"));
+  CHECK(same(tensors(DataLoader(stacked, options)), got));
+  CHECK_THROWS_WITH(DataLoader(Endless(), options),
+                    ContainsSubstring("expected a dataset that has a"));
 }
 
 namespace {
@@ -558,8 +564,8 @@ static_assert(!sconce::data::ItemSource<TorchRows> && sconce::data::TorchDataset
 static_assert(sconce::data::StatefulTorchDataset<Stateful>);
 static_assert(!sconce::data::StatefulTorchDataset<TorchRows>);
 static_assert(!sconce::data::StatefulTorchDataset<Rows>);
-static_assert(std::input_iterator<Loader<Rows>::Iterator>);
-static_assert(sconce::BatchSource<Loader<Rows>>);
+static_assert(std::input_iterator<DataLoader<Rows>::Iterator>);
+static_assert(sconce::BatchSource<DataLoader<Rows>>);
 
 struct Wrong {
   int64_t epoch = 0;
@@ -572,11 +578,11 @@ struct Wrong {
 
 }  // namespace
 
-TEST_CASE("Loader rejects invalid options before reading an item") {
-  const auto refusal = [](LoaderOptions options) {
-    return sconce::test::error_of([&] { const Loader loader(Broken{"any"}, options); });
+TEST_CASE("DataLoader rejects invalid options before reading an item") {
+  const auto refusal = [](DataLoaderOptions options) {
+    return sconce::test::error_of([&] { const DataLoader loader(Broken{"any"}, options); });
   };
-  const std::string who = "sconce::data::Loader: expected ";
+  const std::string who = "sconce::data::DataLoader: expected ";
   CHECK(refusal({.batch_size = 0}) == who + "a batch_size of 1 or more, got 0");
   CHECK(refusal({.num_workers = -1}) == who + "num_workers of 0 or more, got -1");
   CHECK(refusal({.prefetch_factor = 0}) == who + "a prefetch_factor of 1 or more, got 0");
@@ -585,21 +591,21 @@ TEST_CASE("Loader rejects invalid options before reading an item") {
   CHECK_THAT(
       refusal({.sampler = sconce::data::RandomSampler(9)}),
       ContainsSubstring("expected a sampler for 12 items, as many as there are, got one for 9"));
-  Loader loader(Broken{"any"});
+  DataLoader loader(Broken{"any"});
   CHECK_THROWS_WITH(loader.set_epoch(-1), ContainsSubstring("an epoch of 0 or more, got -1"));
 }
 
-TEST_CASE("Loader rejects a sampler's out-of-range or missing items when the epoch begins") {
+TEST_CASE("DataLoader rejects a sampler's out-of-range or missing items when the epoch begins") {
   const auto refusal = [](const torch::Tensor& rows) {
     return sconce::test::error_of(
-        [&] { Loader(Rows{table(4)}, {.sampler = Wrong{.epoch = 0, .rows = rows}}).begin(); });
+        [&] { DataLoader(Rows{table(4)}, {.sampler = Wrong{.epoch = 0, .rows = rows}}).begin(); });
   };
   CHECK_THAT(refusal(torch::tensor({0, 1, 4})),
              ContainsSubstring("below 4 from the sampler, got 4"));
   CHECK_THAT(refusal(torch::tensor({0, 1, -1})),
              ContainsSubstring("below 4 from the sampler, got -1"));
   CHECK_THAT(refusal(torch::tensor({0, 1})), ContainsSubstring("3 items from the sampler, as its"));
-  const Loader loader(
+  const DataLoader loader(
       Rows{table(4)},
       {.batch_size = 3,
        .sampler = Wrong{.epoch = 0, .rows = torch::tensor({2, 0, 2}, torch::kInt)}});
@@ -619,28 +625,28 @@ struct Racy {
 TEST_CASE(
     "several workers read a source that is not thread-safe, so that ThreadSanitizer reports it",
     "[.planted-race]") {
-  CHECK(tensors(Loader(Racy(), {.batch_size = 4, .num_workers = 4})).size() == 500);
+  CHECK(tensors(DataLoader(Racy(), {.batch_size = 4, .num_workers = 4})).size() == 500);
 }
 
-TEST_CASE("a Loader over an empty source returns no batches") {
+TEST_CASE("a DataLoader over an empty source returns no batches") {
   const auto workers = GENERATE(0, 2);
-  Loader loader(Rows{table(0)}, {.batch_size = 4, .shuffle = true, .num_workers = workers});
+  DataLoader loader(Rows{table(0)}, {.batch_size = 4, .shuffle = true, .num_workers = workers});
   CHECK(loader.size() == 0);
   CHECK(tensors(loader).empty());
 }
 
-TEST_CASE("Loader copies batches to the requested device") {
-  const Loader loader(Rows{table(4)},
-                      {.batch_size = 4, .num_workers = 1, .device = torch::Device(torch::kMeta)});
+TEST_CASE("DataLoader copies batches to the requested device") {
+  const DataLoader loader(
+      Rows{table(4)}, {.batch_size = 4, .num_workers = 1, .device = torch::Device(torch::kMeta)});
   CHECK((*loader.begin()).data.is_meta());
 }
 
-TEST_CASE("on a GPU Loader copies complete batches on a separate stream", "[gpu]") {
+TEST_CASE("on a GPU DataLoader copies complete batches on a separate stream", "[gpu]") {
   sconce::test::require_gpu();
   const auto workers = GENERATE(0, 2);
   const Dataset host{torch::rand({200, 10000}), torch::arange(200)};
-  const Loader loader(Rows{host},
-                      {.batch_size = 20, .num_workers = workers, .device = sconce::gpu()});
+  const DataLoader loader(Rows{host},
+                          {.batch_size = 20, .num_workers = workers, .device = sconce::gpu()});
   int64_t start = 0;
   for (const auto& [data, target] : loader) {
     CHECK(data.device() == sconce::gpu());
@@ -653,7 +659,7 @@ TEST_CASE("on a GPU Loader copies complete batches on a separate stream", "[gpu]
 }
 
 TEST_CASE(
-    "on a GPU all loops over a Loader and its copies share one stream, taken by the first loop",
+    "on a GPU all loops over a DataLoader and its copies share one stream, taken by the first loop",
     "[gpu]") {
   sconce::test::require_gpu();
   const c10::impl::VirtualGuardImpl gpus(torch::kCUDA);
@@ -666,9 +672,9 @@ TEST_CASE(
     return count;
   };
   const auto all = until_first();
-  const Loader loader(Rows{table(40)},
-                      {.batch_size = 4, .num_workers = 2, .device = sconce::gpu()});
-  const Loader copy = loader;
+  const DataLoader loader(Rows{table(40)},
+                          {.batch_size = 4, .num_workers = 2, .device = sconce::gpu()});
+  const DataLoader copy = loader;
   CHECK(until_first() == all);
   for (int epoch = 0; epoch < 2; ++epoch) CHECK(tensors(loader).size() == 20);
   std::thread loop([&] { tensors(loader); });
@@ -677,11 +683,11 @@ TEST_CASE(
   CHECK(until_first() == all - 1);
 }
 
-TEST_CASE("on a GPU Loader copies to the current GPU if the device has no index", "[gpu]") {
+TEST_CASE("on a GPU DataLoader copies to the current GPU if the device has no index", "[gpu]") {
   sconce::test::require_gpu();
   const auto workers = GENERATE(0, 2);
   const Dataset rows = table(8);
-  const Loader loader(
+  const DataLoader loader(
       Rows{rows}, {.batch_size = 8, .num_workers = workers, .device = torch::Device(torch::kCUDA)});
   for (const int index : {0, sconce::num_gpus() - 1, 0}) {
     const c10::DeviceGuard guard(sconce::gpu(index));
@@ -705,15 +711,15 @@ struct Unlike {
 
 }  // namespace
 
-TEST_CASE("on a GPU Loader stacks items of mixed types as on the CPU", "[gpu]") {
+TEST_CASE("on a GPU DataLoader stacks items of mixed types as on the CPU", "[gpu]") {
   sconce::test::require_gpu();
   const auto requires_grad = GENERATE(false, true);
   const auto workers = GENERATE(0, 2);
-  LoaderOptions options{.batch_size = 4, .num_workers = workers};
+  DataLoaderOptions options{.batch_size = 4, .num_workers = workers};
   const Unlike items{requires_grad};
-  const auto expected = *Loader(items, options).begin();
+  const auto expected = *DataLoader(items, options).begin();
   options.device = sconce::gpu();
-  const auto got = *Loader(items, options).begin();
+  const auto got = *DataLoader(items, options).begin();
   CHECK(got.device() == sconce::gpu());
   CHECK(got.scalar_type() == expected.scalar_type());
   CHECK(got.requires_grad() == requires_grad);

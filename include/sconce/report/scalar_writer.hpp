@@ -19,7 +19,7 @@ struct ScalarEvent {
   double wall_time = 0;  ///< Seconds since 1970
 };
 
-/// Options of `ScalarFiles`.
+/// Options of `ScalarWriter`.
 struct ScalarFilesOptions {
   /// Number of steps that a resumed run has already done. Scalars of later steps are dropped.
   /// Without a value the run is new, and its folder must hold no scalars.
@@ -30,18 +30,18 @@ struct ScalarFilesOptions {
 /// TensorBoard (see `SummaryWriter`), and `scalars.csv`, which has a line for each scalar: step,
 /// epoch, tag, value, wall_time. Numbers have all their digits. If the process is killed, the last
 /// line may be cut off; a resumed run drops it. Only one process at a time may write to a folder.
-class ScalarFiles {
+class ScalarWriter {
  public:
   /// Reads the files in the folder, and writes nothing.
   /// @throw c10::Error naming the file if:
   /// - a new run's folder holds scalars;
   /// - a resumed run's scalars are damaged or of another program;
   /// - a resumed run starts at step 0, and there are scalars of a later epoch than the first.
-  explicit ScalarFiles(std::filesystem::path folder, const ScalarFilesOptions& options = {});
+  explicit ScalarWriter(std::filesystem::path folder, const ScalarFilesOptions& options = {});
   /// Flushes. An error is ignored, and its scalars are lost.
-  ~ScalarFiles();
-  ScalarFiles(const ScalarFiles&) = delete;
-  ScalarFiles& operator=(const ScalarFiles&) = delete;
+  ~ScalarWriter();
+  ScalarWriter(const ScalarWriter&) = delete;
+  ScalarWriter& operator=(const ScalarWriter&) = delete;
 
   /// Keeps a scalar for the next flush.
   /// @throw c10::Error if the tag is not UTF-8 or has control characters.

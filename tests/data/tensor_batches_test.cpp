@@ -1,4 +1,4 @@
-#include "sconce/data/batches_of.hpp"
+#include "sconce/data/tensor_batches.hpp"
 
 #include <algorithm>
 #include <concepts>
@@ -13,8 +13,8 @@
 namespace {
 
 using sconce::data::Batches;
-using sconce::data::BatchesOf;
 using sconce::data::BatchesOptions;
+using sconce::data::TensorBatches;
 using sconce::test::error_of;
 
 struct Sentences {
@@ -23,7 +23,7 @@ struct Sentences {
 
 // The rows of all batches of an epoch, as one batch.
 template <class T>
-std::vector<torch::Tensor> joined(const BatchesOf<T>& batches) {
+std::vector<torch::Tensor> joined(const TensorBatches<T>& batches) {
   std::vector<std::vector<torch::Tensor>> parts;
   for (const auto& batch : batches) {
     size_t place = 0;
@@ -40,48 +40,49 @@ std::vector<torch::Tensor> joined(const BatchesOf<T>& batches) {
 }  // namespace
 
 template <>
-struct sconce::nn::NestedTensors<Sentences>
+struct sconce::nn::TensorTree<Sentences>
     : sconce::nn::TensorMembers<&Sentences::tokens, &Sentences::mask> {};
 
-TEST_CASE("BatchesOf splits one tensor and any number of tensors in the order of Batches") {
+TEST_CASE("TensorBatches splits one tensor and any number of tensors in the order of Batches") {
   const auto rows = torch::arange(7);
   const auto options = GENERATE(BatchesOptions{.batch_size = 3}, BatchesOptions{.drop_last = true},
                                 BatchesOptions{.batch_size = 2, .shuffle = true, .seed = 3});
   std::vector<torch::Tensor> targets;
   for (const auto& batch : Batches({rows, rows}, options)) targets.push_back(batch.target);
   const auto expected = torch::cat(targets);
-  const BatchesOf one(rows, options);
-  static_assert(std::same_as<decltype(one), const BatchesOf<torch::Tensor>>);
+  const TensorBatches one(rows, options);
+  static_assert(std::same_as<decltype(one), const TensorBatches<torch::Tensor>>);
   CHECK(joined(one)[0].equal(expected));
   CHECK(one.size() == Batches({rows, rows}, options).size());
-  const BatchesOf three(std::tuple(rows, 10 * rows, -rows), options);
+  const TensorBatches three(std::tuple(rows, 10 * rows, -rows), options);
   auto [a, b, c] = *three.begin();
   CHECK(b.equal(10 * a));
   CHECK(c.equal(-a));
-  CHECK(joined(BatchesOf(std::vector{rows, 2 * rows, rows, rows}, options))[1].equal(2 * expected));
-  CHECK(joined(BatchesOf(Sentences{rows, rows + 1}, options))[1].equal(expected + 1));
+  CHECK(joined(TensorBatches(std::vector{rows, 2 * rows, rows, rows}, options))[1].equal(2 *
+                                                                                         expected));
+  CHECK(joined(TensorBatches(Sentences{rows, rows + 1}, options))[1].equal(expected + 1));
 }
 
-TEST_CASE("BatchesOf without shuffle returns views, and starts at any batch of an epoch") {
+TEST_CASE("TensorBatches without shuffle returns views, and starts at any batch of an epoch") {
   const auto x = torch::randn({5, 2});
-  const BatchesOf batches(x, {.batch_size = 2});
+  const TensorBatches batches(x, {.batch_size = 2});
   CHECK(batches.begin(1, 0)->const_data_ptr() == x[2].const_data_ptr());
   CHECK(batches.begin(2, 4)->equal(x.narrow(0, 4, 1)));
   CHECK(batches.dataset().is_same(x));
-  CHECK(BatchesOf(torch::ones({0, 2})).size() == 0);
+  CHECK(TensorBatches(torch::ones({0, 2})).size() == 0);
 }
 
-TEST_CASE("BatchesOf rejects tensors that have no rows in common") {
-  const std::string who = "sconce::data::BatchesOf: ";
+TEST_CASE("TensorBatches rejects tensors that have no rows in common") {
+  const std::string who = "sconce::data::TensorBatches: ";
   const auto x = torch::ones({3});
-  CHECK(error_of([&] { (void)BatchesOf(std::vector<torch::Tensor>()); }) ==
+  CHECK(error_of([&] { (void)TensorBatches(std::vector<torch::Tensor>()); }) ==
         who + "expected a tensor, got none");
-  CHECK(error_of([&] { (void)BatchesOf(std::tuple(x, torch::Tensor())); }) ==
+  CHECK(error_of([&] { (void)TensorBatches(std::tuple(x, torch::Tensor())); }) ==
         who + "tensor 1: expected a tensor, got an undefined one");
-  CHECK(error_of([&] { (void)BatchesOf(std::tuple(x, x, torch::ones({4}))); }) ==
+  CHECK(error_of([&] { (void)TensorBatches(std::tuple(x, x, torch::ones({4}))); }) ==
         who + "tensor 2: expected 3 rows as in the first, got 4");
-  CHECK(error_of([&] { (void)BatchesOf(torch::ones({})); }) ==
+  CHECK(error_of([&] { (void)TensorBatches(torch::ones({})); }) ==
         who + "tensor 0: expected rank 1 or more, got rank 0");
-  CHECK(error_of([&] { (void)BatchesOf(std::tuple(x, x.to(torch::kMeta))); }) ==
+  CHECK(error_of([&] { (void)TensorBatches(std::tuple(x, x.to(torch::kMeta))); }) ==
         who + "tensor 1: expected it on cpu as the first, got it on meta");
 }

@@ -1,4 +1,4 @@
-#include "sconce/report/scalar_log.hpp"
+#include "sconce/report/scalar_logger.hpp"
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/ones.h>
@@ -16,7 +16,7 @@
 #include "check_path.hpp"
 #include "report/best_effort.hpp"
 #include "sconce/optim/optimizer.hpp"
-#include "sconce/report/scalar_files.hpp"
+#include "sconce/report/scalar_writer.hpp"
 
 namespace sconce {
 
@@ -24,7 +24,7 @@ namespace {
 
 // Returns the number of finished steps. The last step of an epoch may have fewer batches.
 int64_t scalar_step(const Fit& fit) {
-  return std::ssize(fit.epochs) * fit.steps_of(fit.batches) + fit.steps_of(fit.batch);
+  return std::ssize(fit.epochs) * fit.steps_in(fit.num_training_batches) + fit.steps_in(fit.batch);
 }
 
 bool is_logged(int64_t step, const ScalarLogOptions& options) {
@@ -33,7 +33,7 @@ bool is_logged(int64_t step, const ScalarLogOptions& options) {
 
 }  // namespace
 
-class ScalarLog::Writing {
+class ScalarLogger::Writing {
  public:
   Writing(const std::filesystem::path& folder, std::optional<int64_t> resume_step)
       : files_(folder, {.resume_step = resume_step}) {}
@@ -123,8 +123,8 @@ class ScalarLog::Writing {
     from_device_.clear();
   }
 
-  ScalarFiles files_;
-  BestEffort effort_{"sconce::ScalarLog"};
+  ScalarWriter files_;
+  BestEffort effort_{"sconce::ScalarLogger"};
   std::vector<double> lrs_ = {};
   int64_t step_ = 0;
   int64_t epoch_ = 0;
@@ -135,53 +135,54 @@ class ScalarLog::Writing {
   std::vector<torch::Tensor> blocks_ = {};
 };
 
-ScalarLog::ScalarLog(std::filesystem::path folder, ScalarLogOptions options)
+ScalarLogger::ScalarLogger(std::filesystem::path folder, ScalarLogOptions options)
     : folder_(std::move(folder)), options_(options) {
-  check_path(folder_, "sconce::ScalarLog");
+  check_path(folder_, "sconce::ScalarLogger");
   TORCH_CHECK(options_.every_n_steps >= 0,
-              "sconce::ScalarLog: expected every_n_steps of at least 0, got ",
+              "sconce::ScalarLogger: expected every_n_steps of at least 0, got ",
               options_.every_n_steps);
 }
 
-ScalarLog::~ScalarLog() = default;
+ScalarLogger::~ScalarLogger() = default;
 
-void ScalarLog::on_fit_begin(Fit& fit) {
+void ScalarLogger::on_fit_start(Fit& fit) {
   if (fit.process_group.rank() > 0) return;
-  TORCH_CHECK(!writing_, "sconce::ScalarLog: expected one fit at a time, got a fit within the one ",
-              "that this logs: give each its own ScalarLog and folder");
+  TORCH_CHECK(!writing_,
+              "sconce::ScalarLogger: expected one fit at a time, got a fit within the one ",
+              "that this logs: give each its own ScalarLogger and folder");
   std::optional<int64_t> resume_step;
   if (options_.resume) resume_step = scalar_step(fit);
   writing_ = std::make_unique<Writing>(folder_, resume_step);
   write();
 }
 
-void ScalarLog::on_fit_end(Fit&) {
+void ScalarLogger::on_fit_end(Fit&) {
   write();
   writing_.reset();
 }
 
-void ScalarLog::on_before_step(Fit& fit) {
-  const bool ends_epoch = fit.batch + fit.accumulate >= fit.batches;
+void ScalarLogger::on_before_optimizer_step(Fit& fit) {
+  const bool ends_epoch = fit.batch + fit.accumulate_grad_batches >= fit.num_training_batches;
   if (!writing_ || !(ends_epoch || is_logged(scalar_step(fit) + 1, options_))) return;
   writing_->attempt([&] { writing_->note_lrs(fit.optimizer); });
 }
 
-void ScalarLog::on_after_step(Fit& fit) {
+void ScalarLogger::on_after_optimizer_step(Fit& fit) {
   if (!writing_ || !is_logged(scalar_step(fit), options_)) return;
   writing_->attempt([&] { writing_->add_step(fit); });
 }
 
-void ScalarLog::on_epoch_end(Fit& fit) {
+void ScalarLogger::on_epoch_end(Fit& fit) {
   if (!writing_) return;
   writing_->attempt([&] { writing_->add_epoch(fit); });
   write();
 }
 
-void ScalarLog::on_before_save(Fit&) {
+void ScalarLogger::on_before_save(Fit&) {
   write();
 }
 
-void ScalarLog::write() {
+void ScalarLogger::write() {
   if (writing_) writing_->attempt([&] { writing_->flush(); });
 }
 
