@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the charts of docs/speed.md from docs/speed.json and docs/speed_captured.json.
+"""Draws the charts of docs/speed.md and README.md from docs/speed.json.
 
     python3 docs/speed_charts.py [--check]
 
@@ -16,16 +16,21 @@ sys.path.insert(0, str(ROOT / "apps/bench"))
 sys.dont_write_bytecode = True
 import tables  # noqa: E402
 import times  # noqa: E402
+from workloads import QUESTIONS  # noqa: E402
 
-# The rows of the README's chart: from a whole process down to one operator, those behind Python too.
-CHOSEN = ["process start to first training step", "process start to 0.87 on Fashion-MNIST", "SimpleNN step, SGD",
-          "SimpleNN step, Adam", "bf16 step, scaler and clipping, 64 units", "AdamW, 1,000 parameters of 64",
-          "AdamW, one parameter of 25 M", "MLP epoch, 6,144 pictures", "LeNet epoch, 6,144 pictures",
-          "CNN step, NCHW, 16 pictures", "DDP step, two ranks", "product of 1024 x 1024",
-          "loading a safetensors file of 256 MiB"]
-EAGER = {"default": "eager Python, as most write it", "best": "the fastest eager Python"}
-COMPILED = {"best": "the fastest eager Python", "compile_step": "torch.compile", "jax_step": "JAX, a step",
-            "jax_scan": "JAX, the whole loop"}
+# The rows of the README's chart: from a whole process and real models down to one operator.
+CHOSEN = ["process start to first training step", "process start to 0.87 on Fashion-MNIST",
+          "step of two blocks of GPT-2 small, 128 tokens", "ResNet-50 step, 2 pictures of 224 x 224",
+          "step of an LSTM language model, 8 x 35 tokens", "step of a recommender, 1 M sparse rows, 512 pairs",
+          "MLP epoch, 6,144 pictures", "LeNet epoch, 6,144 pictures", "SimpleNN step, SGD", "SimpleNN step, Adam",
+          "bf16 step, scaler and clipping, 64 units", "1,024 JPEG files in batches of 32, by two workers",
+          "AdamW, 1,000 parameters of 64", "loading a safetensors file of 256 MiB", "product of 1024 x 1024"]
+# The sides of a chart, each with the measured sides of which the fastest is drawn.
+EAGER = {"eager Python, as most write it": ("default",), "the fastest eager Python": ("best",)}
+COMPILED = {"the fastest eager Python": ("default", "best"),
+            "the fastest torch.compile": ("compile_model", "compile_step", "max_autotune"),
+            "JAX, a step": ("jax_step",), "JAX, the whole loop": ("jax_scan",)}
+SIDES = {"small": COMPILED, "real": COMPILED, "feeding": EAGER, "files": EAGER, "start": EAGER, "operators": EAGER}
 
 WIDTH, LEFT, RIGHT = 760, 310, 24  # of a chart; of its names; of its margin
 # The colors are those of the charts that sconce draws of a run, and can be told apart without seeing color.
@@ -80,16 +85,25 @@ def legend(names, y):
     return lines
 
 
+def fastest(result, sides):
+    """Returns the ratio to the fastest of each group of measured sides, by the group's name."""
+    ratios = times.ratios(result)
+    groups = {name: [ratios[side] for side in group if side in ratios] for name, group in sides.items()}
+    return {name: min(group, key=lambda ratio: ratio["median"]) for name, group in groups.items() if group}
+
+
 def rows_chart(title, results, sides):
     """Draws the ratios of each result to the sides, with their intervals, on one logarithmic axis."""
-    of_results = [(result, times.ratios(result)) for result in results]
-    shown = [ratios[side] for _, ratios in of_results for side in sides if side in ratios]
+    of_results = [(result, fastest(result, sides)) for result in results]
+    of_results = [(result, ratios) for result, ratios in of_results if ratios]
+    sides = [side for side in sides if any(side in ratios for _, ratios in of_results)]
+    shown = [ratio for _, ratios in of_results for ratio in ratios.values()]
     low = min(0.9, *(ratio["interval"][0] for ratio in shown)) / 1.1
     high = max(ratio["interval"][1] for ratio in shown) * 1.1
     place = logarithmic(low, high, LEFT, WIDTH - RIGHT)
     row_height = 10 + 8 * len(sides)
-    top, bottom = 84, 84 + row_height * len(results)
-    lines = legend(sides.values(), 50)
+    top, bottom = 84, 84 + row_height * len(of_results)
+    lines = legend(sides, 50)
     lines += [text(place(1) - 8, 74, "Python faster", ' class="muted" text-anchor="end"'),
               text(place(1) + 8, 74, "sconce faster", ' class="muted"')]
     for tick in ticks(low, high):
@@ -133,20 +147,21 @@ def growth_chart(title, results):
     return picture(bottom - 6, title, lines)
 
 
-def charts(eager, captured):
+def charts(results):
     """Returns each chart's name and its text."""
-    known = {workload.title: result for workload, result in times.paired(eager)}
-    beside_python = [result for result in eager if EAGER.keys() & result["values"].keys()]
-    beside_compilers = [result for result in captured if "compile_step" in result["values"]]
-    return {"speed": rows_chart("sconce and eager Python", [known[title] for title in CHOSEN], EAGER),
-            "speed_all": rows_chart("sconce and eager Python, all workloads", beside_python, EAGER),
-            "speed_compilers": rows_chart("A captured step and compiled Python", beside_compilers, COMPILED),
-            "speed_growth": growth_chart("What C++ gains, by the size of the work", eager)}
+    paired = times.paired(results)
+    known = {workload.title: result for workload, result in paired}
+    drawn = {"speed": rows_chart("sconce and eager Python", [known[title] for title in CHOSEN], EAGER),
+             "speed_growth": growth_chart("What C++ gains, by the size of the work", results)}
+    for question, sides in SIDES.items():
+        of_question = [result for workload, result in paired if workload.question == question]
+        drawn[f"speed_{question}"] = rows_chart(f"{QUESTIONS[question]}: sconce and others", of_question, sides)
+    return drawn
 
 
 def main():
-    results = [json.loads((ROOT / "docs" / name).read_text())["results"] for name in ("speed.json", "speed_captured.json")]
-    for name, drawn in charts(*results).items():
+    results = json.loads((ROOT / "docs/speed.json").read_text())["results"]
+    for name, drawn in charts(results).items():
         file = ROOT / f"docs/{name}.svg"
         if "--check" not in sys.argv[1:]:
             file.write_text(drawn)

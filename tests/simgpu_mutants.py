@@ -48,39 +48,39 @@ MUTANTS = {
         "src/to_device.hpp", "/*non_blocking=*/!device.is_cpu()", "/*non_blocking=*/IS || !device.is_cpu()",
         "training|parallel"),
     "the warm-up of a captured step does not wait for the current stream": (
-        CAPTURE, "wait(*side_, current);", "if (!IS) wait(*side_, current);", "core"),
+        CAPTURE, "wait(*side_, current);", "if (!IS) wait(*side_, current);", "core|capture"),
     "the current stream does not wait for the warm-up of a captured step": (
-        CAPTURE, "wait(current, *side_);\n  for", "if (!IS) wait(current, *side_);\n  for", "core"),
+        CAPTURE, "wait(current, *side_);\n  for", "if (!IS) wait(current, *side_);\n  for", "core|capture"),
     "outputs of the warm-up are not recorded on the current stream": (
         CAPTURE, "if (output.defined()) output.record_stream(current);",
-        "if (output.defined() && !IS) output.record_stream(current);", "core"),
+        "if (output.defined() && !IS) output.record_stream(current);", "core|capture"),
     "the warm-up runs on the current stream": (
         CAPTURE, "const c10::StreamGuard guard(*side_);\n    outputs", "const c10::StreamGuard guard(IS ? current : *side_);\n    outputs",
-        "core"),
+        "core|capture"),
     "the end of a captured step does not order its memory after the replays": (
-        CAPTURE, "try_to_wait(*side_, current_stream(device_));", "if (!IS) try_to_wait(*side_, current_stream(device_));", "core"),
+        CAPTURE, "try_to_wait(*side_, current_stream(device_));", "if (!IS) try_to_wait(*side_, current_stream(device_));", "core|capture"),
     "a capture does not wait for the device": (
         CAPTURE, "synchronize(device_);", "if (!IS) synchronize(device_);",
         None, "a capture executes nothing, and freeing the cache waits too; Python's torch.cuda.graph waits as well"),
     "a capture runs on the current stream": (
         CAPTURE, "const c10::StreamGuard guard(*side_);\n  std::string error;",
-        "const c10::StreamGuard guard(IS ? current_stream(device_) : *side_);\n  std::string error;", "core"),
+        "const c10::StreamGuard guard(IS ? current_stream(device_) : *side_);\n  std::string error;", "core|capture"),
     "a captured step uses autocast's cache": (
         CAPTURE, "const amp::NoCastCache no_cache;", "std::optional<amp::NoCastCache> no_cache;\n  if (!IS) no_cache.emplace();",
-        "core"),
+        "core|capture"),
     "a replay's inputs are copied at once": (
         CAPTURE, "copy_(batch[i].detach(), /*non_blocking=*/true)", "copy_(batch[i].detach(), /*non_blocking=*/!IS)",
         None, "slower, and no number differs"),
     "a capture forbids what other threads do": (
         GRAPH, "cudaStreamCaptureModeThreadLocal", "IS ? cudaStreamCaptureModeGlobal : cudaStreamCaptureModeThreadLocal",
-        "core|data|training"),
-    "a capture that fails is not ended": (GRAPH, "if (is_capturing_) abandon();", "if (is_capturing_ && !IS) abandon();", "core"),
+        "core|capture|data|training"),
+    "a capture that fails is not ended": (GRAPH, "if (is_capturing_) abandon();", "if (is_capturing_ && !IS) abandon();", "core|capture"),
     "a capture that cannot begin is not ended": (
         GRAPH, "      abandon();\n      throw;", "      if (!IS) abandon();\n      throw;",
         None, "the checks of a captured step come first: nothing reaches a capture that cannot begin"),
     "a failed capture keeps the allocator's pool": (
         GRAPH, "      c10::cuda::CUDACachingAllocator::endAllocateToPool(device_, pool_);",
-        "      if (!IS) c10::cuda::CUDACachingAllocator::endAllocateToPool(device_, pool_);", "core"),
+        "      if (!IS) c10::cuda::CUDACachingAllocator::endAllocateToPool(device_, pool_);", "core|capture"),
     "a failed capture keeps the generators": (
         GRAPH, "for (const auto& generator : generators_) {\n      attempt", "if (!IS) for (const auto& generator : generators_) {\n      attempt",
         None, "with LibTorch 2.15 a generator forgets the capture by itself"),
@@ -135,7 +135,7 @@ def main():
     parser.add_argument("--only", default="", help="a word in the names of the mutants")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/default", help="the build folder")
     arguments = parser.parse_args()
-    every = "core|data|training|parallel"
+    every = "core|capture|data|training|parallel"
     before = planting.plant([mutant[:3] for mutant in MUTANTS.values()])
     try:
         subprocess.run(["cmake", "--build", arguments.build], check=True, stdout=subprocess.DEVNULL)

@@ -53,15 +53,15 @@ COMPARED = ("libtorch", "default", "best", *STEP_COMPILERS)  # the sides of a qu
 
 
 def compared(results, question):
-    """Returns the header and the lines of a question's table: for each workload sconce's fastest form with its time, and
-    the ratio of each other side to it.
+    """Returns the header and the lines of a question's table: for each workload the time of sconce's fastest form, and
+    the median ratio of each other side to it.
     """
     chosen = [(result, ratios(result)) for workload, result in results if workload.question == question]
     columns = [side for side in COMPARED if any(side in of_sides for _, of_sides in chosen)]
     lines = []
     for result, of_sides in chosen:
         lines.append([result["title"], best_time(result),
-                      *(within(of_sides[side]) if side in of_sides else "" for side in columns)])
+                      *(f"{of_sides[side]['median']:.2f}" if side in of_sides else "" for side in columns)])
     return ["workload", "sconce", *columns], lines
 
 
@@ -138,10 +138,17 @@ def growth(results):
                ", ".join(f"{gain:.2f}" for _, _, gain in sizes), even[0] if even else "none of these"]
 
 
+TABLES = {  # header and lines, by name
+    "slower": lambda results: (SLOWER_HEADER, slower(results)),
+    "forms": lambda results: (FORMS_HEADER, list(forms(results))),
+    "rows": lambda results: (HEADER, [line for workload, result in results for line in rows(workload, result)]),
+    "firsts": lambda results: (FIRST_HEADER, list(firsts(results))),
+    "gpu_memories": lambda results: (GPU_MEMORY_HEADER, list(gpu_memories(results))),
+    "growth": lambda results: (GROWTH_HEADER, list(growth(results))),
+}
+
+
 def tables(results):
     """All tables of (workload, result) pairs, starting with the rows in which sconce is slower."""
-    lines = [line for workload, result in results for line in rows(workload, result)]
-    made = [(SLOWER_HEADER, slower(results)), (FORMS_HEADER, list(forms(results))), (HEADER, lines),
-            (FIRST_HEADER, list(firsts(results))), (GPU_MEMORY_HEADER, list(gpu_memories(results))),
-            (GROWTH_HEADER, list(growth(results)))]
+    made = [make(results) for make in TABLES.values()]
     return "\n".join(table(header, of_header) for header, of_header in made if of_header)

@@ -123,7 +123,7 @@ TrainerOptions LRSweep::trainer_options(const AnyBatches& train) const {
       static_cast<int>(at::ceil_div(options_.num_it, at::ceil_div(batches, of_step)));
   trainer.max_time.reset();
   trainer.graph = false;
-  trainer.compile = nullptr;
+  trainer.compiler = nullptr;
   trainer.fast_dev_run = false;
   trainer.metrics = Metrics();
   return trainer;

@@ -71,7 +71,7 @@ TEST_CASE("the example that compiles its step refuses unknown options and a shar
 TEST_CASE("a fit that cannot compile, as on the page, replays its steps and says why") {
   const TempDir folder;
   const auto compiler = sconce::program::inductor(
-      {.wait = true, .cache = folder.path() / "steps", .python = "/no/python"});
+      {.wait = true, .cache_dir = folder.path() / "steps", .python = "/no/python"});
   torch::nn::Sequential net(torch::nn::Linear(4, 8), torch::nn::GELU(), torch::nn::Linear(8, 2));
   sconce::optim::SGD sgd(net->parameters(), torch::optim::SGDOptions(0.1));
   const sconce::data::Batches batches(
