@@ -62,7 +62,7 @@ std::vector<ExportedNetwork> in_bfloat16() {
 // Networks whose sequences have any length. `rows` also chooses the length: 4 to 10.
 Network over_lengths(Network network, const std::string& input) {
   network.name += "_over_lengths";
-  network.dynamic_shapes.push_back({.input = input, .dim = 1, .name = "length"});
+  network.dynamic.push_back({.input = input, .dim = 1, .name = "length"});
   network.example = [example = network.example, input](int64_t rows) {
     auto inputs = example(rows);
     // A package takes the strides of its example for granted.

@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
     torch::manual_seed(1);
     sconce::test::of_0_2::Training training;
     make_ready(training);
-    training.options.save_every = training.options.accumulate_grad_batches == 1 ? 2 : 1;
+    training.options.every_n_train_steps = training.options.accumulate_grad_batches == 1 ? 2 : 1;
     sconce::Checkpoint checkpoint(all, {.keep_last = 100});
     sconce::ModelCheckpoint saving(checkpoint, {.monitor = "test_loss"});
     const auto result = training.fit({&saving});

@@ -23,7 +23,7 @@ void make_checkpoint(const fs::path& folder, const std::function<void(Training&)
   Training training;
   make_ready(training);
   sconce::Checkpoint checkpoint(all, {.keep_last = 100});
-  sconce::ModelCheckpoint saving(checkpoint, {.monitor = "test_loss", .save_every = 2});
+  sconce::ModelCheckpoint saving(checkpoint, {.monitor = "test_loss", .every_n_train_steps = 2});
   const auto result = training.fit({&saving});
   sconce::test::of_0_2::write_numbers(folder / "numbers.txt",
                                       sconce::test::of_0_2::numbers_of(training, result));
