@@ -1,4 +1,4 @@
-// Moves a network to a device, calls it there, and checks where its parameters are.
+// Moves a network to a device, runs it there, and checks where its parameters are.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

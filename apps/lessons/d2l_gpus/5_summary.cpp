@@ -1,4 +1,4 @@
-// Logs the losses of 100 minibatches: one read per step, or one copy at the end.
+// Logs the losses of 100 minibatches, with one read per step or one copy at the end.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

@@ -1,4 +1,4 @@
-// Computes two matrix products at the same time, and one after the other.
+// Computes two matrix products at the same time, and then one after the other.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 
@@ -24,7 +24,7 @@ int main() {
   const char* ways[] = {"two threads", "one GPU, two streams", "two GPUs"};
   std::cout << ways[std::min(sconce::num_gpus(), 2)] << '\n';
 
-  // A program without a GPU has no streams, and each of its threads uses one core.
+  // Without a GPU, there are no streams, and each thread uses one core.
   std::optional<c10::Stream> stream;
   if (device.is_cpu())
     torch::set_num_threads(1);
@@ -45,7 +45,7 @@ int main() {
       auto first = torch::matmul(x, x);
       c10::StreamGuard guard(*stream);
       auto second = torch::matmul(y_other, y_other);
-      sconce::synchronize(other);  // the clock itself waits only for `device`
+      sconce::synchronize(other);  // the clock waits only for `device`
       return {first, second};
     };
     auto in_sequence = [&] { return Pair{torch::matmul(x, x), torch::matmul(y, y)}; };

@@ -1,4 +1,4 @@
-// Creates tensors on devices, copies one to another device, and adds two on one device.
+// Creates tensors, copies one to another device, and adds two on the same device.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

@@ -1,4 +1,4 @@
-// The trainer of the d2l book, which moves the model and each minibatch to a GPU.
+// The d2l book's trainer, which moves the model and each minibatch to a GPU.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

@@ -1,4 +1,4 @@
-// Moves a batch to the device, adds tensors of one device, and trains in mixed precision.
+// Moves a batch to the device, adds tensors there, and trains with mixed precision.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

@@ -1,4 +1,4 @@
-// Trains a network for five epochs on the device, then in mixed precision.
+// Trains a network for five epochs on the device, and then with mixed precision.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

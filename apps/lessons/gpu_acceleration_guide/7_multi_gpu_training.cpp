@@ -1,4 +1,4 @@
-// Trains on all GPUs at once: each computes a part of the batch with a copy of the model.
+// Trains on all GPUs at once: each processes part of the batch with a copy of the model.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

@@ -1,4 +1,4 @@
-// Trains in two processes: each uses half of the rows, and they average their gradients.
+// Trains in two processes. Each uses half of the rows, and they average their gradients.
 // Processes: 2
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>

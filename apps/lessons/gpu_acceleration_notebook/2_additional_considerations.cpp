@@ -1,4 +1,4 @@
-// Shows that the host does not wait for a GPU, and where a GPU's memory goes.
+// Shows that the host does not wait for the GPU, and what uses the GPU's memory.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

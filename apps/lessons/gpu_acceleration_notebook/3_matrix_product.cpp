@@ -31,8 +31,8 @@ int main() {
   if (torch::cuda::is_available())
     other = torch::TensorOptions("cuda").dtype(torch::kFloat);
   std::cout << (torch::cuda::is_available() ? "CPU and GPU\n" : "float32 and float64\n");
-  // TF32 rounds each factor by up to 2^-11 of its size. The errors of the 2,000 factors
-  // of a sum grow like the square root of 2,000. Five times that covers a million sums.
+  // TF32 rounds each factor by up to 2^-11 of its value. Over the 2,000 factors of a sum,
+  // the errors grow like the square root of 2,000. Five times that covers a million sums.
   const double tf32 = 5 * std::sqrt(2.0 * matrix_size) * std::exp2(-11);
   for (const char* precision : {"highest", "high"}) {
     at::globalContext().setFloat32MatmulPrecision(precision);

@@ -1,4 +1,4 @@
-// Times a matrix product as the tutorial does, and then until the product is finished.
+// Times a matrix product as the tutorial does, and then with a wait for the result.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 
@@ -37,7 +37,7 @@ int main() {
   auto device = torch::Device(torch::cuda::is_available() ? "cuda" : "cpu");
   auto x_gpu = x.to(device);
   auto y_gpu = y.to(device);
-  torch::matmul(x_gpu, y_gpu);  // starts the library and allocates the result's memory
+  torch::matmul(x_gpu, y_gpu);  // initializes the library and allocates the result
   sconce::synchronize(device);
 
   const sconce::Stopwatch stopwatch;  // a plain clock, like the tutorial's

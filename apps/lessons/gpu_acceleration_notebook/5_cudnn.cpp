@@ -1,4 +1,4 @@
-// Shows which layers run on cuDNN, and runs a convolution with its fastest kernel.
+// Shows which layers use cuDNN, and runs a convolution with its fastest kernel.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

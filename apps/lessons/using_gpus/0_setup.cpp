@@ -1,4 +1,4 @@
-// Shows the GPUs that the driver knows, and whether LibTorch can use one.
+// Shows which GPUs the driver reports and whether LibTorch can use one.
 #include <sconce/report/environment.hpp>
 
 #include <iostream>

@@ -1,4 +1,4 @@
-// Moves a network with a lazy layer to the GPU, calls it, and shows where its weight is.
+// Moves a network with a lazy layer to the GPU, runs it, and shows where its weight is.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

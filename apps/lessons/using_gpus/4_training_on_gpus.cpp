@@ -1,4 +1,4 @@
-// Times copies to the device and back, and the product that the data is copied for.
+// Times copies to the device and back, and the product that needs the copied data.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

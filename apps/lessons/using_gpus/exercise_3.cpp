@@ -1,4 +1,4 @@
-// Logs the norms of 1000 products: reads each at once, or copies all at the end.
+// Logs the norms of 1000 products: reads each one immediately, or copies all at the end.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

@@ -1,4 +1,4 @@
-// Times two products in sequence on one device. Still to do: both at the same time.
+// Times two products in sequence on one device. Still to do: run both at the same time.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 
