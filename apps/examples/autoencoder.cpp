@@ -1,5 +1,5 @@
-// An autoencoder of digits: a batch is one tensor, which is both the input and the target of the
-// loss.
+// Trains an autoencoder on digits. A batch is a single tensor, which is both the input and the
+// target of the loss.
 #include <torch/torch.h>
 #include <cstdio>
 #include <sconce/sconce.hpp>

@@ -1,4 +1,4 @@
-// A shared library that trains and predicts behind the C functions of c_interface.h.
+// A shared library that implements the C functions of c_interface.h for training and prediction.
 #include "c_interface.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -28,8 +28,8 @@ namespace {
 
 namespace F = torch::nn::functional;
 
-// torch::nn::Linear would draw its weights from the default generator, which the rest of the
-// process also uses.
+// torch::nn::Linear would draw its weights from the default generator, which it would share
+// with the rest of the process.
 struct DenseImpl : torch::nn::Module {
   DenseImpl(int64_t inputs, int64_t outputs, const at::Generator& generator) {
     const double bound = 1 / std::sqrt(static_cast<double>(inputs));
@@ -53,7 +53,7 @@ struct NetImpl : torch::nn::Module {
 };
 TORCH_MODULE(Net);
 
-// What a handle stands for.
+// The object that a handle refers to.
 class Classifier {
  public:
   Classifier(int64_t inputs, int64_t hidden, int64_t classes, uint64_t seed)
@@ -73,7 +73,7 @@ class Classifier {
     restart_optimizer();
   }
 
-  std::mutex mutex;  // a call holds it from beginning to end
+  std::mutex mutex;  // held for the entire duration of a call
 
  private:
   void restart_optimizer() {
@@ -91,8 +91,8 @@ class Classifier {
     return x_count / inputs_;
   }
 
-  // Returns the caller's memory as a tensor `(rows, inputs)`, without a copy. Call it when all
-  // counts have been checked, because it reads x.
+  // Returns a tensor of shape `(rows, inputs)` that shares the caller's memory. Check all counts
+  // before you call this function, because it reads x.
   torch::Tensor view_rows(const char* function, const float* x, int64_t rows) const {
     const auto view = torch::from_blob(const_cast<float*>(x), {rows, inputs_}, torch::kFloat);
     TORCH_CHECK(view.isfinite().all().item<bool>(), function, ": expected finite numbers in x");
@@ -103,7 +103,7 @@ class Classifier {
   uint64_t seed_;
   Net net_;
   std::unique_ptr<sconce::optim::AdamW> optimizer_ = {};
-  uint64_t epochs_ = 0;  // of this optimizer
+  uint64_t epochs_ = 0;  // trained with this optimizer
 };
 
 void Classifier::train(const float* x, int64_t x_count, const int64_t* y, int64_t y_count,
@@ -121,7 +121,7 @@ void Classifier::train(const float* x, int64_t x_count, const int64_t* y, int64_
               "sc_train: expected classes from 0 to ", classes_ - 1, " in y, got ",
               least.item<int64_t>(), " to ", greatest.item<int64_t>());
 
-  // Epoch n of a handle has the same order, however many calls the epochs are spread over.
+  // Epoch n of a handle uses the same order, no matter how many calls the epochs are split over.
   const sconce::data::Batches batches({data, labels},
                                       {.batch_size = 32, .shuffle = true, .seed = seed_ + epochs_});
   sconce::Trainer trainer({.max_epochs = static_cast<int>(epochs), .num_gpus = 0});
@@ -145,8 +145,8 @@ void Classifier::predict(const float* x, int64_t x_count, float* out, int64_t ou
   });
 }
 
-// The classifiers by their handles. A handle is looked up and never dereferenced, so a wrong one is
-// an error. A call shares ownership of its classifier, so that sc_free in another thread is safe.
+// Maps handles to classifiers. A handle is looked up and never dereferenced, so an invalid handle
+// is an error. A call shares ownership of its classifier, so sc_free in another thread is safe.
 class Table {
  public:
   uint64_t add(std::shared_ptr<Classifier> entry) {
@@ -160,7 +160,7 @@ class Table {
     return position(function, handle)->second;
   }
 
-  // Returns the entry, so that it is destroyed after the table is unlocked.
+  // Returns the entry so that it is destroyed after the table is unlocked.
   std::shared_ptr<Classifier> remove(const char* function, uint64_t handle) {
     const std::lock_guard lock(mutex_);
     return std::move(entries_.extract(position(function, handle)).mapped());
@@ -181,16 +181,16 @@ class Table {
   uint64_t last_ = 0;
 };
 
-// It is never destroyed: when main returns, other threads may be in a call, and the system frees
-// the memory anyway.
+// The table is never destroyed: other threads may still be in a call when main returns, and the
+// system frees the memory anyway.
 Table& table() {
   static auto* const the_table = new Table;
   return *the_table;
 }
 
-std::atomic<pid_t> process = 0;  // the first to call sc_create
+std::atomic<pid_t> process = 0;  // the first process to call sc_create
 
-// After a fork, the child lacks LibTorch's threads, and may find locked what they had locked.
+// After a fork, the child does not have LibTorch's threads, but their locks may still be held.
 void check_process() {
   const pid_t first = process, current = getpid();
   TORCH_CHECK(first == 0 || first == current, "c_interface: expected a call from process ", first,
@@ -198,19 +198,19 @@ void check_process() {
               ", which was forked from it; call sc_create only after the fork");
 }
 
-thread_local char error_text[4096] = "";  // needs no destructor at the end of a thread
+thread_local char error_text[4096] = "";  // needs no destructor when a thread ends
 
 void keep_error(const char* text) noexcept {
   std::snprintf(error_text, sizeof error_text, "%s", *text != 0 ? text : "unknown error");
 }
 
-// Runs the body of a function. Returns 0, or 1 if it throws. No exception reaches the caller.
+// Runs the body of a function. Returns 0, or 1 if the body throws. No exception escapes to C.
 template <class Body>
 int guarded(const Body& body) noexcept {
   error_text[0] = 0;
   try {
     check_process();
-    // The modes of the calling thread, such as Python's no_grad, belong to the caller.
+    // Modes that the calling thread has enabled, such as Python's no_grad, must not apply here.
     const c10::InferenceMode with_gradients(false);
     const sconce::amp::AutocastGuard without_autocast(torch::kCPU, {.enabled = false});
     body();
@@ -225,7 +225,7 @@ int guarded(const Body& body) noexcept {
   return 1;
 }
 
-// Runs the body with the classifier of a handle, which no other call uses meanwhile.
+// Runs the body with a handle's classifier. No other call uses the classifier in the meantime.
 template <class Body>
 int with_classifier(const char* function, uint64_t handle, const Body& body) noexcept {
   return guarded([&] {

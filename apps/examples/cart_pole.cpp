@@ -1,10 +1,10 @@
-// An agent inside a simulator: it learns to balance a pole on a cart by a policy gradient.
+// Trains an agent in a simulator to balance a pole on a cart with a policy gradient.
 #include <torch/torch.h>
 #include <cmath>
 #include <cstdio>
 #include <sconce/sconce.hpp>
 
-// A pole hinged on a cart, which is pushed left or right 50 times a second.
+// A pole hinged to a cart that is pushed left or right 50 times a second.
 class CartPole {
  public:
   CartPole() {
@@ -14,7 +14,7 @@ class CartPole {
   }
   torch::Tensor observe() const { return torch::tensor({place_, speed_, angle_, spin_}); }
 
-  // Returns whether the pole is still up and the cart on its track.
+  // Returns true if the pole is still up and the cart is still on its track.
   bool step(bool right) {
     const double force = right ? 10 : -10, sine = std::sin(angle_), cosine = std::cos(angle_);
     const double push = (force + 0.05 * spin_ * spin_ * sine) / 1.1;
@@ -30,7 +30,7 @@ class CartPole {
   double place_, speed_, angle_, spin_;  // m, m/s, rad, rad/s
 };
 
-// Returns the sum of the rewards from each step on, a reward being worth 1% less each step later.
+// Returns the sum of the rewards from each step on, discounting each later step by another 1%.
 torch::Tensor returns_of(int64_t steps) {
   std::vector<double> returns(steps);
   double later = 0;
@@ -43,10 +43,10 @@ int main() {
   sconce::tune_memory();
   sconce::tune_threads();
   torch::manual_seed(0);
-  torch::nn::Linear hidden(4, 32), output(32, 1);  // the order of arguments is not defined
+  torch::nn::Linear hidden(4, 32), output(32, 1);  // argument evaluation order is unspecified
   torch::nn::Sequential policy(hidden, torch::nn::ReLU(), output);
   sconce::optim::Adam adam(policy->parameters(), torch::optim::AdamOptions(0.01));
-  // A replay of the operators is faster than the calls, and the simulator waits for each action.
+  // Replaying the operators is faster than calling them, and the simulator waits for each action.
   sconce::CapturedStep act(sconce::cpu(), [&](const std::vector<torch::Tensor>& observation) {
     const torch::NoGradGuard no_grad;
     return std::vector{policy->forward(observation[0]).sigmoid().bernoulli()};

@@ -1,4 +1,4 @@
-// Trains a network on handwritten digits and records it as a program, which other programs serve.
+// Trains a network on handwritten digits and records it as a program for other programs to serve.
 #include <torch/torch.h>
 #include <cstdio>
 #include <iostream>
@@ -7,7 +7,7 @@
 sconce::data::Dataset read(const std::string& part) {
   const auto [images, labels] =
       sconce::vision::read_idx(part + "-images-idx3-ubyte", part + "-labels-idx1-ubyte");
-  return {images.flatten(1) / 16.0, labels};  // (N, 64) from 0 to 1, and (N)
+  return {images.flatten(1) / 16.0, labels};  // (N, 64) with values from 0 to 1, and (N)
 }
 
 int main(int argc, char** argv) try {
@@ -27,7 +27,7 @@ int main(int argc, char** argv) try {
   std::printf("loss %.3f\n", result.epochs.back().loss);
 
   net->eval();
-  const auto x = test.data.slice(0, 0, 8);  // an example: any eight rows
+  const auto x = test.data.slice(0, 0, 8);  // any eight rows can be the example
   sconce::program::record(
       argv[1], net, {{"x", x}},
       {.dynamic_shapes = {{"x", 0}}, .output_names = {"logits"}, .save_example = true});

@@ -1,4 +1,4 @@
-// A GPT that learns a text byte by byte and then writes some of its own. Runs alone or by torchrun.
+// A GPT that learns a text byte by byte and then generates text. Runs alone or under torchrun.
 #include <torch/torch.h>
 #include <CLI/CLI.hpp>
 #include <cmath>
@@ -45,8 +45,8 @@ struct GPTImpl : torch::nn::Module {
     for (const auto& block : *blocks) {
       h = block->as<TransformerEncoderLayer>()->forward(h, {.src_mask = mask, .is_causal = true});
     }
-    // On (N, L, width) torch::nn::Linear adds the bias in a step of its own, which Python's does
-    // not.
+    // If the input is (N, L, width), torch::nn::Linear adds the bias in a separate step, unlike in
+    // Python.
     return head(norm(h).flatten(0, 1)).unflatten(0, x.sizes()).transpose(1, 2);
   }
   torch::nn::Embedding tokens = nullptr, places = nullptr;
@@ -56,7 +56,7 @@ struct GPTImpl : torch::nn::Module {
 };
 TORCH_MODULE(GPT);
 
-Tensor read(const fs::path& path) {  // a file, or the files of a folder in the order of their names
+Tensor read(const fs::path& path) {  // a file, or a folder's files sorted by name
   std::set<fs::path> files = {path};
   if (fs::is_directory(path)) {
     files = {fs::directory_iterator(path), fs::directory_iterator()};
@@ -71,7 +71,7 @@ Tensor read(const fs::path& path) {  // a file, or the files of a folder in the 
   return torch::from_blob(text.data(), {static_cast<int64_t>(text.size())}, torch::kByte).clone();
 }
 
-// Batches of windows of the text, and of the bytes after each: (N, L) both.
+// Batches of windows of the text and of the same windows shifted by one byte. Both are (N, L).
 sconce::data::Batches windows(const Tensor& text, const Options& o, bool shuffle,
                               const sconce::distributed::ProcessGroup& group) {
   const auto cut = [&](const Tensor& part) { return part.unfold(0, o.context, o.context); };
@@ -81,7 +81,7 @@ sconce::data::Batches windows(const Tensor& text, const Options& o, bool shuffle
                                {.batch_size = o.batch, .sampler = sampler});
 }
 
-struct BatchLosses : sconce::TrainerCallback {  // read at the end of an epoch: no step waits
+struct BatchLosses : sconce::TrainerCallback {  // read at the end of an epoch, so no step waits
   void on_after_optimizer_step(sconce::Fit& fit) override { losses.push_back(fit.loss.clone()); }
   void on_epoch_end(sconce::Fit& fit) override {
     for (const auto& loss : losses) std::printf("loss %.6f\n", loss.item<double>());
@@ -104,7 +104,7 @@ void write(GPTImpl& net, const Tensor& symbols, const Options& o) {
   std::cout.write(static_cast<const char*>(bytes.const_data_ptr()), bytes.numel()) << "\n";
 }
 
-// The matrices have a weight decay, the other parameters have none.
+// Only the matrices use weight decay.
 std::vector<torch::optim::OptimizerParamGroup> groups_of(const GPTImpl& net, double lr) {
   std::vector<torch::optim::OptimizerParamGroup> groups;
   for (const double decay : {0.1, 0.0}) {

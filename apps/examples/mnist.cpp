@@ -1,4 +1,4 @@
-// A LeNet on handwritten digits, with sconce. mnist_plain.cpp does the same with LibTorch alone.
+// Trains a LeNet on handwritten digits. mnist_plain.cpp does the same with LibTorch alone.
 #include <torch/torch.h>
 #include <cstdio>
 #include <sconce/sconce.hpp>

@@ -1,5 +1,5 @@
-// A LeNet on handwritten digits, with LibTorch alone: the same work as mnist.cpp, and its numbers
-// on the CPU.
+// Trains a LeNet on handwritten digits with LibTorch alone. It does the same work as mnist.cpp and
+// prints the same numbers on the CPU.
 #include <ATen/autocast_mode.h>
 #include <torch/torch.h>
 #include <cmath>
@@ -35,7 +35,7 @@ std::pair<torch::Tensor, torch::Tensor> read(const std::string& part, torch::Dev
   return {images / images.max(), labels};
 }
 
-// Computes in bfloat16 until the end of the scope.
+// Enables autocast to bfloat16 until the end of the scope.
 class Autocast {
  public:
   explicit Autocast(torch::DeviceType type) : type_(type) {
@@ -67,7 +67,7 @@ int main(int argc, char** argv) try {
   torch::manual_seed(0);
   namespace nn = torch::nn;
   const int64_t features = 16 * (images.size(2) / 4) * (images.size(3) / 4);
-  nn::Sequential net;  // push_back, since the order in which arguments draw weights is not defined
+  nn::Sequential net;  // push_back, because argument evaluation order is unspecified
   net->push_back(nn::Conv2d(nn::Conv2dOptions(1, 6, 5).padding(2)));
   net->push_back(nn::ReLU());
   net->push_back(nn::MaxPool2d(2));  // (N, 6, H/2, W/2)

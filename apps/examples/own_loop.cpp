@@ -1,4 +1,4 @@
-// The Trainer's loop, written out with public parts. Each run stops after one epoch and is resumed.
+// The Trainer's loop, written with public parts only. Each run stops after one epoch and resumes.
 #include <torch/torch.h>
 #include <algorithm>
 #include <cstdio>
@@ -10,7 +10,7 @@ void train(const std::string& folder, sconce::amp::Precision of, int64_t accumul
   const auto y = sconce::vision::read_idx(SCONCE_DIGITS_DIR "/train-labels-idx1-ubyte");
   sconce::data::Batches batches({X.flatten(1) / 16.0, y}, {.batch_size = 100, .shuffle = true});
   torch::manual_seed(0);
-  torch::nn::Linear hidden(64, 32), output(32, 10);  // the order of arguments is not defined
+  torch::nn::Linear hidden(64, 32), output(32, 10);  // argument evaluation order is unspecified
   torch::nn::Sequential net(hidden, torch::nn::ReLU(), torch::nn::Dropout(0.1), output);
   sconce::optim::AdamW optimizer(net->parameters(), torch::optim::AdamWOptions(/*lr=*/0.01));
   sconce::optim::lr_scheduler::StepLR scheduler(optimizer, /*step_size=*/1, /*gamma=*/0.5);

@@ -1,5 +1,5 @@
-// What server.cpp serves: weights, a recorded program, or a package, and how a worker computes with
-// it.
+// The models that server.cpp serves (weights, a recorded program, or a package), and how a worker
+// runs them.
 #pragma once
 
 #include <ATen/Version.h>
@@ -14,27 +14,27 @@
 
 using torch::Tensor;
 
-constexpr int64_t width = 64;  // numbers in a row
+constexpr int64_t width = 64;  // numbers per row
 
-// A function of rows that several threads may call at once.
+// A function from rows to outputs that several threads can call at the same time.
 using Run = std::function<Tensor(const Tensor&)>;
 
-// The network of --weights. The other files contain their networks.
+// The network for --weights. The other kinds of files contain their networks.
 inline torch::nn::Sequential make_net() {
   return torch::nn::Sequential(torch::nn::Linear(width, 32), torch::nn::ReLU(),
                                torch::nn::Linear(32, 10));
 }
 
-// One version of the file. It never changes, and lives until the last worker has the next one.
+// One version of the file. It never changes, and it lives until every worker has the next version.
 struct Model {
   int64_t version = 1;
-  torch::nn::Sequential net = nullptr;  // of --weights; each worker copies it
-  Run run = {};                         // of the others
+  torch::nn::Sequential net = nullptr;  // for --weights; each worker copies it
+  Run run = {};                         // for a program or a package
 };
 
 inline torch::nn::Sequential load_weights(const std::string& file) {
   auto net = make_net();
-  // A recorded program of this network also contains its weights, besides an example.
+  // A recorded program of this network contains an example in addition to the weights.
   const auto without_example = [](const std::string& name) {
     return name.starts_with("example.") ? std::string() : name;
   };
@@ -51,7 +51,7 @@ inline Run load_program(const std::string& file) {
 inline Run load_package(const std::string& file, int workers) {
   using Package = torch::inductor::AOTIModelPackageLoader;
   auto about = Package::load_metadata_from_package(file, "model");
-  // Machine code checks none of these. serving_package.cpp explains them.
+  // The machine code does not check any of these. serving_package.cpp explains them.
   for (const auto& [key, value] : {std::pair<std::string, std::string>("torch", TORCH_VERSION),
                                    {"AOTI_DEVICE_KEY", "cpu"},
                                    {"cpu", at::get_cpu_capability()},
@@ -64,7 +64,7 @@ inline Run load_package(const std::string& file, int workers) {
   return [package](const Tensor& x) { return package->run({x})[0]; };
 }
 
-// Throws unless `run` accepts any number of rows. What does not fit, shows before a request.
+// Throws unless `run` accepts any number of rows. Checking now reports a mismatch before a request.
 inline Run checked(const Run& run, int64_t max_batch) {
   const torch::NoGradGuard no_grad;
   for (const int64_t rows : {int64_t{1}, max_batch}) {
@@ -75,8 +75,8 @@ inline Run checked(const Run& run, int64_t max_batch) {
   return run;
 }
 
-// A worker's copy of the network. A captured forward pass has one shape, so there is one for each
-// of a few numbers of rows, and zeros fill a batch up to the next. New weights are copied into the
+// A worker's copy of the network. A captured forward pass has a fixed shape, so there is one for
+// each of a few batch sizes. Zeros pad a batch to the next size. New weights are copied into the
 // same memory, so the captured passes stay valid. No other worker sees a half-copied network.
 class CapturedNet {
  public:

@@ -1,11 +1,11 @@
-// Serves a network over HTTP. Requests that arrive together are answered in one batch, and the file
-// of the network may be replaced while the server runs.
+// Serves a network over HTTP. It answers requests that arrive together in one batch, and you can
+// replace the network's file while it runs.
 //
 //   POST /predict {"x": [[64 numbers], ...]} replies {"outputs": [...], "version": 1}.
-//   POST /reload loads the file again and replies {"version": 2}.
+//   POST /reload reloads the file and replies {"version": 2}.
 //   GET /health replies {"version": 2, "requests": 9, "p50_ms": ..., "p99_ms": ...}.
 //
-// An error is {"error": "expected ..., got ..."}, with status 400 for a wrong request.
+// Errors look like {"error": "expected ..., got ..."}. An invalid request returns status 400.
 #include <httplib.h>
 #include <torch/torch.h>
 #include <CLI/CLI.hpp>
@@ -20,10 +20,10 @@
 using Clock = std::chrono::steady_clock;
 using nlohmann::json;
 
-constexpr size_t max_body = 1'000'000;  // bytes of a request
+constexpr size_t max_body = 1'000'000;  // bytes per request
 
 struct Options {
-  std::string weights, program, package;  // one of them is a file
+  std::string weights, program, package;  // exactly one is set
   std::string host = "127.0.0.1";
   int port = 8080, connections = 64, workers = 1;
   int64_t max_batch = 16, wait_ms = 1;
@@ -46,7 +46,7 @@ struct Question {
   Clock::time_point arrived = Clock::now();
 };
 
-// Questions that wait for a worker: at most one for each connection.
+// Questions that are waiting for a worker, at most one per connection.
 class Queue {
  public:
   Queue(int64_t max_rows, int64_t wait_ms) : max_rows_(max_rows), wait_(wait_ms) {}
@@ -58,8 +58,8 @@ class Queue {
     return questions_.emplace_back(Question{x}).answer.get_future();
   }
 
-  // Waits for a question, and then until there are enough rows or the question has waited enough.
-  // Returns an empty batch after `close`.
+  // Waits for a question, and then until there are enough rows or the question has waited long
+  // enough. Returns an empty batch after `close`.
   std::vector<Question> pop_batch() {
     const std::lock_guard one_worker_at_a_time(gathering_);
     std::unique_lock lock(mutex_);
@@ -94,7 +94,7 @@ class Queue {
   bool closed_ = false;
 };
 
-// What the threads of the server share.
+// The state that the server's threads share.
 class Server {
  public:
   explicit Server(const Options& options)
@@ -105,8 +105,8 @@ class Server {
     return model_;
   }
 
-  // A file that does not fit changes nothing. save_safetensors replaces a file as a whole, so this
-  // never loads half of one.
+  // If the new file does not match, nothing changes. save_safetensors replaces files atomically, so
+  // this never loads half of a file.
   int64_t reload() {
     const std::lock_guard one_at_a_time(reloading_);
     const auto next = load(o, model()->version + 1);
@@ -138,11 +138,11 @@ class Server {
  private:
   std::mutex mutex_, reloading_;
   std::shared_ptr<const Model> model_;
-  std::vector<double> ms_;  // of the last 10,000 requests
+  std::vector<double> ms_;  // for the last 10,000 requests
   size_t requests_ = 0;
 };
 
-// Answers batches until the queue is closed. All answers of a batch are of one version.
+// Answers batches until the queue is closed. All answers in a batch use the same version.
 void work(Server& server, std::latch& warm) {
   const torch::NoGradGuard no_grad;  // the setting is per thread
   CapturedNet captured(server.o.max_batch);
@@ -197,12 +197,12 @@ json to_json(const Answer& answer) {
 
 void reply(httplib::Response& response, int status, const json& body) {
   response.status = status;
-  // An error may quote bytes that are not UTF-8.
+  // An error message can quote bytes that are not UTF-8.
   const auto text = body.dump(-1, ' ', false, json::error_handler_t::replace);
   response.set_content(text + "\n", "application/json");
 }
 
-// Replies with what the function returns, or with its error. A ValueError is the client's.
+// Replies with the function's result or its error. A ValueError means that the request is invalid.
 template <class Function>
 void reply_with(httplib::Response& response, int status_of_error, const Function& function) try {
   reply(response, 200, function());
@@ -229,14 +229,14 @@ void add_routes(httplib::Server& http, Server& server) {
   });
   http.Get("/health",
            [&](const Request&, Response& response) { reply(response, 200, server.health()); });
-  // Version 0.11 of the library limits only bodies of announced length, so others are refused.
+  // Version 0.11 of the library limits only bodies with a Content-Length, so reject the others.
   http.set_pre_routing_handler([](const Request& request, Response& response) {
     const bool is_limited = request.method == "GET" || request.has_header("Content-Length");
     if (is_limited && !request.has_header("Transfer-Encoding") &&
         !request.has_header("Content-Encoding")) {
       return httplib::Server::HandlerResponse::Unhandled;
     }
-    response.set_header("Connection", "close");  // because the body stays unread
+    response.set_header("Connection", "close");  // because the body remains unread
     reply(response, 411, {{"error", "expected a plain body with its Content-Length"}});
     return httplib::Server::HandlerResponse::Handled;
   });
@@ -250,13 +250,13 @@ void add_routes(httplib::Server& http, Server& server) {
   });
 }
 
-// Takes the port. Returns its number.
+// Binds the port and returns its number.
 int bind(httplib::Server& http, const Options& o) {
   http.set_payload_max_length(max_body);
   http.set_keep_alive_max_count(std::numeric_limits<size_t>::max());
-  http.set_tcp_nodelay(true);  // the head and the body of a reply are sent separately
+  http.set_tcp_nodelay(true);  // a reply's headers and body are sent separately
   http.new_task_queue = [threads = o.connections] { return new httplib::ThreadPool(threads); };
-  // By default, several servers may share a port.
+  // By default, several servers can share a port.
   http.set_socket_options([](int socket) {
     const int yes = 1;
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
@@ -267,15 +267,15 @@ int bind(httplib::Server& http, const Options& o) {
   return port;
 }
 
-// Serves until SIGTERM or SIGINT arrives. Then it answers the requests that have begun.
+// Serves until SIGTERM or SIGINT arrives, and then finishes the requests that have started.
 void serve(const Options& o) {
   sigset_t stop_signals;
   sigemptyset(&stop_signals);
   sigaddset(&stop_signals, SIGTERM);
   sigaddset(&stop_signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &stop_signals, nullptr);  // in all threads; sigtimedwait accepts them
+  pthread_sigmask(SIG_BLOCK, &stop_signals, nullptr);  // in all threads, for sigtimedwait
   sconce::tune_memory();
-  torch::set_num_threads(1);  // for each operator, because the workers use the cores
+  torch::set_num_threads(1);  // per operator, because the workers use the cores
 
   Server server(o);
   httplib::Server http;
@@ -290,7 +290,7 @@ void serve(const Options& o) {
   const auto has_ended = [&] {
     return listening.wait_for(std::chrono::milliseconds(1)) == std::future_status::ready;
   };
-  while (!http.is_running() && !has_ended()) continue;  // until then, stop() has no effect
+  while (!http.is_running() && !has_ended()) continue;  // stop() has no effect before that
   std::cout << "version 1 on http://" << o.host << ':' << port << std::endl;
   const timespec time{0, 50'000'000};
   while (sigtimedwait(&stop_signals, nullptr, &time) < 0 && !has_ended()) continue;

@@ -1,4 +1,4 @@
-// Classifies the pictures of a folder by a fine-tuned ResNet-18, and counts the pictures a second.
+// Classifies the pictures in a folder with a fine-tuned ResNet-18, and counts pictures per second.
 #include <torch/torch.h>
 #include <algorithm>
 #include <cstdio>
@@ -8,7 +8,7 @@
 
 namespace fs = std::filesystem;
 
-// A source of items for a DataLoader: each is read in one of its threads.
+// A dataset for a DataLoader, which reads each item in one of its threads.
 struct Pictures {
   std::vector<fs::path> files = {};
 

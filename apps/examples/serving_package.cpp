@@ -1,4 +1,4 @@
-// Serves a network that Python compiled ahead of time: a file of rows in, a file of outputs out.
+// Serves a network that Python compiled ahead of time. Reads rows from a file and writes outputs.
 #include <ATen/Version.h>
 #include <torch/csrc/inductor/aoti_package/model_package_loader.h>
 #include <torch/torch.h>
@@ -8,7 +8,7 @@
 
 using torch::inductor::AOTIModelPackageLoader;
 
-// Throws unless the package was compiled for what is here.
+// Throws unless the package was compiled for this environment.
 void check(const char* what, const std::string& expected, const std::string& found) {
   TORCH_CHECK(found == expected, "expected ", what, " '", expected, "', got '", found, "'");
 }
@@ -18,7 +18,7 @@ int main(int argc, char** argv) try {
     std::fputs("usage: serving_package PROGRAM.pt2 INPUTS.pt OUTPUTS.pt\n", stderr);
     return 2;
   }
-  // LibTorch wrote AOTI_DEVICE_KEY, export_program.py the rest. Machine code is not loaded yet.
+  // LibTorch wrote AOTI_DEVICE_KEY, and export_program.py wrote the rest. No code is loaded yet.
   auto about = AOTIModelPackageLoader::load_metadata_from_package(argv[1], "model");
   check("PyTorch", about["torch"], TORCH_VERSION);
   const std::string device = about["AOTI_DEVICE_KEY"];
@@ -27,7 +27,7 @@ int main(int argc, char** argv) try {
   check("a CPU with", about["cpu"], at::get_cpu_capability());
   AOTIModelPackageLoader program(argv[1]);
 
-  // The machine code takes the strides of export_program.py for granted too.
+  // The machine code also assumes the strides that export_program.py used.
   const auto inputs = sconce::io::load_torch_state_dict(argv[2]);
   TORCH_CHECK(inputs.contains("x") && inputs["x"].dim() > 0, argv[2], ": expected rows named 'x'");
   const auto x = inputs["x"].contiguous();  // (N, 64)
@@ -43,7 +43,7 @@ int main(int argc, char** argv) try {
   std::cout << x.size(0) << " rows\n~ " << static_cast<double>(x.size(0)) / stopwatch.seconds()
             << " rows a second\n";
 } catch (const std::exception& error) {
-  const std::string text = error.what();  // the first line says what is wrong, the others where
+  const std::string text = error.what();  // the first line is the reason, the rest is a backtrace
   std::cerr << "serving_package: " << text.substr(0, text.find('\n')) << " (" << argv[1] << ")\n";
   return 1;
 }

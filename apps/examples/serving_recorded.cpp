@@ -1,4 +1,4 @@
-// Serves a network that was recorded in C++, without its class: a file of rows in, outputs out.
+// Serves a network recorded in C++, without its class. Reads rows from a file and writes outputs.
 #include <torch/torch.h>
 #include <cstdio>
 #include <iostream>

@@ -1,11 +1,11 @@
-// Serves a network that Python exported as TorchScript: a file of rows in, a file of outputs out.
+// Serves a network that Python exported as TorchScript. Reads rows from a file and writes outputs.
 #include <torch/script.h>
 #include <torch/torch.h>
 #include <cstdio>
 #include <iostream>
 #include <sconce/sconce.hpp>
 
-// Throws unless the program was exported for what is here.
+// Throws unless the program was exported for this environment.
 void check(const char* what, const std::string& expected, const std::string& found) {
   TORCH_CHECK(found == expected, "expected ", what, " '", expected, "', got '", found, "'");
 }
@@ -16,7 +16,7 @@ int main(int argc, char** argv) try {
     return 2;
   }
   torch::jit::ExtraFilesMap about = {{"torch", ""}, {"rows", ""}};  // export_program.py wrote them
-  const auto device = sconce::try_gpu();  // the weights are moved there, whatever Python had
+  const auto device = sconce::try_gpu();  // the weights move there from any device
   auto program = torch::jit::load(argv[1], device, about);
   check("PyTorch", about["torch"], TORCH_VERSION);
 

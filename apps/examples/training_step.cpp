@@ -1,4 +1,4 @@
-// A model with its own training step, on digits with noise, in each of three precisions.
+// Trains a model with its own training step on noisy digits, in each of three precisions.
 #include <torch/torch.h>
 #include <cstdio>
 #include <sconce/sconce.hpp>
