@@ -1,4 +1,4 @@
-// sconce-tour: the devices of this machine, the device helpers, and the time of a matrix product.
+// sconce-tour shows this machine's devices, the device helpers, and the time of a matrix product.
 
 #include <ATen/ops/mm.h>
 #include <ATen/ops/rand.h>
@@ -40,7 +40,7 @@ void show_devices() {
 }
 
 // Prints the median time of nine products after a warm-up. Each measurement waits for the device
-// before and after the product: otherwise a GPU's time would be that of starting it.
+// before and after the product. Otherwise, on a GPU, it would measure only the launch.
 void time_product(torch::Device device, int64_t n) {
   const auto a = at::rand({n, n}, device);
   const auto b = at::rand({n, n}, device);
