@@ -121,7 +121,7 @@ class CapturedStep {
   /// the step is half done, as the plain step would be.
   /// @throw c10::Error if:
   /// - the batch contains an undefined tensor;
-  /// - the batch differs from the first and `on_shape_mismatch` is `refuse`;
+  /// - the batch differs from the first and `on_shape_mismatch` is `error`;
   /// - the step cannot be captured. The device stays usable, and none of the step was run on it;
   /// - on the CPU, a parameter that the step was captured with no longer exists;
   /// - a step on the CPU is being captured in this thread, or another call of this object runs.
