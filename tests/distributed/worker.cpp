@@ -478,7 +478,7 @@ void stream(const Words& words) {
   sconce::optim::SGD optimizer(linear->parameters(), torch::optim::SGDOptions(0.1));
   const sconce::data::StreamLoader train(
       RankPoints{10 + group.rank()},
-      {.batch_size = 3, .steps_per_epoch = 5, .shuffle_buffer = 4, .num_workers = 1});
+      {.batch_size = 3, .batches_per_epoch = 5, .shuffle_buffer = 4, .num_workers = 1});
   int steps = 0;
   sconce::test::StopWhen stopping([&] { return ++steps == std::stoi(word(words, "stop", "0")); });
   sconce::Checkpoint checkpoint(words.at("out"), {.resume = true, .process_group = group});

@@ -24,7 +24,7 @@ struct LRFindOptions {
   /// Whether to stop when the smoothed loss exceeds four times its lowest value.
   bool stop_div = true;
   /// Options of the trainer that makes the steps: the device, the precision, the loss and so on.
-  /// `max_epochs`, `max_time`, `graph`, `compile`, `fast_dev_run` and `metrics` are not used.
+  /// `max_epochs`, `max_time`, `graph`, `compiler`, `fast_dev_run` and `metrics` are not used.
   TrainerOptions trainer = {};
 };
 

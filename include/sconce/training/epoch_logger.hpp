@@ -8,7 +8,7 @@ namespace sconce {
 
 /// Writes a line for each epoch to a stream, such as `epoch 1/3: loss 0.693, train acc 0.500, test
 /// acc 0.750`, and after the last one the examples per second, as d2l does. With
-/// `TrainerOptions::graph` or `compile` the next line reports whether the step is replayed or
+/// `TrainerOptions::graph` or `compiler` the next line reports whether the step is replayed or
 /// compiled, and why. The loss
 /// of the test is in a line only if there is no metric. A fit that a callback stops early ends with
 /// a line such as `stopped after epoch 2/3: test_loss has not improved for 1 epoch, ...`. A resumed

@@ -63,9 +63,9 @@ class Trainer {
   /// - num_gpus and device are both given, or this machine does not have the device;
   /// - a metric is null, two have the same name, or one is called "loss";
   /// - the precision is tf32 and the device is not a GPU;
-  /// - `graph` or `compile` is set and accumulate_grad_batches is above 1;
+  /// - `graph` or `compiler` is set and accumulate_grad_batches is above 1;
   /// - `graph` is set, the device is a GPU, and the process group has several;
-  /// - `compile` is set and the device is not the CPU.
+  /// - `compiler` is set and the device is not the CPU.
   explicit Trainer(TrainerOptions options = {});
   /// Does not compile: the braces contain something that `TrainerOptions` lacks.
   template <std::same_as<detail::MistakenTrainerOptions> Options = detail::MistakenTrainerOptions>
@@ -104,10 +104,10 @@ class Trainer {
   /// - the model is a DistributedDataParallel on another device or of another process group than
   ///   the trainer's, or is none in a process group of several;
   /// - ranks make different calls, or differ in the number of training batches, in `max_epochs` or
-  ///   `accumulate_grad_batches`, in the test sets or in `compile`, or one of them refuses its
+  ///   `accumulate_grad_batches`, in the test sets or in `compiler`, or one of them refuses its
   ///   arguments: all ranks throw;
   /// - there are metrics, and a step of the model returns a loss alone;
-  /// - `graph` or `compile` is set, and the optimizer is not capturable, has no fused kernels in
+  /// - `graph` or `compiler` is set, and the optimizer is not capturable, has no fused kernels in
   ///   fp16, or the step cannot be captured, as with an argument `batch_idx` or with a
   ///   DistributedDataParallel with `find_unused_parameters`, `static_graph` or sparse gradients;
   /// - the optimizer is a `torch::optim::LBFGS`, gradients are turned off, or a parameter was made
