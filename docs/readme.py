@@ -81,18 +81,19 @@ def startup_of_the_race(speed):
 def reasons(sources):
     speed, eager = sources.speed, ("default", "best")
     bullets = [
-        "**Names and numbers are Python's.** `torch.amp.GradScaler` is `sconce::amp::GradScaler`, and "
-        f"{sources.comparisons} tests compare results [with PyTorch's](docs/python_to_cpp.md).",
-        f"**Less code.** A LeNet trained in bfloat16 takes {sources.lines['mnist']} lines with sconce, and "
-        f"{sources.lines['mnist_plain']} [with LibTorch alone](docs/from_libtorch.md#a-program-both-ways).",
-        f"**Faster where Python's overhead counts.** {speed.where()}, an SGD step on 4 rows takes eager "
-        f"PyTorch {speed.ratio('steps.sgd', 4, *eager)} times as long, and one on 262,144 rows "
-        f"{speed.ratio('steps.sgd', 262144, *eager)} times.",
-        "**GPU mistakes are found without a GPU.** [`sconce-simgpu`](docs/simulated_gpus.md) runs C++ and Python "
-        "programs on GPUs that the CPU simulates, and reports races between streams. "
-        f"[{sources.public_programs} public programs](tests/simgpu/public.md) were tried unchanged.",
-        "**The model leaves C++ as ONNX.** [`sconce-export --onnx --check`](docs/export.md) writes a network recorded "
-        "in C++ and compares ONNX Runtime's outputs with those of C++."]
+        "**Same names and numbers as Python.** `torch.amp.GradScaler` is `sconce::amp::GradScaler` ([all "
+        f"names](docs/python_to_cpp.md)), and {sources.comparisons} tests compare results with PyTorch's.",
+        f"**Less code.** A program that trains LeNet in bfloat16 is {sources.lines['mnist']} lines long with sconce "
+        f"and {sources.lines['mnist_plain']} lines long "
+        "[with LibTorch alone](docs/from_libtorch.md#side-by-side-comparison).",
+        f"**Faster where Python overhead matters.** {speed.where()}, eager PyTorch takes "
+        f"{speed.ratio('steps.sgd', 4, *eager)} times as long as sconce for an SGD step on 4 rows. On 262,144 rows, "
+        f"the ratio is {speed.ratio('steps.sgd', 262144, *eager)}.",
+        "**GPU debugging without a GPU.** [`sconce-simgpu`](docs/simulated_gpus.md) runs C++ and Python programs on "
+        f"GPUs simulated on the CPU, and reports races between streams. We tried it on "
+        f"[{sources.public_programs} public programs](tests/simgpu/public.md) without modifying them.",
+        "**ONNX export.** [`sconce-export --onnx --check`](docs/export.md) exports a network recorded in C++ "
+        "and compares ONNX Runtime's outputs with the C++ outputs."]
     return "\n".join(wrapped(f"- {bullet}", "  ") for bullet in bullets)
 
 
@@ -102,13 +103,14 @@ def speed(sources):
     eager = cpu.ratio("race.accuracy:start", 0, "default", "best")
     adamw = cpu.ratio("optimizers.adamw_small", 1000, "libtorch")
     default, best = (gpu.ratio("gpu_steps.gpt_bf16", 256, side) for side in ("default", "best"))
-    text = (f"{cpu.where()}, sconce reaches 87% on Fashion-MNIST {cpu.time('race.accuracy:start', 0)} after process "
-            f"start, and the fastest eager PyTorch we could write takes {eager} times as long. Most of the gain is "
-            f"startup: {startup:.1f} of the {saved:.1f} s, or {startup / saved:.0%}. There, `torch::optim::AdamW` "
-            f"takes {adamw} times as long as sconce's for a step on 1,000 small parameters. On an H100 with LibTorch "
-            f"{gpu.machine['torch']}, eager PyTorch takes {default} times as long as a captured GPT step in bf16, and "
-            f"PyTorch with a CUDA graph {best} times. [Speed](docs/speed.md) begins with the cases where sconce is "
-            "slower.")
+    text = (f"{cpu.where()}, a sconce program reaches 87% accuracy on Fashion-MNIST "
+            f"{cpu.time('race.accuracy:start', 0)} after the process starts. The fastest eager PyTorch program that we "
+            f"could write takes {eager} times as long. Startup accounts for {startup:.1f} s of the {saved:.1f} s "
+            f"difference, or {startup / saved:.0%}. On the same machine, `torch::optim::AdamW` takes {adamw} times as "
+            "long as `sconce::optim::AdamW` for a step on 1,000 small parameters. For a GPT step in bf16 on an H100 "
+            f"with LibTorch {gpu.machine['torch']}, eager PyTorch takes {default} times as long as a captured step in "
+            f"sconce. For PyTorch with a CUDA graph, the ratio is {best}. [Speed](docs/speed.md) starts with "
+            "the cases where sconce is slower.")
     return wrapped(text)
 
 
@@ -120,19 +122,19 @@ def where(sources):
     cases, recorded = sources.gpu_tests
     lessons, of_gpus = sources.lessons
     rows = [
-        ("CPU", "Everything runs, and tests compare it with Python."),
-        ("simulated GPUs", "The GPU tests, captured steps and NCCL included, pass on [GPUs that the CPU "
-         "simulates](docs/simulated_gpus.md). This shows placement and synchronization, not speed or rounding."),
-        ("real GPUs", f"An H100 and an H200, with LibTorch 2.11.0. Of the {cases} GPU tests, {recorded} have [a "
-         f"recorded pass](docs/on_a_gpu.md) on the H100, and {of_gpus} of {lessons} lessons have a recorded output. "
-         "LibTorch 2.15 on a GPU, and several real GPUs: not tried."),
-        ("several machines, Slurm", "Not tried. Several processes on one machine are tested."),
-        ("platforms", "Linux on x86-64, by g++ 12 and 14 and clang 14 and 19. On aarch64 compiled, not run. Windows "
-         "and macOS: not tried."),
-        ("LibTorch", "2.11.0 to 2.15.0. The tests run with the oldest and the newest, on Debian. The workflow for "
-         "GitHub has not run there yet."),
+        ("CPU", "Everything runs, and tests compare the results with Python's."),
+        ("simulated GPUs", "The GPU tests, including captured steps and NCCL, pass on [GPUs simulated on the "
+         "CPU](docs/simulated_gpus.md). This verifies placement and synchronization, but not speed or rounding."),
+        ("real GPUs", f"sconce has run on an H100 and an H200 with LibTorch 2.11.0. Of the {cases} GPU tests, "
+         f"{recorded} have [a recorded pass](docs/on_a_gpu.md) on the H100. Of the {lessons} lessons, {of_gpus} have "
+         "recorded output. LibTorch 2.15 on a GPU and runs on several real GPUs have not been tried."),
+        ("several machines, Slurm", "Not tried yet. Tests cover several processes on one machine."),
+        ("platforms", "sconce runs on Linux on x86-64, built with g++ 12 and 14 and clang 14 and 19. It compiles for "
+         "aarch64 but has not been run there. Windows and macOS have not been tried."),
+        ("LibTorch", "Versions 2.11.0 to 2.15.0 are supported. The tests run with the oldest and the newest of them, "
+         "on Debian. The GitHub workflow has not run on GitHub yet."),
     ]
-    return "\n".join(["| where | what has been shown |", "| --- | --- |", *(f"| {a} | {b} |" for a, b in rows)])
+    return "\n".join(["| environment | status |", "| --- | --- |", *(f"| {a} | {b} |" for a, b in rows)])
 
 
 def gpu_counts(sources):
