@@ -6,27 +6,39 @@
 
 namespace sconce::amp {
 
-/// Options of `AutocastGuard`: the arguments of `torch.autocast` with Python's names and defaults.
+/// Options for `AutocastGuard`. Names and defaults match the arguments of `torch.autocast`.
 struct AutocastOptions {
-  /// Type for operations in lower precision, float16 or bfloat16. Without a value it is the type
-  /// that is set for the device in this thread: bfloat16 on the CPU and float16 on GPUs at first.
+  /// Lower-precision type to compute in, float16 or bfloat16. By default, the autocast type that is
+  /// currently set for the device in this thread: initially bfloat16 on the CPU and float16 on
+  /// GPUs.
   std::optional<torch::ScalarType> dtype = {};
-  bool enabled = true;  ///< whether autocast is on; false turns it off inside an outer scope
-  /// Whether casts of parameters are kept until the outermost scope ends. Without a value nothing
-  /// changes.
+  bool enabled = true;  ///< whether autocast is on; `false` turns it off inside an enclosing scope
+  /// Whether casts of parameters are cached until the outermost scope ends. By default, the current
+  /// setting is kept.
   std::optional<bool> cache_enabled = {};
 };
 
-/// Runs the operations of its scope in mixed precision. On tensors of the device type, matrix
-/// products and convolutions compute in `dtype`, and operations that need a wide range compute in
-/// float32. The guard changes the autocast state of the calling thread only, and restores it at the
-/// end of the scope. The end of a thread's outermost scope drops the cached casts of all threads.
-/// Guards must end in reverse order, in the thread in which they began. Leave the scope before
-/// `backward()`, as in Python. Without CUDA a scope for GPUs warns and is disabled; the same holds
-/// for a dtype that autocast does not support on the device. Python: `torch.autocast`.
+/// Runs the operations in its scope in mixed precision. For tensors on `device_type`, matrix
+/// products and convolutions run in `dtype`, and operations that need a wide range run in float32.
+///
+///     torch::Tensor loss;
+///     {
+///       const amp::AutocastGuard autocast(torch::kCUDA);
+///       loss = torch::mse_loss(net->forward(x), y);
+///     }
+///     loss.backward();
+///
+/// Close the scope before you call `backward()`, as in Python. The guard changes the autocast state
+/// of the calling thread only and restores it on destruction. Destroy nested guards in reverse
+/// order, on the thread that created them. When a thread's outermost scope ends, the cached casts
+/// of all threads are dropped.
+///
+/// If the device type is CUDA and CUDA is not available, or if autocast does not support `dtype` on
+/// the device, the guard warns and autocast is disabled in its scope.
+/// Python: `torch.autocast`.
 class [[nodiscard]] AutocastGuard {
  public:
-  /// @throw c10::Error if autocast does not support the device type.
+  /// @throw c10::Error if autocast does not support `device_type`.
   explicit AutocastGuard(torch::DeviceType device_type, AutocastOptions options = {});
   ~AutocastGuard();
   AutocastGuard(const AutocastGuard&) = delete;

@@ -10,15 +10,16 @@
 
 namespace sconce::amp {
 
-/// The precision of a model's forward. Parameters and their gradients are float32 in all of them.
+/// The precision of a model's forward pass. Parameters and their gradients are always float32.
 enum class Precision {
-  fp32,  ///< float32 with LibTorch's settings: on a GPU convolutions may round to TF32
-  tf32,  ///< float32 with TF32 in matrix products and convolutions, on GPUs only
+  fp32,  ///< float32 with LibTorch's settings; on a GPU, convolutions may round to TF32
+  tf32,  ///< float32, with TF32 in matrix products and convolutions; GPUs only
   bf16,  ///< autocast to bfloat16
-  fp16   ///< autocast to float16, with a GradScaler
+  fp16   ///< autocast to float16, with a `GradScaler`
 };
 
-/// The parts of a training loop that depend on its precision:
+/// Combines the parts of a training loop that depend on the precision: autocast, the gradient
+/// scaler, and LibTorch's float32 settings.
 ///
 ///     MixedPrecision precision(Precision::fp16, device);
 ///     const auto settings = precision.flags();
@@ -27,34 +28,36 @@ enum class Precision {
 ///       torch::Tensor loss;
 ///       { const auto autocast = precision.autocast(); loss = ...; }
 ///       precision.scale(loss).backward();
-///       precision.unscale_(optimizer);  // only to use the gradients, as in clipping
+///       precision.unscale_(optimizer);  // only if you use the gradients, for example to clip them
 ///       precision.step(optimizer);
 ///     }
 ///
 /// Python: `MixedPrecision` of Lightning.
 class MixedPrecision {
  public:
-  /// @throw c10::Error if the precision is tf32 and the device is not a GPU.
+  /// @throw c10::Error if `precision` is `tf32` and `device` is not a GPU.
   MixedPrecision(Precision precision, torch::Device device);
 
-  /// Sets LibTorch's precision of float32 for the scope of a whole loop, backward passes included.
+  /// Returns a guard that sets LibTorch's float32 precision. Keep it alive for the whole loop,
+  /// including the backward passes.
   backends::FlagsGuard flags() const;
 
-  /// Starts autocast for a forward and its loss. It is disabled in fp32 and tf32.
+  /// Returns a guard that enables autocast for a forward pass and its loss. With `fp32` and `tf32`,
+  /// the guard disables autocast.
   AutocastGuard autocast() const;
 
-  /// Returns the loss times the scale in fp16, and the loss itself otherwise.
+  /// Returns `loss` multiplied by the scale with `fp16`, and `loss` itself otherwise.
   [[nodiscard]] torch::Tensor scale(const torch::Tensor& loss) { return scaler_.scale(loss); }
-  /// Divides the gradients by the scale in fp16, and does nothing otherwise.
-  /// @throw c10::Error like `GradScaler::unscale_`.
+  /// Divides the gradients by the scale with `fp16`. Does nothing otherwise.
+  /// @throw c10::Error under the same conditions as `GradScaler::unscale_`.
   void unscale_(torch::optim::Optimizer& optimizer) { scaler_.unscale_(optimizer); }
 
-  /// Steps the optimizer unless the scaler found gradients that are not finite. Updates the scale.
+  /// Steps the optimizer unless the scaler found non-finite gradients, then updates the scale.
   void step(torch::optim::Optimizer& optimizer);
 
-  /// Returns the precision.
+  /// Returns the precision passed to the constructor.
   Precision precision() const { return precision_; }
-  /// Returns the scaler, which is disabled in all precisions except fp16.
+  /// Returns the scaler, which is disabled for every precision except `fp16`.
   GradScaler& scaler() { return scaler_; }
 
  private:
