@@ -10,10 +10,14 @@
 #include "sconce/metrics/perplexity.hpp"
 #include "sconce/metrics/regression.hpp"
 
-/// A function for each metric, which returns it as `TrainerOptions::metrics` needs it:
-/// `sconce::Metrics{{"acc", metrics::accuracy()}, {"cells", metrics::confusion_matrix({.num_classes
-/// = 3})}}`. Each throws what the constructor of its metric throws. `std::make_shared` cannot be
-/// called with options in braces.
+/// Metrics with torchmetrics' names. For each metric, a function returns it as a shared pointer, as
+/// `TrainerOptions::metrics` expects:
+///
+///     sconce::Metrics{{"acc", metrics::accuracy()},
+///                     {"cells", metrics::confusion_matrix({.num_classes = 3})}}
+///
+/// Unlike `std::make_shared`, these functions accept options in braces. Each one throws under the
+/// same conditions as the metric's constructor.
 namespace sconce::metrics {
 
 /// Returns a new `Accuracy`.

@@ -13,59 +13,79 @@ class RunScope;  // in src/
 
 namespace sconce::metrics {
 
-/// A value over many batches that is computed from sums. The sums stay on the device of the
-/// batches, so that nothing is read before the value is. A metric of your own derives from this
-/// class: `update` adds a batch to the sums, `compute` makes the value from them, and `using
-/// Metric::compute;` makes the value of its own sums available. A copy has sums of its own. A
-/// captured step may update a metric: its replays add to the sums.
+/// Base class of metrics that are computed from sums over batches. The sums stay on the device of
+/// the batches, so nothing is read back to the host until you read the value.
+///
+/// To write a custom metric, derive from this class: `update` adds a batch to the sums, and
+/// `compute` returns the value for given sums. Add `using Metric::compute;` to keep the overload
+/// that uses the metric's own sums.
+///
+///     class MeanError : public metrics::Metric {
+///      public:
+///       MeanError() : Metric(2) {}
+///       void update(const torch::Tensor& preds, const torch::Tensor& target) override {
+///         const auto error = preds - target;
+///         add(torch::stack({error.sum(), torch::ones_like(error).sum()}));
+///       }
+///       torch::Tensor compute(const torch::Tensor& sums) const override {
+///         return sums[0] / sums[1];
+///       }
+///       using Metric::compute;
+///     };
+///
+/// A copy has its own sums. A captured step may update a metric: each replay adds to the sums.
 /// Python: `torchmetrics.Metric`, with states that are summed over processes.
 class Metric {
  public:
   virtual ~Metric() = default;
 
-  /// Adds a batch: the outputs of the model and the targets. The host reads nothing.
+  /// Adds a batch of model outputs and targets to the sums. Reads nothing back to the host.
   virtual void update(const torch::Tensor& preds, const torch::Tensor& target) = 0;
 
-  /// Returns the value for given sums, on their device. They can be the sums of all ranks or of a
-  /// checkpoint.
+  /// Returns the value for `sums`, on their device. They may be the sums of all ranks, or sums
+  /// loaded from a checkpoint.
   virtual torch::Tensor compute(const torch::Tensor& sums) const = 0;
 
-  /// Returns whether a higher value is better, or nothing, the default, if neither direction is.
-  /// Callbacks that look for the best value use it. Python: `Metric.higher_is_better`.
+  /// Returns whether a higher value is better. By default, returns nothing: neither direction is
+  /// better. Callbacks that look for the best value use this.
+  /// Python: `Metric.higher_is_better`.
   virtual std::optional<bool> higher_is_better() const { return {}; }
 
-  /// Returns the value of this metric's own sums. Python: `Metric.compute`.
+  /// Returns the value for this metric's own sums.
+  /// Python: `Metric.compute`.
   torch::Tensor compute() const { return compute(sums_); }
 
-  /// Sets the sums to 0. They stay on their device. Python: `Metric.reset`.
+  /// Resets the sums to 0. They stay on their device.
+  /// Python: `Metric.reset`.
   void reset();
 
-  /// Returns the sums: float64 `(size,)`, on the device of the last batch, or on the CPU before the
-  /// first batch. The tensor does not change later: each batch makes a new one.
+  /// Returns the sums: float64 of shape `(size,)`, on the device of the last batch, or on the CPU
+  /// before the first batch. Later batches do not change the returned tensor; each batch creates a
+  /// new one.
   torch::Tensor sums() const;
 
-  /// Replaces the sums by a copy of others. The next batch moves them to its device.
-  /// @throw c10::Error if their number is not this metric's.
+  /// Replaces the sums with a copy of `sums`. The next batch moves them to its own device.
+  /// @throw c10::Error if the number of sums is wrong for this metric.
   void set_sums(const torch::Tensor& sums);
 
  protected:
-  /// Makes a metric of `size` sums, all 0.
-  /// @throw c10::Error if size is below 1.
+  /// Constructs a metric with `size` sums, all 0.
+  /// @throw c10::Error if `size` is below 1.
   explicit Metric(int64_t size);
   Metric(const Metric& other);
   Metric& operator=(const Metric& other);
 
-  /// Adds the values of a batch to the sums: a tensor of `size` numbers of any type. Gradients are
-  /// not followed.
-  /// @throw c10::Error if the tensor has another size.
+  /// Adds a batch's values to the sums. `batch_sums` contains `size` numbers of any type. Gradients
+  /// are not tracked.
+  /// @throw c10::Error if `batch_sums` has a different size.
   void add(const torch::Tensor& batch_sums);
 
  private:
   friend class sconce::RunScope;
 
   torch::Tensor sums_;
-  bool is_captured_ = false;  // a captured step adds to the sums in place
-  int runs_ = 0;              // number of fits and evaluations under way that use this object
+  bool is_captured_ = false;  // whether a captured step adds to the sums in place
+  int runs_ = 0;              // number of fits and evaluations in progress that use this object
 };
 
 }  // namespace sconce::metrics

@@ -7,109 +7,119 @@
 
 namespace sconce::metrics {
 
-/// Options of `MeanSquaredError`, with torchmetrics' names and defaults.
+/// Options for `MeanSquaredError`, with torchmetrics' names and defaults.
 struct MeanSquaredErrorOptions {
-  bool squared = true;      ///< false returns the root of the mean
-  int64_t num_outputs = 1;  ///< above 1 there is an error for each column of `(N, num_outputs)`
+  bool squared = true;      ///< `false` returns the square root of the mean
+  int64_t num_outputs = 1;  ///< above 1, computes an error per column of `(N, num_outputs)`
 };
 
-/// Options of `MeanAbsoluteError`, with torchmetrics' names and defaults.
+/// Options for `MeanAbsoluteError`, with torchmetrics' names and defaults.
 struct MeanAbsoluteErrorOptions {
-  int64_t num_outputs = 1;  ///< above 1 there is an error for each column of `(N, num_outputs)`
+  int64_t num_outputs = 1;  ///< above 1, computes an error per column of `(N, num_outputs)`
 };
 
-/// How the scores of several outputs are combined.
+/// How to combine the scores of several outputs.
 enum class Multioutput {
-  raw_values,        ///< a score for each output
+  raw_values,        ///< one score per output
   uniform_average,   ///< mean over the outputs
-  variance_weighted  ///< mean over the outputs, weighted by the variances of their targets
+  variance_weighted  ///< mean over the outputs, weighted by the variance of each output's targets
 };
 
-/// Options of `R2Score`, with torchmetrics' names and defaults.
+/// Options for `R2Score`, with torchmetrics' names and defaults.
 struct R2ScoreOptions {
-  /// Number of columns of `(N, num_outputs)`. Python takes it from the first batch.
+  /// Number of columns of `(N, num_outputs)`. Python infers it from the first batch.
   int64_t num_outputs = 1;
-  int64_t adjusted = 0;  ///< number of regressors that the score is adjusted for, 0 or more
-  Multioutput multioutput = Multioutput::uniform_average;  ///< how outputs are combined
+  int64_t adjusted = 0;  ///< number of regressors for the adjusted score, 0 or more
+  Multioutput multioutput = Multioutput::uniform_average;  ///< how to combine the outputs
 };
 
-/// The mean of the squared differences of preds and target, tensors of the same sizes, over all
-/// elements or over each column: float64, 0-dim or `(num_outputs,)`; nan before the first example.
-/// Differences are computed in float32 or a wider type. If an element is nan, the error is nan.
+/// Computes the mean squared error of `preds` and `target`, tensors of the same shape, over all
+/// elements or per column. The result is a float64 tensor, 0-dim or of shape `(num_outputs,)`. It
+/// is NaN before the first example, and NaN if any element is NaN. Differences are computed in
+/// float32 or a wider type.
 /// Python: `torchmetrics.MeanSquaredError`.
 class MeanSquaredError : public Metric {
  public:
-  /// @throw c10::Error if num_outputs is below 1.
+  /// @throw c10::Error if `num_outputs` is below 1.
   explicit MeanSquaredError(MeanSquaredErrorOptions options = {});
   /// Adds a batch.
-  /// @throw c10::Error if the sizes differ, are not `(N, num_outputs)` with more than one output,
-  /// or a tensor is complex.
+  /// @throw c10::Error if the shapes differ, if they are not `(N, num_outputs)` with more than one
+  /// output, or if a tensor is complex.
   void update(const torch::Tensor& preds, const torch::Tensor& target) override;
-  /// Returns the value for sums of this layout: one for each output, and the number of examples.
+  /// Returns the error for `sums`, which contain the sum for each output, followed by the number of
+  /// examples.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
-  /// Returns false: an error of 0 is the best.
+  /// Returns false: lower is better, and 0 is the best value.
   std::optional<bool> higher_is_better() const override { return false; }
 
  private:
   MeanSquaredErrorOptions options_;
 };
 
-/// The mean of the absolute differences of preds and target, otherwise like `MeanSquaredError`.
+/// Computes the mean absolute error of `preds` and `target`. Shapes, types, and NaN are handled as
+/// in `MeanSquaredError`.
 /// Python: `torchmetrics.MeanAbsoluteError`.
 class MeanAbsoluteError : public Metric {
  public:
-  /// @throw c10::Error if num_outputs is below 1.
+  /// @throw c10::Error if `num_outputs` is below 1.
   explicit MeanAbsoluteError(MeanAbsoluteErrorOptions options = {});
   /// Adds a batch.
-  /// @throw c10::Error if the sizes differ, are not `(N, num_outputs)` with more than one output,
-  /// or a tensor is complex.
+  /// @throw c10::Error if the shapes differ, if they are not `(N, num_outputs)` with more than one
+  /// output, or if a tensor is complex.
   void update(const torch::Tensor& preds, const torch::Tensor& target) override;
-  /// Returns the value for sums of this layout: one for each output, and the number of examples.
+  /// Returns the error for `sums`, which contain the sum for each output, followed by the number of
+  /// examples.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
-  /// Returns false: an error of 0 is the best.
+  /// Returns false: lower is better, and 0 is the best value.
   std::optional<bool> higher_is_better() const override { return false; }
 
  private:
   MeanAbsoluteErrorOptions options_;
 };
 
-/// The mean of |preds - target| / |target| over all elements of tensors of the same sizes: float64,
-/// 0-dim, 1 for an error of 100%; nan before the first example. A target nearer to 0 than 1.17e-6
-/// counts as 1.17e-6. Otherwise it is like `MeanSquaredError`.
+/// Computes the mean of |preds - target| / |target| over all elements of two tensors of the same
+/// shape. The result is a 0-dim float64 tensor: 1 for an error of 100%, and NaN before the first
+/// example. Targets closer to 0 than 1.17e-6 count as 1.17e-6. Types and NaN are handled as in
+/// `MeanSquaredError`.
 /// Python: `torchmetrics.MeanAbsolutePercentageError`.
 class MeanAbsolutePercentageError : public Metric {
  public:
   MeanAbsolutePercentageError() : Metric(2) {}
   /// Adds a batch.
-  /// @throw c10::Error if the sizes differ, or a tensor is complex.
+  /// @throw c10::Error if the shapes differ, or if a tensor is complex.
   void update(const torch::Tensor& preds, const torch::Tensor& target) override;
-  /// Returns the value for sums of this layout: the sum of the errors, and their number.
+  /// Returns the error for `sums`, which contain the sum of the errors and the number of elements.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
-  /// Returns false: an error of 0 is the best.
+  /// Returns false: lower is better, and 0 is the best value.
   std::optional<bool> higher_is_better() const override { return false; }
 };
 
-/// The share of the variance of target that preds explain, the coefficient of determination:
-/// float64, at most 1, 0-dim, or `(num_outputs,)` for `raw_values` of several outputs. It is nan
-/// below two examples. preds and target are `(N,)` or `(N, num_outputs)`, and are computed in
-/// float64. Sums of squares up to 1e-4 count as 0, as in Python: the score is 1 if that of the
-/// residuals is 0, and otherwise 0 if the total one is 0. With too few examples for `adjusted` it
-/// is the plain score. Python: `torchmetrics.R2Score`.
+/// Computes the coefficient of determination: the fraction of the variance of `target` that `preds`
+/// explains. `preds` and `target` have shape (N,) or `(N, num_outputs)` and are computed in
+/// float64.
+///
+/// The result is a float64 tensor of at most 1. It is 0-dim, or of shape `(num_outputs,)` for
+/// `raw_values` with several outputs. It is NaN with fewer than two examples. As in Python, sums of
+/// squares up to 1e-4 count as 0: the score is 1 if the sum of squared residuals is 0, and
+/// otherwise 0 if the total sum of squares is 0. With too few examples for `adjusted`, it is the
+/// unadjusted score.
+/// Python: `torchmetrics.R2Score`.
 class R2Score : public Metric {
  public:
-  /// @throw c10::Error if num_outputs is below 1, or adjusted is below 0.
+  /// @throw c10::Error if `num_outputs` is below 1, or if `adjusted` is negative.
   explicit R2Score(R2ScoreOptions options = {});
   /// Adds a batch.
-  /// @throw c10::Error if the sizes differ, are not `(N, num_outputs)`, or a tensor is complex.
+  /// @throw c10::Error if the shapes differ, if they are not `(N, num_outputs)`, or if a tensor is
+  /// complex.
   void update(const torch::Tensor& preds, const torch::Tensor& target) override;
-  /// Returns the value for sums of this layout: for each output the squared targets, then the
-  /// targets, then the squared residuals, and at last the number of examples.
+  /// Returns the score for `sums`, which contain the squared targets of each output, then the
+  /// targets, then the squared residuals, and finally the number of examples.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
-  /// Returns true: 1 is the best score.
+  /// Returns true: higher is better, and 1 is the best score.
   std::optional<bool> higher_is_better() const override { return true; }
 
  private:
