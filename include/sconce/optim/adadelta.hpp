@@ -9,26 +9,27 @@ namespace sconce::optim {
 
 class Adadelta;
 
-/// Options of Adadelta, with Python's names and defaults.
+/// Options for `Adadelta`, with Python's names and defaults.
 struct AdadeltaOptions : TableOptions<Adadelta, AdadeltaOptions> {
   AdadeltaOptions(double lr = 1.0) : lr_(lr) {}
   TORCH_ARG(double, lr) = 1.0;          ///< learning rate, a factor of the steps
-  TORCH_ARG(double, rho) = 0.9;         ///< decay of both means of squares
-  TORCH_ARG(double, eps) = 1e-6;        ///< number added to both means before their roots
-  TORCH_ARG(double, weight_decay) = 0;  ///< factor of the weight decay
+  TORCH_ARG(double, rho) = 0.9;         ///< decay rate of both running means of squares
+  TORCH_ARG(double, eps) = 1e-6;        ///< term added to both means before the square root
+  TORCH_ARG(double, weight_decay) = 0;  ///< weight decay factor
 };
 
 /// State of one parameter in Adadelta.
 struct AdadeltaParamState : TableParamState<Adadelta, AdadeltaParamState> {
-  torch::Tensor step = {};  ///< 0-dim float32, on the CPU, or on the parameter's GPU if the
-                            ///< learning rate is a tensor on a GPU and the kernels are foreach
-  torch::Tensor square_avg = {};  ///< mean of the squares of the gradients, like the parameter
-  torch::Tensor acc_delta = {};   ///< mean of the squares of the steps, like the parameter
+  torch::Tensor step = {};  ///< 0-dim float32, on the CPU, or on the parameter's GPU with foreach
+                            ///< kernels and a learning rate that is a tensor on a GPU
+  torch::Tensor square_avg = {};  ///< mean of the squared gradients, like the parameter
+  torch::Tensor acc_delta = {};   ///< mean of the squared steps, like the parameter
 };
 
-/// Adadelta, which divides each gradient by the root of the mean of its squares and multiplies it
-/// by the root of the mean of the squares of the steps. It has Python's kernels: foreach and the
-/// loop. `torch::save` and `torch::load` write and read its archives; LibTorch has no Adadelta.
+/// Implements the Adadelta algorithm, which divides each gradient by the root mean square of past
+/// gradients and multiplies it by the root mean square of past steps. It runs Python's kernels,
+/// foreach and the loop. `torch::save` and `torch::load` write and read its archives. LibTorch has
+/// no Adadelta.
 /// Python: `torch.optim.Adadelta`.
 class Adadelta : public OptimizerOf<Adadelta, AdadeltaOptions> {
  public:

@@ -9,27 +9,29 @@ namespace sconce::optim {
 
 class Adam;
 
-/// State of one parameter in Adam and AdamW. Its archives are those of LibTorch's
+/// State of one parameter in Adam and AdamW. Archives use the format of LibTorch's
 /// `AdamParamState`, whose step count is an integer.
 struct AdamParamState : TableParamState<Adam, AdamParamState> {
-  torch::Tensor step = {};  ///< 0-dim float32, on the parameter's device with fused kernels, on the
-                            ///< CPU otherwise, as in Python
+  torch::Tensor step = {};  ///< 0-dim float32, on the parameter's device with fused kernels and on
+                            ///< the CPU otherwise, as in Python
   torch::Tensor exp_avg = {};         ///< like the parameter
   torch::Tensor exp_avg_sq = {};      ///< like the parameter
   torch::Tensor max_exp_avg_sq = {};  ///< like the parameter; undefined without amsgrad
 };
 
-/// Adam, in which the weight decay is part of the gradient. It takes LibTorch's options and groups,
-/// and has Python's kernels. `Kernels::foreach` needs a number as the learning rate. `torch::save`
-/// and `torch::load` write and read the archives of `torch::optim::Adam`.
+/// Implements the Adam algorithm, with the weight decay added to the gradient. It accepts
+/// LibTorch's options and parameter groups and runs Python's kernels. With `Kernels::foreach`, the
+/// learning rate must be a number. `torch::save` and `torch::load` use the archive format of
+/// `torch::optim::Adam`.
 /// Python: `torch.optim.Adam`.
 class Adam : public OptimizerOf<Adam, torch::optim::AdamOptions> {
  public:
   using OptimizerOf::OptimizerOf;
 };
 
-/// Adam, in which the weight decay is not part of the gradient. The rest is as in `Adam`, and
-/// archives are those of `torch::optim::AdamW`. Python: `torch.optim.AdamW`.
+/// Implements the AdamW algorithm, in which the weight decay is not part of the gradient.
+/// Everything else is as in `Adam`; archives use the format of `torch::optim::AdamW`.
+/// Python: `torch.optim.AdamW`.
 class AdamW : public OptimizerOf<AdamW, torch::optim::AdamWOptions> {
  public:
   using OptimizerOf::OptimizerOf;

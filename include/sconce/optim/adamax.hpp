@@ -11,29 +11,30 @@ namespace sconce::optim {
 
 class Adamax;
 
-/// Options of Adamax, with Python's names and defaults.
+/// Options for `Adamax`, with Python's names and defaults.
 struct AdamaxOptions : TableOptions<Adamax, AdamaxOptions> {
   using Betas = std::tuple<double, double>;
 
   AdamaxOptions(double lr = 2e-3) : lr_(lr) {}
   TORCH_ARG(double, lr) = 2e-3;                 ///< learning rate
-  TORCH_ARG(Betas, betas) = Betas(0.9, 0.999);  ///< decay of the mean of the gradients, and of
-                                                ///< their largest absolute value
-  TORCH_ARG(double, eps) = 1e-8;                ///< number added to the absolute values
-  TORCH_ARG(double, weight_decay) = 0;          ///< factor of the weight decay
+  TORCH_ARG(Betas, betas) = Betas(0.9, 0.999);  ///< decay rates of the gradients' mean and of their
+                                                ///< largest absolute value
+  TORCH_ARG(double, eps) = 1e-8;                ///< term added to the absolute values
+  TORCH_ARG(double, weight_decay) = 0;          ///< weight decay factor
 };
 
 /// State of one parameter in Adamax.
 struct AdamaxParamState : TableParamState<Adamax, AdamaxParamState> {
-  torch::Tensor step = {};     ///< 0-dim float32, on the CPU, or on the parameter's GPU if the
-                               ///< learning rate is a tensor on a GPU and the kernels are foreach
+  torch::Tensor step = {};  ///< 0-dim float32, on the CPU, or on the parameter's GPU with foreach
+                            ///< kernels and a learning rate that is a tensor on a GPU
   torch::Tensor exp_avg = {};  ///< mean of the gradients, like the parameter
-  torch::Tensor exp_inf = {};  ///< largest absolute value, which decays, like the parameter
+  torch::Tensor exp_inf = {};  ///< decaying maximum of the absolute gradients, like the parameter
 };
 
-/// Adam with the largest absolute value of each gradient in place of the mean of its squares. It
-/// has Python's kernels: foreach and the loop. `torch::save` and `torch::load` write and read its
-/// archives; LibTorch has no Adamax. Python: `torch.optim.Adamax`.
+/// Implements the Adamax algorithm: Adam with the largest absolute value of each gradient instead
+/// of the mean of its squares. It runs Python's kernels, foreach and the loop. `torch::save` and
+/// `torch::load` write and read its archives. LibTorch has no Adamax.
+/// Python: `torch.optim.Adamax`.
 class Adamax : public OptimizerOf<Adamax, AdamaxOptions> {
  public:
   using OptimizerOf::OptimizerOf;

@@ -12,49 +12,62 @@
 
 namespace sconce::optim {
 
-/// Options of `ExponentialMovingAverage`, with Python's names and defaults.
+/// Options for `ExponentialMovingAverage`, with Python's names and defaults.
 struct ExponentialMovingAverageOptions {
-  double decay = 0.999;                      ///< weight of the earlier average, from 0 to 1
-  bool use_buffers = false;                  ///< averages the buffers too instead of copying them
+  double decay = 0.999;                      ///< weight of the previous average, from 0 to 1
+  bool use_buffers = false;                  ///< average the buffers too instead of copying them
   std::optional<torch::Device> device = {};  ///< device of the averages; the model's by default
 };
 
-/// Keeps an exponential moving average of each parameter of a model, and an average or a copy of
-/// each buffer. It owns the averages and shares the model's tensors, which live on in it if the
-/// model goes; it sees the optimizer's steps, but not layers or parameters that are registered or
-/// replaced later. Before construction, lazy layers must have run their first forward, and the
-/// model should be on its device. The host reads nothing, unless the averages are on the CPU and
-/// the model is not. Python:
-/// `torch.optim.swa_utils.AveragedModel(model, device, use_buffers=...,
-/// multi_avg_fn=get_ema_multi_avg_fn(decay))`.
+/// Maintains an exponential moving average of each parameter of a model, and an average or a copy
+/// of each buffer.
+///
+///     optim::ExponentialMovingAverage averages(*net);
+///     for (...) {
+///       ...
+///       optimizer.step();
+///       averages.update();
+///     }
+///     const optim::ExponentialMovingAverage::SwapGuard guard(averages);  // use the averages
+///
+/// It owns the averages and shares the model's tensors, which it keeps alive even if the model is
+/// destroyed. It sees the optimizer's steps, but not layers or parameters that are registered or
+/// replaced later. Before construction, lazy layers must have run their first forward pass, and the
+/// model should already be on its device. Nothing is read back to the host unless the averages are
+/// on the CPU and the model is not.
+/// Python: `torch.optim.swa_utils.AveragedModel` with `multi_avg_fn=get_ema_multi_avg_fn(decay)`
+/// and the arguments `device` and `use_buffers`.
 class ExponentialMovingAverage {
  public:
-  /// Starts with copies of the model's tensors.
-  /// @throw c10::Error if decay is not in [0, 1].
+  /// Copies the model's tensors as the initial averages.
+  /// @throw c10::Error if `decay` is not in [0, 1].
   explicit ExponentialMovingAverage(torch::nn::Module& model,
                                     const ExponentialMovingAverageOptions& options = {});
   ExponentialMovingAverage(const ExponentialMovingAverage&) = delete;
   ExponentialMovingAverage& operator=(const ExponentialMovingAverage&) = delete;
 
-  /// Updates the averages. The first call copies the model's values; later calls set each average
-  /// to decay * average + (1 - decay) * value, rounded towards 0 for integers. Call it after the
-  /// optimizer's step. Python: `update_parameters(model)`.
-  /// @throw c10::Error if a tensor of the model has another shape or type than its average, while a
-  /// SwapGuard lives, or in a captured step on a GPU, whose replays cannot count the updates;
-  /// nothing has changed.
+  /// Updates the averages. The first call copies the model's values. Later calls set each average
+  /// to `decay * average + (1 - decay) * value`, rounded toward 0 for integers. Call it after the
+  /// optimizer's step.
+  /// Python: `update_parameters(model)`.
+  /// @throw c10::Error if a tensor of the model has a different shape or type than its average, if
+  /// a `SwapGuard` is alive, or in a captured step on a GPU, whose replays cannot count the
+  /// updates. Nothing is changed.
   void update();
 
   /// Returns the number of calls of `update`.
   int64_t n_averaged() const { return n_averaged_; }
 
-  /// Gives the model the averages as its values while the guard lives. Afterwards the model has its
-  /// own values again, bit for bit, also if an exception ends the scope. Nothing is copied if both
-  /// are on one device. A change of the model's values in that time, such as by a forward of
-  /// BatchNorm in training mode, changes the averages, or is lost if they are on another device.
-  /// A CUDA graph that was captured before still reads the model's own values.
+  /// Replaces the model's values with the averages while the guard is alive. Afterwards the model
+  /// has its own values again, bit for bit, even if an exception ends the scope. If both are on the
+  /// same device, nothing is copied. While the guard is alive, a change to the model's values, for
+  /// example by a BatchNorm forward pass in training mode, changes the averages, or is lost if they
+  /// are on a different device. A CUDA graph that was captured earlier still reads the model's own
+  /// values.
   class [[nodiscard]] SwapGuard {
    public:
-    /// @throw c10::Error as `update` does. The averages must outlive the guard.
+    /// Swaps the values. `averages` must outlive the guard.
+    /// @throw c10::Error under the same conditions as `update`.
     explicit SwapGuard(ExponentialMovingAverage& averages);
     ~SwapGuard();
     SwapGuard(const SwapGuard&) = delete;
@@ -65,21 +78,21 @@ class ExponentialMovingAverage {
     std::vector<torch::Tensor> own_ = {};
   };
 
-  /// Returns the averages, which are not copied, and the number of updates with Python's keys:
+  /// Returns the averages, without copying them, and the number of updates. The keys are Python's:
   /// "n_averaged" (0-dim, int64, on the CPU) and "module.<name>" for each parameter and buffer.
   [[nodiscard]] torch::OrderedDict<std::string, torch::Tensor> state_dict() const;
 
-  /// Copies the values of a state from `state_dict`, or from Python.
-  /// @throw c10::Error if a key is missing or unknown, or a tensor has another shape; nothing has
-  /// changed.
+  /// Copies the values of a state returned by `state_dict`, or by Python's.
+  /// @throw c10::Error if a key is missing or unknown, or if a tensor has a different shape.
+  /// Nothing is changed.
   void load_state_dict(const torch::OrderedDict<std::string, torch::Tensor>& state);
 
  private:
   struct Average {
     std::string name;
-    torch::Tensor value;  // the model's own
+    torch::Tensor value;  // the model's own tensor
     torch::Tensor average;
-    bool is_copied;  // at each update, as the buffers are without use_buffers
+    bool is_copied;  // whether each update copies the value, as for buffers without use_buffers
   };
 
   void add(const std::string& name, const torch::Tensor& value, bool is_copied);

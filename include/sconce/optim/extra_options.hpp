@@ -6,24 +6,25 @@
 
 namespace sconce::optim {
 
-/// The kernels of an optimizer's step. Python: the arguments `fused` and `foreach`.
+/// The kernels that run an optimizer's step.
+/// Python: the arguments `fused` and `foreach`.
 enum class Kernels {
-  automatic,  ///< fused if there are any and all parameters allow it, or foreach, or the loop
-  fused,      ///< one kernel does the whole step: `fused=True`; not all classes have one
-  foreach,    ///< each operation runs over a list of tensors: `foreach=True`, Python's on GPUs
-  for_loop    ///< each operation runs on each tensor: `foreach=False`, Python's on the CPU
+  automatic,  ///< fused if available and supported by all parameters, then foreach, then the loop
+  fused,      ///< one kernel for the whole step: `fused=True`; not available for all classes
+  foreach,  ///< each operation runs on a list of tensors: `foreach=True`, Python's default on GPUs
+  for_loop  ///< each operation runs on one tensor: `foreach=False`, Python's default on the CPU
 };
 
-/// Options of a whole optimizer that LibTorch's option types do not have.
+/// Options for the whole optimizer that LibTorch's option types lack.
 struct ExtraOptions {
-  Kernels kernels = Kernels::automatic;  ///< the kernels, or a choice by the parameters
+  Kernels kernels = Kernels::automatic;  ///< which kernels to use
   bool maximize = false;                 ///< maximize the objective instead of minimizing it
 
-  /// Default learning rate, a tensor with one element. Each group then keeps its rate in a separate
-  /// tensor of this type and device. The first group without a rate of its own uses this tensor
-  /// itself, and the other groups without one start with its value. Change a group's options, as
-  /// schedulers do, and the next step writes them into the group's tensor. Filling this tensor
-  /// changes only the group that uses it.
+  /// Default learning rate, as a tensor with one element. With it, each group stores its rate in a
+  /// separate tensor of this type and on this device. The first group without its own rate uses
+  /// this tensor itself, and further groups without one start with its value. When a scheduler, or
+  /// you, change a group's options, the next step writes them to the group's tensor. Filling this
+  /// tensor changes only the group that uses it.
   std::optional<at::Tensor> lr = {};
 };
 

@@ -10,26 +10,37 @@
 #include "sconce/optim/reduce_lr_on_plateau.hpp"
 #include "sconce/optim/warm_restarts.hpp"
 
-/// Python's schedulers for any `torch::optim::Optimizer`. They set the learning rates in the
-/// options of its parameter groups, first when they are constructed. The optimizer must outlive
-/// them (see `Scheduler`). Several schedulers may work on one optimizer, in one thread at a time.
-/// Python: `torch.optim.lr_scheduler`.
+/// Python's learning rate schedulers, for any `torch::optim::Optimizer`. A scheduler sets the
+/// learning rates in the options of the parameter groups, for the first time when it is
+/// constructed.
 ///
-/// There is no argument `last_epoch`: `load_state_dict` resumes a scheduler. `initial_lr` and the
-/// other values of OneCycleLR belong to the parameter groups, as in Python. The `state_dict` of
-/// sconce's optimizers has them, so save the states of both. LibTorch's optimizers cannot keep
-/// them: the schedulers of such an optimizer share them while one of these lives, and a scheduler
-/// that is constructed later starts from the learning rates of that moment. A step before the
-/// optimizer's first step does not warn.
+///     optim::lr_scheduler::StepLR scheduler(optimizer, /*step_size=*/30);
+///     for (int epoch = 0; epoch < 100; ++epoch) {
+///       train(...);
+///       scheduler.step();
+///     }
+///
+/// The optimizer must outlive its schedulers (see `Scheduler`). Several schedulers may work on one
+/// optimizer, from one thread at a time. A scheduler step before the optimizer's first step does
+/// not warn.
+///
+/// There is no argument `last_epoch`: to resume a scheduler, call `load_state_dict`. As in Python,
+/// `initial_lr` and the other values of OneCycleLR belong to the parameter groups. The `state_dict`
+/// of sconce's optimizers contains them, so save the states of both the optimizer and the
+/// scheduler. LibTorch's optimizers cannot store them. The schedulers of such an optimizer share
+/// these values as long as at least one of the schedulers exists. A scheduler that is constructed
+/// after that starts from the current learning rates.
+/// Python: `torch.optim.lr_scheduler`.
 namespace sconce::optim::lr_scheduler {
 
-/// Multiplies the initial learning rate by a function of the epoch. Python: `LambdaLR`.
+/// Multiplies the initial learning rate by a function of the epoch.
+/// Python: `LambdaLR`.
 class LambdaLR final : public GroupLRScheduler {
  public:
   /// A function of the number of steps so far.
   using Function = std::function<double(int64_t epoch)>;
 
-  /// @throw c10::Error if the length of a list of functions is not the number of groups.
+  /// @throw c10::Error if the length of a list of functions is not the number of parameter groups.
   LambdaLR(torch::optim::Optimizer& optimizer, const PerGroup<Function>& lr_lambda);
 
  private:
@@ -40,14 +51,14 @@ class LambdaLR final : public GroupLRScheduler {
   std::vector<Function> lr_lambdas_;
 };
 
-/// Multiplies the learning rate by a function of the epoch, at every epoch except the first.
+/// Multiplies the learning rate by a function of the epoch, in every epoch except the first.
 /// Python: `MultiplicativeLR`.
 class MultiplicativeLR final : public GroupLRScheduler {
  public:
   /// A function of the number of steps so far.
   using Function = std::function<double(int64_t epoch)>;
 
-  /// @throw c10::Error if the length of a list of functions is not the number of groups.
+  /// @throw c10::Error if the length of a list of functions is not the number of parameter groups.
   MultiplicativeLR(torch::optim::Optimizer& optimizer, const PerGroup<Function>& lr_lambda);
 
  private:
@@ -58,10 +69,11 @@ class MultiplicativeLR final : public GroupLRScheduler {
   std::vector<Function> lr_lambdas_;
 };
 
-/// Multiplies the learning rate by gamma every step_size epochs. Python: `StepLR`.
+/// Multiplies the learning rate by `gamma` every `step_size` epochs.
+/// Python: `StepLR`.
 class StepLR final : public GroupLRScheduler {
  public:
-  /// @throw c10::Error if step_size is below 1.
+  /// @throw c10::Error if `step_size` is below 1.
   StepLR(torch::optim::Optimizer& optimizer, int64_t step_size, double gamma = 0.1);
 
  private:
@@ -72,11 +84,12 @@ class StepLR final : public GroupLRScheduler {
   double gamma_;
 };
 
-/// Multiplies the learning rate by gamma at each epoch of a list in any order, and twice at an
-/// epoch that the list has twice. Python: `MultiStepLR`.
+/// Multiplies the learning rate by `gamma` at each milestone. An epoch that is listed twice counts
+/// twice.
+/// Python: `MultiStepLR`.
 class MultiStepLR final : public GroupLRScheduler {
  public:
-  /// `milestones` are the epochs, and `gamma` is the factor.
+  /// `milestones` are epochs, in any order, and `gamma` is the factor.
   MultiStepLR(torch::optim::Optimizer& optimizer, std::vector<int64_t> milestones,
               double gamma = 0.1);
 
@@ -89,10 +102,11 @@ class MultiStepLR final : public GroupLRScheduler {
   double gamma_;
 };
 
-/// Multiplies the learning rate by gamma every epoch. Python: `ExponentialLR`.
+/// Multiplies the learning rate by `gamma` every epoch.
+/// Python: `ExponentialLR`.
 class ExponentialLR final : public GroupLRScheduler {
  public:
-  /// `gamma` is the factor of each epoch.
+  /// `gamma` is the factor per epoch.
   ExponentialLR(torch::optim::Optimizer& optimizer, double gamma);
 
  private:
@@ -102,11 +116,12 @@ class ExponentialLR final : public GroupLRScheduler {
   double gamma_;
 };
 
-/// Lowers the learning rate along half a cosine from the initial one to eta_min in T_max epochs,
-/// raises it again in the next T_max epochs, and so on. Python: `CosineAnnealingLR`.
+/// Anneals the learning rate from its initial value to `eta_min` along half a cosine in `T_max`
+/// epochs, raises it again over the next `T_max` epochs, and so on.
+/// Python: `CosineAnnealingLR`.
 class CosineAnnealingLR final : public GroupLRScheduler {
  public:
-  /// @throw c10::Error if T_max is below 1.
+  /// @throw c10::Error if `T_max` is below 1.
   CosineAnnealingLR(torch::optim::Optimizer& optimizer, int64_t T_max, double eta_min = 0.0);
 
  private:
@@ -118,11 +133,12 @@ class CosineAnnealingLR final : public GroupLRScheduler {
   double eta_min_;
 };
 
-/// Multiplies the initial learning rate by a factor until epoch total_iters. Python: `ConstantLR`.
+/// Multiplies the initial learning rate by `factor` until epoch `total_iters`.
+/// Python: `ConstantLR`.
 class ConstantLR final : public GroupLRScheduler {
  public:
-  /// @throw c10::Error if factor is not above 0 and at most 1. Python takes 0, and fails when it
-  /// divides by it in epoch total_iters.
+  /// @throw c10::Error if `factor` is not above 0 and at most 1. Python accepts 0 and fails in
+  /// epoch `total_iters`, when it divides by `factor`.
   explicit ConstantLR(torch::optim::Optimizer& optimizer, double factor = 1.0 / 3,
                       int64_t total_iters = 5);
 
@@ -135,11 +151,12 @@ class ConstantLR final : public GroupLRScheduler {
   int64_t total_iters_;
 };
 
-/// Lowers the learning rate to 0 in total_iters epochs: the initial one times
-/// (1 - epoch / total_iters)^power. Python: `PolynomialLR`.
+/// Decays the learning rate to 0 in `total_iters` epochs: the initial rate multiplied by
+/// `(1 - epoch / total_iters)^power`.
+/// Python: `PolynomialLR`.
 class PolynomialLR final : public GroupLRScheduler {
  public:
-  /// @throw c10::Error if power is negative, which would divide by 0 in epoch total_iters.
+  /// @throw c10::Error if `power` is negative, which would divide by 0 in epoch `total_iters`.
   explicit PolynomialLR(torch::optim::Optimizer& optimizer, int64_t total_iters = 5,
                         double power = 1.0);
 
@@ -151,18 +168,18 @@ class PolynomialLR final : public GroupLRScheduler {
   double power_;
 };
 
-/// Options of `LinearLR`, with Python's names and defaults.
+/// Options for `LinearLR`, with Python's names and defaults.
 struct LinearLROptions {
   double start_factor = 1.0 / 3;  ///< factor in epoch 0; above 0, at most 1
-  double end_factor = 1.0;        ///< factor from epoch total_iters on; 0 to 1
+  double end_factor = 1.0;        ///< factor from epoch `total_iters` on; 0 to 1
   int64_t total_iters = 5;        ///< number of epochs between the two factors
 };
 
-/// Multiplies the initial learning rate by a factor that changes linearly, as in a warm-up.
+/// Multiplies the initial learning rate by a factor that changes linearly, for example as a warmup.
 /// Python: `LinearLR`.
 class LinearLR final : public GroupLRScheduler {
  public:
-  /// @throw c10::Error if a factor is out of its range.
+  /// @throw c10::Error if a factor is out of range.
   explicit LinearLR(torch::optim::Optimizer& optimizer, LinearLROptions options = {});
 
  private:
@@ -173,14 +190,16 @@ class LinearLR final : public GroupLRScheduler {
   LinearLROptions options_;
 };
 
-/// Steps one scheduler after the other; each starts at its milestone. Python: `SequentialLR`.
+/// Runs several schedulers one after another, switching at the milestones.
+/// Python: `SequentialLR`.
 class SequentialLR final : public LRScheduler {
  public:
-  /// The scheduler at index i > 0 takes over at epoch `milestones[i - 1]`. Do not step the
+  /// The scheduler at index i > 0 takes over at epoch `milestones[i - 1]`. Do not step these
   /// schedulers yourself.
   /// @throw c10::Error if:
-  /// - there is no scheduler, or one is null or belongs to another optimizer;
-  /// - the milestones are not in order, or their number is not that of the schedulers less one.
+  /// - there is no scheduler, or one is null or belongs to a different optimizer;
+  /// - the milestones are not in ascending order, or there is not exactly one fewer than
+  ///   schedulers.
   SequentialLR(torch::optim::Optimizer& optimizer,
                std::vector<std::shared_ptr<GroupLRScheduler>> schedulers,
                std::vector<int64_t> milestones);

@@ -2,7 +2,8 @@
 
 namespace sconce::optim {
 
-/// Whether a lower or a higher value of a metric is better. Python: `mode="min"` or `"max"`.
+/// Whether a lower (`min`) or a higher (`max`) value of a metric is better.
+/// Python: `mode="min"` or `mode="max"`.
 enum class MetricMode { min, max };
 
 }  // namespace sconce::optim

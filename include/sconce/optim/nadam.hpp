@@ -11,33 +11,34 @@ namespace sconce::optim {
 
 class NAdam;
 
-/// Options of NAdam, with Python's names and defaults.
+/// Options for `NAdam`, with Python's names and defaults.
 struct NAdamOptions : TableOptions<NAdam, NAdamOptions> {
   using Betas = std::tuple<double, double>;
 
   NAdamOptions(double lr = 2e-3) : lr_(lr) {}
   TORCH_ARG(double, lr) = 2e-3;                 ///< learning rate
-  TORCH_ARG(Betas, betas) = Betas(0.9, 0.999);  ///< decay of the mean of the gradients, and of
-                                                ///< the mean of their squares
-  TORCH_ARG(double, eps) = 1e-8;                ///< number added to the denominator
-  TORCH_ARG(double, weight_decay) = 0;          ///< factor of the weight decay
-  TORCH_ARG(double, momentum_decay) = 4e-3;     ///< how fast the momentum reaches the first beta
-  TORCH_ARG(bool, decoupled_weight_decay) = false;  ///< whether the weight decay is no part of the
-                                                    ///< gradient, as in AdamW
+  TORCH_ARG(Betas, betas) = Betas(0.9, 0.999);  ///< decay rates of the mean gradient and of the
+                                                ///< mean squared gradient
+  TORCH_ARG(double, eps) = 1e-8;                ///< term added to the denominator
+  TORCH_ARG(double, weight_decay) = 0;          ///< weight decay factor
+  TORCH_ARG(double, momentum_decay) = 4e-3;     ///< how fast the momentum approaches the first beta
+  /// Decouple the weight decay from the gradient, as AdamW does.
+  TORCH_ARG(bool, decoupled_weight_decay) = false;
 };
 
 /// State of one parameter in NAdam.
 struct NAdamParamState : TableParamState<NAdam, NAdamParamState> {
-  torch::Tensor step = {};  ///< 0-dim float32, on the CPU, or on the parameter's GPU if the
-                            ///< learning rate is a tensor on a GPU and the kernels are foreach
+  torch::Tensor step = {};  ///< 0-dim float32, on the CPU, or on the parameter's GPU with foreach
+                            ///< kernels and a learning rate that is a tensor on a GPU
   torch::Tensor mu_product = {};  ///< product of the momenta of all steps, like `step`
   torch::Tensor exp_avg = {};     ///< like the parameter
   torch::Tensor exp_avg_sq = {};  ///< like the parameter
 };
 
-/// Adam with Nesterov momentum, whose weight decay may be that of AdamW. It has Python's kernels:
-/// foreach and the loop. `torch::save` and `torch::load` write and read its archives; LibTorch has
-/// no NAdam. Python: `torch.optim.NAdam`.
+/// Implements the NAdam algorithm: Adam with Nesterov momentum, and optionally with AdamW's weight
+/// decay. It runs Python's kernels, foreach and the loop. `torch::save` and `torch::load` write and
+/// read its archives. LibTorch has no NAdam.
+/// Python: `torch.optim.NAdam`.
 class NAdam : public OptimizerOf<NAdam, NAdamOptions> {
  public:
   using OptimizerOf::OptimizerOf;

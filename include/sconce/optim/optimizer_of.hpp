@@ -7,26 +7,27 @@
 
 namespace sconce::optim {
 
-/// Base class of the optimizer `Class`: its constructors.
+/// Base class that provides the constructors of the optimizer `Class`.
 template <class Class, class ClassOptions>
 class OptimizerOf : public Optimizer {
  public:
+  /// Constructs an optimizer with these parameter groups.
   /// @throw c10::Error if:
-  /// - an option of `defaults` or of a group has a value that Python refuses;
-  /// - `extra` names kernels that LibTorch does not have for the class;
-  /// - `Kernels::fused` is given, and a parameter is not a dense tensor of a native floating type
-  ///   on a device with fused kernels.
+  /// - an option of `defaults` or of a group has a value that Python rejects;
+  /// - `extra` requests kernels that LibTorch does not have for the class;
+  /// - `Kernels::fused` is requested, and a parameter is not a dense tensor of a native
+  ///   floating-point type on a device with fused kernels.
   explicit OptimizerOf(const std::vector<torch::optim::OptimizerParamGroup>& param_groups,
                        ClassOptions defaults = {}, ExtraOptions extra = {});
 
-  /// Makes an optimizer with one group of parameters.
-  /// @throw c10::Error as above, and if `params` is empty.
+  /// Constructs an optimizer with a single parameter group.
+  /// @throw c10::Error under the same conditions, and if `params` is empty.
   explicit OptimizerOf(std::vector<torch::Tensor> params, ClassOptions defaults = {},
                        ExtraOptions extra = {});
 
-  /// Makes an optimizer with a group for each weight decay. Otherwise the groups have the options
-  /// of `defaults`, whose own weight decay is not used.
-  /// @throw c10::Error as above.
+  /// Constructs an optimizer with a group per weight decay. All other options of the groups are
+  /// taken from `defaults`, whose own weight decay is not used.
+  /// @throw c10::Error under the same conditions.
   explicit OptimizerOf(const DecayGroups& groups, ClassOptions defaults = {},
                        ExtraOptions extra = {});
 };

@@ -6,9 +6,9 @@
 
 namespace sconce::optim {
 
-/// The parameter of a state. LibTorch keeps a state under the address of its parameter, and as long
-/// as this object exists, no other tensor gets that address. It does not keep the parameter's
-/// memory. Not for direct use.
+/// Identifies the parameter that a state belongs to. LibTorch stores states by the address of the
+/// parameter; while this object exists, no other tensor gets that address. It does not keep the
+/// parameter's memory alive. Not for direct use.
 class StateOwner {
  public:
   StateOwner() = default;
@@ -19,15 +19,17 @@ class StateOwner {
   c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> address_{Impl()};
 };
 
-/// Base class of the states of one parameter in the optimizer `Class`. The tensors of `Derived` and
-/// their keys are listed in the table of `Class`, in its source.
+/// Base class of the state of one parameter in the optimizer `Class`. The table of `Class`, in its
+/// source file, lists the tensors of `Derived` and their keys.
 template <class Class, class Derived>
 struct TableParamState : torch::optim::OptimizerCloneableParamState<Derived> {
   StateOwner owner = {};  ///< the parameter
 
-  /// Reads the state from an archive, of LibTorch's optimizer if it has this class.
+  /// Reads the state from an archive, including one of LibTorch's optimizer of the same name, if
+  /// there is one.
   void serialize(torch::serialize::InputArchive& archive) override;
-  /// Writes the state into an archive, of LibTorch's optimizer if it has this class.
+  /// Writes the state to an archive, in the format of LibTorch's optimizer of the same name, if
+  /// there is one.
   void serialize(torch::serialize::OutputArchive& archive) const override;
 };
 

@@ -9,44 +9,49 @@
 
 namespace sconce::optim::lr_scheduler {
 
-/// Whether a threshold is relative to the best metric or an absolute difference.
+/// Whether a threshold is relative to the best metric (`rel`) or an absolute difference (`abs`).
 enum class ThresholdMode { rel, abs };
 
-/// Options of `ReduceLROnPlateau`, with Python's names and defaults.
+/// Options for `ReduceLROnPlateau`, with Python's names and defaults.
 struct ReduceLROnPlateauOptions {
-  /// Whether a lower or a higher metric is better. None: as `min`, Python's default; in a
-  /// `PlateauScheduling` as the metric's own direction.
+  /// Whether a lower or a higher metric is better. If not set, it is `min`, as in Python, or the
+  /// metric's own direction in a `PlateauScheduling`.
   std::optional<MetricMode> mode = {};
-  double factor = 0.1;      ///< factor of a reduction, below 1
+  double factor = 0.1;      ///< factor by which the rate is reduced, below 1
   int64_t patience = 10;    ///< number of epochs without improvement before a reduction
   double threshold = 1e-4;  ///< smallest change that counts as an improvement
-  ThresholdMode threshold_mode = ThresholdMode::rel;  ///< how the threshold is measured
+  ThresholdMode threshold_mode = ThresholdMode::rel;  ///< how to measure the threshold
   int64_t cooldown = 0;           ///< number of epochs to ignore after a reduction
   PerGroup<double> min_lr = 0.0;  ///< lower bound of the learning rate
-  double eps = 1e-8;              ///< smallest change of a learning rate that is made
+  double eps = 1e-8;              ///< smallest change to a learning rate that is applied
 };
 
-/// Multiplies the learning rate by a factor if a metric has not improved for more than patience
+/// Reduces the learning rate by a factor when a metric has not improved for more than `patience`
 /// epochs.
+///
+///     optim::lr_scheduler::ReduceLROnPlateau scheduler(optimizer, {.patience = 2});
+///     for (...) scheduler.step(validation_loss);
+///
 /// Python: `ReduceLROnPlateau`.
 class ReduceLROnPlateau final : public Scheduler {
  public:
-  /// @throw c10::Error if factor is not below 1, or the length of a list of min_lr is not the
-  /// number of groups.
+  /// @throw c10::Error if `factor` is not below 1, or if `min_lr` is a list whose length is not the
+  /// number of parameter groups.
   explicit ReduceLROnPlateau(torch::optim::Optimizer& optimizer,
                              const ReduceLROnPlateauOptions& options = {});
 
-  /// Takes the metric of an epoch. nan counts as no improvement.
-  /// @throw c10::Error if a group was added and min_lr is a list.
+  /// Processes the metric of an epoch and reduces the learning rate if necessary. NaN does not
+  /// count as an improvement.
+  /// @throw c10::Error if a group was added and `min_lr` is a list.
   void step(double metrics);
 
-  /// Returns the mode of the constructor's options, if they had one.
+  /// Returns the mode passed to the constructor, if any.
   std::optional<MetricMode> given_mode() const { return options_.mode; }
-  /// Returns the mode in use. Without a mode in the options it is `min` until `set_mode` or
+  /// Returns the mode in use. If the options contain no mode, it is `min` until `set_mode` or
   /// `load_state_dict` changes it.
   MetricMode mode() const { return mode_; }
-  /// Sets the mode. If it is another one, forgets the best metric and the number of bad epochs, and
-  /// returns whether a metric was forgotten.
+  /// Sets the mode. If it differs from the current one, discards the best metric and the number of
+  /// bad epochs. Returns whether a metric was discarded.
   bool set_mode(MetricMode mode);
 
  private:

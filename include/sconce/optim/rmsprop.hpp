@@ -8,19 +8,20 @@ namespace sconce::optim {
 
 class RMSprop;
 
-/// State of one parameter in RMSprop. Its archives are those of LibTorch's `RMSpropParamState`,
+/// State of one parameter in RMSprop. Archives use the format of LibTorch's `RMSpropParamState`,
 /// whose step count is an integer.
 struct RMSpropParamState : TableParamState<RMSprop, RMSpropParamState> {
-  torch::Tensor step = {};  ///< 0-dim float32, on the CPU, or on the parameter's GPU if the
-                            ///< learning rate is a tensor on a GPU and the kernels are foreach
+  torch::Tensor step = {};  ///< 0-dim float32, on the CPU, or on the parameter's GPU with foreach
+                            ///< kernels and a learning rate that is a tensor on a GPU
   torch::Tensor square_avg = {};       ///< like the parameter
   torch::Tensor momentum_buffer = {};  ///< like the parameter; undefined without momentum
   torch::Tensor grad_avg = {};         ///< like the parameter; undefined unless centered
 };
 
-/// RMSprop with momentum, weight decay and the centered form. It takes LibTorch's options and
-/// groups, and has Python's kernels: foreach and the loop. `torch::save` and `torch::load` write
-/// and read the archives of `torch::optim::RMSprop`. Python: `torch.optim.RMSprop`.
+/// Implements the RMSprop algorithm, with optional momentum, weight decay, and centering. It
+/// accepts LibTorch's options and parameter groups and runs Python's kernels, foreach and the loop.
+/// `torch::save` and `torch::load` use the archive format of `torch::optim::RMSprop`.
+/// Python: `torch.optim.RMSprop`.
 class RMSprop : public OptimizerOf<RMSprop, torch::optim::RMSpropOptions> {
  public:
   using OptimizerOf::OptimizerOf;

@@ -21,20 +21,23 @@
 #include "sconce/optim/lr_scheduler.hpp"
 #include "sconce/repr.hpp"
 
-/// Stochastic weight averaging. Python: `torch.optim.swa_utils`.
+/// Stochastic weight averaging.
+/// Python: `torch.optim.swa_utils`.
 namespace sconce::optim::swa_utils {
 
-/// Options of `SWALR`, with Python's names and defaults.
+/// Options for `SWALR`, with Python's names and defaults.
 struct SWALROptions {
-  int64_t anneal_epochs = 10;  ///< number of epochs between the current rate and swa_lr; 0: none
-  lr_scheduler::AnnealStrategy anneal_strategy = lr_scheduler::AnnealStrategy::cos;  ///< the curve
+  int64_t anneal_epochs = 10;  ///< epochs from the current rate to `swa_lr`; 0 switches at once
+  /// Shape of the curve.
+  lr_scheduler::AnnealStrategy anneal_strategy = lr_scheduler::AnnealStrategy::cos;
 };
 
-/// Moves the learning rate from its current value to swa_lr, where it stays. Python: `SWALR`.
+/// Anneals the learning rate from its current value to `swa_lr` and keeps it there.
+/// Python: `SWALR`.
 class SWALR final : public lr_scheduler::GroupLRScheduler {
  public:
-  /// @throw c10::Error if anneal_epochs is negative, or if the length of a list is not the number
-  /// of groups.
+  /// @throw c10::Error if `anneal_epochs` is negative, or if the length of a list is not the number
+  /// of parameter groups.
   SWALR(torch::optim::Optimizer& optimizer, const lr_scheduler::PerGroup<double>& swa_lr,
         const SWALROptions& options = {});
 
@@ -48,50 +51,52 @@ class SWALR final : public lr_scheduler::GroupLRScheduler {
   lr_scheduler::AnnealStrategy anneal_strategy_;
 };
 
-/// Returns the new average of an average and a value. The number of values that the average
-/// contains is a 0-dim int64 tensor.
+/// Returns the new average for the average `averaged` and the value `current`. `num_averaged` is a
+/// 0-dim int64 tensor: the number of values in the average.
 using AvgFn =
     std::function<torch::Tensor(const torch::Tensor& averaged, const torch::Tensor& current,
                                 const torch::Tensor& num_averaged)>;
 
-/// Updates averages in place, with the values at the same index. All tensors of a call have one
-/// type and are on one device.
+/// Updates the averages in place with the values at the same index. All tensors passed in one call
+/// have the same type and device.
 using MultiAvgFn = std::function<void(const std::vector<torch::Tensor>& averaged,
                                       const std::vector<torch::Tensor>& current,
                                       const torch::Tensor& num_averaged)>;
 
-/// Returns a function that computes the mean of all values. Python: `get_swa_avg_fn`.
+/// Returns a function that computes the mean of all values.
+/// Python: `get_swa_avg_fn`.
 AvgFn get_swa_avg_fn();
-/// Returns a function that computes decay * average + (1 - decay) * value. Python:
-/// `get_ema_avg_fn`.
-/// @throw c10::Error if decay is not in [0, 1].
+/// Returns a function that computes `decay * average + (1 - decay) * value`.
+/// Python: `get_ema_avg_fn`.
+/// @throw c10::Error if `decay` is not in [0, 1].
 AvgFn get_ema_avg_fn(double decay = 0.999);
-/// Returns a function that computes the mean of all values. Unlike Python's, it accepts integers,
-/// whose means it rounds towards 0. Python: `get_swa_multi_avg_fn`.
+/// Returns a function that computes the mean of all values. Unlike Python's, it accepts integers
+/// and rounds their means toward 0.
+/// Python: `get_swa_multi_avg_fn`.
 MultiAvgFn get_swa_multi_avg_fn();
-/// Returns a function that computes decay * average + (1 - decay) * value. Python:
-/// `get_ema_multi_avg_fn`.
-/// @throw c10::Error if decay is not in [0, 1].
+/// Returns a function that computes `decay * average + (1 - decay) * value`.
+/// Python: `get_ema_multi_avg_fn`.
+/// @throw c10::Error if `decay` is not in [0, 1].
 MultiAvgFn get_ema_multi_avg_fn(double decay = 0.999);
 
-/// Options of `AveragedModel`, with Python's names and defaults.
+/// Options for `AveragedModel`, with Python's names and defaults.
 struct AveragedModelOptions {
   std::optional<torch::Device> device = {};  ///< device of the averages; the model's by default
   AvgFn avg_fn = {};             ///< computes one average; the mean of all values by default
-  MultiAvgFn multi_avg_fn = {};  ///< the same for many tensors; not together with avg_fn
-  bool use_buffers = false;      ///< averages the buffers too instead of copying them
+  MultiAvgFn multi_avg_fn = {};  ///< computes many averages at once; excludes `avg_fn`
+  bool use_buffers = false;      ///< average the buffers too instead of copying them
 };
 
-/// The part of `AveragedModel` that does not depend on the type of the model. Not for direct use.
+/// The part of `AveragedModel` that does not depend on the model's type. Not for direct use.
 class AveragedModelBase : public torch::nn::Module, public ReprOverride {
  public:
-  /// Updates the averages with the model's values. The first call copies them. Reads the number of
-  /// updates on the host, as in Python. Call it after the optimizer's step.
-  /// @throw c10::Error if a tensor of the model has another shape or type than its average, or in a
-  /// captured step; nothing has changed.
+  /// Updates the averages with the values of `model`. The first call copies them. Call it after the
+  /// optimizer's step. As in Python, it reads the number of updates on the host.
+  /// @throw c10::Error if a tensor of the model has a different shape or type than its average, or
+  /// in a captured step. Nothing is changed.
   void update_parameters(const torch::nn::Module& model);
 
-  /// Takes the model of a holder or of a pointer.
+  /// Accepts a model in a holder or a pointer.
   template <nn::Model M>
     requires(!std::derived_from<M, torch::nn::Module>)
   void update_parameters(const M& model) {
@@ -101,7 +106,7 @@ class AveragedModelBase : public torch::nn::Module, public ReprOverride {
   /// Returns "AveragedModel", as in Python.
   std::optional<std::string> repr_name() const override { return "AveragedModel"; }
 
-  torch::Tensor n_averaged;  ///< the number of updates, 0-dim and int64
+  torch::Tensor n_averaged;  ///< number of updates, 0-dim int64
 
  protected:
   AveragedModelBase(const torch::nn::Module& model, AveragedModelOptions options);
@@ -115,51 +120,62 @@ class AveragedModelBase : public torch::nn::Module, public ReprOverride {
   AveragedModelOptions options_;
 };
 
-/// A copy of a model whose parameters are averages of the model's. It is a module with the
-/// submodule "module" and the buffer "n_averaged", so state dicts have Python's keys and move to
-/// Python and back. The averages are means of all values unless the options contain a function.
-/// Buffers are copies of the model's, or averages too. BatchNorm's statistics do not fit averaged
-/// weights: call `update_bn`, or set use_buffers. The functions are not in the state dict. For an
-/// exponential average of a model that cannot be copied, or in a captured step, see
-/// `ExponentialMovingAverage`. Python: `AveragedModel`.
+/// Holds a copy of a model whose parameters are averages of the model's parameters.
+///
+///     optim::swa_utils::AveragedModel averaged(net);
+///     ...  // after each step, or each epoch:
+///     averaged.update_parameters(net);
+///     ...  // at the end:
+///     optim::swa_utils::update_bn(loader, averaged);
+///
+/// It is a module with the submodule "module" and the buffer "n_averaged", so state dicts have
+/// Python's keys and can be exchanged with Python. The averages are means of all values unless the
+/// options contain a function. These functions are not part of the state dict. Buffers are copied
+/// from the model, or averaged too. BatchNorm statistics do not match averaged weights: call
+/// `update_bn`, or set `use_buffers`. For an exponential average of a model that cannot be copied,
+/// or in a captured step, use `ExponentialMovingAverage`.
+/// Python: `AveragedModel`.
 template <std::derived_from<torch::nn::Module> M>
 class AveragedModel : public AveragedModelBase {
  public:
-  /// Copies the model by its `clone`, without drawing random numbers. Lazy layers must have run
-  /// their first forward.
-  /// @throw c10::Error if the model cannot be cloned, since it or one of its modules does not
-  /// derive from `torch::nn::Cloneable`, if one of its lazy layers is uninitialized, or if there
-  /// are both avg_fn and multi_avg_fn.
+  /// Copies `model` with its `clone`, without drawing random numbers. Lazy layers must have run
+  /// their first forward pass.
+  /// @throw c10::Error if:
+  /// - `model` cannot be cloned, because it or one of its modules does not derive from
+  ///   `torch::nn::Cloneable`;
+  /// - one of its lazy layers is uninitialized;
+  /// - both `avg_fn` and `multi_avg_fn` are given.
   explicit AveragedModel(const M& model, AveragedModelOptions options = {})
       : AveragedModelBase(model, std::move(options)) {}
 
-  /// Takes the model of a holder, such as `torch::nn::Linear`.
+  /// Accepts a model in a holder, such as `torch::nn::Linear`.
   explicit AveragedModel(const torch::nn::ModuleHolder<M>& model, AveragedModelOptions options = {})
       : AveragedModel(*model, std::move(options)) {}
 
-  /// Takes the model of a pointer.
+  /// Accepts a model in a pointer.
   explicit AveragedModel(const std::shared_ptr<M>& model, AveragedModelOptions options = {})
       : AveragedModel(*model, std::move(options)) {}
 
-  /// Returns the forward of the averaged model.
+  /// Runs the forward pass of the averaged model and returns its result.
   template <class... A>
   auto forward(A&&... inputs) {
     return module()->forward(std::forward<A>(inputs)...);
   }
 
-  /// Calls forward.
+  /// Calls `forward`.
   template <class... A>
   auto operator()(A&&... inputs) {
     return forward(std::forward<A>(inputs)...);
   }
 
-  /// Returns the averaged model. Python: `module`.
+  /// Returns the averaged model.
+  /// Python: `module`.
   std::shared_ptr<M> module() const { return std::dynamic_pointer_cast<M>(children().front()); }
 };
 
 namespace detail {
 
-// Makes the BatchNorms of a model compute the mean over batches, until its scope ends.
+// Makes the BatchNorm layers of a model average over batches until the end of the scope.
 class BatchNormMeans {
  public:
   explicit BatchNormMeans(torch::nn::Module& model);
@@ -172,7 +188,7 @@ class BatchNormMeans {
   std::vector<std::pair<std::optional<double>*, std::optional<double>>> momenta_ = {};
 };
 
-// Returns the input in a batch, which is a tensor, or begins with one.
+// Returns the input of a batch that is a tensor or begins with one.
 template <class Batch>
 torch::Tensor input_of(const Batch& batch) {
   if constexpr (std::convertible_to<const Batch&, torch::Tensor>) {
@@ -188,11 +204,11 @@ torch::Tensor input_of(const Batch& batch) {
 
 }  // namespace detail
 
-/// Computes the running statistics of all BatchNorm layers again, as means over the batches of the
-/// loader. Does nothing without such layers. Each batch is a tensor, or a tuple, pair, vector,
-/// `data::Dataset` or `torch::data::Example` that begins with the input. Afterwards each layer has
-/// its momentum and its mode again, even after an exception. Python: `update_bn`, which gives all
-/// layers the model's mode.
+/// Recomputes the running statistics of all BatchNorm layers as means over the loader's batches.
+/// Does nothing if the model has no such layers. Each batch is a tensor, or a tuple, pair, vector,
+/// `data::Dataset`, or `torch::data::Example` that begins with the input. Afterwards each layer has
+/// its previous momentum and mode again, even after an exception.
+/// Python: `update_bn`, which sets all layers to the model's mode.
 template <class Loader, nn::Model M>
 void update_bn(Loader&& loader, M&& model, std::optional<torch::Device> device = {}) {
   if constexpr (!std::derived_from<std::remove_cvref_t<M>, torch::nn::Module>) {

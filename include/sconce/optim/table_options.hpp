@@ -7,7 +7,7 @@
 
 namespace sconce::optim {
 
-/// Options whose momentum a schedule may cycle.
+/// Options whose momentum a scheduler may cycle.
 class MomentumOptions {
  public:
   virtual ~MomentumOptions() = default;
@@ -16,8 +16,8 @@ class MomentumOptions {
   virtual bool set_momentum(double momentum) = 0;
 };
 
-/// Base class of the options of the optimizer `Class`, for optimizers that LibTorch lacks. The
-/// options of `Derived` and their keys are listed in the table of `Class`, in its source.
+/// Base class of the options for the optimizer `Class`, if LibTorch has no such optimizer. The
+/// table of `Class`, in its source file, lists the options of `Derived` and their keys.
 template <class Class, class Derived>
 struct TableOptions : torch::optim::OptimizerCloneableOptions<Derived>, MomentumOptions {
   double get_lr() const override { return static_cast<const Derived&>(*this).lr(); }
@@ -34,7 +34,7 @@ struct TableOptions : torch::optim::OptimizerCloneableOptions<Derived>, Momentum
 
   /// Reads the options from an archive of the optimizer.
   void serialize(torch::serialize::InputArchive& archive) override;
-  /// Writes the options into an archive of the optimizer.
+  /// Writes the options to an archive of the optimizer.
   void serialize(torch::serialize::OutputArchive& archive) const override;
 };
 

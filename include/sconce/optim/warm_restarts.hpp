@@ -6,20 +6,21 @@
 
 namespace sconce::optim::lr_scheduler {
 
-/// Lowers the learning rate along half a cosine from the initial one to eta_min in T_0 epochs, and
-/// starts again, each time over T_mult times as many epochs. Python: `CosineAnnealingWarmRestarts`.
+/// Anneals the learning rate from its initial value to `eta_min` along half a cosine in `T_0`
+/// epochs, then restarts. Each cycle is `T_mult` times as long as the previous one.
+/// Python: `CosineAnnealingWarmRestarts`.
 class CosineAnnealingWarmRestarts final : public GroupLRScheduler {
  public:
-  /// @throw c10::Error if T_0 or T_mult is below 1.
+  /// @throw c10::Error if `T_0` or `T_mult` is below 1.
   CosineAnnealingWarmRestarts(torch::optim::Optimizer& optimizer, int64_t T_0, int64_t T_mult = 1,
                               double eta_min = 0.0);
 
   void step() override;
 
-  /// Sets the learning rates of a position within the epochs, such as
-  /// `epoch + static_cast<double>(batch) / batches` after each batch; between integers the quotient
-  /// would be 0.
-  /// @throw c10::Error if epoch is negative or above 2^53.
+  /// Sets the learning rates for a fractional epoch, for example
+  /// `epoch + static_cast<double>(batch) / batches` after each batch. Without the cast, the integer
+  /// division would give 0.
+  /// @throw c10::Error if `epoch` is negative or above 2^53.
   void step(double epoch);
 
  private:
@@ -32,8 +33,8 @@ class CosineAnnealingWarmRestarts final : public GroupLRScheduler {
   int64_t T_0_;
   int64_t T_mult_;
   double eta_min_;
-  double T_i_;        // length of the current cosine in epochs
-  double T_cur_ = 0;  // number of epochs since its start
+  double T_i_;        // length of the current cycle in epochs
+  double T_cur_ = 0;  // epochs since the start of the cycle
 };
 
 }  // namespace sconce::optim::lr_scheduler
