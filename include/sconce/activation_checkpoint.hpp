@@ -14,11 +14,11 @@
 
 namespace sconce {
 
-/// Options of `checkpoint`.
+/// Options for `checkpoint`.
 struct ActivationCheckpointOptions {
-  /// Whether the second run draws the numbers of the first. Without it, a function that draws none
-  /// is a little faster. While a CUDA graph is captured it must be false, and the function must
-  /// draw nothing: a generator of a GPU cannot be set back then.
+  /// Whether the second run draws the same random numbers as the first. Turning it off is slightly
+  /// faster for functions that draw none. It must be false while a CUDA graph is captured, because
+  /// a GPU generator cannot be reset then. In that case the function must not draw random numbers.
   bool preserve_rng_state = true;
 };
 
@@ -26,8 +26,8 @@ namespace detail {
 
 class CheckpointFrame;  // in src/
 
-/// While it lives, what operations of this thread save for the backward pass is dropped, and made
-/// again by `again` when it is needed. Tensors that `again` takes are `inputs`.
+/// Drops what the operations of this thread save for the backward pass, while the guard is alive.
+/// When the backward pass needs it, `again` recomputes it from `inputs`.
 class [[nodiscard]] CheckpointGuard {
  public:
   using Tensors = std::vector<torch::Tensor>;         ///< the inputs that are tensors
@@ -46,7 +46,7 @@ class [[nodiscard]] CheckpointGuard {
 template <class T>
 constexpr bool is_tensor = std::is_same_v<std::decay_t<T>, torch::Tensor>;
 
-/// An input without its memory if it is a tensor.
+/// Returns the input, or an undefined tensor if it is a tensor.
 template <class T>
 T without_memory(const T& input) {
   if constexpr (is_tensor<T>)
@@ -57,28 +57,29 @@ T without_memory(const T& input) {
 
 }  // namespace detail
 
-/// Calls `function(inputs...)` and returns its result, but keeps none of the tensors that its
-/// operations save for the backward pass. The backward pass runs the function a second time to make
-/// them, so the function must do the same work again. Only the inputs stay in memory; the price is
-/// a second forward pass of the function. Not to be confused with `Checkpoint`, the files of a run.
+/// Calls `function(inputs...)` and returns its result, without keeping the tensors that its
+/// operations save for the backward pass. Only the inputs stay in memory. The backward pass runs
+/// the function again to recompute the rest, so it trades a second forward pass for memory.
 ///
 ///     x = sconce::checkpoint(block, x);
 ///
-/// The second run takes place with gradients enabled, under the autocast of the first run, and ends
-/// where nothing more is needed. By default it draws the numbers that the first drew from the
-/// generators of the CPU and of the inputs' GPUs; afterwards they are as before. What the function
-/// changes besides, such as running averages of a batch norm, changes twice.
+/// The function must do the same work in the second run. The second run has gradients enabled, uses
+/// the autocast settings of the first run, and stops when nothing more is needed. By default it
+/// draws the same random numbers as the first run from the generators of the CPU and of the inputs'
+/// GPUs, and restores the generators afterwards. Other side effects of the function, such as
+/// updates of BatchNorm's running statistics, happen twice.
 ///
-/// `function` is anything that can be called, a module holder too. It is copied, as are the inputs
-/// that are no tensors. Checkpoints may be nested. Replicas of DataParallel and
-/// DistributedDataParallel may use them, as gradients flow through the usual graph. Where gradients
-/// are disabled, the function is just called.
+/// `function` can be any callable, including a module holder. It is copied, and so are the inputs
+/// that are not tensors. Checkpoints may be nested. Replicas of DataParallel and
+/// DistributedDataParallel may use them, because gradients flow through the usual graph. If
+/// gradients are disabled, the function is called without checkpointing. This function is unrelated
+/// to the class `Checkpoint`, which saves the state of a run to files.
 /// Python: `torch.utils.checkpoint.checkpoint` with `use_reentrant=False`.
 /// @throw c10::Error if:
-/// - the process is a Python process, which has an autograd engine of its own;
+/// - it is called in a Python process, which has its own autograd engine;
 /// - a CUDA graph is being captured and `preserve_rng_state` is true;
-/// - in the backward pass, the second run saves fewer tensors than the first, or tensors of other
-///   shapes, types or devices.
+/// - during the backward pass, the second run saves fewer tensors than the first, or tensors of
+///   different shapes, types, or devices.
 template <class Function, class... Inputs>
 auto checkpoint(const ActivationCheckpointOptions& options, Function function,
                 const Inputs&... inputs) {
@@ -107,7 +108,7 @@ auto checkpoint(const ActivationCheckpointOptions& options, Function function,
   return std::invoke(function, inputs...);
 }
 
-/// The same with the default options.
+/// Overload that uses the default options.
 template <class Function, class... Inputs>
   requires(!std::is_same_v<Function, ActivationCheckpointOptions>)
 auto checkpoint(Function function, const Inputs&... inputs) {

@@ -6,29 +6,34 @@
 
 namespace sconce {
 
-/// Returns the CPU device. Python: `torch.device('cpu')`, d2l's `cpu()`.
+/// Returns the CPU device.
+/// Python: `torch.device('cpu')`, d2l's `cpu()`.
 torch::Device cpu();
 
-/// Returns the device of the GPU with this index. Does not check that the GPU exists and never
-/// touches CUDA. Python: `torch.device(f'cuda:{index}')`, d2l's `gpu(i)`.
-/// @throw c10::Error if `index` is not in 0 to 127. LibTorch keeps an index in eight bits, so that
+/// Returns the GPU device with this index. Does not check that the GPU exists, and never
+/// initializes CUDA.
+/// Python: `torch.device(f'cuda:{index}')`, d2l's `gpu(i)`.
+/// @throw c10::Error if `index` is not in [0, 127]. LibTorch stores device indices in 8 bits, so
 /// `torch::Device(torch::kCUDA, 256)` would be GPU 0.
 torch::Device gpu(int index = 0);
 
-/// Returns the number of GPUs that this process can use. It is 0 without CUDA, without a driver and
-/// without a visible GPU. Never throws. Python: `torch.cuda.device_count()`, d2l's `num_gpus()`.
+/// Returns the number of GPUs that this process can use. It is 0 without CUDA, without a driver, or
+/// without a visible GPU. Never throws.
+/// Python: `torch.cuda.device_count()`, d2l's `num_gpus()`.
 int num_gpus() noexcept;
 
-/// Returns `gpu(index)` if this process can use that GPU, else `cpu()`. Python: d2l's `try_gpu(i)`.
+/// Returns `gpu(index)` if this process can use that GPU, and `cpu()` otherwise.
+/// Python: d2l's `try_gpu(i)`.
 /// @throw c10::Error if `index` is negative.
 torch::Device try_gpu(int index = 0);
 
 /// Returns all GPUs that this process can use, or `{cpu()}` if there are none. The list is never
-/// empty. Python: d2l's `try_all_gpus()`.
+/// empty.
+/// Python: d2l's `try_all_gpus()`.
 std::vector<torch::Device> try_all_gpus();
 
-/// Waits until the device has finished all work that is queued on it. Returns at once for the CPU,
-/// which has no queue. A profile shows each call as `sconce::synchronize`, also for the CPU.
+/// Waits for all work queued on the device to finish. Returns at once for the CPU, which has no
+/// queue. In a profile, each call appears as `sconce::synchronize`, even for the CPU.
 /// Python: `torch.cuda.synchronize(device)`.
 /// @throw c10::Error if `device` is a GPU that this process cannot use, or is neither a CPU nor a
 /// CUDA device.

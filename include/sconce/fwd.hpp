@@ -5,7 +5,7 @@
 
 #include <string>
 
-// Forward declarations, which keep <torch/torch.h> out of light headers. A header that holds a
+// Forward declarations that keep <torch/torch.h> out of light headers. A header that stores a
 // tensor by value also includes <ATen/core/Tensor.h>.
 
 namespace at {
@@ -32,7 +32,8 @@ class Optimizer;
 
 namespace sconce {
 
-/// Tensors by name, in order. Python: the return type of `module.state_dict()`.
+/// Tensors by name, in order.
+/// Python: the return type of `module.state_dict()`.
 using StateDict = torch::OrderedDict<std::string, torch::Tensor>;
 
 }  // namespace sconce

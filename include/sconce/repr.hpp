@@ -18,38 +18,41 @@ class ModuleHolder;
 
 namespace sconce {
 
-/// Returns the text that Python prints for the tensor, in the same version of LibTorch and with the
+/// Returns the text that Python prints for a tensor, for the same version of LibTorch and with the
 /// default print options: `tensor([1., 2.], device='cuda:0', grad_fn=<MulBackward0>)`. A parameter
-/// prints like any other tensor, with `requires_grad=True`. Reads only the elements that it shows.
+/// prints like any other tensor, with `requires_grad=True`. Reads only the elements that it prints.
 /// Python: `repr(tensor)`.
-/// @throw c10::Error if the tensor is undefined, sparse, quantized or nested, or if its type is not
-/// bool, an integer type, float16, bfloat16, float32 or float64.
+/// @throw c10::Error if the tensor is undefined, sparse, quantized, or nested, or if its type is
+/// not bool, an integer type, float16, bfloat16, float32, or float64.
 std::string repr(const torch::Tensor& tensor);
 
-/// Returns the device as `device(type='cuda', index=0)`. `Device::str` gives the short form
-/// `cuda:0`.
+/// Returns the device as `device(type='cuda', index=0)`. For the short form `cuda:0`, use
+/// `Device::str`.
 /// Python: `repr(device)`, and `str(device)` for the short form.
 std::string repr(torch::Device device);
 
-/// Returns the type as `torch.float32`. Python: `repr(dtype)`.
+/// Returns the type as `torch.float32`.
+/// Python: `repr(dtype)`.
 std::string repr(torch::ScalarType dtype);
 
-/// Returns the sizes as `torch.Size([2, 3])`. Python: `repr(tensor.shape)`.
+/// Returns the sizes as `torch.Size([2, 3])`.
+/// Python: `repr(tensor.shape)`.
 std::string repr(c10::IntArrayRef sizes);
 
-/// Returns `True` or `False`. Python: `repr(bool)`.
+/// Returns `True` or `False`.
+/// Python: `repr(bool)`.
 std::string repr(bool value);
 
-/// Returns the shortest text that reads back as the same number: `0.1`, `1e-05`, `2.0`.
+/// Returns the shortest text that parses as the same number: `0.1`, `1e-05`, `2.0`.
 /// Python: `repr(float)`.
 std::string repr(double value);
 
-/// Returns the module with its options and, indented below it, its children.
-/// Modules of torch::nn print under their name in torch::nn. Python remembers whether an option was
-/// given as one number or as a tuple, but C++ does not (`MaxPool2d`'s kernel): equal numbers print
-/// as one. Any other module prints its class name without namespaces and without `Impl`. If its
-/// constructor gave `torch::nn::Module` a name other than the full class name, it prints that name
-/// unchanged. A module can choose both its name and its options with `ReprOverride`.
+/// Returns the module with its options and, indented below it, its children. Modules of torch::nn
+/// print with their name in torch::nn. Any other module prints its class name, without namespaces
+/// and without `Impl`. If its constructor passed `torch::nn::Module` a name other than the full
+/// class name, that name is printed unchanged. A module can override both its name and its options
+/// with `ReprOverride`. Unlike Python, C++ does not remember whether an option was given as one
+/// number or as a tuple (such as `MaxPool2d`'s kernel size), so equal numbers print as one.
 /// Python: `repr(module)`.
 /// @throw c10::Error if the module is, or contains, a ParameterList or a ParameterDict.
 std::string repr(const torch::nn::Module& module);
@@ -61,13 +64,15 @@ std::string repr(const torch::nn::ModuleHolder<Contained>& holder) {
   return repr(static_cast<const torch::nn::Module&>(*holder));
 }
 
-/// Deleted: integers and pointers would convert to sizes or bool and print wrong text.
+/// Deleted, because integers and pointers would convert to sizes or to bool and print the wrong
+/// text.
 template <typename T>
   requires((std::integral<T> && !std::same_as<T, bool>) || std::is_pointer_v<T>)
 std::string repr(T) = delete;
 
-/// Returns the values in brackets: `[device(type='cuda', index=0), device(type='cpu')]`.
-/// A vector of integers is taken as sizes instead. Python: `repr(list)`.
+/// Returns the values in brackets: `[device(type='cuda', index=0), device(type='cpu')]`. A vector
+/// of integers is treated as sizes instead.
+/// Python: `repr(list)`.
 template <typename T>
   requires(!std::integral<T>)
 std::string repr(const std::vector<T>& values) {
@@ -76,7 +81,8 @@ std::string repr(const std::vector<T>& values) {
   return "[" + text + "]";
 }
 
-/// Returns the values in parentheses: `(device(type='cpu'), 0.5)`. Python: `repr(tuple)`.
+/// Returns the values in parentheses: `(device(type='cpu'), 0.5)`.
+/// Python: `repr(tuple)`.
 template <typename First, typename... Rest>
 std::string repr(const std::tuple<First, Rest...>& values) {
   return std::apply(
@@ -88,17 +94,17 @@ std::string repr(const std::tuple<First, Rest...>& values) {
       values);
 }
 
-/// Base class for modules that choose their own text. `repr` asks it first.
+/// Base class for modules that customize their text. `repr` calls its functions first.
 class ReprOverride {
  public:
   virtual ~ReprOverride() = default;
 
-  /// Returns the name before the parenthesis, or nothing to keep the default name.
+  /// Returns the name to print before the parenthesis, or nothing for the default name.
   /// Python: `Module._get_name`.
   virtual std::optional<std::string> repr_name() const { return {}; }
 
-  /// Returns the text in the parentheses before any children, such as
-  /// `in_features=3, out_features=1`, or nothing to keep the default text.
+  /// Returns the text to print in the parentheses before any children, such as
+  /// `in_features=3, out_features=1`, or nothing for the default text.
   /// Python: `Module.extra_repr`.
   virtual std::optional<std::string> extra_repr() const { return {}; }
 };

@@ -18,28 +18,32 @@ class StepCompilation;  // in src/
 struct RecordedStep;    // in src/
 }  // namespace detail
 
-/// How a call of a CapturedStep runs its step.
+/// How a call of a `CapturedStep` runs its step.
 enum class StepMode {
-  eager,     ///< by its function
-  replayed,  ///< by a replay of what the function did
-  compiled   ///< by compiled code
+  eager,     ///< calls the function
+  replayed,  ///< replays what the function did
+  compiled   ///< runs compiled code
 };
 
-/// Which form of a step a StepCompiler keeps.
+/// Which form of a step a `StepCompiler` keeps.
 enum class KeptStep {
-  faster,   ///< the one that took less time in ten calls of each
+  faster,   ///< the faster one, based on ten calls of each
   compiled  ///< the compiled one
 };
 
-/// Options of a StepCompiler.
+/// Options for `StepCompiler`.
 struct StepCompilerOptions {
   KeptStep keep = KeptStep::faster;  ///< which form of a step to keep
-  /// Whether a step waits for the compiler. Otherwise it is replayed until the compiler is done.
+  /// Whether a step waits for the compiler. Otherwise, the step is replayed until compilation
+  /// finishes.
   bool wait = false;
 };
 
-/// Compiles captured steps. `sconce::program::inductor` makes one. Several captured steps of one
-/// thread may share it.
+/// Compiles captured steps. `sconce::program::inductor` creates one. Several captured steps of one
+/// thread may share a compiler.
+///
+///     CapturedStep step(cpu(), function, {.compiler = program::inductor()});
+///
 /// Python: the `backend` of `torch.compile`.
 class StepCompiler {
  public:
@@ -50,22 +54,23 @@ class StepCompiler {
 
   const StepCompilerOptions& options() const { return options_; }
 
-  /// Starts to compile the step, beside the caller.
+  /// Starts compiling the step while the caller continues.
   /// @throw c10::Error if the step cannot be compiled.
   virtual std::unique_ptr<detail::StepCompilation> compile(const detail::RecordedStep& step) = 0;
 
-  /// Returns the form of the step with this key that was kept, `replay` or `compiled`, or nothing.
+  /// Returns the form that was kept for the step with this key, `replayed` or `compiled`, or
+  /// nothing.
   virtual std::optional<StepMode> kept(const std::string& key) const;
 
-  /// Takes note of the form that is kept.
+  /// Records which form is kept.
   virtual void keep(const std::string& key, StepMode mode);
 
-  /// Returns a dict of the forms that were kept, by the keys of the steps. If a resumed run loads
-  /// it, the run keeps the same ones and measures nothing again.
+  /// Returns a dict of the forms that were kept, by the keys of the steps. A resumed run that loads
+  /// it keeps the same forms without measuring again.
   c10::IValue state_dict() const;
 
-  /// Continues with the forms that an earlier run has kept.
-  /// @throw c10::Error if it is not a dict of `state_dict`.
+  /// Restores the forms that an earlier run kept.
+  /// @throw c10::Error if `state` is not a dict returned by `state_dict`.
   void load_state_dict(const c10::IValue& state);
 
  private:

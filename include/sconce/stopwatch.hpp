@@ -7,8 +7,13 @@
 
 namespace sconce {
 
-/// Measures the wall time of work on a device. It waits for the device at the start and at the end,
-/// because a GPU runs behind the program that queues its work. For the CPU it is a plain clock.
+/// Measures the wall-clock time of work on a device. A GPU runs asynchronously, so the stopwatch
+/// waits for the device at the start and at the end. For the CPU it is a plain clock.
+///
+///     Stopwatch watch(device);
+///     train(...);
+///     const double seconds = watch.seconds();
+///
 /// Python: d2l's `Timer`, with the missing `torch.cuda.synchronize()`.
 class Stopwatch {
  public:
@@ -19,7 +24,7 @@ class Stopwatch {
   /// Waits for the device and returns the seconds since the start. The stopwatch keeps running.
   double seconds() const;
 
-  /// Waits for the device and starts again from zero.
+  /// Waits for the device and restarts from zero.
   void restart();
 
  private:
@@ -27,14 +32,14 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_;
 };
 
-/// Returns the median wall time in seconds of `runs` calls of `work`. One call before them is not
-/// counted, because it also pays for memory, threads and the choice of kernels. Each call is waited
-/// for, so the time covers queueing the work, doing it and waiting for its end. For work of a few
-/// microseconds this is more than its share of a row of calls. Python's
-/// `torch.utils.benchmark.Timer` instead waits once for a block of calls and divides; the block is
-/// long enough to hide the cost of the clock.
+/// Returns the median wall-clock time of `runs` calls of `work`, in seconds. One call before them
+/// is not timed, because it also pays for memory allocation, threads, and kernel selection. The
+/// function waits for each call to finish, so the time covers queueing the work, running it, and
+/// waiting for its end. For work of a few microseconds, this is more than one call takes in a
+/// sequence of calls. Python's `torch.utils.benchmark.Timer` instead waits once for a block of
+/// calls and divides by their number; the block is long enough to hide the cost of the clock.
+/// Exceptions thrown by `work` are passed on.
 /// @throw c10::Error if `runs` is below 1, or under the same conditions as `synchronize(device)`.
-/// Passes on what `work` throws.
 double median_seconds(const std::function<void()>& work, torch::Device device = cpu(),
                       int runs = 9);
 
