@@ -19,17 +19,17 @@
 
 namespace sconce {
 
-/// A batch divided into the inputs of a model and the target. `inputs` is empty if the type of the
-/// batch does not tell which is which.
+/// A batch split into the inputs of a model and the target. `inputs` is empty if the type of the
+/// batch does not distinguish them.
 struct InputsAndTarget {
   std::vector<torch::Tensor> inputs = {};  ///< arguments of the model's forward
   torch::Tensor target = {};               ///< target of the loss
 };
 
-/// Divides a batch as d2l does: the last part is the target, and the parts before it are the
-/// inputs. A single tensor is both, as an autoencoder needs it. The types that can be divided are a
-/// tensor, a pair, tuple or vector of tensors, and types with the tensors `data` and `target`, such
-/// as `data::Dataset` and `torch::data::Example`. Any other type gives no inputs.
+/// Splits a batch into inputs and target, as d2l does: the last part is the target, and the parts
+/// before it are the inputs. A single tensor is both, for autoencoders. The supported types are a
+/// tensor, a pair, tuple, or vector of tensors, and types with the tensors `data` and `target`,
+/// such as `data::Dataset` and `torch::data::Example`. For any other type, `inputs` is empty.
 inline InputsAndTarget inputs_and_target(const torch::Tensor& batch) {
   return {{batch}, batch};
 }
@@ -55,17 +55,17 @@ InputsAndTarget inputs_and_target(const std::tuple<Ts...>& batch) {
 inline InputsAndTarget inputs_and_target(const std::pair<torch::Tensor, torch::Tensor>& batch) {
   return {{batch.first}, batch.second};
 }
-/// Returns no inputs, because the type does not tell which tensors they are.
+/// Returns no inputs, because the type does not distinguish inputs and target.
 template <class T>
 InputsAndTarget inputs_and_target(const T&) {
   return {};
 }
 
-/// Holds a batch of any type in which `nn::TensorTree` finds tensors, so that the Trainer need
-/// not know that type. Row i of every tensor belongs to example i.
+/// Holds a batch of any type in which `nn::TensorTree` finds tensors, so that the Trainer does not
+/// need to know the type. Row i of every tensor belongs to example i.
 class AnyBatch {
  public:
-  /// Takes the batch. The tensors are not copied.
+  /// Wraps the batch. The tensors are not copied.
   template <class T>
     requires(!std::same_as<std::remove_cvref_t<T>, AnyBatch>)
   AnyBatch(T&& batch)
@@ -76,7 +76,7 @@ class AnyBatch {
   }
 
   /// Returns the batch with its own type, or a `torch::data::Example<>` as a `data::Dataset`.
-  /// @throw c10::Error naming both types if the batch has another type.
+  /// @throw c10::Error if the batch has a different type. The error names both types.
   template <class T>
   const T& as() const {
     if constexpr (std::same_as<T, data::Dataset>) {
@@ -88,26 +88,26 @@ class AnyBatch {
     return held->value;
   }
 
-  /// Moves the tensors to the device, without waiting if it is a GPU.
+  /// Moves the tensors to the device, asynchronously if it is a GPU.
   void to(torch::Device device);
 
   /// Returns the tensors in the order of `nn::TensorTree`.
   std::vector<torch::Tensor> tensors() const;
 
-  /// Replaces the tensors by the same number of others, in the order of `tensors()`.
+  /// Replaces the tensors with the same number of new ones, in the order of `tensors()`.
   void set_tensors(const std::vector<torch::Tensor>& tensors);
 
-  /// Divides the batch, as the function of the same name.
+  /// Splits the batch with the free function `inputs_and_target`.
   InputsAndTarget inputs_and_target() const { return held_->inputs_and_target(); }
 
-  /// Returns the number of examples, which are the rows of the first tensor.
-  /// @throw c10::Error if the batch has no tensor, or its first tensor has no dimension.
+  /// Returns the number of examples: the number of rows of the first tensor.
+  /// @throw c10::Error if the batch has no tensor, or if its first tensor is 0-dim.
   int64_t size() const;
 
   /// Returns the type of the batch.
   const std::type_info& type() const { return held_->type(); }
 
-  /// Returns the number of the batch in its epoch, from 0, which the Trainer sets: Lightning's
+  /// Returns the number of the batch in its epoch, from 0, as set by the Trainer: Lightning's
   /// `batch_idx`.
   int64_t index() const { return index_; }
   /// Sets the number of the batch in its epoch.
@@ -120,7 +120,7 @@ class AnyBatch {
     virtual InputsAndTarget inputs_and_target() const = 0;
     virtual void for_each(const std::function<void(torch::Tensor&)>& f) = 0;
     virtual const data::Dataset* as_dataset() const = 0;  // null unless it holds an Example
-    virtual void update_dataset() = 0;                    // after a change of the tensors
+    virtual void update_dataset() = 0;                    // called after the tensors change
     data::Dataset dataset = {};
   };
 

@@ -14,11 +14,11 @@
 
 namespace sconce {
 
-/// A type with a number of batches, `size()`, and a loop over them, such as `data::Batches`. If it
-/// has epochs, it also has `begin(batch, epoch)`, which starts at a batch of an epoch, or
+/// A type with a number of batches, `size()`, that can be iterated over, such as `data::Batches`.
+/// If it has epochs, it also has `begin(batch, epoch)`, which starts at a batch of an epoch, or
 /// `set_epoch(epoch)`. It may have `check_world_size(world_size)`, which throws if it cannot be
-/// used in a process group of this size. If it must be told where a resumed loop begins, it has
-/// `state_dict()` and `load_state_dict(state)`, as `data::StreamLoader` has.
+/// used in a process group of this size. If a resumed loop needs its position, it has
+/// `state_dict()` and `load_state_dict(state)`, like `data::StreamLoader`.
 template <class T>
 concept BatchSource = requires(const T& source) {
   { source.size() } -> std::convertible_to<int64_t>;
@@ -26,7 +26,8 @@ concept BatchSource = requires(const T& source) {
   ++(*std::declval<decltype(source.begin())*>());
 };
 
-/// Holds a copy of any `BatchSource`, so that the Trainer need not know its type. Copies share it.
+/// Holds a copy of any `BatchSource`, so that the Trainer does not need to know its type. Copies of
+/// this object share the source.
 class AnyBatches {
  public:
   /// Returns the next batch of an epoch.
@@ -37,7 +38,7 @@ class AnyBatches {
     requires(!std::same_as<Source, AnyBatches>)
   AnyBatches(Source source) : AnyBatches(std::make_shared<Source>(std::move(source))) {}
 
-  /// Does not compile: the type is no `BatchSource`.
+  /// Does not compile: the type is not a `BatchSource`.
   template <class T>
     requires(!BatchSource<T> && !std::same_as<T, AnyBatches>)
   AnyBatches(const T&) {
@@ -46,7 +47,7 @@ class AnyBatches {
                   "such as sconce::data::Batches(dataset, {.batch_size = 32}), or "
                   "sconce::data::TensorBatches(x, {.batch_size = 32}) without targets");
   }
-  /// Does not compile: a loader of `torch::data` is given by `data::from_torch`.
+  /// Does not compile: wrap a loader of `torch::data` in `data::from_torch`.
   template <class TorchLoader>
   AnyBatches(const std::unique_ptr<TorchLoader>&) {
     static_assert(sizeof(TorchLoader*) == 0,
@@ -69,16 +70,16 @@ class AnyBatches {
   std::optional<c10::IValue> state_dict() const { return state_dict_(); }
 
   /// Calls `load_state_dict` of the source, if it has one.
-  /// @throw what the source throws.
+  /// @throw whatever the source throws.
   void load_state_dict(const c10::IValue& state) const { load_state_dict_(state); }
 
-  /// Begins an epoch by `begin()` of the source: with `data::Batches` and `data::DataLoader` the
-  /// next one. The function that it returns must be called once for each batch. It throws if the
-  /// source has an `end()` and has reached it.
+  /// Begins an epoch with the source's `begin()`. For `data::Batches` and `data::DataLoader`, this
+  /// is the next epoch. Call the returned function once per batch. It throws if the source has an
+  /// `end()` and has reached it.
   Next begin() const { return begin_(); }
 
-  /// Begins this epoch at the batch with this index, and leaves the epoch of the next `begin()`
-  /// alone. A source that has `set_epoch` and no `begin(batch, epoch)` is copied for it.
+  /// Begins this epoch at the batch with this index, without changing the epoch of the next
+  /// `begin()`. A source that has `set_epoch` but no `begin(batch, epoch)` is copied for this.
   Next begin(int64_t batch, int64_t epoch) const { return begin_at_(batch, epoch); }
 
  private:

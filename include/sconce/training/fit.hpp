@@ -19,72 +19,73 @@
 
 namespace sconce {
 
-/// What a fit trains, and by which options. It stays the same during the fit.
+/// Describes what a fit trains and with which options. Constant during the fit.
 struct FitSetup {
   torch::nn::Module& model;                        ///< the model without a wrapper, on `device`
   torch::optim::Optimizer& optimizer;              ///< the optimizer of the fit
-  amp::GradScaler& scaler;                         ///< the trainer's scaler, enabled in fp16 only
+  amp::GradScaler& scaler;                         ///< the trainer's scaler, enabled only in fp16
   torch::Device device;                            ///< the trainer's device
   const distributed::ProcessGroup& process_group;  ///< the processes that train together
-  int max_epochs;                                  ///< number of epochs when the fit is complete
-  int64_t num_training_batches;                    ///< number of batches of an epoch, on each rank
-  int64_t accumulate_grad_batches;                 ///< number of batches of a step
+  int max_epochs;                                  ///< number of epochs of the complete fit
+  int64_t num_training_batches;                    ///< number of batches per epoch, on each rank
+  int64_t accumulate_grad_batches;                 ///< number of batches per step
 
-  /// Returns the number of steps that the first `count` batches of an epoch make. The last step of
-  /// an epoch may have fewer batches.
+  /// Returns the number of steps in the first `count` batches of an epoch. The last step of an
+  /// epoch may have fewer batches.
   int64_t steps_in(int64_t count) const { return at::ceil_div(count, accumulate_grad_batches); }
 };
 
-/// A running fit, for its callbacks.
+/// A running fit, as callbacks see it.
 class Fit : public FitSetup {
  public:
   /// The names that `EpochMetrics::at` will find in the results of each epoch. A callback that adds
   /// values to the results adds their names in `setup`. The values of steps (`StepOutput::values`)
   /// are added at the end of the first epoch.
   std::vector<std::string> value_names = {};
-  /// Whether the model's steps may have values, whose names are not in `value_names` yet.
+  /// Whether the model's steps may return values whose names are not in `value_names` yet.
   bool may_have_values = false;
-  /// Whether a lower or a higher value is better, by name: of the losses, and of metrics whose
-  /// `higher_is_better` returns a direction. A callback that adds values may add their modes in
-  /// `setup`. A value without one is a loss if its name ends in "loss"; callbacks that look for the
-  /// best of any other value need an explicit mode.
+  /// Whether a lower or a higher value is better, by name. Contains the losses, and the metrics
+  /// whose `higher_is_better` returns a direction. A callback that adds values may add their modes
+  /// in `setup`. A value without a mode is a loss if its name ends in "loss". For any other value,
+  /// callbacks that look for the best one need an explicit mode.
   std::map<std::string, optim::MetricMode> value_modes = {};
   std::vector<EpochMetrics> epochs = {};  ///< results of the finished epochs
-  int64_t batch = 0;                      ///< number of finished batches of the current epoch
-  torch::Tensor loss = {};  ///< loss of the last batch, over its count if it has one; 0-dim, on the
-                            ///< device, so that reading it waits; undefined before the first batch
-  /// Whether the steps of the last epoch ended replayed or compiled, and why, such as "replayed",
-  /// or "compiled, because a compiled step takes 12 us, a replay 15 us". Empty if the trainer
-  /// captures no steps.
+  int64_t batch = 0;                      ///< number of finished batches in the current epoch
+  /// Loss of the last batch, divided by its count if it has one. A 0-dim tensor on the device, so
+  /// reading it waits for the device. Undefined before the first batch.
+  torch::Tensor loss = {};
+  /// How the steps of the last epoch ran at its end, and why: for example "replayed", or "compiled,
+  /// because a compiled step takes 12 us, a replay 15 us". Empty if the trainer captures no steps.
   std::string step_mode = {};
-  /// The parts of a checkpoint besides the random generators: the model, the optimizer, the scaler
-  /// and the callbacks' states. The optimizer's part throws if `Stateful` refuses the optimizer.
+  /// The parts of a checkpoint other than the random generators: the states of the model, the
+  /// optimizer, the scaler, and the callbacks. The optimizer's part throws if `Stateful` rejects
+  /// the optimizer.
   NamedStates states = {};
 
   Fit(const Fit&) = delete;
   Fit& operator=(const Fit&) = delete;
 
-  /// Ends the fit after this step. No callback can take it back. In a process group the fit ends on
+  /// Ends the fit after this step. No callback can undo this. In a process group, the fit ends on
   /// all ranks, at the next step or end of an epoch at which it can be saved.
-  /// `reason` completes "the fit stopped: ...", such as "test_loss is nan"; the first one that is
-  /// not empty counts.
+  /// `reason` completes the sentence "the fit stopped: ...", for example "test_loss is nan". The
+  /// first reason that is not empty is kept.
   void stop(std::string reason = {}) {
     is_stopping_ = true;
     if (stop_reason_.empty()) stop_reason_ = std::move(reason);
   }
   /// Returns whether `stop` was called.
   bool is_stopping() const { return is_stopping_; }
-  /// Returns the reason given to `stop`. If only other ranks stopped the fit, it names one of them.
-  /// Empty if the fit is not stopping or `stop` got no reason.
+  /// Returns the reason passed to `stop`. If only other ranks stopped the fit, it names one of
+  /// them. Empty if the fit is not stopping or `stop` was called without a reason.
   const std::string& stop_reason() const { return stop_reason_; }
 
   /// Returns the position of the fit, with the sums of the loss and the metrics of the current
   /// epoch. This is a collective.
   virtual RunProgress progress() const = 0;
-  /// Continues from a position of `progress`, after `states` have been loaded. Call it in
+  /// Continues from a position returned by `progress`, after `states` have been loaded. Call it in
   /// `TrainerCallback::load`.
-  /// @throw c10::Error if the number of batches of an epoch or of a step, or the metrics within an
-  /// epoch, are not those of the position.
+  /// @throw c10::Error if the number of batches per epoch or per step, or the metrics within an
+  /// epoch, differ from the ones at that position.
   virtual void resume(const RunProgress& progress) = 0;
 
  protected:

@@ -10,7 +10,7 @@ namespace sconce {
 struct FitData {
   AnyBatches train;    ///< batches to train on
   TestSets test = {};  ///< batches to evaluate after each epoch: validation data, which may be
-                       ///< several sets with names
+                       ///< several named sets
   Callbacks callbacks = {};  ///< called in this order
 };
 

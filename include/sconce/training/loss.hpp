@@ -27,16 +27,18 @@
 
 namespace sconce {
 
-/// A function that returns the loss of outputs and targets: a 0-dim tensor, the mean over the
+/// A function that returns the loss for outputs and targets: a 0-dim tensor, the mean over the
 /// examples, or a `LossSum`.
 ///
-/// It may be a function of LibTorch with further arguments, which then have LibTorch's defaults:
+///     sconce::Trainer trainer({.loss = torch::mse_loss});
+///
+/// It may be a LibTorch function with further arguments, which then have LibTorch's defaults:
 /// `torch::mse_loss`, `l1_loss`, `smooth_l1_loss`, `huber_loss`, `soft_margin_loss`,
-/// `multilabel_margin_loss`, `binary_cross_entropy`, `binary_cross_entropy_with_logits` and
+/// `multilabel_margin_loss`, `binary_cross_entropy`, `binary_cross_entropy_with_logits`,
 /// `cross_entropy_loss`, and the functions of `torch::nn::functional` whose third argument is an
-/// options class. The defaults of any other function are unknown, so write a lambda around it.
-/// The first six throw c10::Error if output and target have different sizes, which Python only
-/// warns about.
+/// options class. The defaults of other functions are unknown, so wrap them in a lambda. The first
+/// six throw c10::Error if output and target have different sizes, which in Python is only a
+/// warning.
 class Loss {
  public:
   /// A function that returns a mean.
@@ -46,12 +48,12 @@ class Loss {
   using SumFunction =
       std::function<LossSum(const torch::Tensor& output, const torch::Tensor& target)>;
 
-  /// Holds no function.
+  /// Constructs an empty loss.
   Loss() = default;
 
-  /// Takes a function, a lambda or a module such as `torch::nn::MSELoss()`. Does not compile for
+  /// Wraps a function, a lambda, or a module such as `torch::nn::MSELoss()`. Does not compile for
   /// anything that cannot be called with two tensors.
-  /// @throw c10::Error if it is a function with further arguments that is not listed above.
+  /// @throw c10::Error for a function with further arguments that is not listed above.
   template <class F>
     requires(!std::same_as<std::remove_cvref_t<F>, Loss>)
   Loss(F&& f) {
@@ -77,7 +79,7 @@ class Loss {
   explicit operator bool() const { return function_ || sum_function_; }
   /// Returns whether it holds a function that returns a `LossSum`.
   bool returns_sum() const { return static_cast<bool>(sum_function_); }
-  /// Calls the function. Returns the loss, and the count of a `LossSum`.
+  /// Calls the function. Returns the loss, and the count if it is a `LossSum`.
   StepOutput operator()(const torch::Tensor& output, const torch::Tensor& target) const {
     if (!returns_sum()) return {.loss = function_(output, target)};
     LossSum loss = sum_function_(output, target);
@@ -88,8 +90,8 @@ class Loss {
   using Tensor = torch::Tensor;
   using Weight = std::optional<torch::Tensor>;
 
-  // A function of LibTorch and its defaults, found by its type. It must be in a list, because
-  // another function of the same type may have other defaults.
+  // A LibTorch function and its defaults, looked up by type. It must be in a list, because another
+  // function of the same type may have different defaults.
   struct WithDefaults {
     using OfReduction = Tensor(const Tensor&, const Tensor&, int64_t);
     using OfScale = Tensor(const Tensor&, const Tensor&, int64_t, double);
@@ -128,8 +130,8 @@ class Loss {
       };
     }
 
-    // LibTorch expands an output (N, 1) and a target (N) to (N, N), whose mean is no loss of
-    // either. Python warns about it.
+    // LibTorch broadcasts an output (N, 1) and a target (N) to (N, N), whose mean is not the loss
+    // of either. Python warns in this case.
     static Function of_equal_sizes(Function f) {
       return [f = std::move(f)](const Tensor& output, const Tensor& target) {
         TORCH_CHECK(output.sizes() == target.sizes(), "sconce::TrainerOptions: loss: expected an ",

@@ -9,18 +9,24 @@
 
 namespace sconce {
 
-/// When a scheduler is stepped. Python: "interval" of Lightning.
+/// When a scheduler is stepped.
+/// Python: "interval" of Lightning.
 enum class SchedulerInterval {
   epoch,  ///< after each epoch
   step    ///< after each step of the optimizer, including steps that the scaler skips
 };
 
-/// Steps a scheduler of the fit's optimizer. Python: "lr_scheduler" in the result of Lightning's
-/// `configure_optimizers`.
+/// Steps a scheduler of the fit's optimizer.
+///
+///     optim::lr_scheduler::StepLR scheduler(optimizer, /*step_size=*/10);
+///     LRScheduling scheduling(scheduler);
+///     trainer.fit(model, optimizer, {.train = batches, .callbacks = {&scheduling}});
+///
+/// Python: "lr_scheduler" in the result of Lightning's `configure_optimizers`.
 class LRScheduling : public TrainerCallback {
  public:
-  /// The scheduler must outlive this object. `name` is that of the scheduler's state in a
-  /// checkpoint. Two LRScheduling of one fit need different names.
+  /// `scheduler` must outlive this object. `name` is the name of the scheduler's state in a
+  /// checkpoint. If a fit has two LRScheduling callbacks, they need different names.
   explicit LRScheduling(optim::lr_scheduler::LRScheduler& scheduler,
                         SchedulerInterval interval = SchedulerInterval::epoch,
                         std::string name = "scheduler")
@@ -32,7 +38,7 @@ class LRScheduling : public TrainerCallback {
   void on_after_optimizer_step(Fit& fit) override;
   /// Steps the scheduler if the interval is `epoch`.
   void on_epoch_end(Fit& fit) override;
-  /// Returns the name of the constructor.
+  /// Returns the name passed to the constructor.
   std::string name() const override { return name_; }
   /// Returns the scheduler as a part of a checkpoint.
   std::optional<Stateful> state() override { return Stateful(scheduler_); }
@@ -46,25 +52,27 @@ class LRScheduling : public TrainerCallback {
 /// Steps a `ReduceLROnPlateau` after each epoch with one of the metrics.
 class PlateauScheduling : public TrainerCallback {
  public:
-  /// `monitor` is one of `Fit::value_names`, such as "loss" or "test_acc". "val_acc" stands for
+  /// `monitor` is one of `Fit::value_names`, such as "loss" or "test_acc". "val_acc" is an alias of
   /// "test_acc". A scheduler without a mode uses the value's own direction (`Fit::value_modes`).
-  /// The scheduler must outlive this object. `name` is that of the scheduler's state in a
-  /// checkpoint. Two PlateauScheduling of one fit need different names.
+  /// `scheduler` must outlive this object. `name` is the name of the scheduler's state in a
+  /// checkpoint. If a fit has two PlateauScheduling callbacks, they need different names.
   explicit PlateauScheduling(optim::lr_scheduler::ReduceLROnPlateau& scheduler,
                              std::string monitor = "test_loss", std::string name = "plateau")
       : scheduler_(scheduler), given_monitor_(std::move(monitor)), name_(std::move(name)) {}
 
-  /// @throw c10::Error if `monitor` is not one of the names that there are, which the error lists,
-  /// or if it has no direction and the scheduler has no mode.
+  /// @throw c10::Error if `monitor` is not one of the available names, which the error lists, or if
+  /// it has no direction and the scheduler has no mode.
   void setup(Fit& fit) override;
-  /// Sets the scheduler's mode. If a checkpoint restored another one, warns and forgets the
-  /// old best.
+  /// Sets the scheduler's mode. If a checkpoint restored a different mode, warns and discards the
+  /// previous best.
   void on_fit_start(Fit& fit) override;
   /// Steps the scheduler with the value of the epoch.
   void on_epoch_end(Fit& fit) override;
-  /// Returns the name of the constructor. By default a fit may also have a `LRScheduling`.
+  /// Returns the name passed to the constructor. With the default name, a fit may also have an
+  /// `LRScheduling`.
   std::string name() const override { return name_; }
-  /// Returns "scheduler", the default name in 0.2, unless the constructor got another name.
+  /// Returns "scheduler", the default name in 0.2, unless another name was passed to the
+  /// constructor.
   std::vector<std::string> former_names() const override {
     return name_ == "plateau" ? std::vector<std::string>{"scheduler"} : std::vector<std::string>();
   }

@@ -9,7 +9,7 @@
 
 namespace sconce {
 
-/// Metrics with their names, such as "acc" for the values "train_acc" and "test_acc".
+/// Metrics by name. For example, "acc" produces the values "train_acc" and "test_acc".
 using Metrics = std::vector<std::pair<std::string, std::shared_ptr<metrics::Metric>>>;
 
 }  // namespace sconce

@@ -11,51 +11,58 @@
 
 namespace sconce {
 
-/// Options of `ModelCheckpoint`.
+/// Options for `ModelCheckpoint`.
 struct ModelCheckpointOptions {
-  /// One of `Fit::value_names`, such as "test_loss", for which "val_loss" stands too. Without a
-  /// name it is "test_acc" if the fit has it, and there is no best checkpoint otherwise.
+  /// One of `Fit::value_names`, such as "test_loss", which can also be written "val_loss". By
+  /// default, "test_acc" is monitored if the fit has it. Otherwise there is no best checkpoint.
   std::optional<std::string> monitor = {};
-  /// Whether the lowest or the highest value is the best. None: the value's own direction, which
-  /// the losses and most metrics have (`Fit::value_modes`). With `min` the file's "best" has the
-  /// negative of the value.
+  /// Whether the lowest or the highest value is best. If not set, the value's own direction is
+  /// used, which the losses and most metrics have (`Fit::value_modes`). With `min`, "best" in the
+  /// file is the negative of the value.
   std::optional<optim::MetricMode> mode = {};
-  int64_t every_n_train_steps = 0;  ///< number of steps between saves within an epoch; 0 saves
-                                    ///< after each epoch only
+  int64_t every_n_train_steps = 0;  ///< number of steps between saves within an epoch; 0 saves only
+                                    ///< after each epoch
 };
 
 /// Saves a fit after each epoch and every `every_n_train_steps` steps. With
-/// `CheckpointOptions::resume` a fit continues from the latest checkpoint. On the CPU the result is
-/// the same bit for bit however often the fit was stopped, killed and resumed, with the same data,
-/// options and number of threads. With three or more ranks the first step after a resumption may
-/// add their gradients in another order. The folder is locked from before the first step until the
-/// Checkpoint ends. A resumed fit takes the learning rates and the other options of optimizer and
-/// scheduler from the file, and warns if they differ. With another `monitor` or `mode` than before
-/// it warns, and its first value is the best. Python: `ModelCheckpoint` of Lightning.
+/// `CheckpointOptions::resume`, a fit continues from the latest checkpoint.
+///
+///     Checkpoint checkpoint("run", {.resume = true});
+///     ModelCheckpoint saving(checkpoint, {.every_n_train_steps = 100});
+///     trainer.fit(model, optimizer, {.train = batches, .callbacks = {&saving}});
+///
+/// On the CPU, the result is the same bit for bit however often the fit is stopped, killed, and
+/// resumed, given the same data, options, and number of threads. With three or more ranks, the
+/// first step after a resumption may add their gradients in a different order. The folder is locked
+/// from before the first step until the Checkpoint is destroyed. A resumed fit restores the
+/// learning rates and the other options of the optimizer and the scheduler from the file, and warns
+/// if they differ. If `monitor` or `mode` has changed, it warns, and its first value becomes the
+/// best.
+/// Python: `ModelCheckpoint` of Lightning.
 class ModelCheckpoint : public TrainerCallback {
  public:
-  /// The checkpoint must outlive this object.
-  /// @throw c10::Error if every_n_train_steps is negative.
+  /// `checkpoint` must outlive this object.
+  /// @throw c10::Error if `every_n_train_steps` is negative.
   explicit ModelCheckpoint(Checkpoint& checkpoint, ModelCheckpointOptions options = {});
 
   /// @throw c10::Error if:
-  /// - `monitor` is not one of the names that there are, which the error lists;
+  /// - `monitor` is not one of the available names, which the error lists;
   /// - `monitor` has no direction, and the options have no mode;
-  /// - the group of the checkpoint and that of the fit have different sizes.
+  /// - the process groups of the checkpoint and the fit have different sizes.
   void setup(Fit& fit) override;
   /// @throw c10::Error if:
-  /// - the optimizer is neither one of sconce's nor of LibTorch's and has no `state_dict`;
-  /// - the number of batches of an epoch or of a step has changed since the save.
-  /// @throw what Checkpoint throws.
+  /// - the optimizer belongs to neither sconce nor LibTorch, and has no `state_dict`;
+  /// - the number of batches per epoch or per step has changed since the save.
+  /// @throw whatever Checkpoint throws.
   void load(Fit& fit) override;
-  /// Returns whether `every_n_train_steps` steps are over.
+  /// Returns whether `every_n_train_steps` steps have passed.
   bool should_save(const Fit& fit) const override;
   void save(Fit& fit) override;
 
  private:
   Checkpoint& checkpoint_;
   ModelCheckpointOptions options_;
-  // Of the current fit; none: the fit has no value to monitor.
+  // For the current fit; empty if the fit has no value to monitor.
   std::optional<std::pair<std::string, optim::MetricMode>> monitored_ = {};
 };
 

@@ -7,11 +7,11 @@
 
 namespace sconce {
 
-/// A value of a run, by which a `Checkpoint` finds the best one.
+/// A value of a run by which a `Checkpoint` finds the best checkpoint.
 struct MonitoredValue {
-  /// Makes a value without a name, of which the highest is the best.
+  /// Constructs a value without a name, where higher is better.
   MonitoredValue(double of = 0) : value(of) {}
-  /// Makes a value with a name.
+  /// Constructs a value with a name.
   MonitoredValue(std::string of_name, double of, optim::MetricMode of_mode)
       : name(std::move(of_name)), value(of), mode(of_mode) {}
 

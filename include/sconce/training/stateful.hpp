@@ -23,16 +23,16 @@ namespace detail {
 std::string class_name(const std::type_info& type);
 }  // namespace detail
 
-/// An object with a state that a checkpoint keeps. The caller keeps the object alive.
+/// An object whose state is stored in a checkpoint. The caller keeps the object alive.
 /// Python: `torch.distributed.checkpoint.stateful.Stateful`.
 class Stateful {
  public:
-  /// Makes a part without a state: the state is None, and loading does nothing.
+  /// Constructs a part without a state. Its state is None, and loading does nothing.
   Stateful() : Stateful([] { return c10::IValue(); }, [](const c10::IValue&) {}) {}
 
-  /// The state of an optimizer or scheduler of sconce, a scaler, or a class of your own is the
-  /// result of its `state_dict`. Its options are the result of `options()`, if it has a function of
-  /// that name that returns a `c10::IValue`.
+  /// Uses the object's `state_dict` as its state: an optimizer or scheduler of sconce, a scaler, or
+  /// your own class. If the object has a function `options()` that returns a `c10::IValue`, its
+  /// options are the result.
   template <class T>
     requires(!std::same_as<T, Stateful>) && requires(T& object, const c10::IValue& state) {
       { std::as_const(object).state_dict() } -> std::convertible_to<c10::IValue>;
@@ -51,16 +51,16 @@ class Stateful {
 
   /// The state of a module is a dict of its tensors with Python's names.
   Stateful(torch::nn::Module& module);
-  /// The state of an optimizer of LibTorch (`torch::optim::Adagrad`, `Adam`, `AdamW`, `LBFGS`,
-  /// `RMSprop` or `SGD`) is a dict with the keys of Python's `state_dict()`. It loads Python's too.
-  /// The state of an optimizer of sconce is its own.
-  /// @throw c10::Error naming the class, if it is another one without a `state_dict`.
+  /// The state of a LibTorch optimizer (`torch::optim::Adagrad`, `Adam`, `AdamW`, `LBFGS`,
+  /// `RMSprop`, or `SGD`) is a dict with the keys of Python's `state_dict()`. It also loads
+  /// Python's dicts. The state of a sconce optimizer is its own.
+  /// @throw c10::Error for any other class without a `state_dict`. The error names the class.
   Stateful(torch::optim::Optimizer& optimizer);
-  /// The state of averages is a dict of tensors with the keys of their `state_dict`.
+  /// The state of the averages is a dict of tensors with the keys of their `state_dict`.
   Stateful(optim::ExponentialMovingAverage& averages);
 
-  /// Makes a part from functions. `type` is empty, or a name that must be the same when the state
-  /// is loaded.
+  /// Constructs a part from functions. `type` is empty, or a name that must be the same when the
+  /// state is loaded.
   Stateful(std::function<c10::IValue()> state_dict,
            std::function<void(const c10::IValue&)> load_state_dict, std::string type = {},
            std::function<c10::IValue()> options = {})
@@ -71,21 +71,21 @@ class Stateful {
 
   /// Returns the state of the object.
   c10::IValue state_dict() const { return state_dict_(); }
-  /// Restores the state of the object. Passes on its exceptions.
+  /// Restores the state of the object. Exceptions thrown by the object are passed on.
   void load_state_dict(const c10::IValue& state) const { load_state_dict_(state); }
 
-  /// Returns the options of the object, which a resumed fit compares with the file's. None if it
-  /// has none.
+  /// Returns the options of the object, which a resumed fit compares with the ones in the file.
+  /// None if it has no options.
   c10::IValue options() const { return options_ ? options_() : c10::IValue(); }
 
   /// Returns the class of the object without its namespaces, because several optimizers and
   /// schedulers accept the same state. Empty for a module.
   const std::string& type() const { return type_; }
 
-  /// Sets the names that earlier versions of the program gave this part of a run. A checkpoint that
-  /// has one of them and not the new name is loaded too.
+  /// Sets the names of this part of a run in earlier versions of the program. A checkpoint that
+  /// contains one of them, but not the new name, can be loaded too.
   void set_former_names(std::vector<std::string> names) { former_names_ = std::move(names); }
-  /// Returns those names.
+  /// Returns the names in earlier versions of the program.
   const std::vector<std::string>& former_names() const { return former_names_; }
 
  private:

@@ -7,24 +7,24 @@
 
 namespace sconce {
 
-/// Ends a fit when a signal arrives, as queues, launchers and Ctrl-C send one before they kill a
-/// process. The fit finishes its step, saves, and returns; `FitResult::stop_reason` names the
-/// signal. In a process group the fit ends on all ranks, at the next save or end of an epoch.
+/// Ends a fit when a signal arrives. Queues, launchers, and Ctrl-C send a signal before they kill a
+/// process. The fit finishes its step, saves, and returns. `FitResult::stop_reason` names the
+/// signal. In a process group, the fit ends on all ranks, at the next save or end of an epoch.
 ///
 ///     StopOnSignal stopping;
 ///     ModelCheckpoint saving(checkpoint);
 ///     trainer.fit(model, optimizer, {.train = batches, .callbacks = {&stopping, &saving}});
 ///     if (stopping.signal() != 0) return 128 + stopping.signal();
 ///
-/// The signals are handled during the fit only. When one arrives, it gets its previous action
-/// back, so the same signal a second time ends the process, unless the program handles it itself.
-/// A file that is being saved then is not replaced. A signal that the process ignores stays
-/// ignored. The handler counts for the process: a signal ends all fits that are running with this
+/// The signals are handled only during the fit. When one arrives, its previous action is restored.
+/// The same signal a second time then ends the process, unless the program handles it itself, and a
+/// file that is being saved does not replace the earlier one. Signals that the process ignores stay
+/// ignored. The handler applies to the whole process: a signal ends all running fits that use this
 /// callback.
 class StopOnSignal : public TrainerCallback {
  public:
-  /// The signals that end a fit.
-  /// @throw c10::Error if there is none, or one that a process cannot handle.
+  /// Handles these signals.
+  /// @throw c10::Error if `signals` is empty or contains one that a process cannot handle.
   explicit StopOnSignal(std::vector<int> signals = {SIGTERM, SIGINT, SIGUSR1});
   /// Stops handling the signals.
   ~StopOnSignal() override;

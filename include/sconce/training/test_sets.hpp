@@ -12,35 +12,35 @@
 
 namespace sconce {
 
-/// Batches to evaluate, with the name that begins the names of their values.
+/// Batches to evaluate, and the prefix for the names of their values.
 struct NamedBatches {
   std::string name;    ///< such as "val", for "val_loss" and "val_acc"
   AnyBatches batches;  ///< the batches
 };
 
 /// The test sets of a fit: none, one without a name, or several with names, such as
-/// `{{"val", a}, {"hard", b}}`. One without a name is called "test". Python: a list of loaders as
-/// Lightning's `val_dataloaders`.
+/// `{{"val", a}, {"hard", b}}`. A set without a name is called "test".
+/// Python: a list of loaders as Lightning's `val_dataloaders`.
 class TestSets {
  public:
-  /// Makes no test set.
+  /// Constructs an empty list of test sets.
   TestSets() = default;
-  /// Makes no test set.
+  /// Constructs an empty list of test sets.
   TestSets(std::nullopt_t) {}
-  /// Makes one test set, called "test", of anything that `AnyBatches` accepts.
+  /// Constructs a single test set, called "test", from anything that `AnyBatches` accepts.
   template <class Source>
     requires(!std::same_as<Source, TestSets> && !std::same_as<Source, std::optional<AnyBatches>>)
   TestSets(Source batches) {
     sets_.push_back({"test", AnyBatches(std::move(batches))});
   }
-  // A template accepts no conversions. Otherwise g++ 16 asks whether a copy's source converts,
-  // without end.
-  /// Makes one test set, called "test", or none.
+  // A template accepts no conversions. Otherwise g++ 16 asks endlessly whether a copy's source
+  // converts.
+  /// Constructs a single test set, called "test", or none.
   template <std::same_as<std::optional<AnyBatches>> Optional>
   TestSets(Optional batches) {
     if (batches) sets_.push_back({"test", *std::move(batches)});
   }
-  /// Makes test sets with names.
+  /// Constructs several named test sets.
   TestSets(std::initializer_list<NamedBatches> sets) : sets_(sets) {}
   /// Does not compile: several test sets need names.
   template <class A, class B, class... More>
@@ -59,7 +59,7 @@ class TestSets {
   size_t size() const { return sets_.size(); }
   /// Returns an iterator to the first test set.
   auto begin() const { return sets_.begin(); }
-  /// Returns the iterator after the last test set.
+  /// Returns the iterator past the last test set.
   auto end() const { return sets_.end(); }
   /// Returns the batches of the first test set.
   /// @throw std::out_of_range if there is none.

@@ -27,60 +27,63 @@ namespace sconce {
 
 class TrainStep;  // in src/
 
-/// A training loop with mixed precision. Python: d2l's `Trainer`.
+/// Trains, tests, and runs models, optionally in mixed precision.
+/// Python: d2l's `Trainer`.
 ///
-/// A model is a module, a module holder or a `std::shared_ptr` of a module.
-/// - If it has a `training_step(batch)`, this is its step. It returns the loss (0-dim, the mean
+///     sconce::Trainer trainer({.max_epochs = 3});
+///     const auto result = trainer.fit(model, optimizer, {.train = train, .test = test});
+///
+/// A model is a module, a module holder, or a `std::shared_ptr` to a module. Batches may have any
+/// type in which `nn::TensorTree` finds tensors.
+/// - If it has a `training_step(batch)`, the trainer calls it. It returns the loss (0-dim, the mean
 ///   over the examples) or a `StepOutput`. A test calls `validation_step(batch)` if the model has
-///   it, else `test_step(batch)`, else `training_step`. Each of them, and `predict_step`, may have
-///   Lightning's second argument `batch_idx`, an integer: the number of the batch in its epoch.
-/// - For any other model a step is `loss(forward(inputs...), target)`, with up to four inputs.
-///   `inputs_and_target` cuts the batch into these.
+///   one, otherwise `test_step(batch)`, otherwise `training_step`. These and `predict_step` may
+///   have Lightning's second argument, an integer `batch_idx`: the number of the batch in its
+///   epoch.
+/// - For any other model, a step is `loss(forward(inputs...), target)`, with up to four inputs.
+///   `inputs_and_target` splits the batch into these.
 /// - It may be wrapped in `nn::DataParallel`, whose first device must be the trainer's. In a
-///   process group of several it must be wrapped in `nn::DistributedDataParallel`. Every rank then
-///   makes the same calls with rows of its own (`data::DistributedSampler`) in the same number of
-///   batches.
+///   process group of more than one, it must be wrapped in `nn::DistributedDataParallel`. Every
+///   rank then makes the same calls with its own rows (`data::DistributedSampler`) in the same
+///   number of batches.
 ///
-/// Batches may have any type in which `nn::TensorTree` finds tensors.
+/// In a profile, each step is a range "step" that contains "data", "forward", "backward", and
+/// "optimizer". Each test is a range "test", and each prediction a range "predict".
 ///
-/// In a profile each step is a range "step", with the ranges "data", "forward", "backward" and
-/// "optimizer" inside, each test is a range "test", and each prediction a range "predict".
+/// Afterwards, the metrics contain the sums of whatever ran last. An `evaluate` or another fit
+/// inside a fit, such as in a callback, restores the sums of the metrics it shares with that fit,
+/// even if it throws. A fit of the same Trainer restores the scale too.
 ///
-/// Afterwards the metrics have the sums of what ran last, for the caller to read. What runs within
-/// a fit, such as an `evaluate` or another fit in a callback, puts the sums of the metrics back
-/// that it shares with the fit, also if it throws. A fit of the same Trainer puts the scale back
-/// too.
-///
-/// Callbacks do everything else. The loop reads nothing from the device within an epoch, except for
-/// saves and, in fp16, for optimizers without fused kernels. At the end of an epoch it reads the
-/// sums of the loss and the metrics, and those of the test.
+/// Callbacks do everything else. Within an epoch, the loop reads nothing from the device, except
+/// for saves and, in fp16, for optimizers without fused kernels. At the end of an epoch it reads
+/// the sums of the loss, the metrics, and the test.
 class Trainer {
  public:
   /// @throw c10::Error if:
-  /// - max_epochs or accumulate_grad_batches is below 1, or num_gpus is not 0 or 1;
-  /// - max_time is not above 0;
-  /// - gradient_clip_val is negative or not finite;
-  /// - num_gpus and device are both given, or this machine does not have the device;
+  /// - `max_epochs` or `accumulate_grad_batches` is below 1, or `num_gpus` is not 0 or 1;
+  /// - `max_time` is not above 0;
+  /// - `gradient_clip_val` is negative or not finite;
+  /// - both `num_gpus` and `device` are given, or this machine does not have the device;
   /// - a metric is null, two have the same name, or one is called "loss";
   /// - the precision is tf32 and the device is not a GPU;
-  /// - `graph` or `compiler` is set and accumulate_grad_batches is above 1;
-  /// - `graph` is set, the device is a GPU, and the process group has several;
+  /// - `graph` or `compiler` is set and `accumulate_grad_batches` is above 1;
+  /// - `graph` is set, the device is a GPU, and the process group has more than one process;
   /// - `compiler` is set and the device is not the CPU.
   explicit Trainer(TrainerOptions options = {});
-  /// Does not compile: the braces contain something that `TrainerOptions` lacks.
+  /// Does not compile: the braces contain something that is not in `TrainerOptions`.
   template <std::same_as<detail::MistakenTrainerOptions> Options = detail::MistakenTrainerOptions>
   explicit Trainer(const Options&) : Trainer() {
     static_assert(!std::same_as<Options, Options>,
                   "sconce::Trainer: expected the members of sconce::TrainerOptions in their order");
   }
 
-  /// The device that models and batches are moved to.
+  /// Returns the device that models and batches are moved to.
   torch::Device device() const { return *options_.device; }
 
-  /// The scaler of the losses. It is enabled in fp16 only, and keeps its state from fit to fit.
+  /// Returns the loss scaler. It is enabled only in fp16 and keeps its state from fit to fit.
   amp::GradScaler& scaler() { return precision_.scaler(); }
 
-  /// Returns the batch on the trainer's device. Tensors that are there already are not copied.
+  /// Returns the batch on the trainer's device. Does not copy tensors that are already there.
   template <class T = data::Dataset>
   [[nodiscard]] T prepare_batch(T batch) const {
     AnyBatch moved = std::move(batch);
@@ -88,51 +91,49 @@ class Trainer {
     return moved.as<T>();
   }
 
-  /// Moves the model to the trainer's device, in place. An optimizer that has the parameters
-  /// already stays valid.
+  /// Moves the model to the trainer's device in place, so existing optimizers remain valid.
   void prepare_model(torch::nn::Module& model) const { model.to(device()); }
 
-  /// Moves the model to the trainer's device, trains it for max_epochs over `data.train`, and tests
-  /// it after each epoch. The epoch's number, from 0, chooses the order of the batches; each test
-  /// has the order of epoch 0. Neither counts as an epoch of a loop of your own over the same
-  /// batches. The last step of an epoch may have fewer batches. The test takes the buffers of rank
-  /// 0, as `evaluate` does. Leaves the model on the device, in training mode.
+  /// Moves the model to the trainer's device, trains it for `max_epochs` over `data.train`, and
+  /// tests it after each epoch. The epoch number, from 0, determines the order of the batches; each
+  /// test uses the order of epoch 0. Neither counts as an epoch of your own loop over the same
+  /// batches. The last step of an epoch may have fewer batches. The test uses the buffers of rank
+  /// 0, as in `evaluate`. Leaves the model on the device and in training mode.
   /// @throw c10::Error if:
-  /// - `data.train` or a set of `data.test` has no batches;
-  /// - a test set has no name, the name "train" or the name of another set;
+  /// - `data.train` or a set in `data.test` has no batches;
+  /// - a test set has no name, is called "train", or has the same name as another set;
   /// - the model or a callback is null, or two callbacks have the same name;
-  /// - the model is a DistributedDataParallel on another device or of another process group than
-  ///   the trainer's, or is none in a process group of several;
-  /// - ranks make different calls, or differ in the number of training batches, in `max_epochs` or
-  ///   `accumulate_grad_batches`, in the test sets or in `compiler`, or one of them refuses its
-  ///   arguments: all ranks throw;
-  /// - there are metrics, and a step of the model returns a loss alone;
+  /// - the model is a DistributedDataParallel with a different device or process group than the
+  ///   trainer, or is not a DistributedDataParallel in a process group of more than one;
+  /// - ranks make different calls, or differ in the number of training batches, `max_epochs`,
+  ///   `accumulate_grad_batches`, the test sets, or `compiler`, or one rejects its arguments: all
+  ///   throw;
+  /// - there are metrics, and a step of the model returns only a loss;
   /// - `graph` or `compiler` is set, and the optimizer is not capturable, has no fused kernels in
   ///   fp16, or the step cannot be captured, as with an argument `batch_idx` or with a
-  ///   DistributedDataParallel with `find_unused_parameters`, `static_graph` or sparse gradients;
-  /// - the optimizer is a `torch::optim::LBFGS`, gradients are turned off, or a parameter was made
-  ///   within `c10::InferenceMode`;
-  /// - a value of a step is undefined, has more than one element, is on another device than the
-  ///   loss, or has the name of the loss, of a metric or of another value, or steps or ranks return
-  ///   values of different names;
-  /// - a loss is undefined, has more than one element or requires no gradient, or after the
-  ///   backward passes of a step none of the optimizer's parameters has a gradient, as in an
-  ///   optimizer of another model.
-  /// @throw what the model, the loss, the metrics and the callbacks throw.
+  ///   DistributedDataParallel with `find_unused_parameters`, `static_graph`, or sparse gradients;
+  /// - the optimizer is a `torch::optim::LBFGS`, gradients are disabled, or a parameter was created
+  ///   in `c10::InferenceMode`;
+  /// - a value of a step is undefined, has more than one element, is on a different device than the
+  ///   loss, or has the name of the loss, a metric, or another value, or if steps or ranks return
+  ///   values with different names;
+  /// - a loss is undefined, has more than one element, or requires no gradient, or no parameter of
+  ///   the optimizer has a gradient after the backward passes, as with another model's optimizer.
+  /// @throw whatever the model, the loss, the metrics, and the callbacks throw.
   template <class M>
   FitResult fit(M& model, torch::optim::Optimizer& optimizer, const FitData& data) {
     return fit_model(detail::steps_of(model, loss_), optimizer, data);
   }
 
-  /// As above, for a list in braces, which clang 14 would otherwise take for a mistake.
+  /// Overload for a list in braces, which clang 14 would otherwise report as a mistake.
   template <class M>
   FitResult fit(M& model, torch::optim::Optimizer& optimizer, FitData&& data) {
     return fit(model, optimizer, std::as_const(data));
   }
 
-  /// Trains the model over the batches, without a test and callbacks, as above. A list in braces
-  /// that `FitData` does not accept does not compile.
-  /// @throw as above.
+  /// Trains the model over the batches as above, without a test or callbacks. A list in braces that
+  /// `FitData` does not accept does not compile.
+  /// @throw the same errors.
   template <class M, class Train = detail::MistakenFitData>
     requires(!std::same_as<std::remove_cvref_t<Train>, FitData>)
   FitResult fit(M& model, torch::optim::Optimizer& optimizer, Train&& train) {
@@ -147,8 +148,8 @@ class Trainer {
     }
   }
 
-  /// Trains the model over the batches, and tests it after each epoch, as above.
-  /// @throw as above.
+  /// Trains the model over the batches and tests it after each epoch, as above.
+  /// @throw the same errors.
   template <class M>
   FitResult fit(M& model, torch::optim::Optimizer& optimizer, AnyBatches train, AnyBatches test) {
     return fit(model, optimizer, FitData{.train = std::move(train), .test = std::move(test)});
@@ -174,56 +175,55 @@ class Trainer {
   }
 
   /// Trains the model, which must be on the device, over the next epoch of the batches (their
-  /// `begin()`), and leaves it in training mode. Returns the metrics of epoch 1. It calls no
-  /// callbacks and saves nothing: it is for a loop of your own. With `graph` on the CPU the capture
-  /// is kept, with its gradients and memory, for the next call with the same model, optimizer and
-  /// parameters. Rates, modes, shapes and tensors may change in between, but what else the host
-  /// code of the model reads, such as a dropout's rate, is that of the capture. A model that no
-  /// `std::shared_ptr` owns, and on a GPU any model, is captured anew in each call.
-  /// @throw c10::Error as `fit`.
+  /// `begin()`), leaves it in training mode, and returns the metrics of epoch 1. Use it in your own
+  /// loop: it calls no callbacks and saves nothing. With `graph` on the CPU, the capture, with its
+  /// gradients and memory, is kept for the next call with the same model, optimizer, and
+  /// parameters. Rates, modes, shapes, and tensors may change in between, but anything else that
+  /// the model's host code reads, such as a dropout rate, keeps its value from the capture. A model
+  /// that no `std::shared_ptr` owns, or any model on a GPU, is captured again in each call.
+  /// @throw c10::Error under the same conditions as `fit`.
   template <class M>
   EpochMetrics fit_epoch(M& model, torch::optim::Optimizer& optimizer, const AnyBatches& train) {
     return fit_model_epoch(detail::steps_of(model, loss_), optimizer, train);
   }
 
   /// Returns the loss and the metrics of the model, which must be on the device, over the batches,
-  /// as "loss", "acc" and so on. Runs in the trainer's precision, without gradients and in
-  /// evaluation mode, and restores the mode of every module. In a process group the result covers
+  /// as "loss", "acc", and so on. Runs in the trainer's precision, without gradients and in
+  /// evaluation mode, and restores the mode of every module. In a process group, the result covers
   /// the batches of all ranks; a rank may have none. Buffers become those of rank 0, unless the
-  /// model is a DistributedDataParallel without `broadcast_buffers`. As a loop of your own does, it
-  /// takes the next epoch of the batches.
+  /// model is a DistributedDataParallel without `broadcast_buffers`. As your own loop would, it
+  /// uses the next epoch of the batches.
   /// @throw c10::Error if there are no batches, the model is null, a loss is undefined or has more
-  /// than one element, or the model is a DistributedDataParallel of another process group or on
-  /// another device. In a process group of several all ranks throw, also if they make different
-  /// calls.
-  /// @throw what the model, the loss and the metrics throw.
+  /// than one element, or the model is a DistributedDataParallel with a different process group or
+  /// device. In a process group, all ranks throw, including when their calls differ.
+  /// @throw whatever the model, the loss, and the metrics throw.
   template <class M>
   MetricValues evaluate(M& model, const AnyBatches& batches) {
     return evaluate_model(detail::steps_of(model, loss_), batches);
   }
 
-  /// Calls the function with the output of the model, which must be on the device, for each batch
-  /// in order: what `predict_step(batch)` returns if the model has it, else `forward(inputs...)`.
-  /// The output stays on its device, so the function can reduce it before a copy.
+  /// Calls `use` with the model's output for each batch, in order: the result of
+  /// `predict_step(batch)` if the model has one, and `forward(inputs...)` otherwise. The model must
+  /// be on the device, where the output stays, so `use` can reduce it before copying it.
   ///
   /// Runs in the trainer's precision, without gradients and in evaluation mode, and restores the
-  /// mode of every module. The function itself runs without autocast. In a process group each rank
-  /// gets the outputs of its own batches, of which it may have none; buffers become those of rank 0
-  /// as in `evaluate`. As a loop of your own does, it takes the next epoch of the batches, and
-  /// changes nothing else of a fit before or after it.
-  /// @throw c10::Error if there are no batches, the model or the function is null, the model cannot
-  /// take the inputs, an output is undefined, or the model is a DistributedDataParallel of another
-  /// process group or on another device. In a process group of several all ranks throw in the last
-  /// case, and if they make different calls.
-  /// @throw what the model and the function throw.
+  /// mode of every module. `use` itself runs without autocast. In a process group, each rank gets
+  /// the outputs of its own batches, if any; buffers become those of rank 0, as in `evaluate`. As
+  /// your own loop would, it uses the next epoch of the batches, and otherwise does not affect
+  /// earlier or later fits.
+  /// @throw c10::Error if there are no batches, the model or `use` is null, the model does not
+  /// accept the inputs, an output is undefined, or the model is a DistributedDataParallel with a
+  /// different process group or device. In a process group, all ranks throw in the last case, and
+  /// when their calls differ.
+  /// @throw whatever the model and `use` throw.
   template <class M>
   void predict(M& model, const AnyBatches& batches,
                const std::function<void(const torch::Tensor& output)>& use) {
     predict_model(detail::steps_of(model, loss_), batches, use);
   }
 
-  /// Returns the outputs, one for each batch, on the CPU. Python: Lightning's `Trainer.predict`.
-  /// @throw as above.
+  /// Returns one output per batch, on the CPU. Python: Lightning's `Trainer.predict`.
+  /// @throw the same errors.
   template <class M>
   std::vector<torch::Tensor> predict(M& model, const AnyBatches& batches) {
     std::vector<torch::Tensor> outputs;

@@ -11,59 +11,67 @@
 namespace sconce {
 
 /// Base class of callbacks. Each function is called for all callbacks in the given order, on every
-/// rank of a process group. `on_fit_end` and `on_test_end` are called in reverse order, also after
+/// rank of a process group. `on_fit_end` and `on_test_end` are called in reverse order, even after
 /// an exception, for the callbacks whose `on_fit_start` or `on_test_start` has returned.
+///
+///     struct PrintLoss : sconce::TrainerCallback {
+///       void on_epoch_end(sconce::Fit& fit) override { std::cout << fit.epochs.back().loss; }
+///     };
+///
 /// Python: `Callback` of Lightning.
 class TrainerCallback {
  public:
   virtual ~TrainerCallback() = default;
 
-  /// Checks what the callback needs of the fit, and forgets earlier fits. Called before all others,
-  /// when the fit has changed nothing yet: the model may be on another device.
+  /// Checks what the callback requires from the fit, and resets the state from earlier fits. Called
+  /// before all other functions, when the fit has changed nothing yet. The model may be on a
+  /// different device.
   virtual void setup(Fit&) {}
   /// Restores `fit.states` and then the position (`fit.resume`) of an earlier fit, if the callback
-  /// has one. Called before all that follow.
+  /// has one. Called before all functions below.
   virtual void load(Fit&) {}
-  /// Called before the first step. `fit.epochs` and `fit.batch` tell where a resumed fit goes on.
+  /// Called before the first step. `fit.epochs` and `fit.batch` contain the position of a resumed
+  /// fit.
   virtual void on_fit_start(Fit&) {}
-  /// Called at the end of the fit, also after an exception.
+  /// Called at the end of the fit, even after an exception.
   virtual void on_fit_end(Fit&) {}
   /// Called after the backward pass, before gradients are unscaled and clipped.
   virtual void on_before_optimizer_step(Fit&) {}
   /// Called after each step of the optimizer, including steps that the scaler skips.
   virtual void on_after_optimizer_step(Fit&) {}
-  /// Called after an epoch and its test. `fit.epochs` has their results.
+  /// Called after an epoch and its test. `fit.epochs` contains their results.
   virtual void on_epoch_end(Fit&) {}
   /// Called before a test.
   virtual void on_test_start(Fit&) {}
-  /// Called after a test, also after an exception.
+  /// Called after a test, even after an exception.
   virtual void on_test_end(Fit&) {}
-  /// Returns whether `save` should be called after this step, within an epoch. It must return the
-  /// same on all ranks. False by default.
+  /// Returns whether to call `save` after this step, within an epoch. It must return the same value
+  /// on all ranks. False by default.
   virtual bool should_save(const Fit&) const { return false; }
-  /// Called for all callbacks before any `save`, for what a checkpoint must not be ahead of, such
-  /// as a log in memory.
+  /// Called for all callbacks before any `save`. Use it to write anything that a checkpoint must
+  /// not get ahead of, such as a log in memory.
   virtual void on_before_save(Fit&) {}
   /// Called after all other functions of all callbacks: after each epoch, before a fit stops, and
   /// after each step for which `should_save` returns true. If `fit.batch` is 0, `fit.epochs.back()`
-  /// has the metrics of the last epoch.
+  /// contains the metrics of the last epoch.
   virtual void save(Fit&) {}
 
   /// Returns the name of the callback's part of a checkpoint. Empty by default.
   virtual std::string name() const { return {}; }
-  /// Returns names that the part had in earlier versions, which are looked for where a checkpoint
-  /// does not have `name()`. None by default.
+  /// Returns the names that the part had in earlier versions. They are looked up if a checkpoint
+  /// does not contain `name()`. None by default.
   virtual std::vector<std::string> former_names() const { return {}; }
-  /// Returns the state of the callback for a checkpoint, or nothing, the default, if it has none.
+  /// Returns the callback's state for a checkpoint. By default, returns nothing: the callback has
+  /// no state.
   virtual std::optional<Stateful> state() { return {}; }
 };
 
 /// A pointer to a callback, which the caller keeps alive.
 class CallbackPointer {
  public:
-  /// Takes the pointer.
+  /// Stores the pointer.
   CallbackPointer(TrainerCallback* callback) : callback_(callback) {}
-  /// Does not compile: a copy of the callback would not be the caller's.
+  /// Does not compile: the fit would use a copy instead of the caller's callback.
   template <std::derived_from<TrainerCallback> T>
   CallbackPointer(const T&) {
     static_assert(

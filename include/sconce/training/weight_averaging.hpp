@@ -10,23 +10,28 @@
 namespace sconce {
 
 /// Updates averages of the model after each step, and tests the averages instead of the model.
-/// After the fit the model has its own values; an `optim::ExponentialMovingAverage::SwapGuard`
-/// gives it the averages. Python: `EMAWeightAveraging` of Lightning, which leaves the averages in
-/// the model.
+///
+///     optim::ExponentialMovingAverage averages(*net);
+///     WeightAveraging averaging(averages);
+///     trainer.fit(net, optimizer, {.train = train, .test = test, .callbacks = {&averaging}});
+///
+/// After the fit, the model has its own values. To use the averages, create an
+/// `optim::ExponentialMovingAverage::SwapGuard`.
+/// Python: `EMAWeightAveraging` of Lightning, which leaves the averages in the model.
 class WeightAveraging : public TrainerCallback {
  public:
-  /// The averages must be those of the fit's model, and must outlive this object. `name` is that of
-  /// their state in a checkpoint. Two WeightAveraging of one fit need different names.
+  /// `averages` must belong to the fit's model and outlive this object. `name` is the name of their
+  /// state in a checkpoint. If a fit has two WeightAveraging callbacks, they need different names.
   explicit WeightAveraging(optim::ExponentialMovingAverage& averages, std::string name = "ema")
       : averages_(averages), name_(std::move(name)) {}
 
   /// Updates the averages.
   void on_after_optimizer_step(Fit&) override { averages_.update(); }
-  /// Gives the model the averages as its values.
+  /// Replaces the model's values with the averages.
   void on_test_start(Fit&) override { swapped_.emplace(averages_); }
-  /// Gives the model its own values again.
+  /// Restores the model's own values.
   void on_test_end(Fit&) override { swapped_.reset(); }
-  /// Returns the name of the constructor.
+  /// Returns the name passed to the constructor.
   std::string name() const override { return name_; }
   /// Returns the averages as a part of a checkpoint.
   std::optional<Stateful> state() override { return Stateful(averages_); }

@@ -9,10 +9,10 @@
 #include "sconce/training/metrics.hpp"
 #include "sconce/training/trainer_callback.hpp"
 
-// What people write in braces instead of a FitData or TrainerOptions. A list of designated
-// initializers that fits neither struct fits the one here with more members, so that the compiler
-// names the mistake instead of "no matching function". The members stand where they are likely to
-// be written. A new member of FitData or TrainerOptions needs one here.
+// Mistakes in the braces of a FitData or TrainerOptions. If a list of designated initializers fits
+// neither struct, it fits the one here, which has more members, so that the compiler names the
+// mistake instead of "no matching function". The members are in the positions where they are likely
+// to be written. Each new member of FitData or TrainerOptions must be added here.
 namespace sconce::detail {
 
 enum class Mistake {
@@ -35,8 +35,9 @@ enum class Mistake {
   max_epochs_of_fit
 };
 
-// Ends the compilation with the cure. It is the type of a default argument, which compilers need at
-// once: the bodies of functions come later, in different orders.
+// Ends the compilation with a message that says how to fix the mistake. It is the type of a default
+// argument, which compilers need at once. They compile the bodies of functions later, in different
+// orders.
 template <Mistake m>
 struct Explained {
   static_assert(m != Mistake::epochs,
@@ -89,7 +90,7 @@ struct AnyValue {
   AnyValue(std::initializer_list<AnyValue>) {}
 };
 
-// A member that there is not.
+// A member that does not exist.
 template <Mistake m>
 struct NoMember {
   NoMember() = default;

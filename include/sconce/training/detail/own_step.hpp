@@ -14,8 +14,8 @@
 
 namespace sconce::detail {
 
-// A step of a model: the type of its batches and of its result, and how it is called. This is that
-// of a method with other arguments, which `check_own_steps` refuses.
+// Describes a step of a model: the types of its batch and its result, and how it is called. The
+// primary template is for a method with other arguments, which `check_own_steps` rejects.
 template <class Method>
 struct StepMethod {
   static constexpr bool is_step = false;
@@ -63,8 +63,8 @@ concept HasTestStep = requires { &M::test_step; };
 template <class M>
 concept HasPredictStep = requires { &M::predict_step; };
 
-// Returns whether the model has a callable that takes a batch: also one that is a template or has
-// overloads, whose batches' type cannot be told.
+// Returns whether the model has a callable that accepts a batch. It may be a template or
+// overloaded, so that the type of its batch is unknown.
 template <class M, class Call>
 constexpr bool takes_batch(const Call&) {
   return std::is_invocable_v<Call, M&, const data::Dataset&> ||
@@ -77,14 +77,14 @@ constexpr bool is_step(Method) {
   return StepMethod<Method>::is_step;
 }
 
-// Returns whether a method returns what a step of a fit or a test returns.
+// Returns whether a method returns the result of a training or test step.
 template <class Method>
 constexpr bool returns_loss(Method) {
   using Result = typename StepMethod<Method>::Result;
   return std::convertible_to<Result, torch::Tensor> || std::convertible_to<Result, StepOutput>;
 }
 
-// A step that is a template or has overloads would be passed over without a word.
+// Without this check, a step that is a template or overloaded would be silently ignored.
 template <class M>
 constexpr void check_that_steps_name_their_batches() {
   const auto train = [](auto& m, const auto& b)
@@ -147,7 +147,7 @@ constexpr void check_own_steps() {
   }
 }
 
-// Detaches the count too, so that no wrapper looks for gradients in it.
+// Detaches the count as well, so that no wrapper looks for gradients in it.
 inline void check_loss(StepOutput& step, const char* from) {
   const auto& loss = step.loss;
   TORCH_CHECK(loss.defined(), "sconce::Trainer: expected a loss from ", from,
@@ -189,8 +189,8 @@ inline StepOutput as_step_output(torch::Tensor loss) {
   return {std::move(loss)};
 }
 
-// The method of the model that makes a step of a batch. That of a test is its validation_step or
-// test_step, if it has one.
+// The model's method for a step on a batch. For a test, it is the validation_step or test_step, if
+// there is one.
 template <class M, bool Test>
 struct OwnStep {
   static constexpr auto named_method() {
@@ -206,7 +206,7 @@ struct OwnStep {
   using Method = StepMethod<std::remove_const_t<decltype(method)>>;
   using BatchType = typename Method::BatchType;
   using Result = std::remove_cvref_t<typename Method::Result>;
-  // The method's name if it returns a loss alone; else null.
+  // The method's name if it returns only a loss; null otherwise.
   static constexpr const char* without_output =
       std::same_as<Result, StepOutput> ? nullptr : named_method().second;
 

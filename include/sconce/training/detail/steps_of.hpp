@@ -20,11 +20,13 @@ namespace sconce::nn {
 class DataParallelBase;
 }  // namespace sconce::nn
 
-// A step of the model `M` runs in one of three ways, by what the user passes to the Trainer:
+// A step of the model `M` runs in one of three ways, depending on what the user passes to the
+// Trainer:
 // - a module calls it;
 // - a nn::DataParallel calls it in each replica, with a part of the batch;
 // - a nn::DistributedDataParallel calls it within its own `call`, which averages the gradients.
-// The concepts tell the wrappers by their interfaces, so that a Trainer does not include them.
+// The concepts recognize the wrappers by their interfaces, so that the Trainer does not include
+// them.
 namespace sconce::detail {
 
 template <class T>
@@ -78,8 +80,8 @@ ModelSteps steps_of_module(M& module, const Loss& loss) {
   return steps;
 }
 
-/// The step of each replica on its part of a batch. The means of the loss and of the values count
-/// each part's examples. A loss with a count is a sum.
+/// The step of each replica on its part of a batch. The means of the loss and of the values are
+/// weighted by the examples of each part. A loss with a count is a sum.
 template <class M, bool Test, Replicas R>
 ModelSteps::Step step_in_replicas(R& replicas) {
   using Own = OwnStep<M, Test>;
@@ -117,8 +119,8 @@ ModelSteps steps_of_replicas(R& replicas, const Loss& loss) {
   return steps;
 }
 
-/// To test and to predict, ranks need not have as many batches, so no forward may wait for the
-/// others: these steps are the module's own.
+/// In tests and predictions, ranks may have different numbers of batches, so no forward may wait
+/// for the others: these steps are the module's own.
 template <AveragesGradients D>
 ModelSteps steps_of_rank(D& model, const Loss& loss) {
   using M = InnerOf<D>;
@@ -140,9 +142,9 @@ ModelSteps steps_of_rank(D& model, const Loss& loss) {
 
 /// Returns the steps of a module, of a holder or pointer to one, or of a `nn::DataParallel` or
 /// `nn::DistributedDataParallel` around one. They call `training_step(batch)`, which returns the
-/// loss or a `StepOutput`, and `validation_step(batch)` or `test_step(batch)`; if the model has no
-/// training step, they compute `loss(forward(inputs...), target)`. What it predicts comes from
-/// `predict_step(batch)` or `forward(inputs...)`. The model must outlive them.
+/// loss or a `StepOutput`, and `validation_step(batch)` or `test_step(batch)`. If the model has no
+/// training step, they compute `loss(forward(inputs...), target)`. Predictions come from
+/// `predict_step(batch)` or `forward(inputs...)`. The model must outlive the steps.
 /// @throw c10::Error if a holder or a pointer is null. The steps throw it if a loss or an output is
 /// undefined.
 template <class M>
