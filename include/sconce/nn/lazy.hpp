@@ -17,90 +17,91 @@
 
 namespace sconce::nn {
 
-/// Function that returns the tensor with a name such as "weight", or an undefined one.
+/// Returns the tensor with a name such as "weight", or an undefined tensor if there is none.
 using FindTensor = std::function<torch::Tensor(const std::string& name)>;
 
-/// Base class of the lazy layers. The first `forward` of a lazy layer reads the number of input
-/// features from its input, then makes and initializes the tensors of the layer. Until then the
-/// layer is uninitialized: its parameters, and the running statistics of a BatchNorm, are empty
-/// placeholders of shape `[0]`. An optimizer can already hold the placeholders, since they later
-/// become the real tensors. They accept `to(device)`, `to(dtype)` and `requires_grad_(false)`. The
-/// real tensors keep the device and type of the placeholders and get the same random numbers as
-/// Python's lazy layer. Two first forwards at once in two threads are a data race. Python:
-/// `torch.nn.modules.lazy.LazyModuleMixin`.
+/// Base class of the lazy layers. The first call to `forward` infers the number of input features
+/// from the input, then creates and initializes the layer's tensors. Until then, the layer is
+/// uninitialized: its parameters, and the running statistics of a BatchNorm, are empty placeholders
+/// of shape `[0]`. The placeholders later become the real tensors, so you can pass them to an
+/// optimizer right away. They support `to(device)`, `to(dtype)`, and `requires_grad_(false)`. The
+/// real tensors keep the placeholders' device and type and are initialized with the same random
+/// numbers as in Python. Running the first `forward` in two threads at once is a data race.
+/// Python: `torch.nn.modules.lazy.LazyModuleMixin`.
 class LazyLayer : public ReprOverride {
  public:
-  /// Returns whether the layer has its real tensors. True for a BatchNorm without any tensors.
+  /// Returns whether the layer has its real tensors. Always true for a BatchNorm without tensors.
   virtual bool is_initialized() const = 0;
 
-  /// Returns the class name: `LazyLinear` before the first forward or load, `Linear` after it.
-  /// Python: `_get_name()`.
+  /// Returns the class name: `LazyLinear` before the first forward or load, and `Linear`
+  /// afterwards. Python: `_get_name()`.
   virtual std::string layer_name() const = 0;
   std::optional<std::string> repr_name() const final { return layer_name(); }
 
-  /// Initializes the layer with copies of the tensors that `find` returns, without drawing random
-  /// numbers, and returns true. If a tensor is missing or its shape does not fit the options of the
-  /// layer, changes nothing and returns false. An initialized layer stays unchanged and returns
-  /// true. num_batches_tracked is not a placeholder and stays as it is.
+  /// Initializes the layer with copies of the tensors that `find` returns, and returns true. Draws
+  /// no random numbers. If a tensor is missing or its shape does not match the layer's options,
+  /// returns false and changes nothing. If the layer is already initialized, returns true and
+  /// changes nothing. `num_batches_tracked` is not a placeholder and is left unchanged.
   virtual bool materialize_from(const FindTensor& find) = 0;
 };
 
-/// Returns whether the module is an uninitialized lazy layer or contains one at any depth.
+/// Returns whether `module` is an uninitialized lazy layer or contains one at any depth.
 bool has_uninitialized_params(const torch::nn::Module& module);
 
-/// Checks that a module contains no uninitialized lazy layer, before its tensors are used. Not for
-/// direct use.
-/// @throw c10::Error if `has_uninitialized_params(module)`. The text begins with `who`, contains
-/// "uninitialized", and names the path and class of the first such layer.
+/// Checks that `module` contains no uninitialized lazy layers before its tensors are used. For
+/// internal use.
+/// @throw c10::Error if `has_uninitialized_params(module)` is true. The message begins with `who`,
+/// contains "uninitialized", and shows the path and class of the first such layer.
 void check_initialized(const torch::nn::Module& module, const char* who);
 
-/// Initializes the lazy layers in the module from a state with keys such as "net.0.weight". Layers
-/// for which the state lacks a tensor, or has one of the wrong shape, stay as they are. Python:
-/// `load_state_dict` on a lazy module.
+/// Initializes the lazy layers in `module` from a state dict with keys such as "net.0.weight". If
+/// the state dict lacks one of a layer's tensors or has one of the wrong shape, the layer is
+/// unchanged. Python: `load_state_dict` on a lazy module.
 void materialize_from(torch::nn::Module& module, const StateDict& state);
 
-/// Options of `LazyLinear`: those of `torch::nn::Linear` without in_features.
+/// Options of `LazyLinear`. They match the options of `torch::nn::Linear`, without `in_features`.
 struct LazyLinearOptions {
-  /// Makes options with a bias.
+  /// Constructs options with a bias.
   LazyLinearOptions(int64_t out_features) : out_features_(out_features) {}
-  operator torch::nn::LinearOptions() const;  ///< with in_features 0
+  operator torch::nn::LinearOptions() const;  ///< converts with `in_features` set to 0
 
   TORCH_ARG(int64_t, out_features);  ///< number of output features
-  TORCH_ARG(bool, bias) = true;      ///< whether to add a learned bias
+  TORCH_ARG(bool, bias) = true;      ///< whether to learn an additive bias
 };
 
-/// Options of the lazy convolutions: those of `torch::nn::Conv1d` to `Conv3d` without in_channels.
+/// Options of the lazy convolutions. They match `torch::nn::Conv1d` to `Conv3d`, without
+/// `in_channels`.
 template <size_t D>
 struct LazyConvOptions {
   using padding_t = torch::nn::detail::conv_padding_t<D>;         ///< numbers, kValid or kSame
   using padding_mode_t = torch::nn::detail::conv_padding_mode_t;  ///< kZeros to kCircular
 
-  /// Makes options with these two values and defaults for the others.
+  /// Constructs options with defaults for all other values.
   LazyConvOptions(int64_t out_channels, torch::ExpandingArray<D> kernel_size)
       : out_channels_(out_channels), kernel_size_(kernel_size) {}
-  operator torch::nn::detail::ConvNdOptions<D>() const;  ///< with in_channels 0
-  /// Padding of each dimension, such as `.padding({2, 1})`.
+  operator torch::nn::detail::ConvNdOptions<D>() const;  ///< converts with `in_channels` set to 0
+  /// Sets the padding of each dimension, as in `.padding({2, 1})`.
   auto padding(std::initializer_list<int64_t> sizes) { return padding(at::IntArrayRef(sizes)); }
 
   TORCH_ARG(int64_t, out_channels);                  ///< number of output channels
-  TORCH_ARG(torch::ExpandingArray<D>, kernel_size);  ///< one number, or one per dimension
+  TORCH_ARG(torch::ExpandingArray<D>, kernel_size);  ///< a single number or one per dimension
   TORCH_ARG(torch::ExpandingArray<D>, stride) = 1;   ///< stride of the kernel
-  TORCH_ARG(padding_t, padding) = 0;  ///< size at both ends, a list like `{2, 1}`, kValid or kSame
-  TORCH_ARG(torch::ExpandingArray<D>, dilation) = 1;        ///< spacing of the kernel elements
-  TORCH_ARG(int64_t, groups) = 1;                           ///< must divide both channel numbers
-  TORCH_ARG(bool, bias) = true;                             ///< whether to add a learned bias
-  TORCH_ARG(padding_mode_t, padding_mode) = torch::kZeros;  ///< values of the padding
+  TORCH_ARG(padding_t, padding) = 0;  ///< size at both ends (`3`, `{2, 1}`), kValid, or kSame
+  TORCH_ARG(torch::ExpandingArray<D>, dilation) = 1;        ///< spacing between kernel elements
+  TORCH_ARG(int64_t, groups) = 1;                           ///< must divide both channel counts
+  TORCH_ARG(bool, bias) = true;                             ///< whether to learn an additive bias
+  TORCH_ARG(padding_mode_t, padding_mode) = torch::kZeros;  ///< how padding is filled
 };
 using LazyConv1dOptions = LazyConvOptions<1>;  ///< options of `LazyConv1d`
 using LazyConv2dOptions = LazyConvOptions<2>;  ///< options of `LazyConv2d`
 using LazyConv3dOptions = LazyConvOptions<3>;  ///< options of `LazyConv3d`
 
-/// Options of the lazy batch norms: those of `torch::nn::BatchNorm1d` without num_features.
+/// Options of the lazy batch norms. They match `torch::nn::BatchNorm1d`, without `num_features`.
 struct LazyBatchNormOptions {
-  operator torch::nn::BatchNormOptions() const;  ///< with num_features 0
+  operator torch::nn::BatchNormOptions() const;  ///< converts with `num_features` set to 0
 
-  TORCH_ARG(double, eps) = 1e-5;                     ///< number added to the variance
-  TORCH_ARG(std::optional<double>, momentum) = 0.1;  ///< weight of a new batch; none: plain mean
+  TORCH_ARG(double, eps) = 1e-5;                     ///< value added to the variance
+  TORCH_ARG(std::optional<double>, momentum) = 0.1;  ///< weight of a new batch; empty: plain mean
   TORCH_ARG(bool, affine) = true;                    ///< whether to learn a weight and a bias
   TORCH_ARG(bool, track_running_stats) = true;       ///< whether to keep running statistics
 };
@@ -108,47 +109,45 @@ using LazyBatchNorm1dOptions = LazyBatchNormOptions;  ///< options of `LazyBatch
 using LazyBatchNorm2dOptions = LazyBatchNormOptions;  ///< options of `LazyBatchNorm2d`
 using LazyBatchNorm3dOptions = LazyBatchNormOptions;  ///< options of `LazyBatchNorm3d`
 
-/// Lazy form of the layer `Base`. It derives from `Base`, so `as<torch::nn::Linear>()` finds it,
-/// and it has the members `weight`, `bias` and `options` of `Base`. The number of input features in
-/// `options` is 0 while the layer is uninitialized. Call `forward` on the lazy type: called through
-/// a `Base&`, it is that of `Base` and does not initialize the layer.
+/// A lazy version of the layer `Base`. Because it derives from `Base`, `as<torch::nn::Linear>()`
+/// finds it, and it has the members `weight`, `bias`, and `options`. The number of input features
+/// in `options` is 0 while the layer is uninitialized. Call `forward` on the lazy type: a call
+/// through a `Base&` runs `Base::forward`, which does not initialize the layer.
 template <class Derived, class Base, class LazyOptions>
 class LazyModule : public Base, public LazyLayer {
  public:
-  /// Makes an uninitialized layer with options constructed from these arguments. Draws no random
+  /// Constructs an uninitialized layer. `args` are the arguments of the options. Draws no random
   /// numbers.
-  /// @throw c10::Error if an option is out of range, such as groups that do not divide
-  /// out_channels.
+  /// @throw c10::Error if an option is invalid, such as `groups` that do not divide `out_channels`.
   template <class... Args>
     requires std::constructible_from<LazyOptions, Args...>
   explicit LazyModule(Args&&... args)
       : LazyModule(Options(LazyOptions(std::forward<Args>(args)...))) {}
 
-  /// Runs the forward of the real layer. An uninitialized layer initializes itself first, in any
-  /// grad mode.
-  /// @throw c10::Error if the input has a number of dimensions that the real layer refuses, no
-  /// features, or a number of features that the groups do not divide. The layer then stays
+  /// Applies the layer, and initializes it first if necessary, in any grad mode.
+  /// @throw c10::Error if the real layer does not accept the input's number of dimensions, if the
+  /// input has no features, or if `groups` does not divide their number. The layer stays
   /// uninitialized.
   torch::Tensor forward(const torch::Tensor& input);
 
-  /// Draws the initial values again. Does nothing if the layer is uninitialized.
+  /// Reinitializes the parameters. Does nothing if the layer is uninitialized.
   void reset_parameters();
 
-  /// Returns a deep copy with the same `requires_grad`, which is uninitialized if this layer is.
-  /// Draws no random numbers.
+  /// Returns a deep copy with the same `requires_grad`. The copy of an uninitialized layer is also
+  /// uninitialized. Draws no random numbers.
   std::shared_ptr<torch::nn::Module> clone(
       const std::optional<torch::Device>& device = {}) const override;
 
-  /// Saves the layer; `torch::save` calls it.
-  /// @throw c10::Error with "uninitialized" in the text if the layer is uninitialized.
+  /// Saves the layer. Called by `torch::save`.
+  /// @throw c10::Error whose message contains "uninitialized" if the layer is uninitialized.
   void save(torch::serialize::OutputArchive& archive) const override;
 
-  /// Loads the layer and initializes it; `torch::load` calls it. As with any layer of LibTorch, the
-  /// tensors then have the types of the archive.
+  /// Loads and initializes the layer. Called by `torch::load`. As with all LibTorch layers, the
+  /// tensors then have the types stored in the archive.
   /// @throw c10::Error if the layer is uninitialized and the archive's tensors do not fit it.
   void load(torch::serialize::InputArchive& archive) override;
 
-  /// Prints the text of `repr` while the layer is uninitialized, then that of `Base`.
+  /// Prints the same text as `repr` while the layer is uninitialized, and as `Base` afterwards.
   void pretty_print(std::ostream& stream) const override;
 
   bool is_initialized() const override;
@@ -156,9 +155,9 @@ class LazyModule : public Base, public LazyLayer {
   bool materialize_from(const FindTensor& find) override;
 
  protected:
-  /// Returns the number of input features, for the accessor of that name.
+  /// Returns the number of input features. `accessor` is the name of the calling function.
   int64_t features(const char* accessor) const;
-  /// Initializes the layer, if it is uninitialized, for an input like this one.
+  /// Initializes the layer for an input like `input`, if it is uninitialized.
   void initialize_for(const torch::Tensor& input);
 
  private:
@@ -167,78 +166,84 @@ class LazyModule : public Base, public LazyLayer {
   void materialize(int64_t features, const FindTensor& find);
 };
 
-/// Maps `(*, in_features)` to `(*, out_features)`. Python: `torch.nn.LazyLinear`.
+/// A linear layer from `(*, in_features)` to `(*, out_features)` that infers `in_features`.
+/// Python: `torch.nn.LazyLinear`.
 class LazyLinearImpl : public LazyModule<LazyLinearImpl, torch::nn::LinearImpl, LazyLinearOptions> {
  public:
   using LazyModule::LazyModule;
-  /// @throw c10::Error with "uninitialized" in the text if the layer is uninitialized.
+  /// @throw c10::Error whose message contains "uninitialized" if the layer is uninitialized.
   int64_t in_features() const { return features("in_features"); }
 };
-/// Module holder of `LazyLinearImpl`. Python: `torch.nn.LazyLinear`.
+/// Module holder for `LazyLinearImpl`. Python: `torch.nn.LazyLinear`.
 TORCH_MODULE(LazyLinear);
 
-/// Takes `(N, C, L)` or `(C, L)` and reads in_channels from C. Python: `torch.nn.LazyConv1d`.
+/// A 1d convolution that infers `in_channels` from the first input, of shape `(N, C, L)` or
+/// `(C, L)`. Python: `torch.nn.LazyConv1d`.
 class LazyConv1dImpl : public LazyModule<LazyConv1dImpl, torch::nn::Conv1dImpl, LazyConv1dOptions> {
  public:
   using LazyModule::LazyModule;
-  /// @throw c10::Error with "uninitialized" in the text if the layer is uninitialized.
+  /// @throw c10::Error whose message contains "uninitialized" if the layer is uninitialized.
   int64_t in_channels() const { return features("in_channels"); }
 };
-/// Module holder of `LazyConv1dImpl`. Python: `torch.nn.LazyConv1d`.
+/// Module holder for `LazyConv1dImpl`. Python: `torch.nn.LazyConv1d`.
 TORCH_MODULE(LazyConv1d);
 
-/// Takes `(N, C, H, W)` or `(C, H, W)` and reads in_channels from C. Python: `torch.nn.LazyConv2d`.
+/// A 2d convolution that infers `in_channels` from the first input, of shape `(N, C, H, W)` or
+/// `(C, H, W)`. Python: `torch.nn.LazyConv2d`.
 class LazyConv2dImpl : public LazyModule<LazyConv2dImpl, torch::nn::Conv2dImpl, LazyConv2dOptions> {
  public:
   using LazyModule::LazyModule;
-  /// @throw c10::Error with "uninitialized" in the text if the layer is uninitialized.
+  /// @throw c10::Error whose message contains "uninitialized" if the layer is uninitialized.
   int64_t in_channels() const { return features("in_channels"); }
 };
-/// Module holder of `LazyConv2dImpl`. Python: `torch.nn.LazyConv2d`.
+/// Module holder for `LazyConv2dImpl`. Python: `torch.nn.LazyConv2d`.
 TORCH_MODULE(LazyConv2d);
 
-/// Takes `(N, C, D, H, W)` or `(C, D, H, W)` and reads in_channels from C.
-/// Python: `torch.nn.LazyConv3d`.
+/// A 3d convolution that infers `in_channels` from the first input, of shape `(N, C, D, H, W)` or
+/// `(C, D, H, W)`. Python: `torch.nn.LazyConv3d`.
 class LazyConv3dImpl : public LazyModule<LazyConv3dImpl, torch::nn::Conv3dImpl, LazyConv3dOptions> {
  public:
   using LazyModule::LazyModule;
-  /// @throw c10::Error with "uninitialized" in the text if the layer is uninitialized.
+  /// @throw c10::Error whose message contains "uninitialized" if the layer is uninitialized.
   int64_t in_channels() const { return features("in_channels"); }
 };
-/// Module holder of `LazyConv3dImpl`. Python: `torch.nn.LazyConv3d`.
+/// Module holder for `LazyConv3dImpl`. Python: `torch.nn.LazyConv3d`.
 TORCH_MODULE(LazyConv3d);
 
-/// Takes `(N, C)` or `(N, C, L)` and reads num_features from C. Python: `torch.nn.LazyBatchNorm1d`.
+/// A 1d batch norm that infers `num_features` from the first input, of shape `(N, C)` or
+/// `(N, C, L)`. Python: `torch.nn.LazyBatchNorm1d`.
 class LazyBatchNorm1dImpl
     : public LazyModule<LazyBatchNorm1dImpl, torch::nn::BatchNorm1dImpl, LazyBatchNorm1dOptions> {
  public:
   using LazyModule::LazyModule;
-  /// @throw c10::Error with "uninitialized" in the text if the layer is uninitialized.
+  /// @throw c10::Error whose message contains "uninitialized" if the layer is uninitialized.
   int64_t num_features() const { return features("num_features"); }
 };
-/// Module holder of `LazyBatchNorm1dImpl`. Python: `torch.nn.LazyBatchNorm1d`.
+/// Module holder for `LazyBatchNorm1dImpl`. Python: `torch.nn.LazyBatchNorm1d`.
 TORCH_MODULE(LazyBatchNorm1d);
 
-/// Takes `(N, C, H, W)` and reads num_features from C. Python: `torch.nn.LazyBatchNorm2d`.
+/// A 2d batch norm that infers `num_features` from the first input, of shape `(N, C, H, W)`.
+/// Python: `torch.nn.LazyBatchNorm2d`.
 class LazyBatchNorm2dImpl
     : public LazyModule<LazyBatchNorm2dImpl, torch::nn::BatchNorm2dImpl, LazyBatchNorm2dOptions> {
  public:
   using LazyModule::LazyModule;
-  /// @throw c10::Error with "uninitialized" in the text if the layer is uninitialized.
+  /// @throw c10::Error whose message contains "uninitialized" if the layer is uninitialized.
   int64_t num_features() const { return features("num_features"); }
 };
-/// Module holder of `LazyBatchNorm2dImpl`. Python: `torch.nn.LazyBatchNorm2d`.
+/// Module holder for `LazyBatchNorm2dImpl`. Python: `torch.nn.LazyBatchNorm2d`.
 TORCH_MODULE(LazyBatchNorm2d);
 
-/// Takes `(N, C, D, H, W)` and reads num_features from C. Python: `torch.nn.LazyBatchNorm3d`.
+/// A 3d batch norm that infers `num_features` from the first input, of shape `(N, C, D, H, W)`.
+/// Python: `torch.nn.LazyBatchNorm3d`.
 class LazyBatchNorm3dImpl
     : public LazyModule<LazyBatchNorm3dImpl, torch::nn::BatchNorm3dImpl, LazyBatchNorm3dOptions> {
  public:
   using LazyModule::LazyModule;
-  /// @throw c10::Error with "uninitialized" in the text if the layer is uninitialized.
+  /// @throw c10::Error whose message contains "uninitialized" if the layer is uninitialized.
   int64_t num_features() const { return features("num_features"); }
 };
-/// Module holder of `LazyBatchNorm3dImpl`. Python: `torch.nn.LazyBatchNorm3d`.
+/// Module holder for `LazyBatchNorm3dImpl`. Python: `torch.nn.LazyBatchNorm3d`.
 TORCH_MODULE(LazyBatchNorm3d);
 
 }  // namespace sconce::nn

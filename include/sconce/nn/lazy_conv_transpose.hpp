@@ -4,26 +4,26 @@
 
 namespace sconce::nn {
 
-/// Options of the lazy transposed convolutions: those of `torch::nn::ConvTranspose1d` to
-/// `ConvTranspose3d` without in_channels.
+/// Options of the lazy transposed convolutions. They match the options of
+/// `torch::nn::ConvTranspose1d` to `ConvTranspose3d`, without `in_channels`.
 template <size_t D>
 struct LazyConvTransposeOptions {
   using padding_mode_t = torch::nn::detail::conv_padding_mode_t;  ///< only kZeros, as in Python
 
-  /// Makes options with these two values and defaults for the others.
+  /// Constructs options with defaults for all other values.
   LazyConvTransposeOptions(int64_t out_channels, torch::ExpandingArray<D> kernel_size)
       : out_channels_(out_channels), kernel_size_(kernel_size) {}
-  operator torch::nn::detail::ConvNdOptions<D>() const;  ///< with in_channels 0
+  operator torch::nn::detail::ConvNdOptions<D>() const;  ///< converts with `in_channels` set to 0
 
-  TORCH_ARG(int64_t, out_channels);                         ///< number of output channels
-  TORCH_ARG(torch::ExpandingArray<D>, kernel_size);         ///< one number, or one per dimension
-  TORCH_ARG(torch::ExpandingArray<D>, stride) = 1;          ///< stride of the kernel
-  TORCH_ARG(torch::ExpandingArray<D>, padding) = 0;         ///< cut from both ends of the output
+  TORCH_ARG(int64_t, out_channels);                  ///< number of output channels
+  TORCH_ARG(torch::ExpandingArray<D>, kernel_size);  ///< a single number or one per dimension
+  TORCH_ARG(torch::ExpandingArray<D>, stride) = 1;   ///< stride of the kernel
+  TORCH_ARG(torch::ExpandingArray<D>, padding) = 0;  ///< removed from both ends of the output
   TORCH_ARG(torch::ExpandingArray<D>, output_padding) = 0;  ///< added to one end of the output
-  TORCH_ARG(int64_t, groups) = 1;                           ///< must divide both channel numbers
-  TORCH_ARG(bool, bias) = true;                             ///< whether to add a learned bias
-  TORCH_ARG(torch::ExpandingArray<D>, dilation) = 1;        ///< spacing of the kernel elements
-  TORCH_ARG(padding_mode_t, padding_mode) = torch::kZeros;  ///< values of the padding
+  TORCH_ARG(int64_t, groups) = 1;                           ///< must divide both channel counts
+  TORCH_ARG(bool, bias) = true;                             ///< whether to learn an additive bias
+  TORCH_ARG(torch::ExpandingArray<D>, dilation) = 1;        ///< spacing between kernel elements
+  TORCH_ARG(padding_mode_t, padding_mode) = torch::kZeros;  ///< how padding is filled
 };
 using LazyConvTranspose1dOptions =
     LazyConvTransposeOptions<1>;  ///< options of `LazyConvTranspose1d`
@@ -32,76 +32,76 @@ using LazyConvTranspose2dOptions =
 using LazyConvTranspose3dOptions =
     LazyConvTransposeOptions<3>;  ///< options of `LazyConvTranspose3d`
 
-/// Takes `(N, C, L)` or `(C, L)` and reads in_channels from C. Python:
-/// `torch.nn.LazyConvTranspose1d`.
+/// A 1d transposed convolution that infers `in_channels` from the first input, of shape `(N, C, L)`
+/// or `(C, L)`. Python: `torch.nn.LazyConvTranspose1d`.
 class LazyConvTranspose1dImpl
     : public LazyModule<LazyConvTranspose1dImpl, torch::nn::ConvTranspose1dImpl,
                         LazyConvTranspose1dOptions> {
  public:
   using LazyModule::LazyModule;
-  /// Runs the forward of the real layer, which chooses its output_padding so that the output has
-  /// the size, if one is given. Initializes the layer first if necessary.
-  /// @throw c10::Error as `LazyModule::forward`.
+  /// Applies the layer, and initializes it first if necessary. If `output_size` is given, the layer
+  /// chooses `output_padding` so that the output has this size.
+  /// @throw c10::Error in the same cases as `LazyModule::forward`.
   torch::Tensor forward(const torch::Tensor& input,
                         const std::optional<at::IntArrayRef>& output_size = std::nullopt) {
     initialize_for(input);
     return torch::nn::ConvTranspose1dImpl::forward(input, output_size);
   }
-  /// @throw c10::Error with "uninitialized" in the text if the layer is uninitialized.
+  /// @throw c10::Error whose message contains "uninitialized" if the layer is uninitialized.
   int64_t in_channels() const { return features("in_channels"); }
 
  protected:
   FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(std::optional<at::IntArrayRef>())})
 };
-/// Module holder of `LazyConvTranspose1dImpl`. Python: `torch.nn.LazyConvTranspose1d`.
+/// Module holder for `LazyConvTranspose1dImpl`. Python: `torch.nn.LazyConvTranspose1d`.
 TORCH_MODULE(LazyConvTranspose1d);
 
-/// Takes `(N, C, H, W)` or `(C, H, W)` and reads in_channels from C. Python:
-/// `torch.nn.LazyConvTranspose2d`.
+/// A 2d transposed convolution that infers `in_channels` from the first input, of shape
+/// `(N, C, H, W)` or `(C, H, W)`. Python: `torch.nn.LazyConvTranspose2d`.
 class LazyConvTranspose2dImpl
     : public LazyModule<LazyConvTranspose2dImpl, torch::nn::ConvTranspose2dImpl,
                         LazyConvTranspose2dOptions> {
  public:
   using LazyModule::LazyModule;
-  /// Runs the forward of the real layer, which chooses its output_padding so that the output has
-  /// the size, if one is given. Initializes the layer first if necessary.
-  /// @throw c10::Error as `LazyModule::forward`.
+  /// Applies the layer, and initializes it first if necessary. If `output_size` is given, the layer
+  /// chooses `output_padding` so that the output has this size.
+  /// @throw c10::Error in the same cases as `LazyModule::forward`.
   torch::Tensor forward(const torch::Tensor& input,
                         const std::optional<at::IntArrayRef>& output_size = std::nullopt) {
     initialize_for(input);
     return torch::nn::ConvTranspose2dImpl::forward(input, output_size);
   }
-  /// @throw c10::Error with "uninitialized" in the text if the layer is uninitialized.
+  /// @throw c10::Error whose message contains "uninitialized" if the layer is uninitialized.
   int64_t in_channels() const { return features("in_channels"); }
 
  protected:
   FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(std::optional<at::IntArrayRef>())})
 };
-/// Module holder of `LazyConvTranspose2dImpl`. Python: `torch.nn.LazyConvTranspose2d`.
+/// Module holder for `LazyConvTranspose2dImpl`. Python: `torch.nn.LazyConvTranspose2d`.
 TORCH_MODULE(LazyConvTranspose2d);
 
-/// Takes `(N, C, D, H, W)` or `(C, D, H, W)` and reads in_channels from C. Python:
-/// `torch.nn.LazyConvTranspose3d`.
+/// A 3d transposed convolution that infers `in_channels` from the first input, of shape
+/// `(N, C, D, H, W)` or `(C, D, H, W)`. Python: `torch.nn.LazyConvTranspose3d`.
 class LazyConvTranspose3dImpl
     : public LazyModule<LazyConvTranspose3dImpl, torch::nn::ConvTranspose3dImpl,
                         LazyConvTranspose3dOptions> {
  public:
   using LazyModule::LazyModule;
-  /// Runs the forward of the real layer, which chooses its output_padding so that the output has
-  /// the size, if one is given. Initializes the layer first if necessary.
-  /// @throw c10::Error as `LazyModule::forward`.
+  /// Applies the layer, and initializes it first if necessary. If `output_size` is given, the layer
+  /// chooses `output_padding` so that the output has this size.
+  /// @throw c10::Error in the same cases as `LazyModule::forward`.
   torch::Tensor forward(const torch::Tensor& input,
                         const std::optional<at::IntArrayRef>& output_size = std::nullopt) {
     initialize_for(input);
     return torch::nn::ConvTranspose3dImpl::forward(input, output_size);
   }
-  /// @throw c10::Error with "uninitialized" in the text if the layer is uninitialized.
+  /// @throw c10::Error whose message contains "uninitialized" if the layer is uninitialized.
   int64_t in_channels() const { return features("in_channels"); }
 
  protected:
   FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(std::optional<at::IntArrayRef>())})
 };
-/// Module holder of `LazyConvTranspose3dImpl`. Python: `torch.nn.LazyConvTranspose3d`.
+/// Module holder for `LazyConvTranspose3dImpl`. Python: `torch.nn.LazyConvTranspose3d`.
 TORCH_MODULE(LazyConvTranspose3d);
 
 }  // namespace sconce::nn

@@ -6,13 +6,14 @@
 
 namespace sconce::nn {
 
-/// Converts the parameters and buffers of a module, and any gradients, to a memory format.
-/// `torch::MemoryFormat::ChannelsLast` applies to tensors of four dimensions, `ChannelsLast3d` to
-/// those of five, `Contiguous` to all. The parameters stay the same tensors with new memory, so an
-/// optimizer can keep using them. On GPUs half-precision convolutions are faster with channels
-/// last; convert the batches too (`batch.contiguous(torch::MemoryFormat::ChannelsLast)`).
+/// Converts the parameters, buffers, and existing gradients of `module` to a memory format.
+/// `torch::MemoryFormat::ChannelsLast` applies to tensors with four dimensions, `ChannelsLast3d` to
+/// tensors with five, and `Contiguous` to all tensors. Parameters keep their identity and only
+/// their memory is replaced, so optimizers can continue to use them. On GPUs, half-precision
+/// convolutions run faster with channels last. Convert the batches as well:
+/// `batch.contiguous(torch::MemoryFormat::ChannelsLast)`.
 /// Python: `module.to(memory_format=torch.channels_last)`.
-/// @throw c10::Error if the format is `Preserve`, or if `has_uninitialized_params(module)`.
+/// @throw c10::Error if the format is `Preserve`, or if `has_uninitialized_params(module)` is true.
 void to_memory_format(torch::nn::Module& module, c10::MemoryFormat format);
 
 }  // namespace sconce::nn

@@ -8,7 +8,7 @@
 
 namespace sconce::nn {
 
-/// Restores the modes of a module and of all modules in it, training or evaluation, at the end of
+/// Restores the mode (training or evaluation) of a module and all of its submodules at the end of
 /// the scope:
 ///
 ///     const nn::ModeGuard restore(*net);
@@ -17,9 +17,9 @@ namespace sconce::nn {
 /// The module must outlive the guard.
 class [[nodiscard]] ModeGuard {
  public:
-  /// Notes the modes, and changes nothing.
+  /// Records the current modes without changing them.
   explicit ModeGuard(torch::nn::Module& module) : module_(module), training_(module.is_training()) {
-    // The module itself is left out, because a model on the stack has no shared pointer.
+    // Skip the module itself, because a model on the stack has no shared pointer.
     for (const auto& part : module.modules(/*include_self=*/false)) {
       parts_.emplace_back(part, part->is_training());
     }

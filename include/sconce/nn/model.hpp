@@ -10,7 +10,8 @@ namespace sconce::nn {
 
 namespace detail {
 
-// A function dereferences to itself, so it would never end.
+// Functions are excluded, because dereferencing a function yields a function again, and the
+// recursion would never end.
 template <class T>
 constexpr bool is_model() {
   if constexpr (std::derived_from<T, torch::nn::Module>) {
@@ -26,13 +27,13 @@ constexpr bool is_model() {
 
 }  // namespace detail
 
-/// A module, a module holder such as `torch::nn::Linear`, or a pointer to one of these.
+/// Satisfied by modules, module holders such as `torch::nn::Linear`, and pointers to either.
 template <class T>
 concept Model = detail::is_model<std::remove_cvref_t<T>>();
 
 namespace detail {
 
-// Ends the compilation with this message if `M` is not a model.
+// Fails to compile, with the message below, if `M` is not a model.
 template <class M>
 constexpr void check_model() {
   static_assert(Model<M>,

@@ -12,78 +12,81 @@
 
 namespace sconce::nn {
 
-/// Options of `MultiheadAttention`, with the names and defaults of Python's.
+/// Options of `MultiheadAttention`, with Python's names and defaults.
 struct MultiheadAttentionOptions {
-  /// Makes options with these two values and defaults for the others. `kdim` and `vdim` are
+  /// Constructs options with defaults for all other values. `kdim` and `vdim` default to
   /// `embed_dim`.
   MultiheadAttentionOptions(int64_t embed_dim, int64_t num_heads)
       : embed_dim_(embed_dim), num_heads_(num_heads), kdim_(embed_dim), vdim_(embed_dim) {}
 
-  TORCH_ARG(int64_t, embed_dim);           ///< number of features of the queries and the output
-  TORCH_ARG(int64_t, num_heads);           ///< number of heads, which divides `embed_dim`
-  TORCH_ARG(double, dropout) = 0;          ///< probability that a weight is dropped in training
+  TORCH_ARG(int64_t, embed_dim);           ///< feature size of the queries and output
+  TORCH_ARG(int64_t, num_heads);           ///< number of heads; must divide `embed_dim`
+  TORCH_ARG(double, dropout) = 0;          ///< dropout probability of the weights
   TORCH_ARG(bool, bias) = true;            ///< whether the projections have a bias
   TORCH_ARG(bool, add_bias_kv) = false;    ///< whether to append a learned key and value
   TORCH_ARG(bool, add_zero_attn) = false;  ///< whether to append a key and a value of zeros
-  TORCH_ARG(int64_t, kdim);                ///< number of features of the keys
-  TORCH_ARG(int64_t, vdim);                ///< number of features of the values
-  TORCH_ARG(bool, batch_first) = false;    ///< whether batches are `(N, L, E)`, not `(L, N, E)`
+  TORCH_ARG(int64_t, kdim);                ///< feature size of the keys
+  TORCH_ARG(int64_t, vdim);                ///< feature size of the values
+  TORCH_ARG(bool, batch_first) = false;    ///< use `(N, L, E)` batches instead of `(L, N, E)`
 };
 
-/// What `MultiheadAttention` takes besides its inputs. A mask is of bool, where true hides a key,
-/// or of floats, which are added to the scores. Undefined masks hide nothing.
+/// Optional arguments of `MultiheadAttention`. A mask is either boolean, where true excludes a key
+/// from attention, or floating point and added to the scores. Undefined masks exclude nothing.
 struct AttentionArgs {                  // in Python's order
-  torch::Tensor key_padding_mask = {};  ///< `(N, S)`, or `(S)` for inputs without batch
-  bool need_weights = true;          ///< whether to return the weights; without them it is faster
-  torch::Tensor attn_mask = {};      ///< `(L, S)` or `(N * num_heads, L, S)`
-  bool average_attn_weights = true;  ///< whether the weights are the mean over the heads
-  /// Hint that `attn_mask` is the causal mask, which must be given too. Without `need_weights` and
-  /// `key_padding_mask`, a faster kernel then runs, and the mask is not read.
+  torch::Tensor key_padding_mask = {};  ///< `(N, S)`, or `(S)` for unbatched inputs
+  bool need_weights = true;             ///< whether to return the weights; false is faster
+  torch::Tensor attn_mask = {};         ///< `(L, S)` or `(N * num_heads, L, S)`
+  bool average_attn_weights = true;     ///< whether to average the weights over heads
+  /// Hint that `attn_mask`, which is still required, is the causal mask. Without `need_weights` and
+  /// `key_padding_mask`, this selects a faster kernel that does not read the mask.
   bool is_causal = false;
 };
 
-/// `DataParallel` splits both masks along their first dimension, as Python's does.
+/// `DataParallel` splits both masks along their first dimension, as in Python.
 template <>
 struct TensorTree<AttentionArgs>
     : TensorMembers<&AttentionArgs::key_padding_mask, &AttentionArgs::attn_mask> {};
 
-/// Attention with several heads. Unlike LibTorch's, it takes `batch_first` and trains in bfloat16
-/// and float16, with masks and under autocast. It computes what Python's training path does: by
-/// matrix products and softmax with `need_weights`, by `scaled_dot_product_attention` without.
+/// Multi-head attention. Unlike LibTorch's layer, it supports `batch_first` and trains in bfloat16
+/// and float16, with masks and under autocast. It follows Python's training path: matrix products
+/// and softmax with `need_weights`, and `scaled_dot_product_attention` without.
 /// Python: `torch.nn.MultiheadAttention`.
 class MultiheadAttentionImpl : public torch::nn::Cloneable<MultiheadAttentionImpl> {
  public:
-  /// Makes a layer with these options. Draws the numbers that Python draws.
+  /// Constructs a layer from `options_`. Draws the same random numbers as Python.
   /// @throw c10::Error if `embed_dim` or `num_heads` is below 1, `num_heads` does not divide
   /// `embed_dim`, `kdim` or `vdim` is below 1, or `dropout` is not between 0 and 1.
   explicit MultiheadAttentionImpl(MultiheadAttentionOptions options_) : options(options_) {
     reset();
   }
-  /// Makes a layer with default options.
+  /// Constructs a layer with defaults for all other options.
   MultiheadAttentionImpl(int64_t embed_dim, int64_t num_heads)
       : MultiheadAttentionImpl(MultiheadAttentionOptions(embed_dim, num_heads)) {}
 
   void reset() override;
 
-  /// Prints the text of `repr`.
+  /// Prints the same text as `repr`.
   void pretty_print(std::ostream& stream) const override { stream << repr(*this); }
 
-  /// Takes queries `(L, N, E)`, keys `(S, N, kdim)` and values `(S, N, vdim)`; with `batch_first` N
-  /// comes first; without a batch N is missing. Returns the output, of the shape of the queries,
-  /// and the weights: `(N, L, S)`, or `(N, num_heads, L, S)` if they are not averaged; undefined
-  /// without `need_weights`. Reads nothing on the host.
-  /// @throw c10::Error if a shape, or the type or device of a mask, does not fit, if `is_causal`
-  /// comes without an `attn_mask`, or if an input is nested. No work was done then.
+  /// Computes attention for `query` of shape `(L, N, E)`, `key` of shape `(S, N, kdim)`, and
+  /// `value` of shape `(S, N, vdim)`. With `batch_first`, N comes first. Unbatched inputs omit N.
+  /// Returns the output, with the shape of `query`, and the attention weights. The weights have
+  /// shape `(N, L, S)`, or `(N, num_heads, L, S)` if they are not averaged, and are undefined
+  /// without `need_weights`. Does not read tensor values on the host.
+  /// @throw c10::Error if a shape, or the type or device of a mask, does not match, if `is_causal`
+  /// is set without an `attn_mask`, or if an input is nested. Nothing has been computed in that
+  /// case.
   std::tuple<torch::Tensor, torch::Tensor> forward(const torch::Tensor& query,
                                                    const torch::Tensor& key,
                                                    const torch::Tensor& value,
                                                    const AttentionArgs& args = {});
 
-  /// Throws what `forward` would throw, as an error of `who`. Looks at no value of a tensor.
+  /// Throws the errors that `forward` would throw, with `who` as the function name. Does not read
+  /// tensor values.
   void check(const char* who, const torch::Tensor& query, const torch::Tensor& key,
              const torch::Tensor& value, const AttentionArgs& args) const;
 
-  MultiheadAttentionOptions options;  ///< the options of the layer
+  MultiheadAttentionOptions options;  ///< options of the layer
   torch::Tensor in_proj_weight;  ///< `(3 * E, E)`; undefined if `kdim` or `vdim` is not `embed_dim`
   torch::Tensor q_proj_weight;   ///< `(E, E)`; undefined if `in_proj_weight` is defined
   torch::Tensor k_proj_weight;   ///< `(E, kdim)`; undefined if `in_proj_weight` is defined
@@ -91,9 +94,9 @@ class MultiheadAttentionImpl : public torch::nn::Cloneable<MultiheadAttentionImp
   torch::Tensor in_proj_bias;    ///< `(3 * E)`; undefined without `bias`
   torch::Tensor bias_k;          ///< `(1, 1, E)`; undefined without `add_bias_kv`
   torch::Tensor bias_v;          ///< `(1, 1, E)`; undefined without `add_bias_kv`
-  torch::nn::Linear out_proj = nullptr;  ///< the projection of the output
+  torch::nn::Linear out_proj = nullptr;  ///< the output projection
 };
-/// Module holder of `MultiheadAttentionImpl`. Python: `torch.nn.MultiheadAttention`.
+/// Module holder for `MultiheadAttentionImpl`. Python: `torch.nn.MultiheadAttention`.
 TORCH_MODULE(MultiheadAttention);
 
 }  // namespace sconce::nn

@@ -4,11 +4,12 @@
 
 namespace sconce::nn {
 
-/// Sets `requires_grad` of all parameters of a module, with `false` to freeze it, and returns the
-/// module. Gradients that a parameter has stay: an optimizer that has it steps it until
-/// `zero_grad()`. Freeze before a `DistributedDataParallel` is made. A frozen BatchNorm still
-/// updates its statistics in training mode. Python: `torch.nn.Module.requires_grad_`.
-/// @throw c10::Error if `requires_grad` is true and a parameter is of a type without gradients,
+/// Sets `requires_grad` on all parameters of `module` and returns the module. Pass `false` to
+/// freeze it. Existing gradients are kept, so an optimizer that holds a frozen parameter keeps
+/// updating it until you call `zero_grad()`. Freeze parameters before you construct a
+/// `DistributedDataParallel`. A frozen BatchNorm still updates its running statistics in training
+/// mode. Python: `torch.nn.Module.requires_grad_`.
+/// @throw c10::Error if `requires_grad` is true and a parameter's type does not support gradients,
 /// such as an integer type.
 torch::nn::Module& requires_grad_(torch::nn::Module& module, bool requires_grad = true);
 

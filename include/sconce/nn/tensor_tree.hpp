@@ -15,32 +15,36 @@ namespace sconce::nn {
 template <class T>
 struct TensorTree;
 
-/// A container of tensors at any depth. `TensorTree` supports some of these types.
+/// Satisfied by containers of tensors at any depth. `TensorTree` supports some of these types.
 template <class T>
 concept ContainerOfTensors =
     (requires { typename T::value_type; } && TensorTree<typename T::value_type>::any) ||
     (std::is_array_v<T> && TensorTree<std::remove_all_extents_t<T>>::any);
 
-/// Finds the tensors in a `T`. Unrelated to `torch.nested`; Python: `torch.utils._pytree`.
-/// Functions of sconce that take or return nested tensors use it for
-/// vectors, tuples, pairs, maps and optionals, at any depth. Other containers of tensors, such as
-/// `std::array`, `std::unordered_map` and `at::TensorList`, do not compile, because their tensors
-/// would be ignored. Any other type has no tensors.
-/// Specialize it for further types, a class with the help of `TensorMembers`. A specialization has
-/// these members; one for a type without tensors needs only the first three:
+/// Finds the tensors in a value of type `T`. sconce's functions that accept or return nested
+/// tensors use it to traverse vectors, tuples, pairs, maps, and optionals at any depth. It is
+/// unrelated to `torch.nested`. Python: `torch.utils._pytree`.
+///
+/// Other containers of tensors, such as `std::array`, `std::unordered_map`, and `at::TensorList`,
+/// do not compile, because their tensors would be silently ignored. All other types are treated as
+/// having no tensors.
+///
+/// Specialize it to support more types. For a class, derive the specialization from
+/// `TensorMembers`. A specialization has the following members. A type without tensors needs only
+/// the first three:
 /// - `any`: whether a `T` can hold tensors;
-/// - `only`: whether it holds nothing but tensors and keys;
-/// - `for_each(value, f)`: calls `f` with each tensor of a `T&` or `const T&`, in a fixed order;
-/// - `alike(a, b)`: whether two values have the same lengths, keys and undefined tensors.
+/// - `only`: whether a `T` holds only tensors and keys;
+/// - `for_each(value, f)`: calls `f` with each tensor in a `T&` or `const T&`, in a fixed order;
+/// - `alike(a, b)`: whether two values agree in lengths, keys, and which tensors are undefined.
 template <class T>
 struct TensorTree {
   static_assert(!ContainerOfTensors<T>,
                 "sconce::nn::TensorTree: the tensors in a container of this type would be "
                 "passed over: use std::vector, tuple, pair, map or optional of them, or specialize "
                 "TensorTree");
-  static constexpr bool any = false;   ///< a type without tensors
-  static constexpr bool only = false;  ///< a type without tensors
-  /// Does nothing, because there is no tensor.
+  static constexpr bool any = false;   ///< no tensors in this type
+  static constexpr bool only = false;  ///< no tensors in this type
+  /// Does nothing, because there are no tensors.
   template <class Value, class F>
   static void for_each(Value&, const F&) {}
 };
@@ -131,13 +135,13 @@ struct TensorTree<std::pair<A, B>> {
   }
 };
 
-/// Calls `f` with each tensor in the value, in the order of `TensorTree`.
+/// Calls `f` with each tensor in `value`, in the order defined by `TensorTree`.
 template <class T, class F>
 void for_each_tensor(T& value, const F& f) {
   TensorTree<std::remove_const_t<T>>::for_each(value, f);
 }
 
-/// Base class of a `TensorTree` specialization, for a class whose tensors are all in these
+/// Base class for specializing `TensorTree` for a class whose tensors are all stored in the given
 /// members:
 ///
 ///     struct Sentences { torch::Tensor tokens, mask; };
@@ -153,13 +157,13 @@ struct TensorMembers {
 
  public:
   static constexpr bool any = TensorTree<Types>::any;    ///< whether a member can hold tensors
-  static constexpr bool only = TensorTree<Types>::only;  ///< whether all members hold only them
+  static constexpr bool only = TensorTree<Types>::only;  ///< whether members hold only tensors
   /// Calls `f` with the tensors of each member, in the order of the members.
   template <class Value, class F>
   static void for_each(Value& value, const F& f) {
     (for_each_tensor(value.*members, f), ...);
   }
-  /// Returns whether all members of two values are alike.
+  /// Returns whether two values are alike in all members.
   static constexpr auto alike = [](const auto& a, const auto& b) {
     return (TensorTree<decltype(type_of(members))>::alike(a.*members, b.*members) && ...);
   };

@@ -10,44 +10,46 @@
 
 namespace sconce::nn {
 
-/// Options of `Transformer`, with the names and defaults of Python's.
+/// Options of `Transformer`, with Python's names and defaults.
 struct TransformerOptions {
-  /// Makes options with these two values and defaults for the others.
+  /// Constructs options with defaults for all other values.
   TransformerOptions(int64_t d_model = 512, int64_t nhead = 8) : d_model_(d_model), nhead_(nhead) {}
 
   TORCH_ARG(int64_t, d_model);                 ///< number of features
-  TORCH_ARG(int64_t, nhead);                   ///< number of heads, which divides `d_model`
-  TORCH_ARG(int64_t, num_encoder_layers) = 6;  ///< number of layers of the encoder
-  TORCH_ARG(int64_t, num_decoder_layers) = 6;  ///< number of layers of the decoder
-  TORCH_ARG(int64_t, dim_feedforward) = 2048;  ///< number of features between the linear layers
-  TORCH_ARG(double, dropout) = 0.1;            ///< probability of all dropouts
-  /// `torch::kReLU`, `torch::kGELU` or a function of a tensor, applied between the linear layers.
+  TORCH_ARG(int64_t, nhead);                   ///< number of heads; must divide `d_model`
+  TORCH_ARG(int64_t, num_encoder_layers) = 6;  ///< number of encoder layers
+  TORCH_ARG(int64_t, num_decoder_layers) = 6;  ///< number of decoder layers
+  TORCH_ARG(int64_t, dim_feedforward) = 2048;  ///< feature size between the linear layers
+  TORCH_ARG(double, dropout) = 0.1;            ///< probability for all dropout layers
+  /// `torch::kReLU`, `torch::kGELU`, or a function of a tensor, applied between the linear layers.
   TORCH_ARG(torch::nn::activation_t, activation) = torch::kReLU;
-  /// A module with the `forward` of `TransformerEncoderImpl`; empty: a `TransformerEncoder`.
+  /// Custom encoder, whose `forward` must match `TransformerEncoderImpl::forward`. If it is empty,
+  /// a `TransformerEncoder` is created.
   TORCH_ARG(torch::nn::AnyModule, custom_encoder);
-  /// A module with the `forward` of `TransformerDecoderImpl`; empty: a `TransformerDecoder`.
+  /// Custom decoder, whose `forward` must match `TransformerDecoderImpl::forward`. If it is empty,
+  /// a `TransformerDecoder` is created.
   TORCH_ARG(torch::nn::AnyModule, custom_decoder);
   TORCH_ARG(double, layer_norm_eps) = 1e-5;  ///< `eps` of the norms
-  TORCH_ARG(bool, batch_first) = false;      ///< whether batches are `(N, L, E)`, not `(L, N, E)`
-  TORCH_ARG(bool, norm_first) = false;       ///< whether each part begins with its norm
+  TORCH_ARG(bool, batch_first) = false;      ///< use `(N, L, E)` batches instead of `(L, N, E)`
+  TORCH_ARG(bool, norm_first) = false;       ///< whether to normalize before each block
   TORCH_ARG(bool, bias) = true;              ///< whether the layers learn a bias
 };
 
-/// What `Transformer` takes besides its inputs, in Python's order. Its masks are like those of
-/// `AttentionArgs`, and its hints like those of `EncoderArgs` and `DecoderArgs`.
+/// Optional arguments of `Transformer`, in Python's order. Masks follow the same rules as in
+/// `AttentionArgs`, and hints work like the ones in `EncoderArgs` and `DecoderArgs`.
 struct TransformerArgs {
   torch::Tensor src_mask = {};                 ///< `(S, S)` or `(N * nhead, S, S)`
   torch::Tensor tgt_mask = {};                 ///< `(T, T)` or `(N * nhead, T, T)`
   torch::Tensor memory_mask = {};              ///< `(T, S)` or `(N * nhead, T, S)`
-  torch::Tensor src_key_padding_mask = {};     ///< `(N, S)`, or `(S)` for inputs without batch
-  torch::Tensor tgt_key_padding_mask = {};     ///< `(N, T)`, or `(T)` for inputs without batch
-  torch::Tensor memory_key_padding_mask = {};  ///< `(N, S)`, or `(S)` for inputs without batch
+  torch::Tensor src_key_padding_mask = {};     ///< `(N, S)`, or `(S)` for unbatched inputs
+  torch::Tensor tgt_key_padding_mask = {};     ///< `(N, T)`, or `(T)` for unbatched inputs
+  torch::Tensor memory_key_padding_mask = {};  ///< `(N, S)`, or `(S)` for unbatched inputs
   std::optional<bool> src_is_causal = {};      ///< hint that `src_mask` is the causal mask
   std::optional<bool> tgt_is_causal = {};      ///< hint that `tgt_mask` is the causal mask
   bool memory_is_causal = false;               ///< hint that `memory_mask` is the causal mask
 };
 
-/// `DataParallel` splits all masks along their first dimension, as Python's does.
+/// `DataParallel` splits all masks along their first dimension, as in Python.
 template <>
 struct TensorTree<TransformerArgs>
     : TensorMembers<&TransformerArgs::src_mask, &TransformerArgs::tgt_mask,
@@ -55,52 +57,52 @@ struct TensorTree<TransformerArgs>
                     &TransformerArgs::tgt_key_padding_mask,
                     &TransformerArgs::memory_key_padding_mask> {};
 
-/// An encoder of a source, and a decoder of a target that attends to the encoder's output. Each
-/// ends with a norm. Unlike LibTorch's, it trains in bfloat16 and float16, with masks and under
-/// autocast. Python: `torch.nn.Transformer`.
+/// A transformer model with an encoder for the source and a decoder for the target, which attends
+/// to the encoder's output. Both end with a norm. Unlike LibTorch's module, it trains in bfloat16
+/// and float16, with masks and under autocast. Python: `torch.nn.Transformer`.
 class TransformerImpl : public torch::nn::Cloneable<TransformerImpl> {
  public:
-  /// Makes a model with these options, and draws the numbers that Python draws. As in Python, a
-  /// custom encoder or decoder is not copied, and its parameters of two or more dimensions get new
-  /// values.
-  /// @throw c10::Error if a number of layers is below 1, or as the constructor of
+  /// Constructs a model from `options_`. Draws the same random numbers as Python. As in Python, a
+  /// custom encoder or decoder is not copied, and its parameters with two or more dimensions are
+  /// reinitialized.
+  /// @throw c10::Error if a number of layers is below 1, or in the same cases as the constructor of
   /// `TransformerEncoderLayerImpl`.
   explicit TransformerImpl(TransformerOptions options_ = {}) : options(std::move(options_)) {
     reset();
   }
-  /// The same with the defaults of the other options.
+  /// Constructs a model with defaults for all other options.
   TransformerImpl(int64_t d_model, int64_t nhead)
       : TransformerImpl(TransformerOptions(d_model, nhead)) {}
 
   void reset() override;
 
-  /// Draws new values of all parameters of two or more dimensions.
+  /// Reinitializes all parameters with two or more dimensions.
   void reset_parameters();
 
-  /// Prints the text of `repr`.
+  /// Prints the same text as `repr`.
   void pretty_print(std::ostream& stream) const override { stream << repr(*this); }
 
-  /// Takes `src` `(S, N, E)` and `tgt` `(T, N, E)`, with N first if `batch_first`, and without N if
-  /// there is no batch. Returns the shape of `tgt`. Reads nothing on the host, unless a mask on the
-  /// CPU is compared with the causal one.
-  /// @throw c10::Error if the numbers of rows of a batch differ, if the inputs have not `d_model`
-  /// features, or as `MultiheadAttentionImpl::forward`.
+  /// Passes `src` of shape `(S, N, E)` and `tgt` of shape `(T, N, E)` through the model. With
+  /// `batch_first`, N comes first. Unbatched inputs omit N. The output has the shape of `tgt`. Does
+  /// not read tensor values on the host, except to compare a mask on the CPU with the causal mask.
+  /// @throw c10::Error if the batch sizes differ, if the inputs do not have `d_model` features, or
+  /// in the same cases as `MultiheadAttentionImpl::forward`.
   torch::Tensor forward(const torch::Tensor& src, const torch::Tensor& tgt,
                         const TransformerArgs& args = {});
 
-  /// Returns the causal mask `(sz, sz)`, which is -inf above the diagonal and 0 elsewhere. The type
-  /// is the default one unless the options name another.
+  /// Returns a causal mask of shape `(sz, sz)`, with -inf above the diagonal and 0 elsewhere. The
+  /// type is the default type unless `of` specifies another.
   static torch::Tensor generate_square_subsequent_mask(int64_t sz,
                                                        const torch::TensorOptions& of = {});
 
-  TransformerOptions options;    ///< the options of the model
-  torch::nn::AnyModule encoder;  ///< a `TransformerEncoder`, or the custom one
-  torch::nn::AnyModule decoder;  ///< a `TransformerDecoder`, or the custom one
+  TransformerOptions options;    ///< options of the model
+  torch::nn::AnyModule encoder;  ///< a `TransformerEncoder` or the custom encoder
+  torch::nn::AnyModule decoder;  ///< a `TransformerDecoder` or the custom decoder
 
  protected:
   FORWARD_HAS_DEFAULT_ARGS({2, torch::nn::AnyValue(TransformerArgs())})
 };
-/// Module holder of `TransformerImpl`. Python: `torch.nn.Transformer`.
+/// Module holder for `TransformerImpl`. Python: `torch.nn.Transformer`.
 TORCH_MODULE(Transformer);
 
 }  // namespace sconce::nn
