@@ -12,37 +12,38 @@
 
 namespace sconce::data {
 
-/// Splits a dataset on any device into batches for a range-for:
-/// `for (const auto& [data, target] : batches)`. Each batch is a `Dataset` with two tensors
-/// `(batch_size, ...)`.
+/// Splits a dataset on any device into batches for a range-based for loop:
+/// `for (const auto& [data, target] : batches)`. Each batch is a `Dataset` with two tensors of
+/// shape `(batch_size, ...)`.
 ///
-/// Without `shuffle` or a sampler, a batch is a view of the memory of the dataset. Otherwise it is
-/// a copy of its rows, made on their device. With `shuffle` the order is `torch.randperm(n)` of a
-/// CPU generator seeded with seed + epoch. So the order is the same on every device and in Python,
-/// and no other generator is used. With a `DistributedSampler` all ranks have the same number of
+/// Without `shuffle` or a sampler, batches are views of the dataset. Otherwise, they are copies of
+/// its rows, made on the dataset's device. With `shuffle`, the order is `torch.randperm(n)` from a
+/// CPU generator seeded with seed + epoch. It is therefore the same on every device and in Python,
+/// and no other generator is used. With a `DistributedSampler`, all ranks get the same number of
 /// batches.
 ///
-/// Each `begin()` is a loop of its own, so loops may be nested or run in several threads, and are
-/// not affected if this object is copied, moved or destroyed. `TensorBatches` splits one tensor, or
-/// more than two. Python: `torch.utils.data.DataLoader` over a `DistributedSampler` of one replica.
+/// Each `begin()` starts an independent loop, so loops may be nested or run in several threads.
+/// They are not affected if this object is copied, moved, or destroyed. To split one tensor, or
+/// more than two, use `TensorBatches`. Python: `torch.utils.data.DataLoader` over a
+/// `DistributedSampler` with one replica.
 class Batches : public detail::LoaderBase {
  public:
-  using Iterator = LoopIterator<Dataset>;  ///< position of one loop
+  using Iterator = LoopIterator<Dataset>;  ///< iterator of one loop
 
-  /// Keeps the two tensors without copying them. A dataset without rows gives no batches.
+  /// Stores the two tensors without copying them. A dataset without rows yields no batches.
   /// @throw c10::Error if:
   /// - a tensor is undefined or has no first dimension;
-  /// - the two differ in their first dimension or device;
+  /// - the tensors differ in their first dimension or device;
   /// - `batch_size` is below 1;
   /// - the sampler is for a different number of rows, or is used with `shuffle`.
   explicit Batches(Dataset dataset, BatchesOptions options = {});
 
-  /// The same for the two tensors of a `torch::data::Example<>`.
+  /// Stores the two tensors of a `torch::data::Example<>`.
   template <detail::TorchExample Example>
   explicit Batches(Example dataset, BatchesOptions options = {})
       : Batches(Dataset{std::move(dataset.data), std::move(dataset.target)}, std::move(options)) {}
 
-  /// Does not compile: `TensorBatches` splits one tensor.
+  /// Does not compile. Use `TensorBatches` to split a single tensor.
   template <std::same_as<torch::Tensor> T>
   explicit Batches(const T&, const BatchesOptions& = {}) : Batches(Dataset()) {
     static_assert(!std::same_as<T, T>,
@@ -53,17 +54,19 @@ class Batches : public detail::LoaderBase {
   /// Returns the dataset that the batches come from. Python: `loader.dataset`.
   const Dataset& dataset() const { return dataset_; }
 
-  /// Starts the next epoch: 0, 1, 2 and so on, counted over all copies of this object, or from that
-  /// of `set_epoch` or of the sampler on. Several threads may call it at once, and each gets an
-  /// epoch of its own. With `shuffle` or a sampler it draws the order once and moves it to the
-  /// device of the data. **With a `DistributedSampler` only `set_epoch` moves the epoch**; a second
-  /// `begin()` without it warns, once. Python: `iter(loader)`.
-  /// @throw c10::Error if the sampler chooses a row outside the dataset.
+  /// Starts the next epoch. Epochs are counted as 0, 1, 2, and so on over all copies of this
+  /// object, starting at the epoch of `set_epoch` or of the sampler. Several threads may call this
+  /// function at the same time, and each gets a different epoch. With `shuffle` or a sampler, the
+  /// order is drawn once and moved to the device of the data. **With a `DistributedSampler`, only
+  /// `set_epoch` advances the epoch**, and a second `begin()` without it warns once.
+  /// Python: `iter(loader)`.
+  /// @throw c10::Error if the sampler returns a row outside the dataset.
   Iterator begin() const { return begin(0, take_epoch()); }
 
-  /// Starts this epoch at the batch with this index, and leaves the epoch of the next `begin()`
-  /// alone: to resume a loop, or to look at a batch.
-  /// @throw c10::Error as above, if `batch` is not in 0 to size(), or if `epoch` is negative.
+  /// Starts epoch `epoch` at batch `batch`, without changing the epoch of the next `begin()`. Use
+  /// it to resume a loop or to look at a single batch.
+  /// @throw c10::Error in the same cases as above, or if `batch` is not between 0 and `size()` or
+  /// `epoch` is negative.
   Iterator begin(int64_t batch, int64_t epoch) const;
 
  private:

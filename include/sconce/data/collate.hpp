@@ -13,8 +13,8 @@ namespace sconce::data {
 
 namespace detail {
 
-// Joins items with the same number of tensors to one batch. The k-th tensor of the batch is
-// `collate.tensors` of the k-th tensors of the items.
+// Joins items with the same number of tensors into a batch. The k-th tensor of the batch is
+// `collate.tensors` of the items' k-th tensors.
 template <class Item, class Collate>
 Item join_items(std::vector<Item> items, const Collate& collate) {
   static_assert(nn::TensorTree<Item>::only,
@@ -45,40 +45,39 @@ Item join_items(std::vector<Item> items, const Collate& collate) {
 
 }  // namespace detail
 
-/// Makes a batch by stacking items. Each tensor of the batch has a new first dimension; its row i
-/// is the tensor of item i. Python: `torch.utils.data.default_collate`.
+/// Collates items into a batch by stacking. Each tensor of the batch has a new first dimension, and
+/// its row i is the tensor of item i. Python: `torch.utils.data.default_collate`.
 struct Stack {
-  bool pin_memory = false;  ///< stack in pinned memory, which needs a GPU
+  bool pin_memory = false;  ///< whether to stack in pinned memory, which requires a GPU
 
-  /// Returns the batch, which has the type of the items.
-  /// @throw c10::Error if the tensors of the items differ in shape or number.
+  /// Returns the batch, which has the same type as the items.
+  /// @throw c10::Error if the items' tensors differ in shape or number.
   template <class Item>
   Item operator()(std::vector<Item> items) const {
     return detail::join_items(std::move(items), *this);
   }
 
-  /// Stacks tensors of the same shape. With `pin_memory` the result is pinned if the tensors are on
-  /// the CPU, have one type and require no gradient. Python: `torch.stack`.
+  /// Stacks tensors of the same shape. With `pin_memory`, the result is pinned if the tensors are
+  /// on the CPU, have a single type, and do not require gradients. Python: `torch.stack`.
   /// @throw c10::Error if the shapes differ.
   torch::Tensor tensors(const std::vector<torch::Tensor>& tensors) const;
 };
 
-/// Makes a batch as `Stack` does, but first pads each tensor `(L, ...)` at the end of its first
-/// dimension to the longest in the batch. Tensors without a dimension, such as labels, are stacked.
-/// Python: `torch.nn.utils.rnn.pad_sequence(..., batch_first=True)`.
+/// Collates items like `Stack`, after padding each tensor `(L, ...)` at the end of its first
+/// dimension to the longest one in the batch. Zero-dimensional tensors, such as labels, are
+/// stacked. Python: `torch.nn.utils.rnn.pad_sequence(..., batch_first=True)`.
 struct PadSequence {
   double padding_value = 0;  ///< value of the padding
 
-  /// Returns the batch, which has the type of the items.
-  /// @throw c10::Error if the tensors of the items differ in number or in a dimension other than
-  /// the first.
+  /// Returns the batch, which has the same type as the items.
+  /// @throw c10::Error if the items' tensors differ in number or in any dimension except the first.
   template <class Item>
   Item operator()(std::vector<Item> items) const {
     return detail::join_items(std::move(items), *this);
   }
 
   /// Pads and stacks tensors.
-  /// @throw c10::Error if they differ in a dimension other than the first.
+  /// @throw c10::Error if they differ in any dimension except the first.
   torch::Tensor tensors(const std::vector<torch::Tensor>& tensors) const;
 };
 

@@ -15,13 +15,13 @@ namespace sconce::data {
 
 namespace detail {
 
-// The place of an item in one of several sources.
+// The position of an item within several sources.
 struct ItemPlace {
   size_t source;
   int64_t index;
 };
 
-// The number of items of the first source, the first two, and so on.
+// The number of items in the first source, in the first two, and so on.
 class CumulativeSizes {
  public:
   void add(int64_t size);
@@ -37,34 +37,34 @@ void check_not_empty(size_t sources);
 
 }  // namespace detail
 
-/// The items of several sources, one after the other, for a `DataLoader`: `ConcatDataset(a, b)`, or
-/// of a `std::vector` of sources. The sources may have different types if their items have the same
-/// one. It owns the sources, and its copies share them. `draws` tells whether one of them draws
+/// Concatenates several sources into one for a `DataLoader`. Construct it as `ConcatDataset(a, b)`
+/// or from a `std::vector` of sources. The sources may have different types if their items have the
+/// same type. It owns the sources, and its copies share them. `draws` is true if a source draws
 /// random numbers. Python: `torch.utils.data.ConcatDataset`.
 template <class Item, bool draws = false>
 class ConcatDataset {
  public:
-  /// Takes the sources.
-  /// @throw c10::Error if the size of one is negative.
+  /// Concatenates the sources.
+  /// @throw c10::Error if a source has a negative size.
   template <ItemSource... Sources>
     requires(sizeof...(Sources) > 0)
   explicit ConcatDataset(Sources... sources) {
     (add(std::move(sources)), ...);
   }
 
-  /// Takes the sources of the vector.
-  /// @throw c10::Error if there is none, or the size of one is negative.
+  /// Concatenates the sources in a vector.
+  /// @throw c10::Error if the vector is empty or a source has a negative size.
   template <ItemSource Source>
   explicit ConcatDataset(std::vector<Source> sources) {
     detail::check_not_empty(sources.size());
     for (auto& source : sources) add(std::move(source));
   }
 
-  /// Returns the number of all items. Python: `len(dataset)`.
+  /// Returns the total number of items. Python: `len(dataset)`.
   int64_t size() const { return sizes_.total(); }
 
-  /// Returns an item: those of the first source come first.
-  /// @throw c10::Error if there is no such item.
+  /// Returns an item. The items of the first source come first.
+  /// @throw c10::Error if `index` is out of range.
   Item get(int64_t index) const
     requires(!draws)
   {
@@ -78,8 +78,8 @@ class ConcatDataset {
     return item(index, generator);
   }
 
-  /// Returns the number of items of the first source, of the first two, and so on. Python:
-  /// `cumulative_sizes`.
+  /// Returns the number of items in the first source, in the first two, and so on.
+  /// Python: `cumulative_sizes`.
   const std::vector<int64_t>& cumulative_sizes() const { return sizes_.sums(); }
 
  private:

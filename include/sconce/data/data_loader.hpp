@@ -25,18 +25,18 @@
 
 namespace sconce::data {
 
-/// Makes batches of the items of a source, for a range-for: `for (const auto& [data, target] :
-/// loader)`. Worker threads read ahead of the loop. The batches and their order are the same for
-/// any number of workers, even if the source draws random numbers: each item has its own generator,
-/// seeded from the seed, the epoch and its index. At most `num_workers * prefetch_factor` batches
-/// wait.
+/// Combines the items of a source into batches for a range-based for loop:
+/// `for (const auto& [data, target] : loader)`. Worker threads read ahead of the loop. The batches
+/// and their order are the same for any number of workers, even if the source draws random numbers,
+/// because each item has its own generator, seeded from the seed, the epoch, and the item's index.
+/// At most `num_workers * prefetch_factor` batches are prefetched.
 ///
-/// Each `begin()` has its own threads, so loops may be nested or run in several threads, and are
-/// not affected if the loader is copied, moved or destroyed. Leaving a loop stops each thread after
-/// its current item. An exception of an item or of the collate function ends the epoch. The loop
-/// gets it at its batch, as it was thrown, and again if it reads on. `failed_item()` of the
-/// iterator returns the item, and the text of a c10::Error names it. Python:
-/// `torch.utils.data.DataLoader`.
+/// Each `begin()` starts its own threads, so loops may be nested or run in several threads. They
+/// are not affected if the loader is copied, moved, or destroyed. If you leave a loop early, each
+/// thread stops after its current item. An exception from an item or from the collate function ends
+/// the epoch. The loop rethrows it unchanged at that batch, and again if it continues to read. The
+/// iterator's `failed_item()` returns the item that failed, and the message of a c10::Error
+/// includes it. Python: `torch.utils.data.DataLoader`.
 template <class Source, class Collate = Stack>
 class DataLoader : public detail::LoaderBase {
   static_assert(ItemSource<Source> || TorchDataset<Source>,
@@ -51,11 +51,11 @@ class DataLoader : public detail::LoaderBase {
   using Reader = detail::BatchReader<Source, Collate>;
 
  public:
-  /// Type of a batch: the return type of `collate`.
+  /// Type of a batch, which is the return type of `collate`.
   using Batch = decltype(std::declval<Reader&>().read(std::declval<detail::EpochItems>(), 0, {}));
 
-  /// Takes the source and a function that makes a batch of a `std::vector` of items, by default by
-  /// stacking. All workers call this function at once.
+  /// Constructs a loader over `source`. `collate` turns a `std::vector` of items into a batch and
+  /// stacks them by default. All workers call it concurrently.
   /// @throw c10::Error if:
   /// - `batch_size` or `prefetch_factor` is below 1, or `num_workers` is below 0;
   /// - the sampler is for a different number of items, or is used with `shuffle`;
@@ -63,30 +63,31 @@ class DataLoader : public detail::LoaderBase {
   explicit DataLoader(Source source, DataLoaderOptions options = {}, Collate collate = {})
       : LoaderBase("sconce::data::DataLoader", std::move(options), source.size()),
         parts_(std::make_shared<Parts>(std::move(source), std::move(collate))) {
-    // Stacking into pinned memory saves a second copy before the copy to the GPU.
+    // Stacking into pinned memory avoids another copy before the transfer to the GPU.
     if constexpr (std::is_same_v<Collate, Stack>) {
       parts_->collate.pin_memory = this->options().device && this->options().device->is_cuda();
     }
   }
 
-  using Iterator = LoopIterator<Batch>;  ///< position of one loop
+  using Iterator = LoopIterator<Batch>;  ///< iterator of one loop
 
   /// Starts the next epoch, as `Batches::begin()` does: draws the order and starts the workers.
-  /// **With a `DistributedSampler` only `set_epoch` moves the epoch.**
-  /// @throw c10::Error if the sampler chooses an item outside the source.
+  /// **With a `DistributedSampler`, only `set_epoch` advances the epoch.**
+  /// @throw c10::Error if the sampler returns an item outside the source.
   Iterator begin() const { return begin(0, take_epoch()); }
 
-  /// Starts this epoch at the batch with this index, and leaves the epoch of the next `begin()`
-  /// alone.
-  /// @throw c10::Error as above, or if there is no such batch or `epoch` is negative.
+  /// Starts epoch `epoch` at batch `batch`, without changing the epoch of the next `begin()`.
+  /// @throw c10::Error in the same cases as above, or if `batch` is out of range or `epoch` is
+  /// negative.
   Iterator begin(int64_t batch, int64_t epoch) const;
 
   /// Returns the source that the items come from. Python: `loader.dataset`.
   const Source& dataset() const { return parts_->source; }
 
-  /// Returns the item of the exception that a loop over this loader or its copies threw last: after
-  /// a range-for that was alone, the item of its exception. None if that exception was not of the
-  /// `get` of an item, or if no loop threw. With several loops at once, use that of the iterator.
+  /// Returns the item that caused the last exception in any loop over this loader or its copies.
+  /// After a range-based for loop with no other loops running, this is the item that ended the
+  /// loop. Returns `std::nullopt` if the exception did not come from an item's `get`, or if no loop
+  /// has thrown. If several loops run at once, call `failed_item()` on the iterator instead.
   std::optional<int64_t> failed_item() const {
     const int64_t item = parts_->failed_item;
     return item < 0 ? std::nullopt : std::optional(item);
@@ -109,7 +110,7 @@ template <class Source, class Collate>
 auto DataLoader<Source, Collate>::begin(int64_t batch, int64_t of_epoch) const -> Iterator {
   const auto epoch = std::make_shared<const detail::EpochItems>(epoch_items(batch, of_epoch));
   const int workers = options().num_workers;
-  const detail::CopyStream* copies = nullptr;  // the workers' share of `parts_` keeps it
+  const detail::CopyStream* copies = nullptr;  // kept alive by the workers' references to `parts_`
   if (options().device) copies = &parts_->streams.to(*options().device);
   std::vector<detail::LoaderLoop::Make> makers(static_cast<size_t>(std::max(workers, 1)));
   for (auto& make : makers) {

@@ -10,50 +10,50 @@
 
 namespace sconce::data {
 
-/// Options of `Batches`: names and defaults of `torch.utils.data.DataLoader`, and `seed`, which
-/// decides the order instead of the default generator.
+/// Options of `Batches`, with the names and defaults of `torch.utils.data.DataLoader`. `seed`
+/// replaces the default generator and determines the order.
 struct BatchesOptions {
   int64_t batch_size = 1;   ///< rows per batch, at least 1; the last batch may be shorter
-  bool shuffle = false;     ///< whether to use the order of `RandomSampler(size, seed)`
-  AnySampler sampler = {};  ///< chooses rows and order; none: all rows in their own order
-  bool drop_last = false;   ///< whether to drop a last batch shorter than `batch_size`
-  uint64_t seed = 0;        ///< seed of `shuffle`
+  bool shuffle = false;     ///< whether to shuffle in the order of `RandomSampler(size, seed)`
+  AnySampler sampler = {};  ///< selects rows and their order; default: all rows in order
+  bool drop_last = false;   ///< whether to drop the last batch if it is incomplete
+  uint64_t seed = 0;        ///< seed for `shuffle`
 };
 
-/// Options of a `DataLoader`, in the order of `torch.utils.data.DataLoader`'s arguments, with
-/// `seed` for its generator. Those of `Batches` mean the same.
+/// Options of `DataLoader`, in the order of the arguments of `torch.utils.data.DataLoader`, with
+/// `seed` in place of its generator. Options shared with `Batches` have the same meaning.
 struct DataLoaderOptions {
   int64_t batch_size = 1;   ///< items per batch, at least 1; the last batch may be shorter
-  bool shuffle = false;     ///< whether to use the order of `RandomSampler(size, seed)`
-  AnySampler sampler = {};  ///< chooses items and order; none: all items in their own order
-  int num_workers = 0;      ///< number of reading threads; 0: the loop reads each batch itself
-  bool drop_last = false;   ///< whether to drop a last batch shorter than `batch_size`
-  uint64_t seed = 0;        ///< seed of `shuffle` and of the generators of items
-  int prefetch_factor = 2;  ///< batches per worker that are made ahead of the loop
+  bool shuffle = false;     ///< whether to shuffle in the order of `RandomSampler(size, seed)`
+  AnySampler sampler = {};  ///< selects items and their order; default: all items in order
+  int num_workers = 0;      ///< number of worker threads; 0 makes batches in the loop's thread
+  bool drop_last = false;   ///< whether to drop the last batch if it is incomplete
+  uint64_t seed = 0;        ///< seed for `shuffle` and for the generators of items
+  int prefetch_factor = 2;  ///< number of batches that each worker prefetches
 
   /// Device to copy batches to. Copies to a GPU use pinned memory and a separate stream, which the
-  /// loop's stream waits for. None: batches stay on the device of their items.
+  /// loop's stream waits for. By default, batches stay on the device of their items.
   std::optional<torch::Device> device = {};
 };
 
-/// Options of a `StreamLoader`. Those of `DataLoader` mean the same.
+/// Options of `StreamLoader`. Options shared with `DataLoader` have the same meaning.
 struct StreamLoaderOptions {
   int64_t batch_size = 1;  ///< items per batch, at least 1
-  /// Batches in an epoch. The next epoch continues where this one ends, and a stream that ends
-  /// begins anew. 0: an epoch is one pass over the stream, which a loop of your own can make, but
-  /// not a Trainer.
+  /// Number of batches in an epoch. The next epoch continues where this one ends, and a stream that
+  /// ends restarts. If it is 0, an epoch is one pass over the stream, which works in your own loop
+  /// but not with a Trainer.
   int64_t batches_per_epoch = 0;
-  int64_t shuffle_buffer = 0;  ///< number of items that are shuffled together; 0: none are
-  int num_workers = 0;      ///< number of threads that make batches; 0: the loop makes each itself
-  bool drop_last = false;   ///< whether to drop a last batch shorter than `batch_size` of a pass
-  uint64_t seed = 0;        ///< seed of the shuffled orders
-  int prefetch_factor = 2;  ///< batches per worker that are made ahead of the loop
-  /// Device to copy batches to, as a `DataLoader` does.
+  int64_t shuffle_buffer = 0;  ///< number of items that are shuffled together; 0 disables shuffling
+  int num_workers = 0;         ///< number of worker threads; 0 makes batches in the loop's thread
+  bool drop_last = false;      ///< whether to drop the last batch of a pass if it is incomplete
+  uint64_t seed = 0;           ///< seed for the shuffled orders
+  int prefetch_factor = 2;     ///< number of batches that each worker prefetches
+  /// Device to copy batches to, as in `DataLoaderOptions`.
   std::optional<torch::Device> device = {};
-  /// Number of ranks that share the stream. Of each `num_replicas` items in a row, each rank takes
-  /// one. Items that are left at the end of a pass are dropped.
+  /// Number of ranks that share the stream. Each rank gets one of every `num_replicas` consecutive
+  /// items. Items left over at the end of a pass are dropped.
   int num_replicas = 1;
-  int rank = 0;  ///< which of them this loader takes
+  int rank = 0;  ///< rank of this loader among the replicas
 };
 
 }  // namespace sconce::data

@@ -14,20 +14,21 @@ struct Example;
 
 namespace sconce::data {
 
-/// Two tensors: those of a dataset, or those of a batch or an item of one. Row i of `data` belongs
-/// to row i of `target`. `torch::data::Example<>` is accepted wherever a `Dataset` is. Python:
-/// `torch.utils.data.TensorDataset(data, target)`.
+/// A pair of tensors: a whole dataset, or a batch or item of one. Row i of `data` belongs to row i
+/// of `target`. `torch::data::Example<>` is accepted wherever a `Dataset` is.
+/// Python: `torch.utils.data.TensorDataset(data, target)`.
 struct Dataset {
-  /// Inputs `(N, ...)`, of any type and on any device.
+  /// Inputs of shape `(N, ...)`, of any type and on any device.
   torch::Tensor data = {};
 
-  /// Expected outputs `(N, ...)`, on the device of `data`. Class labels are int64 `(N,)`.
+  /// Expected outputs of shape `(N, ...)`, on the device of `data`. Class labels are int64 of shape
+  /// `(N,)`.
   torch::Tensor target = {};
 };
 
 namespace detail {
 
-// The type that `torch::data::Example<>` names.
+// The type `torch::data::Example<>`.
 template <class T>
 concept TorchExample = std::same_as<T, torch::data::Example<at::Tensor, at::Tensor>>;
 

@@ -26,19 +26,20 @@ constexpr bool is_list_of_examples<std::vector<torch::data::Example<Data, Target
 
 }  // namespace detail
 
-/// The batches of a loader of `torch::data`; see `from_torch`. Copies share the loader.
+/// The batches of a `torch::data` loader, as returned by `from_torch`. Copies share the loader.
 template <class TorchLoader>
 class TorchBatches {
  public:
-  /// Type of a batch: that of the loader.
+  /// Type of a batch, which is the loader's batch type.
   using Batch = typename TorchLoader::BatchType;
-  using Iterator = LoopIterator<Batch>;  ///< position of one loop
+  using Iterator = LoopIterator<Batch>;  ///< iterator of one loop
   static_assert(!detail::is_list_of_examples<Batch>,
                 "sconce::data::from_torch: expected a loader of batches, got one of lists of "
                 "examples; give its dataset "
                 ".map(torch::data::transforms::Stack<>()) before make_data_loader");
 
-  /// @throw c10::Error if the loader is null or `batches` is below 1.
+  /// Wraps `loader`, which has `batches` batches per epoch.
+  /// @throw c10::Error if `loader` is null or `batches` is below 1.
   TorchBatches(std::unique_ptr<TorchLoader> loader, int64_t batches)
       : parts_(std::make_shared<Parts>(std::move(loader))), batches_(batches) {
     TORCH_CHECK(parts_->loader, who, ": expected a loader, got null");
@@ -48,20 +49,22 @@ class TorchBatches {
   /// Returns the number of batches in an epoch.
   int64_t size() const { return batches_; }
 
-  /// Starts an epoch by the loader's `begin()`, which resets its sampler. If the loader has
-  /// workers, first reads what is left of the epoch before, since it cannot begin within one. There
-  /// is one loop at a time: a loop that reads on after another has begun throws.
-  /// @throw what reading the rest throws.
+  /// Starts an epoch by calling the loader's `begin()`, which resets its sampler. A loader with
+  /// workers cannot restart within an epoch, so the rest of the previous epoch is read first. Only
+  /// one loop can run at a time: if another loop has started, an earlier one throws when it
+  /// continues.
+  /// @throw any exception from reading the rest of the previous epoch.
   Iterator begin() const { return begin(0, epochs_.take()); }
 
-  /// Starts an epoch as `begin()` does. The order is the loader's, and `epoch` is a number alone.
+  /// Starts an epoch like `begin()`. The loader chooses the order, and `epoch` is only a number.
   /// @throw c10::Error if `batch` is not 0, or `epoch` is negative.
   Iterator begin(int64_t batch, int64_t epoch) const;
 
   /// Returns the sentinel that an iterator equals at the end of its epoch.
   std::default_sentinel_t end() const { return {}; }
 
-  /// @throw c10::Error if `world_size` is above 1: the ranks would train on the same rows.
+  /// Checks that the process group has a single process.
+  /// @throw c10::Error if `world_size` is above 1, because all ranks would train on the same rows.
   void check_world_size(int world_size) const {
     TORCH_CHECK(
         world_size == 1, who, ": expected a process group of one, got one of ", world_size,
@@ -87,13 +90,14 @@ class TorchBatches {
   detail::EpochCount epochs_ = detail::EpochCount(who);
 };
 
-/// Makes a loader of `torch::data::make_data_loader` a source of batches, for the Trainer or a loop
-/// of your own: `{.train = from_torch(std::move(loader), batches)}`. Such a loader does not tell
-/// how many batches an epoch has, so `batches` does: a loop ends after as many, and throws if the
-/// loader has fewer. It has no epoch that can be chosen either: its sampler draws from LibTorch's
-/// global generator. So it cannot resume a fit within an epoch, and a process group of several
-/// refuses it; a `DataLoader` over the dataset can do both.
-/// @throw c10::Error if the loader is null or `batches` is below 1.
+/// Turns a loader from `torch::data::make_data_loader` into a source of batches for the Trainer or
+/// your own loop: `{.train = from_torch(std::move(loader), batches)}`. Such a loader does not know
+/// how many batches an epoch has, so pass the number as `batches`. A loop ends after that many
+/// batches, and throws if the loader has fewer. You also cannot choose the epoch, because the
+/// loader's sampler draws from LibTorch's global generator. Therefore, a fit cannot resume within
+/// an epoch, and a process group with several processes is an error. A `DataLoader` over the
+/// dataset supports both.
+/// @throw c10::Error if `loader` is null or `batches` is below 1.
 template <class TorchLoader>
 TorchBatches<TorchLoader> from_torch(std::unique_ptr<TorchLoader> loader, int64_t batches) {
   return {std::move(loader), batches};

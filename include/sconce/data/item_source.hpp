@@ -39,20 +39,20 @@ struct ItemOf<S> {
 
 }  // namespace detail
 
-/// A dataset that is read item by item. `size()` is the number of items, and `get(index)` returns
-/// one; a source that draws random numbers has `get(index, generator)`, which a loader prefers.
-/// Both are const and are called from several threads at once. An item has any type in which
-/// `nn::TensorTree` finds tensors: a tensor, a pair or tuple of tensors, a `Dataset` with the
-/// `data` and `target` of one row, or a user's struct. Python: `torch.utils.data.Dataset`, with
-/// `__len__` and `__getitem__`.
+/// A dataset that is read item by item. `size()` returns the number of items, and `get(index)`
+/// returns one of them. A source that draws random numbers defines `get(index, generator)`, which
+/// loaders prefer. All of these functions are const and are called from several threads at once. An
+/// item may have any type in which `nn::TensorTree` finds tensors: a tensor, a pair or tuple of
+/// tensors, a `Dataset` with the `data` and `target` of one row, or your own struct.
+/// Python: `torch.utils.data.Dataset` with `__len__` and `__getitem__`.
 template <class S>
 concept ItemSource = requires(const S& source) {
   { source.size() } -> std::convertible_to<int64_t>;
   typename detail::ItemOf<S>::type;
 } && nn::TensorTree<typename detail::ItemOf<S>::type>::any;
 
-/// A dataset of `torch::data` whose `get_batch` takes indices. Its `get` and `get_batch` are not
-/// const, so each reading thread has its own copy.
+/// A dataset of `torch::data` whose `get_batch` accepts indices. Each reading thread uses its own
+/// copy, because `get` and `get_batch` are not const.
 template <class S>
 concept TorchDataset = std::copyable<S> && requires(S& source, c10::ArrayRef<size_t> indices) {
   typename S::BatchType;
@@ -60,9 +60,8 @@ concept TorchDataset = std::copyable<S> && requires(S& source, c10::ArrayRef<siz
   source.get_batch(indices);
 };
 
-/// A `TorchDataset` that continues from where it stopped, such as
-/// `torch::data::datasets::ChunkDataset`. A loader refuses it, because it reads any row at any
-/// time.
+/// A `TorchDataset` that continues where it stopped, such as `torch::data::datasets::ChunkDataset`.
+/// Loaders do not accept it, because they read any row at any time.
 template <class S>
 concept StatefulTorchDataset = requires { requires bool(S::is_stateful); };
 

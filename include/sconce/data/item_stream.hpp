@@ -20,22 +20,23 @@ using StreamItem = std::remove_cvref_t<decltype(*std::declval<S&>().next())>;
 
 }  // namespace detail
 
-/// A source of items that does not know how many it has, such as a simulator, a socket, or a file
-/// too large to count: `next()` returns a `std::optional` of the next item, without a value at the
-/// end. An item has any type in which `nn::TensorTree` finds tensors.
+/// A source of items that does not know how many items it contains, such as a simulator, a socket,
+/// or a file that is too large to count. `next()` returns a `std::optional` that holds the next
+/// item and is empty at the end. An item may have any type in which `nn::TensorTree` finds tensors.
 ///
-/// A loader copies the stream, and each pass over it begins with a new copy. If the stream has
-/// `set_epoch(pass)`, the copy gets the number of the pass, from 0. Python:
-/// `torch.utils.data.IterableDataset`.
+/// A loader copies the stream, and each pass over it starts from a new copy. If the stream defines
+/// `set_epoch(pass)`, the loader calls it on the copy with the number of the pass, starting at 0.
+/// Python: `torch.utils.data.IterableDataset`.
 template <class S>
 concept ItemStream = std::copy_constructible<S> && requires(S& stream) {
   typename detail::StreamItem<S>;
   { stream.next() } -> std::same_as<std::optional<detail::StreamItem<S>>>;
 } && nn::TensorTree<detail::StreamItem<S>>::any;
 
-/// A stream that can continue where another copy of it was: `state()` describes the place, and
-/// `load_state_dict(state)` goes there. A loader of any other stream resumes by reading the items
-/// before the place again. Python: `state_dict` and `load_state_dict` of a dataset of torchdata.
+/// A stream that can continue where another copy of it stopped. `state_dict()` returns the
+/// position, and `load_state_dict(state)` restores it. For any other stream, a loader resumes by
+/// reading all earlier items again. Python: `state_dict` and `load_state_dict` of a torchdata
+/// dataset.
 template <class S>
 concept ResumableStream =
     ItemStream<S> && requires(S& stream, const S& read, const c10::IValue& state) {
@@ -49,7 +50,7 @@ template <std::ranges::input_range Range>
 class RangeStream {
  public:
   explicit RangeStream(Range range) : range_(std::move(range)) {}
-  /// The copy begins anew.
+  /// Copies the range; the copy starts from the beginning.
   RangeStream(const RangeStream& other) : range_(other.range_) {}
   RangeStream& operator=(const RangeStream&) = delete;
   ~RangeStream() = default;

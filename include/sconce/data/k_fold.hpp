@@ -5,8 +5,8 @@
 
 namespace sconce::data {
 
-/// The indices of one split into training and test items, in ascending order, such as for
-/// `Subset(source, fold.train)`.
+/// The indices of one split into training and test items, in ascending order. Pass them to
+/// `Subset`, as in `Subset(source, fold.train)`.
 struct Fold {
   std::vector<int64_t> train = {};  ///< all items that are not in `test`
   std::vector<int64_t> test = {};   ///< the items of this fold
@@ -15,16 +15,17 @@ struct Fold {
 /// Options of `k_fold`, with scikit-learn's names and defaults.
 struct KFoldOptions {
   int64_t n_splits = 5;  ///< number of folds, from 2 to the number of items
-  bool shuffle = false;  ///< whether the folds are random; otherwise each is a consecutive range
-  /// Seed of the random folds: `torch.randperm` of a CPU generator with this seed draws them. Needs
-  /// `shuffle`. scikit-learn draws with NumPy, so the same seed gives other folds there.
+  bool shuffle = false;  ///< whether the folds are random; otherwise, each is a consecutive range
+  /// Seed of the random folds, which are drawn by `torch.randperm` from a CPU generator with this
+  /// seed. Requires `shuffle`. scikit-learn draws with NumPy, so the same seed gives different
+  /// folds there.
   uint64_t random_state = 0;
 };
 
-/// Splits the indices of `size` items for cross-validation. Each item is in the test part of one
-/// fold. The first `size % n_splits` folds have one item more than the others.
+/// Splits the indices of `size` items into folds for cross-validation. Each item is in the test
+/// part of exactly one fold. The first `size % n_splits` folds have one more item than the others.
 /// Python: `sklearn.model_selection.KFold(n_splits, shuffle=shuffle).split(range(size))`.
-/// @throw c10::Error if n_splits is below 2 or above `size`, or if random_state is set without
+/// @throw c10::Error if `n_splits` is below 2 or above `size`, or if `random_state` is set without
 /// `shuffle`.
 std::vector<Fold> k_fold(int64_t size, KFoldOptions options = {});
 

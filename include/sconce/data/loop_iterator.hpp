@@ -12,52 +12,53 @@
 
 namespace sconce::data {
 
-/// Position of one loop in its epoch: the iterator of `Batches`, `DataLoader` and
-/// `TransformedBatches`. It is a C++20 input iterator, whose copies share the position. It holds
-/// all that it needs, so it may outlive the object that it comes from. It belongs to one thread.
-/// Python: `iter(loader)`.
+/// The iterator of `Batches`, `DataLoader`, and `TransformedBatches`: the position of one loop in
+/// its epoch. It is a C++20 input iterator, and its copies share the position. It may outlive the
+/// object that it comes from. Use it in one thread only. Python: `iter(loader)`.
 template <class Batch>
 class LoopIterator {
  public:
   using value_type = Batch;
   using difference_type = std::ptrdiff_t;
 
-  /// Starts a loop. Not for direct use: `begin()` of a loader makes iterators.
+  /// Starts a loop. For internal use: call `begin()` on a loader instead.
   LoopIterator(std::vector<detail::LoaderLoop::Make> makers, detail::LoaderLoop::Options options)
       : loop_(std::make_shared<detail::LoaderLoop>(std::move(makers), std::move(options))) {}
 
-  /// Returns the batch, which is made or waited for at the first call and kept until `++`.
-  /// @throw what making the batch threw, such as the exception of an item. The epoch is over then,
-  /// and this function and `++` throw the exception again.
-  /// @throw c10::Error if the epoch is over.
+  /// Returns the batch. The first call makes it or waits for it, and it is kept until the iterator
+  /// advances.
+  /// @throw any exception from making the batch, such as an item's exception. It ends the epoch,
+  /// and this function and `++` throw it again when called.
+  /// @throw c10::Error if the epoch has ended.
   const Batch& operator*() const& {
     return static_cast<const detail::Made<Batch>&>(loop_->batch()).batch;
   }
-  /// Returns a copy of the batch, since a temporary iterator does not keep it.
+  /// Returns a copy of the batch, because a temporary iterator does not keep it.
   Batch operator*() const&& { return **this; }
-  /// Returns a pointer to the batch, for `batches.begin()->data`. The pointer is valid until `++`,
-  /// or until the last copy of the iterator is gone.
-  /// @throw as `*`.
+  /// Returns a pointer to the batch, as in `batches.begin()->data`. The pointer is valid until
+  /// `++`, or until the last copy of the iterator is destroyed.
+  /// @throw the same exceptions as `*`.
   const Batch* operator->() const { return &**this; }
 
-  /// Goes to the next batch and releases this one, which is made first if it has not been read.
-  /// @throw as `*`.
+  /// Advances to the next batch and releases this one. If this batch has not been read, it is made
+  /// first.
+  /// @throw the same exceptions as `*`.
   LoopIterator& operator++() {
     loop_->advance();
     return *this;
   }
 
-  /// Goes to the next batch; returns nothing, because an input iterator cannot go back.
+  /// Advances to the next batch. Returns nothing, because an input iterator cannot go back.
   void operator++(int) { ++*this; }
 
   /// Returns the epoch of this loop.
   int64_t epoch() const { return loop_->epoch(); }
 
-  /// Returns the item of the exception that this loop threw. None: it threw none, or one that was
-  /// not of the `get` of an item of a `DataLoader`.
+  /// Returns the item whose exception this loop threw. Returns `std::nullopt` if the loop has not
+  /// thrown, or if the exception did not come from an item's `get` in a `DataLoader`.
   std::optional<int64_t> failed_item() const { return loop_->failed_item(); }
 
-  /// Returns whether the epoch is over.
+  /// Returns whether the epoch has ended.
   bool operator==(std::default_sentinel_t) const { return loop_->is_over(); }
 
  private:

@@ -10,16 +10,15 @@
 
 namespace sconce::data {
 
-/// Chooses the rows of a dataset for an epoch, and their order. `indices()` returns them for the
-/// epoch given to `set_epoch`, as int64 `(size(),)` on the CPU. `RandomSampler`,
-/// `WeightedRandomSampler` and `DistributedSampler` are samplers.
+/// Selects the rows of a dataset for an epoch, and their order. `indices()` returns the rows for
+/// the epoch given to `set_epoch`, as an int64 tensor of shape `(size(),)` on the CPU.
+/// `RandomSampler`, `WeightedRandomSampler`, and `DistributedSampler` are samplers.
 ///
-/// A loader sets the epoch in its copy of the sampler at each `begin()`: 0, 1, 2 and so on. A
-/// sampler may have two more functions:
-/// - `int64_t epoch() const` returns the epoch that a loader begins with, instead of 0;
-/// - `bool requires_set_epoch() const` returns whether `begin()` leaves the epoch alone, so that
-/// only
-///   `set_epoch` moves it. This is for several processes that must agree on the order.
+/// Each `begin()` of a loader sets the epoch of the loader's copy of the sampler to 0, 1, 2, and so
+/// on. A sampler may define two more functions:
+/// - `int64_t epoch() const` returns the loader's first epoch, instead of 0;
+/// - `bool requires_set_epoch() const` returns whether the epoch is advanced only by `set_epoch`,
+///   and never by `begin()`. Use this if several processes must agree on the order.
 ///
 /// Python: `torch.utils.data.Sampler`.
 template <class S>
@@ -30,23 +29,24 @@ concept Sampler = std::copyable<S> && requires(S sampler, const S& read, int64_t
   { read.indices() } -> std::convertible_to<torch::Tensor>;
 };
 
-/// Takes all rows in a random order: `torch.randperm(n)` of a CPU generator seeded with seed +
-/// epoch. So the order is the same on every device and in Python, and no other generator is used.
-/// Python: `DistributedSampler(dataset, num_replicas=1, rank=0, seed=seed)`.
+/// Selects all rows in random order. The order is `torch.randperm(n)` from a CPU generator seeded
+/// with seed + epoch. It is therefore the same on every device and in Python, and no other
+/// generator is used. Python: `DistributedSampler(dataset, num_replicas=1, rank=0, seed=seed)`.
 class RandomSampler {
  public:
+  /// Constructs a sampler for `dataset_size` rows.
   /// @throw c10::Error if `dataset_size` is negative.
   explicit RandomSampler(int64_t dataset_size, uint64_t seed = 0);
 
-  /// Sets the epoch of the next `indices()`, 0 without a call.
+  /// Sets the epoch of the next `indices()`. The default is 0.
   /// @throw c10::Error if `epoch` is negative.
   void set_epoch(int64_t epoch);
 
-  int64_t dataset_size() const { return dataset_size_; }  ///< number of rows of the dataset
-  int64_t size() const { return dataset_size_; }          ///< number of rows of an epoch
+  int64_t dataset_size() const { return dataset_size_; }  ///< number of rows in the dataset
+  int64_t size() const { return dataset_size_; }          ///< number of rows in an epoch
   int64_t epoch() const { return epoch_; }                ///< epoch of the next `indices()`
 
-  /// Returns the rows of this epoch: int64 `(size(),)` on the CPU.
+  /// Returns the rows of this epoch as an int64 tensor of shape `(size(),)` on the CPU.
   torch::Tensor indices() const;
 
  private:
@@ -79,14 +79,14 @@ class AnySampler {
   /// Returns whether it holds a sampler.
   explicit operator bool() const { return static_cast<bool>(indices_); }
 
-  int64_t dataset_size() const { return dataset_size_; }  ///< number of rows of the dataset
-  int64_t size() const { return size_; }                  ///< number of rows of an epoch
-  int64_t epoch() const { return epoch_; }                ///< epoch that a loader begins with
+  int64_t dataset_size() const { return dataset_size_; }  ///< number of rows in the dataset
+  int64_t size() const { return size_; }                  ///< number of rows in an epoch
+  int64_t epoch() const { return epoch_; }                ///< a loader's first epoch
   bool requires_set_epoch() const {
     return requires_set_epoch_;
-  }  ///< whether `set_epoch` alone moves it
+  }  ///< whether only `set_epoch` advances the epoch
 
-  /// Returns the rows of this epoch.
+  /// Returns the rows for `epoch`.
   torch::Tensor indices(int64_t epoch) const { return indices_(epoch); }
 
  private:

@@ -28,14 +28,15 @@
 
 namespace sconce::data {
 
-/// Makes batches of the items of a stream, for a range-for or, with `batches_per_epoch`, a Trainer.
-/// The batches and their order are the same for any number of workers: one thread at a time reads
-/// items, in order, and the workers make batches of them at once. So costly work belongs into the
-/// collate function, and not into `next()`. Python: `torch.utils.data.DataLoader` over an
-/// `IterableDataset`, whose workers each read all items unless the dataset prevents it.
+/// Combines the items of a stream into batches for a range-based for loop or, with
+/// `batches_per_epoch`, for a Trainer. The batches and their order are the same for any number of
+/// workers, because only one thread at a time reads items. The workers turn items into batches in
+/// parallel, so put expensive work in the collate function instead of `next()`.
+/// Python: `torch.utils.data.DataLoader` over an `IterableDataset`, where each worker reads all
+/// items unless the dataset prevents it.
 ///
-/// With `shuffle_buffer`, each that many items in a row are read together, and come in the order
-/// `torch.randperm(n)` of a generator that is seeded by `mix_seeds(seed, pass, chunk)`.
+/// With `shuffle_buffer`, that many consecutive items are read at a time and returned in the order
+/// `torch.randperm(n)` from a generator seeded with `mix_seeds(seed, pass, chunk)`.
 ///
 /// A fit that resumes from a checkpoint continues at the same item.
 template <class Stream, class Collate = Stack>
@@ -47,16 +48,17 @@ class StreamLoader {
   using Item = detail::StreamItem<Stream>;
 
  public:
-  /// Type of a batch: the return type of `collate`.
+  /// Type of a batch, which is the return type of `collate`.
   using Batch = std::remove_cvref_t<std::invoke_result_t<const Collate&, std::vector<Item>>>;
-  using Iterator = LoopIterator<Batch>;  ///< position of one loop
+  using Iterator = LoopIterator<Batch>;  ///< iterator of one loop
 
-  /// Takes the stream and a function that makes a batch of a `std::vector` of items, by default by
-  /// stacking. All workers call this function at once.
+  /// Constructs a loader over `stream`. `collate` turns a `std::vector` of items into a batch and
+  /// stacks them by default. All workers call it concurrently.
   /// @throw c10::Error if:
-  /// - `batch_size`, `prefetch_factor` or `num_replicas` is below 1, or another number is negative;
-  /// - `rank` is not in 0 to `num_replicas` - 1;
-  /// - there is `drop_last` with `batches_per_epoch`.
+  /// - `batch_size`, `prefetch_factor`, or `num_replicas` is below 1, or another number is
+  ///   negative;
+  /// - `rank` is not between 0 and `num_replicas` - 1;
+  /// - `drop_last` is set together with `batches_per_epoch`.
   explicit StreamLoader(Stream stream, StreamLoaderOptions options = {}, Collate collate = {})
       : options_((detail::check_stream_options(options), options)),
         parts_(std::make_shared<Parts>(std::move(stream), std::move(collate))) {
@@ -76,33 +78,34 @@ class StreamLoader {
   /// Starts the next epoch.
   Iterator begin() const { return begin(0, epochs_.take()); }
 
-  /// Starts this epoch at the batch with this index, and leaves the epoch of the next `begin()`
-  /// alone. If the last loop, or the one of `load_state_dict`, is not at this place, reads all
-  /// items before it again.
+  /// Starts epoch `epoch` at batch `batch`, without changing the epoch of the next `begin()`. If
+  /// the last loop, or the one given to `load_state_dict`, is at a different position, all items
+  /// before it are read again.
   /// @throw c10::Error if `batch` or `epoch` is negative.
   Iterator begin(int64_t batch, int64_t epoch) const;
 
-  /// Sets the epoch of the next `begin()`, also in the copies of this loader.
+  /// Sets the epoch of the next `begin()`, for this loader and its copies.
   /// @throw c10::Error if `epoch` is negative.
   void set_epoch(int64_t epoch) { epochs_.set(epoch); }
 
   /// Returns the sentinel that an iterator equals at the end of its epoch.
   std::default_sentinel_t end() const { return {}; }
 
-  /// Returns the place of the loop that has taken a batch last, as a dict. A loop that begins there
-  /// after `load_state_dict` continues with the next item. Of a `ResumableStream` it reads only
-  /// the items that are shuffled together with that one. Python: `StatefulDataLoader.state_dict`.
+  /// Returns the position of the loop that most recently took a batch, as a dict. After
+  /// `load_state_dict`, a loop that starts there continues with the next item. For a
+  /// `ResumableStream`, it rereads only the items shuffled together with that one.
+  /// Python: `StatefulDataLoader.state_dict`.
   c10::IValue state_dict() const { return parts_->places.state_dict(); }
 
-  /// Takes the place of an earlier loop.
-  /// @throw c10::Error if it is not a dict of `state_dict`.
+  /// Restores the position of an earlier loop.
+  /// @throw c10::Error if `state` was not returned by `state_dict`.
   void load_state_dict(const c10::IValue& state) {
     parts_->places.load_state_dict(state);
     keep(nullptr, {});
   }
 
  private:
-  // What the workers of a loop share.
+  // Shared by the workers of a loop.
   struct Loop {
     std::mutex mutex = {};
     std::condition_variable_any turn = {};
@@ -119,21 +122,21 @@ class StreamLoader {
     detail::StreamPlaces places = {};
     detail::CopyStreams streams = {};
     std::mutex mutex = {};
-    // A loop whose batches have all been taken, for the epoch that continues it.
+    // A loop whose batches have all been taken, kept for the epoch that continues it.
     std::shared_ptr<Loop> finished = {};
     detail::LoopPosition finished_at = {};
   };
 
-  // The items of a batch, and the place after them.
+  // The items of a batch, and the position after them.
   struct BatchItems {
     std::vector<Item> items = {};
     detail::StreamPlace place = {};
   };
 
-  // Reads up to `count` items. With batches_per_epoch the stream begins anew where it ends.
+  // Reads up to `count` items. With batches_per_epoch, the stream restarts when it ends.
   std::vector<Item> read(detail::StreamReader<Stream>& reader, int64_t count) const {
     std::vector<Item> items;
-    bool is_empty = false;  // the pass, so far
+    bool is_empty = false;  // of the pass, so far
     while (std::ssize(items) < count) {
       if (auto item = reader.next()) {
         items.push_back(*std::move(item));
@@ -150,8 +153,8 @@ class StreamLoader {
     return items;
   }
 
-  // Reads the items of this batch when it is its turn. Returns none after a stop request or the
-  // error of an earlier batch, and where the epoch is over.
+  // Waits for this batch's turn and reads its items. Returns no items after a stop request, after
+  // an error in an earlier batch, or at the end of the epoch.
   BatchItems read_in_turn(Loop& loop, int64_t index, const std::stop_token& stop) const {
     std::unique_lock lock(loop.mutex);
     const auto is_turn = [&] { return loop.next == index || loop.has_failed; };
@@ -171,7 +174,7 @@ class StreamLoader {
     return batch;
   }
 
-  // Places of epochs that continue each other are counted through.
+  // If epochs continue each other, positions are counted across epochs.
   detail::LoopPosition position(int64_t batch, int64_t epoch) const {
     if (options_.batches_per_epoch == 0) return {epoch, batch};
     return {0, epoch * options_.batches_per_epoch + batch};
@@ -218,7 +221,7 @@ auto StreamLoader<Stream, Collate>::begin(int64_t batch, int64_t of_epoch) const
   TORCH_CHECK(batch >= 0 && batch <= last, "sconce::data::StreamLoader::begin: expected a batch ",
               "index of 0 or more, and at most batches_per_epoch, got ", batch);
   const auto loop = loop_at(position(batch, epoch), batch);
-  const detail::CopyStream* copies = nullptr;  // `parts` keeps it
+  const detail::CopyStream* copies = nullptr;  // kept alive by `parts`
   if (options_.device) copies = &parts_->streams.to(*options_.device);
   const auto make = [self = *this, loop, copies, epoch, last](
                         int64_t index, const std::stop_token& stop) -> std::shared_ptr<void> {

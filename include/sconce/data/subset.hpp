@@ -20,24 +20,24 @@ namespace sconce::data {
 
 namespace detail {
 
-// The items of a source that a subset has. Copies share them.
+// The indices of the source's items that belong to a subset. Copies share them.
 class SubsetIndices {
  public:
   SubsetIndices(std::vector<int64_t> indices, std::optional<int64_t> source_size);
 
   int64_t size() const { return static_cast<int64_t>(all_->size()); }
   const std::vector<int64_t>& all() const { return *all_; }
-  // Returns the source's index of an item of the subset.
+  // Returns the index in the source of an item of the subset.
   int64_t at(int64_t index) const;
 
  private:
   std::shared_ptr<const std::vector<int64_t>> all_;
 };
 
-// Returns the number of rows of both tensors.
+// Returns the number of rows, which is the same for both tensors.
 int64_t rows_of(const Dataset& dataset);
 
-// What the parts of a split have of their source: item sources are shared.
+// Returns how the parts of a split hold their source: item sources are shared.
 template <class Source>
 auto shareable(Source source) {
   if constexpr (ItemSource<Source>) {
@@ -49,11 +49,11 @@ auto shareable(Source source) {
 
 }  // namespace detail
 
-/// Some items of a source, in the order of their indices, for a `DataLoader`. An index may be
-/// repeated. The subset owns the source, and copies of the subset share it. Its items have indices
-/// of their own, from 0 on: `failed_item()` of a loader is one of these, and `indices()` has the
-/// source's. A dataset of `torch::data` may be the source too: each copy then has its own. Python:
-/// `torch.utils.data.Subset`.
+/// Selects items of a source by index, in the given order, for a `DataLoader`. Indices may repeat.
+/// The subset owns the source, and copies of the subset share it. Its items are numbered from 0, so
+/// a loader's `failed_item()` returns one of these numbers, and `indices()` returns the
+/// corresponding indices in the source. The source may also be a dataset of `torch::data`, which is
+/// copied with the subset. Python: `torch.utils.data.Subset`.
 template <class Source>
 class Subset {
   static_assert(ItemSource<Source>,
@@ -62,21 +62,21 @@ class Subset {
                 "torch::data whose get_batch takes indices, or a sconce::data::Dataset");
 
  public:
-  /// Takes the source and the indices.
-  /// @throw c10::Error if an index is not in 0 to `source.size()` - 1.
+  /// Constructs a subset that owns `source`.
+  /// @throw c10::Error if an index is not between 0 and `source.size()` - 1.
   Subset(Source source, std::vector<int64_t> indices)
       : Subset(detail::shareable(std::move(source)), std::move(indices)) {}
 
-  /// Takes a source that has other owners, such as another subset.
-  /// @throw c10::Error if the source is null, or as above.
+  /// Constructs a subset of a source with other owners, such as another subset.
+  /// @throw c10::Error if `source` is null, or in the same cases as above.
   Subset(std::shared_ptr<const Source> source, std::vector<int64_t> indices)
       : source_(checked(std::move(source))), indices_(std::move(indices), source_->size()) {}
 
   /// Returns the number of items. Python: `len(subset)`.
   int64_t size() const { return indices_.size(); }
 
-  /// Returns the item of the source with the index `indices()[index]`.
-  /// @throw c10::Error if there is no such item.
+  /// Returns the source's item at `indices()[index]`.
+  /// @throw c10::Error if `index` is out of range.
   auto get(int64_t index) const
     requires detail::GetsItem<Source>
   {
@@ -93,7 +93,7 @@ class Subset {
   /// Returns the source. Python: `subset.dataset`.
   const Source& dataset() const { return *source_; }
 
-  /// Returns the source's index of each item. Python: `subset.indices`.
+  /// Returns the index in the source of each item. Python: `subset.indices`.
   const std::vector<int64_t>& indices() const { return indices_.all(); }
 
  private:
@@ -106,12 +106,12 @@ class Subset {
   detail::SubsetIndices indices_;
 };
 
-/// @cond  Doxygen takes what follows for functions and classes of the same name.
+/// @cond  Doxygen would treat the following as functions and classes of the same name.
 template <class Source>
 Subset(std::shared_ptr<Source>, std::vector<int64_t>) -> Subset<std::remove_const_t<Source>>;
 
-/// Some items of a dataset of `torch::data`, for a `DataLoader`. Each copy has its own dataset,
-/// because the functions that read one are not const.
+/// Selects items of a dataset of `torch::data` for a `DataLoader`. Each copy has its own dataset,
+/// because the functions that read from it are not const.
 template <class Source>
   requires(TorchDataset<Source> && !ItemSource<Source>)
 class Subset<Source> {
@@ -120,27 +120,27 @@ class Subset<Source> {
                 "stateful one");
 
  public:
-  /// Type of what `get_batch` returns: that of the dataset.
+  /// Return type of `get_batch`, which is the dataset's.
   using BatchType = typename Source::BatchType;
 
-  /// Takes the dataset and the indices.
-  /// @throw c10::Error if the dataset has no size, or an index is not in 0 to its size - 1.
+  /// Constructs a subset that owns a copy of the dataset.
+  /// @throw c10::Error if the dataset has no size, or an index is not between 0 and its size - 1.
   Subset(Source source, std::vector<int64_t> indices)
       : source_(std::move(source)), indices_(std::move(indices), source_.size()) {}
 
   /// Returns the number of items.
   std::optional<size_t> size() const { return indices_.all().size(); }
 
-  /// Returns the item of the dataset with the index `indices()[index]`, if the dataset has `get`.
-  /// @throw c10::Error if there is no such item.
+  /// Returns the dataset's item at `indices()[index]`, if the dataset defines `get`.
+  /// @throw c10::Error if `index` is out of range.
   auto get(size_t index)
     requires requires(Source& source) { source.get(0); }
   {
     return source_.get(of_source(index));
   }
 
-  /// Returns what `get_batch` of the dataset returns for these items.
-  /// @throw c10::Error if there is no such item.
+  /// Returns the result of the dataset's `get_batch` for these items.
+  /// @throw c10::Error if an index is out of range.
   BatchType get_batch(c10::ArrayRef<size_t> indices) {
     std::vector<size_t> all;
     for (const size_t index : indices) all.push_back(of_source(index));
@@ -150,7 +150,7 @@ class Subset<Source> {
   /// Returns the dataset.
   const Source& dataset() const { return source_; }
 
-  /// Returns the dataset's index of each item.
+  /// Returns the index in the dataset of each item.
   const std::vector<int64_t>& indices() const { return indices_.all(); }
 
  private:
@@ -164,19 +164,19 @@ class Subset<Source> {
 
 /// @endcond
 
-/// A copy of some rows of two tensors, on their device: a `Dataset` for `Batches`.
+/// Copies some rows of two tensors, on their device, into a `Dataset` for `Batches`.
 template <>
 class Subset<Dataset> : public Dataset {
  public:
   /// Copies the rows.
-  /// @throw c10::Error if the two tensors do not have the same number of rows, or an index is not
-  /// in 0 to this number - 1.
+  /// @throw c10::Error if the two tensors do not have the same number of rows, or if an index is
+  /// not between 0 and that number - 1.
   Subset(const Dataset& source, std::vector<int64_t> indices);
 
   /// Returns the number of rows.
   int64_t size() const { return indices_.size(); }
 
-  /// Returns the row of the source that each row is.
+  /// Returns the row in the source for each row.
   const std::vector<int64_t>& indices() const { return indices_.all(); }
 
  private:

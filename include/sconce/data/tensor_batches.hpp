@@ -22,17 +22,17 @@ namespace detail {
 // Returns the options of a `LoaderBase`.
 DataLoaderOptions data_loader_options(BatchesOptions options);
 
-// Checks one of several tensors that have a row for each item. `first` is the first of them.
+// Checks one of several tensors that have one row per item. `first` is the first of these tensors.
 void check_rows(const char* who, const std::string& name, const torch::Tensor& tensor,
                 const torch::Tensor& first, const char* first_name);
 
 // The rows of one batch, for each of its tensors.
 class BatchRows {
  public:
-  // Batch `index` of the items, whose order is on the device of the tensors.
+  // Selects batch `index` of the items, whose order is on the device of the tensors.
   BatchRows(const EpochItems& items, int64_t index);
 
-  // Returns the rows of a tensor: a view, or a copy of those that the order names.
+  // Returns the rows of `tensor`: a view, or a copy of the rows given by the order.
   torch::Tensor of(const torch::Tensor& tensor) const;
 
  private:
@@ -42,14 +42,14 @@ class BatchRows {
 
 }  // namespace detail
 
-/// Splits one tensor, or any number of tensors, into batches as `Batches` splits two:
+/// Splits any number of tensors into batches, like `Batches` splits two:
 ///
 ///     for (const auto& x : TensorBatches(images, {.batch_size = 32}))
 ///     for (const auto& [ids, mask, label] : TensorBatches(std::tuple(ids, mask, labels)))
 ///
-/// A batch has the type of what it is split from: a tensor, or a tuple, a vector or another type in
-/// which `nn::TensorTree` finds tensors. Row i of every tensor belongs to example i. Views,
-/// orders, epochs and samplers are those of `Batches`. Python: `DataLoader` of a `TensorDataset`.
+/// A batch has the same type as the input: a tensor, or a tuple, a vector, or another type in which
+/// `nn::TensorTree` finds tensors. Row i of every tensor belongs to example i. Views, orders,
+/// epochs, and samplers work as in `Batches`. Python: `DataLoader` over a `TensorDataset`.
 template <class Batch>
 class TensorBatches : public detail::LoaderBase {
   static_assert(
@@ -58,27 +58,28 @@ class TensorBatches : public detail::LoaderBase {
       "or a type in which sconce::nn::TensorTree finds tensors");
 
  public:
-  using Iterator = LoopIterator<Batch>;  ///< position of one loop
+  using Iterator = LoopIterator<Batch>;  ///< iterator of one loop
 
-  /// Keeps the tensors without copying them. Tensors without rows give no batches.
+  /// Stores the tensors without copying them. Tensors without rows yield no batches.
   /// @throw c10::Error if:
-  /// - there is no tensor, or one is undefined or has no first dimension;
-  /// - two differ in their first dimension or device;
+  /// - there are no tensors, or one is undefined or has no first dimension;
+  /// - two tensors differ in their first dimension or device;
   /// - `batch_size` is below 1;
   /// - the sampler is for a different number of rows, or is used with `shuffle`.
   explicit TensorBatches(Batch tensors, BatchesOptions options = {})
       : LoaderBase(who, detail::data_loader_options(std::move(options)), checked_rows(tensors)),
         tensors_(std::move(tensors)) {}
 
-  /// Returns what the batches come from. Python: `loader.dataset`.
+  /// Returns the tensors that the batches come from. Python: `loader.dataset`.
   const Batch& dataset() const { return tensors_; }
 
-  /// Starts the next epoch, as `Batches::begin()`.
-  /// @throw c10::Error if the sampler chooses a row outside the tensors.
+  /// Starts the next epoch, like `Batches::begin()`.
+  /// @throw c10::Error if the sampler returns a row outside the tensors.
   Iterator begin() const { return begin(0, take_epoch()); }
 
-  /// Starts this epoch at the batch with this index, as `Batches::begin(batch, epoch)`.
-  /// @throw c10::Error as above, if `batch` is not in 0 to size(), or if `epoch` is negative.
+  /// Starts epoch `epoch` at batch `batch`, like `Batches::begin(batch, epoch)`.
+  /// @throw c10::Error in the same cases as above, or if `batch` is not between 0 and `size()` or
+  /// `epoch` is negative.
   Iterator begin(int64_t batch, int64_t epoch) const {
     detail::EpochItems items = epoch_items(batch, epoch);
     if (items.order.defined()) items.order = items.order.to(first_of(tensors_).device());

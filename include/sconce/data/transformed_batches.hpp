@@ -29,25 +29,25 @@ template <class F, class Batch>
 concept TakesBatch =
     std::invocable<const F&, Batch> || std::invocable<const F&, Batch, const at::Generator&>;
 
-// A function of a `Dataset`, for batches of `torch::data::Example<>`.
+// A function that accepts a `Dataset`, for batches of `torch::data::Example<>`.
 template <class F, class Batch>
 concept TakesAsDataset =
     TorchExample<std::remove_cvref_t<Batch>> && !TakesBatch<F, Batch> && TakesBatch<F, Dataset>;
 
 }  // namespace detail
 
-/// The options of `TransformedBatches`.
+/// Options of `TransformedBatches`.
 struct TransformedBatchesOptions {
-  uint64_t seed = 0;  ///< seed of the generators, together with epoch and batch index
+  uint64_t seed = 0;  ///< seed of the generators, combined with epoch and batch index
 };
 
 /// Applies a function to each batch of a source, such as `Batches`:
 /// `TransformedBatches train(batches, [](Dataset batch, const at::Generator& generator) { ... });`
-/// The result is again a source, which the Trainer accepts.
+/// The result is a source of batches, which the Trainer accepts.
 ///
-/// The function takes the batch, or the batch and a CPU `at::Generator`. The generator is seeded
-/// for each batch by `mix_seeds(seed, epoch, index)`, so a batch is the same wherever a loop
-/// begins. The function is called when a batch is read, in the reading thread. Copies of this
+/// The function accepts the batch, or the batch and a CPU `at::Generator`. For each batch, the
+/// generator is seeded with `mix_seeds(seed, epoch, index)`, so a batch is the same no matter where
+/// a loop starts. The function is called in the reading thread when a batch is read. Copies of this
 /// object share the source and the function. Python: `map` over a DataLoader.
 template <class Source, class Function>
 class TransformedBatches {
@@ -67,44 +67,44 @@ class TransformedBatches {
                          std::invoke_result<const Function&, SourceBatch>>;
 
  public:
-  /// Type of a batch: the return type of the function.
+  /// Type of a batch, which is the return type of the function.
   using Batch = std::remove_cvref_t<typename Result::type>;
-  using Iterator = LoopIterator<Batch>;  ///< position of one loop
+  using Iterator = LoopIterator<Batch>;  ///< iterator of one loop
 
-  /// Takes the source and the function.
+  /// Applies `function` to the batches of `source`.
   TransformedBatches(Source source, Function function, TransformedBatchesOptions options = {})
       : parts_(std::make_shared<Parts>(std::move(source), std::move(function))),
         options_(options) {}
 
-  /// Returns the number of batches in an epoch, which is that of the source.
+  /// Returns the number of batches in an epoch, which is the same as for the source.
   int64_t size() const { return parts_->source.size(); }
 
-  /// Sets the epoch of the next `begin()`, also in the source if it has epochs and in the copies of
-  /// this object. A running loop keeps its own.
+  /// Sets the epoch of the next `begin()`, for this object and its copies. If the source has
+  /// epochs, also sets its epoch. A running loop keeps its own epoch.
   /// @throw c10::Error if `epoch` is negative.
   void set_epoch(int64_t epoch) {
     epochs_.set(epoch);
     if constexpr (requires { parts_->source.set_epoch(epoch); }) parts_->source.set_epoch(epoch);
   }
 
-  /// Starts the next epoch by `begin()` of the source. The generators are of the epoch that the
-  /// source's iterator has, as that of `Batches` and `DataLoader` has one. For another source they
-  /// are of epoch 0, 1, 2 and so on, counted over all copies of this object.
+  /// Starts the next epoch by calling the source's `begin()`. If the source's iterator has an
+  /// epoch, as it does in `Batches` and `DataLoader`, the generators use it. For any other source,
+  /// they use epoch 0, 1, 2, and so on, counted over all copies of this object.
   Iterator begin() const {
     detail::SourcePlace<Source> place{nullptr, std::as_const(parts_->source).begin()};
     const int64_t epoch = epoch_of(place.iterator);
     return loop(std::move(place), 0, epoch);
   }
 
-  /// Starts this epoch at the batch with this index, and leaves the epoch of the next `begin()`
-  /// alone. A source that has `set_epoch` and no `begin(batch, epoch)` is copied for it.
-  /// @throw c10::Error if `epoch` is negative, and what the source throws.
+  /// Starts epoch `epoch` at batch `batch`, without changing the epoch of the next `begin()`. If
+  /// the source defines `set_epoch` but not `begin(batch, epoch)`, it is copied first.
+  /// @throw c10::Error if `epoch` is negative, and any exception from the source.
   Iterator begin(int64_t batch, int64_t epoch) const {
     epochs_.named(epoch);
     return loop(detail::begin_at(std::as_const(parts_->source), batch, epoch), batch, epoch);
   }
 
-  /// Checks the size of the process group, if the source does.
+  /// Checks the size of the process group, if the source checks it.
   /// @throw c10::Error if the source cannot be used in a process group of this size.
   void check_world_size(int world_size) const
     requires requires(const Source& source) { source.check_world_size(world_size); }
@@ -112,16 +112,16 @@ class TransformedBatches {
     parts_->source.check_world_size(world_size);
   }
 
-  /// Returns the place of the loop over the source, if the source has places, as `StreamLoader`
-  /// has.
+  /// Returns the position of the loop over the source, if the source supports it, as `StreamLoader`
+  /// does.
   c10::IValue state_dict() const
     requires requires(const Source& source) { source.state_dict(); }
   {
     return parts_->source.state_dict();
   }
 
-  /// Takes the place of an earlier loop.
-  /// @throw what the source throws.
+  /// Restores the position of an earlier loop.
+  /// @throw any exception from the source.
   void load_state_dict(const c10::IValue& state)
     requires requires(Source& source) { source.load_state_dict(state); }
   {

@@ -15,13 +15,13 @@
 #include "sconce/data/item_source.hpp"
 #include "sconce/fwd.hpp"
 
-/// The parts of a `DataLoader` that read the items of a batch. Not for direct use.
+/// The parts of a `DataLoader` that read the items of a batch. For internal use.
 namespace sconce::data::detail {
 
-// Returns the generator of an item, which is the same in whichever thread reads the item.
+// Returns the generator of an item, which is the same no matter which thread reads the item.
 at::Generator item_generator(const EpochItems& epoch, int64_t item);
 
-// Returns the exception being handled. If it is a c10::Error, adds the item to its text.
+// Returns the current exception. If it is a c10::Error, adds the item to its message.
 std::exception_ptr error_of_item(int64_t item);
 
 // Reads the items of a batch in one thread.
@@ -30,7 +30,7 @@ class BatchReader {
  public:
   BatchReader(const Source& source, const Collate& collate) : source_(source), collate_(collate) {}
 
-  // Returns the batch. Throws an `ItemError` in place of what the `get` of an item throws.
+  // Returns the batch. If an item's `get` throws, throws an `ItemError` instead.
   auto read(const EpochItems& epoch, int64_t batch, const std::stop_token& stop) {
     const std::vector<int64_t> indices = epoch.of(batch);
     if constexpr (requires { source_.get(0); } || DrawsItem<Source>) {
@@ -66,8 +66,8 @@ class BatchReader {
     }
   }
 
-  // Each thread has its own copy of a torch::data dataset, because the functions that read it are
-  // not const.
+  // Each thread has its own copy of a torch::data dataset, because the functions that read from it
+  // are not const.
   std::conditional_t<ItemSource<Source>, const Source&, Source> source_;
   const Collate& collate_;
 };

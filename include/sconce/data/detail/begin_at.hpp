@@ -9,9 +9,9 @@
 
 namespace sconce::data::detail {
 
-/// Checks that an iterator is at a batch, the one with this index, if the source has an `end()` to
-/// compare it with.
-/// @throw c10::Error with the number of batches that there are and the source's `size()`.
+/// Checks that an iterator has not reached the end before the batch with this index, if the source
+/// has an `end()` to compare it with.
+/// @throw c10::Error with the actual number of batches and the source's `size()`.
 template <class Source, class Iterator>
 void check_not_at_end(const Source& source, const Iterator& place, int64_t index) {
   if constexpr (requires {
@@ -24,8 +24,8 @@ void check_not_at_end(const Source& source, const Iterator& place, int64_t index
   }
 }
 
-/// Returns the iterator of a batch in a source, in the source's own epoch: `begin(batch)`, or
-/// `begin()` and a skip.
+/// Returns an iterator to a batch in the source's current epoch. Calls `begin(batch)` if the source
+/// defines it. Otherwise, calls `begin()` and skips batches.
 template <class Source>
 auto begin_at(const Source& source, int64_t batch) {
   if constexpr (requires { source.begin(batch); }) {
@@ -40,22 +40,23 @@ auto begin_at(const Source& source, int64_t batch) {
   }
 }
 
-/// A place in a source.
+/// A position in a source.
 template <class Source>
 struct SourcePlace {
-  std::shared_ptr<const Source> copy;                        ///< what `iterator` is in, if not null
-  decltype(std::declval<const Source&>().begin()) iterator;  ///< the batch at the place
+  std::shared_ptr<const Source> copy;  ///< the copy that `iterator` points into, or null
+  decltype(std::declval<const Source&>().begin()) iterator;  ///< the batch at this position
 
-  /// Checks that the place is before the end of the source, or of the copy.
-  /// @throw c10::Error as `check_not_at_end`.
+  /// Checks that the position is before the end of the source, or of the copy.
+  /// @throw c10::Error in the same cases as `check_not_at_end`.
   void check(const Source& source, int64_t index) const {
     check_not_at_end(copy ? *copy : source, iterator, index);
   }
 };
 
-/// Returns the place of a batch in a source's epoch. Calls `begin(batch, epoch)` if the source has
-/// it, as `Batches` and `DataLoader` do. Otherwise, if the source has `set_epoch`, calls it on a
-/// copy. Then it calls `begin(batch)`, or `begin()` and skips the batches before.
+/// Returns the position of a batch in one of the source's epochs. Calls `begin(batch, epoch)` if
+/// the source defines it, as `Batches` and `DataLoader` do. Otherwise, if the source defines
+/// `set_epoch`, calls it on a copy. Then calls `begin(batch)`, or `begin()` and skips the batches
+/// before.
 template <class Source>
 SourcePlace<Source> begin_at(const Source& source, int64_t batch, int64_t epoch) {
   if constexpr (requires { source.begin(batch, epoch); }) {

@@ -6,17 +6,16 @@
 
 #include "sconce/data/sampler.hpp"
 
-/// The part of loaders that counts epochs. Not for direct use.
+/// The part of the loaders that counts epochs. For internal use.
 namespace sconce::data::detail {
 
-// The epoch of the next `begin()` of a loader. Copies share it, and threads may take from it at
-// once.
+// The epoch of a loader's next `begin()`. Copies share it, and several threads may use it at once.
 class EpochCount {
  public:
-  // `who` is the class of the loader, for messages. The first epoch is that of the sampler, or 0.
+  // `who` is the loader's class, for messages. The first epoch is the sampler's epoch, or 0.
   explicit EpochCount(const char* who, const AnySampler& sampler = {});
 
-  // A move copies, because a loader that was moved from still has a count.
+  // A move makes a copy, because a moved-from loader still has a count.
   EpochCount(const EpochCount&) = default;
   EpochCount& operator=(const EpochCount&) = default;
   ~EpochCount() = default;
@@ -24,11 +23,11 @@ class EpochCount {
   // Sets the next epoch. Throws if it is negative.
   void set(int64_t epoch) const;
 
-  // Returns the next epoch and moves on. If the sampler keeps its epoch, only `set` moves it; then
-  // a second call without a `set` warns, once.
+  // Returns the next epoch and advances. If the sampler requires `set_epoch`, only `set` advances
+  // the epoch, and a second call without a `set` warns once.
   int64_t take() const;
 
-  // Returns the epoch that a `begin(batch, epoch)` names. Throws if it is negative.
+  // Returns the epoch given to `begin(batch, epoch)`. Throws if it is negative.
   int64_t named(int64_t epoch) const;
 
  private:

@@ -17,20 +17,20 @@ namespace sconce::data::detail {
 struct EpochItems {
   std::vector<int64_t> of(int64_t batch) const;
 
-  torch::Tensor order;  // int64 (items,) on the CPU; undefined: 0, 1, 2...
+  torch::Tensor order;  // int64 (items,) on the CPU; if undefined, 0, 1, 2...
   int64_t items;
   int64_t batch_size;
   uint64_t seed;
   uint64_t epoch;
 };
 
-// What `Batches` and every `DataLoader` have in common: the items of an epoch and the count of
-// epochs.
+// The part that `Batches` and every `DataLoader` share: the items of an epoch and the epoch
+// counter.
 class LoaderBase {
  public:
-  /// Sets the epoch of the next `begin()`, also in the copies of this loader. The epoch determines
-  /// the order and the generators of the items. A running loop keeps its own. Python:
-  /// `DistributedSampler.set_epoch(epoch)`.
+  /// Sets the epoch of the next `begin()`, for this loader and its copies. The epoch determines the
+  /// order and the generators of the items. A running loop keeps its own epoch.
+  /// Python: `DistributedSampler.set_epoch(epoch)`.
   /// @throw c10::Error if `epoch` is negative.
   void set_epoch(int64_t epoch);
 
@@ -41,7 +41,7 @@ class LoaderBase {
   std::default_sentinel_t end() const { return {}; }
 
  protected:
-  // `who` is the class of the loader, for messages; `items` is the size of the dataset.
+  // `who` is the loader's class, for messages, and `items` is the size of the dataset.
   LoaderBase(const char* who, DataLoaderOptions options, std::optional<int64_t> items);
   int64_t take_epoch() const { return epochs_.take(); }
   EpochItems epoch_items(int64_t first_batch, int64_t epoch) const;

@@ -11,12 +11,12 @@
 #include <utility>
 #include <vector>
 
-/// The part of a loader that takes the batches of one loop. Not for direct use.
+/// The part of a loader that takes the batches of one loop. For internal use.
 namespace sconce::data::detail {
 
 class ReadAhead;
 
-// What is common to batches of any type.
+// The part that is the same for batches of any type.
 struct MadeBatch {
   std::function<void()> wait = {};  // called before the batch is used
 };
@@ -26,49 +26,49 @@ struct Made : MadeBatch {
   Batch batch;
 };
 
-// Returns a batch in the form that a `LoaderLoop` takes.
+// Returns a batch in the form that a `LoaderLoop` expects.
 template <class Batch>
 std::shared_ptr<void> made(Batch batch, std::function<void()> wait = {}) {
   return std::shared_ptr<MadeBatch>(
       std::make_shared<Made<Batch>>(Made<Batch>{{std::move(wait)}, std::move(batch)}));
 }
 
-// The exception of an item, on its way to the loop, which throws it as it was.
+// Carries an item's exception to the loop, which rethrows it unchanged.
 struct ItemError {
   int64_t item;
   std::exception_ptr error;
 };
 
-// The end of a loop that ends where its function returns null.
+// The end of a loop that runs until its function returns null.
 inline constexpr int64_t unknown_end = std::numeric_limits<int64_t>::max();
 
 // One loop over a loader, in one thread.
 class LoaderLoop {
  public:
-  // Function that makes the batch with this index; see `ReadAhead::Make`.
+  // Makes the batch with this index; see `ReadAhead::Make`.
   using Make = std::function<std::shared_ptr<void>(int64_t index, const std::stop_token& stop)>;
 
   struct Options {
     int64_t first;  // index of the first batch
-    int64_t last;   // index after that of the last batch, or `unknown_end`
+    int64_t last;   // index after the last batch, or `unknown_end`
     int64_t epoch;
-    int64_t ahead = 0;  // number of batches that threads make ahead; 0: without threads
+    int64_t ahead = 0;  // number of batches that threads make ahead; 0 means no threads
     std::shared_ptr<std::atomic<int64_t>> failed_item = {};  // of all loops of a loader; -1: none
   };
 
-  // Starts a thread for each of the functions, which return what `made` does. Without threads the
-  // loop calls the only function itself.
+  // Starts a thread for each function in `makers`, which return a result of `made`. Without
+  // threads, the loop calls the only function itself.
   LoaderLoop(std::vector<Make> makers, Options options);
   ~LoaderLoop();
 
-  // Waits for the current batch and returns it. If making it throws, the epoch is over, and this
-  // and all further calls throw the exception.
+  // Waits for the current batch and returns it. If making it throws, the epoch ends, and this call
+  // and all later calls throw the exception.
   const MadeBatch& batch();
 
-  // Goes to the next batch and releases this one. Throws as `batch()`.
+  // Advances to the next batch and releases this one. Throws the same exceptions as `batch()`.
   void advance();
 
-  // Whether there is no batch at this place. If the end is unknown, waits for the batch.
+  // Returns whether there is no batch at this position. If the end is unknown, waits for the batch.
   bool is_over();
 
   int64_t epoch() const { return options_.epoch; }

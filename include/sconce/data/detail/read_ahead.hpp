@@ -13,18 +13,18 @@
 namespace sconce::data::detail {
 
 /// Makes batches in threads, ahead of the loop that takes them, and returns them in order. This is
-/// the part of `DataLoader` that does not depend on items; it can also be used alone. The owner
+/// the part of `DataLoader` that does not depend on items, and it can also be used alone. The owner
 /// takes batches in one thread. Each worker runs with the thread state (gradients, autocast) of the
-/// thread that made this object, and with a single LibTorch thread, since the workers already share
-/// the cores. The destructor ends all threads and waits for running calls of `Make`.
+/// thread that constructed this object, and with a single LibTorch thread, because the workers
+/// already share the cores. The destructor ends all threads and waits for running calls of `Make`.
 class ReadAhead {
  public:
-  /// Function that makes the batch with this index, of any type. After a stop request it may return
-  /// null or throw at once.
+  /// Makes the batch with this index, of any type. After a stop request, it may return null or
+  /// throw immediately.
   using Make = std::function<std::shared_ptr<void>(int64_t index, const std::stop_token& stop)>;
 
-  /// Starts a thread for each of `workers`. They make the batches from index `first` to `last - 1`,
-  /// but none that is `ahead` or more batches after the next one to be taken.
+  /// Starts a thread for each function in `workers`. They make the batches from index `first` to
+  /// `last - 1`, and stay less than `ahead` batches in front of the next batch to be taken.
   /// @throw c10::Error if `workers` is empty or `ahead` is below 1.
   ReadAhead(std::vector<Make> workers, int64_t ahead, int64_t first, int64_t last);
 
@@ -32,8 +32,8 @@ class ReadAhead {
   ReadAhead& operator=(const ReadAhead&) = delete;
   ~ReadAhead();
 
-  /// Waits for the next batch and returns it, or null after the last.
-  /// @throw the exception that making the batch threw; no batch comes after it.
+  /// Waits for the next batch and returns it, or returns null after the last one.
+  /// @throw any exception from making the batch, after which there are no more batches.
   std::shared_ptr<void> next();
 
  private:

@@ -10,23 +10,23 @@
 
 namespace sconce::data::detail {
 
-// Where a loop is: before a batch of an epoch.
+// A position of a loop: before a batch of an epoch.
 struct LoopPosition {
   int64_t epoch = 0;
   int64_t batch = 0;
   bool operator==(const LoopPosition&) const = default;
 };
 
-// The place that the loops over a stream have reached last. Threads may use it at once.
+// The last position that the loops over a stream have reached. Several threads may use it at once.
 class StreamPlaces {
  public:
   void note(LoopPosition position, StreamPlace place);
 
-  // Returns the place of a position, if it is the last one.
+  // Returns the place at a position, if it is the last one.
   std::optional<StreamPlace> find(LoopPosition position) const;
 
   c10::IValue state_dict() const;
-  // Throws if it is not a dict of `state_dict`.
+  // Throws if `state` was not returned by `state_dict`.
   void load_state_dict(const c10::IValue& state);
 
  private:

@@ -12,15 +12,15 @@
 #include "sconce/data/data_loader_options.hpp"
 #include "sconce/data/item_stream.hpp"
 
-/// The part of a `StreamLoader` that reads the items of a stream in order. Not for direct use.
+/// The part of a `StreamLoader` that reads the items of a stream in order. For internal use.
 namespace sconce::data::detail {
 
-/// The place of a loop in a stream.
+/// The position of a loop in a stream.
 struct StreamPlace {
-  int64_t pass = 0;   // of the stream; each begins with a new copy
-  int64_t chunk = 0;  // of the pass: items that are shuffled together, or one item
-  int64_t taken = 0;  // items of the chunk
-  std::optional<c10::IValue> stream = {};  // its state where the chunk begins, if it has states
+  int64_t pass = 0;   // of the stream; each starts from a new copy
+  int64_t chunk = 0;  // of the pass: items that are shuffled together, or a single item
+  int64_t taken = 0;  // items taken from the chunk
+  std::optional<c10::IValue> stream = {};  // its state at the start of the chunk, if it has one
 };
 
 // Throws unless the options are valid.
@@ -30,13 +30,13 @@ void check_stream_options(const StreamLoaderOptions& options);
 std::vector<int64_t> chunk_order(const StreamLoaderOptions& options, const StreamPlace& place,
                                  int64_t items);
 
-// Reads the items of one rank, in their order, from a place on.
+// Reads the items of one rank, in order, starting at a place.
 template <class Stream>
 class StreamReader {
  public:
   using Item = StreamItem<Stream>;
 
-  // The stream must outlive the reader. Throws if it ends before items of the place's chunk.
+  // The stream must outlive the reader. Throws if it ends before the items of the place's chunk.
   StreamReader(const Stream& stream, const StreamLoaderOptions& options, StreamPlace place)
       : of_pass_(stream), options_(options), place_(std::move(place)), stream_(stream) {
     begin_pass();
@@ -90,14 +90,14 @@ class StreamReader {
     return false;
   }
 
-  // The state is asked only where a place is, because it may be costly.
+  // Gets the state only when a place is requested, because it may be expensive.
   void note_state() {
     if constexpr (ResumableStream<Stream>) {
       if (items_.empty()) place_.stream = c10::IValue(std::as_const(*stream_).state_dict());
     }
   }
 
-  // Reads the items of the chunk in which the place is.
+  // Reads the items of the chunk that contains the place.
   void take_again() {
     if (place_.taken == 0) return;
     const int64_t taken = std::exchange(place_.taken, 0);
@@ -118,7 +118,7 @@ class StreamReader {
     order_ = chunk_order(options_, place_, std::ssize(items_));
   }
 
-  // Returns this rank's item of the next items, one for each rank, or none if fewer are left.
+  // Reads one item for each rank and returns this rank's item, or none if too few items are left.
   std::optional<Item> read_own() {
     std::optional<Item> own;
     for (int rank = 0; rank < options_.num_replicas; ++rank) {
