@@ -10,41 +10,42 @@
 
 namespace sconce::io {
 
-/// A file that appears complete under its name or not at all, even if the machine crashes. It is
-/// written under another name beside it, synced and renamed. The first AtomicFile of the same name
-/// removes the incomplete files of killed writers.
+/// A file that appears complete under its final name or not at all, even if the machine crashes. It
+/// is written under a temporary name in the same folder, synced, and renamed. The first AtomicFile
+/// for a given name removes the incomplete files left by killed writers.
 ///
-/// A file that it replaces keeps its permissions, its access control list, its group and, where
-/// possible, its owner, but not the bits setuid, setgid and sticky. If the group or the list cannot
-/// be kept, nobody gets access that the earlier file denied. Until `finish`, only this user can
-/// read the new content, even if the writer is killed. A file that is new gets the permissions that
-/// the umask leaves, from the start.
+/// If it replaces a file, the new file keeps the old one's permissions, access control list, group,
+/// and, where possible, owner, but not the setuid, setgid, and sticky bits. If the group or the
+/// list cannot be kept, nobody gets access that the old file denied. Until `finish`, only this user
+/// can read the new content, even if the writer is killed. A new file has the permissions allowed
+/// by the umask from the start.
 class AtomicFile {
  public:
-  /// Opens the file beside `path`. If `path` is a symbolic link, its target is written, even if it
-  /// does not exist yet. Links are followed as with the system's setting `fs.protected_symlinks`,
-  /// whatever its value. `who` begins the messages of errors.
-  /// @throw c10::Error, naming the file, if:
-  /// - its folder is missing or cannot be written;
-  /// - the path has no file name or too long a one, or contains a NUL byte;
-  /// - it exists and is not a regular file that may be written;
-  /// - it is a link in a sticky folder that everybody may write, such as /tmp, and neither this
-  ///   user nor the folder's owner owns the link.
+  /// Opens a temporary file in the same folder as `path`. If `path` is a symbolic link, its target
+  /// is written, even if the target does not exist yet. Links are followed as if the system setting
+  /// `fs.protected_symlinks` were enabled, whatever its value. `who` is the prefix of error
+  /// messages.
+  /// @throw c10::Error, with the file in the message, if:
+  /// - the folder does not exist or is not writable;
+  /// - the path has no file name, has one that is too long, or contains a NUL byte;
+  /// - the file exists and is not a writable regular file;
+  /// - the file is a link in a world-writable sticky folder, such as /tmp, and the link is owned
+  ///   neither by this user nor by the folder's owner.
   AtomicFile(const std::filesystem::path& path, std::string who);
 
-  /// Removes what was written, unless `finish` was called.
+  /// Removes the temporary file unless `finish` was called.
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  /// Adds `size` bytes at the end.
-  /// @throw c10::Error if they cannot be written, as on a full disk.
+  /// Appends `size` bytes.
+  /// @throw c10::Error if they cannot be written, for example because the disk is full.
   void write(const void* data, size_t size);
 
-  /// Syncs the file and gives it its name. This replaces an earlier file of that name.
-  /// @throw c10::Error if the file cannot be synced or renamed, and an earlier file then stays; or
-  /// if its folder cannot be synced because of an error of the disk, and the new file is then
-  /// there, but may be lost if the machine crashes.
+  /// Syncs the file and renames it, which replaces any earlier file of that name.
+  /// @throw c10::Error if the file cannot be synced or renamed. An earlier file is then kept.
+  /// @throw c10::Error if the folder cannot be synced because of a disk error. The new file then
+  /// exists, but may be lost if the machine crashes.
   void finish();
 
  private:
@@ -65,21 +66,21 @@ class AtomicFile {
   int fd_ = -1;
 };
 
-/// Writes a text file by a `AtomicFile`.
-/// @throw c10::Error as `AtomicFile` does.
+/// Writes a text file with an `AtomicFile`.
+/// @throw c10::Error in the same cases as `AtomicFile`.
 void write_file(const std::filesystem::path& path, std::string_view text, std::string who);
 
-/// Returns the bytes of a regular file, and never waits for the writer of a FIFO.
-/// @throw c10::Error, naming the file, if it cannot be read or is not a regular file.
+/// Returns the contents of a regular file. Never blocks on a FIFO.
+/// @throw c10::Error, with the file in the message, if it cannot be read or is not a regular file.
 std::string read_file(const std::filesystem::path& path, const std::string& who);
 
-/// Makes new and renamed files of a folder survive a crash of the machine. Returns 0, or the errno
-/// of the failure. Does nothing for a folder that may not be read, and where the file system cannot
-/// sync folders. Not for direct use.
+/// Ensures that new and renamed files in a folder survive a crash of the machine. Returns 0, or the
+/// errno of the failure. Does nothing if the folder is not readable or the file system cannot sync
+/// folders. For internal use.
 int sync_folder(const std::filesystem::path& folder);
 
-/// Removes the incomplete files of killed writers in the folder whose names begin with `prefix`. A
-/// file that is being written is locked and stays. Not for direct use.
+/// Removes incomplete files of killed writers in `folder` whose names begin with `prefix`. Files
+/// that are still being written are locked and are kept. For internal use.
 void sweep_parts(const std::filesystem::path& folder, const std::string& prefix);
 
 }  // namespace sconce::io

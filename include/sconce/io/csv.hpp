@@ -16,99 +16,102 @@ namespace sconce::io {
 struct CsvColumn {
   std::string name = {};
 
-  /// The categories, sorted: by value if all are numbers, otherwise by their bytes. Numbers of one
-  /// value, such as 1 and 1.0, are one category, named as the first in the file. Values are exact,
-  /// so integers of any length are different categories. The category of missing values is "nan",
-  /// and is last. Empty for a column of numbers.
+  /// The categories in sorted order: by value if all of them are numbers, otherwise by their bytes.
+  /// Numbers with the same value, such as 1 and 1.0, are one category, named after the first one in
+  /// the file. Values are compared exactly, so integers of any length stay distinct. The category
+  /// of missing values is "nan" and comes last. Empty for a numeric column.
   std::vector<std::string> categories = {};
 };
 
-/// The options of `read_csv`. Columns are named as in the file's first line.
+/// Options of `read_csv`. Columns are identified by their names in the file's first line.
 struct CsvOptions {
-  /// The column of `CsvTable::target`. Empty: none.
+  /// Column to return as `CsvTable::target`. If it is empty, there is no target.
   std::string target = {};
 
-  /// Columns of categories, even if their values are numbers.
+  /// Columns to treat as categories, even if their values are numbers.
   std::vector<std::string> categories = {};
 
   /// Columns to leave out.
   std::vector<std::string> drop = {};
 
-  /// The names of all columns of a file whose first line is a row. Python: `names`.
+  /// Names of all columns, for a file whose first line is already a row. Python: `names`.
   std::vector<std::string> names = {};
 
-  /// Texts that stand for a missing value, besides those of pandas, such as "?". A number stands
-  /// for every number of its value: "-999" for -999.0 too. Python: `na_values`.
+  /// Additional strings for missing values, such as "?", besides the defaults of pandas. A number
+  /// stands for every number of the same value, so "-999" also matches -999.0. Python: `na_values`.
   std::vector<std::string> na_values = {};
 
   char delimiter = ',';
 
-  /// Whether a row may have missing values: NaN in a column of numbers, a category of their own in
-  /// others. Otherwise such a row is bad. A row without its target always is.
+  /// Whether to keep rows with missing values. They become NaN in numeric columns and a separate
+  /// category in other columns. Otherwise, such rows are bad. A row without its target is always
+  /// bad.
   bool keep_missing = false;
 
-  /// Whether to leave out bad rows. Otherwise the first one is an error. It is an error too if a
-  /// column of numbers contains more texts than numbers, because it is probably a column of
-  /// categories. Python: `on_bad_lines="skip"`, for rows of too many fields alone.
+  /// Whether to skip bad rows. Otherwise, the first bad row is an error. Skipping is also an error
+  /// if a numeric column contains more text values than numbers, because it is probably a column of
+  /// categories. Python: `on_bad_lines="skip"`, which only skips rows with too many fields.
   bool skip_bad = false;
 
-  /// Most categories of a column, each of which becomes a column of `CsvTable::data`.
+  /// Maximum number of categories in a column. Each category becomes a column of `CsvTable::data`.
   int64_t max_categories = 100;
 
-  /// Most bytes of memory to use while reading, including the file's text and the table. Many
-  /// categories in short rows can take hundreds of times the file's size. Default: 16 times the
-  /// file's size plus 64 MiB.
+  /// Maximum number of bytes of memory to use while reading, including the file's text and the
+  /// table. Many categories in short rows can require hundreds of times the size of the file. The
+  /// default is 16 times the size of the file plus 64 MiB.
   std::optional<int64_t> max_bytes = {};
 
-  /// The columns of a table that was read before, such as `train.columns`: the same columns are
-  /// read in the same order, with the same categories. Another category is bad. Other columns of
-  /// the file are ignored.
+  /// Columns of a table that was read before, such as `train.columns`. The same columns are then
+  /// read in the same order, with the same categories. A row with an unknown category is bad. Other
+  /// columns in the file are ignored.
   std::vector<CsvColumn> columns = {};
 };
 
 /// A table as tensors on the CPU.
 struct CsvTable {
-  /// Features `(N, F)`, float32: for each column of numbers a column, and for each column of
-  /// categories a column of 0 and 1 for each category.
+  /// Features of shape `(N, F)`, float32. A numeric column becomes one feature, and a column of
+  /// categories becomes one feature of 0 and 1 per category.
   torch::Tensor data = {};
 
-  /// Numbers `(N, 1)`, float32, or indices of categories `(N,)`, int64. Undefined without a target.
+  /// Numbers of shape `(N, 1)`, float32, or category indices of shape `(N,)`, int64. Undefined
+  /// without a target.
   torch::Tensor target = {};
 
-  /// The F names of the features, such as "rooms" and, for a category of "roof", "roof_slate".
+  /// The F feature names, such as "rooms" or, for a category of "roof", "roof_slate".
   std::vector<std::string> features = {};
 
-  /// The columns that were read, among them the target.
+  /// The columns that were read, including the target.
   std::vector<CsvColumn> columns = {};
 
-  /// The number of rows that `skip_bad` left out.
+  /// Number of rows that `skip_bad` left out.
   int64_t skipped = 0;
 
-  /// Why rows were left out, for at most the first ten: "line 17, column 'rooms': expected ...".
+  /// Reasons for the first ten skipped rows at most: "line 17, column 'rooms': expected ...".
   std::vector<std::string> first_skipped = {};
 };
 
-/// Reads a table from a CSV file in UTF-8, as RFC 4180 describes it: fields may be quoted, with
-/// doubled quotes, delimiters and line breaks inside. Lines end with LF, CRLF or CR. Blank lines
-/// and a byte order mark are ignored. A column in which some value is a finite number is one of
-/// numbers, and so is one of infinite numbers only. Other columns are categories. Numbers become
-/// float32 by way of float64.
+/// Reads a table from a UTF-8 CSV file, as described in RFC 4180. Fields may be quoted and may then
+/// contain doubled quotes, delimiters, and line breaks. Lines end with LF, CRLF, or CR. Blank lines
+/// and a byte order mark are ignored. A column is numeric if at least one of its values is a finite
+/// number, or if all of its values are infinite numbers. All other columns are categories. Numbers
+/// are parsed as float64 and converted to float32.
 ///
-/// A row is bad if it has more or fewer fields than there are columns, a text, an infinite number
-/// or a number beyond float32 in a column of numbers, a value that is missing (see `keep_missing`),
-/// an unknown category (see `columns`), a NUL byte, bytes that are not UTF-8, or text after a
-/// closing quote.
+/// A row is bad if it has more or fewer fields than there are columns, if a numeric column contains
+/// text, an infinite number, or a number outside the range of float32, if a value is missing (see
+/// `keep_missing`), if a category is unknown (see `columns`), or if it contains a NUL byte, bytes
+/// that are not UTF-8, or text after a closing quote.
 ///
-/// Python: `pandas.read_csv(path)`, then `pandas.get_dummies(table, dummy_na=True)`, with the
-/// columns in the file's order and no column of missing categories where none is missing.
-/// @throw c10::Error, naming the file and, where there is one, the line and the column, if:
-/// - the file cannot be read, is empty, or has no good row;
-/// - a row is bad and `skip_bad` is false; the error tells the number of bad rows;
-/// - the names are bad, or one occurs twice;
-/// - the target or another column that the options name does not exist, or no feature is left;
-/// - a column has more than `max_categories` categories, or reading would take more than
-/// `max_bytes`;
-/// - `skip_bad` would leave out most values of a column of numbers because they are texts;
+/// Python: `pandas.read_csv(path)`, then `pandas.get_dummies(table, dummy_na=True)`. Unlike in
+/// pandas, columns keep the file's order, and a column for missing values exists only if values are
+/// missing.
+/// @throw c10::Error, with the file and, if applicable, the line and column in the message, if:
+/// - the file cannot be read, is empty, or has no good rows;
+/// - a row is bad and `skip_bad` is false; the message contains the number of bad rows;
+/// - a column name is invalid or occurs twice;
+/// - the target or another column given in the options does not exist, or no features are left;
+/// - a column has more than `max_categories` categories, or reading would use more than
+///   `max_bytes`;
+/// - `skip_bad` would skip most values of a numeric column because they are text;
 /// - a quote is never closed;
 /// - an option is invalid.
 CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options = {});
