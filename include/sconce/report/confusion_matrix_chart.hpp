@@ -12,43 +12,45 @@
 
 namespace sconce {
 
-class BestEffort;  // warns once of what cannot be written, in src/
+class BestEffort;  // warns once if a file cannot be written; defined in src/
 
-/// A chart of a confusion matrix as an SVG of 600 pixels width. It needs no other file and uses the
-/// light or dark colors that the viewer prefers. The darkness of a cell is its count's share of the
-/// row. Counts are written into the cells if all of them fit. Python: scikit-learn's
-/// `ConfusionMatrixDisplay`, and `MulticlassConfusionMatrix.plot` of torchmetrics.
+/// Draws a confusion matrix as an SVG with a width of 600 pixels. The SVG is self-contained and
+/// uses light or dark colors according to the viewer's preference. The darkness of a cell shows the
+/// share of its count in the row. The cells contain their counts if all of them fit. Python:
+/// scikit-learn's `ConfusionMatrixDisplay`, and torchmetrics' `MulticlassConfusionMatrix.plot`.
 struct ConfusionMatrixChart {
-  std::string title = "Confusion matrix";  ///< Title above the matrix
-  /// (C, C) with C from 2 to 100, on any device: a row for each true class, a column for each
-  /// predicted class. No count is negative.
+  std::string title = "Confusion matrix";  ///< title above the matrix
+  /// Counts of shape `(C, C)` with C from 2 to 100, on any device. Each row is a true class, and
+  /// each column is a predicted class. Counts must not be negative.
   torch::Tensor counts = {};
   std::vector<std::string> class_names =
-      {};  ///< Any bytes; if empty, the classes are numbered from 0
+      {};  ///< may contain any bytes; if empty, the classes are numbered from 0
 
   /// Returns the SVG, which is well-formed XML 1.0 in UTF-8. Copies the counts to the host.
-  /// @throw c10::Error if the counts or the number of names are not as described above.
+  /// @throw c10::Error if the counts or the number of names do not meet the requirements above.
   std::string svg() const;
 
-  /// Writes the SVG to a file in an existing folder. The file is whole or not there.
-  /// @throw c10::Error like `svg`, or naming the file and the cause if it cannot be written.
+  /// Writes the SVG to a file in an existing folder. The file appears complete or not at all.
+  /// @throw c10::Error in the same cases as `svg`, or if the file cannot be written. The message
+  /// then contains the file and the cause.
   void save(const std::filesystem::path& file) const;
 };
 
-/// Draws a confusion matrix after each test, on rank 0. If the file cannot be written, or the
-/// matrix has no counts because it is not in `TrainerOptions::metrics`, this warns once and
+/// Draws a confusion matrix after each test, on rank 0. If the file cannot be written, or if the
+/// matrix has no counts because it is not in `TrainerOptions::metrics`, the logger warns once and
 /// training continues.
 class ConfusionMatrixLogger : public TrainerCallback {
  public:
-  /// `matrix` must also be in `TrainerOptions::metrics`: it then holds the sums of all ranks after
-  /// the test. `file` and `class_names` are as in `ConfusionMatrixChart`.
-  /// @throw c10::Error if `matrix` is null, has too many classes to draw, or if the number of names
-  /// is not its number of classes.
+  /// Constructs a logger for `matrix`, which must also be in `TrainerOptions::metrics`. After a
+  /// test, it then holds the sums of all ranks. `file` and `class_names` are as in
+  /// `ConfusionMatrixChart`.
+  /// @throw c10::Error if `matrix` is null or has too many classes to draw, or if the number of
+  /// names differs from the number of classes.
   ConfusionMatrixLogger(std::filesystem::path file,
                         std::shared_ptr<metrics::ConfusionMatrix> matrix,
                         std::vector<std::string> class_names = {});
 
-  /// Does nothing after an epoch without a test.
+  /// Draws the matrix. Does nothing after an epoch without a test.
   void on_epoch_end(Fit& fit) override;
 
  private:

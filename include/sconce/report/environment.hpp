@@ -7,64 +7,64 @@
 
 namespace sconce {
 
-/// A GPU as the NVIDIA driver describes it. A member is empty if the driver does not know it.
+/// A GPU as described by the NVIDIA driver. Members that the driver does not report are empty.
 struct GpuInfo {
-  std::optional<int> index = {};             ///< Its number in CUDA; empty if hidden or not known.
-  std::string name = {};                     ///< Such as "NVIDIA H100".
-  std::string uuid = {};                     ///< Such as "GPU-6f2d...".
-  std::string bus_id = {};                   ///< Such as "00000000:65:00.0".
-  std::optional<int64_t> memory_total = {};  ///< In bytes.
-  std::optional<int64_t> memory_used = {};   ///< In bytes, by all processes.
-  std::optional<int> utilization = {};       ///< In percent, over the driver's last interval.
+  std::optional<int> index = {};             ///< CUDA index; empty if hidden or unknown
+  std::string name = {};                     ///< such as "NVIDIA H100"
+  std::string uuid = {};                     ///< such as "GPU-6f2d..."
+  std::string bus_id = {};                   ///< such as "00000000:65:00.0"
+  std::optional<int64_t> memory_total = {};  ///< in bytes
+  std::optional<int64_t> memory_used = {};   ///< in bytes, over all processes
+  std::optional<int> utilization = {};       ///< in percent, over the driver's last interval
 };
 
-/// The NVIDIA driver, as its library NVML describes it.
+/// The NVIDIA driver as described by its library NVML.
 struct DriverInfo {
-  std::string error = {};          ///< The error if NVML cannot be asked; else empty.
-  std::string version = {};        ///< Such as "580.65.06".
-  std::string cuda = {};           ///< The newest CUDA that it supports, such as "13.0".
-  std::vector<GpuInfo> gpus = {};  ///< Ordered by bus id; hidden ones are included.
+  std::string error = {};          ///< the error if NVML is unavailable; otherwise empty
+  std::string version = {};        ///< such as "580.65.06"
+  std::string cuda = {};           ///< newest supported CUDA version, such as "13.0"
+  std::vector<GpuInfo> gpus = {};  ///< ordered by bus ID, including hidden GPUs
 };
 
-/// LibTorch and its CUDA.
+/// LibTorch and its CUDA version.
 struct TorchInfo {
-  std::string version = {};                 ///< Version of LibTorch.
-  bool built_with_cuda = false;             ///< Whether sconce was built with a CUDA LibTorch.
-  bool cuda_loaded = false;                 ///< Whether libtorch_cuda is in this process.
-  std::string cuda = {};                    ///< CUDA version that LibTorch was built with.
-  int num_gpus = 0;                         ///< Number of GPUs that LibTorch can use.
-  std::vector<std::string> gpu_buses = {};  ///< Their bus ids in CUDA's order; empty if not known.
+  std::string version = {};                 ///< version of LibTorch
+  bool built_with_cuda = false;             ///< whether sconce was built with a CUDA LibTorch
+  bool cuda_loaded = false;                 ///< whether libtorch_cuda is loaded in this process
+  std::string cuda = {};                    ///< CUDA version that LibTorch was built with
+  int num_gpus = 0;                         ///< number of GPUs that LibTorch can use
+  std::vector<std::string> gpu_buses = {};  ///< their bus IDs in CUDA's order; empty if unknown
 };
 
-/// LibTorch, the driver and the GPUs that a program has. `sconce-info` shows more of its machine.
-/// Python: `torch.utils.collect_env`.
+/// The LibTorch, driver, and GPUs available to a program. `sconce-info` shows more about the
+/// machine. Python: `torch.utils.collect_env`.
 struct Environment {
-  TorchInfo torch = {};                             ///< LibTorch and its CUDA.
-  DriverInfo driver = {};                           ///< The NVIDIA driver and its GPUs.
-  std::optional<std::string> visible_devices = {};  ///< CUDA_VISIBLE_DEVICES, if it is set.
-  std::optional<std::string> device_order = {};     ///< CUDA_DEVICE_ORDER, if it is set.
+  TorchInfo torch = {};                             ///< LibTorch and its CUDA version
+  DriverInfo driver = {};                           ///< the NVIDIA driver and its GPUs
+  std::optional<std::string> visible_devices = {};  ///< CUDA_VISIBLE_DEVICES, if set
+  std::optional<std::string> device_order = {};     ///< CUDA_DEVICE_ORDER, if set
 };
 
-/// Whether a GPU can be used, and the reason if not.
+/// Whether a GPU can be used, and the reason if it cannot.
 enum class GpuStatus {
-  usable,           ///< A GPU can be used.
-  no_driver,        ///< There is no NVIDIA driver, or it does not answer.
-  cpu_build,        ///< There is a driver, but LibTorch is a CPU build.
-  cuda_not_loaded,  ///< LibTorch is a CUDA build, but libtorch_cuda is not in this process.
-  hidden,           ///< CUDA_VISIBLE_DEVICES hides all GPUs.
-  driver_too_old,   ///< The driver does not support the CUDA of this LibTorch.
-  unusable,         ///< LibTorch finds no GPU for another reason.
+  usable,           ///< a GPU can be used
+  no_driver,        ///< there is no NVIDIA driver, or it does not respond
+  cpu_build,        ///< there is a driver, but LibTorch is a CPU build
+  cuda_not_loaded,  ///< LibTorch is a CUDA build, but libtorch_cuda is not loaded
+  hidden,           ///< CUDA_VISIBLE_DEVICES hides all GPUs
+  driver_too_old,   ///< the driver does not support this LibTorch's CUDA version
+  unusable,         ///< LibTorch finds no GPU for another reason
 };
 
-/// Returns the facts about this process and its machine. Asks CUDA for the number of GPUs, but
-/// creates no context on them. Memory and utilization are those of the moment.
+/// Returns information about this process and its machine. Queries CUDA for the number of GPUs
+/// without creating a context on them. Memory and utilization are the current values.
 Environment environment();
 
-/// Returns the verdict on the facts. It depends on nothing else.
+/// Returns the GPU status according to `facts`. It depends on nothing else.
 GpuStatus gpu_status(const Environment& facts);
 
-/// Returns the verdict as a sentence without a full stop. If no GPU can be used, the sentence gives
-/// the reason.
+/// Returns the GPU status as a sentence without a period. If no GPU can be used, the sentence
+/// states the reason.
 std::string gpu_status_text(const Environment& facts);
 
 /// Returns the number and names of the GPUs that LibTorch can use, such as "1 GPU (NVIDIA H100)".

@@ -6,35 +6,36 @@
 
 namespace sconce {
 
-/// A line of a chart. Values that are nan, infinite or above 1e300 are gaps.
+/// One line of a chart. Values that are nan, infinite, or above 1e300 leave gaps.
 struct ChartSeries {
-  std::string name = {};       ///< Name in the legend
-  std::vector<double> x = {};  ///< Positions on the x axis, in any order
-  std::vector<double> y = {};  ///< One value for each x
+  std::string name = {};       ///< name in the legend
+  std::vector<double> x = {};  ///< positions on the x axis, in any order
+  std::vector<double> y = {};  ///< one value for each x
 };
 
 /// A panel of a chart, with its own y axis.
 struct ChartPanel {
-  std::string y_label = {};              ///< Label of the y axis
-  std::vector<ChartSeries> series = {};  ///< They differ in color, dashes and markers
+  std::string y_label = {};              ///< label of the y axis
+  std::vector<ChartSeries> series = {};  ///< drawn with different colors, dashes, and markers
 };
 
-/// A line chart as an SVG of 600 pixels width. It needs no other file and uses the light or dark
-/// colors that the viewer prefers. A line with few points has a marker at each point. A line with
-/// many points keeps only the points that change a pixel, so the file stays small. Names may be any
-/// bytes; long ones are cut, and a tooltip shows them whole.
-/// Python: matplotlib's `subplots(sharex=True)` and `plot`.
+/// Draws a line chart as an SVG with a width of 600 pixels. The SVG is self-contained and uses
+/// light or dark colors according to the viewer's preference. A line with few points has a marker
+/// at each point. For a line with many points, only the points that change a pixel are kept, so the
+/// file stays small. Names may contain any bytes. Long names are truncated, and a tooltip shows
+/// them in full. Python: matplotlib's `subplots(sharex=True)` and `plot`.
 struct LineChart {
-  std::string title = {};               ///< Title above the panels
-  std::string x_label = {};             ///< Label of the x axis
-  std::vector<ChartPanel> panels = {};  ///< One or more, stacked over the same x axis
+  std::string title = {};               ///< title above the panels
+  std::string x_label = {};             ///< label of the x axis
+  std::vector<ChartPanel> panels = {};  ///< one or more, stacked over a shared x axis
 
   /// Returns the SVG, which is well-formed XML 1.0 in UTF-8.
-  /// @throw c10::Error if there is no panel, or if a series has different numbers of x and y.
+  /// @throw c10::Error if there are no panels, or if the x and y of a series differ in length.
   std::string svg() const;
 
-  /// Writes the SVG to a file in an existing folder. The file is whole or not there.
-  /// @throw c10::Error like `svg`, or naming the file and the cause if it cannot be written.
+  /// Writes the SVG to a file in an existing folder. The file appears complete or not at all.
+  /// @throw c10::Error in the same cases as `svg`, or if the file cannot be written. The message
+  /// then contains the file and the cause.
   void save(const std::filesystem::path& file) const;
 };
 

@@ -23,12 +23,17 @@ struct LRFindOptions {
   int64_t num_it = 100;    ///< number of steps, at least 10
   /// Whether to stop when the smoothed loss exceeds four times its lowest value.
   bool stop_div = true;
+<<<<<<< HEAD
   /// Options of the trainer that makes the steps: the device, the precision, the loss and so on.
   /// `max_epochs`, `max_time`, `graph`, `compiler`, `fast_dev_run` and `metrics` are not used.
+=======
+  /// Options of the trainer that runs the steps, such as the device, the precision, and the loss.
+  /// `max_epochs`, `max_time`, `graph`, `compile`, `fast_dev_run`, and `metrics` are ignored.
+>>>>>>> 0e7687d3 (Rewrite the comments of the report headers in natural English)
   TrainerOptions trainer = {};
 };
 
-/// The losses of a sweep of the learning rate.
+/// The losses of a learning-rate sweep.
 struct LRFindResult {
   std::vector<double> lrs = {};     ///< learning rate of each step
   std::vector<double> losses = {};  ///< smoothed loss of each step, before the step
@@ -36,22 +41,23 @@ struct LRFindResult {
   /// does not descend.
   std::optional<double> suggestion = {};
 
-  /// Returns the chart of the losses by the logarithm of the learning rate.
+  /// Returns a chart of the loss over the learning rate on a logarithmic axis.
   LineChart chart(std::string title = "Learning rate finder") const;
 };
 
 namespace detail {
 
-/// The callback that sweeps the learning rate, and restores what the fit changes.
+/// The callback that sweeps the learning rate and restores everything that the fit changes.
 class LRSweep : public TrainerCallback {
  public:
-  /// @throw c10::Error if an option is out of its range.
+  /// Constructs a callback with these options.
+  /// @throw c10::Error if an option is out of range.
   explicit LRSweep(LRFindOptions options);
 
   /// Returns the options of a trainer whose fit has enough epochs.
   TrainerOptions trainer_options(const AnyBatches& train) const;
-  /// Returns what the sweep found.
-  /// @throw c10::Error if the loss diverged at once.
+  /// Returns the results of the sweep.
+  /// @throw c10::Error if the loss diverged immediately.
   LRFindResult result() const;
 
   void setup(Fit& fit) override;
@@ -66,29 +72,28 @@ class LRSweep : public TrainerCallback {
 
   LRFindOptions options_;
   LRFindResult found_ = {};
-  double mean_ = 0;  // of the losses, decaying
+  double mean_ = 0;  // exponentially decaying mean of the losses
   bool diverged_ = false;
-  std::shared_ptr<Saved> saved_ = {};  // of the model and the optimizer, during the fit
+  std::shared_ptr<Saved> saved_ = {};  // state of the model and the optimizer, during the fit
 };
 
 }  // namespace detail
 
-/// Trains the model for some steps while the learning rate of all parameter groups grows
-/// exponentially, and returns the smoothed loss at each rate. Then it restores bit for bit the
-/// parameters, buffers, gradients and modes of the model, the state and options of the optimizer,
-/// and the random generators of the CPU and of the trainer's device. As after a fit, the model
-/// stays on the trainer's device. The batches keep their epoch.
+/// Trains the model for some steps while increasing the learning rate of all parameter groups
+/// exponentially, and returns the smoothed loss at each rate. Afterwards, it restores the
+/// parameters, buffers, gradients, and modes of the model, the state and options of the optimizer,
+/// and the random generators of the CPU and the trainer's device, bit for bit. As after a fit, the
+/// model stays on the trainer's device. The epoch of the batches does not change.
 ///
-/// The loss of a step is that of its last batch, averaged over the ranks of a process group. It is
-/// smoothed as an average that decays by 0.98. If it becomes nan or infinite, the sweep ends there.
-/// Python: fastai's `Learner.lr_find`, Lightning's `Tuner.lr_find`.
+/// The loss of a step is the loss of its last batch, averaged over the ranks of a process group. It
+/// is smoothed by an average that decays by 0.98. If it becomes nan or infinite, the sweep ends.
+/// Python: fastai's `Learner.lr_find` and Lightning's `Tuner.lr_find`.
 /// @throw c10::Error if:
-/// - an option is out of its range, or a lazy layer of the model is uninitialized;
-/// - the loss diverges within the first tenth of the steps and the five that follow, from which no
-///   curve can be drawn;
-/// - the optimizer has a class whose state `Stateful` does not know;
-/// - `Trainer::fit` throws it.
-/// Even then, the model and the optimizer are as before.
+/// - an option is out of range, or a lazy layer of the model is uninitialized;
+/// - the loss diverges within the first tenth of the steps and the five that follow, which is too
+///   early to draw a curve;
+/// - `Stateful` does not support the class of the optimizer;
+/// - `Trainer::fit` throws it. Even then, the model and the optimizer are restored.
 template <class M>
 LRFindResult lr_find(M& model, torch::optim::Optimizer& optimizer, const AnyBatches& train,
                      const LRFindOptions& options = {}) {

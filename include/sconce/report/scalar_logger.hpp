@@ -10,41 +10,44 @@ namespace sconce {
 
 /// Options of `ScalarLogger`.
 struct ScalarLogOptions {
-  /// Number of steps between two values of "loss_step" and of "lr_step". 0 writes neither.
+  /// Number of steps between two values of "loss_step" and "lr_step". If it is 0, neither is
+  /// logged.
   int64_t every_n_steps = 0;
-  /// Whether to continue the scalars of the folder. Otherwise the folder must have none.
+  /// Whether to append to the scalars in the folder. Otherwise, the folder must not contain any.
   bool resume = false;
 };
 
-/// Writes a fit's scalars into a folder's `ScalarWriter`, on rank 0. After each epoch: "loss", each
-/// metric, "lr" of the epoch's last step ("lr-1" and so on for further parameter groups), "scale"
-/// if the scaler is enabled, "examples_per_second" and "seconds". "loss_step" is the loss of the
-/// step's last batch on rank 0. The step is the number of calls of the optimizer since the start of
-/// the run; calls that the scaler skips count too. Losses of steps stay on the device until the
-/// next flush, which reads all of them at once: after an epoch, at a save, and at the fit's end.
+/// Logs the scalars of a fit to a folder with `ScalarWriter`, on rank 0. After each epoch, it logs
+/// "loss", each metric, "lr" of the epoch's last step ("lr-1" and so on for further parameter
+/// groups), "scale" if the scaler is enabled, "examples_per_second", and "seconds". "loss_step" is
+/// the loss of the step's last batch on rank 0. The step is the number of optimizer calls since the
+/// start of the run, including calls that the scaler skips. The losses of steps stay on the device
+/// until the next flush, which reads all of them at once. It flushes after an epoch, before a
+/// checkpoint is saved, and at the end of the fit.
 ///
-/// A resumed fit continues from its checkpoint, and scalars of later steps are dropped. Therefore
-/// put this before a ModelCheckpoint in the list of callbacks: a checkpoint must not exist before
-/// the scalars of its steps. If the files cannot be written, this warns once and the fit goes on;
-/// the values are written when the disk has room. Python: `TensorBoardLogger` and `CSVLogger` of
-/// Lightning, with `LearningRateMonitor`.
+/// A resumed fit continues from its checkpoint, and scalars of later steps are dropped. Put this
+/// callback before a ModelCheckpoint in the list of callbacks, so that a checkpoint never exists
+/// before the scalars of its steps. If the files cannot be written, it warns once and the fit
+/// continues. The values are written as soon as the disk has space. Python: Lightning's
+/// `TensorBoardLogger` and `CSVLogger`, with `LearningRateMonitor`.
 class ScalarLogger : public TrainerCallback {
  public:
-  /// @throw c10::Error if every_n_steps is below 0.
+  /// Constructs a logger that writes to `folder`.
+  /// @throw c10::Error if `every_n_steps` is below 0.
   explicit ScalarLogger(std::filesystem::path folder, ScalarLogOptions options = {});
   ~ScalarLogger() override;
 
   /// Starts the files, or continues them.
-  /// @throw c10::Error, before the first step, like the constructor of `ScalarWriter`, or if the
-  /// fit is within another one that this logs.
+  /// @throw c10::Error before the first step, in the same cases as the constructor of
+  /// `ScalarWriter`, or if the fit is nested in another one that this object is logging.
   void on_fit_start(Fit& fit) override;
   /// Writes the files.
   void on_fit_end(Fit& fit) override;
-  /// Keeps the learning rates of the step.
+  /// Stores the learning rates of the step.
   void on_before_optimizer_step(Fit& fit) override;
-  /// Keeps "loss_step" and "lr_step" of every `every_n_steps`-th step.
+  /// Stores "loss_step" and "lr_step" of every `every_n_steps`-th step.
   void on_after_optimizer_step(Fit& fit) override;
-  /// Keeps the scalars of the epoch, and writes the files.
+  /// Stores the scalars of the epoch and writes the files.
   void on_epoch_end(Fit& fit) override;
   /// Writes the files, so that no checkpoint is ahead of them.
   void on_before_save(Fit& fit) override;
@@ -56,7 +59,7 @@ class ScalarLogger : public TrainerCallback {
 
   std::filesystem::path folder_;
   ScalarLogOptions options_;
-  std::unique_ptr<Writing> writing_;  // on rank 0, while a fit is under way
+  std::unique_ptr<Writing> writing_;  // on rank 0, while a fit is running
 };
 
 }  // namespace sconce

@@ -18,40 +18,40 @@ namespace sconce {
 
 /// A row of a summary: one module of the model.
 struct SummaryRow {
-  std::string name = {};        ///< Its name in its parent, such as "0"; empty for the model
-  std::string class_name = {};  ///< Such as "Linear"
+  std::string name = {};        ///< name in its parent, such as "0"; empty for the model
+  std::string class_name = {};  ///< such as "Linear"
   int depth = 0;                ///< 0 for the model, 1 for its children, and so on
-  std::vector<std::vector<int64_t>> output_shapes = {};  ///< Of the last run; empty if not known
-  int64_t parameters = 0;     ///< Number of parameters, without those of its children
-  bool is_trainable = false;  ///< Whether one of them requires grad
-  bool has_children = false;  ///< Whether it contains modules
-  bool is_repeated = false;   ///< Whether a row above is the same module; totals count it once
+  std::vector<std::vector<int64_t>> output_shapes = {};  ///< from the last run; empty if unknown
+  int64_t parameters = 0;     ///< number of parameters, excluding its children
+  bool is_trainable = false;  ///< whether any of them requires grad
+  bool has_children = false;  ///< whether it contains modules
+  bool is_repeated = false;   ///< whether a row above shows the same module; totals count it once
 };
 
 /// The modules of a model and their totals. Buffers are not counted as parameters.
 struct Summary {
-  std::vector<SummaryRow> rows = {};   ///< The model first; parents come before their children
-  int64_t parameters = 0;              ///< Number of parameters; shared tensors count once
-  int64_t trainable_parameters = 0;    ///< Number of those that require grad
-  int64_t parameter_bytes = 0;         ///< Size of the parameters
-  int64_t input_bytes = 0;             ///< Size of the inputs
-  int64_t forward_backward_bytes = 0;  ///< Known outputs of layers with parameters, and gradients
+  std::vector<SummaryRow> rows = {};   ///< the model first, and parents before their children
+  int64_t parameters = 0;              ///< number of parameters; shared tensors count once
+  int64_t trainable_parameters = 0;    ///< number of parameters that require grad
+  int64_t parameter_bytes = 0;         ///< size of the parameters
+  int64_t input_bytes = 0;             ///< size of the inputs
+  int64_t forward_backward_bytes = 0;  ///< known outputs of layers with parameters, and gradients
 };
 
-/// Prints the summary as a table, and the totals below it.
+/// Prints the summary as a table, followed by the totals.
 std::ostream& operator<<(std::ostream& out, const Summary& summary);
 
-/// The calls by which `summary` works for any type of module. Not for direct use.
+/// The calls that make `summary` work for any type of module. For internal use.
 struct SummaryCalls {
-  using Outputs = std::vector<torch::Tensor>;  ///< The tensors that a module returns
+  using Outputs = std::vector<torch::Tensor>;  ///< the tensors that a module returns
 
-  std::vector<torch::Tensor> inputs = {};  ///< Inputs of the model
-  std::function<Outputs()> forward = {};   ///< Runs the model
+  std::vector<torch::Tensor> inputs = {};  ///< inputs of the model
+  std::function<Outputs()> forward = {};   ///< runs the model
   /// Runs the first module of a Sequential.
   std::function<torch::nn::AnyValue(torch::nn::AnyModule& first)> forward_first = {};
 
-  /// Returns the tensors in an output: a tensor, a vector of tensors or a tuple of these. Any other
-  /// output has none.
+  /// Returns the tensors in an output, which may be a tensor, a vector of tensors, or a tuple of
+  /// these. Returns an empty vector for any other output.
   static Outputs outputs(const torch::Tensor& output) { return {output}; }
   static Outputs outputs(const Outputs& outputs) { return outputs; }
   template <class... Parts>
@@ -69,21 +69,21 @@ struct SummaryCalls {
   }
 };
 
-/// Returns the summary of a model by these calls. Not for direct use.
+/// Returns the summary of a model, using these calls. For internal use.
 Summary summarize(torch::nn::Module& model, const SummaryCalls& calls);
 
 /// Runs `forward` of the model (a module or a module holder) once, in evaluation mode and without
-/// gradients, and returns a summary of its modules. Each module's mode and the random generators
-/// are restored. Lazy layers are initialized; if the model has one, the generators are not
-/// restored, since its weights have used their numbers.
+/// gradients, and returns a summary of its modules. The modes of all modules and the random
+/// generators are restored afterwards. Lazy layers are initialized. If the model has a lazy layer,
+/// the generators are not restored, because its weights were drawn from them.
 ///
-/// LibTorch's modules have no hooks. The output shapes are those of the model, of the modules in a
-/// model that is a `torch::nn::Sequential`, and otherwise of the layers of LibTorch and sconce
-/// whose operators show that they ran: layers with tensors, the layers of a `Sequential`, and the
-/// parts of transformers. A layer that ran several times has the shape of its last run. Other
-/// modules, such as a custom module in a custom module, have no shape. Python:
-/// `torchinfo.summary(model, input_data=inputs)`.
-/// @throw c10::Error if an input is on a device where the model has no tensor. Exceptions of
+/// LibTorch's modules do not have hooks. Therefore, output shapes are only known for the following:
+/// the model, the modules of a model that is a `torch::nn::Sequential`, and otherwise the layers of
+/// LibTorch and sconce whose operators show that they ran. These are layers with tensors, the
+/// layers of a `Sequential`, and the parts of transformers. If a layer ran several times, the shape
+/// is from its last run. Other modules, such as a custom module inside a custom module, have no
+/// shape. Python: `torchinfo.summary(model, input_data=inputs)`.
+/// @throw c10::Error if an input is on a device where the model has no tensors. Exceptions from
 /// `forward` are passed on.
 template <class Model, class... Inputs>
 Summary summary(Model& model, const Inputs&... inputs) {

@@ -13,7 +13,7 @@
 #include "sconce/fwd.hpp"
 
 namespace sconce {
-class AppendFile;  // grows by whole pieces, in src/
+class AppendFile;  // grows by complete pieces; defined in src/
 }  // namespace sconce
 
 namespace sconce::utils::tensorboard {
@@ -26,55 +26,56 @@ struct SummaryWriterOptions {
 
 /// Options of `SummaryWriter::add_scalar`.
 struct AddScalarOptions {
-  std::optional<double> walltime = {};  ///< Seconds since 1970; the default is now
+  std::optional<double> walltime = {};  ///< seconds since 1970; defaults to now
 };
 
 /// Options of `SummaryWriter::add_image`.
 struct AddImageOptions {
-  std::optional<double> walltime = {};  ///< Seconds since 1970; the default is now
-  /// A letter for each dimension: C, H, W; H, W; or N, C, H, W, in any order and case.
+  std::optional<double> walltime = {};  ///< seconds since 1970; defaults to now
+  /// One letter per dimension: C, H, W; H, W; or N, C, H, W, in any order, in upper or lower case.
   std::string dataformats = "CHW";
 };
 
 /// Options of `SummaryWriter::add_images`.
 struct AddImagesOptions {
-  std::optional<double> walltime = {};  ///< Seconds since 1970; the default is now
-  std::string dataformats = "NCHW";     ///< As in `AddImageOptions`
+  std::optional<double> walltime = {};  ///< seconds since 1970; defaults to now
+  std::string dataformats = "NCHW";     ///< as in `AddImageOptions`
 };
 
 /// Options of `SummaryWriter::add_histogram`.
 struct AddHistogramOptions {
-  /// Edges of the bins, ascending, as numpy.histogram takes them: a bin contains its left edge, the
-  /// last one both. Values outside them are not counted. Empty: Python's bins "tensorflow", 1,548
-  /// of them, each 10% wider than the next one toward 0, from -1e20 to 1e20.
+  /// Bin edges in ascending order, as in `numpy.histogram`. A bin includes its left edge, and the
+  /// last bin includes both edges. Values outside the bins are not counted. If it is empty,
+  /// Python's "tensorflow" bins are used: 1,548 bins from -1e20 to 1e20, each 10% wider than the
+  /// next one toward 0.
   std::vector<double> bins = {};
-  std::optional<double> walltime = {};  ///< Seconds since 1970; the default is now
-  /// With more bins than this, neighbors are merged until there are about as many.
+  std::optional<double> walltime = {};  ///< seconds since 1970; defaults to now
+  /// Approximate maximum number of bins. If there are more, neighboring bins are merged.
   std::optional<int64_t> max_bins = {};
 };
 
 /// Options of `SummaryWriter::add_histogram_raw`.
 struct AddHistogramRawOptions {
-  std::optional<double> walltime = {};  ///< Seconds since 1970; the default is now
+  std::optional<double> walltime = {};  ///< seconds since 1970; defaults to now
 };
 
-/// A histogram that was counted elsewhere: the arguments of Python's `add_histogram_raw`.
+/// A precomputed histogram: the arguments of Python's `add_histogram_raw`.
 struct RawHistogram {
-  double min = 0;                          ///< Smallest value
-  double max = 0;                          ///< Largest value
-  double num = 0;                          ///< Number of values
-  double sum = 0;                          ///< Sum of the values
-  double sum_squares = 0;                  ///< Sum of their squares
-  std::vector<double> bucket_limits = {};  ///< Right edge of each bucket, ascending
-  std::vector<double> bucket_counts = {};  ///< Number of values in each bucket
+  double min = 0;                          ///< smallest value
+  double max = 0;                          ///< largest value
+  double num = 0;                          ///< number of values
+  double sum = 0;                          ///< sum of the values
+  double sum_squares = 0;                  ///< sum of the squared values
+  std::vector<double> bucket_limits = {};  ///< right edge of each bucket, ascending
+  std::vector<double> bucket_counts = {};  ///< number of values in each bucket
 };
 
 /// Options of `SummaryWriter::add_text`.
 struct AddTextOptions {
-  std::optional<double> walltime = {};  ///< Seconds since 1970; the default is now
+  std::optional<double> walltime = {};  ///< seconds since 1970; defaults to now
 };
 
-/// Value of a hyperparameter. A size_t needs a cast to int64_t.
+/// Value of a hyperparameter. A size_t must be cast to int64_t.
 using HParam = std::variant<bool, int64_t, double, std::string>;
 
 /// Hyperparameters by name, such as `{{"lr", 0.1}, {"optimizer", "adamw"}}`. Python: `hparam_dict`.
@@ -82,89 +83,92 @@ using HParams = std::vector<std::pair<std::string, HParam>>;
 
 /// Options of `SummaryWriter::add_hparams`.
 struct AddHParamsOptions {
-  /// All values that a hyperparameter can have, of the type of its value.
+  /// All possible values of each hyperparameter, of the same type as its value.
   std::map<std::string, std::vector<HParam>> hparam_domain_discrete = {};
-  std::string run_name = {};  ///< Name of a folder in the log_dir; empty: the time
-  int64_t global_step = 0;    ///< Step of the metrics
+  std::string run_name = {};  ///< folder name in the log_dir; defaults to the time
+  int64_t global_step = 0;    ///< step of the metrics
 };
 
-/// Writes an event file for TensorBoard: scalars, images, histograms, texts and hyperparameters.
-/// The name of the file contains the time, and sorts after the files in the folder, because readers
-/// read them in the order of their names. A failed write leaves whole records; a killed process may
-/// leave a cut last one, which readers ignore. Tensors may be on any device; one on a GPU is copied
-/// to the CPU once. All texts must be UTF-8: each function throws c10::Error for others. An error
-/// leaves what is kept and the files as they were. Python: `torch.utils.tensorboard.SummaryWriter`,
-/// which also has audio, video, meshes, graphs, embeddings and curves.
+/// Writes an event file for TensorBoard with scalars, images, histograms, texts, and
+/// hyperparameters. The file name contains the time and sorts after the existing files in the
+/// folder, because readers read files in order of their names. A failed write leaves only complete
+/// records. If the process is killed, the last record may be truncated, and readers ignore it.
+/// Tensors may be on any device. A tensor on a GPU is copied to the CPU once. All strings must be
+/// UTF-8; otherwise, the functions throw c10::Error. An error leaves pending values and files
+/// unchanged. Python: `torch.utils.tensorboard.SummaryWriter`, which also supports audio, video,
+/// meshes, graphs, embeddings, and curves.
 class SummaryWriter {
  public:
-  /// Prepares a file in `log_dir`, which the first `flush` creates.
+  /// Prepares a file in `log_dir`. The first `flush` creates it.
   explicit SummaryWriter(std::filesystem::path log_dir, SummaryWriterOptions options = {});
-  /// Flushes. An error is ignored, and what was kept is lost.
+  /// Flushes. Errors are ignored, and pending values are lost.
   ~SummaryWriter();
   SummaryWriter(const SummaryWriter&) = delete;
   SummaryWriter& operator=(const SummaryWriter&) = delete;
 
-  /// Keeps a scalar for the next flush. The file stores float32, as in Python.
+  /// Stores a scalar for the next flush. As in Python, it is stored as float32.
   /// @throw c10::Error if the tag is not UTF-8.
   void add_scalar(const std::string& tag, double scalar_value, int64_t global_step = 0,
                   AddScalarOptions options = {});
 
-  /// Keeps an image for the next flush, as PNG. `img_tensor` is uint8, or of another type with
-  /// values from 0 to 1, which are multiplied by 255, cut to 0 to 255 and rounded down; NaN becomes
-  /// 0. It has 1 (gray), 2 (gray and alpha), 3 (RGB) or 4 channels (RGB and alpha). With N in
-  /// `dataformats`, images of 1 or 3 channels become one grid of up to 8 columns.
-  /// @throw c10::Error if `dataformats` are other letters or of another number than the dimensions,
-  /// if the number of channels is another, if there is no pixel or there are 2^28 or more, or if
-  /// the tensor is sparse, complex or without values (meta).
+  /// Stores an image as PNG for the next flush. `img_tensor` is either uint8 or of another type
+  /// with values from 0 to 1. Such values are multiplied by 255, clamped to [0, 255], and rounded
+  /// down, and NaN becomes 0. The image has 1 channel (gray), 2 (gray and alpha), 3 (RGB), or 4
+  /// (RGB and alpha). If `dataformats` contains N, images with 1 or 3 channels are combined into a
+  /// grid of up to 8 columns.
+  /// @throw c10::Error if `dataformats` has other letters or does not match the number of
+  /// dimensions, if the number of channels is not supported, if there are no pixels or 2^28 or
+  /// more, or if the tensor is sparse, complex, or without values (meta).
   void add_image(const std::string& tag, const torch::Tensor& img_tensor, int64_t global_step = 0,
                  const AddImageOptions& options = {});
 
-  /// Keeps a batch of images for the next flush, as one grid: `add_image` with N in `dataformats`.
-  /// @throw c10::Error as `add_image`.
+  /// Stores a batch of images as one grid for the next flush, like `add_image` with N in
+  /// `dataformats`.
+  /// @throw c10::Error in the same cases as `add_image`.
   void add_images(const std::string& tag, const torch::Tensor& img_tensor, int64_t global_step = 0,
                   const AddImagesOptions& options = {});
 
-  /// Keeps a histogram of the tensor's values for the next flush. They are counted in float64.
-  /// Python's `bins` also takes a number and the names of numpy's rules.
-  /// @throw c10::Error if there is no value, or none within the bins; if a value is NaN or
-  /// infinite; if the edges are fewer than two, not ascending or NaN; if `max_bins` is below 1; or
-  /// if the tensor is sparse, complex or without values (meta).
+  /// Stores a histogram of the tensor's values for the next flush. Values are counted in float64.
+  /// In Python, `bins` may also be a number or the name of a numpy rule.
+  /// @throw c10::Error if there are no values, or none within the bins; if a value is NaN or
+  /// infinite; if there are fewer than two edges, or they are not ascending or NaN; if `max_bins`
+  /// is below 1; or if the tensor is sparse, complex, or without values (meta).
   void add_histogram(const std::string& tag, const torch::Tensor& values, int64_t global_step = 0,
                      const AddHistogramOptions& options = {});
 
-  /// Keeps a histogram that was counted elsewhere for the next flush.
-  /// @throw c10::Error if there are not as many limits as counts.
+  /// Stores a precomputed histogram for the next flush.
+  /// @throw c10::Error if the numbers of limits and counts differ.
   void add_histogram_raw(const std::string& tag, const RawHistogram& raw, int64_t global_step = 0,
                          AddHistogramRawOptions options = {});
 
-  /// Keeps a text for the next flush. TensorBoard shows it as Markdown.
+  /// Stores a text for the next flush. TensorBoard displays it as Markdown.
   void add_text(const std::string& tag, const std::string& text_string, int64_t global_step = 0,
                 AddTextOptions options = {});
 
-  /// Writes the hyperparameters of a run and the metrics that it reached, at once, as a file in the
-  /// folder `run_name` within the log_dir. TensorBoard's tab HPARAMS shows a line for each such
-  /// folder. As Python does, this stores a bool as 1 or 0.
-  /// @throw c10::Error if a name appears twice, if `hparam_domain_discrete` has another name or a
-  /// value of another type, or if the file cannot be written.
+  /// Immediately writes the hyperparameters and final metrics of a run to a file in the folder
+  /// `run_name` inside the log_dir. TensorBoard's HPARAMS tab shows one line per folder. As in
+  /// Python, a bool is stored as 1 or 0.
+  /// @throw c10::Error if a name occurs twice, if `hparam_domain_discrete` contains an unknown name
+  /// or a value of another type, or if the file cannot be written.
   void add_hparams(const HParams& hparam_dict,
                    const std::vector<std::pair<std::string, double>>& metric_dict,
                    const AddHParamsOptions& options = {});
 
-  /// Writes what was added since the last flush with one write. The first flush creates the folder
-  /// and the file.
-  /// @throw c10::Error naming the file if it cannot be written. The file is then unchanged, and the
-  /// next flush tries again.
+  /// Writes everything added since the last flush in a single write. The first flush creates the
+  /// folder and the file.
+  /// @throw c10::Error, with the file in the message, if it cannot be written. The file is
+  /// unchanged, and the next flush tries again.
   void flush();
 
-  /// Flushes, and closes the file. What is added later goes to a new file, as in Python.
-  /// @throw c10::Error as `flush`.
+  /// Flushes and closes the file. As in Python, anything added later is written to a new file.
+  /// @throw c10::Error in the same cases as `flush`.
   void close();
 
  private:
   void keep(int64_t global_step, std::optional<double> walltime, const std::string& summary);
 
   std::filesystem::path log_dir_;
-  std::string pending_ = {};  // whole records
+  std::string pending_ = {};  // complete records
   std::unique_ptr<AppendFile> file_;
 };
 
