@@ -6,35 +6,36 @@
 
 namespace sconce::cuda {
 
-/// Memory of a device that this process uses, in bytes.
+/// Memory that this process uses on a device, in bytes.
 struct MemoryStats {
-  int64_t allocated = 0;      ///< used by tensors
-  int64_t max_allocated = 0;  ///< the peak of `allocated` since the last reset
-  int64_t reserved = 0;       ///< used by tensors or cached for later ones
-  int64_t max_reserved = 0;   ///< the peak of `reserved` since the last reset
+  int64_t allocated = 0;      ///< memory used by tensors
+  int64_t max_allocated = 0;  ///< peak of `allocated` since the last reset
+  int64_t reserved = 0;       ///< memory used by tensors or cached for later ones
+  int64_t max_reserved = 0;   ///< peak of `reserved` since the last reset
 };
 
-/// Returns the memory that this process uses on a device. On a GPU the figures come from LibTorch's
-/// allocator: reading them does not wait for the device, and they are 0 before the first tensor on
-/// a GPU. The CPU allocator keeps no figures, so `allocated` and `reserved` are both the resident
-/// memory of the process, including LibTorch's code. Where /proc/self/status has no VmHWM, as in
-/// gVisor, the CPU's peak is that of getrusage, which cannot be reset. Python:
-/// `torch.cuda.memory_stats`, `memory_allocated`, `memory_reserved` and their `max_` forms.
+/// Returns the memory that this process uses on `device`. For a GPU, the values come from
+/// LibTorch's allocator. Reading them does not wait for the device, and they are 0 before the first
+/// tensor is created on a GPU. The CPU allocator does not keep statistics, so `allocated` and
+/// `reserved` are both the resident memory of the process, including LibTorch's code. If
+/// /proc/self/status has no VmHWM, as in gVisor, the CPU's peak comes from getrusage and cannot be
+/// reset. Python: `torch.cuda.memory_stats`, `memory_allocated`, `memory_reserved`, and their
+/// `max_` variants.
 /// @throw c10::Error if:
 /// - the device is neither a CPU nor a CUDA device;
 /// - it is a GPU that this process cannot use (checked after the first tensor on a GPU);
 /// - it is the CPU and /proc/self/status cannot be read.
 MemoryStats memory_stats(torch::Device device);
 
-/// Sets the peaks of a device to its current use. Python: `torch.cuda.reset_peak_memory_stats`.
+/// Resets the peaks of `device` to its current usage. Python: `torch.cuda.reset_peak_memory_stats`.
 /// @throw c10::Error if:
 /// - the device is neither a CPU nor a CUDA device;
 /// - it is a GPU that this process cannot use (checked after the first tensor on a GPU);
 /// - it is the CPU and /proc/self/clear_refs cannot be written.
 void reset_peak_memory_stats(torch::Device device);
 
-/// Releases the unused memory that LibTorch has cached on all GPUs. Does nothing before the first
-/// tensor on a GPU. Python: `torch.cuda.empty_cache()`.
+/// Releases all unused memory that LibTorch has cached on GPUs. Does nothing before the first
+/// tensor is created on a GPU. Python: `torch.cuda.empty_cache()`.
 void empty_cache();
 
 }  // namespace sconce::cuda
