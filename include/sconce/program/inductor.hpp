@@ -11,36 +11,36 @@ namespace sconce::program {
 struct InductorOptions {
   /// Which form of a step to keep.
   KeptStep keep = KeptStep::faster;
-  /// Whether a step waits for the compiler. Otherwise it is replayed until the compiler is done,
-  /// so that the step from which it is compiled differs from run to run.
+  /// Whether a step waits for the compiler. Otherwise, the step is replayed until the compiler has
+  /// finished, so the first compiled step differs from run to run.
   bool wait = false;
-  /// Folder of compiled packages. If it is empty, it is `sconce/steps` in the user's folder of
-  /// caches (`$XDG_CACHE_HOME`, else `~/.cache`). A package is machine code, so nobody but the user
-  /// may write there.
+  /// Folder for compiled packages. By default, it is `sconce/steps` in the user's cache folder
+  /// (`$XDG_CACHE_HOME`, otherwise `~/.cache`). Packages contain machine code, so only the user may
+  /// have write access to this folder.
   std::filesystem::path cache_dir = {};
-  /// Python with PyTorch of LibTorch's version. If it is empty, it is the one that LibTorch is
-  /// installed in, else `python3`.
+  /// Python interpreter with the PyTorch version of this LibTorch. By default, it is the one that
+  /// LibTorch is installed in, otherwise `python3`.
   std::filesystem::path python = {};
 };
 
-/// Returns a compiler for steps on the CPU, by PyTorch's AOTInductor in a child process:
+/// Returns a compiler for steps on the CPU. It runs PyTorch's AOTInductor in a child process:
 ///
 ///     CapturedStep step(cpu(), train, {.compiler = program::inductor()});
 ///
-/// The step is replayed until the compiler is done. It compiles what lies between calls of the
-/// host, such as the steps of optimizers, and stores it in the cache, from which later runs take it
-/// without Python. Then one step is run in both forms and compared: they may differ by 1e-3 in
-/// float32, 5e-2 in bfloat16 and float16, and 1e-6 in float64, relative to the norm of each
-/// tensor. The forms take turns in the next 20 steps, and the one that takes less time is kept.
-/// Later runs keep the form that the cache tells. If the step cannot be compiled, a warning gives
-/// the reason, and it is replayed.
+/// The step is replayed until the compiler has finished. The compiler compiles the code between
+/// host calls (such as optimizer steps) and stores it in the cache. Later runs load it from there
+/// without starting Python. One step is then run in both forms, and the results are compared.
+/// Relative to the norm of each tensor, they may differ by 1e-3 in float32, 5e-2 in bfloat16 and
+/// float16, and 1e-6 in float64. The two forms take turns over the next 20 steps, and the faster
+/// one is kept. Later runs keep the form recorded in the cache. If the step cannot be compiled, a
+/// warning explains why, and the step is replayed.
 ///
-/// Compiled steps add in another order than replayed ones, so results differ in the last bits.
-/// Random numbers come from LibTorch's generators, as in a replay. The number of threads is that
-/// of `at::get_num_threads` when the step is captured.
+/// Compiled steps add numbers in a different order than replayed ones, so results differ in the
+/// last bits. As in a replay, random numbers come from LibTorch's generators. The number of threads
+/// is the value of `at::get_num_threads` when the step is captured.
 ///
-/// @throw c10::Error if LibTorch has no runtime for compiled packages, or the cache is not a folder
-/// of the user to which nobody else can write.
+/// @throw c10::Error if LibTorch has no runtime for compiled packages, or if the cache is not a
+/// folder that belongs to the user and that nobody else can write to.
 /// Python: `torch.compile(backend="inductor")`
 std::shared_ptr<StepCompiler> inductor(InductorOptions options = {});
 

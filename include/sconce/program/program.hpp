@@ -16,28 +16,28 @@
 namespace sconce::program {
 
 namespace detail {
-class PreparedProgram;  // in src/
+class PreparedProgram;  // defined in src/
 }  // namespace detail
 
-/// The inputs or the outputs of a program, in its order.
+/// The inputs or outputs of a program, in the program's order.
 using Tensors = std::vector<torch::Tensor>;
 
 /// A tensor that a program accepts or returns.
 struct TensorSpec {
   std::string name = {};                  ///< such as "x"
-  torch::ScalarType dtype = c10::kFloat;  ///< its type
-  std::vector<int64_t> shape = {};        ///< -1 for a dynamic size
+  torch::ScalarType dtype = c10::kFloat;  ///< type of the elements
+  std::vector<int64_t> shape = {};        ///< sizes, with -1 for a dynamic size
 };
 
 /// Options of `Program::load`.
 struct LoadOptions {
-  /// Device that the program runs on. By default it is the kind of device that the program was
-  /// recorded on; `cuda` is the current GPU.
+  /// Device to run the program on. The default is the type of device that the program was recorded
+  /// on. `cuda` means the current GPU.
   std::optional<torch::Device> device = {};
 };
 
-/// A function of tensors that `record` wrote to a file: its operators, in their order, and its
-/// weights. It runs without Python and without the class of the network, and computes what the
+/// A function of tensors that `record` saved to a file. It consists of the operators, in order, and
+/// the weights. It runs without Python and without the class of the network, and computes what the
 /// function computed in evaluation mode, without gradients. Copies share the weights.
 ///
 ///     const auto program = sconce::program::Program::load("net.safetensors");
@@ -46,27 +46,28 @@ struct LoadOptions {
 /// Python: `torch.export.load(path).module()`.
 class Program {
  public:
-  /// Reads a program. Nothing is run.
-  /// @throw c10::Error, naming the file and the place, if:
+  /// Loads a program without running it.
+  /// @throw c10::Error, with the file and the position in the message, if:
   /// - the file is not a safetensors file with a program of version 1, or it is damaged;
-  /// - a call has an operator or an argument that this LibTorch does not have, or an operator that
-  ///   programs must not contain;
+  /// - a call uses an operator or argument that this LibTorch does not have, or an operator that is
+  ///   not allowed in programs;
   /// - the device is not available.
   static Program load(const std::filesystem::path& path, LoadOptions options = {});
 
-  /// Runs the program. Inputs are in the order of `inputs()`, and on its device. Autocast and
-  /// gradients do not apply. Any number of threads may call it at once.
-  /// @throw c10::Error, naming the input, if their number, a type, a device, or a shape differs
-  /// from what the program accepts, or if an operator throws.
+  /// Runs the program. `inputs` must be in the order of `inputs()` and on the program's device.
+  /// Autocast and gradients do not apply. Any number of threads may call this function at the same
+  /// time.
+  /// @throw c10::Error, with the input in the message, if the number of inputs, a type, a device,
+  /// or a shape is not what the program expects, or if an operator throws.
   Tensors run(const Tensors& inputs) const;
 
-  /// Returns what the program accepts, in the order of `run`'s argument.
+  /// Returns the tensors that the program accepts, in the order of the argument of `run`.
   const std::vector<TensorSpec>& inputs() const;
 
-  /// Returns what the program returns, in the order of `run`'s result.
+  /// Returns the tensors that the program returns, in the order of the result of `run`.
   const std::vector<TensorSpec>& outputs() const;
 
-  /// Returns the texts that were recorded with it.
+  /// Returns the strings that were recorded with the program.
   const std::map<std::string, std::string>& metadata() const;
 
   /// Returns the device that the program runs on.

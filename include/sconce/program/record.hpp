@@ -21,30 +21,30 @@
 
 namespace sconce::program {
 
-/// A dimension of an input whose size may differ from call to call. Dimensions with the same `name`
-/// always have equal sizes.
-/// Python: an entry of `torch.export.export`'s `dynamic_shapes`.
+/// A dimension of an input whose size may differ between calls. Dimensions with the same `name`
+/// always have the same size. Python: an entry of `dynamic_shapes` in `torch.export.export`.
 struct DynamicDim {
-  std::string input = {};      ///< the input's name
+  std::string input = {};      ///< name of the input
   int64_t dim = 0;             ///< index of the dimension, from 0
   std::string name = "batch";  ///< name of the size
 };
 
 /// Options of `record`.
 struct RecordOptions {
-  /// Dimensions whose sizes may differ from the example's. At most three sizes.
+  /// Dimensions whose sizes may differ from the example. There can be at most three sizes.
   std::vector<DynamicDim> dynamic_shapes = {};
 
-  /// Names of the outputs. By default "output", or "output_0", "output_1" and so on.
+  /// Names of the outputs. The default is "output", or "output_0", "output_1", and so on.
   std::vector<std::string> output_names = {};
 
-  /// Whether the file contains the example and its outputs, for checks of what is made from it.
+  /// Whether to store the example and its outputs in the file, to verify anything that is made from
+  /// it.
   bool save_example = false;
 
-  /// For a function: the module whose parameters and buffers keep their names in the file.
+  /// For a function, the module whose parameters and buffers keep their names in the file.
   std::shared_ptr<torch::nn::Module> module = {};
 
-  /// Further texts to write to the file, such as the names of the classes.
+  /// Additional strings to store in the file, such as the class names.
   std::map<std::string, std::string> metadata = {};
 };
 
@@ -53,12 +53,12 @@ using Function = std::function<Tensors(const Tensors& inputs)>;
 
 namespace detail {
 
-/// Records the function, whose weights are the module's. A null module has none.
+/// Records `function`, whose weights belong to `module`. A null module has no weights.
 void record(const std::filesystem::path& path, const Function& function,
             const torch::nn::Module* module, const StateDict& example,
             const RecordOptions& options);
 
-// Excludes models before it looks at their operator(), which ends the compilation for a holder.
+// Excludes models before checking their operator(), which would fail to compile for a holder.
 template <class F>
 concept IsFunction = !nn::Model<F> && std::convertible_to<const F&, Function>;
 
@@ -97,28 +97,29 @@ Tensors call_forward_with(M& module, const Tensors& in) {
 
 }  // namespace detail
 
-/// Runs a function on the example, and writes a program that computes the same.
+/// Runs a function on an example and saves a program that computes the same result.
 ///
 /// The file contains LibTorch's operators in the order in which the function calls them, the
-/// weights under their names, the inputs and the outputs. Python's module `sconce_cpp` makes a
-/// `torch.export.ExportedProgram`, ONNX or a package of it; `Program` runs it in C++.
+/// weights by name, the inputs, and the outputs. Python's module `sconce_cpp` converts it to a
+/// `torch.export.ExportedProgram`, to ONNX, or to a package. `Program` runs it in C++.
 ///
-/// With dynamic sizes the function also runs on inputs of other sizes, made of the example's rows,
-/// and each integer that differs becomes an expression of the sizes. Before the file is written,
-/// the program runs once and its outputs are compared with the function's.
+/// With dynamic sizes, the function also runs on inputs of other sizes, made from the example's
+/// rows, and each integer that differs becomes an expression of the sizes. Before the file is
+/// written, the program runs once, and its outputs are compared with the function's outputs.
 ///
-/// The function runs in the mode that the network is in, without gradients: call `eval()` before.
+/// The function runs in the network's current mode, without gradients, so call `eval()` first.
 /// Python: `torch.export.export(module, args, dynamic_shapes=...)` and `torch.export.save`.
-/// @throw c10::Error, naming the operator and what to do instead, if the function:
-/// - reads a value on the host, or makes a tensor whose shape depends on values;
-/// - draws random numbers, such as by Dropout in training mode;
-/// - changes an input, a weight or a buffer, as BatchNorm does in training mode;
-/// - calls an operator that is not LibTorch's own, a collective, or operators in other threads;
+/// @throw c10::Error, with the operator and a suggested alternative in the message, if the
+/// function:
+/// - reads a value on the host, or creates a tensor whose shape depends on values;
+/// - draws random numbers, for example through Dropout in training mode;
+/// - modifies an input, a weight, or a buffer, as BatchNorm does in training mode;
+/// - calls an operator that is not part of LibTorch, a collective, or operators in other threads;
 /// - uses sparse or quantized tensors, or GPUs other than the example's;
-/// - calls other operators for other sizes, or passes a number that is not a sum of products of the
-///   sizes and integers.
-/// It also throws if the example is empty, an input's or output's name is not an identifier or
-/// occurs twice, a dimension does not exist, or the file cannot be written.
+/// - calls different operators for different sizes, or passes a number that is not a sum of
+///   products of the sizes and integers.
+/// @throw c10::Error if the example is empty, the name of an input or output is not an identifier
+/// or occurs twice, a dimension does not exist, or the file cannot be written.
 template <detail::IsFunction F>
 void record(const std::filesystem::path& path, const F& function, const StateDict& example,
             const RecordOptions& options = {}) {
@@ -126,13 +127,12 @@ void record(const std::filesystem::path& path, const F& function, const StateDic
   detail::record(path, Function(function), module.get(), example, options);
 }
 
-/// Records the `forward` of a model with one to four inputs, which returns a tensor, or a vector,
-/// tuple, pair or map of tensors. Its weights keep the names of `named_parameters` and
-/// `named_buffers`. Otherwise as above.
+/// Records the `forward` of a model with one to four inputs. It must return a tensor, or a vector,
+/// tuple, pair, or map of tensors. The weights keep their names from `named_parameters` and
+/// `named_buffers`. In all other respects, this works as above.
 ///
 ///     net->eval();
 ///     sconce::program::record("net.safetensors", net, {{"x", x}}, {.dynamic_shapes = {{"x", 0}}});
-///
 template <class Model>
 void record(const std::filesystem::path& path, Model& model, const StateDict& example,
             const RecordOptions& options = {})
