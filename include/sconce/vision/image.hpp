@@ -6,68 +6,73 @@
 
 #include "sconce/fwd.hpp"
 
-/// Pictures in PNG and JPEG files, with the names of `torchvision.io`. PNG needs libpng and JPEG
-/// libjpeg-turbo. If sconce was built without one of them, its files are refused by a
-/// c10::NotImplementedError that names the Debian package; all other errors are of other types.
+/// Images in PNG and JPEG files, with the names of `torchvision.io`. PNG requires libpng, and JPEG
+/// requires libjpeg-turbo. If sconce was built without one of them, reading its files throws a
+/// c10::NotImplementedError that contains the name of the Debian package. All other errors have
+/// different types.
 namespace sconce::vision {
 
-/// The channels of a picture that is read. Python: `torchvision.io.ImageReadMode`.
+/// The channels of an image that is read. Python: `torchvision.io.ImageReadMode`.
 enum class ImageReadMode {
-  unchanged,   ///< those of the file: gray or RGB, and alpha if any of it can be transparent
-  gray,        ///< 1: colors become gray with ITU-R 601's weights, as by Pillow's `convert('L')`
+  unchanged,   ///< as in the file: gray or RGB, plus alpha if any of it can be transparent
+  gray,        ///< 1: colors are converted with ITU-R 601's weights, like Pillow's `convert('L')`
   gray_alpha,  ///< 2
-  rgb,         ///< 3: Pillow's `convert('RGB')`; transparency is ignored
-  rgb_alpha,   ///< 4: Pillow's `convert('RGBA')`
+  rgb,         ///< 3: like Pillow's `convert('RGB')`; transparency is ignored
+  rgb_alpha,   ///< 4: like Pillow's `convert('RGBA')`
 };
 
-/// The default of `ImageLimits::max_pixels`. Python: `PIL.Image.MAX_IMAGE_PIXELS`.
+/// Default of `ImageLimits::max_pixels`. Python: `PIL.Image.MAX_IMAGE_PIXELS`.
 inline constexpr int64_t max_image_pixels = 89'478'485;
 
-/// How much work a picture may request. However small its file is, reading it may take 20 bytes of
-/// memory per pixel and 16 MB, and time in proportion to its pixels, for a progressive JPEG times
-/// the number of its scans. Lower the limits for pictures of unknown origin.
+/// Limits the work that an image may cause. No matter how small its file is, reading an image may
+/// use 20 bytes of memory per pixel plus 16 MB. The time is proportional to the number of pixels
+/// and, for a progressive JPEG, to the number of scans. Lower the limits for images from unknown
+/// sources.
 struct ImageLimits {
-  int64_t max_pixels = max_image_pixels;  ///< largest width times height
-  int max_scans = 64;  ///< largest number of scans of a JPEG. Encoders write about ten.
+  int64_t max_pixels = max_image_pixels;  ///< maximum width times height
+  int max_scans = 64;  ///< maximum number of scans of a JPEG. Encoders write about ten.
                        ///< libjpeg-turbo: `djpeg -maxscans`
 };
 
-/// Reads a PNG or JPEG file as uint8 (C, H, W) on the CPU. The content of the
-/// file, not its name, decides which of the two it is. Ignores a rotation in the EXIF data. Of an
-/// animated PNG it reads the picture that programs without animation show. Colors and gray with
-/// alpha of 16 bits keep their upper byte; gray of 16 bits without alpha becomes 255 above 255, as
-/// in Pillow. Of a PNG the pixels are Pillow's bit for bit, of a JPEG within 2.
-/// Python: `torchvision.io.read_image(path, mode)`, which returns uint16 for 16 bits, and in mode
-/// unchanged the indices of a palette and the four channels of a CMYK JPEG; here both are RGB. It
-/// takes a JPEG's gray from its luma and refuses alpha modes for JPEG; here alpha is 255.
-/// @throw c10::Error naming the file if it:
-/// - cannot be read, or is neither PNG nor JPEG (a GIF, WebP, BMP or TIFF is named);
+/// Reads a PNG or JPEG file into a uint8 tensor of shape `(C, H, W)` on the CPU. The format is
+/// detected from the contents of the file, and its name does not matter. A rotation in the EXIF
+/// data is ignored. An animated PNG is read as its still image. 16-bit colors, and 16-bit gray with
+/// alpha, keep their upper byte. In 16-bit gray without alpha, values above 255 become 255, as in
+/// Pillow. The pixels match Pillow's bit for bit for PNG, and within 2 for JPEG.
+///
+/// Python: `torchvision.io.read_image(path, mode)`. For 16 bits, it returns uint16. In mode
+/// `unchanged`, it returns the indices of a palette and the four channels of a CMYK JPEG, whereas
+/// here both become RGB. It reads a JPEG's gray from its luma and does not support alpha modes for
+/// JPEG, whereas here alpha is 255.
+/// @throw c10::Error, with the file in the message, if it:
+/// - cannot be read, or is neither PNG nor JPEG (the message identifies a GIF, WebP, BMP, or TIFF);
 /// - has more pixels than `limits` allow, which is checked before memory is allocated for them;
 /// - has more scans than `limits` allow;
-/// - is damaged or cut off.
+/// - is damaged or truncated.
 torch::Tensor read_image(const std::filesystem::path& path,
                          ImageReadMode mode = ImageReadMode::unchanged,
                          const ImageLimits& limits = {});
 
-/// Reads a PNG or JPEG picture from the bytes of its file, uint8 (n,) on the CPU, as `read_image`
-/// does. Python: `torchvision.io.decode_image(input, mode)`.
-/// @throw c10::Error as `read_image` does, or if `input` is no such tensor.
+/// Decodes a PNG or JPEG image from the bytes of its file, like `read_image`. `input` is a uint8
+/// tensor of shape `(n,)` on the CPU. Python: `torchvision.io.decode_image(input, mode)`.
+/// @throw c10::Error in the same cases as `read_image`, or if `input` is not such a tensor.
 torch::Tensor decode_image(const torch::Tensor& input,
                            ImageReadMode mode = ImageReadMode::unchanged,
                            const ImageLimits& limits = {});
 
-/// Returns the height and width of a PNG or JPEG file after reading its header alone.
-/// Python: `PIL.Image.open(path).size`, which has the width first.
-/// @throw c10::Error as `read_image` does, unless the damage is after the header.
+/// Returns the height and width of a PNG or JPEG file, reading only its header.
+/// Python: `PIL.Image.open(path).size`, which returns the width first.
+/// @throw c10::Error in the same cases as `read_image`, except for damage after the header.
 std::array<int64_t, 2> read_image_size(const std::filesystem::path& path,
                                        const ImageLimits& limits = {});
 
-/// Writes a picture as a PNG file, which appears whole or not at all. `input` is uint8 (C, H, W) on
-/// the CPU: gray, gray and alpha, RGB, or RGB and alpha. `compression_level` is from 0 (fast) to 9
-/// (small). Python: `torchvision.io.write_png(input, filename, compression_level)`, which takes 1
-/// or 3 channels.
-/// @throw c10::Error if `input` is not as above or has no pixel, if the level is another, or if the
-/// file cannot be written.
+/// Writes an image to a PNG file, which appears complete or not at all. `input` is a uint8 tensor
+/// of shape `(C, H, W)` on the CPU with gray, gray and alpha, RGB, or RGB and alpha channels.
+/// `compression_level` ranges from 0 (fast) to 9 (small).
+/// Python: `torchvision.io.write_png(input, filename, compression_level)`, which accepts 1 or 3
+/// channels.
+/// @throw c10::Error if `input` is not such a tensor or has no pixels, if the level is out of
+/// range, or if the file cannot be written.
 void write_png(const torch::Tensor& input, const std::filesystem::path& path,
                int compression_level = 6);
 

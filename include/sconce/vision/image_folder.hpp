@@ -15,59 +15,62 @@
 
 namespace sconce::vision {
 
-/// Returns whether a name ends in .png, .jpg or .jpeg, in upper or lower case. The file is not
-/// looked at. Python: `torchvision.datasets.folder.is_image_file(path)`, which knows further kinds.
+/// Returns whether a file name ends in .png, .jpg, or .jpeg, in upper or lower case. The file is
+/// not opened. Python: `torchvision.datasets.folder.is_image_file(path)`, which supports more
+/// formats.
 bool is_image_file(const std::filesystem::path& path);
 
-/// A picture's file and the index of its class.
+/// The file of an image and the index of its class.
 struct ImageSample {
   std::filesystem::path path = {};
   int64_t target = 0;
 };
 
-/// The options of `ImageFolder`.
+/// Options of `ImageFolder`.
 struct ImageFolderOptions {
-  /// Called with each picture `(C, H, W)`, uint8, and the item's generator, from several threads.
-  /// Pictures of several sizes need one that makes them the same size before a `DataLoader` can
-  /// stack them.
+  /// Called with each image, a uint8 tensor of shape `(C, H, W)`, and the item's generator, from
+  /// several threads. If images have different sizes, the transform must bring them to the same
+  /// size so that a `DataLoader` can stack them.
   transforms::Compose transform = transforms::Compose();
 
-  /// The channels. torchvision's loader of pictures converts to RGB, too.
+  /// Channels of the images. torchvision's image loader converts to RGB as well.
   ImageReadMode mode = ImageReadMode::rgb;
 
-  ImageLimits limits = ImageLimits();  ///< of each picture
+  ImageLimits limits = ImageLimits();  ///< limits for each image
 };
 
-/// The pictures of a folder in which each subfolder is a class, for a `DataLoader`. Classes and the
-/// pictures of a class are sorted by the bytes of their names. Pictures are what `is_image_file`
-/// takes for one. Other files, and names that begin with a dot, are ignored. A class may be a link
-/// to a folder. Files are read when an item is. Python: `torchvision.datasets.ImageFolder(root,
-/// transform)`, which also looks into the folders of a class and at names that begin with a dot.
+/// The images in a folder that contains one subfolder per class, as a source for a `DataLoader`.
+/// Classes, and the images in a class, are sorted by the bytes of their names. A file counts as an
+/// image if `is_image_file` returns true. Other files, and names that begin with a dot, are
+/// ignored. A class may be a link to a folder. Files are read when their items are requested.
+/// Python: `torchvision.datasets.ImageFolder(root, transform)`, which also searches subfolders of a
+/// class and names that begin with a dot.
 class ImageFolder {
  public:
   /// Lists the folder.
-  /// @throw c10::Error naming a folder or file if:
-  /// - the folder cannot be read or has no subfolder;
-  /// - a class has no picture, contains a folder, or has a name that is not UTF-8 or has control
-  ///   characters;
-  /// - a link is broken, or leads to a folder around it.
+  /// @throw c10::Error, with a folder or file in the message, if:
+  /// - the folder cannot be read or has no subfolders;
+  /// - a class has no images, contains a folder, or has a name that is not UTF-8 or contains
+  ///   control characters;
+  /// - a link is broken, or leads to a folder that contains it.
   explicit ImageFolder(const std::filesystem::path& root, ImageFolderOptions options = {});
 
-  /// Returns the number of pictures. Python: `len(folder)`.
+  /// Returns the number of images. Python: `len(folder)`.
   int64_t size() const { return static_cast<int64_t>(samples_.size()); }
 
-  /// Reads a picture. Returns it transformed, and its class, int64 (). A random transform needs the
-  /// generator, which a `DataLoader` gives.
-  /// @throw c10::Error as `read_image` and the transform do, or if there is no such item.
+  /// Reads an image. Returns the transformed image and its class, an int64 tensor of shape `()`. A
+  /// random transform requires the generator, which a `DataLoader` provides.
+  /// @throw c10::Error in the same cases as `read_image` and the transform, or if `index` is out of
+  /// range.
   data::Dataset get(int64_t index, const at::Generator& generator = {}) const;
 
-  /// Returns the names of the classes: `classes()[target]` is the name of a class.
+  /// Returns the names of the classes. `classes()[target]` is the name of class `target`.
   const std::vector<std::string>& classes() const { return classes_; }
 
-  /// Returns the file and the class of each picture.
+  /// Returns the file and class of each image.
   const std::vector<ImageSample>& samples() const { return samples_; }
 
-  /// Returns the class of each picture, int64 (N,).
+  /// Returns the class of each image as an int64 tensor of shape `(N,)`.
   torch::Tensor targets() const;
 
  private:

@@ -13,21 +13,22 @@
 
 #include "sconce/fwd.hpp"
 
-/// Transforms of a batch of images `(N, C, H, W)` or of one image `(C, H, W)`, on its device, with
-/// the names and arguments of `torchvision.transforms.v2`. They do not change the given images,
-/// have no state (so several threads may share one) and read nothing back from a GPU.
+/// Transforms for a batch of images `(N, C, H, W)` or a single image `(C, H, W)`, on its device,
+/// with the names and arguments of `torchvision.transforms.v2`. They do not modify their input.
+/// They have no state, so several threads may share them, and they do not read values back from a
+/// GPU.
 ///
-/// Random choices are drawn from the CPU generator given to the call, so the same seed gives the
-/// same choices on every device. No other generator is used.
+/// Random choices are drawn from the CPU generator that is passed to the call, so the same seed
+/// yields the same choices on every device. No other generator is used.
 namespace sconce::vision::transforms {
 
 /// Normalizes each channel: (image - mean) / std.
 /// Python: `torchvision.transforms.v2.Normalize(mean, std)`.
 class Normalize {
  public:
-  /// Takes one value of `mean` and `std` per channel.
-  /// @throw c10::Error if there is no channel, if `mean` and `std` have different lengths, or if a
-  /// value of `std` is 0.
+  /// Constructs a transform with one value of `mean` and `std` per channel.
+  /// @throw c10::Error if there are no channels, if `mean` and `std` have different lengths, or if
+  /// a value of `std` is 0.
   Normalize(std::vector<double> mean, std::vector<double> std);
 
   /// Returns the normalized images in their own floating-point type.
@@ -40,17 +41,18 @@ class Normalize {
   std::vector<double> std_;
 };
 
-/// Resizes images to one size, with bilinear interpolation and antialiasing.
+/// Resizes images to a given size, with bilinear interpolation and antialiasing.
 /// Python: `torchvision.transforms.v2.Resize([height, width])`.
 class Resize {
  public:
-  /// Takes height and width in pixels.
+  /// Constructs a transform that resizes to `size`, the height and width in pixels.
   /// @throw c10::Error if height or width is below 1.
   explicit Resize(std::array<int64_t, 2> size);
 
-  /// Returns `(N, C, height, width)` in the type of the images; values of integer types are rounded
-  /// to nearest. If the images already have that size, returns the same tensor. As in torchvision,
-  /// uint8 is computed in integers on the CPU and in floats on a GPU, so results may differ by 1.
+  /// Returns the images resized to `(N, C, height, width)`, in their own type. Integer results are
+  /// rounded to the nearest value. If the images already have that size, returns the same tensor.
+  /// As in torchvision, uint8 images are computed with integers on the CPU and with floats on a
+  /// GPU, so results may differ by 1.
   /// @throw c10::Error if `images` is undefined, not `(N, C, H, W)` or `(C, H, W)`, has images
   /// without pixels, or has neither a floating-point nor an integer type.
   torch::Tensor operator()(const torch::Tensor& images) const;
@@ -59,20 +61,21 @@ class Resize {
   std::array<int64_t, 2> size_;
 };
 
-/// Crops each image to one size, at a random place for each image. Python:
-/// `torchvision.transforms.v2.RandomCrop(size, padding)`, called for one image at a time: in a
-/// batch it crops all images at the same place.
+/// Crops each image to a given size, at a separate random location for each image.
+/// Python: `torchvision.transforms.v2.RandomCrop(size, padding)`, called for one image at a time.
+/// For a batch, torchvision crops all images at the same location.
 class RandomCrop {
  public:
-  /// Takes height and width in pixels, and the number of zero pixels to pad first: one number for
-  /// all sides, or left, top, right and bottom.
-  /// @throw c10::Error if a value of `size` is below 1, or one of `padding` is below 0.
+  /// Constructs a transform that crops to `size`, the height and width in pixels, after padding
+  /// with zeros. `padding` is a single number of pixels for all sides, or the left, top, right, and
+  /// bottom padding.
+  /// @throw c10::Error if a value of `size` is below 1, or a value of `padding` is below 0.
   explicit RandomCrop(std::array<int64_t, 2> size, torch::ExpandingArray<4> padding = 0);
 
-  /// Returns `(N, C, height, width)`. Draws the N top edges, then the N left edges, with one
-  /// `torch.randint` each.
-  /// @throw c10::Error if `images` is undefined, not `(N, C, H, W)` or, with the padding, smaller
-  /// than the size, or if `generator` is not a CPU generator.
+  /// Returns the cropped images `(N, C, height, width)`. Draws the N top edges, then the N left
+  /// edges, each with a single `torch.randint`.
+  /// @throw c10::Error if `images` is undefined, not `(N, C, H, W)`, or smaller than `size` after
+  /// padding, or if `generator` is not a CPU generator.
   torch::Tensor operator()(const torch::Tensor& images, const at::Generator& generator) const;
 
  private:
@@ -80,15 +83,16 @@ class RandomCrop {
   torch::ExpandingArray<4> padding_;
 };
 
-/// Flips each image horizontally with a given probability. Python:
-/// `torchvision.transforms.v2.RandomHorizontalFlip(p)`, called for one image at a time: in a batch
-/// it flips all images or none. With the same seed both flip the same images.
+/// Flips each image horizontally with a given probability.
+/// Python: `torchvision.transforms.v2.RandomHorizontalFlip(p)`, called for one image at a time. For
+/// a batch, torchvision flips all images or none. With the same seed, both flip the same images.
 class RandomHorizontalFlip {
  public:
-  /// @throw c10::Error if `p` is not in 0 to 1.
+  /// Constructs a transform that flips with probability `p`.
+  /// @throw c10::Error if `p` is not between 0 and 1.
   explicit RandomHorizontalFlip(double p = 0.5);
 
-  /// Returns a new batch. Draws with one `torch.rand(N)`.
+  /// Returns a new batch. Draws with a single `torch.rand(N)`.
   /// @throw c10::Error if `images` is undefined or neither `(N, C, H, W)` nor `(C, H, W)`, or if
   /// `generator` is not a CPU generator.
   torch::Tensor operator()(const torch::Tensor& images, const at::Generator& generator) const;
@@ -97,15 +101,16 @@ class RandomHorizontalFlip {
   double p_;
 };
 
-/// Crops images to one size at the center. Smaller images are padded with zeros first. Python:
-/// `torchvision.transforms.v2.CenterCrop(size)`.
+/// Crops images to a given size at the center. Smaller images are first padded with zeros.
+/// Python: `torchvision.transforms.v2.CenterCrop(size)`.
 class CenterCrop {
  public:
-  /// Takes height and width in pixels.
+  /// Constructs a transform that crops to `size`, the height and width in pixels.
   /// @throw c10::Error if height or width is below 1.
   explicit CenterCrop(std::array<int64_t, 2> size);
 
-  /// Returns `(N, C, height, width)`, a view of the images if they are not padded.
+  /// Returns the cropped images `(N, C, height, width)`, which are a view of the input unless it
+  /// was padded.
   /// @throw c10::Error if `images` is undefined or neither `(N, C, H, W)` nor `(C, H, W)`.
   torch::Tensor operator()(const torch::Tensor& images) const;
 
@@ -113,20 +118,23 @@ class CenterCrop {
   std::array<int64_t, 2> size_;
 };
 
-/// Crops each image to a box of random area and aspect ratio and resizes it as `Resize` does, with
-/// a box for each image. Python: `torchvision.transforms.v2.RandomResizedCrop(size, scale, ratio)`,
-/// called for one image at a time. With the same seed both choose the same boxes.
+/// Crops each image to a box of random area and aspect ratio and resizes it like `Resize`. Each
+/// image gets a separate box.
+/// Python: `torchvision.transforms.v2.RandomResizedCrop(size, scale, ratio)`, called for one image
+/// at a time. With the same seed, both choose the same boxes.
 class RandomResizedCrop {
  public:
-  /// Takes height and width in pixels, the bounds of the box's part of the image's area, and those
-  /// of its width divided by its height.
+  /// Constructs a transform that resizes to `size`, the height and width in pixels. `scale`
+  /// contains the bounds of the box's share of the image area, and `ratio` the bounds of its width
+  /// divided by its height.
   /// @throw c10::Error if a value of `size` is below 1, or bounds are not above 0 and increasing.
   explicit RandomResizedCrop(std::array<int64_t, 2> size, std::array<double, 2> scale = {0.08, 1.0},
                              std::array<double, 2> ratio = {3. / 4, 4. / 3});
 
-  /// Returns `(N, C, height, width)`. Draws area, ratio, top and left of an image up to ten times,
-  /// until the box is within the image; else the box is at the center.
-  /// @throw c10::Error as `Resize` does, or if `generator` is not a CPU generator.
+  /// Returns the resized images `(N, C, height, width)`. For each image, draws area, ratio, top,
+  /// and left up to ten times, until the box fits in the image. Otherwise, the box is at the
+  /// center.
+  /// @throw c10::Error in the same cases as `Resize`, or if `generator` is not a CPU generator.
   torch::Tensor operator()(const torch::Tensor& images, const at::Generator& generator) const;
 
  private:
@@ -138,53 +146,54 @@ class RandomResizedCrop {
   std::array<double, 2> ratio_;
 };
 
-/// How far `ColorJitter` changes images; 0 leaves them as they are. Python also takes bounds.
+/// Sets how much `ColorJitter` changes images; 0 leaves them unchanged. Python also accepts bounds.
 struct ColorJitterOptions {
-  double brightness = 0;  ///< the factor is from max(0, 1 - brightness) to 1 + brightness
-  double contrast = 0;    ///< the same
-  double saturation = 0;  ///< the same
-  double hue = 0;         ///< the shift is from -hue to hue, in turns; at most 0.5
+  double brightness = 0;  ///< factor from max(0, 1 - brightness) to 1 + brightness
+  double contrast = 0;    ///< same as for brightness
+  double saturation = 0;  ///< same as for brightness
+  double hue = 0;         ///< shift from -hue to hue, in full turns; at most 0.5
 };
 
-/// Changes brightness, contrast, saturation and hue of each image, in random order. Python:
-/// `torchvision.transforms.v2.ColorJitter(brightness, contrast, saturation, hue)`, called for one
-/// image at a time. With the same seed both make the same changes.
+/// Changes brightness, contrast, saturation, and hue of each image, in random order.
+/// Python: `torchvision.transforms.v2.ColorJitter(brightness, contrast, saturation, hue)`, called
+/// for one image at a time. With the same seed, both make the same changes.
 class ColorJitter {
  public:
+  /// Constructs a transform with these options.
   /// @throw c10::Error if an option is negative or not finite, or if `hue` is above 0.5.
   explicit ColorJitter(ColorJitterOptions options);
 
   /// Returns new images. Draws the order, then a factor for each option that is not 0.
-  /// @throw c10::Error if `images` is undefined or neither `(N, C, H, W)` nor `(C, H, W)`, has not
-  /// 1 or 3 channels, or is neither uint8 nor of a floating-point type, or if `generator` is not a
-  /// CPU generator.
+  /// @throw c10::Error if `images` is undefined or neither `(N, C, H, W)` nor `(C, H, W)`, does not
+  /// have 1 or 3 channels, or is neither uint8 nor of a floating-point type, or if `generator` is
+  /// not a CPU generator.
   torch::Tensor operator()(const torch::Tensor& images, const at::Generator& generator) const;
 
  private:
   ColorJitterOptions options_;
 };
 
-/// A function of a batch of images and a generator that returns a batch: one of the random classes
-/// above, a `Compose` or a user's function.
+/// Satisfied by functions of a batch of images and a generator that return a batch: the random
+/// classes above, `Compose`, and your own functions.
 template <class T>
 concept RandomTransform =
     requires(const T& transform, const torch::Tensor& images, const at::Generator& generator) {
       { transform(images, generator) } -> std::convertible_to<torch::Tensor>;
     };
 
-/// A RandomTransform, or a function of a batch of images alone that returns a batch.
+/// Satisfied by a RandomTransform, or by a function of a batch of images that returns a batch.
 template <class T>
 concept Transform =
     RandomTransform<T> || requires(const T& transform, const torch::Tensor& images) {
       { transform(images) } -> std::convertible_to<torch::Tensor>;
     };
 
-/// Calls transforms one after the other:
+/// Applies transforms in sequence:
 /// `Compose augment(RandomCrop({28, 28}, 2), RandomHorizontalFlip(), Normalize({0.5}, {0.2}));`
 /// Python: `torchvision.transforms.v2.Compose`.
 class Compose {
  public:
-  /// Copies the transforms. Without any, the images are returned unchanged.
+  /// Copies the transforms. If there are none, images are returned unchanged.
   template <Transform... Ts>
   explicit(sizeof...(Ts) != 1) Compose(Ts... transforms) {
     (push_back(std::move(transforms)), ...);
@@ -205,8 +214,8 @@ class Compose {
   }
 
   /// Returns the result of the last transform. All random transforms share `generator`, which is
-  /// required if there is one.
-  /// @throw c10::Error under the same conditions as the transforms.
+  /// required if there are any.
+  /// @throw c10::Error in the same cases as the transforms.
   torch::Tensor operator()(const torch::Tensor& images, const at::Generator& generator = {}) const;
 
  private:

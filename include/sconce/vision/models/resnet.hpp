@@ -17,36 +17,37 @@ namespace sconce::vision::models {
 /// Options of a ResNet, with torchvision's names and defaults.
 struct ResNetOptions {
   int64_t num_classes = 1000;       ///< number of outputs
-  bool zero_init_residual = false;  ///< whether the last norm of each block starts with weight 0
-  int64_t groups = 1;               ///< groups of the 3 x 3 convolutions of a bottleneck
-  int64_t width_per_group = 64;     ///< channels of such a group in `layer1`
-  /// Whether `layer2`, `layer3` and `layer4` dilate their convolutions instead of using a stride.
+  bool zero_init_residual = false;  ///< initialize each block's last norm with weight 0
+  int64_t groups = 1;               ///< groups of the 3 x 3 convolutions in a bottleneck
+  int64_t width_per_group = 64;     ///< channels per group in `layer1`
+  /// Whether `layer2`, `layer3`, and `layer4` use dilated convolutions instead of a stride.
   std::array<bool, 3> replace_stride_with_dilation = {};
 };
 
-/// The kinds of blocks of a ResNet.
+/// Types of ResNet blocks.
 enum class ResNetBlock {
   basic,      ///< two 3 x 3 convolutions
-  bottleneck  ///< 1 x 1, 3 x 3 and 1 x 1, with four times as many channels at the end
+  bottleneck  ///< 1 x 1, 3 x 3, and 1 x 1, with four times as many channels at the end
 };
 
-/// Residual network for pictures. Its parameters have torchvision's names and, from the same seed,
-/// torchvision's values, so weights go both ways by `nn::state_dict` and `nn::load_state_dict`.
-/// The members are its modules, in order of use. For another number of classes replace the last:
+/// A residual network for images. Its parameters have the same names as torchvision's and, for the
+/// same seed, the same values. Weights can therefore be exchanged in both directions with
+/// `nn::state_dict` and `nn::load_state_dict`. The members are the modules, in order of use. For a
+/// different number of classes, replace the last one:
 ///
 ///     net->fc = net->replace_module("fc", torch::nn::Linear(512, 10));
 ///
 /// Python: `torchvision.models.ResNet`, without `norm_layer`: each norm is a `BatchNorm2d`.
 class ResNetImpl : public torch::nn::Cloneable<ResNetImpl> {
  public:
-  /// Makes a network of four layers of `layers` blocks each.
-  /// @throw c10::Error if a number is below 1, or if basic blocks have groups, another width per
-  /// group than 64, or dilation.
+  /// Constructs a network of four layers, with `layers` blocks each.
+  /// @throw c10::Error if a number is below 1, or if basic blocks have groups, a width per group
+  /// other than 64, or dilation.
   ResNetImpl(ResNetBlock block, std::array<int64_t, 4> layers, ResNetOptions options = {});
 
   void reset() override;
 
-  /// Takes pictures `(N, 3, H, W)` and returns the logits `(N, num_classes)`.
+  /// Returns the logits `(N, num_classes)` for images `(N, 3, H, W)`.
   torch::Tensor forward(const torch::Tensor& x);
 
   torch::nn::Conv2d conv1 = nullptr;               ///< 7 x 7, stride 2, 64 channels
@@ -57,7 +58,7 @@ class ResNetImpl : public torch::nn::Cloneable<ResNetImpl> {
   torch::nn::Sequential layer2 = nullptr;          ///< blocks of 128 planes
   torch::nn::Sequential layer3 = nullptr;          ///< blocks of 256 planes
   torch::nn::Sequential layer4 = nullptr;          ///< blocks of 512 planes
-  torch::nn::AdaptiveAvgPool2d avgpool = nullptr;  ///< mean over the picture
+  torch::nn::AdaptiveAvgPool2d avgpool = nullptr;  ///< mean over the image
   torch::nn::Linear fc = nullptr;                  ///< the last layer
 
  private:
@@ -65,17 +66,17 @@ class ResNetImpl : public torch::nn::Cloneable<ResNetImpl> {
   std::array<int64_t, 4> layers_;
   ResNetOptions options_;
 };
-/// Module holder of `ResNetImpl`. Python: `torchvision.models.ResNet`.
+/// Module holder for `ResNetImpl`. Python: `torchvision.models.ResNet`.
 TORCH_MODULE(ResNet);
 
-/// ResNet-18. Python: `torchvision.models.resnet18`.
-/// @throw c10::Error as `ResNetImpl`.
+/// Constructs a ResNet-18. Python: `torchvision.models.resnet18`.
+/// @throw c10::Error in the same cases as `ResNetImpl`.
 ResNet resnet18(const ResNetOptions& options = {});
-/// ResNet-34. Python: `torchvision.models.resnet34`.
-/// @throw c10::Error as `ResNetImpl`.
+/// Constructs a ResNet-34. Python: `torchvision.models.resnet34`.
+/// @throw c10::Error in the same cases as `ResNetImpl`.
 ResNet resnet34(const ResNetOptions& options = {});
-/// ResNet-50. Python: `torchvision.models.resnet50`.
-/// @throw c10::Error as `ResNetImpl`.
+/// Constructs a ResNet-50. Python: `torchvision.models.resnet50`.
+/// @throw c10::Error in the same cases as `ResNetImpl`.
 ResNet resnet50(const ResNetOptions& options = {});
 
 }  // namespace sconce::vision::models
