@@ -15,26 +15,27 @@
 
 namespace sconce::nn {
 
-/// The arguments of `torch.nn.DataParallel` besides the module, with Python's names and defaults.
+/// Options of `DataParallel`, with Python's names and defaults.
 struct DataParallelOptions {
-  /// Devices of the replicas; the module itself is on the first. A device may be listed more than
-  /// once, and CPUs and GPUs may be mixed. Empty: all GPUs; without a GPU the module runs where it
-  /// is.
+  /// Devices of the replicas, the first of which holds the module itself. A device may occur more
+  /// than once, and CPUs and GPUs may be mixed. The default is all GPUs. Without a GPU, the module
+  /// runs on its current device.
   std::vector<torch::Device> device_ids = {};
-  std::optional<torch::Device> output_device = {};  ///< of the joined outputs; none: the first
-  int64_t dim = 0;  ///< dimension along which inputs are split and outputs joined
+  std::optional<torch::Device> output_device = {};  ///< device of the outputs; the first by default
+  int64_t dim = 0;  ///< dimension along which inputs are split and outputs concatenated
 };
 
-/// The part of `DataParallel` that does not depend on the type of the module. Not for direct use.
+/// The part of `DataParallel` that does not depend on the type of the module. For internal use.
 class DataParallelBase {
  public:
   DataParallelBase(const DataParallelBase&) = delete;
   DataParallelBase& operator=(const DataParallelBase&) = delete;
 
-  /// Returns the devices of the options or, if there are none, all GPUs. Empty if there is neither.
+  /// Returns the devices given in the options, or all GPUs if none were given. Empty if there are
+  /// no GPUs either.
   const std::vector<torch::Device>& device_ids() const { return device_ids_; }
 
-  /// Returns the device of the joined outputs. It is the CPU if there is no device.
+  /// Returns the device of the outputs. It is the CPU if there is no device.
   torch::Device output_device() const { return output_device_; }
 
  protected:
@@ -43,7 +44,7 @@ class DataParallelBase {
   DataParallelBase(std::shared_ptr<torch::nn::Module> module, const DataParallelOptions& options);
   ~DataParallelBase();
 
-  // Returns the module of the constructor.
+  // Returns the module passed to the constructor.
   const std::shared_ptr<torch::nn::Module>& original() const { return module_; }
 
   // Returns the inputs of each replica, on its device.
@@ -51,9 +52,9 @@ class DataParallelBase {
   // Updates the first `count` replicas from the module, which is replica 0.
   void replicate(size_t count);
   torch::nn::Module& replica(size_t index) const;
-  // Calls `forward` with 0 to count - 1, each in its own thread with the state of the caller.
+  // Calls `forward` with 0 to count - 1, each in a separate thread with the caller's state.
   void run(size_t count, const std::function<void(size_t)>& forward) const;
-  // Returns the joined outputs of the replicas.
+  // Returns the concatenated outputs of the replicas.
   Tensors gather(const std::vector<Tensors>& outputs) const;
   [[noreturn]] static void refuse_outputs(size_t index);
 
@@ -76,31 +77,33 @@ class DataParallelBase {
 };
 
 /// Runs a module on several devices at once. It splits the batch into one chunk per device, runs a
-/// replica on each device in its own thread, and joins the outputs. The gradients of all replicas
-/// add up in the parameters of the module. It is no module: give `module()` to optimizers,
-/// summaries and files, and set modes, types and devices there.
+/// replica on each device in a separate thread, and concatenates the outputs. The gradients of all
+/// replicas are summed into the parameters of the module. `DataParallel` itself is not a module.
+/// Pass `module()` to optimizers, summaries, and file functions, and use it to set modes, types,
+/// and devices.
 ///
-/// Tensors in the arguments are split by `torch::chunk` along `dim` and moved to the devices, also
-/// those inside vectors, tuples, pairs, maps and optionals. If there are fewer chunks than devices,
-/// fewer replicas run. All other values, and undefined tensors, go to every replica unchanged.
-/// Outputs must be tensors or such containers of tensors. They are joined along `dim` on
-/// `output_device`; 0-dim tensors are joined to a vector, with a warning. With one device the
-/// module is moved there, gets the whole batch there, and its outputs are returned unchanged.
-/// Without a device it runs where it is.
+/// Tensors in the arguments are split with `torch::chunk` along `dim` and moved to the devices,
+/// including tensors inside vectors, tuples, pairs, maps, and optionals. If there are fewer chunks
+/// than devices, fewer replicas run. All other values, as well as undefined tensors, are passed to
+/// every replica unchanged. Outputs must be tensors or such containers of tensors. They are
+/// concatenated along `dim` on `output_device`. 0-dim tensors are combined into a vector, with a
+/// warning. With a single device, the module and the whole batch are moved to this device, and the
+/// outputs are returned unchanged. Without a device, the module runs on its current device.
 ///
-/// Replica 0 is the module itself and runs in the caller's thread. So its buffers, such as the
-/// statistics of BatchNorm, change only by the first chunk, and changes in the other replicas are
-/// lost. The replicas are made at construction, and again after a layer, a parameter or a buffer
-/// was replaced. Each forward copies only parameters, buffers and training modes to them: set any
-/// other member of a module before construction. Tensor members of LibTorch's usual layers may be
-/// set to any tensor, such as the weight of another layer to tie the two. Members of other classes
-/// must be as `reset` sets them; this is checked when replicas are made.
-/// Replicas run with the caller's grad mode, autocast state, number of intra-op threads and current
-/// streams. Their backward runs in parallel on GPUs but not on CPUs. Run one forward at a time.
+/// Replica 0 is the module itself and runs in the caller's thread. Therefore, only the first chunk
+/// changes its buffers, such as the statistics of BatchNorm, and changes in the other replicas are
+/// lost. Replicas are created at construction, and again after a layer, parameter, or buffer has
+/// been replaced. Each forward copies only parameters, buffers, and training modes to them, so set
+/// any other member of a module before construction. Tensor members of LibTorch's common layers may
+/// be set to any tensor, such as the weight of another layer to tie the two. Members of other
+/// classes must have the values that `reset` sets, which is checked when replicas are created.
+/// Replicas run with the caller's grad mode, autocast state, number of intra-op threads, and
+/// current streams. Their backward passes run in parallel on GPUs but not on CPUs. Run one forward
+/// at a time.
 ///
-/// Replicas on CPUs share the one CPU generator, as threads in Python do. Random layers such as
-/// Dropout draw correct numbers in each replica, but the order of the replicas is not fixed, so the
-/// same seed may give different outputs. Each GPU has its own generator.
+/// Replicas on CPUs share a single CPU generator, as threads do in Python. Random layers such as
+/// Dropout draw valid random numbers in each replica. However, the order of the replicas is not
+/// fixed, so the same seed may yield different outputs. Each GPU has its own generator.
 /// Python: `torch.nn.DataParallel`.
 template <class M>
 class DataParallel : public DataParallelBase {
@@ -109,28 +112,29 @@ class DataParallel : public DataParallelBase {
                 "module holder");
 
  public:
-  /// Clones the module once for each further device. The state of all generators, on the CPU and on
-  /// GPUs, stays the same. The module may contain uninitialized lazy layers, but must be
+  /// Clones the module once for each additional device. The states of all generators, on the CPU
+  /// and on GPUs, are unchanged. The module may contain uninitialized lazy layers, but must be
   /// initialized before forward.
-  /// @throw c10::Error if the module is null, if a device is not available, or if with several
-  /// devices the module cannot be cloned: each of its modules must derive from
-  /// `torch::nn::Cloneable`, with members as described above.
+  /// @throw c10::Error if the module is null or a device is not available, or if there are several
+  /// devices and the module cannot be cloned. To be cloned, each of its modules must derive from
+  /// `torch::nn::Cloneable` and have members as described above.
   explicit DataParallel(std::shared_ptr<M> module, const DataParallelOptions& options = {})
       : DataParallelBase(std::move(module), options) {}
 
-  /// Takes the module of a holder, such as `torch::nn::Linear`.
+  /// Uses the module of a holder, such as `torch::nn::Linear`.
   explicit DataParallel(const torch::nn::ModuleHolder<M>& module,
                         const DataParallelOptions& options = {})
       : DataParallel(module.ptr(), options) {}
 
-  /// Runs forward in the replicas and returns the joined outputs. An exception of a replica is
-  /// thrown again after all replicas have ended; of several, that of the first replica. Its text
-  /// names the replica and the device, and it nests the original (`std::rethrow_if_nested`). A
-  /// c10::Error stays a c10::Error, everything else becomes a std::runtime_error.
+  /// Runs forward in the replicas and returns the concatenated outputs. If a replica throws, its
+  /// exception is rethrown after all replicas have finished. If several throw, the first replica's
+  /// exception is rethrown. The message contains the replica and the device, and the original
+  /// exception is nested (`std::rethrow_if_nested`). A c10::Error remains a c10::Error, and any
+  /// other exception becomes a std::runtime_error.
   /// @throw c10::Error if:
   /// - a parameter or buffer is not on the first device, or a layer is uninitialized;
-  /// - the tensors in the arguments give different numbers of chunks;
-  /// - the outputs of the replicas have different lengths or keys.
+  /// - the tensors in the arguments yield different numbers of chunks;
+  /// - the outputs of the replicas differ in lengths or keys.
   template <class... A>
   auto forward(A&&... inputs) {
     const auto forward = [](M& module, auto&&... parts) {
@@ -146,7 +150,7 @@ class DataParallel : public DataParallelBase {
   }
 
   /// Runs `step(module, inputs...)` in each replica, for methods other than forward.
-  /// @throw c10::Error under the same conditions as forward.
+  /// @throw c10::Error in the same cases as forward.
   template <class Step, class... A>
   auto call(const Step& step, A&&... inputs) {
     if (device_ids().empty()) return step(*module(), std::forward<A>(inputs)...);
@@ -167,12 +171,12 @@ class DataParallel : public DataParallelBase {
     }
   }
 
-  /// Returns the module that was given, which is replica 0. Python: `module`.
+  /// Returns the module passed to the constructor, which is replica 0. Python: `module`.
   std::shared_ptr<M> module() const { return std::static_pointer_cast<M>(original()); }
 
  private:
-  // The type of an argument in a replica: a copy with its own tensors, or a reference to the object
-  // that all replicas share.
+  // The type of an argument in a replica: a copy with separate tensors, or a reference to the
+  // object that all replicas share.
   template <class A>
   using Part = std::conditional_t<TensorTree<std::remove_cvref_t<A>>::any, std::remove_cvref_t<A>,
                                   std::remove_reference_t<A>&>;
@@ -200,7 +204,7 @@ class DataParallel : public DataParallelBase {
     if constexpr (TensorTree<std::remove_const_t<P>>::any) for_each_tensor(part, take);
   }
 
-  // Moves an argument that was a temporary, if the replica has its own copy.
+  // Moves an argument that was a temporary if the replica has its own copy.
   template <class A, class P>
   static decltype(auto) pass(P& part) {
     if constexpr (std::is_lvalue_reference_v<A> || std::is_lvalue_reference_v<Part<A>>) {

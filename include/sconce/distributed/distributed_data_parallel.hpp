@@ -16,22 +16,22 @@
 
 namespace sconce::nn {
 
-/// How gradients are sent between the ranks. Python: the hooks of
-/// `torch.distributed.algorithms.ddp_comm_hooks.default_hooks`, given to `register_comm_hook`.
+/// How ranks send gradients to each other. Python: the hooks of
+/// `torch.distributed.algorithms.ddp_comm_hooks.default_hooks`, passed to `register_comm_hook`.
 enum class CommHook {
   none,           ///< in their own type
   fp16_compress,  ///< divided by the number of ranks and summed in float16
   bf16_compress   ///< divided by the number of ranks and summed in bfloat16
 };
 
-/// The arguments of `torch.nn.parallel.DistributedDataParallel`, with Python's names and defaults.
+/// Options of `DistributedDataParallel`, with Python's names and defaults.
 struct DistributedDataParallelOptions {
-  /// Whether rank 0 sends its buffers to all ranks, in the first forward and in each forward that
-  /// follows one with synchronized gradients. This includes forwards for evaluation: if only one
-  /// rank evaluates, it must call `module()`.
+  /// Whether rank 0 broadcasts its buffers to all ranks, in the first forward and in each forward
+  /// after one with synchronized gradients. This includes forward passes for evaluation, so if only
+  /// one rank evaluates, it must call `module()`.
   bool broadcast_buffers = true;
-  std::optional<double> bucket_cap_mb = {};  ///< MiB per bucket; none: 25, first one 1
-  /// Whether a forward may leave out parameters. Ranks may leave out different ones.
+  std::optional<double> bucket_cap_mb = {};  ///< MiB per bucket; defaults to 25, or 1 for the first
+  /// Whether a forward may skip parameters. Ranks may skip different ones.
   bool find_unused_parameters = false;
   /// Whether every step uses the same parameters, each the same number of times.
   bool static_graph = false;
@@ -69,13 +69,13 @@ class DistributedCore {
 template <class M>
 class DistributedDataParallel;
 
-/// Turns off averaging of gradients while it lives, then restores the previous setting. Both
-/// forward and backward must run while it lives. In a loop:
-/// `std::optional<NoSyncGuard> guard; if (...) guard.emplace(model);`. Python:
-/// `with model.no_sync()`.
+/// Disables gradient averaging during its lifetime, then restores the previous setting. Run both
+/// forward and backward during its lifetime. In a loop, write
+/// `std::optional<NoSyncGuard> guard; if (...) guard.emplace(model);`.
+/// Python: `with model.no_sync()`.
 class [[nodiscard]] NoSyncGuard {
  public:
-  /// Turns averaging off. The model must outlive the guard.
+  /// Disables averaging for `model`, which must outlive the guard.
   template <class M>
   explicit NoSyncGuard(DistributedDataParallel<M>& model)
       : core_(model.core_), before_(core_.exchange_sync(false)) {}
@@ -88,21 +88,21 @@ class [[nodiscard]] NoSyncGuard {
   bool before_;
 };
 
-/// Trains one module in several processes, each on its own batches. After `loss.backward()` every
+/// Trains a module in several processes, each on its own batches. After `loss.backward()`, every
 /// rank has the mean of all ranks' gradients, so equal parameters stay equal. LibTorch's Reducer
 /// sends the gradients in buckets while backward is still running. In a group of one without a
-/// backend it only calls the module. In a group of one with a backend gradients are neither sent
-/// nor copied, but checked as the Reducer does, unless comm_hook, find_unused_parameters,
-/// static_graph or sparse gradients need the Reducer.
+/// backend, it only calls the module. In a group of one with a backend, gradients are neither sent
+/// nor copied, but they undergo the Reducer's checks, unless `comm_hook`, `find_unused_parameters`,
+/// `static_graph`, or sparse gradients require the Reducer.
 ///
-/// Move the module to its device, the CPU or one GPU, before construction, and move the inputs to
-/// the same device. Give the module's own parameters to optimizers, save and load through the
-/// module, and do not add or remove parameters while this object lives. All ranks call the
-/// constructor, forward and backward in the same order. Buffers are broadcast as
-/// `broadcast_buffers` says. A CapturedStep on the CPU replays the same collectives, and its first
-/// call refuses find_unused_parameters, static_graph and sparse gradients. An error of a peer
-/// reaches the other ranks in forward or in `loss.backward()`, as described in
-/// `distributed::ProcessGroup`. Python: `torch.nn.parallel.DistributedDataParallel`.
+/// Before construction, move the module to its device, which is the CPU or one GPU. Move inputs to
+/// the same device. Pass the module's own parameters to optimizers, save and load through the
+/// module, and do not add or remove parameters during the lifetime of this object. All ranks must
+/// call the constructor, forward, and backward in the same order. Buffers are broadcast as
+/// described for `broadcast_buffers`. A CapturedStep on the CPU replays the same collectives. Its
+/// first call throws if it is used with `find_unused_parameters`, `static_graph`, or sparse
+/// gradients. If a peer fails, the other ranks get an error in forward or in `loss.backward()`, as
+/// described in `distributed::ProcessGroup`. Python: `torch.nn.parallel.DistributedDataParallel`.
 template <class M>
 class DistributedDataParallel {
   static_assert(std::is_base_of_v<torch::nn::Module, M>,
@@ -110,25 +110,25 @@ class DistributedDataParallel {
                 "torch::nn::Module, or a module holder");
 
  public:
-  /// Compares parameters and buffers with those of the other ranks, then sets all of them to the
-  /// values of rank 0. Buffers keep their values if `broadcast_buffers` is false.
+  /// Compares parameters and buffers with the other ranks, then sets all of them to the values of
+  /// rank 0. If `broadcast_buffers` is false, buffers keep their values.
   /// @throw c10::Error if:
-  /// - the module is null, has uninitialized lazy layers or has no parameter that requires grad;
+  /// - the module is null, has uninitialized lazy layers, or has no parameter that requires grad;
   /// - the parameters that require grad are on several devices, or on the CPU with backend "nccl";
   /// - `bucket_cap_mb` is not above 0;
-  /// - names, shapes, types or `requires_grad` differ from those of rank 0;
+  /// - names, shapes, types, or `requires_grad` differ from rank 0;
   /// - a peer fails or is late.
   DistributedDataParallel(std::shared_ptr<M> module, const distributed::ProcessGroup& group,
                           DistributedDataParallelOptions options = {})
       : module_(std::move(module)), core_(module_, group, options) {}
-  /// Takes the module of a holder, such as `torch::nn::Linear`.
+  /// Uses the module of a holder, such as `torch::nn::Linear`.
   DistributedDataParallel(const torch::nn::ModuleHolder<M>& holder,
                           const distributed::ProcessGroup& group,
                           DistributedDataParallelOptions options = {})
       : DistributedDataParallel(holder.ptr(), group, options) {}
 
-  /// Calls the forward of the module and, with grad mode on, prepares the backward that follows.
-  /// With find_unused_parameters or static_graph, TensorTree finds the tensors of the output,
+  /// Calls the forward of the module and, if grad mode is enabled, prepares the following backward.
+  /// With `find_unused_parameters` or `static_graph`, TensorTree finds the tensors in the output,
   /// and those that require grad are replaced by copies.
   /// @throw c10::Error if a peer fails or is late, or if the previous backward left gradients
   /// unsent.
@@ -137,9 +137,9 @@ class DistributedDataParallel {
     return call([&](M& module) { return module.forward(std::forward<Args>(args)...); });
   }
 
-  /// Calls `step(module)` instead of forward. Backward must begin at the tensors that it returns.
-  /// So a step that computes its own loss is averaged like any other.
-  /// @throw c10::Error under the same conditions as forward.
+  /// Calls `step(module)` instead of forward, which lets a step compute its own loss. Backward must
+  /// start at the tensors that `step` returns. Gradients are averaged as usual.
+  /// @throw c10::Error in the same cases as forward.
   template <class Step>
   auto call(const Step& step) {
     core_.before_forward();
@@ -159,20 +159,20 @@ class DistributedDataParallel {
   /// Returns the module. Python: `module`.
   const std::shared_ptr<M>& module() const { return module_; }
 
-  /// Returns the group whose gradients are averaged. Python: `process_group`.
+  /// Returns the group over which gradients are averaged. Python: `process_group`.
   const distributed::ProcessGroup& process_group() const { return core_.process_group(); }
 
-  /// Returns the option of this name. Python: `broadcast_buffers`.
+  /// Returns the `broadcast_buffers` option. Python: `broadcast_buffers`.
   bool broadcast_buffers() const { return core_.broadcast_buffers(); }
 
-  /// Turns off averaging while the returned guard lives: each rank adds up its own gradients. The
-  /// first forward and backward after it averages the sums. Python: `no_sync()`.
+  /// Disables averaging during the lifetime of the returned guard, while each rank accumulates its
+  /// own gradients. The next forward and backward average the sums. Python: `no_sync()`.
   [[nodiscard]] NoSyncGuard no_sync() { return NoSyncGuard(*this); }
 
-  /// Returns the bytes of each bucket, in the order of sending. From the second forward on, these
+  /// Returns the size of each bucket in bytes, in sending order. From the second forward on, these
   /// are the buckets rebuilt in the order in which the gradients arrived. Empty in a group of one
-  /// that sends no gradients.
-  /// Python: bucket_sizes and rebuilt_bucket_sizes of `_get_ddp_logging_data()`.
+  /// that sends no gradients. Python: bucket_sizes and rebuilt_bucket_sizes of
+  /// `_get_ddp_logging_data()`.
   std::vector<int64_t> bucket_sizes() const { return core_.bucket_sizes(); }
 
  private:
