@@ -23,13 +23,8 @@ struct LRFindOptions {
   int64_t num_it = 100;    ///< number of steps, at least 10
   /// Whether to stop when the smoothed loss exceeds four times its lowest value.
   bool stop_div = true;
-<<<<<<< HEAD
-  /// Options of the trainer that makes the steps: the device, the precision, the loss and so on.
-  /// `max_epochs`, `max_time`, `graph`, `compiler`, `fast_dev_run` and `metrics` are not used.
-=======
   /// Options of the trainer that runs the steps, such as the device, the precision, and the loss.
-  /// `max_epochs`, `max_time`, `graph`, `compile`, `fast_dev_run`, and `metrics` are ignored.
->>>>>>> 0e7687d3 (Rewrite the comments of the report headers in natural English)
+  /// `max_epochs`, `max_time`, `graph`, `compiler`, `fast_dev_run`, and `metrics` are ignored.
   TrainerOptions trainer = {};
 };
 
