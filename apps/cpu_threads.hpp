@@ -6,7 +6,7 @@
 
 namespace apps {
 
-/// Returns the number of threads with its reason, such as "1 CPU thread (1 of 2 CPUs is busy)".
+/// Returns the number of threads and the reason, such as "1 CPU thread (1 of 2 CPUs is busy)".
 inline std::string describe(const sconce::TunedThreads& tuned) {
   const std::string count = std::to_string(tuned.threads);
   return count + (tuned.threads == 1 ? " CPU thread" : " CPU threads") +

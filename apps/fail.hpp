@@ -6,13 +6,14 @@
 
 namespace apps {
 
-/// The error of an invalid command line. `what()` is one line with the flag and what it takes.
+/// An invalid command line. `what()` is one line that names the flag and its valid values.
 struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Prints the first line of an error to standard error, after the program's name; the further lines
-/// of LibTorch's errors are backtraces. Returns the exit code: 2 for a wrong command line, else 1.
+/// Prints the program's name and the first line of an error to standard error; in errors from
+/// LibTorch, the other lines are a backtrace. Returns the exit code: 2 for an invalid command line,
+/// otherwise 1.
 inline int fail(const std::string& program, const std::string& error, int code = 1) {
   std::cerr << program << ": " << error.substr(0, error.find('\n')) << '\n';
   return code;

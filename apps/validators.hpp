@@ -10,16 +10,16 @@
 
 namespace apps {
 
-/// Returns true if all of `text` is one number of type T that T can hold.
+/// Returns true if all of `text` is one number that type T can represent.
 template <class T>
 bool parse(const std::string& text, T& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// CLI11's own checks accept nan, and their errors do not say what a flag takes.
+// CLI11's own checks accept nan, and their errors do not describe a flag's valid values.
 
-/// Rewrites the number in plain decimal, because CLI11 would read 010 as octal.
+/// Rewrites the number in plain decimal, because CLI11 would parse 010 as octal.
 inline CLI::Validator whole_number(uint64_t min, uint64_t max) {
   const std::string takes =
       "takes a whole number from " + std::to_string(min) + " to " + std::to_string(max);
@@ -34,7 +34,7 @@ inline CLI::Validator whole_number(uint64_t min, uint64_t max) {
       "");
 }
 
-/// Accepts a finite number that `fits`. `what` describes such numbers.
+/// Accepts a finite number for which `fits` returns true. `what` describes such numbers.
 inline CLI::Validator number(const std::string& what, bool (*fits)(double)) {
   return CLI::Validator(
       [=](std::string& text) {
