@@ -22,7 +22,7 @@ const std::pair<std::string, Precision> precisions[] = {{"fp32", Precision::fp32
                                                         {"bf16", Precision::bf16},
                                                         {"fp16", Precision::fp16}};
 
-// Writes the defaults into the descriptions. CLI11 writes them beside the type, where DIR=digits
+// Appends the defaults to the descriptions. CLI11 puts them next to the type, and there DIR=digits
 // would look like syntax.
 void describe_defaults(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
@@ -42,17 +42,17 @@ void add_flags(CLI::App& app, CommandLine& line) {
 CLI::App* add_predict(CLI::App& app, CommandLine& line, PredictLine& predict) {
   CLI::App* command = app.add_subcommand(
       "predict",
-      "Print the classes of pictures, or the targets of rows, by a training's weights or program");
+      "Predict the classes of pictures or the targets of rows with a run's weights or program");
   command
       ->add_option("--weights", predict.weights,
-                   "File model.safetensors of an --out folder, or a file of --export")
+                   "File model.safetensors from an --out folder, or a file written by --export")
       ->required()
       ->check(path_of("a file"))
       ->type_name("FILE");
   for (const auto& flag : flags()) {
     if (flag.is_for_predict) flag.add(*command, line);
   }
-  command->add_option("INPUT", predict.files, "PNG, JPEG or CSV files")->required()->type_name("");
+  command->add_option("INPUT", predict.files, "PNG, JPEG, or CSV files")->required()->type_name("");
   return command;
 }
 
@@ -87,7 +87,7 @@ void refuse(const std::string& what) {
 
 CommandLine parse_command_line(int argc, const char* const* argv) {
   CommandLine line;
-  CLI::App app("Trains on images or a table and reports loss, metrics and speed.", "sconce-train");
+  CLI::App app("Trains on images or a table and reports loss, metrics, and speed.", "sconce-train");
   add_flags(app, line);
   PredictLine predict;
   const CLI::App* command = add_predict(app, line, predict);

@@ -14,7 +14,7 @@
 
 namespace train {
 
-/// Limits on what the program reads.
+/// Limits on the files that the program reads.
 struct ReadingLimits {
   std::optional<int64_t> csv_bytes = {};  ///< `sconce::io::CsvOptions::max_bytes`
   sconce::vision::ImageLimits image = {};
@@ -27,7 +27,7 @@ struct PredictLine {
   ReadingLimits limits = {};
 };
 
-/// The checked arguments of sconce-train. flags.inc describes the flags.
+/// The checked arguments of sconce-train. The flags are described in flags.inc.
 struct CommandLine {
 #define GROUP(title)
 #define FLAG(type, member, value, ...) type member = value;
@@ -38,27 +38,27 @@ struct CommandLine {
 #undef GROUP
   ReadingLimits limits = {};
   std::optional<PredictLine> predict = {};  ///< predict instead of training
-  std::string help = {};  ///< the text of --help or --version, if it was asked for
+  std::string help = {};                    ///< the output of --help or --version, if requested
 
-  /// Returns the device to train on. For "auto" it is the device of the group.
+  /// Returns the device to train on. "auto" means the device of the group.
   torch::Device torch_device(const sconce::distributed::ProcessGroup& group = {}) const;
   sconce::amp::Precision amp_precision() const;
-  double learning_rate() const;  ///< `lr`, or the default of the optimizer
+  double learning_rate() const;  ///< `lr`, or the optimizer's default
 };
 
-/// Returns the names for `--precision`.
+/// Returns the valid values of `--precision`.
 const std::vector<std::string>& precision_names();
 
 using apps::UsageError;
 
-/// Throws the error of a wrong command line, which is the first line of the text.
+/// Throws the error for an invalid command line, which is the first line of the text.
 [[noreturn]] void refuse(const std::string& what);
 
-/// Reads and checks the command line.
+/// Parses and checks the command line.
 /// @throw UsageError
 CommandLine parse_command_line(int argc, const char* const* argv);
 
-/// Returns an error of the library with the flags in place of the options that set its limits.
+/// Returns a library error in which the flags replace the options that set its limits.
 std::string with_flags(std::string error);
 
 }  // namespace train

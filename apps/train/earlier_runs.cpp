@@ -22,7 +22,7 @@ void check_checkpoints(const CommandLine& line) {
   }
   if (line.resume || !has_run) return;
   throw UsageError("--checkpoint: " + line.checkpoint.string() +
-                   " holds the checkpoints of a run; continue it by --resume, or name another "
+                   " holds the checkpoints of a run; continue it with --resume, or name another "
                    "folder");
 }
 
@@ -30,8 +30,8 @@ bool is_scalar_file(const std::string& name) {
   return name == "scalars.csv" || name.starts_with("events.out.tfevents");
 }
 
-// Returns whether `--resume` continues a run. One that was killed before its first checkpoint left
-// its flags.
+// Returns whether `--resume` continues a run. A run that was killed before its first checkpoint has
+// only left its flags.
 bool continues_run(const CommandLine& line) {
   if (!line.resume) return false;
   return fs::is_regular_file(run_flags_file(line)) || !latest_checkpoint(line).empty();
@@ -42,7 +42,7 @@ void check_scalars(const CommandLine& line) {
   const std::string instead =
       line.resume ? ", and " + line.checkpoint.string() +
                         " has no run to continue; name that run's --checkpoint, or another folder"
-                  : "; name another folder, or continue that run by --resume";
+                  : "; name another folder, or continue that run with --resume";
   std::error_code ignored;  // if the folder cannot be read, only the scalars are lost
   for (const auto& entry : fs::directory_iterator(line.scalars, ignored)) {
     const std::string name = entry.path().filename().string();
@@ -52,7 +52,7 @@ void check_scalars(const CommandLine& line) {
   }
 }
 
-// Returns whether the resumed run wrote these results when it ended before.
+// Returns whether an earlier part of the resumed run wrote these results.
 bool are_of_resumed_run(const fs::path& metrics, const CommandLine& line) {
   const fs::path checkpoint = line.resume ? latest_checkpoint(line) : fs::path();
   if (checkpoint.empty() || !fs::exists(metrics)) return false;
@@ -66,11 +66,11 @@ void check_results(const CommandLine& line) {
     if (!fs::is_regular_file(line.out / name)) continue;
     if (are_of_resumed_run(line.out / metrics_name, line)) return;
     throw UsageError("--out: " + line.out.string() + " holds the " + name +
-                     " of another run; name another folder, or replace its files by --overwrite");
+                     " of another run; name another folder, or replace its files with --overwrite");
   }
 }
 
-// Keeps a mistyped path from replacing the data, or weights.
+// Prevents a mistyped path from replacing the data or weights.
 void check_export(const CommandLine& line) {
   if (!fs::is_regular_file(line.export_file) || is_program(line.export_file)) return;
   throw UsageError("--export: " + line.export_file.string() +

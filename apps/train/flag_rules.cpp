@@ -15,8 +15,8 @@ namespace train {
 
 namespace {
 
-// What is wrong with these flags if one of them is given, or an empty text. CLI11's needs() and
-// excludes() know only whether a flag is given, not its value.
+// A rule that applies if one of its flags is given. `error` returns the problem, or an empty text.
+// CLI11's needs() and excludes() only know whether a flag is given, not its value.
 struct Rule {
   std::vector<std::string> flags;
   std::string (*error)(const CommandLine&);

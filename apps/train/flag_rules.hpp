@@ -6,8 +6,8 @@
 
 namespace train {
 
-/// Checks that the given flags can be used together and have what they need.
-/// @throw UsageError naming the first one that cannot.
+/// Checks that the given flags can be combined and that their requirements are met.
+/// @throw UsageError naming the first flag that violates a rule.
 void check_flag_rules(const CLI::App& app, const CommandLine& line);
 
 }  // namespace train

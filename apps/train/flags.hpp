@@ -9,7 +9,8 @@
 
 namespace train {
 
-/// What a flag needs besides its value. flag_rules.cpp says when it has that, and the error if not.
+/// What a flag requires besides its value. flag_rules.cpp checks the requirement and reports the
+/// error.
 enum class Needs {
   nothing,
   pictures,           ///< a folder of pictures as --data
@@ -22,12 +23,12 @@ enum class Needs {
 /// A flag as flags.inc describes it.
 struct Flag {
   std::string name = {};          ///< with its dashes
-  std::string takes = {};         ///< the value in --help; a bool has none
-  CLI::Validator check = {};      ///< of the value alone
+  std::string takes = {};         ///< the value in --help; empty for a bool
+  CLI::Validator check = {};      ///< checks only the value
   Needs needs = Needs::nothing;   ///< checked when the flag is given
-  bool is_saved = false;          ///< whether a resumed run must have the same value
-  bool is_for_predict = false;    ///< whether `predict` has the flag too
-  std::string default_text = {};  ///< in --help, instead of the default value
+  bool is_saved = false;          ///< whether a resumed run must use the same value
+  bool is_for_predict = false;    ///< whether `predict` also accepts the flag
+  std::string default_text = {};  ///< shown in --help instead of the default value
   std::string help = {};
 };
 
@@ -36,17 +37,17 @@ struct BoundFlag : Flag {
   std::string group = {};  ///< the heading in --help
   /// Adds the option that fills the member.
   std::function<CLI::Option*(CLI::App&, CommandLine&)> add = {};
-  /// Returns the value as flags.txt has it. Of a path it says only whether there is one.
+  /// Returns the value as stored in flags.txt. For a path, this is only whether one is given.
   std::function<std::string(const CommandLine&)> text = {};
 };
 
 /// Returns all flags, in the order of --help.
 const std::vector<BoundFlag>& flags();
 
-/// Refuses an empty path, which an unset variable of a shell gives. `what` describes the path.
+/// Rejects an empty path, which results from an unset shell variable. `what` describes the path.
 CLI::Validator path_of(const std::string& what);
 
-/// Returns the shortest text that reads back as the same number, such as "2" and "0.1".
+/// Returns the shortest text that parses to the same number, such as "2" and "0.1".
 std::string shortest_text(double value);
 
 }  // namespace train

@@ -1,4 +1,5 @@
-// sconce-train: trains on images or a table, and classifies pictures or predicts rows by it.
+// sconce-train: trains on images or a table, and uses the result to classify pictures or predict
+// rows.
 //   build/default/bin/sconce-train --model lenet --epochs 10
 
 #include <csignal>
@@ -15,7 +16,8 @@
 
 namespace {
 
-// Turns off the log of LibTorch's profiler on standard error, unless the user has set its level.
+// Turns off the log that LibTorch's profiler writes to standard error, unless the user has set its
+// level.
 void quiet_profiler() {
   ::setenv("KINETO_LOG_LEVEL", "7", /*overwrite=*/0);
 }
@@ -37,9 +39,9 @@ int main(int argc, char** argv) {
       sconce::tune_threads();
       train::predict(*line.predict, std::cout);
     } else if (quiet_profiler(); const int signal = train::TrainingRun(line).run()) {
-      std::cerr << "sconce-train: stopped by " << name_of(signal) << "; --resume goes on from "
+      std::cerr << "sconce-train: stopped by " << name_of(signal) << "; --resume continues from "
                 << line.checkpoint.string() << '\n';
-      return 128 + signal;  // as a shell reports the signal: the run is not finished
+      return 128 + signal;  // as a shell does: the run is not finished
     }
     apps::check_standard_output();
   } catch (const train::UsageError& error) {

@@ -6,10 +6,10 @@ namespace train {
 
 namespace {
 
-// Above autograd and the backends. LibTorch itself has no kernels for it.
+// This key comes before autograd and the backends. LibTorch itself registers no kernels for it.
 constexpr auto meta_key = c10::DispatchKey::TESTING_ONLY_GenericMode;
 
-// Calls the operator with the meta device instead of no device.
+// Calls the operator with the meta device if no device is given.
 void call_on_meta(const c10::OperatorHandle& op, c10::Stack* stack) {
   const c10::impl::ExcludeDispatchKeyGuard not_within(meta_key);
   const auto& arguments = op.schema().arguments();

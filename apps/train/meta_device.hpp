@@ -4,8 +4,8 @@
 
 namespace train {
 
-/// While it lives, tensors that this thread makes without naming a device are on the meta device:
-/// they have shapes and no memory. Python: `with torch.device("meta"):`.
+/// While an object of this class exists, tensors that this thread creates without naming a device
+/// are on the meta device: they have shapes but no memory. Python: `with torch.device("meta"):`.
 class MetaDevice {
  public:
   MetaDevice();

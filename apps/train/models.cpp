@@ -15,16 +15,16 @@ namespace {
 namespace models = sconce::vision::models;
 namespace nn = torch::nn;
 
-// Sequentials are made with braces: their layers draw their weights in the written order with any
-// compiler, so a seed gives Python's.
+// Sequentials are initialized with braces, so that every compiler creates the layers in the written
+// order and a seed produces the same weights as in Python.
 
 nn::Conv2d conv3x3(int64_t in, int64_t out, int64_t stride) {
-  // No bias: the BatchNorm that follows has one.
+  // No bias: the BatchNorm that follows has its own.
   return nn::Conv2d(nn::Conv2dOptions(in, out, 3).stride(stride).padding(1).bias(false));
 }
 
-// (N, in, H, W) to (N, out, H / stride, W / stride): two convolutions beside a shortcut. It is
-// Cloneable, so that DataParallel can make replicas of it.
+// Maps (N, in, H, W) to (N, out, H / stride, W / stride) with two convolutions and a shortcut. It
+// is Cloneable, so that DataParallel can create replicas of it.
 struct ResidualImpl : nn::Cloneable<ResidualImpl> {
   ResidualImpl(int64_t channels_in, int64_t channels_out, int64_t step)
       : in(channels_in), out(channels_out), stride(step) {
@@ -50,7 +50,7 @@ struct ResidualImpl : nn::Cloneable<ResidualImpl> {
 
   int64_t in, out, stride;
   nn::Sequential body{nullptr};
-  nn::Sequential shortcut{nullptr};  // empty: the input itself
+  nn::Sequential shortcut{nullptr};  // empty means the identity
 };
 TORCH_MODULE(Residual);
 
@@ -67,7 +67,7 @@ nn::Sequential lenet(torch::IntArrayRef image, int64_t classes) {
   const auto conv = [](int64_t in, int64_t out) {
     return nn::Conv2d(nn::Conv2dOptions(in, out, 5).padding(2));
   };
-  const int64_t features = 16 * (image[1] / 4) * (image[2] / 4);  // each pooling halves the sides
+  const int64_t features = 16 * (image[1] / 4) * (image[2] / 4);  // each pooling halves H and W
   return nn::Sequential{
       conv(image[0], 6), nn::ReLU(),          nn::MaxPool2d(2), conv(6, 16),
       nn::ReLU(),        nn::MaxPool2d(2),    nn::Flatten(),    nn::Linear(features, 120),
@@ -87,9 +87,9 @@ const std::vector<std::string>& vision_names() {
   return names;
 }
 
-// A network of sconce::vision alone in a Sequential.
+// Wraps a network from sconce::vision in a Sequential.
 nn::Sequential of_vision(const std::string& name, torch::IntArrayRef image, int64_t classes) {
-  TORCH_CHECK(image[0] == 3, "make_model: ", name, " takes images of 3 channels, got ", image[0]);
+  TORCH_CHECK(image[0] == 3, "make_model: ", name, " takes images with 3 channels, got ", image[0]);
   if (name == "resnet18") return nn::Sequential(models::resnet18({.num_classes = classes}));
   if (name == "resnet34") return nn::Sequential(models::resnet34({.num_classes = classes}));
   if (name == "resnet50") return nn::Sequential(models::resnet50({.num_classes = classes}));

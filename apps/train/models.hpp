@@ -10,13 +10,13 @@
 
 namespace train {
 
-/// Returns the names for `make_model`.
+/// Returns the valid names for `make_model`.
 const std::vector<std::string>& model_names();
 
-/// Returns whether a name is that of a network of `sconce::vision::models`.
+/// Returns whether this is the name of a network in `sconce::vision::models`.
 bool is_of_vision(const std::string& name);
 
-/// A classifier whose tensors have the names that they have in its network. Make it by
+/// A classifier whose tensors have the same names as in the network it wraps. Create it with
 /// `make_model`.
 class ClassifierImpl : public torch::nn::Cloneable<ClassifierImpl> {
  public:
@@ -24,20 +24,20 @@ class ClassifierImpl : public torch::nn::Cloneable<ClassifierImpl> {
 
   void reset() override;
 
-  /// Sets the mode. After `freeze` all but the last layer stay in evaluation mode.
+  /// Sets the mode. After `freeze`, all layers except the last stay in evaluation mode.
   void train(bool on = true) override;
 
-  /// Takes images `(N, channels, height, width)` and returns the logits `(N, classes)`.
+  /// Computes the logits `(N, classes)` of images `(N, channels, height, width)`.
   torch::Tensor forward(const torch::Tensor& x) { return network_->forward(x); }
 
-  /// Keeps all but the last layer as they are: their parameters require no gradient, and their
-  /// BatchNorms use their statistics and do not update them.
+  /// Freezes all layers except the last: their parameters require no gradient, and their BatchNorms
+  /// use their running statistics without updating them.
   void freeze();
 
   /// Returns the name of the last layer, such as "fc".
   const std::string& last_layer() const { return last_layer_; }
 
-  /// Returns the network, for a summary.
+  /// Returns the wrapped network, for a summary.
   torch::nn::Sequential& network() { return network_; }
 
  private:
@@ -46,19 +46,19 @@ class ClassifierImpl : public torch::nn::Cloneable<ClassifierImpl> {
   int64_t classes_;
   bool is_frozen_ = false;
   std::string last_layer_ = {};
-  torch::nn::Sequential network_ = nullptr;  // its layers are registered here under their own names
+  torch::nn::Sequential network_ = nullptr;  // its layers are registered here by name
 };
 /// Module holder of `ClassifierImpl`.
 TORCH_MODULE(Classifier);
 
-/// Makes a classifier of images `(N, channels, height, width)` whose output is `(N, classes)`; the
-/// first two take rows `(N, features)` too, and for a regression `classes` is 1:
+/// Creates a classifier of images `(N, channels, height, width)` whose output is `(N, classes)`.
+/// The first two networks also accept rows `(N, features)`; for a regression, `classes` is 1:
 /// - linear: one layer from the pixels to the classes;
 /// - mlp: one hidden layer of 256 with ReLU;
 /// - lenet: LeNet-5 with ReLU and max pooling, padded so that 8x8 images fit too;
 /// - resnet: a ResNet of three stages of 16, 32 and 64 channels with two blocks each;
-/// - resnet18, resnet34, resnet50 and vit_b_16: those of torchvision, with its names of parameters.
-/// @throw c10::Error if the name is unknown or the network does not take such images.
+/// - resnet18, resnet34, resnet50, and vit_b_16: torchvision's networks, with its parameter names.
+/// @throw c10::Error if the name is unknown or the network does not support such images.
 Classifier make_model(const std::string& name, torch::IntArrayRef image, int64_t classes);
 
 }  // namespace train

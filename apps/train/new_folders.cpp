@@ -9,7 +9,7 @@ namespace train {
 namespace fs = std::filesystem;
 
 NewFolders::NewFolders(const std::vector<fs::path>& folders) {
-  std::error_code ignored;  // a folder that cannot be looked at cannot be made either
+  std::error_code ignored;  // an inaccessible folder cannot be created either
   for (const auto& folder : folders) {
     fs::path path = fs::weakly_canonical(folder, ignored);
     if (!path.has_filename()) path = path.parent_path();
@@ -20,7 +20,7 @@ NewFolders::NewFolders(const std::vector<fs::path>& folders) {
 }
 
 NewFolders::~NewFolders() {
-  for (const auto& folder : missing_) ::rmdir(folder.c_str());  // one with files in it stays
+  for (const auto& folder : missing_) ::rmdir(folder.c_str());  // fails if the folder is not empty
 }
 
 }  // namespace train

@@ -5,18 +5,17 @@
 
 namespace train {
 
-/// Removes the folders that a run made and left empty, because it failed before it wrote a file.
+/// Removes folders that a run created but left empty because it failed before it wrote a file.
 class NewFolders {
  public:
-  /// Notes which of these folders, and of the folders above them, do not exist yet. Empty paths
-  /// stand for none.
+  /// Records which of these folders and their parents do not exist yet. Empty paths are ignored.
   explicit NewFolders(const std::vector<std::filesystem::path>& folders);
   ~NewFolders();
   NewFolders(const NewFolders&) = delete;
   NewFolders& operator=(const NewFolders&) = delete;
 
  private:
-  std::vector<std::filesystem::path> missing_ = {};  // a folder comes before the one above it
+  std::vector<std::filesystem::path> missing_ = {};  // each folder before its parent
 };
 
 }  // namespace train

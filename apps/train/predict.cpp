@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t shown_classes = 5;
 
-// A source of pictures as a model takes them.
+// A source of pictures in the format that the model expects.
 struct PictureItems {
   std::vector<std::filesystem::path> files;
   sconce::vision::ImageFolderOptions options;

@@ -6,10 +6,10 @@
 
 namespace train {
 
-/// Prints a line for each picture, or row of a table: its name, or the file and its number, then at
+/// Prints a line for each picture or table row: its name, or the file and the row number, then at
 /// most five classes with their probabilities, the highest first, or the number that a regression
-/// predicts. Reads all files before it prints.
-/// @throw c10::Error naming the file of weights or a program if no training wrote it.
+/// predicts. All files are read before anything is printed.
+/// @throw c10::Error naming the weights file or program if sconce-train did not write it.
 /// @throw c10::Error naming the first file that cannot be read.
 void predict(const PredictLine& line, std::ostream& out);
 

@@ -33,7 +33,8 @@ std::vector<int64_t> input_shape(const Task& task, int64_t rows) {
   return shape;
 }
 
-// Returns random numbers, standardized as inputs are. Examples of the data may be private.
+// Returns random numbers that are distributed like standardized inputs. The data's own examples may
+// be private.
 at::Tensor example_inputs(const Task& task) {
   return torch::randn(input_shape(task, /*rows=*/2),
                       at::make_generator<at::CPUGeneratorImpl>(/*seed=*/0));
@@ -60,12 +61,12 @@ Predictor predictor_of(const std::filesystem::path& file, const Program& program
 }  // namespace
 
 void export_program(const std::filesystem::path& file, const TrainedModel& model) {
-  // A copy on the CPU in evaluation mode, such as `load_model` makes from the weights.
+  // A copy on the CPU in evaluation mode, like the one that `load_model` creates from the weights.
   Classifier network = make_model(model.name, model.task.shape, model.task.outputs());
   sconce::nn::load_state_dict(*network, sconce::nn::state_dict(*model.network));
   network->eval();
   auto metadata = model_metadata(model.name, model.task);
-  metadata.erase("format");  // which describes the tensors of the file, and every program has it
+  metadata.erase("format");  // every program has its own
   const std::string input = input_name(model.task);
   sconce::program::record(file, network, {{input, example_inputs(model.task)}},
                           {.dynamic_shapes = {{.input = input}},

@@ -15,21 +15,21 @@
 
 namespace train {
 
-// In the folder of `--out`.
+// A file in the `--out` folder.
 constexpr auto curve_name = "training.svg";
 constexpr auto confusion_name = "confusion.svg";
 constexpr auto trace_name = "trace.json";
 
 /// The metrics and the reports of a run: the progress bar, the charts in the `--out` folder
-/// (training.svg, and confusion.svg for 2 to 100 classes), the scalars and the trace. A run without
-/// `--out` has the same metrics, so that either can resume the checkpoints of the other.
+/// (training.svg, and confusion.svg for 2 to 100 classes), the scalars, and the trace. A run
+/// without `--out` computes the same metrics, so checkpoints can be resumed with or without it.
 class Reports {
  public:
   /// The stream must outlive this object.
   Reports(const CommandLine& line, const Task& task, std::ostream& out);
 
-  /// Returns the metrics for the Trainer: "acc", and a confusion matrix if one can be drawn; for a
-  /// regression "mae", the mean absolute error in the units of the target, and "r2".
+  /// Returns the metrics for the Trainer: "acc" and, if one can be drawn, a confusion matrix. For a
+  /// regression: "mae", the mean absolute error in the units of the target, and "r2".
   sconce::Metrics metrics() const;
 
   /// Returns the callbacks. This object must outlive them.
@@ -38,7 +38,7 @@ class Reports {
  private:
   void add_charts(const CommandLine& line, const Task& task);
 
-  std::optional<double> target_std_ = {};  // of a regression
+  std::optional<double> target_std_ = {};  // for a regression
   std::shared_ptr<sconce::metrics::ConfusionMatrix> matrix_ = {};
   sconce::ProgressBar bar_;
   std::optional<sconce::TrainingCurve> curve_ = {};

@@ -11,26 +11,26 @@
 
 namespace train {
 
-constexpr auto metrics_name = "metrics.csv";        ///< in the folder of `--out`
-constexpr auto weights_name = "model.safetensors";  ///< in the folder of `--out`
+constexpr auto metrics_name = "metrics.csv";        ///< in the `--out` folder
+constexpr auto weights_name = "model.safetensors";  ///< in the `--out` folder
 
-/// Checks before the training that the file can be written at its end. Creates the file's folder,
-/// leaves an existing file as it is, and leaves nothing else.
-/// @throw c10::Error that begins with the flag and names the file and the cause.
+/// Checks before training starts that the file can be written at its end. Creates the file's
+/// folder, leaves an existing file unchanged, and leaves nothing else behind.
+/// @throw c10::Error that starts with the flag and names the file and the cause.
 void check_writable(const std::filesystem::path& file, const std::string& flag);
 
-/// Calls `check_writable` for the files that `write_results` writes, and for the trace of `--out`.
-/// @throw c10::Error that begins with the flag and names the file and the cause.
+/// Calls `check_writable` for the files that `write_results` writes and for the trace in `--out`.
+/// @throw c10::Error that starts with the flag and names the file and the cause.
 void check_results_writable(const CommandLine& line);
 
-/// Returns the metrics of a run as CSV, with a line for each epoch.
+/// Returns the metrics of a run as CSV, with one line per epoch.
 std::string metrics_text(const std::vector<sconce::EpochMetrics>& epochs);
 
-/// Writes the results that the flags ask for: with `--out` the metrics and the weights that were
-/// tested, with `--export` these weights in a program. If a file cannot be written, the others
-/// still are. A file is whole or not there, and replaces that of an earlier run only when it is
-/// whole.
-/// @throw c10::Error of the first file that could not be written, naming it and the cause.
+/// Writes the results that the flags request: with `--out`, the metrics and the weights that were
+/// tested; with `--export`, a program with these weights. If one file cannot be written, the others
+/// still are. Each file is either complete or absent, and replaces a file of an earlier run only
+/// once it is complete.
+/// @throw c10::Error for the first file that could not be written, naming it and the cause.
 void write_results(const CommandLine& line, const TrainedModel& model,
                    sconce::optim::ExponentialMovingAverage* ema, const sconce::FitResult& result);
 

@@ -10,8 +10,8 @@
 
 namespace train {
 
-/// Opens the checkpoints of the run, if `--checkpoint` is given.
-/// @throw UsageError if a saved run has other flags or other data.
+/// Opens the run's checkpoint folder, if `--checkpoint` is given.
+/// @throw UsageError if a saved run used different flags or different data.
 /// @throw c10::Error if the folder cannot be written.
 std::optional<sconce::Checkpoint> open_checkpoint(const CommandLine& line, const TrainingData& data,
                                                   const sconce::distributed::ProcessGroup& group);
@@ -20,12 +20,13 @@ std::optional<sconce::Checkpoint> open_checkpoint(const CommandLine& line, const
 /// @throw c10::Error if the file is damaged.
 std::optional<SavedRun> saved_run(const std::optional<sconce::Checkpoint>& checkpoint);
 
-/// Returns the task of the run that `--resume` continues if that has a table, else an empty one.
+/// Returns the task of the run that `--resume` continues if it trains on a table; otherwise, an
+/// empty task.
 /// @throw c10::Error if the file is damaged.
 Task resumed_table(const CommandLine& line);
 
 /// Writes the flags of a run, and the task of a table, into its checkpoint folder when the run
-/// begins.
+/// starts.
 class RunSaving : public sconce::TrainerCallback {
  public:
   /// Both must outlive this object.

@@ -15,14 +15,14 @@ namespace {
 
 using Facts = std::vector<std::pair<std::string, std::string>>;  // names and values
 
-// Returns the name of the data that comes with a name, else its kind: files may be moved.
+// Returns the name of a named dataset, otherwise the kind of the data, because files may be moved.
 std::string kind_of_data(const std::string& data) {
   if (is_named(data)) return data;
   if (is_table(data)) return "a table";
   return is_picture_folder(data) ? "a folder of pictures" : "a folder of IDX files";
 }
 
-// The kind of the data, and the rate that a missing --lr stands for.
+// Saves the kind of the data, and the learning rate that is used if --lr is not given.
 std::string saved_text(const BoundFlag& flag, const CommandLine& line) {
   if (flag.name == "--data") return kind_of_data(line.data);
   if (flag.name == "--lr") return shortest_text(line.learning_rate());
@@ -37,8 +37,8 @@ Facts flags_of(const CommandLine& line) {
   return facts;
 }
 
-// Of other data, or of more, another part would be tested on: one that was trained on before. The
-// columns of a table are compared where it is opened.
+// With other data, or more of it, the split changes, and the run would be tested on examples that
+// it was trained on. The columns of a table are compared when it is opened.
 Facts facts_of(const CommandLine& line, const TrainingData& data) {
   Facts facts;
   const auto& classes = data.task.classes;
@@ -55,7 +55,7 @@ Facts facts_of(const CommandLine& line, const TrainingData& data) {
   return facts;
 }
 
-// The flags come first: of two runs with another --test-fraction the error names that.
+// The flags come first: if two runs differ in --test-fraction, the error names that flag.
 Facts run_facts(const CommandLine& line, const TrainingData& data) {
   Facts facts = flags_of(line);
   const Facts of_data = facts_of(line, data);

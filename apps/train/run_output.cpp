@@ -37,11 +37,11 @@ void print_hardware(std::ostream& out, const std::string& threads, torch::Device
                     const sconce::distributed::ProcessGroup& group) {
   out << "hardware: " << threads << ", " << gpu_names() << "; training on " << device;
   if (group.world_size() > 1) {
-    out << " in the first of " << group.world_size() << " processes, by " << group.backend();
+    out << " in the first of " << group.world_size() << " processes, with " << group.backend();
   }
   out << std::endl;
   if (device.is_cpu() && sconce::num_gpus() > 0) {
-    std::cerr << "sconce-train: warning: a GPU is there but unused (--device auto uses it)\n";
+    std::cerr << "sconce-train: warning: a GPU is available but unused (--device auto uses it)\n";
   }
 }
 
@@ -83,9 +83,9 @@ void print_summary(std::ostream& out, const CommandLine& line, const TrainingDat
 void print_resumption(std::ostream& out, const CommandLine& line, const ScheduleSpan& span,
                       const SavedRun& saved, const sconce::Checkpoint& checkpoint) {
   out << "resuming from " << checkpoint.latest().string() << std::endl;
-  if (!saved.schedule_epochs && line.scheduler != "none") {  // 0.2 wrote it
-    out << "the checkpoint does not say how many epochs its schedule is for: " << line.epochs
-        << " are assumed" << std::endl;
+  if (!saved.schedule_epochs && line.scheduler != "none") {  // written by 0.2
+    out << "the checkpoint does not say how many epochs its schedule is for; assuming "
+        << line.epochs << " epochs" << std::endl;
   }
   if (!span.restarts) return;
   out << "restarting the schedule: " << line.scheduler << " over the epochs "

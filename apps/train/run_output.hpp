@@ -20,14 +20,14 @@ namespace train {
 /// The network to train.
 struct Network {
   Classifier model{nullptr};
-  /// The number of classes of the last layer in --weights, if another one took its place.
+  /// The number of classes in the last layer of --weights, if that layer was replaced.
   std::optional<int64_t> replaced = {};
 };
 
 /// Returns the parameters that require a gradient.
 std::vector<torch::Tensor> trained_parameters(const torch::nn::Module& model);
 
-// What a run prints besides the reports of its epochs, in this order.
+// Everything that a run prints except the reports of its epochs, in this order.
 
 /// `threads` describes the CPU threads. Warns on standard error if there is an unused GPU.
 void print_hardware(std::ostream& out, const std::string& threads, torch::Device device,
@@ -36,7 +36,7 @@ void print_hardware(std::ostream& out, const std::string& threads, torch::Device
 void print_task(std::ostream& out, const CommandLine& line, const TrainingData& data,
                 const Network& network);
 
-/// Prints the summary of the model for a batch, which has at most the examples that there are.
+/// Prints the summary of the model for one batch, which is no larger than the dataset.
 void print_summary(std::ostream& out, const CommandLine& line, const TrainingData& data,
                    Classifier& model, torch::Device device);
 

@@ -13,7 +13,7 @@ namespace train {
 
 namespace {
 
-// The largest count in a checkpoint. A double represents it exactly, and sums do not overflow.
+// The maximum count in a checkpoint. A double represents it exactly, and sums do not overflow.
 constexpr int64_t max_count = int64_t{1} << 53;
 
 // A dict in a checkpoint. Its errors name the file and the keys that lead to a value.
@@ -78,7 +78,7 @@ class SavedDict {
   }
 
   std::string file_;
-  std::string keys_;  // such as ['extra']['epochs'][0]
+  std::string keys_;  // for example ['extra']['epochs'][0]
   c10::impl::GenericDict dict_{c10::StringType::get(), c10::AnyType::get()};
 };
 

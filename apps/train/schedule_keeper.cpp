@@ -19,7 +19,7 @@ sconce::Stateful ScheduleKeeper::epochs_of_schedule() const {
     state.insert("epochs", int64_t{epochs});
     return c10::IValue(state);
   };
-  // The saved number was compared with the command line before, or is replaced.
+  // The saved number has already been compared with the command line, or it is replaced.
   return {state_dict, [](const c10::IValue&) {}};
 }
 

@@ -16,7 +16,7 @@ ScheduleSpan schedule_span(const CommandLine& line, const std::optional<SavedRun
       done * steps_per_epoch + at::ceil_div<int64_t>(saved->batch, line.accumulate);
   if (line.restart_schedule && done >= line.epochs) {
     throw UsageError("--restart-schedule: " + run + " has finished " + std::to_string(done) +
-                     " epochs, and none remains of --epochs " + std::to_string(line.epochs));
+                     " epochs, leaving none of --epochs " + std::to_string(line.epochs));
   }
   const int64_t made_for = saved->schedule_epochs.value_or(line.epochs);
   if (line.restart_schedule && (made_for != line.epochs || !saved->schedule_epochs)) {
@@ -25,9 +25,9 @@ ScheduleSpan schedule_span(const CommandLine& line, const std::optional<SavedRun
   if (made_for != line.epochs) {
     throw UsageError("--epochs: " + run + " has " + std::to_string(made_for) + ", not " +
                      std::to_string(line.epochs) +
-                     "; --restart-schedule begins a new schedule over the epochs that remain");
+                     "; --restart-schedule starts a new schedule over the remaining epochs");
   }
-  TORCH_CHECK(saved->scheduler_steps, "--scheduler: ", run, " has another one");
+  TORCH_CHECK(saved->scheduler_steps, "--scheduler: ", run, " has a different one");
   const int64_t schedule_done = *saved->scheduler_steps;
   const bool by_steps = line.scheduler == "onecycle";
   const int64_t epochs_before = by_steps ? 0 : done - schedule_done;

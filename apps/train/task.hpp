@@ -8,17 +8,17 @@
 
 namespace train {
 
-/// How a picture or a row of a table becomes the input of a model, and what the model answers.
+/// How a picture or a table row becomes the input of a model, and what the model predicts.
 struct Task {
-  /// Of a picture: (channels, height, width); one channel is gray. Of a row: its number of
-  /// features.
+  /// The shape of a picture: (channels, height, width), where one channel means gray. For a row:
+  /// its number of features.
   std::vector<int64_t> shape = {};
-  /// Of each channel's bytes, or of each feature and then of a regression's target; it is
-  /// subtracted.
+  /// The mean that is subtracted from each channel's bytes, or from each feature followed by the
+  /// target of a regression.
   std::vector<double> mean = {};
-  std::vector<double> std = {};           ///< of the same; the difference is divided by it
-  std::vector<std::string> classes = {};  ///< empty for a regression
-  std::vector<sconce::io::CsvColumn> columns = {};  ///< of a table, with the target's
+  std::vector<double> std = {};                     ///< deviations to divide by, in the same order
+  std::vector<std::string> classes = {};            ///< empty for a regression
+  std::vector<sconce::io::CsvColumn> columns = {};  ///< of a table, including the target
   std::string target = {};                          ///< name of the target's column
 
   bool is_table() const { return !columns.empty(); }

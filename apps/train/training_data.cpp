@@ -33,7 +33,7 @@ path find_folder(const std::string& data) {
   const path installed = "/usr/share/datasets/fashion-mnist";
   TORCH_CHECK(std::filesystem::is_directory(installed), "--data fashion-mnist: not found in ",
               installed.string(),
-              "; get it by `apt install dataset-fashion-mnist`, or name the "
+              "; install it with `apt install dataset-fashion-mnist`, or name the "
               "folder that holds its four files: --data DIR");
   return installed;
 }
@@ -48,7 +48,7 @@ Dataset read_part(const path& folder, const std::string& part) {
   return {read.data.unsqueeze(1).to(torch::kFloat), read.target};
 }
 
-// Returns every `step`-th row, from `first` on, on the device.
+// Returns every `step`-th row, starting at `first`, on the device.
 Dataset rows_on(torch::Device device, const Dataset& all, int64_t first = 0, int64_t step = 1) {
   const auto chosen = [&](const torch::Tensor& tensor) {
     return tensor.slice(0, first, tensor.size(0), step).to(device);
@@ -80,8 +80,8 @@ TrainingData open_idx(const CommandLine& line, const ProcessGroup& group, const 
   return in_memory(line, group, task, train, test);
 }
 
-// Applies `augment` to the bytes and then normalizes them with the training pictures' mean and
-// deviation.
+// Applies `augment` to the bytes and then normalizes them with the mean and deviation of the
+// training pictures.
 sconce::AnyBatches normalised(sconce::data::DataLoader<Pictures> loader, const Task& task,
                               const sconce::vision::transforms::Compose& augment, uint64_t seed) {
   const sconce::vision::transforms::Normalize normalize(task.mean, task.std);
@@ -93,7 +93,7 @@ sconce::AnyBatches normalised(sconce::data::DataLoader<Pictures> loader, const T
       {.seed = seed});
 }
 
-// Shifts pictures at random by up to an eighth of their size, and mirrors half of them.
+// Shifts pictures randomly by up to an eighth of their size, and mirrors half of them.
 sconce::vision::transforms::Compose augmentation(const CommandLine& line) {
   sconce::vision::transforms::Compose augment;
   if (!line.augment) return augment;
@@ -141,7 +141,7 @@ TrainingData open_pictures(const CommandLine& line, const ProcessGroup& group, c
 }  // namespace
 
 path find_digits(const path& program, const path& sources) {
-  std::error_code error;  // without /proc, or in a container that hides it
+  std::error_code error;  // set without /proc, as in some containers
   const path link = std::filesystem::read_symlink(program, error);
   const path installed = link.parent_path().parent_path() / "share/sconce/digits";
   std::error_code ignored;

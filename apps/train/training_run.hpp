@@ -20,15 +20,15 @@
 
 namespace train {
 
-/// A run of sconce-train: `run` takes its steps in order. Each step uses what the earlier ones
-/// made.
+/// A run of sconce-train: `run` performs its steps in order. Each step uses the results of the
+/// earlier ones.
 class TrainingRun {
  public:
   /// The command line must outlive this object.
   explicit TrainingRun(const CommandLine& line) : line_(line) {}
 
-  /// Returns 0, or the signal that stopped the training: in a process group SIGTERM if another
-  /// process got it.
+  /// Returns 0, or the signal that stopped training: in a process group, SIGTERM if another process
+  /// received it.
   int run();
 
  private:
@@ -58,9 +58,9 @@ class TrainingRun {
   std::string threads_ = {};
   sconce::distributed::ProcessGroup group_ = {};
   torch::Device device_ = torch::kCPU;
-  std::ostream out_{nullptr};  // of the first process; the others print nothing
+  std::ostream out_{nullptr};  // only the first process prints
   std::optional<NewFolders> removed_if_empty_ = {};
-  Pretrained weights_ = {};  // until the network has them
+  Pretrained weights_ = {};  // released once the network has them
   std::optional<TrainingData> data_ = {};
   Network network_ = {};
   std::optional<sconce::Checkpoint> checkpoint_ = {};
@@ -72,7 +72,7 @@ class TrainingRun {
   Schedule schedule_ = {};
   std::optional<sconce::optim::ExponentialMovingAverage> ema_ = {};
   sconce::StopOnSignal stopping_;
-  std::vector<std::unique_ptr<sconce::TrainerCallback>> owned_ = {};  // of the callbacks
+  std::vector<std::unique_ptr<sconce::TrainerCallback>> owned_ = {};  // keeps the callbacks alive
   sconce::Callbacks callbacks_ = {};
   sconce::FitResult result_ = {};
 };

@@ -200,7 +200,7 @@ TEST_CASE("damaged pictures and files that are not pictures are left out and cou
     if (sample.target == 1) write_file(sample.path, "");
   }
   CHECK_THAT(what_of([&] { train::leave_out_bad(*opened, 0); }),
-             ContainsSubstring("no picture is left of"));
+             ContainsSubstring("no pictures remain in class "));
 }
 
 TEST_CASE("pictures are read within the limits of the command line") {

@@ -764,7 +764,7 @@ TEST_CASE("a run into another run's folder is rejected without --overwrite") {
     INFO(flags);
     check_refused(run(flags), 2,
                   "sconce-train: --out: " + out + " holds the metrics.csv of another run; name " +
-                      "another folder, or replace its files by --overwrite");
+                      "another folder, or replace its files with --overwrite");
     CHECK(files() == kept);
     CHECK_FALSE(fs::exists(saved));
   }
@@ -863,7 +863,7 @@ TEST_CASE("sconce-train --scalars writes a run's scalars, and a resumed run cont
 
   const Ran again = run("whole", " --epochs 3");
   check_refused(again, 2, "--scalars: " + (folder.path() / "whole").string() + " holds the ");
-  CHECK_THAT(again.err, ContainsSubstring("continue that run by --resume"));
+  CHECK_THAT(again.err, ContainsSubstring("continue that run with --resume"));
   CHECK(learnt("whole") == whole);
 }
 
@@ -1062,7 +1062,7 @@ TEST_CASE(
                     "--epochs: the run in " + run.saved().string() + " has 2, not 4; ");
   run.check_refused("--epochs 2 --resume --restart-schedule",
                     "--restart-schedule: the run in " + run.saved().string() +
-                        " has finished 2 epochs, and none remains of --epochs 2");
+                        " has finished 2 epochs, leaving none of --epochs 2");
   const Ran more = run.train("--epochs 4 --resume --restart-schedule");
   INFO(more.err);
   CHECK(more.exit_code == 0);
@@ -1097,7 +1097,7 @@ TEST_CASE(
   INFO(same.err);
   CHECK(same.exit_code == 0);
   CHECK_THAT(same.out, ContainsSubstring("the checkpoint does not say how many epochs its schedule "
-                                         "is for: 2 are assumed"));
+                                         "is for; assuming 2 epochs\n"));
   const Ran more = run.train("--epochs 4 --resume --restart-schedule");
   INFO(more.err);
   CHECK(more.exit_code == 0);
@@ -1229,7 +1229,7 @@ TEST_CASE("SIGTERM saves a run before it ends, and resuming gives the same resul
   wait_for(stopped, sconce::test::Seconds(30));
   CHECK(stopped[0]->exit_code == 143);
   CHECK_THAT(stopped[0]->err(),  // after a warning of fp16 on a CPU
-             EndsWith("sconce-train: stopped by SIGTERM; --resume goes on from " + run + "\n"));
+             EndsWith("sconce-train: stopped by SIGTERM; --resume continues from " + run + "\n"));
   CHECK_FALSE(fs::exists(fs::path(run) / "model.safetensors"));
 
   const std::string whole = (folder.path() / "whole").string();
@@ -1245,7 +1245,7 @@ TEST_CASE("SIGTERM saves a run before it ends, and resuming gives the same resul
   CHECK(losses_of(fs::path(run) / "metrics.csv") == losses_of(fs::path(whole) / "metrics.csv"));
 
   check_refused(run_train("--model lenet --device cpu --checkpoint " + run), 2,
-                "--checkpoint: " + run + " holds the checkpoints of a run; continue it by " +
+                "--checkpoint: " + run + " holds the checkpoints of a run; continue it with " +
                     "--resume, or name another folder");
 }
 

@@ -228,7 +228,7 @@ TEST_CASE("a resumed run requires the same target and columns and keeps its stat
   shorter.columns.assign(known.columns.begin(), known.columns.end() - 1);
   CHECK_THROWS_WITH(
       open_text(houses(), line, shorter),
-      ContainsSubstring("has no further column where ") && ContainsSubstring("has column price"));
+      ContainsSubstring("has no more columns where ") && ContainsSubstring("has column price"));
 }
 
 TEST_CASE("a table model loaded from its weights file has the same columns and statistics") {
@@ -248,7 +248,7 @@ TEST_CASE("a table model loaded from its weights file has the same columns and s
   const auto x = torch::ones({2, task.shape[0]});
   CHECK(model.network->forward(x).equal(network->forward(x)));
   const std::string error = error_of([&] { train::load_pretrained(file, "mlp"); });
-  CHECK_THAT(error, ContainsSubstring("expected weights for pictures, found those for a table"));
+  CHECK_THAT(error, ContainsSubstring("expected weights for pictures, found weights for a table"));
 
   const auto refuse = [&](const std::string& key, const std::string& text) {
     auto damaged = metadata;

@@ -1,6 +1,6 @@
-"""Writes scikit-learn's diabetes data, not scaled, as diabetes.csv beside this script.
+"""Writes scikit-learn's diabetes unscaled diabetes data to diabetes.csv next to this script.
 
-Run with a Python that has scikit-learn: python3 apps/train/diabetes/make_diabetes.py
+Run it with a Python that has scikit-learn: python3 apps/train/diabetes/make_diabetes.py
 """
 
 import pathlib
