@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t mib = uint64_t{1} << 20;
 
-/// Accepts a number of bytes, or of MiB or GiB with that unit, and rewrites it in bytes.
+/// Accepts a number of bytes, or a number of MiB or GiB with that unit, and rewrites it in bytes.
 CLI::Validator memory_size() {
   return CLI::Validator(
       [](std::string& text) {
@@ -40,8 +40,8 @@ CommandLine parse_command_line(int argc, char** argv) {
   CommandLine line;
   std::string late = "on";
   CLI::App app(
-      "Runs a program that uses LibTorch's CUDA build, or Python with torch, on GPUs that are "
-      "simulated by the CPU:\n  sconce-simgpu --gpus 2 -- build/default/bin/sconce-train "
+      "Runs a program that uses LibTorch's CUDA build, or Python with torch, on GPUs that the "
+      "CPU simulates:\n  sconce-simgpu --gpus 2 -- build/default/bin/sconce-train "
       "--parallel "
       "data",
       "sconce-simgpu");
@@ -55,38 +55,38 @@ CommandLine parse_command_line(int argc, char** argv) {
       ->default_str("8GiB");
   app.add_option(
          "--races", line.races,
-         "What happens at a race: off, report it, fail at the end, throw an error, or strict: "
-         "throw also if memory is freed too early and nothing uses it again")
+         "What to do about a race: off, report it, fail at the end, throw an error, or strict: "
+         "also throw if memory is freed too early and nothing uses it again")
       ->check(apps::one_of({"off", "report", "fail", "throw", "strict"}))
       ->type_name("MODE")
       ->capture_default_str();
   app.add_option("--late-copies", late,
-                 "on: what an asynchronous copy writes is seen only after a wait for it; off: at "
-                 "once")
+                 "on: the result of an asynchronous copy is visible only after a wait for it; off: "
+                 "immediately")
       ->check(apps::one_of({"on", "off"}))
       ->type_name("MODE")
       ->capture_default_str();
   app.add_option("--counts", line.counts,
-                 "Write to this file, as JSON, how often the program asks a GPU for something")
+                 "Write counts of the program's requests to GPUs to this file, as JSON")
       ->type_name("FILE");
   app.add_flag("--places", line.places,
-               "Say in reports where both works were requested. Small steps take a third longer");
+               "Report where both pieces of work were requested. Small steps take a third longer");
   app.add_option("--ignore", line.ignore,
-                 "Ignore the reports that match a line of this file, with * for any text. Before "
-                 "each line is a comment with the reason: # ...")
+                 "Ignore reports that match a line of this file, with * for any text. Each line "
+                 "must follow a comment with the reason: # ...")
       ->type_name("FILE");
   app.add_option("--report", line.report,
                  "Write the reports to this file, as JUnit if it ends in .xml, otherwise as JSON")
       ->type_name("FILE");
   app.add_flag("--hide-real-gpus", line.hide_real_gpus,
-               "Start although the machine has a GPU, which the program then does not see");
-  // CLI11 would take a word of the program such as [gpu] for a list of its own.
+               "Start even if the machine has a GPU, and hide it from the program");
+  // CLI11 would interpret an argument of the program such as [gpu] as one of its own lists.
   char** const end = std::find(argv, argv + argc, std::string_view("--"));
   try {
     line.text = apps::parse_arguments(app, static_cast<int>(end - argv), argv);
   } catch (const UsageError& error) {
     if (end != argv + argc) throw;
-    throw UsageError(std::string(error.what()) + "; the program comes after --");
+    throw UsageError(std::string(error.what()) + "; the program must come after --");
   }
   line.late_copies = late == "on";
   if (end != argv + argc) line.program.assign(end + 1, argv + argc);

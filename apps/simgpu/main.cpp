@@ -1,4 +1,4 @@
-// sconce-simgpu: runs a program on GPUs that are simulated by the CPU.
+// sconce-simgpu: runs a program on GPUs that the CPU simulates.
 //   build/default/bin/sconce-simgpu --gpus 2 -- build/default/bin/sconce-train --parallel data
 
 #include <dlfcn.h>
@@ -25,7 +25,7 @@ namespace {
 using simgpu::CommandLine;
 using simgpu::UsageError;
 
-// Whether the driver of a real GPU is at work.
+// Returns whether the driver of a real GPU is active.
 bool has_driver() {
   void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (driver == nullptr) return false;
@@ -37,17 +37,18 @@ bool has_driver() {
 
 void check_environment(const CommandLine& line) {
   if (std::getenv("SCONCE_SIMGPU_GPUS") != nullptr) {
-    throw UsageError("this process runs on simulated GPUs already");
+    throw UsageError("this process already runs on simulated GPUs");
   }
   if (const char* preloaded = std::getenv("LD_PRELOAD"); preloaded != nullptr && *preloaded != 0) {
     throw UsageError(std::string("expected LD_PRELOAD to be unset, got ") + preloaded);
   }
   if (!line.hide_real_gpus && has_driver()) {
-    throw UsageError("this machine has a GPU; --hide-real-gpus replaces them with simulated ones");
+    throw UsageError(
+        "this machine has a GPU; use --hide-real-gpus to replace it with simulated ones");
   }
 }
 
-// The process writes the file when it ends, which is late for an error.
+// The process writes the file when it ends, which would be late to report an error.
 void check_counts(const std::filesystem::path& file) {
   const auto folder = std::filesystem::absolute(file).parent_path();
   if (std::filesystem::is_directory(file) || ::access(folder.c_str(), W_OK) != 0) {
@@ -72,7 +73,7 @@ std::string absolute(const std::string& file) {
   return file.empty() ? "" : std::filesystem::absolute(file).string();
 }
 
-// The libraries lie where the build and the installation put them, beside the program's folder.
+// Both the build and the installation put the libraries next to the program's folder.
 std::filesystem::path runtime_library() {
   const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() /
                       SCONCE_SIMGPU_LIBRARIES;
@@ -94,11 +95,11 @@ void say_what_the_gpus_are(const CommandLine& line) {
     std::cerr << ", of which CUDA_VISIBLE_DEVICES leaves "
               << simgpu::find_visible_gpus(line.gpus).size();
   }
-  std::cerr << "; neither times nor the rounding of kernels are a real GPU's" << std::endl;
+  std::cerr << "; their timings and rounding differ from a real GPU's" << std::endl;
 }
 
-// The default backend of torch.compile makes kernels that cannot run. A program that sets the
-// variable, even to nothing, keeps its backends.
+// The default backend of torch.compile generates kernels that cannot run. A program that sets the
+// variable, even to an empty value, keeps its backends.
 void set_compiler_backend() {
   const char* name = "TORCH_COMPILE_OVERRIDE_BACKENDS";
   if (std::getenv(name) == nullptr) set(name, ">=0:aot_eager");

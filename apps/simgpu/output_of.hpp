@@ -5,8 +5,8 @@
 
 namespace simgpu {
 
-/// Runs a program with further variables of the environment ("NAME=value"), and returns what it
-/// writes to standard output; nothing if it fails.
+/// Runs a program with additional environment variables ("NAME=value") and returns its standard
+/// output, or an empty text if it fails.
 std::string output_of(const std::vector<std::string>& command,
                       const std::vector<std::string>& variables = {});
 

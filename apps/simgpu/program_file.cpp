@@ -20,7 +20,7 @@ bool can_run(const std::filesystem::path& file) {
   return std::filesystem::is_regular_file(file, error) && access(file.c_str(), X_OK) == 0;
 }
 
-// Whether an ELF file names a dynamic loader. Without one, nothing can be preloaded.
+// Returns whether an ELF file names a dynamic loader. Without one, nothing can be preloaded.
 bool is_dynamic(std::ifstream& file, const Elf64_Ehdr& header) {
   for (int i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr segment = {};
@@ -39,7 +39,7 @@ void check_is_dynamic(const std::filesystem::path& path, std::ifstream& file) {
                       std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 &&
                       header.e_ident[EI_CLASS] == ELFCLASS64;
   if (!is_elf) {
-    throw UsageError(path.string() + ": expected a program of 64 bits, or a script that begins " +
+    throw UsageError(path.string() + ": expected a 64-bit program, or a script that starts " +
                      "with #!");
   }
   if (!is_dynamic(file, header)) {
@@ -49,7 +49,7 @@ void check_is_dynamic(const std::filesystem::path& path, std::ifstream& file) {
   }
 }
 
-// The interpreter in the first line of a script: "#!/usr/bin/python3", "#!/usr/bin/env python3".
+// Returns the interpreter in a script's first line: "#!/usr/bin/python3", "#!/usr/bin/env python3".
 std::filesystem::path interpreter(const std::string& first_line) {
   std::istringstream words(first_line.substr(2));
   std::string word;
@@ -72,7 +72,7 @@ std::filesystem::path find_program(const std::string& name) {
     const auto file = std::filesystem::path(folder.empty() ? "." : folder) / name;
     if (can_run(file)) return file;
   }
-  throw UsageError("'" + name + "': there is no such program, or it cannot be executed");
+  throw UsageError("'" + name + "': there is no such program, or it is not executable");
 }
 
 std::filesystem::path executable_of(const std::filesystem::path& program) {

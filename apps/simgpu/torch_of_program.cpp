@@ -18,8 +18,8 @@ const std::string wanted = std::to_string(TORCH_VERSION_MAJOR) + "." +
                            std::to_string(TORCH_VERSION_MINOR) + "." +
                            std::to_string(TORCH_VERSION_PATCH);
 
-// The folder of a library that the dynamic loader loads for the program; empty if it loads none of
-// this name.
+// Returns the folder of a library that the dynamic loader loads for the program, or an empty path
+// if it loads no library with this name.
 std::filesystem::path folder_of_library(const std::string& loaded, const std::string& name) {
   std::istringstream lines(loaded);
   for (std::string line; std::getline(lines, line);) {
@@ -35,7 +35,8 @@ bool is_python(const std::filesystem::path& program) {
   return program.filename().string().starts_with("python");
 }
 
-// The lib folder of the torch that Python would import; empty if this is no Python, or has none.
+// Returns the lib folder of the torch that Python would import, or an empty path if this is not
+// Python or it has no torch.
 std::filesystem::path folder_of_python(const std::filesystem::path& python) {
   if (!is_python(python)) return {};
   const auto found = output_of({python.string(), "-c",
@@ -44,8 +45,8 @@ std::filesystem::path folder_of_python(const std::filesystem::path& python) {
   return found.empty() ? std::filesystem::path() : std::filesystem::path(found) / "lib";
 }
 
-// The version in torch/version.py of a Python package, or in build-version of a download; empty if
-// there is neither.
+// Returns the version in torch/version.py of a Python package or in build-version of a download, or
+// an empty text if neither exists.
 std::string version_at(const std::filesystem::path& folder) {
   for (const char* name : {"version.py", "build-version"}) {
     std::ifstream file(folder.parent_path() / name);
@@ -63,16 +64,15 @@ std::string version_at(const std::filesystem::path& folder) {
 void check_torch(const std::filesystem::path& program, const std::filesystem::path& executable) {
   const auto loaded = output_of({executable.string()}, {"LD_TRACE_LOADED_OBJECTS=1"});
   auto folder = folder_of_library(loaded, "libtorch_cpu.so");
-  if (folder.empty()) folder = folder_of_python(program);  // which a script may start
+  if (folder.empty()) folder = folder_of_python(program);  // may be a wrapper script named python
   if (folder.empty()) folder = folder_of_python(executable);
   if (folder.empty() && (is_python(program) || is_python(executable))) {
     throw UsageError(program.string() + ": this Python cannot import torch");
   }
   if (folder.empty()) {
-    throw UsageError(
-        program.string() +
-        ": expected a program that is linked with LibTorch, or Python with torch; name "
-        "the program itself if a shell or mpirun starts it");
+    throw UsageError(program.string() +
+                     ": expected a program that links to LibTorch, or Python with torch; name "
+                     "the program itself if a shell or mpirun starts it");
   }
   if (!std::filesystem::exists(folder / "libtorch_cuda.so")) {
     throw UsageError(program.string() + ": expected LibTorch's CUDA build; " + folder.string() +

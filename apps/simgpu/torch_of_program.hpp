@@ -4,10 +4,10 @@
 
 namespace simgpu {
 
-/// Checks that a program uses the LibTorch that sconce-simgpu was built with: its CUDA build, in
-/// the same version. `executable` is the file that runs it. Python, by its name, has the LibTorch
-/// of the torch that it would import.
-/// @throw UsageError if it has another LibTorch, or none.
+/// Checks that a program uses the LibTorch that sconce-simgpu was built with: the CUDA build of the
+/// same version. `executable` is the file that runs the program. A program named like Python uses
+/// the LibTorch of the torch package that it would import.
+/// @throw UsageError if the program uses a different LibTorch, or none.
 void check_torch(const std::filesystem::path& program, const std::filesystem::path& executable);
 
 }  // namespace simgpu

@@ -93,12 +93,12 @@ TEST_CASE(
       {"", "bash -c 'echo started'", "", python},
       {"", simgpu + " -- " + info, "", python},
       {"", info, "LD_PRELOAD=libm.so.6", "expected LD_PRELOAD to be unset"},
-      {"", info, "SCONCE_SIMGPU_GPUS=2", "on simulated GPUs already"}};
+      {"", info, "SCONCE_SIMGPU_GPUS=2", "already runs on simulated GPUs"}};
   for (const auto& [flags, program, variables, error] : refused) {
     INFO(variables << " " << flags << " -- " << program);
     check_refused(simulated(flags, program, variables), error);
   }
-  check_refused(run_program(simgpu + " " + info), "the program comes after --");
+  check_refused(run_program(simgpu + " " + info), "the program must come after --");
 }
 
 TEST_CASE("sconce-simgpu rejects statically linked programs and programs with another LibTorch") {
@@ -134,7 +134,7 @@ TEST_CASE("sconce-simgpu starts next to a real GPU's driver only with --hide-rea
 TEST_CASE("simulated GPUs identify themselves as simulated") {
   const Ran ran = simulated("--gpus 3 --memory 512MiB", info, "env -u CUDA_VISIBLE_DEVICES");
   REQUIRE(ran.exit_code == 0);
-  CHECK_THAT(ran.err, StartsWith("simulated GPUs: 3 with 512 MiB each; neither"));
+  CHECK_THAT(ran.err, StartsWith("simulated GPUs: 3 with 512 MiB each; their"));
   CHECK_THAT(ran.out, ContainsSubstring("Simulated GPU"));
 }
 
@@ -329,7 +329,7 @@ TEST_CASE("a graph replay uses the CPU number of its capture and reports that it
   CHECK(wrong.out == "4 float\n");
   CHECK_THAT(wrong.err,
              ContainsSubstring("a replay of a graph: aten::add_.Tensor uses the number 2 "
-                               "of the capture, which is 5 on the CPU now"));
+                               "from the capture, but it is now 5 on the CPU"));
   CHECK(fault("factor", "wrong", "--races throw").exit_code == 1);
   CHECK(fault("factor", "right", "--races throw").out == "7 float\n");
 }
@@ -343,14 +343,14 @@ TEST_CASE("a capture that waits for another rank does not block other threads fr
 TEST_CASE("mismatched collectives fail on each rank with an error that shows both calls") {
   const Ran wrong = collectives("wrong");
   INFO(wrong.out << wrong.err);
-  const std::string all_reduce = " where rank 0 calls ncclAllReduce of 100 float32, sum";
+  const std::string all_reduce = " but rank 0 calls ncclAllReduce of 100 float32, sum";
   for (const auto& [name, report] : std::map<std::string, std::string>{
            {"kind", "rank 1 calls ncclBroadcast of 100 float32 from rank 0," + all_reduce},
            {"count", "rank 1 calls ncclAllReduce of 1048576 float32, sum," + all_reduce},
            {"type", "rank 1 calls ncclAllReduce of 100 int32, sum," + all_reduce},
            {"reduction", "rank 1 calls ncclAllReduce of 100 float32, max," + all_reduce},
            {"root",
-            "rank 1 calls ncclBroadcast of 100 float32 from rank 1, where rank 0 calls "
+            "rank 1 calls ncclBroadcast of 100 float32 from rank 1, but rank 0 calls "
             "ncclBroadcast of 100 float32 from rank 0"}}) {
     INFO(name);
     CHECK(count_of(wrong.out, name + " fails") == 2);
@@ -383,7 +383,7 @@ TEST_CASE("NCCL calls that wait for each other or for a busy host end, and repor
         1);
   CHECK(count_of(ran.out, "sizes fails") == 2);
   CHECK(count_of(ran.out,
-                 "rank 1 calls ncclRecv of 1048581 float32 from rank 0, where rank 0 calls "
+                 "rank 1 calls ncclRecv of 1048581 float32 from rank 0, but rank 0 calls "
                  "ncclSend of 1048576 float32 to rank 1\n") == 2);
   CHECK(count_of(ran.out, "busy is done") == 2);
   CHECK_THAT(ran.err, ContainsSubstring(" s for rank 1 in " + reduce_100 +

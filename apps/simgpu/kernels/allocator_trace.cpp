@@ -10,7 +10,7 @@ namespace {
 
 using c10::cuda::CUDACachingAllocator::TraceEntry;
 
-// LibTorch 2.11 does not tell the pool.
+// LibTorch 2.11 does not report the pool.
 template <class Entry>
 bool is_of_pool(const Entry& entry) {
   if constexpr (requires { entry.mempool_; }) {

@@ -2,8 +2,9 @@
 
 namespace simgpu {
 
-/// Tells the runtime from now on of each block that LibTorch's allocator takes back. Does it once;
-/// must be called when the allocator knows its devices, as it does once a tensor of a GPU exists.
+/// From now on, notifies the runtime of each block that is returned to LibTorch's allocator. Only
+/// the first call has an effect. The allocator must know its devices by then, which it does once a
+/// GPU tensor exists.
 void trace_allocator();
 
 }  // namespace simgpu

@@ -7,30 +7,30 @@
 
 namespace simgpu {
 
-/// An attention over tensors of the CPU with sizes (batch, heads, length, dim). Key and value may
-/// have fewer heads than the query, by a whole factor.
+/// An attention over CPU tensors with sizes (batch, heads, length, dim). The number of query heads
+/// is a multiple of the number of key and value heads.
 struct Attention {
   at::Tensor query = {};
   at::Tensor key = {};
   at::Tensor value = {};
-  /// Added to the scores; expands to (batch, heads, length of the query, length of the key).
+  /// Added to the scores; expandable to (batch, heads, query length, key length).
   std::optional<at::Tensor> bias = {};
   /// Whether position i of the query sees positions 0 to i of the key.
   bool is_causal = false;
   double dropout_p = 0;
-  /// Seed of the dropout: a tensor with one int64.
+  /// Seed of the dropout: a tensor with a single int64.
   at::Tensor seed = {};
   std::optional<double> scale = {};
 };
 
 struct AttentionOutput {
-  /// (batch, heads, length of the query, dim of the value).
+  /// (batch, heads, query length, value dim).
   at::Tensor output = {};
-  /// Of each row of scores: (batch, heads, length of the query), in float32.
+  /// For each row of scores: (batch, heads, query length), in float32.
   at::Tensor logsumexp = {};
 };
 
-/// Gradients with the sizes of the arguments. That of the bias is undefined unless requested.
+/// Gradients with the sizes of the arguments. The bias gradient is undefined unless requested.
 struct AttentionGradients {
   at::Tensor query = {};
   at::Tensor key = {};
@@ -38,19 +38,20 @@ struct AttentionGradients {
   at::Tensor bias = {};
 };
 
-/// Returns the tensor, or nothing if LibTorch passes an undefined one.
+/// Returns the tensor, or nothing if LibTorch passes an undefined tensor.
 inline std::optional<at::Tensor> given(const std::optional<at::Tensor>& tensor) {
   return tensor && tensor->defined() ? tensor : std::nullopt;
 }
 
-/// Returns a seed of the random operator that is being called; 0 if nothing is dropped.
+/// Returns a seed for the random operator that is being called, or 0 without dropout.
 at::Tensor attention_seed(double dropout_p);
 
-/// Returns the rows in which the efficient kernel keeps the logsumexp of a query of this length.
+/// Returns the number of rows in which the efficient kernel stores the logsumexp for this query
+/// length.
 int64_t padded_rows(int64_t length);
 
-/// Computes the attention by the CPU's fused kernel, or in steps where that has no such case:
-/// dropout, or a value with another dim than the query.
+/// Computes the attention with the CPU's fused kernel, or in separate steps if the kernel does not
+/// support the case: dropout, or different dims for value and query.
 AttentionOutput attend(const Attention& attention);
 
 /// Computes the gradients of `attend`, given the output's gradient.

@@ -7,7 +7,7 @@
 
 namespace simgpu {
 
-/// Keeps autograd, autocast and profilers out of what a kernel calls.
+/// Bypasses autograd, autocast, and profilers for the calls that a kernel makes.
 struct BelowAutograd {
   at::AutoDispatchBelowADInplaceOrView below = {};
   at::DisableRecordFunctionGuard unseen = {};

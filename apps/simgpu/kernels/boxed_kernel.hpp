@@ -10,11 +10,11 @@
 
 namespace simgpu {
 
-/// A kernel of a GPU that runs a kernel of the CPU: it sees the GPU's memory as tensors of the CPU,
-/// and copies new results to memory of the GPU's allocator.
+/// A GPU kernel that runs a CPU kernel: it passes the GPU's memory as CPU tensors, and copies new
+/// results to memory from the GPU's allocator.
 class BoxedKernel : public c10::OperatorKernel {
  public:
-  /// Runs `own`, a function of tensors of the CPU, if it is given; else the operator's kernel of
+  /// Runs `own`, a function of CPU tensors, if it is given; otherwise, the operator's kernel for
   /// the plan's key.
   explicit BoxedKernel(const OperatorPlan& plan, std::optional<c10::KernelFunction> own = {});
 

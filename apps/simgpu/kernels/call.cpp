@@ -27,13 +27,13 @@ c10::Device with_index(c10::Device device) {
   return {c10::kCUDA, c10::cuda::current_device()};
 }
 
-// Of the operators that take indices of the CPU.
+// Position in the operators that accept CPU indices.
 constexpr size_t indices_position = 1;
-// Of the one among them that writes to the tensor with the indices.
+// Positions in the only one of these operators that writes to the tensor with the indices.
 constexpr size_t values_position = 2;
 constexpr size_t accumulate_position = 3;
 
-// Of searchsorted.
+// Position in searchsorted.
 constexpr size_t sorter_position = 5;
 
 using OptionalTensors = std::vector<std::optional<at::Tensor>>;
@@ -54,7 +54,7 @@ bool writes_by_indices(const OperatorPlan& plan) {
   return plan.cpu_tensors == CpuTensors::indices && plan.writes[0];
 }
 
-// Whether LibTorch goes to masked_fill_, which takes a number of the CPU and waits for nothing.
+// Returns whether LibTorch calls masked_fill_, which accepts a CPU number and waits for nothing.
 bool fills_mask(const OperatorPlan& plan, const c10::IValue* arguments) {
   if (!writes_by_indices(plan) || arguments[accumulate_position].toBool()) return false;
   return std::get<0>(at::native::canDispatchToMaskedFill(
@@ -62,8 +62,8 @@ bool fills_mask(const OperatorPlan& plan, const c10::IValue* arguments) {
       arguments[values_position].toTensor()));
 }
 
-// What LibTorch makes of one index of the CPU: a copy on the GPU; of a mask, one tensor for each of
-// its dimensions, of which the first is `dim`.
+// Converts one CPU index as LibTorch does: to a copy on the GPU or, if it is a mask, to one tensor
+// for each of its dimensions, the first of which is `dim`.
 OptionalTensors moved_index(const at::Tensor& self, const at::Tensor& index, size_t dim) {
   c10::List<std::optional<at::Tensor>> alone;
   for (size_t i = 0; i < dim; ++i) alone.push_back(std::nullopt);
@@ -87,7 +87,7 @@ OptionalTensors moved_indices(const at::Tensor& self, const OptionalTensors& ind
   return moved;
 }
 
-// Whether the program has the number as a tensor of the CPU.
+// Returns whether the program passed the number as a CPU tensor.
 bool can_change(const at::Tensor& number) {
   return number.is_cpu() && number.layout() == at::kStrided && number.numel() == 1 &&
          !number.unsafeGetTensorImpl()->is_wrapped_number();
@@ -134,7 +134,8 @@ void Call::see(const at::Tensor& tensor, size_t index) {
   refuse_device(tensor.device(), index);
 }
 
-// In the words of indexing, of TensorIterator, or of the checks that other operators begin with.
+// Uses the wording of indexing, of TensorIterator, or of the checks at the start of other
+// operators.
 void Call::refuse_device(c10::Device device, size_t index) const {
   TORCH_CHECK(plan_.cpu_tensors != CpuTensors::indices || index != indices_position,
               "indices should be either on cpu or on the same device as the indexed tensor (",
@@ -157,7 +158,7 @@ bool Call::waits_for_host(const torch::jit::Stack& stack) const {
       return true;
     case HostWait::without_output_size:
       return arguments[plan_.writes.size() - 1].isNone();
-    case HostWait::with_sorter: {  // whose least and greatest number the host reads
+    case HostWait::with_sorter: {  // the host reads its minimum and maximum
       const auto& sorter = arguments[sorter_position];
       return sorter.isTensor() && sorter.toTensor().defined() && sorter.toTensor().numel() > 0;
     }
@@ -241,7 +242,7 @@ std::vector<Result> Call::replace_results(torch::jit::Stack& stack) {
   return std::move(results_);
 }
 
-// A strided `out` of another size was resized; a sparse tensor may have got other indices.
+// A strided `out` of a different size was resized; a sparse tensor may have new indices.
 void Call::write_back(const Argument& argument) {
   const auto& [gpu, cpu, writes] = argument;
   if (gpu.is_nested()) return;
@@ -258,7 +259,7 @@ void Call::write_back(const Argument& argument) {
   if (is_moved && cpu.numel() > 0) results_.push_back({cpu, gpu, -1});
 }
 
-// An argument, a view of one, or a new tensor.
+// Returns an argument, a view of one, or a new tensor.
 at::Tensor Call::result(const at::Tensor& cpu) {
   if (!cpu.defined()) return cpu;
   for (const auto& argument : arguments_) {

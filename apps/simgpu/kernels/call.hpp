@@ -13,44 +13,44 @@
 
 namespace simgpu {
 
-/// What a kernel has made: a tensor of the CPU, and the GPU's that the caller gets.
+/// A result of a kernel: the CPU tensor, and the GPU tensor that the caller receives.
 struct Result {
   at::Tensor cpu;
   at::Tensor gpu;
-  /// Position among the tensors that the operator returns; -1 for an argument that was resized.
+  /// Position among the tensors that the operator returns, or -1 for a resized argument.
   int64_t position = -1;
 };
 
-/// One call of an operator on a GPU: its arguments as the CPU's kernel sees them, and its results
-/// as the caller sees them.
+/// One call of an operator on a GPU: the arguments that the CPU kernel sees, and the results that
+/// the caller sees.
 class Call {
  public:
-  /// Finds the device among the arguments, which lie on top of the stack.
-  /// @throw c10::Error if they lie on several devices and the operator does not take that.
+  /// Determines the device from the arguments, which are on top of the stack.
+  /// @throw c10::Error if they are on several devices and the operator does not allow that.
   Call(const OperatorPlan& plan, const torch::jit::Stack& stack);
 
   c10::Device device() const { return device_; }
-  /// Whether an argument is sparse or nested.
+  /// Returns whether an argument is sparse or nested.
   bool has_part_tensors() const { return has_part_tensors_; }
-  /// Whether the host must wait for the stream, given the arguments.
+  /// Returns whether the host must wait for the stream, given these arguments.
   bool waits_for_host(const torch::jit::Stack& stack) const;
 
-  /// Copies to the GPU, as CUDA's operators do, the indices of the CPU and a number that goes where
-  /// they point.
+  /// Copies CPU indices to the GPU, as CUDA's operators do, along with a CPU number that is written
+  /// to the indexed elements.
   void move_indices(torch::jit::Stack& stack) const;
 
-  /// Replaces the arguments on the stack by tensors of the CPU with the same memory. A captured
-  /// call gets copies of the numbers of the CPU, which replays do not read anew.
+  /// Replaces the arguments on the stack with CPU tensors that share their memory. A captured call
+  /// uses copies of CPU numbers, because replays do not read the numbers again.
   void replace_arguments(torch::jit::Stack& stack, bool is_captured);
 
-  /// The numbers of the CPU among the arguments of a captured call.
+  /// Returns the CPU numbers among the arguments of a captured call.
   const CapturedNumbers& numbers() const { return numbers_; }
 
-  /// What the kernel reads and writes of its arguments.
+  /// Returns the memory of the arguments that the kernel reads and writes.
   const Work& work() const { return work_; }
 
-  /// Replaces the results on the stack by tensors of the GPU. Returns those whose bytes must still
-  /// be copied to the GPU.
+  /// Replaces the results on the stack with GPU tensors. Returns the results whose bytes still have
+  /// to be copied to the GPU.
   std::vector<Result> replace_results(torch::jit::Stack& stack);
 
  private:

@@ -17,11 +17,11 @@ void CapturedNumber::check(const char* operator_name) const {
   auto locked = number_.lock();
   if (!locked) return;
   const at::Tensor number(std::move(locked));
-  // By their bytes: nan equals no number.
+  // Compares bytes, because nan does not equal itself.
   if (std::memcmp(number.const_data_ptr(), copy_.const_data_ptr(), copy_.nbytes()) == 0) return;
   report_race(c10::str("simulated GPUs: a replay of a graph: ", operator_name, " uses the number ",
-                       copy_.item(), " of the capture, which is ", number.item(),
-                       " on the CPU now"));
+                       copy_.item(), " from the capture, but it is now ", number.item(),
+                       " on the CPU"));
 }
 
 }  // namespace simgpu

@@ -6,17 +6,17 @@
 
 namespace simgpu {
 
-/// A number on the CPU that a captured operator was called with. Replays use the copy.
+/// A CPU number that was an argument of a captured operator. Replays use the copy.
 class CapturedNumber {
  public:
   CapturedNumber(const at::Tensor& number, const at::Tensor& copy);
 
-  /// Reports that the program has changed its number since the capture.
-  /// @throw std::runtime_error if races are to be thrown.
+  /// Reports a number that the program has changed since the capture.
+  /// @throw std::runtime_error if races are thrown.
   void check(const char* operator_name) const;
 
  private:
-  c10::weak_intrusive_ptr<c10::TensorImpl> number_;  // lives no longer than without the graph
+  c10::weak_intrusive_ptr<c10::TensorImpl> number_;  // the graph does not extend its lifetime
   at::Tensor copy_;
 };
 

@@ -24,7 +24,7 @@ bool uses_ctc_loss_of_tensors(const Tensor&, const Tensor&, const Tensor&, const
   return false;
 }
 
-// As cuDNN has it, all weights become views of one buffer, which the result is.
+// Makes all weights views of one buffer, as cuDNN does, and returns the buffer.
 Tensor flatten_weight(at::TensorList weights, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
                       bool, bool) {
   const BelowAutograd below;

@@ -4,8 +4,8 @@
 
 namespace simgpu {
 
-/// Adds what works on tensors of a GPU itself: questions whether a library of the GPU does an
-/// operator, which none does here, and the flattening of recurrent weights.
+/// Adds functions that operate directly on GPU tensors: the queries whether a GPU library supports
+/// an operator, which always return false here, and the flattening of recurrent weights.
 void add_choosers(OwnKernels& kernels);
 
 }  // namespace simgpu

@@ -6,10 +6,10 @@
 
 namespace simgpu {
 
-/// Returns the bytes from a strided tensor's first element to the end of its last one.
+/// Returns the number of bytes from a strided tensor's first element to the end of its last one.
 size_t extent(const at::Tensor& tensor);
 
-/// Returns a tensor of the CPU with the memory of a GPU's strided tensor, which it does not own.
+/// Returns a CPU tensor that shares the memory of a strided GPU tensor without owning it.
 at::Tensor view_on_cpu(const at::Tensor& tensor, bool writes);
 
 }  // namespace simgpu

@@ -1,6 +1,6 @@
 // Operators of other libraries, such as torchvision. A program may define them after it has used a
-// GPU, and register their kernels later still. So each call chooses the kernel, at the dispatch key
-// BackendSelect, which it reaches right before the kernel of its device.
+// GPU, and register their kernels even later. Therefore, each call chooses the kernel, at the
+// dispatch key BackendSelect, which comes right before the device's kernel.
 
 #include "simgpu/kernels/custom_operators.hpp"
 
@@ -23,8 +23,8 @@ using c10::OperatorHandle;
 using torch::jit::Stack;
 
 // An operator's entry is private, and the public way to register a kernel waits for a lock that the
-// dispatcher holds while it calls a listener. Only an explicit instantiation may use a private
-// name.
+// dispatcher holds while it calls a listener. Only an explicit instantiation may refer to a private
+// member.
 template <auto Definition>
 struct EntryAccess {
   friend c10::impl::OperatorEntry& entry_of(const OperatorHandle& op) {
@@ -53,7 +53,7 @@ class CustomKernel : public c10::OperatorKernel {
   BoxedKernel by_cpu_;
 };
 
-// Whether the operator communicates, which the CPU's kernel would do between other processes.
+// Returns whether the operator communicates. Its CPU kernel would do so between other processes.
 bool takes_process_group(const c10::FunctionSchema& schema) {
   for (const auto& argument : schema.arguments()) {
     if (argument.type()->str().find("torch.classes.c10d.") != std::string::npos) return true;

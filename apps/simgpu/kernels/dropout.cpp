@@ -1,4 +1,4 @@
-// Dropouts of CUDA, whose schemas have no generator of the CPU's kernels.
+// CUDA's dropouts, whose schemas do not include the generator that the CPU kernels need.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>

@@ -1,4 +1,4 @@
-// The fused kernels that scaled_dot_product_attention chooses among: flash, memory-efficient and
+// The fused kernels that scaled_dot_product_attention chooses from: flash, memory-efficient, and
 // cuDNN attention.
 
 #include <ATen/core/Tensor.h>
@@ -19,8 +19,8 @@ using at::Tensor;
 using OptionalTensor = std::optional<Tensor>;
 using Scale = std::optional<double>;
 
-// What flash and cuDNN attention return: output, logsumexp, offsets of sequences of the query and
-// of the key, their greatest lengths, two tensors of a random state, and a mask for debugging.
+// The return values of flash and cuDNN attention: output, logsumexp, sequence offsets of the query
+// and of the key, their maximum lengths, two tensors of random state, and a mask for debugging.
 using Returned =
     std::tuple<Tensor, Tensor, Tensor, Tensor, int64_t, int64_t, Tensor, Tensor, Tensor>;
 

@@ -1,4 +1,4 @@
-// cuDNN's samplers: bilinear, zeros around the input, corners aligned.
+// cuDNN's samplers: bilinear, zero padding, aligned corners.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/affine_grid_generator.h>

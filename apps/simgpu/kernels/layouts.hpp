@@ -8,15 +8,15 @@ namespace simgpu {
 
 using TensorMap = std::function<at::Tensor(const at::Tensor&)>;
 
-/// Whether the tensor is sparse or nested: made of strided tensors.
+/// Returns whether the tensor is sparse or nested, and therefore consists of strided tensors.
 bool has_parts(const at::Tensor& tensor);
 
-/// Returns the tensor of the same layout made of f(part) for each part: indices and values, or the
-/// memory of a nested tensor.
-/// @throw c10::Error for a layout that it does not know.
+/// Returns a tensor with the same layout that consists of f(part) for each part: indices and
+/// values, or the memory of a nested tensor.
+/// @throw c10::Error for an unknown layout.
 at::Tensor map_parts(const at::Tensor& tensor, const TensorMap& f);
 
-/// Gives a sparse tensor the indices, values and sizes of another one of the same device.
+/// Assigns the indices, values, and sizes of another sparse tensor on the same device.
 void assign_sparse(const at::Tensor& to, const at::Tensor& from);
 
 }  // namespace simgpu

@@ -4,7 +4,8 @@
 
 namespace simgpu {
 
-/// aten::copy_: the boxed kernel within a GPU, else LibTorch's own, which ends in cudaMemcpyAsync.
+/// aten::copy_: the boxed kernel within a GPU; otherwise LibTorch's own, which ends in
+/// cudaMemcpyAsync.
 class CopyKernel : public c10::OperatorKernel {
  public:
   explicit CopyKernel(const OperatorPlan& plan) : within_(plan) {}
@@ -16,8 +17,8 @@ class CopyKernel : public c10::OperatorKernel {
   BoxedKernel within_;
 };
 
-/// An operator of lists of tensors: the boxed kernel if they lie on one GPU, else LibTorch's own,
-/// which goes through the lists.
+/// An operator on tensor lists: the boxed kernel if they are on the same GPU; otherwise LibTorch's
+/// own, which iterates over the lists.
 class ForeachKernel : public c10::OperatorKernel {
  public:
   explicit ForeachKernel(const OperatorPlan& plan) : within_(plan) {}

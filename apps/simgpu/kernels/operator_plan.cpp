@@ -12,10 +12,10 @@ namespace simgpu {
 
 namespace {
 
-// Operators that read nothing on the host although their tags say so.
+// Operators that read nothing on the host although their tags suggest it.
 constexpr std::array never_waits{std::string_view{"aten::_ctc_loss"}};
 
-// Operators that draw no random numbers although their tags say so.
+// Operators that draw no random numbers although their tags suggest it.
 constexpr std::array never_draws{
     std::string_view{"aten::_scaled_dot_product_cudnn_attention_backward"},
     std::string_view{"aten::_scaled_dot_product_efficient_attention_backward"}};
@@ -24,7 +24,7 @@ constexpr std::array takes_indices_of_the_cpu{std::string_view{"aten::index.Tens
                                               std::string_view{"aten::index.Tensor_out"},
                                               std::string_view{"aten::_index_put_impl_"}};
 
-// Operators that take a number as a tensor of the CPU and are not tagged as pointwise.
+// Operators that accept a number as a CPU tensor but are not tagged as pointwise.
 const std::set<std::string_view>& takes_numbers() {
   static const std::set<std::string_view> names{"aten::__ilshift__.Tensor",
                                                 "aten::__irshift__.Tensor",
@@ -90,7 +90,7 @@ HostWait host_wait_of(const c10::OperatorHandle& op, std::string_view name) {
   return waits ? HostWait::always : HostWait::never;
 }
 
-// Reports and graphs keep the names until the process ends.
+// Reports and graphs use the names until the process ends.
 const char* lasting_name(const c10::OperatorHandle& op) {
   static auto& names = *new std::set<std::string>;
   return names.insert(c10::toString(op.operator_name())).first->c_str();

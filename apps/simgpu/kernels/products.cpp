@@ -1,4 +1,4 @@
-// Products of matrices with a type of the result of its own.
+// Matrix products with a separate result type.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/addmm.h>

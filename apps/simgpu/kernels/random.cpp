@@ -14,7 +14,7 @@ namespace {
 
 thread_local at::Generator current_generator;
 
-// Numbers that a thread of a CUDA kernel takes at once.
+// The number of random values that a thread of a CUDA kernel draws at once.
 constexpr uint64_t philox_increment = 4;
 
 uint64_t read_counter(const int64_t* counter) {
@@ -40,7 +40,7 @@ uint64_t Seed::value() const {
   const auto seed = captured ? read_counter(state_.seed_.ptr) : state_.seed_.val;
   const auto offset =
       captured ? read_counter(state_.offset_.ptr) + state_.offset_intragraph_ : state_.offset_.val;
-  // Spreads neighbouring offsets over all bits, as SplitMix64 does.
+  // Spreads neighboring offsets over all bits, as SplitMix64 does.
   return seed ^ (offset * 0x9E3779B97F4A7C15ULL + 0x7F4A7C15ULL);
 }
 

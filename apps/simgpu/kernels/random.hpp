@@ -9,14 +9,15 @@
 
 namespace simgpu {
 
-/// Where the random numbers of one call come from: a state of a GPU's generator.
+/// The source of the random numbers of one call: a state of a GPU generator.
 class Seed {
  public:
-  /// Takes the state of the generator, or of the device's default one, and moves that on.
+  /// Copies the state of the generator, or of the device's default generator, and advances the
+  /// generator.
   Seed(const std::optional<at::Generator>& generator, c10::Device device);
 
-  /// Returns a generator of the CPU that follows from the state. In each replay of a graph the
-  /// state is read anew.
+  /// Returns a CPU generator that is seeded with the state. Each replay of a graph reads the state
+  /// again.
   at::Generator generator() const;
 
  private:
@@ -25,7 +26,7 @@ class Seed {
   at::PhiloxCudaState state_;
 };
 
-/// While it lives, `call_generator` returns the generator.
+/// While an object of this class exists, `call_generator` returns its generator.
 class CallGenerator {
  public:
   explicit CallGenerator(const std::optional<Seed>& seed);
@@ -37,7 +38,8 @@ class CallGenerator {
   at::Generator previous_;
 };
 
-/// Returns the generator of the call that the thread is in, for operators whose schema has none.
+/// Returns the generator of the call that this thread is executing, for operators whose schema has
+/// none.
 /// @throw c10::Error outside a call of a random operator.
 at::Generator call_generator();
 

@@ -1,4 +1,4 @@
-// The fused cells of LSTM and GRU, which CUDA alone has.
+// The fused LSTM and GRU cells, which exist only for CUDA.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
@@ -28,7 +28,7 @@ Tensor bias_grad(const Tensor& grad, bool has_bias) {
   return has_bias ? grad.sum(0) : Tensor();
 }
 
-// The workspace keeps the gates behind their activations.
+// The workspace stores the gates after their activations.
 std::tuple<Tensor, Tensor, Tensor> lstm_cell(const Tensor& input_gates, const Tensor& hidden_gates,
                                              const Tensor& cx, const OptionalTensor& input_bias,
                                              const OptionalTensor& hidden_bias) {
@@ -60,7 +60,7 @@ std::tuple<Tensor, Tensor, Tensor> lstm_cell_backward(const OptionalTensor& grad
   return {grad_gates, grad_c * forget, bias_grad(grad_gates, has_bias)};
 }
 
-// The workspace keeps the gates, hx, and the hidden part of the new gate.
+// The workspace stores the gates, hx, and the hidden part of the new gate.
 std::tuple<Tensor, Tensor> gru_cell(const Tensor& input_gates, const Tensor& hidden_gates,
                                     const Tensor& hx, const OptionalTensor& input_bias,
                                     const OptionalTensor& hidden_bias) {

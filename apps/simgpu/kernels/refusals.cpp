@@ -54,7 +54,7 @@ constexpr std::array table{
             "\"_amp_foreach_non_finite_check_and_unscale_cuda\" not implemented for '{}'"},
 };
 
-// "aten::addmm" of "aten::addmm.out" and of "aten::addmm_".
+// Returns "aten::addmm" for "aten::addmm.out" and "aten::addmm_".
 std::string_view base_name(std::string_view name) {
   name = name.substr(0, name.find('.'));
   if (name.ends_with('_')) name.remove_suffix(1);

@@ -7,27 +7,27 @@
 
 namespace simgpu {
 
-/// A combination that LibTorch's CUDA kernel refuses and the CPU's takes. The file refusals.md has
-/// a row for each.
+/// A combination that LibTorch's CUDA kernel rejects although the CPU kernel accepts it. The file
+/// refusals.md contains a row for each.
 struct Refusal {
-  /// Name of the operator without its overload; in-place and out versions are refused too.
+  /// Name of the operator without its overload; in-place and out versions are also rejected.
   std::string_view name;
-  /// Position of the tensor, or of the list of tensors, whose type is refused.
+  /// Position of the tensor, or of the list of tensors, whose type is rejected.
   size_t argument;
-  /// Types, by their names in errors, separated by spaces.
+  /// The types as named in errors, separated by spaces.
   std::string_view types;
-  /// CUDA's error; {} stands for the type.
+  /// CUDA's error, in which {} stands for the type.
   std::string_view error;
 };
 
 using Refusals = std::vector<Refusal>;
 
-/// Returns the refusals of an operator, by its full name: "aten::addmm.out".
+/// Returns the refusals for an operator, given its full name, such as "aten::addmm.out".
 Refusals refusals_of(std::string_view operator_name);
 
-/// Checks a call whose `count` arguments lie on top of the stack. Calls with an empty tensor pass,
-/// as they launch no kernel.
-/// @throw c10::Error with CUDA's text, and of its class, if a refusal is for the arguments.
+/// Checks a call whose `count` arguments are on top of the stack. Calls with an empty tensor pass,
+/// because they launch no kernel.
+/// @throw c10::Error with CUDA's text and error class if a refusal applies to the arguments.
 void check_refusals(const Refusals& refusals, const torch::jit::Stack& stack, size_t count);
 
 }  // namespace simgpu

@@ -7,7 +7,7 @@
 
 namespace simgpu {
 
-/// A kernel of an operator that simulated GPUs do not have.
+/// The kernel of an operator that simulated GPUs do not support.
 class RefusedKernel : public c10::OperatorKernel {
  public:
   explicit RefusedKernel(std::string name);

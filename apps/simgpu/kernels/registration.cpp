@@ -1,4 +1,4 @@
-// Replaces LibTorch's kernels of a GPU.
+// Replaces LibTorch's GPU kernels.
 
 #include "simgpu/kernels/registration.hpp"
 
@@ -35,7 +35,7 @@ struct Silent : c10::WarningHandler {
   void process(const c10::Warning&) override {}
 };
 
-// Keeps each registration until the process ends, which must not find the real kernels.
+// Keeps each registration until the process ends, so that the real kernels never reappear.
 void register_kernel(const c10::OperatorName& name, DispatchKey key, KernelFunction kernel) {
   static auto& handles = *new std::vector<c10::RegistrationHandleRAII>;
   handles.push_back(c10::Dispatcher::singleton().registerImpl(
@@ -68,7 +68,7 @@ bool runs_on_cpu(const c10::OperatorHandle& op, DispatchKey key) {
   return op.hasComputedKernelForDispatchKey(key_of_cpu(key));
 }
 
-// Whether the CPU's kernel is composed of operators of one tensor after another.
+// Returns whether the CPU kernel is composed of operators that process one tensor at a time.
 bool goes_through_lists(const c10::OperatorHandle& op) {
   return op.operator_name().name.starts_with("aten::_foreach_") &&
          !op.hasKernelForDispatchKey(DispatchKey::CPU);
@@ -94,7 +94,7 @@ void replace_kernels(DispatchKey key) {
   }
 }
 
-// Composite operators that choose among libraries of the GPU, or launch kernels themselves.
+// Replaces composite operators that choose among GPU libraries or launch kernels themselves.
 void replace_composites() {
   const c10::OperatorName names[] = {
       {"aten::convolution", ""}, {"aten::_convolution", ""}, {"aten::ldexp", "Tensor"}};
@@ -106,7 +106,7 @@ void replace_composites() {
   }
 }
 
-// Not every version of LibTorch has every operator of the lists, with these arguments.
+// Returns nothing if this LibTorch version does not have the operator with these arguments.
 std::optional<c10::OperatorHandle> find_operator(const OwnKernel& kernel) {
   const auto op = c10::Dispatcher::singleton().findSchema(kernel.name);
   const bool fits = op && op->schema().arguments().size() == kernel.arguments;
@@ -142,14 +142,15 @@ void register_kernels_of_gpu_tensors() {
                   boxed<CopyKernel>(make_plan(copy, DispatchKey::CPU)));
 }
 
-// The process may have loaded another LibTorch than the one that these kernels were compiled for.
-// at::show_config() would ask for the number of GPUs, whose first answer is being made.
+// The process may have loaded a different LibTorch than the one that these kernels were compiled
+// for. at::show_config() would query the number of GPUs, which is just being determined for the
+// first time.
 void check_version() {
   const auto& options = caffe2::GetBuildOptions();
   const auto found = options.find("TORCH_VERSION");
   const auto version = found == options.end() ? "an unknown version" : found->second;
   if (version == TORCH_VERSION) return;
-  std::fprintf(stderr, "simulated GPUs: built for LibTorch %s, but the program has %s\n",
+  std::fprintf(stderr, "simulated GPUs: built for LibTorch %s, but the program uses %s\n",
                TORCH_VERSION, version.c_str());
   std::_Exit(2);
 }

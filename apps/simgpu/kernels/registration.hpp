@@ -2,8 +2,9 @@
 
 namespace simgpu {
 
-/// Replaces LibTorch's kernels of a GPU. The runtime calls it once it has loaded this library. Ends
-/// the process with a line on standard error if LibTorch has another version than at compile time.
+/// Replaces LibTorch's GPU kernels. The runtime calls this function after loading this library. If
+/// LibTorch's version differs from the one at compile time, it prints a line to standard error and
+/// ends the process.
 extern "C" __attribute__((visibility("default"))) void simgpu_register_kernels();
 
 }  // namespace simgpu

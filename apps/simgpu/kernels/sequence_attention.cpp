@@ -1,5 +1,5 @@
-// The fused kernels that take positions first: tensors (batch, length, heads, dim), or sequences of
-// different lengths in one row. Nested tensors and varlen_attn call them.
+// The fused kernels in which positions come before heads: tensors (batch, length, heads, dim), or
+// sequences of different lengths in one row. Nested tensors and varlen_attn call them.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
@@ -36,15 +36,16 @@ struct Sequence {
   Positions key = {};
 };
 
-// Position i of the query sees position j of the key if -left <= j - i - offset <= right, where a
-// negative bound is none. Counted from the ends, the offset is the difference of the lengths.
+// Position i of the query sees position j of the key if -left <= j - i - offset <= right. A
+// negative bound means no bound. If positions are counted from the ends, the offset is the
+// difference between the lengths.
 struct Window {
   int64_t left = -1;
   int64_t right = -1;
   bool from_ends = true;
 };
 
-// A call, with tensors (batch, positions, heads, dim).
+// One call, with tensors (batch, positions, heads, dim).
 struct SequenceCall {
   Tensor query, key, value;
   OptionalTensor bias;
@@ -112,7 +113,7 @@ bool is_empty(const Sequence& sequence) {
   return sequence.query.length == 0 || sequence.key.length == 0;
 }
 
-// Returns where a kernel keeps the logsumexp of one sequence: (batch, heads, length of the query).
+// Returns where a kernel stores the logsumexp of one sequence: (batch, heads, query length).
 using RowsOf = Tensor (*)(const Tensor& logsumexp, const SequenceCall& call, size_t index);
 
 Tensor flash_rows(const Tensor& logsumexp, const SequenceCall& call, size_t index) {
@@ -215,7 +216,7 @@ std::tuple<Tensor, Tensor, Tensor> flash_sequences_backward(
   return {grads.query.squeeze(0), grads.key.squeeze(0), grads.value.squeeze(0)};
 }
 
-// The schema's numbers of masks: none, causal counted from the starts, and from the ends.
+// Converts the schema's mask number: none, causal counted from the starts, or causal from the ends.
 Window efficient_window(int64_t mask_type) {
   constexpr int64_t causal_from_ends = 2;
   return {-1, mask_type == 0 ? -1 : 0, mask_type == causal_from_ends};

@@ -1,4 +1,4 @@
-// The CPU's kernels take no 16-bit input for a 32-bit result, and CUDA's do.
+// CUDA's kernels accept a 16-bit input for a 32-bit result, but the CPU's kernels do not.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/_log_softmax.h>

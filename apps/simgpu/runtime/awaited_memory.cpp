@@ -25,7 +25,7 @@ struct Guarded {
   const Place* place = nullptr;  // where the copy was requested
 };
 
-// So that a fault elsewhere waits for no lock.
+// Lets the handler skip the lock for an unrelated fault.
 std::atomic<bool> is_any_guarded = false;
 
 std::vector<Guarded>& guarded() {
@@ -48,14 +48,14 @@ void report(const Guarded& used, bool is_write) {
   report_race_unthrown("simulated GPUs: the host " + std::string(is_write ? "writes" : "reads") +
                        " pinned memory of " + std::to_string(used.memory.size) + " bytes" +
                        at(requested_at()) + " before the copy to it" + at(used.place) +
-                       " is done: the host does not wait for it");
+                       " has finished: the host does not wait for it");
 }
 
 }  // namespace
 
 void guard_awaited(const void* data, size_t size) {
   const auto* block = find_block(data);
-  // Pages of somebody else's memory hold more than this.
+  // Pages of registered memory also contain other memory.
   if (settings().races == RaceMode::off || block == nullptr || block->is_registered) return;
   guarded().push_back({{data, size}, requested_at()});
   is_any_guarded = true;
@@ -65,7 +65,7 @@ void guard_awaited(const void* data, size_t size) {
 void release_awaited(const void* data, size_t size) {
   std::erase_if(guarded(), [&](const Guarded& each) {
     if (!overlap(each.memory, {data, size})) return false;
-    set_rights(each.memory, PROT_READ | PROT_WRITE);  // of all of it: nobody guards the rest
+    set_rights(each.memory, PROT_READ | PROT_WRITE);  // all of it: the rest is no longer guarded
     return true;
   });
   is_any_guarded = !guarded().empty();

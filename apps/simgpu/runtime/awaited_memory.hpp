@@ -4,15 +4,15 @@
 
 namespace simgpu {
 
-/// Takes the rights from pinned memory that a late copy is to write, so that its use by the host is
-/// seen. The memory beside it in its pages can be used.
+/// Removes the access rights to pinned memory that a late copy will write, so that host accesses
+/// are noticed. Other memory in the same pages stays usable.
 void guard_awaited(const void* data, size_t size);
 
-/// Gives the memory its rights back. The copy is about to be done, or somebody else uses it.
+/// Restores the access rights, because the copy is about to run or the memory is used otherwise.
 void release_awaited(const void* data, size_t size);
 
-/// Called where the host has touched memory without rights. Returns false if this is not memory
-/// that a late copy is to write. Otherwise reports the use, and the memory can be used.
+/// Called when the host has accessed memory without rights. Returns false if no late copy will
+/// write this memory. Otherwise, reports the access and makes the memory accessible.
 bool take_awaited_fault(const void* address, bool is_write);
 
 }  // namespace simgpu

@@ -5,17 +5,18 @@
 
 namespace simgpu {
 
-/// Return addresses of a thread, innermost first.
+/// Return addresses of a thread, starting with the innermost.
 using CallStack = std::vector<void*>;
 
-/// The calling thread's. It may be called with the lock held, since it takes no lock of the loader.
-/// The first call of all may not.
+/// Returns the calling thread's stack. The lock may be held during the call, because the function
+/// takes no lock of the loader, except in the very first call.
 CallStack call_stack();
 
-/// The innermost file of the program, and its innermost calls as addresses for addr2line:
-/// "file 0x12 0x34". There are some, since functions of LibTorch's headers are compiled in the
-/// program. LibTorch, libraries below it and the interpreter of Python are not of the program.
-/// Empty if nothing is, as in threads of LibTorch.
+/// Returns the innermost file of the program, and the innermost calls in it as addresses for
+/// addr2line: "file 0x12 0x34". Such calls exist even if LibTorch is called, because functions from
+/// LibTorch's headers are compiled into the program. LibTorch, the libraries below it, and the
+/// Python interpreter do not count as the program. The result is empty if no call is in the
+/// program, as in LibTorch's threads.
 std::string place_of(const CallStack& stack);
 
 }  // namespace simgpu

@@ -44,8 +44,8 @@ bool fits(cudaMemcpyKind kind, Kind from, Kind to) {
   return from_gpu == (from == Kind::gpu) && to_gpu == (to == Kind::gpu);
 }
 
-// Does what is pending and comes earlier, if it uses memory that is about to be overwritten. The
-// rest stays pending, since doing it would hide a wait that is missing.
+// Runs earlier pending work that uses memory that is about to be overwritten. Other work stays
+// pending, because running it would hide a missing wait.
 void drain_users(const Stream& stream, const Access& written) {
   for (auto* other : used_streams()) {
     if (other == nullptr) continue;
@@ -61,7 +61,7 @@ void drain_users(const Stream& stream, const Access& written) {
   }
 }
 
-// Whether a late copy is still to write some of the memory.
+// Returns whether a late copy has yet to write some of the memory.
 bool is_awaited(const Access& memory) {
   const auto writes = [&](const Pending& work) { return overlap(work.accesses[1], memory); };
   return std::any_of(used_streams().begin(), used_streams().end(), [&](const Stream* stream) {
@@ -73,7 +73,7 @@ void copy_late(Stream& stream, void* to, const void* from, size_t size, Kind fro
   Pending late{.tick = stream.tick, .accesses = {{{from, size, false}, {to, size, true}}}};
   auto* target = host_address(to);
   const auto* source = static_cast<const char*>(host_address(from));
-  if (from_kind == Kind::pageable_memory) {  // CUDA has read it before the call returns
+  if (from_kind == Kind::pageable_memory) {  // CUDA reads it before the call returns
     late.copy = [target, staged = std::vector<char>(source, source + size)] {
       release_awaited(target, staged.size());
       std::memcpy(target, staged.data(), staged.size());
@@ -99,7 +99,7 @@ cudaError_t capture_copy(Stream& stream, Work work, Kind from, Kind to) {
   }
   begin_captured_work(stream, work);
   work.run();
-  // The host reads it without a call.
+  // The host can read it without a call.
   if (to == Kind::pinned_memory) hide_captured({&work.accesses.back(), 1});
   stream.capture->graph->works->push_back(std::move(work));
   return cudaSuccess;
@@ -134,7 +134,7 @@ cudaError_t copy_async(Stream& stream, void* to, const void* from, size_t size,
   }
   drain(stream);
   work.run();
-  if (to_kind == Kind::pageable_memory) {  // CUDA waits
+  if (to_kind == Kind::pageable_memory) {  // CUDA waits in this case
     count_host_wait(work.label);
     wait_on_host(stream);
   }

@@ -8,9 +8,9 @@
 
 namespace simgpu {
 
-/// Copies memory on the stream. An asynchronous copy is late: its destination is filled with 0xFF,
-/// and it is done when something orders it before its own work.
-/// @throw std::runtime_error in a race, if races are to be thrown.
+/// Copies memory on the stream. An asynchronous copy is late: its destination is filled with 0xFF
+/// until the copy runs, which is when another operation orders it before its own work.
+/// @throw std::runtime_error for a race, if races are thrown.
 cudaError_t copy_async(Stream& stream, void* to, const void* from, size_t size,
                        cudaMemcpyKind kind);
 

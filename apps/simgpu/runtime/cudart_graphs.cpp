@@ -9,19 +9,19 @@
 #include "simgpu/runtime/process.hpp"
 #include "simgpu/runtime/stream.hpp"
 
-// What LibTorch calls of CUDA's runtime: captures and graphs.
+// The part of the CUDA runtime that LibTorch calls: captures and graphs.
 
 namespace simgpu {
 
 namespace {
 
-// A graph that can be launched. Its launches follow each other.
+// A graph that can be launched. Its launches run one after another.
 struct ExecutableGraph {
   Graph graph = {};
   Event last_launch = {};
 };
 
-// What graphs keep alive for the user.
+// An object that graphs keep alive for the user.
 struct UserObject {
   void* data = nullptr;
   cudaHostFn_t destroy = nullptr;
@@ -34,7 +34,7 @@ HandleSet<T>& handles_of() {
   return all;
 }
 
-// Returns nullptr if there is no such graph, not even one that is being captured.
+// Returns nullptr if there is no such graph, including graphs that are being captured.
 Graph* find_graph(cudaGraph_t handle) {
   for (const auto* stream : used_streams()) {
     if (stream == nullptr || !stream->capture) continue;
@@ -44,7 +44,8 @@ Graph* find_graph(cudaGraph_t handle) {
   return handles_of<Graph>().find(handle);
 }
 
-// Without the lock, since what a graph keeps alive may call the program when it is freed.
+// Destroys the object without holding the lock, because freeing the objects that a graph keeps
+// alive may call the program.
 template <class T>
 cudaError_t destroy(const void* handle) {
   std::unique_ptr<T> object;
@@ -74,7 +75,7 @@ cudaError_t release(const void* handle, unsigned count) {
   return cudaSuccess;
 }
 
-// A capturing stream takes the works into its own graph.
+// A capturing stream adds the work to its own graph.
 cudaError_t launch(ExecutableGraph& graph, cudaStream_t handle) {
   std::shared_ptr<std::vector<Work>> works;
   {
@@ -162,7 +163,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   return cudaSuccess;
 }
 
-// Only the number of nodes is known; nodes themselves have no handles.
+// Only the number of nodes is known; the nodes themselves have no handles.
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
   if (nodes != nullptr) return simgpu::refuse("cudaGraphGetNodes");
   const Lock lock;

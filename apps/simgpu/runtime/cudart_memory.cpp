@@ -14,7 +14,7 @@
 #include "simgpu/runtime/races.hpp"
 #include "simgpu/runtime/settings.hpp"
 
-// What LibTorch calls of CUDA's runtime: memory and copies.
+// The part of the CUDA runtime that LibTorch calls: memory and copies.
 
 namespace simgpu {
 

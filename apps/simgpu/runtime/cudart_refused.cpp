@@ -1,8 +1,9 @@
 #include "simgpu/runtime/define_function.hpp"
 #include "simgpu/runtime/process.hpp"
 
-// What LibTorch calls of CUDA's runtime and simulated GPUs do not have. Undefined, the calls would
-// reach the real runtime, which knows neither these GPUs nor their memory.
+// Functions of the CUDA runtime that LibTorch calls and simulated GPUs do not support. If they were
+// not defined here, the calls would reach the real runtime, which knows neither these GPUs nor
+// their memory.
 
 #define SIMGPU_REFUSE(function) \
   SIMGPU_DEFINE(simgpu_##function, #function, simgpu::refuse(#function))

@@ -16,14 +16,15 @@
 #include "simgpu/runtime/stream.hpp"
 #include "simgpu/runtime/work.hpp"
 
-// What LibTorch calls of CUDA's runtime: streams and events.
+// The part of the CUDA runtime that LibTorch calls: streams and events.
 
 namespace simgpu {
 
 namespace {
 
-// Work that the host has not waited for is found unfinished by as many queries as this, and is then
-// done. LibTorch asks by itself after a collective, for example, which is no wait of the program.
+// The number of queries that report work as unfinished if the host has not waited for it; the next
+// query finishes it. LibTorch also queries on its own, for example after a collective, and that
+// does not count as a wait by the program.
 constexpr int queries_until_done = 50;
 
 HandleSet<Event>& events() {
@@ -110,7 +111,8 @@ cudaError_t wait(Stream& stream, const Event& event) {
   return cudaSuccess;
 }
 
-// A stream that joins a capture is drained. Any other may be told to wait without waiting itself.
+// A stream that joins a capture is drained. Any other stream can be made to wait without blocking
+// this call.
 void wait_for_threads_to_join(cudaStream_t handle, const Event& event) {
   wait_until_ready([&] {
     const auto& stream = find_stream(handle);
@@ -134,7 +136,7 @@ cudaError_t query_event(Event& event) {
   return cudaSuccess;
 }
 
-// The host hears from the function that what comes before it is done.
+// The call of the function tells the host that everything before it is done.
 void check_sources_of(cudaStream_t handle) {
   const Lock lock;
   const auto& stream = find_stream(handle);
@@ -189,7 +191,7 @@ cudaError_t cudaStreamCreate(cudaStream_t* stream) {
   return simgpu::make_stream(stream, cudaStreamDefault, 0);
 }
 
-// The stream's work goes on, and races may still name it.
+// The stream's work continues, and races may still refer to it.
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return with_stream(stream, [](const Stream&) { return cudaSuccess; });
 }

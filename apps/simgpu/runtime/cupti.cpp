@@ -3,8 +3,8 @@
 #include "simgpu/runtime/define_function.hpp"
 #include "simgpu/runtime/process.hpp"
 
-// CUPTI without a GPU: LibTorch's profiler then records the host's work alone. The real library
-// would crash in a process whose driver is this library.
+// CUPTI without a GPU: LibTorch's profiler records only the host's work. The real library would
+// crash in a process that uses this library as its driver.
 
 #define SIMGPU_NO_PROFILER(function) \
   SIMGPU_DEFINE(simgpu_##function, #function, CUPTI_ERROR_NOT_INITIALIZED)
@@ -29,9 +29,10 @@ SIMGPU_NO_PROFILER(cuptiGetCallbackName)
 SIMGPU_NO_PROFILER(cuptiSubscribe)
 SIMGPU_NO_PROFILER(cuptiUnsubscribe)
 
-// What LibTorch's profiler calls first if a GPU's work is requested.
-SIMGPU_DEFINE(simgpu_cuptiGetVersion, "cuptiGetVersion",
-              (simgpu::write_once("simulated GPUs: a profile has the host's work and times alone"),
-               CUPTI_ERROR_NOT_INITIALIZED))
+// The function that LibTorch's profiler calls first if GPU activities are requested.
+SIMGPU_DEFINE(
+    simgpu_cuptiGetVersion, "cuptiGetVersion",
+    (simgpu::write_once("simulated GPUs: a profile contains only the host's work and times"),
+     CUPTI_ERROR_NOT_INITIALIZED))
 
 #undef SIMGPU_NO_PROFILER

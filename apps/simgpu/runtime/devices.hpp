@@ -4,22 +4,22 @@
 
 namespace simgpu {
 
-/// Returns the index in the machine of each GPU that the process sees.
+/// Returns the index in the machine of each GPU that is visible to the process.
 const std::vector<int>& visible_gpus();
 
-/// The calling thread's device, which may be set.
+/// Returns a reference to the calling thread's device.
 int& current_device();
 
-/// Whether there is a GPU of this number.
+/// Returns whether a GPU with this index exists.
 bool is_device(int device);
 
-/// Tells that something was asked of the GPU, so that it has a context.
+/// Records that the GPU was used, so that it has a context.
 void make_context(int device);
 
-/// Whether something was asked of the GPU.
+/// Returns whether the GPU was used.
 bool has_context(int device);
 
-/// Whether something was asked of any GPU.
+/// Returns whether any GPU was used.
 bool has_any_context();
 
 }  // namespace simgpu

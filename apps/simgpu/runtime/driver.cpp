@@ -7,14 +7,14 @@
 #include "simgpu/runtime/devices.hpp"
 #include "simgpu/runtime/process.hpp"
 
-// What LibTorch calls of the driver. Its library for kernels made at run time is linked with the
-// functions; its allocator asks for others by name.
+// The driver functions that LibTorch calls. Its library for kernels that are compiled at run time
+// links to them; its allocator looks up other functions by name.
 
 namespace simgpu {
 
 namespace {
 
-// A stand-in for the context of a device.
+// Returns a placeholder for a device's context.
 CUcontext some_context() {
   static int context = 0;
   return reinterpret_cast<CUcontext>(&context);
@@ -34,7 +34,7 @@ void* own_function(const std::string& name) {
   return is_own ? found : nullptr;
 }
 
-// The driver's newer functions have a suffix that those who ask leave out.
+// Newer driver functions have a suffix that callers omit.
 void* function_of_driver(const std::string& name) {
   void* found = own_function(name);
   return found != nullptr ? found : own_function(name + "_v2");
@@ -65,7 +65,7 @@ CUresult cuDeviceGet(CUdevice* device, int ordinal) {
   return CUDA_SUCCESS;
 }
 
-// No multicast, no memory fabric: what LibTorch asks for.
+// Reports no multicast and no memory fabric, which LibTorch queries.
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute, CUdevice device) {
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!simgpu::is_device(device)) return CUDA_ERROR_INVALID_DEVICE;

@@ -5,13 +5,13 @@
 #include "simgpu/runtime/define_function.hpp"
 #include "simgpu/runtime/process.hpp"
 
-// Functions of the driver that simulated GPUs do not have.
+// Driver functions that simulated GPUs do not support.
 
 namespace simgpu {
 
 namespace {
 
-// The driver's errors are not the runtime's, so cudaGetLastError does not return them.
+// The driver's errors are separate from the runtime's, so cudaGetLastError does not return them.
 int refuse_of_driver(const char* function) {
   write_once("simulated GPUs: " + std::string(function) + " is not supported");
   return CUDA_ERROR_NOT_SUPPORTED;
@@ -24,7 +24,7 @@ int refuse_of_driver(const char* function) {
 #define SIMGPU_REFUSE(function) \
   SIMGPU_DEFINE(simgpu_##function, #function, simgpu::refuse_of_driver(#function))
 
-// Memory that grows: expandable segments of LibTorch's allocator.
+// For memory that grows: expandable segments of LibTorch's allocator.
 SIMGPU_REFUSE(cuMemAddressFree)
 SIMGPU_REFUSE(cuMemAddressReserve)
 SIMGPU_REFUSE(cuMemCreate)
@@ -42,7 +42,7 @@ SIMGPU_REFUSE(cuMemsetD32Async)
 SIMGPU_REFUSE(cuPointerGetAttribute)
 SIMGPU_REFUSE(cuStreamWriteValue32)
 
-// Kernels that are compiled at run time.
+// For kernels that are compiled at run time.
 SIMGPU_REFUSE(cuFuncGetAttribute)
 SIMGPU_REFUSE(cuFuncSetAttribute)
 SIMGPU_REFUSE(cuFuncSetCacheConfig)

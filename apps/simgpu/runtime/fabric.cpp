@@ -1,9 +1,9 @@
 #include "simgpu/runtime/process.hpp"
 
-// LibTorch asks NVML whether GPUs have a memory fabric, which its symmetric memory does first.
-// There is no NVML, which LibTorch takes for granted here: it would call a null pointer. So this
-// library, which comes before LibTorch, answers in its place. What symmetric memory calls next is
-// refused.
+// LibTorch queries NVML whether GPUs have a memory fabric; its symmetric memory does this first.
+// There is no NVML here, but LibTorch relies on it and would call a null pointer. Therefore, this
+// library, which precedes LibTorch, answers instead. The functions that symmetric memory calls next
+// are refused.
 
 #pragma GCC visibility push(default)
 

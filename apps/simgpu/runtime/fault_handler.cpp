@@ -17,7 +17,7 @@ namespace simgpu {
 
 namespace {
 
-// Without a lock, since the handler may interrupt the thread that holds it.
+// Uses no lock, because the handler may interrupt the thread that holds it.
 struct Watched {
   std::atomic<uintptr_t> begin = 0;
   std::atomic<size_t> size = 0;
@@ -26,14 +26,15 @@ struct Watched {
 
 std::array<Watched, 16384> watched_blocks;
 
-// The actions that ours has replaced. Each stays as it is, since a handler may be reading it.
+// The actions that our handler has replaced. They are never modified, because a handler may be
+// reading them.
 std::array<struct sigaction, 16> earlier_actions;
 std::atomic<size_t> earlier_action = 0;
 
-// Whether the earlier handler has had its turn and has raised the signal again.
+// Whether the earlier handler has already run and has raised the signal again.
 std::atomic<bool> is_passed_on = false;
 
-// A line of text, made by what a signal handler may call.
+// A line of text that is built only with functions that a signal handler may call.
 class Line {
  public:
   Line& operator<<(std::string_view text) {
@@ -80,15 +81,15 @@ void name_block(uintptr_t address, const void* context) {
     const auto begin = block.begin.load();
     if (begin == 0 || address - begin >= block.size) continue;
     line << " memory of cuda:" << static_cast<size_t>(block.device.load())
-         << " by its pointer, in a block of " << block.size.load()
-         << " bytes; a GPU's memory is no memory of the host\n";
+         << " through its pointer, in a block of " << block.size.load()
+         << " bytes; the host cannot access a GPU's memory\n";
     return line.write_to_standard_error();
   }
-  line << " memory of a GPU by a pointer to no block, such as a freed one\n";
+  line << " GPU memory through a pointer that is not in any block, such as a freed one\n";
   line.write_to_standard_error();
 }
 
-// The instruction faults again when this returns, and the earlier action is taken.
+// When this function returns, the instruction faults again and triggers the earlier action.
 void on_fault(int signal, siginfo_t* info, void* context) {
   const int saved_errno = errno;
   const bool is_fault = info->si_code > 0;
@@ -105,7 +106,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
     name_block(reinterpret_cast<uintptr_t>(info->si_addr), context);
   }
   sigaction(signal, &next, nullptr);
-  if (!is_fault) raise(signal);  // which no instruction does again
+  if (!is_fault) raise(signal);  // no instruction would raise it again
   errno = saved_errno;
 }
 

@@ -5,15 +5,16 @@
 
 namespace simgpu {
 
-/// Lets the fault handler name the block. The handler does not know blocks beyond a number that no
-/// program comes near to.
+/// Lets the fault handler name the block. The number of blocks that the handler can track is
+/// limited, but no program comes close to the limit.
 void watch_block(uintptr_t begin, size_t size, int device);
 
-/// Takes back `watch_block`.
+/// Undoes `watch_block`.
 void forget_block(uintptr_t begin);
 
-/// Sets the handler of SIGSEGV that tells when the host reads or writes memory of a GPU by its
-/// pointer, unless it is set. Programs replace it: call this wherever they use CUDA.
+/// Installs the SIGSEGV handler, which reports when the host accesses GPU memory through a pointer,
+/// unless it is already installed. Programs may replace it, so call this function wherever they use
+/// CUDA.
 void keep_fault_handler();
 
 }  // namespace simgpu

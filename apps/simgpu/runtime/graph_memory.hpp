@@ -9,25 +9,26 @@
 
 namespace simgpu {
 
-/// Memory that a graph uses and that was not allocated in a capture: its owner has to keep it for
+/// Memory that a graph uses but that was not allocated during a capture. Its owner must keep it for
 /// the replays.
 struct GraphMemory {
   Access access = {};
   const char* label = "";
   int device = 0;
-  bool is_freed = false;  ///< LibTorch's allocator has it back
+  bool is_freed = false;  ///< returned to LibTorch's allocator
 };
 using GraphMemories = std::vector<GraphMemory>;
 
-/// Returns such memory of captured work, and follows what is freed while somebody owns the result.
+/// Returns such memory of the captured work, and tracks which of it is freed for as long as the
+/// result exists.
 std::shared_ptr<GraphMemories> follow_memory(const std::vector<Work>& works);
 
-/// Tells that LibTorch's allocator has taken back memory.
+/// Records that memory was returned to LibTorch's allocator.
 void mark_freed_memory(const Access& freed);
 
-/// Names memory that was freed before the graph's replay.
-/// @return cudaErrorIllegalAddress if the GPU itself has it back.
-/// @throw std::runtime_error if LibTorch's allocator has it, and races are to be thrown.
+/// Reports memory that was freed before the graph's replay.
+/// @return cudaErrorIllegalAddress if the memory was returned to the GPU itself.
+/// @throw std::runtime_error if it was returned to LibTorch's allocator and races are thrown.
 cudaError_t check_memory(const GraphMemories& memories);
 
 }  // namespace simgpu

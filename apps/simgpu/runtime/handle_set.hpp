@@ -6,11 +6,11 @@
 
 namespace simgpu {
 
-/// The objects of one kind that the program knows by handles. Used with the lock held.
+/// The objects of one kind that the program refers to by handles. The lock must be held.
 template <class T>
 class HandleSet {
  public:
-  /// Keeps the object. Its address is the handle.
+  /// Stores the object and returns its address, which is the handle.
   T* add(std::unique_ptr<T> object) {
     T* const handle = object.get();
     objects_[handle] = std::move(object);
@@ -23,7 +23,7 @@ class HandleSet {
     return found == objects_.end() ? nullptr : found->second.get();
   }
 
-  /// Forgets the handle. Returns nullptr if the program has no such handle.
+  /// Removes the handle. Returns nullptr if the program has no such handle.
   std::unique_ptr<T> take(const void* handle) {
     const auto found = objects_.find(handle);
     if (found == objects_.end()) return nullptr;

@@ -6,26 +6,27 @@
 #include <atomic>
 #include <utility>
 
-// Without a call to find the variable: each mutex needs it.
+// Avoids a function call to locate the variable, because every mutex operation needs it.
 #define SIMGPU_THREAD_LOCAL __attribute__((tls_model("initial-exec"))) thread_local
 
 namespace simgpu {
 
 namespace {
 
-// A clock that does not change, shared by the threads and objects that know the same.
+// An immutable clock, shared by all threads and objects that know the same work.
 struct SharedClock {
   Clock clock = {};
   int references = 0;
 };
 
-// Every mutex of the process comes here, mostly with nothing new: then no lock is taken and nothing
-// is written. Objects may share a place, which only lets threads know more of each other.
+// Every mutex of the process ends up here, mostly with nothing new; in that case, no lock is taken
+// and nothing is written. Several objects may share a place. As a result, threads may know more
+// about each other than they should, but never less.
 std::array<std::atomic<SharedClock*>, 4096> places;
 
 std::atomic_flag is_exchanging = ATOMIC_FLAG_INIT;
 
-// Within an exchange the allocator of the process may lock a mutex, and other handlers of a fork.
+// During an exchange, the process's allocator or other fork handlers may lock a mutex.
 SIMGPU_THREAD_LOCAL bool is_inside = false;
 
 SIMGPU_THREAD_LOCAL SharedClock* own_clock = nullptr;

@@ -6,21 +6,23 @@
 
 namespace simgpu {
 
-/// Returns what the calling thread knows to be done: what it has waited for itself, and what other
-/// threads had waited for that it has heard of by `exchange_host_clock`.
+/// Returns the work that the calling thread knows to be done: the work that it has waited for, and
+/// the work that other threads had waited for before it synchronized with them in
+/// `exchange_host_clock`.
 const Clock& host_clock();
 
-/// Tells that the calling thread has waited for all that the clock knows.
+/// Records that the calling thread has waited for everything in the clock.
 void join_host_clock(const Clock& done);
 
-/// Lets the calling thread and those that call this for the same object know what each of them had
-/// waited for by then. Called where a thread locks or unlocks a mutex, begins, ends or is joined.
+/// Shares, among the calling thread and all threads that call this function for the same object,
+/// what each of them has waited for so far. Called when a thread locks or unlocks a mutex, begins,
+/// ends, or is joined.
 void exchange_host_clock(const void* object);
 
-/// Does so at the end of the calling thread, which knows nothing from then on.
+/// Does the same at the end of the calling thread, which knows nothing afterwards.
 void leave_host_clock(const void* object);
 
-/// Keeps exchanges away while the process is forked.
+/// Blocks exchanges while the process is forked.
 void hold_exchanges();
 void release_exchanges();
 

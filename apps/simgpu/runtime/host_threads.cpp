@@ -8,21 +8,21 @@
 
 #include "simgpu/runtime/host_clock.hpp"
 
-// The C library's functions by which the threads of a program order their work. What a thread has
-// waited for on a GPU is known to the threads that it then hands something to, and to no others.
+// The C library functions that order the work of a program's threads. If a thread has waited for
+// work on a GPU, only the threads that it subsequently hands something to know about it.
 
 namespace simgpu {
 
 namespace {
 
-// The function that this library's own hides.
+// Returns the function that this library's own function hides.
 template <class Function>
 Function find_next(std::atomic<Function>& next, const char* name) {
   if (next == nullptr) next = reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
   return next;
 }
 
-// What a new thread begins with. Its address stands for what the creator knows.
+// The start data of a new thread. Its address represents what the creator knows.
 struct Start {
   void* (*function)(void*) = nullptr;
   void* argument = nullptr;
@@ -36,7 +36,8 @@ void end_thread(void*) {
   leave_host_clock(object_of(pthread_self()));
 }
 
-// Its value in each thread that has begun here lets `end_thread` run when the thread ends.
+// This key has a value in each thread that was started here, so that `end_thread` runs when the
+// thread ends.
 pthread_key_t end_key() {
   static const pthread_key_t key = [] {
     pthread_key_t made = 0;
@@ -64,7 +65,7 @@ int after(int result, const void* object) {
 
 }  // namespace simgpu
 
-// A function that takes hold of an object, or waits for it, and one that lets go of it.
+// Defines a function that acquires an object, or waits for it, and one that releases it.
 #define SIMGPU_ACQUIRES(function, type)                                       \
   int function(type* object) {                                                \
     static std::atomic<int (*)(type*)> next;                                  \
@@ -81,7 +82,7 @@ int after(int result, const void* object) {
 
 extern "C" {
 
-// A thread that waits for a condition holds the mutex when it goes on, and unlocks it later.
+// A thread that waits on a condition holds the mutex when it resumes, and unlocks it later.
 SIMGPU_ACQUIRES(pthread_mutex_lock, pthread_mutex_t)
 SIMGPU_ACQUIRES(pthread_mutex_trylock, pthread_mutex_t)
 SIMGPU_RELEASES(pthread_mutex_unlock, pthread_mutex_t)

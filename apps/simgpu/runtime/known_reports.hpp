@@ -5,14 +5,14 @@
 
 namespace simgpu {
 
-/// Reports that the user knows and does not want to see.
+/// A kind of report that the user knows about and does not want to see.
 struct KnownReport {
-  std::string pattern;  ///< of the whole line, with * for any text
+  std::string pattern;  ///< for the whole line, with * for any text
   std::string reason;   ///< why it is ignored
-  int line = 0;         ///< of the file
+  int line = 0;         ///< in the file
 };
 
-/// Reads a file of patterns, one a line. The comment before a pattern, after #, is its reason.
+/// Reads a file of patterns, one per line. The comment before a pattern, after #, is its reason.
 /// @throw std::runtime_error if the file cannot be read or a pattern has no reason.
 std::vector<KnownReport> read_known_reports(const std::string& file);
 

@@ -29,7 +29,7 @@ std::string own_folder() {
   return path.substr(0, path.rfind('/') + 1);
 }
 
-// Ends the process at once: the caller may hold locks that the destructors of LibTorch take.
+// Ends the process immediately, because the caller may hold locks that LibTorch's destructors take.
 [[noreturn]] void end_without_kernels(const char* reason) {
   std::fprintf(stderr, "simulated GPUs: the kernels cannot be loaded: %s\n", reason);
   std::fflush(nullptr);
@@ -50,7 +50,7 @@ void load_once() {
 
 void load_kernels() {
   static std::atomic<bool> is_loaded = false;
-  thread_local bool is_loading = false;  // the kernels ask for devices themselves
+  thread_local bool is_loading = false;  // the kernels query devices themselves
   if (is_loaded) return wait_for_autograd_at_exit();
   if (is_loading) return;
   static std::mutex mutex;

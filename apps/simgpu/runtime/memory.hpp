@@ -7,49 +7,49 @@
 
 namespace simgpu {
 
-/// Device of memory of the host that CUDA knows.
+/// Device number of host memory that CUDA knows.
 constexpr int pinned = -1;
 
-/// Memory that CUDA knows.
+/// A block of memory that CUDA knows.
 struct Block {
   uintptr_t begin = 0;
   size_t size = 0;
   int device = pinned;
-  bool is_registered = false;  ///< by cudaHostRegister: somebody else's memory
-  bool is_of_capture = false;  ///< allocated during a capture, as a graph's private memory is
+  bool is_registered = false;  ///< by cudaHostRegister; not owned
+  bool is_of_capture = false;  ///< allocated during a capture, like a graph's private memory
 };
 
-/// The address space of all GPUs' memory. It has no access rights; the library reads and writes the
-/// same memory at the same distance from the second address.
+/// The address space of all GPU memory. The memory has no access rights there; the library reads
+/// and writes the same memory at the same offset from the second address.
 constexpr uintptr_t gpu_addresses = uintptr_t{1} << 45;
 constexpr uintptr_t host_addresses = gpu_addresses + (uintptr_t{1} << 44);
 constexpr size_t address_space = size_t{1} << 44;
 
-/// Whether the address is one that only a GPU's memory has.
+/// Returns whether the address is in the address space of GPU memory.
 inline bool is_gpu_address(const void* data) {
   return reinterpret_cast<uintptr_t>(data) - gpu_addresses < address_space;
 }
 
-/// Returns the block that the address lies in, or nullptr.
+/// Returns the block that contains the address, or nullptr.
 Block* find_block(const void* data);
 
-/// Whether all of the memory lies in one block, or none of it is a GPU's.
+/// Returns whether all of the memory is in one block, or none of it belongs to a GPU.
 bool is_accessible(const void* data, size_t size);
 
-/// Allocates memory of a GPU, filled with 0xFF.
-/// @return cudaErrorMemoryAllocation if the GPU has not so much left.
+/// Allocates GPU memory and fills it with 0xFF.
+/// @return cudaErrorMemoryAllocation if the GPU does not have enough memory left.
 cudaError_t allocate_gpu_memory(void** data, size_t size, int device, bool is_of_capture);
 
-/// Allocates pinned memory of the host.
+/// Allocates pinned host memory.
 cudaError_t allocate_pinned_memory(void** data, size_t size);
 
-/// Makes memory of the host known to CUDA.
+/// Registers host memory with CUDA.
 cudaError_t register_memory(void* data, size_t size);
 
-/// Forgets a block, and gives its memory back unless it was registered.
+/// Removes a block, and frees its memory unless it was registered.
 void free_block(Block* block);
 
-/// Bytes that are allocated on the GPU.
+/// Returns the number of bytes that are allocated on the GPU.
 size_t used_memory(int device);
 
 }  // namespace simgpu

@@ -22,7 +22,7 @@ struct Source {
   uint64_t hash = 0;
 };
 
-// A program that never waits is followed no further back than this.
+// The maximum number of sources to track in a program that never waits.
 constexpr size_t most_sources = 4096;
 
 std::deque<Source>& sources() {
@@ -35,7 +35,7 @@ uint64_t mix(uint64_t hash, uint64_t word) {
   return hash ^ (hash >> 32);
 }
 
-// Four hashes of every fourth word, which do not wait for each other.
+// Computes four independent hashes, each of every fourth word, so that the CPU can overlap them.
 uint64_t hash_of(const Access& access) {
   std::array<uint64_t, 4> hashes{1, 2, 3, 4};
   std::array<uint64_t, 4> words;
@@ -56,8 +56,8 @@ void check(const Source& source) {
       "simulated GPUs: " +
       std::string(block != nullptr && block->is_registered ? "registered" : "pinned") +
       " memory of " + std::to_string(source.access.size) +
-      " bytes changed after a copy from it on " + describe(*source.stream) + " was asked for" +
-      at(source.place) + ", and before the host waited for the copy");
+      " bytes changed after a copy from it on " + describe(*source.stream) + " was requested" +
+      at(source.place) + ", but before the host waited for the copy");
 }
 
 template <class Predicate>
@@ -79,9 +79,10 @@ bool contains(const Access& outer, const Access& inner) {
 
 void watch_source(const Stream& stream, const Access& source) {
   if (settings().races == RaceMode::off) return;
-  check_and_forget([&](const Source& former) {  // whoever waits for the new copy waits for that too
-    return former.stream == &stream && contains(source, former.access);
-  });
+  check_and_forget(
+      [&](const Source& former) {  // a wait for the new copy also waits for the former one
+        return former.stream == &stream && contains(source, former.access);
+      });
   if (sources().size() == most_sources) sources().pop_front();
   sources().push_back({source, &stream, stream.tick, requested_at(), hash_of(source)});
 }

@@ -6,16 +6,16 @@
 
 namespace simgpu {
 
-/// Keeps a hash of pinned memory that the stream's present work copies to a GPU, until the host has
-/// waited for the copy. Memory that has changed by then is named.
+/// Keeps a hash of the pinned memory that the stream's current work copies to a GPU, until the host
+/// has waited for the copy. If the memory has changed by then, it is reported.
 void watch_source(const Stream& stream, const Access& source);
 
-/// Names the sources that have changed among those of copies that the clock knows, which the host
-/// has waited for, and forgets these.
+/// Reports sources that have changed, among the sources of copies in the clock, which the host has
+/// waited for. Then removes all of these sources.
 void check_sources(const Clock& done);
 
-/// Does so for the sources in pinned memory that a GPU is about to write: what changes later is not
-/// the host's doing.
+/// Does the same for sources in pinned memory that a GPU is about to write, because later changes
+/// are not made by the host.
 void check_overwritten_sources(const Access& written);
 
 }  // namespace simgpu

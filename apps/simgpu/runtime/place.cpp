@@ -11,7 +11,7 @@
 
 namespace simgpu {
 
-// One of the two: addresses are looked up only for a report.
+// Only one of the members is set. Addresses are looked up only for a report.
 struct Place {
   std::string line = {};
   CallStack stack = {};

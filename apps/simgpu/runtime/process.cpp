@@ -13,7 +13,8 @@ namespace simgpu {
 
 namespace {
 
-// Not a mutex of the C library: by those, threads tell each other what they have waited for.
+// This is not a mutex from the C library, because threads use those to share what they have waited
+// for.
 class ProcessLock {
  public:
   void lock() {

@@ -6,7 +6,7 @@
 
 namespace simgpu {
 
-/// Guards everything that the threads of the process share. Kernels and callbacks run without it.
+/// Guards all data that the threads of the process share. Kernels and callbacks run without it.
 class Lock {
  public:
   Lock();
@@ -15,20 +15,20 @@ class Lock {
   Lock& operator=(const Lock&) = delete;
 };
 
-/// Whether the process was forked from one that had used a GPU. CUDA cannot be used in it.
+/// Returns whether the process was forked from one that had used a GPU. CUDA cannot be used in it.
 bool is_unusable_fork();
 
-/// Keeps the error for cudaGetLastError of the calling thread, and returns it.
+/// Stores the error for cudaGetLastError in the calling thread, and returns it.
 cudaError_t fail(cudaError_t error);
 
-/// The calling thread's last error, which may be set.
+/// Returns a reference to the calling thread's last error.
 cudaError_t& last_error();
 
-/// Writes a line to standard error, unless it has been written before.
+/// Writes a line to standard error, unless the same line was written before.
 void write_once(const std::string& line);
 
-/// Writes once to standard error that simulated GPUs have no such function.
-/// @return cudaErrorNotSupported, kept for cudaGetLastError.
+/// Writes once to standard error that simulated GPUs do not support this function.
+/// @return cudaErrorNotSupported, which is also stored for cudaGetLastError.
 cudaError_t refuse(const char* function);
 
 }  // namespace simgpu

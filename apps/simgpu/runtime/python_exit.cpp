@@ -15,10 +15,11 @@
 
 #include "simgpu/runtime/find_function.hpp"
 
-// A thread of LibTorch's autograd is the last to leave a backward pass: after the caller has gone
-// on, it destroys the graph, for which it needs Python's lock. If Python ends meanwhile, its
-// versions before 3.14 end the thread by pthread_exit, within a destructor, which ends the process:
-// "terminate called without an active exception". With kernels as slow as the CPU's that is often.
+// A thread of LibTorch's autograd is the last to leave a backward pass: after the caller has
+// continued, it destroys the graph, for which it needs Python's lock. If Python is shutting down by
+// then, versions before 3.14 end the thread with pthread_exit, inside a destructor, which aborts
+// the process: "terminate called without an active exception". This is frequent because the CPU's
+// kernels are slow.
 
 namespace simgpu {
 
@@ -43,7 +44,7 @@ std::string first_line(const std::filesystem::path& file) {
   return line;
 }
 
-// "123 (pt_autograd_0) S 1 ...": S if it sleeps.
+// The file contains "123 (pt_autograd_0) S 1 ...", with S if the thread sleeps.
 bool is_busy_autograd(const std::filesystem::path& thread) {
   const auto line = first_line(thread / "stat");
   const auto name_end = line.rfind(") ");
@@ -68,7 +69,7 @@ void wait_for_autograd_at_exit() {
   if (is_registered || has_lock == nullptr || run == nullptr || has_lock() == 0) return;
   if (is_registered.exchange(true)) return;
   run("__import__('atexit').register(__import__('ctypes').CDLL(None).simgpu_wait_for_autograd)",
-      nullptr);  // in the program's own namespace, so without a name
+      nullptr);  // runs in the program's own namespace, so it defines no name
 }
 
 }  // namespace simgpu
@@ -77,8 +78,8 @@ void wait_for_autograd_at_exit() {
 
 extern "C" {
 
-// Called by Python without its lock. A thread that waits for the lock sleeps, too, but only until
-// it gets it, so it is seen once more.
+// Python calls this without holding its lock. A thread that waits for the lock also sleeps, but
+// only until it gets it, so idle threads are checked several times.
 void simgpu_wait_for_autograd() {
   using namespace std::chrono_literals;
   const auto deadline = std::chrono::steady_clock::now() + 2s;
@@ -88,8 +89,7 @@ void simgpu_wait_for_autograd() {
   }
 }
 
-// Threads that end with Python in spite of that wait for the end of the process, as Python 3.14
-// lets them.
+// Threads that Python ends anyway wait for the end of the process, as they do in Python 3.14.
 void pthread_exit(void* value) {
   if (!simgpu::is_main_thread() && simgpu::is_python_ending()) {
     while (true) pause();

@@ -2,8 +2,8 @@
 
 namespace simgpu {
 
-/// Lets Python, if it runs this process, wait at its end for LibTorch's autograd. Does nothing if
-/// the calling thread does not hold Python's lock; a later call may.
+/// If Python runs this process, makes it wait for LibTorch's autograd when it shuts down. Does
+/// nothing if the calling thread does not hold Python's lock; a later call may succeed.
 void wait_for_autograd_at_exit();
 
 }  // namespace simgpu

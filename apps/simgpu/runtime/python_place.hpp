@@ -4,8 +4,9 @@
 
 namespace simgpu {
 
-/// Returns the line of Python that the calling thread runs, as "train.py:12": the innermost that is
-/// not of the package torch. Empty if the process has no Python, or the thread runs none.
+/// Returns the line of Python that the calling thread is executing, such as "train.py:12": the
+/// innermost line outside the torch package. Empty if the process has no Python or the thread runs
+/// no Python code.
 std::string python_place();
 
 }  // namespace simgpu

@@ -23,7 +23,8 @@ std::string& kept_race() {
   return text;
 }
 
-// Whether a mistake was found that is to fail. Whoever catches it does not undo it.
+// Whether a mistake was found that must make the process fail, even if the program catches the
+// error.
 std::atomic<bool> must_fail = false;
 
 void end_process(int status, void*) {
@@ -33,10 +34,11 @@ void end_process(int status, void*) {
   _exit(1);
 }
 
-// Registered while the library is loaded, so it runs after all that the program does at its end.
+// Registered while the library is loaded, so it runs after everything that the program does at
+// exit.
 [[maybe_unused]] const int exit_handler = ::on_exit(end_process, nullptr);
 
-// Reports the text if races are looked for. Returns whether it is to be thrown, too.
+// Reports the text if race detection is on. Returns whether it must also be thrown.
 bool write_race(const std::string& text) {
   if (settings().races == RaceMode::off || !add_report(text)) return false;
   if (settings().races >= RaceMode::fail) must_fail = true;
@@ -56,7 +58,8 @@ std::string describe_race(const Conflict& former, const User& user, const Access
 
 }  // namespace
 
-// Returns the first range at or after the address, once no range reaches over the address.
+// Splits the range that contains the address, if there is one, and returns the first range at or
+// after the address.
 AccessHistory::Ranges::iterator AccessHistory::split(uintptr_t address) {
   const auto after = ranges_.lower_bound(address);
   if (after == ranges_.begin()) return after;
@@ -84,7 +87,7 @@ const std::vector<Conflict>& AccessHistory::add(const User& user, const Clock& s
   if (range == ranges_.end() || range->second.end != end) split(end);
   auto first = ranges_.end();
   for (auto at = begin; at < end; ++range) {
-    if (range == ranges_.end() || range->first > at) {  // memory that nobody has used yet
+    if (range == ranges_.end() || range->first > at) {  // memory that has not been used yet
       const auto next = range == ranges_.end() ? end : std::min(end, range->first);
       range = ranges_.emplace_hint(range, at, Range{.end = next});
     }

@@ -15,34 +15,35 @@ struct User {
   const Stream* stream = nullptr;
   uint64_t tick = 0;
   const char* label = "";
-  const Place* place = nullptr;  ///< where it was requested
-  bool is_replay = false;        ///< of a graph
-  bool has_lost = false;         ///< the memory was freed after the work was requested
+  const Place* place = nullptr;  ///< where the work was requested
+  bool is_replay = false;        ///< whether it replays a graph
+  bool has_lost = false;         ///< whether the memory was freed after the work was requested
 
-  /// Whether it comes before all that knows the clock.
+  /// Returns whether the clock knows this work.
   bool is_in(const Clock& seen) const { return stream == nullptr || seen.at(stream->id) >= tick; }
 };
 
-/// Former use of memory that nothing orders before the present one.
+/// An earlier use of memory that is not ordered before the current use.
 struct Conflict {
   User user;
   bool writes = false;
 };
 
-/// Who has last written each range of memory, and who has read it since.
+/// For each range of memory, the last work that wrote it and the work that has read it since.
 class AccessHistory {
  public:
-  /// Adds an access of a user, and returns the former ones that race with it, until the next call.
+  /// Adds an access by a user. Returns the earlier accesses that race with it; the result is valid
+  /// until the next call.
   const std::vector<Conflict>& add(const User& user, const Clock& seen, const Access& access);
 
-  /// Returns the former users of the memory that the clock does not know.
+  /// Returns the earlier users of the memory that the clock does not know.
   std::vector<Conflict> find_unordered(const Access& access, const Clock& seen) const;
 
-  /// Keeps that the memory is freed after all accesses so far, except those of replays: a graph's
-  /// memory has to outlive its launches, and there is no record_stream for them.
+  /// Records that the memory is freed after all accesses so far, except those of replays, because a
+  /// graph's memory must outlive its launches and they have no record_stream.
   void mark_freed(const void* data, size_t size);
 
-  /// Forgets all accesses to the memory.
+  /// Removes all accesses to the memory.
   void forget(const void* data, size_t size);
 
  private:
@@ -63,19 +64,19 @@ class AccessHistory {
 /// Returns the history of all memory that CUDA knows, outside captures.
 AccessHistory& access_history();
 
-/// Checks the accesses of a stream's present work, and keeps them.
-/// @throw std::runtime_error in a race, if races are to be thrown.
+/// Checks the accesses of a stream's current work, and stores them.
+/// @throw std::runtime_error for a race, if races are thrown.
 void check_accesses(AccessHistory& history, const User& user, const Clock& seen,
                     const Access* accesses, size_t count);
 
-/// Does as `report_race`, and throws nothing.
+/// Does the same as `report_race`, but throws nothing.
 void report_race_unthrown(const std::string& text);
 
-/// Reports where LibTorch cannot bear an exception: does as `report_race`, but the next piece of
-/// work throws the text.
+/// Reports a race where LibTorch cannot handle an exception. Does the same as `report_race`, except
+/// that the next piece of work throws the text.
 void report_race_later(const std::string& text);
 
-/// @throw std::runtime_error for what `report_race_later` has kept.
+/// @throw std::runtime_error with the text that `report_race_later` has stored.
 void throw_kept_race();
 
 }  // namespace simgpu

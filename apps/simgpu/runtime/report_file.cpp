@@ -14,7 +14,8 @@ namespace simgpu {
 
 namespace {
 
-// A file has a line for each report, which begins like no other line, and after which process.
+// A file contains a line for each report, whose beginning no other line has, followed by the
+// process.
 using Lines = std::vector<std::string>;
 
 constexpr const char* json_begin = R"({"process":)";
@@ -24,7 +25,8 @@ bool is_xml(const std::string& file) {
   return file.ends_with(".xml");
 }
 
-// Held while the file is replaced. The folder is locked, since the file is another one afterwards.
+// Held while the file is replaced. It locks the folder, because the replacement is a different
+// file.
 class FolderLock {
  public:
   explicit FolderLock(const std::string& file)

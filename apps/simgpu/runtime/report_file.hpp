@@ -6,19 +6,19 @@
 
 namespace simgpu {
 
-/// What a process has found.
+/// A report of a process.
 struct Report {
   std::string text;
-  uint64_t count = 1;  ///< how often
-  std::string reason;  ///< why it is ignored; empty if it is not
+  uint64_t count = 1;  ///< number of occurrences
+  std::string reason;  ///< why it is ignored; empty if it is not ignored
 };
 
-/// Writes a file without reports. A name that ends in .xml gets JUnit's format, any other JSON.
+/// Writes a file without reports, in JUnit format if its name ends in .xml, otherwise as JSON.
 /// @throw std::runtime_error if it cannot be written.
 void start_report_file(const std::string& file);
 
-/// Puts the reports of a process into the file, instead of those that it has put there before. The
-/// reports of other processes, which may write at the same time, stay.
+/// Writes the reports of a process to the file, replacing the ones that this process has written
+/// before. Reports of other processes, which may write at the same time, are kept.
 /// @throw std::runtime_error if it cannot be written.
 void put_reports(const std::string& file, int process, const std::vector<Report>& reports);
 

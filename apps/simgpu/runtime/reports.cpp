@@ -27,7 +27,7 @@ Reports read_known() {
   if (settings().ignore.empty()) return all;
   try {
     all.known = read_known_reports(settings().ignore);
-  } catch (const std::exception& error) {  // it was readable when the program started
+  } catch (const std::exception& error) {  // the file was readable when the program started
     std::fprintf(stderr, "simulated GPUs: %s\n", error.what());
   }
   return all;
@@ -48,7 +48,7 @@ void write_file() {
 }
 
 void write_ignored() {
-  std::map<int, uint64_t> ignored;  // by the line of the pattern
+  std::map<int, uint64_t> ignored;  // by the line number of the pattern
   for (const auto& report : reports().found) {
     const auto* match = find_known(reports().known, report.text);
     if (match != nullptr) ignored[match->line] += report.count;

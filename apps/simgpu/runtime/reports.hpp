@@ -4,11 +4,11 @@
 
 namespace simgpu {
 
-/// Adds a report to those of the process: writes it to standard error the first time, and into the
-/// file of SCONCE_SIMGPU_REPORT. Returns false, and writes no line, if the user ignores it.
+/// Adds a report to the process's reports. The first time, writes it to standard error and to the
+/// file in SCONCE_SIMGPU_REPORT. If the user ignores this report, writes no line and returns false.
 bool add_report(const std::string& text);
 
-/// Writes how often each report was found. Called when the process ends.
+/// Writes how often each report occurred. Called when the process ends.
 void finish_reports();
 
 }  // namespace simgpu

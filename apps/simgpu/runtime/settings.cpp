@@ -43,7 +43,8 @@ Settings read_settings() {
 }  // namespace
 
 const Settings& settings() {
-  static const auto& read = *new Settings(read_settings());  // the end of the process reads it
+  static const auto& read =
+      *new Settings(read_settings());  // never destroyed, because it is read at process exit
   return read;
 }
 

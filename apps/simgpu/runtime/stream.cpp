@@ -19,7 +19,7 @@ namespace {
 struct Streams {
   std::map<int, Stream> defaults = {};
   std::deque<Stream> others = {};
-  std::unordered_set<const void*> handles = {};  ///< of the others
+  std::unordered_set<const void*> handles = {};  ///< for the others
   std::vector<Stream*> used = {nullptr};
   std::map<int, int> numbers = {};
   std::atomic<bool> wait_for_threads = false;

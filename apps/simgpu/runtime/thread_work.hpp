@@ -11,21 +11,21 @@ namespace simgpu {
 
 struct Stream;
 
-/// What a stream has to do before a piece of work. Without a stream, nothing.
+/// What a stream must do before a piece of work. Nothing if there is no stream.
 struct WorkBefore {
   Stream* stream = nullptr;
   uint64_t tick = 0;
 };
 
-/// Begins a piece of work that another thread will do. Unlike `begin_work`, it does not wait for
-/// what the stream does first, except in a capture: the call that requests the work may hold a lock
-/// that whoever ends an endless wait needs.
-/// @return what the other thread has to finish first.
-/// @throw std::runtime_error in a race, if races are to be thrown.
+/// Begins a piece of work that another thread will run. Unlike `begin_work`, it does not wait for
+/// the stream's earlier work, except in a capture: the call that requests the work may hold a lock
+/// that is needed to end an endless wait.
+/// @return the work that the other thread must finish first.
+/// @throw std::runtime_error for a race, if races are thrown.
 WorkBefore begin_work_of_thread(cudaStream_t stream, const Work& work);
 
-/// Finishes what comes before the work, in the thread that will do it. Calls `check` before each
-/// wait, which is at most 50 ms long. It ends the wait by an exception.
+/// Finishes the earlier work, in the thread that will run the work itself. Calls `check` before
+/// each wait, which takes at most 50 ms. An exception from `check` ends the wait.
 void finish(const WorkBefore& before, const std::function<void()>& check);
 
 }  // namespace simgpu

@@ -10,7 +10,7 @@
 #include "simgpu/runtime/process.hpp"
 #include "simgpu/runtime/work.hpp"
 
-// Functions of the CPU that a program has registered for its own CUDA kernels.
+// CPU functions that a program has registered for its own CUDA kernels.
 
 namespace simgpu {
 
@@ -21,7 +21,7 @@ struct UserKernel {
   std::vector<size_t> sizes = {};
 };
 
-// Reports keep the names until the process ends.
+// Reports use the names until the process ends.
 std::map<std::string, UserKernel>& user_kernels() {
   static auto& kernels = *new std::map<std::string, UserKernel>;
   return kernels;
@@ -36,8 +36,8 @@ std::optional<Entry> find(const std::string& name) {
   return Entry{found->first.c_str(), found->second};
 }
 
-// Copies of the arguments of a launch. A function may change what it gets, so each replay of a
-// graph needs its own.
+// A copy of a launch's arguments. A function may modify its arguments, so each replay of a graph
+// needs its own copy.
 class Arguments {
  public:
   Arguments(const std::vector<size_t>& sizes, void* const* arguments) : sizes_(sizes) {
@@ -58,7 +58,7 @@ class Arguments {
   std::vector<void*> pointers_;
 };
 
-// The launch that the thread runs the function of.
+// The launch whose function this thread is running.
 struct Running {
   cudaStream_t stream;
   const char* label;

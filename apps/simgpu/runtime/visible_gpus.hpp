@@ -4,9 +4,9 @@
 
 namespace simgpu {
 
-/// Returns which of the machine's GPUs CUDA_VISIBLE_DEVICES leaves to the process, by CUDA's rules:
-/// an index that does not exist hides itself and those after it, a repeated index hides all. Unset,
-/// it leaves all of them.
+/// Returns the machine's GPUs that CUDA_VISIBLE_DEVICES makes visible to the process. As in CUDA,
+/// an invalid index hides itself and all GPUs after it, and a repeated index hides all GPUs. If the
+/// variable is not set, all GPUs are visible.
 std::vector<int> find_visible_gpus(int num_gpus);
 
 }  // namespace simgpu

@@ -8,23 +8,24 @@
 
 namespace simgpu::nccl {
 
-/// Text that ranks show each other.
+/// A text that ranks make visible to each other.
 using CallText = std::array<char, 128>;
 
-/// Set of ranks: bit i is rank i.
+/// A set of ranks: bit i stands for rank i.
 using Ranks = uint64_t;
 
 enum class Activity : uint32_t {
-  /// Has no call of the communicator to do.
+  /// The rank has no unfinished call of the communicator.
   none,
-  /// Has a call, whose stream has other work to do first.
+  /// The rank has a call whose stream must finish other work first.
   queued,
-  /// Exchanges with the other ranks.
+  /// The rank is exchanging data with the other ranks.
   exchanging,
 };
 
-/// What a rank of a communicator does at present, in memory that the ranks share. One thread of the
-/// rank writes it, and any may read it: a reader that finds it halfway written sees an empty call.
+/// The current activity of a rank in a communicator, stored in memory that the ranks share. One
+/// thread of the rank writes it, and any thread may read it. A reader that comes in the middle of a
+/// write sees an empty call.
 class ActivityRecord {
  public:
   struct State {
@@ -37,23 +38,23 @@ class ActivityRecord {
   /// Begins an activity.
   void begin(Activity activity, const std::string& call);
 
-  /// Counts the time from now, since the activity continues.
+  /// Restarts the time measurement, because the activity has made progress.
   void restart_clock();
 
-  /// Sets the ranks without which it does not continue.
+  /// Sets the ranks that must act before the activity can continue.
   void set_waits_for(Ranks ranks) { waits_for_.store(ranks); }
 
   State read() const;
 
  private:
-  std::atomic<uint32_t> version_;  // odd while it is written
+  std::atomic<uint32_t> version_;  // odd during a write
   std::atomic<Activity> activity_;
-  std::atomic<int64_t> since_ns_;  // of the steady clock, which processes share
+  std::atomic<int64_t> since_ns_;  // on the steady clock, which all processes share
   std::atomic<Ranks> waits_for_;
   CallText call_;
 };
 
-/// "rank 1 has waited 8 s for rank 0 in ncclSend of 100 float32 to rank 0".
+/// Returns a description: "rank 1 has waited 8 s for rank 0 in ncclSend of 100 float32 to rank 0".
 std::string describe(int rank, const ActivityRecord::State& state);
 
 }  // namespace simgpu::nccl

@@ -18,16 +18,16 @@
 
 namespace simgpu::nccl {
 
-/// A communicator of one rank. A thread of its own exchanges with the other ranks, one job after
-/// the other. If a rank is lost or calls something else, the job does not end until the
-/// communicator is aborted, as a kernel of NCCL does not, and `error` tells it.
+/// The communicator of one rank. A separate thread exchanges data with the other ranks, one job
+/// after another. If a rank is lost or calls a different function, the job does not end until the
+/// communicator is aborted, like a kernel of NCCL, and `error` reports the failure.
 class Communicator {
  public:
-  /// Joins. @throw Failure
+  /// Joins the communicator. @throw Failure
   Communicator(const ncclUniqueId& id, int ranks, int rank);
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
-  /// Finishes the jobs, unless a rank is lost or it was aborted.
+  /// Finishes the jobs, unless a rank is lost or the communicator was aborted.
   ~Communicator();
 
   /// Waits until all ranks have joined. @throw Failure
@@ -36,16 +36,16 @@ class Communicator {
   int rank() const { return peers_.rank(); }
   int ranks() const { return peers_.ranks(); }
 
-  /// GPU that was current when the communicator was made.
+  /// Returns the GPU that was current when the communicator was created.
   int device() const { return device_; }
 
-  /// ncclSuccess, or why the communicator cannot be used.
+  /// Returns ncclSuccess, or the reason why the communicator cannot be used.
   ncclResult_t error() const;
 
   /// @throw Failure if the communicator cannot be used.
   void check() const;
 
-  /// Asks for a job. The result is ready when it has ended, or the communicator is aborted.
+  /// Submits a job. The result becomes ready when the job has ended or the communicator is aborted.
   /// @throw Failure if the communicator cannot be used.
   std::shared_future<void> submit(const char* label, std::function<void(Peers&)> run);
 
@@ -55,15 +55,15 @@ class Communicator {
   /// Ends all jobs.
   void abort();
 
-  /// Makes an operator that multiplies by a factor before it sums. A factor in the memory of a GPU
-  /// is read when the operation runs.
+  /// Creates an operator that multiplies by a factor before summing. A factor in GPU memory is read
+  /// when the operation runs.
   ncclRedOp_t create_premultiplied_sum(const void* factor, ncclDataType_t type,
                                        ncclScalarResidence_t residence);
 
   /// @throw Failure if there is no such operator.
   void destroy(ncclRedOp_t op);
 
-  /// Returns NCCL's own operator, or one that was made. @throw Failure
+  /// Returns a built-in operator of NCCL, or one that was created. @throw Failure
   Reduction reduction(ncclRedOp_t op) const;
 
  private:

@@ -13,7 +13,8 @@
 #include "simgpu/runtime/nccl/group.hpp"
 #include "simgpu/runtime/nccl/handles.hpp"
 
-// NCCL's functions that make and end communicators. All of them block, as a configuration allows.
+// NCCL's functions that create and destroy communicators. All of them block, which a nonblocking
+// configuration permits.
 
 namespace simgpu::nccl {
 
@@ -43,7 +44,8 @@ void create_on_each_gpu(ncclComm_t* handles, int count, const int* devices) {
   end_group();
 }
 
-// What each rank tells the others in a split. The id is used if the rank becomes the first one.
+// The data that each rank sends to the others in a split. The id is used if the rank becomes the
+// first one.
 struct SplitRequest {
   int color;
   int key;
@@ -116,7 +118,7 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made
   return guarded([&] { split(*find_handle(comm), color, key, made); });
 }
 
-// NCCL lets a null communicator end: LibTorch aborts communicators that it has aborted before.
+// NCCL accepts a null communicator here, because LibTorch may abort a communicator twice.
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   if (comm == nullptr) return ncclSuccess;

@@ -7,20 +7,20 @@
 
 namespace simgpu::nccl {
 
-/// Does the operations of one group of calls, together with the other ranks: first the collectives
-/// in their order, then what is sent and received, all at once. The addresses are the host's.
-/// @throw Failure if a rank is lost, calls another collective, or receives another size than is
-/// sent.
+/// Runs the operations of one group of calls together with the other ranks: first the collectives
+/// in their order, then all sends and receives at once. The addresses are host addresses.
+/// @throw Failure if a rank is lost, calls a different collective, or receives a different size
+/// than is sent.
 /// @throw Aborted
 void run_operations(Peers& peers, const std::vector<Operation>& operations);
 
-/// Does one collective. It does nothing if it has no elements, as NCCL.
-/// @throw Failure if a rank is lost, or calls another collective. @throw Aborted
+/// Runs one collective. As in NCCL, it does nothing if there are no elements.
+/// @throw Failure if a rank is lost or calls a different collective. @throw Aborted
 void run_collective(Peers& peers, const Operation& operation);
 
-/// Does all that is sent and received. What goes to one rank goes in order; different ranks do not
-/// wait for each other.
-/// @throw Failure if a rank is lost, or receives another size than is sent. @throw Aborted
+/// Runs all sends and receives. Transfers to the same rank are processed in order; transfers to
+/// different ranks do not wait for each other.
+/// @throw Failure if a rank is lost or receives a different size than is sent. @throw Aborted
 void run_transfers(Peers& peers, const std::vector<Operation>& operations);
 
 }  // namespace simgpu::nccl

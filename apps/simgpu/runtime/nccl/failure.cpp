@@ -11,7 +11,7 @@ namespace {
 
 std::atomic<const char*> last_text{""};
 
-// Keeps a copy that is never freed, since callers of ncclGetLastError do not free it. Returns
+// Stores a copy that is never freed, because callers of ncclGetLastError do not free it. Returns
 // whether the text is new.
 bool keep_text(const std::string& text) {
   static auto& mutex = *new std::mutex;

@@ -7,7 +7,7 @@
 
 namespace simgpu::nccl {
 
-/// What a function of NCCL fails with.
+/// The failure of an NCCL function.
 struct Failure : std::runtime_error {
   Failure(ncclResult_t code, const std::string& text) : std::runtime_error(text), result(code) {}
 
@@ -21,15 +21,16 @@ T* check_pointer(T* pointer) {
   return pointer;
 }
 
-/// Writes the text to standard error, once, since LibTorch does not always show it, and keeps it
+/// Writes the text to standard error once, because LibTorch does not always show it, and stores it
 /// for ncclGetLastError. Returns the code.
 ncclResult_t fail(const Failure& failure);
 
-/// Text of the last failure in the process. Stays valid as long as the process.
+/// Returns the text of the last failure in the process. The pointer stays valid until the process
+/// ends.
 const char* last_error();
 
-/// Calls the function and turns a Failure into its code. Other exceptions pass: a race that is to
-/// be thrown reaches the caller.
+/// Calls the function and converts a Failure to its code. Other exceptions propagate: a thrown race
+/// reaches the caller.
 template <class Function>
 ncclResult_t guarded(const Function& function) {
   try {

@@ -15,7 +15,8 @@ namespace simgpu::nccl {
 namespace {
 
 // How long a call waits for the other ranks before it leaves the exchange to the communicator's
-// thread. Then c10d can time the call, and the program can do what another rank waits for.
+// thread. c10d can then apply its timeout to the call, and the program can do what another rank
+// waits for.
 constexpr auto patience = std::chrono::milliseconds(100);
 
 struct Group {
@@ -26,7 +27,7 @@ struct Group {
 
 thread_local Group current_group;
 
-// Makes the communicator's GPU the current one, whose default stream a null stream is.
+// Makes the communicator's GPU the current one, because a null stream means its default stream.
 class OnDevice {
  public:
   explicit OnDevice(const Communicator& communicator) {
@@ -41,7 +42,7 @@ class OnDevice {
   int former_ = 0;
 };
 
-// The calls of one communicator, which are one job for it.
+// The calls of one communicator, which form one job.
 struct Batch {
   std::shared_ptr<Communicator> communicator;
   std::vector<Operation> operations = {};
@@ -93,7 +94,7 @@ std::vector<Batch> begin_batches(const std::vector<Call>& calls) {
   return batches;
 }
 
-// A replay exchanges again, so all ranks have to capture the operations and to replay them.
+// A replay exchanges data again, so all ranks must capture the operations and replay them.
 void keep_for_replays(const Batch& batch, cudaStream_t stream) {
   record(stream, {batch.operations.front().label, batch.accesses(),
                   [batch] { batch.communicator->finish(batch.submit()); }});
@@ -125,7 +126,8 @@ void begin_group() {
 }
 
 void end_group() {
-  if (current_group.depth == 0) throw Failure(ncclInvalidUsage, "ncclGroupEnd without a start");
+  if (current_group.depth == 0)
+    throw Failure(ncclInvalidUsage, "ncclGroupEnd without ncclGroupStart");
   if (--current_group.depth > 0) return;
   const auto ended = std::exchange(current_group, {});
   for (const auto& communicator : ended.joining) communicator->connect();

@@ -9,25 +9,26 @@
 
 namespace simgpu::nccl {
 
-/// An operation that a communicator is to do on a stream.
+/// An operation for a communicator to run on a stream.
 struct Call {
   std::shared_ptr<Communicator> communicator;
   cudaStream_t stream;
   Operation operation;
 };
 
-/// Begins a group of calls of this thread. Groups nest.
+/// Begins a group of calls in this thread. Groups can be nested.
 void begin_group();
 
-/// Ends a group. The end of the outermost one starts what was called in it.
-/// @throw Failure @throw std::runtime_error in a race, if races are to be thrown.
+/// Ends a group. The end of the outermost group starts all of its calls.
+/// @throw Failure @throw std::runtime_error for a race, if races are thrown.
 void end_group();
 
-/// Starts the call, or adds it to the group of this thread.
-/// @throw Failure @throw std::runtime_error in a race, if races are to be thrown.
+/// Starts the call, or adds it to this thread's group.
+/// @throw Failure @throw std::runtime_error for a race, if races are thrown.
 void start(Call call);
 
-/// Waits until all ranks of the communicator have joined; in a group, at its end.
+/// Waits until all ranks of the communicator have joined. In a group, the wait takes place at its
+/// end.
 /// @throw Failure
 void connect(const std::shared_ptr<Communicator>& communicator);
 

@@ -19,7 +19,7 @@ struct Handles {
   }
 };
 
-// Never destroyed: at the end of the process a communicator may still wait for other ranks.
+// Never destroyed, because a communicator may still wait for other ranks when the process ends.
 Handles& handles() {
   static auto& all = *new Handles;
   return all;

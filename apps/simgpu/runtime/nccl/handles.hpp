@@ -8,13 +8,13 @@
 
 namespace simgpu::nccl {
 
-/// Keeps the communicator, and returns its handle.
+/// Stores the communicator and returns its handle.
 ncclComm_t add_handle(std::shared_ptr<Communicator> communicator);
 
 /// Returns the communicator. @throw Failure if there is none.
 std::shared_ptr<Communicator> find_handle(ncclComm_t handle);
 
-/// Returns the communicator, and forgets it. @throw Failure if there is none.
+/// Removes the communicator and returns it. @throw Failure if there is none.
 std::shared_ptr<Communicator> take_handle(ncclComm_t handle);
 
 }  // namespace simgpu::nccl

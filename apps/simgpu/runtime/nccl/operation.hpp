@@ -23,46 +23,46 @@ enum class Kind {
   receive,
 };
 
-/// One call of a collective, of ncclSend or of ncclRecv.
+/// One call of a collective, ncclSend, or ncclRecv.
 struct Operation {
   Kind kind;
-  /// The function of NCCL.
+  /// The name of the NCCL function.
   const char* label;
   const void* sent;
   void* received;
-  /// Elements of a chunk. A collective sends or receives one chunk, or one for each rank.
+  /// The number of elements in a chunk. A collective sends or receives one chunk, or one per rank.
   size_t count;
   ncclDataType_t type;
-  /// The root, or the rank at the other end.
+  /// The root, or the rank at the other end of the transfer.
   int peer = 0;
   Reduction reduction = {};
 };
 
-/// Size of a chunk in bytes.
+/// Returns the size of a chunk in bytes.
 inline size_t chunk_size(const Operation& operation) {
   return operation.count * size_of(operation.type);
 }
 
-/// Whether each chunk that is sent is for another rank.
+/// Returns whether each chunk that is sent is for a different rank.
 bool sends_to_each(Kind kind);
 
-/// Whether the ranks' chunks are reduced to one.
+/// Returns whether the ranks' chunks are reduced to one.
 bool reduces(Kind kind);
 
-/// Number of chunks that the rank sends.
+/// Returns the number of chunks that the rank sends.
 int chunks_sent(const Operation& operation, int rank, int ranks);
 
-/// Number of chunks that the rank receives.
+/// Returns the number of chunks that the rank receives.
 int chunks_received(const Operation& operation, int rank, int ranks);
 
-/// "ncclAllReduce of 100 float32, sum" or "ncclSend of 100 float32 to rank 1". It has to be the
-/// same in all ranks of a collective.
+/// Returns a description such as "ncclAllReduce of 100 float32, sum" or "ncclSend of 100 float32 to
+/// rank 1". It must be identical in all ranks of a collective.
 std::string describe(const Operation& operation);
 
-/// The memory that the operation uses in the rank.
+/// Returns the memory that the operation uses in the rank.
 std::vector<Access> accesses_of(const Operation& operation, int rank, int ranks);
 
-/// Returns the operation with the addresses at which this library uses the memory.
+/// Returns the operation with the addresses at which this library accesses the memory.
 Operation on_host(Operation operation);
 
 }  // namespace simgpu::nccl

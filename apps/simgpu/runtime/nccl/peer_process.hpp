@@ -6,7 +6,8 @@
 
 namespace simgpu::nccl {
 
-/// A process of this machine. The start time tells it from a later one with the same id.
+/// A process on this machine. The start time distinguishes it from a later process with the same
+/// id.
 struct Process {
   pid_t id = 0;
   uint64_t start_time = 0;
@@ -15,7 +16,8 @@ struct Process {
 /// Returns the calling process.
 Process this_process();
 
-/// Whether the process still runs. One that has ended and waits for its parent does not.
+/// Returns whether the process is still running. A process that has ended and waits for its parent
+/// is not running.
 bool is_running(const Process& process);
 
 }  // namespace simgpu::nccl

@@ -24,13 +24,13 @@ using PeerClock = std::chrono::steady_clock;
 constexpr int yields_before_sleep = 16;
 constexpr long longest_sleep_ns = 50'000'000;
 constexpr auto between_checks = std::chrono::milliseconds(200);
-// The default timeout of c10d's NCCL backend, which does not watch the start of a communicator.
+// The default timeout of c10d's NCCL backend, which does not monitor communicator creation.
 constexpr auto longest_start = std::chrono::minutes(10);
 
-// How long a wait lasts until it is reported. Each report doubles it, so that a program whose ranks
-// often wait for each other does not get a report for each wait.
+// How long a wait lasts before it is reported. Each report doubles this time, so that programs
+// whose ranks often wait for each other do not get a report for every wait.
 std::atomic<int64_t> long_wait_s = 5;
-// A wait that an abort ends is reported if it was longer.
+// A wait that an abort ends is reported if it took longer than this.
 constexpr auto aborted_wait = std::chrono::seconds(1);
 
 static_assert(std::atomic<uint32_t>::is_always_lock_free);
@@ -51,8 +51,7 @@ Ranks bit_of(int rank) {
 
 int check_number(int ranks, int rank) {
   if (ranks < 1 || ranks > max_ranks) {
-    throw Failure(ncclInvalidArgument,
-                  "a communicator has 1 to 64 ranks, not " + std::to_string(ranks));
+    throw Failure(ncclInvalidArgument, "expected 1 to 64 ranks, got " + std::to_string(ranks));
   }
   if (rank < 0 || rank >= ranks) {
     throw Failure(ncclInvalidArgument,
@@ -67,7 +66,7 @@ Peers::Peers(const ncclUniqueId& id, int ranks, int rank)
     : memory_(id, check_number(ranks, rank)), id_(id), ranks_(ranks), rank_(rank) {
   auto& me = memory_.member(rank);
   if (me.has_joined.load() != 0) {
-    throw Failure(ncclInvalidUsage, "two processes are rank " + std::to_string(rank));
+    throw Failure(ncclInvalidUsage, "two processes use rank " + std::to_string(rank));
   }
   int device = 0;
   if (cudaGetDevice(&device) != cudaSuccess ||
@@ -90,7 +89,7 @@ void Peers::connect() {
       missing |= bit_of(rank);
       if (PeerClock::now() - start > longest_start) {
         throw Failure(ncclSystemError,
-                      "rank " + std::to_string(rank) + " has not come within 10 minutes");
+                      "rank " + std::to_string(rank) + " did not join within 10 minutes");
       }
     }
     return missing;
@@ -133,7 +132,7 @@ void Peers::barrier() {
   });
 }
 
-// A rank writes a text again two barriers later, when all have read it.
+// A rank overwrites a text two barriers later, when all ranks have read it.
 void Peers::barrier_of(const std::string& call) {
   const size_t turn = barriers_ % 2;
   const auto text_of = [&](int rank) { return memory_.member(rank).calls[turn].data(); };
@@ -142,7 +141,7 @@ void Peers::barrier_of(const std::string& call) {
   for (int rank = 1; rank < ranks_; ++rank) {
     if (std::strcmp(text_of(rank), text_of(0)) == 0) continue;
     throw Failure(ncclInvalidUsage, "rank " + std::to_string(rank) + " calls " + text_of(rank) +
-                                        ", where rank 0 calls " + text_of(0));
+                                        ", but rank 0 calls " + text_of(0));
   }
 }
 
@@ -181,7 +180,7 @@ void Peers::abort() {
   notify(rank_);
 }
 
-// Reports the present wait once, together with what the ranks do that it waits for.
+// Reports the current wait once, together with the activities of the ranks that it waits for.
 bool Peers::report_wait(std::chrono::seconds shortest) {
   const auto mine = memory_.member(rank_).activity.read();
   if (mine.waits_for == 0 || mine.lasts < shortest || is_reported_.exchange(true)) return false;
@@ -197,7 +196,8 @@ bool Peers::report_wait(std::chrono::seconds shortest) {
   return true;
 }
 
-// A rank may do its part and end right after, so `missing` is asked again for each that has ended.
+// A rank may do its part and end right afterwards, so `missing` is called again for each rank that
+// has ended.
 void Peers::check_running(const std::function<Ranks()>& missing) const {
   for (int rank = 0; rank < ranks_; ++rank) {
     const auto& member = memory_.member(rank);

@@ -12,56 +12,58 @@
 
 namespace simgpu::nccl {
 
-/// Thrown in a wait that Peers::abort has ended.
+/// Thrown from a wait that Peers::abort has ended.
 struct Aborted {};
 
-/// The ranks of a communicator, as one of them sees the others.
+/// The ranks of a communicator, from the point of view of one of them.
 class Peers {
  public:
-  /// Joins the communicator, with the current GPU of the calling thread. Does not wait for others.
+  /// Joins the communicator with the calling thread's current GPU. Does not wait for other ranks.
   /// @throw Failure
   Peers(const ncclUniqueId& id, int ranks, int rank);
 
   /// Waits until all ranks have joined.
-  /// @throw Failure if a rank is lost, does not come, or has the same GPU as another one.
+  /// @throw Failure if a rank is lost, does not join, or uses the same GPU as another rank.
   void connect();
 
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
   const SharedMemory& memory() const { return memory_; }
 
-  /// Begins what `wait` reports and the other ranks see, in the thread that exchanges.
+  /// Begins an activity that `wait` reports and other ranks see. Called in the exchanging thread.
   void begin(Activity activity, const std::string& call);
 
-  /// Lets `wait` report only what it waits for from now on, since something has come.
+  /// Restarts the time that `wait` reports, because something has arrived.
   void restart_clock();
 
-  /// Tells that the rank waits for nobody, since its exchange has failed.
+  /// Records that the rank no longer waits for any rank, because its exchange has failed.
   void end_wait();
 
   /// @throw Aborted if `abort` has been called.
   void check_aborted() const;
 
-  /// Number of barriers so far, which is the same in all ranks.
+  /// Returns the number of barriers so far, which is the same in all ranks.
   uint32_t num_barriers() const { return barriers_; }
 
-  /// Waits until all ranks are here.
+  /// Waits until all ranks have arrived.
   /// @throw Failure if a rank is lost. @throw Aborted
   void barrier();
 
-  /// Waits until all ranks are here, and checks that all do the same.
-  /// @throw Failure if a rank does something else, or is lost. @throw Aborted
+  /// Waits until all ranks have arrived, and checks that they all make the same call.
+  /// @throw Failure if a rank makes a different call or is lost. @throw Aborted
   void barrier_of(const std::string& call);
 
-  /// Calls `missing` again and again, until it returns no rank. In between the thread sleeps until
-  /// a rank calls `notify` for this one. A wait of some seconds is reported on standard error.
-  /// @throw Failure if one of the ranks that it returns is lost. @throw Aborted
+  /// Calls `missing` repeatedly until it returns no rank. Between the calls, the thread sleeps
+  /// until another rank calls `notify` for this one. A wait of several seconds is reported to
+  /// standard error.
+  /// @throw Failure if one of the returned ranks is lost. @throw Aborted
   void wait(const std::function<Ranks()>& missing);
 
-  /// Wakes the rank if it waits.
+  /// Wakes the rank if it is waiting.
   void notify(int rank);
 
-  /// Ends the present wait and all later ones, from another thread. Reports the present one.
+  /// Ends the current wait and all later ones; called from another thread. Reports the current
+  /// wait.
   void abort();
 
  private:

@@ -21,14 +21,14 @@ struct Transfer {
 
 Failure different_sizes(int receiver, const char* received, int sender, const char* sent) {
   return {ncclInvalidUsage, "rank " + std::to_string(receiver) + " calls " + received +
-                                ", where rank " + std::to_string(sender) + " calls " + sent};
+                                ", but rank " + std::to_string(sender) + " calls " + sent};
 }
 
 void set_text(CallText& text, const Operation& operation) {
   std::snprintf(text.data(), text.size(), "%s", describe(operation).c_str());
 }
 
-// The rank that receives has seen the size of what is sent.
+// Called by the receiving rank, which has seen the size that is sent.
 void check_size(Peers& peers, Channel& channel, const Transfer& transfer, size_t piece) {
   if (channel.sizes[piece] == transfer.size) return;
   const int sender = transfer.operation->peer;
@@ -73,8 +73,8 @@ void receive_pieces(Peers& peers, Transfer& transfer) {
   }
 }
 
-// Does what can be done of the transfers without waiting. Returns the ranks that the rest waits
-// for.
+// Advances the transfers as far as possible without waiting. Returns the ranks that the remaining
+// transfers wait for.
 Ranks advance(Peers& peers, std::vector<Transfer>& transfers) {
   Ranks sending_to = 0;
   Ranks receiving_from = 0;
@@ -98,7 +98,7 @@ size_t bytes_done(const std::vector<Transfer>& transfers) {
   return bytes;
 }
 
-// Does what can be done, and lets the ranks see the first transfer that waits.
+// Advances the transfers, and shows the other ranks the first transfer that waits.
 Ranks advance_visibly(Peers& peers, std::vector<Transfer>& transfers, const Operation*& shown) {
   const auto before = bytes_done(transfers);
   const Ranks awaited = advance(peers, transfers);

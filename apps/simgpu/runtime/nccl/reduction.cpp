@@ -14,7 +14,7 @@ namespace simgpu::nccl {
 
 namespace {
 
-// The type that elements are computed in.
+// The type in which elements are computed.
 template <class T>
 struct Computed {
   using type = T;
@@ -50,7 +50,7 @@ T narrowed(typename Computed<T>::type value) {
   }
 }
 
-// Integers wrap around, which a signed sum must not.
+// Integers wrap around, but signed overflow is undefined.
 template <class C>
 C sum(C a, C b) {
   if constexpr (std::is_integral_v<C>) {
@@ -69,7 +69,7 @@ C product(C a, C b) {
   }
 }
 
-// A number wins over nan.
+// A number takes precedence over nan.
 template <class C>
 C larger(C a, C b) {
   if constexpr (std::is_integral_v<C>) {
@@ -155,7 +155,7 @@ size_t size_of(ncclDataType_t type) {
     case ncclFloat64:
       return 8;
     default:
-      throw Failure(ncclInvalidArgument, "no data type has the number " + std::to_string(type));
+      throw Failure(ncclInvalidArgument, "unknown data type " + std::to_string(type));
   }
 }
 

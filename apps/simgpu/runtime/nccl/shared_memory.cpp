@@ -17,13 +17,13 @@ namespace simgpu::nccl {
 
 namespace {
 
-// Begins the memory. The key tells it from another file that got the same number.
+// The header of the memory. The key distinguishes it from another file with the same number.
 struct Header {
   uint64_t key;
   std::atomic<int> ranks;
 };
 
-// What is in an ncclUniqueId: a file without a name, open in the process that created it.
+// The contents of an ncclUniqueId: an unnamed file that is open in the process that created it.
 struct Location {
   pid_t process;
   int file;
@@ -60,7 +60,7 @@ Location location_in(const ncclUniqueId& id) {
   return location;
 }
 
-// Files that the process keeps open for ranks that have not joined yet, by their keys.
+// Files that the process keeps open for ranks that have not joined yet, by key.
 struct OpenFiles {
   std::mutex mutex;
   std::map<uint64_t, int> files;
@@ -86,7 +86,7 @@ int open_file(const Location& location) {
   const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (file < 0) {
     throw system_failure("process " + std::to_string(location.process) +
-                         ", which made the ncclUniqueId, does not share it");
+                         ", which created the ncclUniqueId, does not share it");
   }
   uint64_t key = 0;
   if (pread(file, &key, sizeof key, 0) != sizeof key || key != location.key) {
@@ -140,8 +140,8 @@ SharedMemory::SharedMemory(const ncclUniqueId& id, int ranks)
   auto& header = *reinterpret_cast<Header*>(data_);
   if (!header.ranks.compare_exchange_strong(expected, ranks) && expected != ranks) {
     munmap(data_, size_);
-    throw Failure(ncclInvalidArgument, "a rank says that the communicator has " +
-                                           std::to_string(ranks) + " ranks, and another one says " +
+    throw Failure(ncclInvalidArgument, "expected the same number of ranks in each process, got " +
+                                           std::to_string(ranks) + " and " +
                                            std::to_string(expected));
   }
 }

@@ -12,26 +12,28 @@
 
 namespace simgpu::nccl {
 
-/// Most ranks of a communicator.
+/// The maximum number of ranks in a communicator.
 constexpr int max_ranks = 64;
 
-/// What a rank tells the others.
+/// The data that a rank shares with the others.
 struct alignas(64) Member {
-  /// Counts what others have done that the rank may wait for. A futex.
+  /// Counts the actions of other ranks that this rank may wait for. A futex.
   std::atomic<uint32_t> bell;
   std::atomic<uint32_t> barriers_reached;
-  /// Set last: the fields below do not change after it.
+  /// Set last: the fields below do not change afterwards.
   std::atomic<uint32_t> has_joined;
   Process process;
-  /// PCI bus id of its GPU.
+  /// The PCI bus id of the rank's GPU.
   std::array<char, 16> gpu;
-  /// What it does in a collective. While others still read one, it writes the next.
+  /// The rank's calls of collectives. It writes the next call while others may still read the
+  /// current one.
   std::array<CallText, 2> calls;
   ActivityRecord activity;
 };
 
-/// What one rank sends to another, in pieces: a ring of two. With each piece goes what it is a part
-/// of, for the receiver to compare. If that is not what it receives, it says so to the sender.
+/// Data that one rank sends to another, in pieces, as a ring of two. Each piece is accompanied by a
+/// description of its operation, which the receiver compares with its own. If they differ, the
+/// receiver notifies the sender.
 struct Channel {
   static constexpr size_t num_pieces = 2;
   static constexpr size_t piece_size = size_t{128} << 10;
@@ -45,8 +47,8 @@ struct Channel {
   std::array<std::array<char, piece_size>, num_pieces> pieces;
 };
 
-/// What a rank gives in collectives, in pieces. While the others still read one, it writes the
-/// next.
+/// Data that a rank contributes to collectives, in pieces. It writes the next piece while others
+/// may still read the current one.
 struct Slot {
   static constexpr size_t num_pieces = 2;
   static constexpr size_t piece_size = size_t{1} << 20;
@@ -54,19 +56,20 @@ struct Slot {
   std::array<std::array<char, piece_size>, num_pieces> pieces;
 };
 
-/// Memory that the ranks of a communicator share. It has no name in the file system: the kernel
-/// frees it when the last rank has ended, however it ends.
+/// Memory that the ranks of a communicator share. It has no name in the file system, so the kernel
+/// frees it when the last rank ends, no matter how.
 class SharedMemory {
  public:
-  /// Creates the memory, and an id by which processes of this machine find it.
+  /// Creates the memory, and an id with which processes on this machine can find it.
   /// @throw Failure
   static ncclUniqueId create();
 
-  /// Lets go of memory that this process created, since all ranks have it. Otherwise does nothing.
+  /// Releases memory that this process created, because all ranks have mapped it. Does nothing
+  /// otherwise.
   static void release(const ncclUniqueId& id);
 
   /// Maps the memory.
-  /// @throw Failure if there is none, or if it was mapped for another number of ranks.
+  /// @throw Failure if there is none, or if it was mapped for a different number of ranks.
   SharedMemory(const ncclUniqueId& id, int ranks);
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
