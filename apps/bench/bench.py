@@ -1,32 +1,35 @@
-"""Compares the speed of sconce with Python's on the same LibTorch, one workload after another.
+"""Compares the speed of sconce and Python on the same LibTorch, one workload at a time.
 
     build/setup/torch-2.15.0/bin/python apps/bench/bench.py build/release/bin/sconce-bench steps.sgd
 
-The Python that runs this script is the one compared with. The sides of a workload are processes that exist at the
-same time, with one thread each (--threads). They first show that they compute the same numbers. Then they take turns,
-A B C C B A, in rounds of about 0.2 s, so that other load on the machine slows all of them equally. A ratio is
-another side's time divided by sconce's, and its interval is the 95 % interval of the median over the pairs.
-A whole process is measured from its start to its check, and by its peak memory; an example, by the rate it prints.
+sconce is compared with the Python that runs this script. The sides of a workload are processes that exist at the same
+time, with one thread each (--threads). First, the script checks that all sides compute the same numbers. Then they take
+turns, A B C C B A, in rounds of about 0.2 s, so that other load on the machine slows all of them equally. A ratio is
+another side's time divided by sconce's, and its interval is the 95% interval of the median over the pairs. For a whole
+process, the script measures the time from its start to its check, and its peak memory. For an example, it uses the rate
+that the example prints.
 
-A training step is measured in up to three forms of sconce: eager, captured (a CapturedStep), and compiled (a
-CapturedStep that sconce compiles and keeps compiled). Other sides are compared with the fastest of them.
+Up to three forms of a training step in sconce are measured: eager, captured (a CapturedStep), and compiled (a
+CapturedStep that sconce compiles and keeps compiled). The other sides are compared with the fastest form.
 
     ... bench.py --with compile,jax build/release/bin/sconce-bench steps.sgd
 
 adds torch.compile of the model ("compile_model") and of the whole step in its default mode ("compile_step") and in the
-mode max-autotune ("max_autotune"), and JAX with one step compiled ("jax_step") and with the whole loop in lax.scan
-("jax_scan"), where a workload has these forms. JAX is installed into build/bench/jax; torch.compile needs a C++
-compiler. The time from the start of a process to the end of its first call, in which it compiles, is listed separately.
-No compiled code of an earlier run is used, unless TORCHINDUCTOR_FORCE_DISABLE_CACHES=0 is set.
+mode max-autotune ("max_autotune"), and JAX with one compiled step ("jax_step") and with the whole loop in lax.scan
+("jax_scan"), if a workload supports these forms. JAX is installed into build/bench/jax; torch.compile needs a C++
+compiler. The first call of a process includes compilation, so the time from the start of the process to the end of this
+call is listed separately. Compiled code from an earlier run is not used unless TORCHINDUCTOR_FORCE_DISABLE_CACHES=0 is
+set.
 
     ... bench.py --all --json times.json build/release/bin/sconce-bench
 
-measures every workload with every side. --json FILE continues a file of the same machine and the same code, workload by
-workload, and refuses any other. Each result has the time at which it was measured and the machine's load before it.
+measures every workload with every side. --json FILE continues a file from the same machine and the same code, workload
+by workload, and rejects any other file. Each result contains the time of its measurement and the load of the machine
+before it.
 
-The limit is another side: loops that do the same work by only multiplying and adding in registers, or only
-reading and writing the same memory, in the same turns. Its smallest time divided by sconce's is the share of
-the limit that the workload reaches. A share above 1 is a measurement error and ends the run.
+The limit is another side. Its loops represent the same work, but they only multiply and add in registers, or only read
+and write the same memory. It takes turns with the other sides. Its shortest time divided by sconce's is the share of the
+limit that the workload reaches. A share above 1 is a measurement error and ends the run.
 """
 
 import argparse
@@ -46,7 +49,7 @@ ROUND_SECONDS = 0.2
 
 
 def different(checks, tolerance):
-    """Whether any side's numbers differ from the first side's."""
+    """Returns whether any side's numbers differ from the first side's."""
     first = checks[0]
     return any(len(check) != len(first)
                or any(not abs(a - b) <= tolerance * max(1, abs(a)) for a, b in zip(first, check))
@@ -74,14 +77,14 @@ def refuse_different(workload, sides):
     exact = [side.check for side in sides if side.name not in {"limit", *compiled}]
     rounded = [sides[0].check, *(side.check for side in sides if side.name in compiled)]
     if different(exact, workload.tolerance) or different(rounded, workload.compiled_tolerance):
-        sys.exit(f"bench: {workload.title}: expected the same numbers of all sides, got "
+        sys.exit(f"bench: {workload.title}: expected the same numbers from all sides, got "
                  + ", ".join(f"{side.name} {side.check}" for side in sides))
 
 
 def refuse_beyond_limit(workload, result):
     share = times.ratios(result).get("limit", {"median": 0})["median"]
     if share > 1:
-        sys.exit(f"bench: {workload.title}: expected at most the limit of the machine, got {share:.3f} times as much")
+        sys.exit(f"bench: {workload.title}: expected at most the machine's limit, got {share:.3f} times the limit")
 
 
 def run_workload(workload, program, pairs, compilers=()):
@@ -111,18 +114,18 @@ def run_workload(workload, program, pairs, compilers=()):
 
 
 def refuse_below(least, results):
-    """Ends the run if sconce is less than this many times as fast as Python."""
+    """Ends the run if a ratio to Python is below `least`."""
     for result in results:
         of_sides = times.ratios(result)
         for variant in ("default", "best"):
             median = of_sides.get(variant, {"median": least})["median"]
             if median < least:
                 sys.exit(f"bench: {result['title']}: expected a ratio of at least {least:g} "
-                         f"beside Python's {variant}, got {median:.2f}")
+                         f"to Python's {variant}, got {median:.2f}")
 
 
 class Parser(argparse.ArgumentParser):
-    """Refuses in one line."""
+    """Reports errors in one line."""
 
     def error(self, message):
         self.exit(2, f"bench: {message}\n")
@@ -130,21 +133,21 @@ class Parser(argparse.ArgumentParser):
 
 def make_parser():
     parser = Parser(description="Compares the speed and memory of sconce and Python on the same LibTorch.")
-    parser.add_argument("program", nargs="?", default="", help="path of sconce-bench")
+    parser.add_argument("program", nargs="?", default="", help="path to sconce-bench")
     parser.add_argument("names", nargs="*", help="workloads to run, such as ops.add (default: all)")
-    parser.add_argument("--all", action="store_true", help="all workloads with all compilers, into --json")
+    parser.add_argument("--all", action="store_true", help="measure all workloads with all compilers, and write to --json")
     parser.add_argument("--pairs", type=int, default=15, metavar="N",
-                        help="number of rounds of each side (default: 15)")
+                        help="number of rounds for each side (default: 15)")
     parser.add_argument("--threads", type=int, default=1, metavar="N",
-                        help="number of threads of each process (default: 1)")
+                        help="number of threads in each process (default: 1)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="file for all times; continued if it exists")
     parser.add_argument("--table", type=Path, metavar="FILE", help="file for the tables, in Markdown")
     parser.add_argument("--with", dest="compilers", default="", metavar="compile,jax",
-                        help="compilers of Python to measure too: torch.compile, JAX, or both")
+                        help="also measure Python compilers: torch.compile, JAX, or both")
     parser.add_argument("--from", dest="times", type=Path, metavar="FILE",
-                        help="write the tables of a file made by --json, and measure nothing")
+                        help="write the tables for a file from --json without measuring anything")
     parser.add_argument("--least", type=float, default=0, metavar="RATIO",
-                        help="end with an error if a ratio to Python is below this one")
+                        help="end with an error if a ratio to Python is below RATIO")
     return parser
 
 
@@ -204,14 +207,14 @@ def parse(arguments=None):
     if not parsed.times:
         check_run(parser, parsed)
     elif parsed.program or parsed.json:
-        parser.error(f"expected no program, workloads or --json beside --from, got {parsed.program or '--json'}")
+        parser.error(f"expected no program, workloads, or --json with --from, got {parsed.program or '--json'}")
     else:
         parsed.times = read_times(parser, parsed.times, "--from")
     return parsed
 
 
 def missing_for(workload):
-    """What this machine lacks for the workload; "" if nothing."""
+    """Returns what the workload needs but this machine lacks, or "" if nothing."""
     if workload.gpu and not times.gpus():
         return "a GPU"
     if workload.needs and not find_spec(workload.needs):
@@ -227,7 +230,7 @@ def show(workload, result):
 
 
 def measure(arguments):
-    """Runs the workloads that --json lacks, and returns all results."""
+    """Runs the workloads that are missing from --json, and returns all results."""
     results = list(arguments.known)
     done = {(result["name"], result["size"]) for result in results}
     for workload in WORKLOADS:
@@ -235,7 +238,7 @@ def measure(arguments):
             continue
         missing = missing_for(workload)
         if missing:
-            print(f"{workload.title}: not measured, without {missing}")
+            print(f"{workload.title}: not measured, because it needs {missing}")
             continue
         results.append(run_workload(workload, arguments.program, arguments.pairs, arguments.compilers))
         show(workload, results[-1])

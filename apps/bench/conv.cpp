@@ -15,7 +15,7 @@ namespace {
 
 using torch::MemoryFormat;
 
-// One 3 x 3 convolution of `size` pictures of 28 x 28, from 32 channels to 64, without gradients.
+// One 3x3 convolution of `size` pictures of 28x28, from 32 channels to 64, without gradients.
 template <MemoryFormat format>
 Workload layer(int64_t size) {
   torch::manual_seed(0);

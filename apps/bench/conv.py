@@ -54,7 +54,7 @@ class Block(nn.Module):
 
 
 def resnet18(num_classes):
-    """torchvision's network, with its initialization: convolutions in the order in which it lists them."""
+    """torchvision's network with its initialization: convolutions in the order in which torchvision lists them."""
     layers = [nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True),
               nn.MaxPool2d(3, stride=2, padding=1)]
     blocks = [Block(channels_in, channels, stride)

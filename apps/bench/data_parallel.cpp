@@ -1,5 +1,5 @@
-// A step of a perceptron on `size` rows: two replicas on the CPU, and the module alone. Python's
-// DataParallel supports only GPUs.
+// A training step of a perceptron on `size` rows, with two replicas on the CPU and with the module
+// alone. Python's DataParallel supports only GPUs.
 
 #include "sconce/distributed/data_parallel.hpp"
 

@@ -1,5 +1,6 @@
-// A step of 50 linear layers of 64 units under DistributedDataParallel, on `size` ranks with Gloo.
-// Rank 0 is the worker. The other ranks are forks of its process that step whenever it does.
+// A training step of 50 linear layers with 64 units under DistributedDataParallel, on `size` ranks
+// with Gloo. Rank 0 is the worker. The other ranks are forks of its process, and they step whenever
+// it does.
 
 #include <torch/torch.h>
 #include <unistd.h>
@@ -44,7 +45,7 @@ Workload ddp_steps_of_rank(const std::string& meeting, int rank, int ranks) {
   return ddp_steps(layers, [=](const torch::Tensor& x) { return model->forward(x); });
 }
 
-// Steps until rank 0 exits, which makes the gradient reduction throw.
+// Keeps stepping until rank 0 exits, which makes the gradient reduction throw.
 [[noreturn]] void follow(const std::string& meeting, int rank, int ranks) {
   try {
     const auto workload = ddp_steps_of_rank(meeting, rank, ranks);
@@ -65,7 +66,7 @@ Workload ddp_step(int64_t ranks) {
   return workload;
 }
 
-// The module alone, for comparison with a group of one.
+// The module without DistributedDataParallel, for comparison with a group of one.
 Workload ddp_bare(int64_t) {
   const auto layers = make_layers();
   return ddp_steps(layers,

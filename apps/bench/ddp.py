@@ -1,6 +1,6 @@
-"""A step of 50 linear layers of 64 units under DistributedDataParallel, on `size` ranks with Gloo.
-Rank 0
-is the worker. The other ranks are forks of its process that step whenever it does.
+"""A training step of 50 linear layers with 64 units under DistributedDataParallel, on `size` ranks with Gloo.
+
+Rank 0 is the worker. The other ranks are forks of its process, and they step whenever it does.
 """
 
 import os
@@ -26,7 +26,7 @@ def steps_of_rank(variant, meeting, rank, ranks):
 
 
 def follow(variant, meeting, rank, ranks):
-    """Steps until rank 0 exits, which makes the gradient reduction throw."""
+    """Keeps stepping until rank 0 exits, which makes the gradient reduction throw."""
     try:
         _, step = steps_of_rank(variant, meeting, rank, ranks)
         while True:

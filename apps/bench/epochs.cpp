@@ -1,4 +1,4 @@
-// Epochs over synthetic pictures of 28 x 28 in memory, in shuffled batches of 256.
+// Epochs over synthetic 28x28 pictures in memory, in shuffled batches of 256.
 
 #include <torch/torch.h>
 
@@ -15,8 +15,8 @@ namespace {
 
 using torch::nn::Conv2d, torch::nn::Conv2dOptions, torch::nn::Linear;
 
-// One statement per layer with parameters: C++ does not define the order in which arguments are
-// evaluated, and the order determines which random numbers a layer gets.
+// Each layer with parameters has its own statement: C++ does not define the order in which
+// arguments are evaluated, and the order determines which random numbers a layer gets.
 torch::nn::Sequential mlp() {
   torch::nn::Sequential net;
   net->push_back(torch::nn::Flatten());
@@ -43,7 +43,7 @@ torch::nn::Sequential lenet() {
   return net;
 }
 
-// The check is the loss of the first unshuffled batch, before any step.
+// The check is the loss of the first unshuffled batch, before any training step.
 template <Run run>
 Workload epoch(torch::nn::Sequential net, int64_t pictures) {
   const auto data = torch::randn({pictures, 1, 28, 28});

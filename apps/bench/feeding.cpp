@@ -1,5 +1,5 @@
-// An epoch of shuffled batches of 256 pictures of 28 x 28 in memory, and one of JPEG files, without
-// training.
+// An epoch of shuffled batches of 256 pictures of 28x28 in memory, and an epoch of JPEG files, both
+// without training.
 
 #include <torch/torch.h>
 
@@ -37,7 +37,7 @@ Workload batches(int64_t pictures) {
 Workload pictures(int64_t count) {
   namespace transforms = sconce::vision::transforms;
   const char* folder = std::getenv("SCONCE_BENCH_FILES");
-  TORCH_CHECK(folder != nullptr, "feeding.pictures: bench.py names the folder of its files");
+  TORCH_CHECK(folder != nullptr, "feeding.pictures: expected SCONCE_BENCH_FILES, set by bench.py");
   const transforms::Compose to_input(
       transforms::Resize({224, 224}), [](const at::Tensor& x) { return x.to(torch::kFloat) / 255; },
       transforms::Normalize({0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}));

@@ -1,4 +1,4 @@
-"""An epoch of shuffled batches of 256 pictures of 28 x 28 in memory, and one of JPEG files, without training."""
+"""An epoch of shuffled batches of 256 pictures of 28x28 in memory, and an epoch of JPEG files, both without training."""
 
 import os
 from pathlib import Path
@@ -33,7 +33,7 @@ def floats(variant, size):
 
 
 def write_pictures(folder, size):
-    """Writes JPEG files of 224 to 256 pixels a side, in two classes, unless they are there."""
+    """Writes JPEG files with sides of 224 to 256 pixels, in two classes, unless they exist."""
     from PIL import Image
 
     generator = torch.Generator().manual_seed(0)
@@ -49,7 +49,7 @@ def write_pictures(folder, size):
 
 
 def pictures(variant, size):
-    """Default: the loader by Pillow; best: decoded by torchvision, with workers that live on."""
+    """default: Pillow decodes the files; best: torchvision decodes them, with persistent workers."""
     from torchvision import io
     from torchvision.datasets import ImageFolder
     from torchvision.transforms import v2

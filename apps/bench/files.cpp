@@ -1,5 +1,5 @@
-// Safetensors files of `size` tensors of 16 MiB in the page cache: loading them with a sum over
-// each tensor, and saving them. sconce also waits until the file is on the disk.
+// Safetensors files with `size` tensors of 16 MiB in the page cache: loading them, with a sum over
+// each tensor, and saving them. sconce also waits until the file is on disk.
 
 #include "sconce/io/safetensors.hpp"
 
@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Exists for the workload's lifetime.
+// A file that exists for the workload's lifetime.
 struct TemporaryFile {
   fs::path path =
       fs::temp_directory_path() / ("sconce-bench-" + std::to_string(getpid()) + ".safetensors");

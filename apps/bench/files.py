@@ -1,5 +1,5 @@
-"""Safetensors files of `size` tensors of 16 MiB in the page cache: loading them with a sum over each
-tensor, and saving them.
+"""Safetensors files with `size` tensors of 16 MiB in the page cache: loading them, with a sum over each tensor, and
+saving them.
 """
 
 import os

@@ -14,7 +14,7 @@ namespace bench {
 
 struct GPTOptions {
   int64_t texts, symbols, features, heads, layers;
-  bool tied = false;  // whether the last layer has the weights of the first
+  bool tied = false;  // whether the last layer shares the first one's weights
 };
 
 /// A GPT for texts of `context` tokens, as in gpt.py.

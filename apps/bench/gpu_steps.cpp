@@ -1,5 +1,5 @@
-// Training steps on a GPU in float32, TF32 and bfloat16, eager and captured as a CUDA graph.
-// Without a GPU the same code runs on the CPU, to show that both languages compute the same
+// Training steps on a GPU in float32, TF32, and bfloat16, both eager and captured as a CUDA graph.
+// Without a GPU, the same code runs on the CPU, to verify that both languages compute the same
 // numbers.
 
 #include <torch/torch.h>

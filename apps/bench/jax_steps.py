@@ -1,10 +1,10 @@
-"""The workloads that have a form in JAX. Runs in an environment of its own, without torch, so the parameters and
-batches come from a file. The variant "jax_step" compiles one step, "jax_scan" a loop of steps.
+"""The workloads that have a JAX form. They run in a separate environment without torch, so the parameters and batches
+come from a file. The variant "jax_step" compiles one step, and "jax_scan" compiles a loop of steps.
 """
 
 import os
 
-# As many threads that compute as the other sides have. XLA reads these when it starts.
+# Use as many threads as the other sides. XLA reads these variables when it starts.
 THREADS = os.environ["OMP_NUM_THREADS"]
 os.environ |= {"JAX_PLATFORMS": "cpu", "NPROC": THREADS,
                "XLA_FLAGS": f"--xla_cpu_multi_thread_eigen={'true' if THREADS != '1' else 'false'}"}
@@ -18,14 +18,14 @@ import updates  # noqa: E402
 
 
 def read_numbers(batch_size):
-    """The parameters and the tensors of a batch, which are the last of the file."""
+    """Returns the parameters, and the tensors of a batch, which come last in the file."""
     with numpy.load(os.environ["SCONCE_BENCH_NUMBERS"]) as file:
         arrays = [jnp.asarray(file[name]) for name in file.files]
     return arrays[:-batch_size], arrays[-batch_size:]
 
 
 def make_step(losses_of, update):
-    """A step from (parameters, state) and a batch to the next (parameters, state) and what `losses_of` returns."""
+    """Returns a step that maps (parameters, state) and a batch to the new (parameters, state) and `losses_of`'s result."""
     def step(carry, batch):
         parameters, state = carry
 
@@ -40,7 +40,7 @@ def make_step(losses_of, update):
 
 
 def forms(variant, losses_of, update, batch_size=2, scanned=100):
-    """Like `forms` of training_steps.py. A call of "jax_scan" makes `scanned` steps."""
+    """Like `forms` in training_steps.py. A call of "jax_scan" performs `scanned` steps."""
     parameters, batch = read_numbers(batch_size)
     carry = parameters, update.start(jnp, parameters)
     step = make_step(losses_of, update)
@@ -63,7 +63,7 @@ def forms(variant, losses_of, update, batch_size=2, scanned=100):
 
 
 def epoch(variant, forward, size):
-    """An epoch in shuffled batches of 256, whose rows the compiled code selects. A call is one epoch."""
+    """An epoch in shuffled batches of 256. The compiled code selects their rows. A call is one epoch."""
     parameters, (data, target) = read_numbers(2)
 
     def losses_of(parameters, x, y):
@@ -168,7 +168,7 @@ def layer_norm(x, w, b):
 
 
 def gpt_layer(x, parameters, heads):
-    """A block of a GPT: causal attention and an MLP, each after a norm and around a shortcut."""
+    """A GPT block: causal attention and an MLP, each with a norm before it and a shortcut around it."""
     w_in, b_in, w_out, b_out, w1, b1, w2, b2, *norms = parameters
     of_heads = (*x.shape[:2], heads, -1)
     q, k, v = (part.reshape(of_heads)

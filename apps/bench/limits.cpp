@@ -1,5 +1,5 @@
-// The fastest that the machine can do the work of another workload. That workload's share of the
-// limit is the time here divided by its time.
+// The shortest time in which the machine could do the work of another workload. The share of the
+// limit that the workload reaches is this time divided by the workload's time.
 
 #include <torch/torch.h>
 
@@ -15,13 +15,13 @@ using Floats4 = float __attribute__((vector_size(16)));
 using Floats8 = float __attribute__((vector_size(32)));
 using Floats16 = float __attribute__((vector_size(64)));
 
-// Multiplications and additions in registers only, so that only the core's arithmetic limits them.
-// There are enough chains for two units with a latency of four cycles.
+// Multiplies and adds only in registers, so that only the core's arithmetic limits the speed. There
+// are enough chains for two units with a latency of four cycles.
 template <class Vector>
 __attribute__((always_inline)) inline float multiply_add(int64_t count) {
   constexpr int chains = 12, of_a_round = chains * sizeof(Vector) / sizeof(float);
   Vector sums[chains] = {}, factor = Vector{} + 0.5F, term = Vector{} + 1.0F;
-  asm("" : "+m"(factor), "+m"(term));  // hides the values, or the compiler could sum in advance
+  asm("" : "+m"(factor), "+m"(term));  // hides the values from the compiler
   for (int64_t i = 0; i < count; i += of_a_round) {
 #pragma GCC unroll 12
     for (int chain = 0; chain < chains; ++chain) sums[chain] = sums[chain] * factor + term;
@@ -63,7 +63,7 @@ Workload copy_limit(int64_t size) {
   return {[from, to] { std::memcpy(to.mutable_data_ptr(), from.const_data_ptr(), from.nbytes()); }};
 }
 
-// The memory traffic of AdamW: it reads and writes the parameter and two averages, and reads the
+// The memory traffic of AdamW, which reads and writes the parameter and two averages and reads the
 // gradient. One addition per element.
 Workload adamw_limit(int64_t size) {
   std::vector<torch::Tensor> tensors(4);

@@ -1,6 +1,6 @@
-// sconce-bench FILE.NAME [SIZE]: a workload for bench.py, which runs it in turn with Python's.
-// Prints the workload's check as a JSON list. Then, for each line N on standard input, prints the
-// seconds that N calls took.
+// sconce-bench FILE.NAME [SIZE] runs a workload for bench.py, in alternation with its Python
+// counterpart. It prints the workload's check as a JSON list. Then, for each line N on standard
+// input, it prints the number of seconds that N calls took.
 
 #include <charconv>
 #include <exception>
@@ -53,7 +53,7 @@ bench::Workloads all_workloads() {
   return all;
 }
 
-// The size that the command line names, or nothing if it is no number from 0 on.
+// Returns the size from the command line, or nothing if it is not a nonnegative integer.
 std::optional<int64_t> size_of(std::string_view text) {
   int64_t size = 0;
   const auto [end, error] = std::from_chars(text.begin(), text.end(), size);

@@ -1,5 +1,5 @@
-// Operators: small ones, whose time is mostly call overhead, and products, whose time is that of
-// the kernel.
+// Operators: small ones, whose time is mostly call overhead, and matrix products, whose time is
+// mostly spent in the kernel.
 
 #include <torch/torch.h>
 
@@ -50,8 +50,9 @@ Workload product_into(int64_t size) {
   return {[a, b, c]() mutable { torch::mm_out(c, a, b); }, {value(c)}};
 }
 
-// 1,000 products of 100 x 100 matrices whose norms are logged: each read at once; kept in a list or
-// written to a tensor and read together; or all products and norms computed in one call.
+// 1,000 products of 100x100 matrices whose norms are logged. Each norm is read immediately; the
+// norms are kept in a list, or written to a tensor, and read together; or all products and norms
+// are computed in one call.
 Workload norms_read(int64_t) {
   torch::manual_seed(0);
   const auto a = torch::randn({100, 100});

@@ -1,5 +1,5 @@
-"""Operators: small ones, whose time is mostly call overhead, and products, whose time is that of
-the kernel.
+"""Operators: small ones, whose time is mostly call overhead, and matrix products, whose time is mostly spent in the
+kernel.
 """
 
 import torch

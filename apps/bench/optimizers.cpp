@@ -12,7 +12,7 @@ namespace bench {
 
 namespace {
 
-// `count` parameters of 64 elements, with gradients.
+// Returns `count` parameters with 64 elements each, and their gradients.
 std::vector<torch::Tensor> small_parameters(int64_t count) {
   torch::manual_seed(0);
   std::vector<torch::Tensor> parameters;
@@ -38,7 +38,7 @@ Workload adamw_small_libtorch(int64_t count) {
   return step_of<torch::optim::AdamW>(small_parameters(count));
 }
 
-// One parameter of `size` elements.
+// One parameter with `size` elements.
 Workload adamw_large(int64_t size) {
   torch::manual_seed(0);
   const auto parameter = torch::randn(size).requires_grad_();

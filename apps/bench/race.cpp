@@ -1,4 +1,4 @@
-// A complete training: a perceptron on 28 x 28 pictures until a test accuracy is reached.
+// A complete training run: a perceptron on 28x28 pictures until it reaches a test accuracy.
 
 #include <torch/torch.h>
 
@@ -23,8 +23,8 @@ sconce::data::Dataset read_pictures(const fs::path& folder, const std::string& p
   return {data.to(torch::kFloat).div_(data.max()), target.to(torch::kLong)};
 }
 
-// Trains until the accuracy is 0.87 on Fashion-MNIST, of Debian's package dataset-fashion-mnist.
-// The check is the number of epochs, at most 20.
+// Trains on Fashion-MNIST, from Debian's package dataset-fashion-mnist, until the accuracy reaches
+// 0.87. The check is the number of epochs, at most 20.
 Workload accuracy(int64_t) {
   const fs::path folder = "/usr/share/datasets/fashion-mnist";
   torch::manual_seed(0);

@@ -1,4 +1,4 @@
-"""A complete training: a perceptron on 28 x 28 pictures until a test accuracy is reached."""
+"""A complete training run: a perceptron on 28x28 pictures until it reaches a test accuracy."""
 
 import gzip
 from pathlib import Path
@@ -23,7 +23,7 @@ def read(folder, part):
 
 
 def by_loader(data, target, order):
-    """Loads the data as most programs do. `order` is a generator seeded for the epoch."""
+    """Loads the data as most programs do. `order` is a generator that is seeded for the epoch."""
     dataset = TensorDataset(data, target)
     return DataLoader(dataset, 256, sampler=RandomSampler(dataset, generator=order))
 
@@ -34,7 +34,7 @@ def by_index_select(data, target, order):
 
 
 def accuracy(variant, size):
-    """Trains as race.cpp does: until the goal is reached. The check is the number of epochs."""
+    """Trains until the goal is reached, like race.cpp. The check is the number of epochs."""
     best = variant == "best"
     torch.manual_seed(0)
     train, (test_data, test_target) = read(FASHION, "train"), read(FASHION, "t10k")

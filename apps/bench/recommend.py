@@ -1,5 +1,5 @@
-"""A step of a recommender: two towers over embeddings of `size` users and as many items, whose gradients are sparse, on
-512 pairs.
+"""A training step of a recommender on 512 pairs: two towers over embeddings of `size` users and as many items, with
+sparse gradients.
 """
 
 import torch

@@ -1,5 +1,5 @@
-// One row through a network in evaluation mode, without gradients: by the network itself, and by
-// its recorded program.
+// One row through a network in evaluation mode, without gradients: through the network itself, and
+// through its recorded program.
 
 #include <torch/torch.h>
 #include <unistd.h>
@@ -39,7 +39,7 @@ Program recorded(Model& net, const torch::Tensor& x) {
   return program;
 }
 
-// Returns a network in evaluation mode and an input, which depend on the seed alone.
+// Returns a network in evaluation mode and an input. Both depend only on the seed.
 template <auto make>
 auto served(const std::vector<int64_t>& shape) {
   torch::manual_seed(0);

@@ -1,4 +1,4 @@
-"""The sides of a workload: processes that run it in C++ or in Python, and take turns."""
+"""The sides of a workload: processes that run it in C++ or Python and take turns."""
 
 import json
 import os
@@ -17,9 +17,9 @@ JAX = "jax==0.10.2"
 
 
 class Side:
-    """A process that makes a workload and times calls of it."""
+    """A process that creates a workload and times calls of it."""
 
-    threads = 1  # of each process
+    threads = 1  # in each process
 
     def __init__(self, name, command):
         self.name = name
@@ -45,7 +45,7 @@ class Side:
         return float(self.read()) / calls
 
     def gpu_memory(self):
-        """Returns the most bytes that the GPU's allocator has reserved."""
+        """Returns the peak number of bytes that the GPU's allocator has reserved."""
         print(0, file=self.process.stdin, flush=True)
         return int(self.read())
 
@@ -75,7 +75,7 @@ class WholeProcess:
         side = Side(self.name, self.command)
         seconds = time.perf_counter() - start
         self.check = side.check
-        peak = side.close()  # a child's peak begins with its parent's, so this script must stay small
+        peak = side.close()  # a child's peak starts at its parent's, so this script must stay small
         return seconds if self.measure == "start" else peak
 
     def close(self):
@@ -83,7 +83,10 @@ class WholeProcess:
 
 
 class RatedProcess:
-    """A side that runs an example in each round, which prints its steps per second last, and measures the time of a step."""
+    """A side that runs an example in each round and measures the time of a step.
+
+    The example prints its steps per second last.
+    """
 
     def __init__(self, name, command):
         self.name, self.command = name, command
@@ -105,7 +108,7 @@ class RatedProcess:
 
 
 def jax_python():
-    """The Python of an environment with JAX, which is made if needed."""
+    """Returns the Python of an environment with JAX, which is created if needed."""
     complete = BUILD / "jax/complete"
     if not complete.exists() or complete.read_text() != JAX:
         venv.create(BUILD / "jax", with_pip=True, clear=True)
@@ -116,12 +119,12 @@ def jax_python():
 
 
 def compiler_of(side):
-    """The compiler of a side that runs only with --with or --all, such as "jax_scan"."""
+    """Returns the compiler of a side that runs only with --with or --all, such as "jax_scan"."""
     return "jax" if side.startswith("jax") else "compile"
 
 
 def python_command(workload, variant, size):
-    """The command of a side in Python."""
+    """Returns the command for a Python side."""
     python, twin = sys.executable, workload.twin
     if compiler_of(variant) == "jax":
         python, twin = jax_python(), "jax_steps." + twin.replace(".", "_")
@@ -129,7 +132,7 @@ def python_command(workload, variant, size):
 
 
 def commands(workload, program, compilers=()):
-    """The command of each side, sconce first."""
+    """Returns the command for each side, sconce first."""
     if workload.measure == "rate":
         example = workload.name.partition(".")[2]
         return {"sconce": [str(Path(program).parent / "examples" / example)],
@@ -148,7 +151,7 @@ def commands(workload, program, compilers=()):
 
 
 def write_inputs(workload, compilers):
-    """Writes what the sides of the workload read."""
+    """Writes the files that the workload's sides read."""
     worker, size = [sys.executable, str(HERE / "worker.py"), workload.twin], str(workload.size)
     if "jax" in compilers and any(compiler_of(side) == "jax" for side in workload.compilers):
         Side("numbers", [*worker, "numbers", size]).close()

@@ -17,7 +17,7 @@ namespace {
 
 namespace F = torch::nn::functional;
 
-// The tutorial's SimpleNN.
+// SimpleNN from the tutorial.
 struct SimpleNN : torch::nn::Module {
   torch::nn::Linear fc1 = register_module("fc1", torch::nn::Linear(3, 10));
   torch::nn::Linear fc2 = register_module("fc2", torch::nn::Linear(10, 2));
@@ -53,7 +53,7 @@ Workload adam_libtorch(int64_t rows) {
   return simple_nn<torch::optim::Adam>(torch::optim::AdamOptions(0.01), rows);
 }
 
-// A bfloat16 step of a perceptron of `size` units with autocast, a scaler and clipping.
+// A bfloat16 step of a perceptron with `size` units, with autocast, a scaler, and clipping.
 template <Run run>
 Workload amp(int64_t size) {
   torch::manual_seed(0);
@@ -83,7 +83,7 @@ Workload amp(int64_t size) {
   return calls_of<run>(step, {inputs, labels});
 }
 
-// `size` linear layers of 64 units, one after another.
+// `size` consecutive linear layers with 64 units each.
 template <Run run>
 Workload layers(int64_t size) {
   torch::manual_seed(0);
@@ -96,7 +96,7 @@ Workload layers(int64_t size) {
   });
 }
 
-// The network of docs/ship_a_program.md on a batch of its table.
+// The network from docs/ship_a_program.md on a batch of its table.
 template <Run run>
 Workload table(int64_t rows) {
   torch::manual_seed(0);

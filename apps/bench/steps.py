@@ -68,7 +68,7 @@ def amp(variant, size):
 
 
 def layers(variant, size):
-    """`size` linear layers of 64 units, one after another."""
+    """`size` consecutive linear layers with 64 units each."""
     torch.manual_seed(0)
     net = nn.Sequential(*(nn.Linear(64, 64) for _ in range(size)))
     return forms(variant, net, (torch.randn(16, 64),), lambda forward, x: (forward(x).square().mean(),),
@@ -76,7 +76,7 @@ def layers(variant, size):
 
 
 def table(variant, rows):
-    """The network of docs/ship_a_program.md on a batch of its table."""
+    """The network from docs/ship_a_program.md on a batch of its table."""
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(5, 32), nn.ReLU(), nn.Linear(32, 1))
     return forms(variant, net, (torch.randn(rows, 5), torch.randn(rows, 1)),

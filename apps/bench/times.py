@@ -1,4 +1,4 @@
-"""Times of workloads: their ratios, and the file that keeps them."""
+"""Times of workloads, their ratios, and the file that stores them."""
 
 import hashlib
 import json
@@ -17,11 +17,11 @@ NVIDIA_DRIVER = Path("/proc/driver/nvidia")
 
 
 def interval(values):
-    """The 95 % interval of the median from the order statistics: the values between which the median lies
-    with that probability, for any distribution.
+    """Returns the 95% interval of the median from the order statistics: the values between which the median lies with
+    that probability, for any distribution.
     """
     ordered, n = sorted(values), len(values)
-    probability, below = 0, 0  # that at most `below` of n values are less than the median
+    probability, below = 0, 0  # the probability that at most `below` of n values are less than the median
     while True:
         probability += comb(n, below) / 2**n
         if probability > 0.025:
@@ -31,7 +31,7 @@ def interval(values):
 
 
 def ratio(times, ours):
-    """How many times as fast as another side sconce is: the median and its interval."""
+    """Returns how many times as fast as another side sconce is: the median and its interval."""
     ratios = [theirs / own for theirs, own in zip(times, ours)]
     return {"median": statistics.median(ratios), "interval": interval(ratios)}
 
@@ -41,12 +41,12 @@ def median(result, side):
 
 
 def fastest_form(result):
-    """The form of sconce with the least time."""
+    """Returns the fastest form of sconce."""
     return min((form for form in FORMS if form in result["values"]), key=lambda form: median(result, form))
 
 
 def ratios(result, form=None):
-    """The ratio of each other side's time to that of a form of sconce, by default the fastest."""
+    """Returns the ratio of each other side's time to the time of a form of sconce, by default the fastest."""
     values = result["values"]
     ours = values[form or fastest_form(result)]
     made = {side: ratio(times, ours) for side, times in values.items() if side not in (*FORMS, "limit")}
@@ -56,7 +56,7 @@ def ratios(result, form=None):
 
 
 def gpus():
-    """The names of the GPUs and the version of their driver, from the driver's files; nothing without a driver."""
+    """Returns the GPU names and the driver version from the driver's files, or nothing without a driver."""
     if not (NVIDIA_DRIVER / "version").exists():
         return {}
     of_all = [file.read_text() for file in sorted(NVIDIA_DRIVER.glob("gpus/*/information"))]
@@ -65,9 +65,9 @@ def gpus():
 
 
 def digest(program):
-    """Identifies the code that is measured: the program, and the workloads in Python."""
+    """Returns a hash of the code that is measured: the program, and the Python workloads."""
     parts = [Path(program), *sorted(Path(__file__).parent.glob("*.py"))]
-    parts = [part for part in parts if part.name != "tables.py"]  # which measures nothing
+    parts = [part for part in parts if part.name != "tables.py"]  # it measures nothing
     return hashlib.sha256(b"".join(part.read_bytes() for part in parts)).hexdigest()[:16]
 
 
@@ -79,7 +79,7 @@ def machine(program, threads):
 
 
 def read(file):
-    """Returns the content of a file of times; throws ValueError if another program made it."""
+    """Returns the contents of a file of times; raises ValueError if another program wrote it."""
     try:
         found = json.loads(Path(file).read_text())
         known = {(workload.name, workload.size) for workload in WORKLOADS}
@@ -97,7 +97,7 @@ def paired(results):
 
 
 def write(file, of_machine, results):
-    """Writes the results in the order of the workloads. A run that is interrupted keeps the previous file."""
+    """Writes the results in the order of the workloads. An interrupted run leaves the previous file intact."""
     order = {(workload.name, workload.size): place for place, workload in enumerate(WORKLOADS)}
     ordered = sorted(results, key=lambda result: order[result["name"], result["size"]])
     lines = ",\n".join(json.dumps(result) for result in ordered)

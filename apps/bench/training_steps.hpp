@@ -14,11 +14,11 @@ namespace bench {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// How a workload runs its step. The other forms of a workload are named NAME_captured and
+/// How a workload runs its step. The non-eager forms of a workload are named NAME_captured and
 /// NAME_compiled.
 enum class Run { eager, captured, compiled };
 
-/// Returns what compiles the steps of this run, or null. It keeps the compiled form even if the
+/// Returns the compiler for the steps of this run, or null. It keeps the compiled form even if the
 /// replay is faster, so that both can be compared.
 template <Run run>
 std::shared_ptr<sconce::StepCompiler> compiler() {
@@ -26,8 +26,9 @@ std::shared_ptr<sconce::StepCompiler> compiler() {
   return sconce::program::inductor({.keep = sconce::KeptStep::compiled, .wait = true});
 }
 
-/// Calls of `step`, which makes a training step on a batch and returns its loss. The check is the
-/// loss after 3 steps; a captured step has been replayed by then, and a compiled one compared.
+/// Wraps `step`, which performs a training step on a batch and returns its loss. The check is the
+/// loss after 3 steps. By then, a captured step has been replayed, and a compiled step has been
+/// compared.
 template <Run run = Run::eager, class Step>
 Workload calls_of(const Step& step, const Tensors& batch) {
   const auto workload = [](const auto& call) {
@@ -44,7 +45,7 @@ Workload calls_of(const Step& step, const Tensors& batch) {
   }
 }
 
-/// Steps of a training loop that does not record its losses.
+/// Wraps the steps of a training loop that does not record its losses.
 template <Run run = Run::eager, class Optimizer, class Loss>
 Workload training_steps(const std::shared_ptr<Optimizer>& optimizer, const Tensors& batch,
                         const Loss& compute_loss) {

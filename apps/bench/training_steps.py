@@ -11,7 +11,7 @@ WHOLE_STEP = ("compile_step", "max_autotune")
 
 
 def calls_of(step):
-    """Returns the loss after 3 steps, as a list, and a function that makes one more step."""
+    """Returns the loss after 3 steps, as a list, and a function that performs one more step."""
     for _ in range(2):
         step()
     return [step().item()], step
@@ -29,16 +29,16 @@ def training_steps(optimizer, compute_loss):
 
 
 def save_numbers(net, batch):
-    """Saves what the JAX form of a workload begins with."""
+    """Saves the initial numbers for the JAX form of a workload."""
     arrays = [tensor.detach().numpy() for tensor in (*net.parameters(), *batch)]
     numpy.savez(os.environ["SCONCE_BENCH_NUMBERS"], *arrays)
     return [], None
 
 
 def compiled_step(variant, net, losses_of, update):
-    """The whole step as one function compiled by torch.compile, in the mode of the variant. `backward()` and the optimizer's `step()` would split
-    it, so the gradients are those of torch.func, and the update is one of updates.py. `losses_of(forward, *batch)`
-    returns a tuple that begins with the loss, and so does the step.
+    """Returns the whole step as one function that torch.compile compiles, in the variant's mode. `backward()` and the
+    optimizer's `step()` would split it, so the gradients come from torch.func and the update from updates.py.
+    `losses_of(forward, *batch)` returns a tuple that starts with the loss, and the step returns the same tuple.
     """
     names = [name for name, _ in net.named_parameters()]
     parameters = [parameter.detach() for parameter in net.parameters()]
@@ -63,14 +63,14 @@ def compiled_step(variant, net, losses_of, update):
 
 
 def compiled_model(variant, net):
-    """The network, compiled if the variant says so. Where a workload has no compiled step, that is max_autotune's too."""
+    """Returns the network, compiled if the variant requires it. max_autotune uses it if there is no compiled step."""
     modes = {"compile_model": "default", "max_autotune": "max-autotune"}
     return torch.compile(net, mode=modes[variant]) if variant in modes else net
 
 
 def forms(variant, net, batch, losses_of, make_optimizer, update=None):
-    """`training_steps` in the form of a variant; `losses_of` and `update` as in `compiled_step`. Without an update only
-    the network is compiled.
+    """`training_steps` in the form of a variant, with `losses_of` and `update` as in `compiled_step`. Without an update,
+    only the network is compiled.
     """
     if variant == "numbers":
         return save_numbers(net, batch)

@@ -1,5 +1,6 @@
-"""The updates of optimizers as functions of arrays, which torch.compile and JAX compile together with the rest of a
-step. `xp` is torch or jax.numpy. A state is a list of arrays.
+"""Optimizer updates as functions of arrays, which torch.compile and JAX compile together with the rest of a step.
+
+`xp` is torch or jax.numpy. A state is a list of arrays.
 """
 
 
@@ -11,7 +12,7 @@ class SGD:
         return []
 
     def scale(self, state):
-        """The factor of the loss whose gradients the update takes."""
+        """Returns the factor by which the loss is scaled before its gradients are computed for the update."""
         return 1
 
     def __call__(self, xp, parameters, gradients, state):
@@ -36,7 +37,7 @@ class AdamW(SGD):
 
 
 class Scaled:
-    """GradScaler and clip_grad_norm_ around another update, without a read on the host."""
+    """GradScaler and clip_grad_norm_ around another update, without a host read."""
 
     def __init__(self, update, max_norm):
         self.update, self.max_norm = update, max_norm

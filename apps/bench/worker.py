@@ -1,9 +1,14 @@
 """A Python workload for bench.py: worker.py FILE.NAME VARIANT [SIZE].
 
-Prints the workload's check as a JSON list. Then, for each line N on standard input, prints the seconds that
-N calls took; for 0, the most bytes that the GPU's allocator has reserved. VARIANT is "default", as most programs are written; "best", as fast as PyTorch's eager mode in Python can
-do the same; "files", which writes the files that both sides read; "compile", "compile_model" or "compile_step", with torch.compile; "jax_step" or "jax_scan", in the file
-jax_steps; or "numbers", which only saves what the JAX form begins with.
+Prints the workload's check as a JSON list. Then, for each line N on standard input, prints the number of seconds that N
+calls took, or for N = 0, the peak number of bytes that the GPU's allocator has reserved. VARIANT is one of these:
+
+- "default": the code that most programs use
+- "best": the fastest code for the same work in PyTorch's eager mode in Python
+- "files": writes the files that both sides read
+- "compile", "compile_model", or "compile_step": uses torch.compile
+- "jax_step" or "jax_scan": in the file jax_steps
+- "numbers": only saves the initial numbers for the JAX form
 """
 
 import importlib
@@ -17,8 +22,8 @@ from math import ceil
 def main(name, variant, size="0"):
     file, function = name.split(".")
     check, call, *rest = getattr(importlib.import_module(file), function)(variant, int(size))
-    wait = rest[0] if rest else lambda: None  # waits until the calls are done, on a GPU
-    of_a_call = rest[1] if len(rest) > 1 else 1  # number of steps, in a loop that is compiled as a whole
+    wait = rest[0] if rest else lambda: None  # waits until the calls have finished on a GPU
+    of_a_call = rest[1] if len(rest) > 1 else 1  # number of steps in a loop that is compiled as a whole
     print(json.dumps(check), flush=True)
     if call is None:
         return

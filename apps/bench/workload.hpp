@@ -8,15 +8,15 @@
 
 namespace bench {
 
-/// The code to time, made in each process. Its Python counterpart is the function of the same name
-/// in the file of the same name.
+/// The code to time, created in each process. Its Python counterpart is the function with the same
+/// name in the file with the same name.
 struct Workload {
-  std::function<void()> call;          ///< one step, epoch or operator call
-  std::vector<double> check = {};      ///< numbers that must be equal in both languages
-  std::function<void()> wait = [] {};  ///< waits for the calls, before the clock stops
+  std::function<void()> call;          ///< one step, epoch, or operator call
+  std::vector<double> check = {};      ///< numbers that both languages must agree on
+  std::function<void()> wait = [] {};  ///< waits for the calls to finish before the clock stops
 };
 
-/// Makes a workload of a size, such as a number of rows or parameters. 0: its default size.
+/// Creates a workload for a size, such as a number of rows or parameters. 0 means the default size.
 using MakeWorkload = std::function<Workload(int64_t size)>;
 
 /// Workloads by name, such as "add".

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-# The questions that the page on speed answers, with the title of each section.
+# The questions that the page on speed answers, with their section titles.
 QUESTIONS = {"small": "Small steps", "real": "Real models", "feeding": "Feeding", "files": "Files", "start": "Start-up",
              "operators": "Single operators and optimizers", "gpu": "On a GPU"}
 STEP_COMPILERS = ("compile_model", "compile_step", "max_autotune", "jax_step", "jax_scan")
@@ -14,27 +14,27 @@ class Workload:
     name: str  # FILE.NAME; for a whole process, followed by a colon and its measure
     title: str
     floors: dict  # the required ratio, or None, by side: Python's "default" and "best", and "libtorch"
-    question: str = "operators"  # of QUESTIONS
-    forms: tuple = ()  # of the same step in sconce: "captured" and "compiled", as FILE.NAME_captured and FILE.NAME_compiled
+    question: str = "operators"  # a key of QUESTIONS
+    forms: tuple = ()  # other forms in sconce: "captured" (FILE.NAME_captured) and "compiled" (FILE.NAME_compiled)
     compilers: tuple = ()  # the compiled forms of the Python side, which run only with --with or --all
-    libtorch: str = ""  # the workload with plain LibTorch, if sconce adds to it
-    limit: str = ""  # the workload of limits.cpp with the least time for the same work
-    measure: str = "calls"  # "start" or "memory" of a whole process up to its check; "rate" that an example prints
-    starts: int = 1  # number of processes: the location of large memory changes its speed, and is random
+    libtorch: str = ""  # the same workload with plain LibTorch, if sconce adds to LibTorch
+    limit: str = ""  # the workload in limits.cpp with the shortest time for the same work
+    measure: str = "calls"  # or of a whole process until its check: "start" or "memory"; or of an example: "rate"
+    starts: int = 1  # number of processes; large allocations have random locations, which affect their speed
     gpu: bool = False  # whether this is a measurement on a GPU
-    needs: str = ""  # a further package of Python
+    needs: str = ""  # an additional Python package
     files: bool = False  # whether the twin's variant "files" writes the files of both sides
     data: str = ""  # the folder of a dataset that is not part of sconce
-    size: int = 0  # number of rows, parameters or the like
+    size: int = 0  # number of rows, parameters, or the like
     grows: str = ""  # the row of the growth table that contains this size
-    most: float = float("inf")  # the ratio of the kernels alone; a larger one is a measurement error
+    most: float = float("inf")  # the ratio of the kernels alone; a larger ratio is a measurement error
     lower_end: float = 0  # the required lower end of the interval
-    tolerance: float = 1e-6  # for the comparison of the sides' numbers
-    compiled_tolerance: float = 1e-5  # the same for compiled forms, which round elsewhere
+    tolerance: float = 1e-6  # for comparing the numbers of the sides
+    compiled_tolerance: float = 1e-5  # the same for compiled forms, which round at other places
 
     @property
     def twin(self):
-        """The name of the Python function."""
+        """Returns the name of the Python function."""
         return self.name.partition(":")[0]
 
 
@@ -46,12 +46,12 @@ FEEDING, DDP = "epoch of batches, by pictures", "DDP step, by ranks"
 
 
 def step(name, title, floors, **more):
-    """A training step of a small network in all forms, on both sides."""
+    """A training step of a small network, in all forms on both sides."""
     return Workload(name, title, floors, "small", forms=BOTH_FORMS, compilers=STEP_COMPILERS, **more)
 
 
 def real(name, title, floors=None, **more):
-    """Work of a size that people train."""
+    """Work of a size that people train in practice."""
     return Workload(name, title, floors or EAGER, "real", **more)
 
 

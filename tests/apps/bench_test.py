@@ -70,7 +70,7 @@ class Refusals(unittest.TestCase):
 
     def test_a_file_of_times_is_read_alone(self):
         times = str(ROOT / "docs/speed.json")
-        beside = "bench: expected no program, workloads or --json beside --from, got "
+        beside = "bench: expected no program, workloads, or --json with --from, got "
         self.assertEqual(self.refused("--from", times, "--json", "other.json"), beside + "--json\n")
         self.assertEqual(self.refused("--from", times, "ops.add"), beside + "ops.add\n")
         with tempfile.TemporaryDirectory() as folder:
