@@ -25,8 +25,8 @@ std::string dotted(long major, long minor, long patch) {
   return dotted(major, minor) + '.' + std::to_string(patch);
 }
 
-// Returns the version that a function of a library that LibTorch loads reports, or 0. sconce may be
-// built without its header.
+// Returns the version that is reported by a function in one of LibTorch's libraries, or 0. sconce
+// may be built without the library's header.
 int loaded_version(const char* function) {
   int version = 0;
   const auto ask = reinterpret_cast<int (*)(int*)>(dlsym(RTLD_DEFAULT, function));
@@ -82,7 +82,7 @@ std::string cpu_name() {
   return "";
 }
 
-// GCC's __VERSION__ is only a number; clang's has its name.
+// GCC's __VERSION__ is only a number, but clang's includes its name.
 std::string compiler() {
   const std::string version = __VERSION__;
   return version.find_first_of("0123456789") == 0 ? "GCC " + version : version;

@@ -11,7 +11,7 @@ std::string or_unknown(const std::string& text) {
   return text.empty() ? "unknown" : text;
 }
 
-// Control characters in a variable would break the table.
+// Replaces control characters, because in a variable they would break the table.
 std::string one_line(std::string text) {
   for (char& c : text) {
     if (static_cast<unsigned char>(c) < ' ') c = ' ';
@@ -37,7 +37,7 @@ std::string gpu_line(const sconce::GpuInfo& gpu) {
   std::string line = or_unknown(gpu.name);
   if (gpu.memory_total) line += ", " + mebibytes(*gpu.memory_total);
   if (gpu.memory_used) line += ", " + mebibytes(*gpu.memory_used) + " used";
-  if (gpu.utilization) line += ", " + std::to_string(*gpu.utilization) + " % busy";
+  if (gpu.utilization) line += ", " + std::to_string(*gpu.utilization) + "% busy";
   return line + ", bus " + or_unknown(gpu.bus_id);
 }
 

@@ -1,4 +1,4 @@
-// sconce-info: the versions, GPUs and variables of this machine, and whether a GPU can be used.
+// sconce-info: the versions, GPUs, and variables of this machine, and whether a GPU can be used.
 
 #include <iostream>
 
@@ -11,8 +11,8 @@ constexpr auto program = "sconce-info";
 int main(int argc, char** argv) {
   try {
     CLI::App app(
-        "Shows the versions, GPUs and environment variables of this machine, and whether a GPU can "
-        "be used.",
+        "Shows the versions, GPUs, and environment variables of this machine, and whether a GPU "
+        "can be used.",
         program);
     bool json = false;
     bool require_gpu = false;
