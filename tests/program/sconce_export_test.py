@@ -237,7 +237,7 @@ class CommandLine(TestCase):
         for error, *arguments in (
                 ("the following arguments are required: PROGRAM",),
                 ("unrecognized arguments: --onx", "net.safetensors", "--onx", "--check"),
-                ("expected --onnx, --pt2, --package or --check", "net.safetensors"),
+                ("expected --onnx, --pt2, --package, or --check", "net.safetensors"),
                 ("argument --onnx: expected one argument", "net.safetensors", "--onnx"),
                 ("expected different files", "net.safetensors", "--onnx", "./net.safetensors"),
                 ("expected different files", "net.safetensors", "--pt2", "net.pt2", "--package", "net.pt2"),

@@ -1,4 +1,4 @@
-"""`python -m sconce_cpp` is the command `sconce-export`."""
+"""`python -m sconce_cpp` runs the command `sconce-export`."""
 import sys
 
 from sconce_cpp.command import main

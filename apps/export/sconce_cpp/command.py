@@ -1,4 +1,4 @@
-"""The command sconce-export: writes a program recorded in C++ as ONNX, as a .pt2 file, or as a compiled package."""
+"""The command sconce-export: converts a program recorded in C++ to ONNX, a .pt2 file, or a compiled package."""
 import argparse
 import contextlib
 import os
@@ -12,7 +12,7 @@ NAME = "sconce-export"
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports a wrong command line in one line."""
+    """Reports an invalid command line in one line."""
 
     def error(self, message):
         print(f"{NAME}: {message} (--help lists the flags)", file=sys.stderr)
@@ -20,8 +20,8 @@ class Parser(argparse.ArgumentParser):
 
 
 def parse(arguments):
-    parser = Parser(prog=NAME, description="Writes a program that sconce::program::record recorded in C++ for other "
-                                           "runtimes.", allow_abbrev=False)
+    parser = Parser(prog=NAME, description="Converts a program that sconce::program::record recorded in C++ for "
+                                           "other runtimes.", allow_abbrev=False)
     parser.add_argument("program", metavar="PROGRAM", help="the recorded program")
     parser.add_argument("--onnx", metavar="FILE", help="write ONNX (needs the packages onnx and onnxscript)")
     parser.add_argument("--pt2", metavar="FILE.pt2", help="write a file for torch.export.load")
@@ -29,12 +29,12 @@ def parse(arguments):
                         help="compile a package for AOTIModelPackageLoader (needs a C++ compiler)")
     parser.add_argument("--check", action="store_true",
                         help="run PROGRAM and each written file on the program's example, print the largest difference "
-                             "from C++'s outputs, and fail if it is above 1e-5 (bfloat16: 2e-2, float16: 2e-3), "
+                             "from the outputs in C++, and fail if it exceeds 1e-5 (bfloat16: 2e-2, float16: 2e-3), "
                              "relative to outputs above 1")
     options = parser.parse_args(arguments)
     files = [file for file in (options.onnx, options.pt2, options.package) if file is not None]
     if not files and not options.check:
-        parser.error("expected --onnx, --pt2, --package or --check")
+        parser.error("expected --onnx, --pt2, --package, or --check")
     if len({os.path.realpath(file) for file in (options.program, *files)}) <= len(files):
         parser.error("expected different files")
     for option in ("pt2", "package"):
@@ -46,7 +46,7 @@ def parse(arguments):
 
 @contextlib.contextmanager
 def quiet():
-    """Discards what PyTorch's exporters and compilers print. They write to the file descriptors too."""
+    """Discards the output of PyTorch's exporters and compilers. They also write to the file descriptors directly."""
     sys.stdout.flush()
     sys.stderr.flush()
     saved = os.dup(1), os.dup(2)
@@ -67,12 +67,12 @@ def say(text):
     try:
         print(text, flush=True)
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python would try again at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # otherwise, Python would try again at exit
         raise ProgramError("cannot write to standard output") from None
 
 
 def check_folders(files):
-    """Checks what can be known about the files before the work."""
+    """Checks everything about the files that can be checked before they are written."""
     for file in files:
         path = pathlib.Path(os.path.realpath(file))
         if not path.parent.is_dir():
@@ -94,7 +94,7 @@ def run(options):
         written_files.require("--onnx", "onnx", "onnxscript", *(["onnxruntime"] if options.check else []))
     if options.package is not None:
         written_files.require_compiler("--package")
-    # ONNX comes last, because its exporter replaces the decompositions of LSTM and GRU in this process.
+    # ONNX comes last, because its exporter replaces the decompositions of LSTM and GRU for the whole process.
     jobs = [(file, write, execute) for file, write, execute in (
         (options.package, written_files.write_package, written_files.run_package),
         (options.pt2, written_files.write_pt2, written_files.run_pt2),
@@ -118,7 +118,7 @@ def run(options):
 
 
 def describe(error):
-    """Returns an error in one line."""
+    """Returns a one-line description of an error."""
     text = str(error)
     if isinstance(error, OSError) and error.filename is not None:
         text = f"{error.filename}: {error.strerror}"
@@ -131,6 +131,6 @@ def main(arguments=None):
     options = parse(arguments)
     try:
         return run(options)
-    except Exception as error:  # whatever an exporter or compiler throws
+    except Exception as error:  # exporters and compilers raise many types
         print(f"{NAME}: {describe(error)}", file=sys.stderr)
         return 1

@@ -1,4 +1,5 @@
-"""Compiles a part of a captured step for AOTInductor's runtime in C++:
+"""Compiles a part of a captured step for AOTInductor's C++ runtime:
+
     python -m sconce_cpp.compile_step PROGRAM PACKAGE --threads N
 """
 import argparse
@@ -10,13 +11,13 @@ PR_SET_PDEATHSIG = 1
 
 
 def end_with_parent():
-    """Lets the system end this process with the one that started it, whose step it compiles."""
+    """Makes the system end this process together with its parent, whose step it compiles."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def decompose_calls_of_lists():
-    """Lets Inductor fuse the norms of gradient clipping and the work of a gradient scaler, which it would otherwise
-    leave to LibTorch's kernels."""
+    """Enables Inductor to fuse the norms of gradient clipping and the operations of a gradient scaler, which it would
+    otherwise leave to LibTorch's kernels."""
     import torch
     from torch._inductor.decomposition import register_decomposition
 
@@ -34,8 +35,8 @@ def decompose_calls_of_lists():
 
 
 def compile_step(path, package, threads):
-    """Compiles the program. It may write into its inputs, unlike a program that is exported."""
-    import torch  # not above: it takes seconds, in which the parent may end
+    """Compiles the program. Unlike an exported program, it may write to its inputs."""
+    import torch  # not at the top: it takes seconds, and the parent may end in the meantime
 
     from . import ProgramError
     from .program_file import read_program
@@ -48,8 +49,8 @@ def compile_step(path, package, threads):
     device = default_device(program, None)
     torch.set_num_threads(threads)
     decompose_calls_of_lists()
-    # Random numbers come from LibTorch's generators, as in C++. Inductor would keep precompiled headers in a folder of
-    # /tmp, whose name others can foresee and take first.
+    # Random numbers come from LibTorch's generators, as in C++. Inductor would store precompiled headers in a folder in
+    # /tmp with a predictable name, which other users could create first.
     config = {"fallback_random": True, "aot_inductor.precompile_headers": False}
     with without_messages(), torch.no_grad():
         exported = torch.export.export(RecordedModule(program, device).eval(), traced_inputs(program, {}, device),
@@ -66,7 +67,7 @@ def main():
     end_with_parent()
     try:
         compile_step(options.program, options.package, options.threads)
-    except Exception as error:  # whatever PyTorch raises; the last line that is printed is the warning of C++
+    except Exception as error:  # PyTorch raises many types; C++ warns with the last line that is printed
         lines = str(error).strip().splitlines() or ["no message"]
         sys.exit(f"{type(error).__name__}: {lines[0]}")
 

@@ -1,4 +1,4 @@
-"""The operators that a program may call, and their arguments, which are checked against the operator's schema."""
+"""The operators that a program may call. Their arguments are checked against the operator's schema."""
 import dataclasses
 import functools
 import math
@@ -6,7 +6,7 @@ import re
 
 import torch
 
-# Operators of aten that open files, print, or give a tensor memory or sizes that nothing checks. Those that C++ refuses.
+# aten operators that open files, print, or assign unchecked memory or sizes to a tensor. C++ refuses the same ones.
 REFUSED = re.compile("from_file|_print|_reshape_alias|_resize_output_|resize_|resize_as_|resize_as_sparse_|set_|set_data|"
                      "shallow_copy_data_|sparse_resize_|sparse_resize_and_clear_|_sparse_.*_tensor_unsafe")
 DTYPES = {
@@ -25,46 +25,46 @@ NOT_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 @dataclasses.dataclass(frozen=True)
 class SizeSum:
-    """A size that depends on dynamic sizes: a sum of coefficients times names."""
+    """A size that depends on dynamic sizes: a sum of products of coefficients and names."""
     terms: tuple
 
     @property
     def name(self):
-        """The dynamic size that this sum is equal to, or None."""
+        """The dynamic size that equals this sum, or None."""
         coefficient, names = self.terms[0]
         return names[0] if len(self.terms) == len(names) == coefficient == 1 else None
 
     def at(self, sizes):
-        """Returns the sum for the dynamic sizes in a dict."""
+        """Returns the value of the sum for a dict of dynamic sizes."""
         return sum(math.prod((sizes[name] for name in names), start=coefficient) for coefficient, names in self.terms)
 
 
 @dataclasses.dataclass(frozen=True)
 class Value:
-    """A tensor in place of an argument: the value's number."""
+    """An argument that is a tensor: the number of its value."""
     number: int
 
 
 @dataclasses.dataclass(frozen=True)
 class Number:
-    """A Python number in place of a tensor."""
+    """An argument that is a Python number instead of a tensor."""
     value: object
 
 
 @dataclasses.dataclass(frozen=True)
 class DeviceType:
-    """The type of a device in place of an argument."""
+    """An argument that is a device, given by its type."""
     name: str
 
 
 @functools.cache
 def dispatched_operators():
-    """Returns the names of the operators that the dispatcher knows. torch.ops also has functions of TorchScript."""
+    """Returns the names of the operators that the dispatcher knows. torch.ops also contains TorchScript functions."""
     return frozenset(torch._C._dispatch_get_all_op_names())
 
 
 def find_operator(reader, name, overload, place):
-    """Returns the overload of torch.ops with this name, which must be one that a program may call."""
+    """Returns the overload in torch.ops with this name. A program must be allowed to call it."""
     namespace, separator, short = name.partition("::")
     reader.check(separator and namespace == "aten",
                  f"{place}: expected an operator of the namespace aten, got '{name}'")
@@ -115,7 +115,7 @@ def parse_size(reader, entry, sizes, place):
 
 
 class ArgumentParser:
-    """Turns an argument's JSON into what the schema's type needs."""
+    """Converts an argument's JSON to the type in the schema."""
 
     def __init__(self, reader, values, sizes, place):
         self.reader = reader
@@ -125,7 +125,7 @@ class ArgumentParser:
 
     def parse(self, entry, kind):
         if entry is None and (kind == "Tensor" or kind.startswith("Optional[")):
-            return None  # in place of a tensor, one that is not defined
+            return None  # for a tensor, an undefined one
         if kind.startswith("Optional["):
             return self.parse(entry, kind[len("Optional["):-1])
         if kind.startswith("List["):
@@ -142,7 +142,7 @@ class ArgumentParser:
         self.reader.check(condition, f"{self.place}: expected {kind}, got {entry!r:.80}")
 
     def only(self, entry, key):
-        """Returns the value of an object that has this key alone, or None."""
+        """Returns the value of an object whose only key is `key`, or None."""
         return entry.get(key) if isinstance(entry, dict) and len(entry) == 1 else None
 
     def tensor(self, entry, kind):

@@ -1,5 +1,5 @@
-"""Reads a program file: a safetensors file with the program as JSON in its metadata. Checks all that can be checked without
-running an operator."""
+"""Reads a program file: a safetensors file with the program as JSON in its metadata. Checks everything that can be
+checked without running an operator."""
 import collections
 import dataclasses
 import json
@@ -30,7 +30,7 @@ class Size:
 
 @dataclasses.dataclass
 class Spec:
-    """An input or output. An entry of the shape is an integer or a `operators.SizeSum`."""
+    """An input or output. Each entry of the shape is an integer or an `operators.SizeSum`."""
     name: str
     value: int
     dtype: torch.dtype
@@ -39,7 +39,7 @@ class Spec:
 
 @dataclasses.dataclass
 class Weight:
-    """A parameter, buffer or constant under its name in C++. Tied weights share value and tensor."""
+    """A parameter, buffer, or constant with its C++ name. Tied weights share their value and their tensor."""
     name: str
     value: int
     kind: str
@@ -49,8 +49,8 @@ class Weight:
 
 @dataclasses.dataclass
 class Call:
-    """One call of an operator. `arguments` are those of the operator's schema, in its order; `results` has a value's
-    number, None, or a list of these for each result of the schema."""
+    """One call of an operator. `arguments` are the arguments in the operator's schema, in its order. `results` contains a
+    value's number, None, or a list of these for each result in the schema."""
     operator: torch._ops.OpOverload
     arguments: list
     results: list
@@ -71,12 +71,12 @@ class Program:
     has_example: bool
 
     def example(self, of):
-        """Returns the example tensors of the inputs or outputs, in their order."""
+        """Returns the example tensors of the inputs or outputs, in order."""
         return [self.tensors[f"example.{of}.{spec.name}"] for spec in getattr(self, of)]
 
 
 class Reader:
-    """What the checks of one file share: the path, the program's device, and typed access to entries of JSON."""
+    """Shared by the checks of one file: the path, the program's device, and typed access to JSON entries."""
 
     def __init__(self, path):
         self.path = path
@@ -105,7 +105,7 @@ KINDS = {str: "a text", int: "an integer", bool: "true or false", list: "an arra
 
 
 def describe(value):
-    """Returns a short text of a JSON value, for errors."""
+    """Returns a short text for a JSON value, for error messages."""
     text = json.dumps(value)
     return text if len(text) <= 80 else text[:77] + "..."
 
@@ -145,7 +145,7 @@ def read_program(path):
 
 
 def read_header(reader, file):
-    """Returns the header, the offset of the tensors' bytes, and their number."""
+    """Returns the header, the offset of the tensor data, and its size in bytes."""
     size = os.fstat(file.fileno()).st_size
     reader.check(size >= 8, f"expected a safetensors file of at least 8 bytes, found {size}")
     length = int.from_bytes(file.read(8), "little")
@@ -160,7 +160,7 @@ def read_header(reader, file):
 
 
 def read_text(reader, header):
-    """Returns the program's JSON, checked against its CRC-32 and its version."""
+    """Returns the program's JSON after checking its CRC-32 and its version."""
     metadata = header.get("__metadata__", {})
     text = metadata.get("sconce.program") if isinstance(metadata, dict) else None
     reader.check(isinstance(text, str),
@@ -178,7 +178,7 @@ def read_text(reader, header):
 
 
 def check_entry(reader, name, entry, data_size):
-    """Returns a tensor's type, shape, and range of bytes."""
+    """Returns a tensor's type, shape, and byte range."""
     where = f"tensor '{name}'"
     code = reader.field(entry, "dtype", str, where)
     reader.check(code in DTYPES, f"{where}: expected a type of PyTorch, got '{code}'")
@@ -195,7 +195,7 @@ def check_entry(reader, name, entry, data_size):
 
 
 def read_tensors(reader, file, entries, checksums, data_start, data_size):
-    """Returns the tensors by name, checked against their CRC-32s."""
+    """Returns the tensors by name after checking their CRC-32s."""
     for name in sorted(entries.keys() ^ checksums.keys()):
         reader.fail(f"'{name}': expected a tensor and its CRC-32 in the program, got only one of them")
     ranges = {name: check_entry(reader, name, entry, data_size) for name, entry in entries.items()}
@@ -214,7 +214,7 @@ def read_tensors(reader, file, entries, checksums, data_start, data_size):
 
 
 def check_program(reader, text, tensors):
-    """Returns the Program of the JSON."""
+    """Returns the Program that the JSON describes."""
     device = reader.field(text, "device", str, "")
     reader.check(device in ("cpu", "cuda"), f"device: expected \"cpu\" or \"cuda\", got {describe(device)}")
     reader.device = device
@@ -242,7 +242,7 @@ def check_program(reader, text, tensors):
 
 
 class Values:
-    """Checks that each value is defined once, before its use."""
+    """Checks that each value is defined once and before it is used."""
 
     def __init__(self, reader, count):
         self.reader = reader
@@ -301,7 +301,7 @@ def check_weight(reader, entry, place, tensors):
 
 
 def check_weight_values(reader, weights, values):
-    """Checks that weights differ in names, and share a value only if they are tied."""
+    """Checks that weights have different names, and share a value only if they are tied."""
     reader.check(len({weight.name for weight in weights}) == len(weights), "weights: expected different names")
     tensor_of = {}
     for weight in weights:
@@ -338,14 +338,14 @@ def define_result(reader, result, kind, values, place):
 
 
 def check_sizes_of_inputs(reader, inputs, sizes):
-    """Checks that an input has each dynamic size as one of its sizes."""
+    """Checks that each dynamic size is a size of some input."""
     found = {entry.name for spec in inputs for entry in spec.shape if not isinstance(entry, int)}
     for size in sizes:
         reader.check(size.name in found, f"size '{size.name}': expected an input with this size, found none")
 
 
 def check_example(reader, program):
-    """Checks that the file has an example of each input and output, and that its shapes are possible."""
+    """Checks that the file contains an example of each input and output, with consistent shapes."""
     known = {}
     for of in ("inputs", "outputs"):
         for spec in getattr(program, of):

@@ -11,20 +11,20 @@ import torch
 from . import ProgramError
 from .operators import DeviceType, Number, SizeSum, Value
 
-# Dynamic sizes are traced with these. An operator may need a large one, as a kernel does, or a small one, as a table of
-# positions does, so that another row is tried after a failure. They are prime, because a size that equals a constant
-# of the program, or is a multiple of it, could be taken for it.
+# The values of dynamic sizes for tracing. Some operators need a large size, such as a convolution kernel; others need a
+# small one, such as a table of positions. Therefore, the next row is tried after a failure. The sizes are prime, because
+# a size that equals a constant of the program, or a multiple of it, could be mistaken for it.
 TRACED_SIZES = ((13, 17, 19, 23, 29, 31), (3, 5, 7, 11, 2, 13), (127, 131, 137, 139, 149, 151))
 
 
 class RecordedModule(torch.nn.Module):
-    """A module that runs the calls of a program, with the parameters and buffers in submodules under their names."""
+    """A module that runs the calls of a program. Parameters and buffers are in submodules according to their names."""
 
     def __init__(self, program, device):
         super().__init__()
         self._program = program
         self._device = device
-        self._names = {}  # of the values that weights are
+        self._names = {}  # names of the weights, by value
         tensors = {}
         for weight in program.weights:
             if weight.value not in tensors:
@@ -32,7 +32,7 @@ class RecordedModule(torch.nn.Module):
                 tensors[weight.value] = as_parameter(tensor) if weight.kind == "parameter" else tensor
             self._names.setdefault(weight.value, weight.name)
             add_weight(self, weight, tensors[weight.value], program.path)
-        # The names of forward's parameters become those of the exported program's inputs.
+        # The names of forward's parameters become the names of the exported program's inputs.
         parameters = [inspect.Parameter(name_in_python(spec.name), inspect.Parameter.POSITIONAL_OR_KEYWORD)
                       for spec in program.inputs]
         self.forward = lambda *inputs: self._run(inputs)
@@ -75,7 +75,7 @@ class RecordedModule(torch.nn.Module):
                 keywords[schema.name] = convert(argument)
             else:
                 positional.append(convert(argument))
-        # An overload does not accept a number in place of a tensor. The operator's packet does.
+        # An overload does not accept a number in place of a tensor, but the operator's packet does.
         has_number = any(isinstance(argument, Number) for argument in call.arguments)
         operator = call.operator.overloadpacket if has_number else call.operator
         if fills_with_random_numbers(call.operator, positional):
@@ -87,7 +87,7 @@ class RecordedModule(torch.nn.Module):
 
 
 def fills_with_random_numbers(operator, arguments):
-    """Whether the operator writes random numbers into its first argument, the only tensor."""
+    """Returns whether the operator writes random numbers to its first argument, which is its only tensor."""
     written = operator._schema.arguments[0].alias_info if arguments else None
     return (torch.Tag.nondeterministic_seeded in operator.tags and written is not None and written.is_write
             and sum(isinstance(argument, torch.Tensor) for argument in arguments) == 1)
@@ -95,18 +95,18 @@ def fills_with_random_numbers(operator, arguments):
 
 def in_order_of_memory(tensor):
     """Returns a view of a dense tensor with the dimensions in the order of their strides. Kernels place random numbers in
-    this order, but PyTorch's functionalization in the order of the dimensions."""
+    this order, but PyTorch's functionalization places them in the order of the dimensions."""
     return tensor.permute(sorted(range(tensor.dim()), key=tensor.stride, reverse=True))
 
 
 def name_in_python(name):
-    """Returns the name of an input in the code that PyTorch generates, which uses some names itself."""
+    """Returns the name of an input in the code that PyTorch generates, in which some names are already used."""
     used = {"self", "torch", "device", "inf", "nan", "fx_pytree", "pytree"}
     return f"{name}_" if name in used or keyword.iskeyword(name) else name
 
 
 def store(results, numbers, values):
-    """Stores results under the values' numbers."""
+    """Stores results by the numbers of their values."""
     for result, number in zip(results, numbers):
         if isinstance(number, list):
             store(result, number, values)
@@ -115,7 +115,7 @@ def store(results, numbers, values):
 
 
 def device_of(name, program, device):
-    """Returns where something is that was on the device of this type: the program's device may be replaced."""
+    """Returns the device for something recorded on this type of device, because the program's device may be replaced."""
     return device if name == program.device else torch.device(name)
 
 
@@ -124,7 +124,7 @@ def as_parameter(tensor):
 
 
 def add_weight(module, weight, tensor, path_of_program):
-    """Registers a weight in the submodule that its name says, which is made unless it exists."""
+    """Registers a weight in the submodule that its name specifies, and creates the submodule if needed."""
     *path, last = weight.name.split(".")
     try:
         for part in path:
@@ -135,7 +135,7 @@ def add_weight(module, weight, tensor, path_of_program):
             module.register_parameter(last, tensor)
         else:
             module.register_buffer(last, tensor)
-    except KeyError:  # Module has an attribute of this name
+    except KeyError:  # Module has an attribute with this name
         raise ProgramError(f"{path_of_program}: weight '{weight.name}': expected names that torch.nn.Module does not "
                            "use itself") from None
 
@@ -155,19 +155,19 @@ def default_device(program, device):
 
 
 def traced_inputs(program, sizes, device):
-    """Returns inputs of the right shapes and types. Tracing does not read their values."""
+    """Returns inputs with the right shapes and types. Tracing does not read their values."""
     return tuple(torch.zeros([entry if isinstance(entry, int) else entry.at(sizes) for entry in spec.shape],
                              dtype=spec.dtype, device=device) for spec in program.inputs)
 
 
 def traced_sizes(program, row):
-    """Returns dynamic sizes to trace the program with, in the program's range."""
+    """Returns dynamic sizes for tracing the program, within the program's range."""
     return {size.name: row[index % len(row)] + size.min - 1 for index, size in enumerate(program.sizes)}
 
 
 def dynamic_shapes(program, bounds=None):
-    """Returns the dynamic shapes for torch.export and torch.onnx, a dict for each input. `bounds` has the smallest and
-    the largest size by name, where they differ from the program's."""
+    """Returns the dynamic shapes for torch.export and torch.onnx, as a dict for each input. `bounds` contains the minimum
+    and maximum sizes by name, if they differ from the program's."""
     dims = {}
     for size in program.sizes:
         smallest, largest = (bounds or {}).get(size.name, (None, None))
@@ -178,7 +178,7 @@ def dynamic_shapes(program, bounds=None):
 
 @contextlib.contextmanager
 def without_messages():
-    """Turns off PyTorch's warnings and log. It logs errors of operators, of which another row of sizes may be free."""
+    """Turns off PyTorch's warnings and log, because it also logs operator errors that another row of sizes may avoid."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -190,7 +190,7 @@ def without_messages():
 
 
 def export_program(program, device=None):
-    """Returns the program as a torch.export.ExportedProgram, on `device` if that is given."""
+    """Returns the program as a torch.export.ExportedProgram, on `device` if it is given."""
     chosen = default_device(program, device)
     module = RecordedModule(program, chosen).eval()
     first_error = None
@@ -199,21 +199,21 @@ def export_program(program, device=None):
             with without_messages(), torch.no_grad():
                 inputs = traced_inputs(program, traced_sizes(program, row), chosen)
                 return export_module(module, program, inputs)
-        except Exception as error:  # whatever an operator or torch.export throws
+        except Exception as error:  # operators and torch.export raise many types
             first_error = first_error or error
     place = next((f"{error.place}: " for error in causes(first_error) if hasattr(error, "place")), "")
     raise ProgramError(f"{program.path}: {place}{first_error}") from first_error
 
 
 def causes(error):
-    """Yields an exception and what it was raised from."""
+    """Yields an exception and its chain of causes."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
 
 
 def export_module(module, program, inputs):
-    """Exports the module. If operators accept fewer sizes than the program, so does the exported program."""
+    """Exports the module. If operators accept fewer sizes than the program, the exported program does too."""
     try:
         return torch.export.export(module, inputs, dynamic_shapes=dynamic_shapes(program), strict=False)
     except torch._dynamo.exc.UserError as error:

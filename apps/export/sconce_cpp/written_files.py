@@ -1,4 +1,4 @@
-"""Writes an exported program as ONNX, as a .pt2 file, and as a compiled package, and runs these files."""
+"""Writes an exported program as ONNX, as a .pt2 file, or as a compiled package, and runs these files."""
 import importlib.util
 import os
 import pathlib
@@ -13,13 +13,13 @@ from . import ProgramError
 from .operators import SizeSum
 from .rebuild import causes, dynamic_shapes, export_program
 
-LARGEST_SINGLE_ONNX = 2**31 - 2**20  # protobuf refuses messages from 2 GiB
+LARGEST_SINGLE_ONNX = 2**31 - 2**20  # protobuf rejects messages of 2 GiB or more
 TOLERANCES = {torch.bfloat16: 2e-2, torch.float16: 2e-3}
-TOLERANCE = 1e-5  # of other types
+TOLERANCE = 1e-5  # for other types
 
 
 def require(option, *packages):
-    """Raises an error with the command that installs the missing packages, unless all are there."""
+    """Raises an error with the command that installs the missing packages, if any are missing."""
     missing = [package for package in packages if importlib.util.find_spec(package) is None]
     if missing:
         raise ProgramError(f"{option} needs {' and '.join(missing)}. To install: "
@@ -27,25 +27,25 @@ def require(option, *packages):
 
 
 def require_compiler(option):
-    """Raises an error unless the compiler that PyTorch calls is there."""
+    """Raises an error if the compiler that PyTorch calls is missing."""
     compiler = os.environ.get("CXX", "g++")
     if shutil.which(compiler) is None:
         raise ProgramError(f"{option} needs a C++ compiler, and there is no '{compiler}'. To install: apt install g++")
 
 
 def replace_whole(path, write):
-    """Calls write(file) with a path in a temporary folder beside `path`, then moves what was written there. A failure
-    leaves nothing behind."""
+    """Calls write(file) with a path in a temporary folder next to `path`, then moves the written files to the folder of
+    `path`. A failure leaves nothing behind."""
     path = pathlib.Path(os.path.realpath(path))
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".sconce-export-") as folder:
         write(os.path.join(folder, path.name))
-        # The file itself comes last, after the data that it names.
+        # The file itself comes last, after the data files that it refers to.
         for name in sorted(os.listdir(folder), reverse=True):
             os.replace(os.path.join(folder, name), path.parent / name)
 
 
 def write_onnx(program, path):
-    """Writes ONNX with the program's names. A model of 2 GiB or more gets a second file, <path>.data."""
+    """Writes ONNX with the program's names. A model of 2 GiB or more has a second file, <path>.data."""
     exported = export_program(program, "cpu")
     try:
         model = torch.onnx.export(
@@ -64,7 +64,7 @@ def write_onnx(program, path):
 
 
 def write_pt2(program, path):
-    """Writes what torch.export.load reads."""
+    """Writes a file for torch.export.load."""
     exported = export_program(program)
     replace_whole(path, lambda file: torch.export.save(exported, file))
 
@@ -89,7 +89,7 @@ def run_onnx(program, path, inputs):
     try:
         session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
         outputs = session.run_with_ort_values([spec.name for spec in program.outputs], values)
-    except Exception as error:  # a class for each of its error codes
+    except Exception as error:  # ONNX Runtime has a class for each error code
         raise ProgramError(f"{path}: ONNX Runtime does not run it: {error}") from error
     return [torch.from_dlpack(output) for output in outputs]
 
@@ -114,8 +114,8 @@ def run_program(program, path, inputs):
 
 
 def largest_difference(outputs, expected):
-    """Returns the largest difference and its tolerance, of the output that is nearest to or furthest above its
-    tolerance. Differences are divided by the largest expected magnitude if that is more than 1."""
+    """Returns the largest difference and the tolerance, for the output with the largest difference relative to its
+    tolerance. Differences are divided by the largest expected magnitude if it exceeds 1."""
     outputs = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
     worst = (0.0, TOLERANCE)
     for output, right in zip(outputs, expected, strict=True):
@@ -138,8 +138,8 @@ def difference_of(output, expected):
 
 
 def check(program, path, run):
-    """Runs a file on the program's example. Returns the largest difference from the outputs of C++, and the largest
-    that is allowed."""
+    """Runs a file on the program's example. Returns the largest difference from the outputs in C++, and the largest
+    allowed difference."""
     device = "cpu" if run is run_onnx else program.device
     inputs = [tensor.clone().to(device) for tensor in program.example("inputs")]
     with torch.no_grad():
