@@ -1,4 +1,4 @@
-# The same rule as for an installed sconce: the same minor version, and not older.
+# The same rule as for an installed sconce: the minor version must match, and the version must not be older.
 file(STRINGS "${CMAKE_CURRENT_LIST_DIR}/../source/include/sconce/version.hpp" lines
      REGEX "define SCONCE_VERSION_[A-Z]+ [0-9]+")
 string(REGEX REPLACE "[^;]*VERSION_[A-Z]+ ([0-9]+)" "\\1" numbers "${lines}")

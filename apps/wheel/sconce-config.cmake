@@ -1,5 +1,5 @@
-# find_package(sconce) with the wheel: the sources are compiled in the project's own build, against the LibTorch found
-# there. Only the layers that are linked are built.
+# find_package(sconce) with the wheel: the sources are compiled as part of the project's own build, against the LibTorch
+# that the project finds. Only layers that the project links to are built.
 set(sconce_FOUND OFF)
 get_property(languages GLOBAL PROPERTY ENABLED_LANGUAGES)
 if(NOT "CXX" IN_LIST languages)
@@ -8,13 +8,13 @@ if(NOT "CXX" IN_LIST languages)
   return()
 elseif(NOT "cxx_std_20" IN_LIST CMAKE_CXX_COMPILE_FEATURES)
   set(sconce_NOT_FOUND_MESSAGE
-      "it needs a C++20 compiler, and ${CMAKE_CXX_COMPILER} is ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}: name another one by -DCMAKE_CXX_COMPILER=<compiler>")
+      "it needs a C++20 compiler, and ${CMAKE_CXX_COMPILER} is ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}: name another one with -DCMAKE_CXX_COMPILER=<compiler>")
   return()
 endif()
 if(NOT TARGET sconce::sconce)
   block()
     if(NOT DEFINED CMAKE_UNITY_BUILD)
-      set(CMAKE_UNITY_BUILD ON) # the sources of sconce compile in a quarter of the time
+      set(CMAKE_UNITY_BUILD ON) # sconce's sources then compile in a quarter of the time
     endif()
     add_subdirectory("${CMAKE_CURRENT_LIST_DIR}/../source" "${CMAKE_BINARY_DIR}/sconce"
                      EXCLUDE_FROM_ALL SYSTEM)

@@ -1,4 +1,4 @@
-"""The sources of sconce, a C++ library over LibTorch, for CMake."""
+"""The sources of sconce, a C++ library on top of LibTorch, for CMake."""
 import importlib.metadata
 import pathlib
 
@@ -6,5 +6,5 @@ __version__ = importlib.metadata.version("sconce-cpp")
 
 
 def cmake_dir():
-    """Returns the folder for CMake's sconce_DIR."""
+    """Returns the folder to use as CMake's sconce_DIR."""
     return pathlib.Path(__file__).resolve().parent / "cmake"
