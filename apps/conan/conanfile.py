@@ -1,4 +1,4 @@
-"""Builds apps/template against the package and runs it, for `conan create`."""
+"""Builds apps/template with the package and runs it, for `conan create`."""
 import os
 
 from conan import ConanFile
