@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# conda-build runs this in the unpacked archive. CMAKE_ARGS, CPU_COUNT, and PREFIX are its variables.
+# conda-build runs this script in the unpacked archive and sets CMAKE_ARGS, CPU_COUNT, and PREFIX.
 set -euo pipefail
 # shellcheck disable=SC2086  # CMAKE_ARGS is a list of arguments
 cmake -S . -B build -G Ninja ${CMAKE_ARGS} -DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_BUILD=ON \

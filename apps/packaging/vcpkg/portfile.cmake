@@ -1,7 +1,8 @@
-# Not tried with vcpkg itself; tests/build/packaging.py runs its commands with stand-ins for the functions of vcpkg.
+# This port has not been run with vcpkg itself; tests/build/packaging.py runs its commands with stand-ins for vcpkg's
+# functions.
 #
-# The port of sconce-cpp. LibTorch is the one in the folder that the environment variable Torch_DIR names, which vcpkg
-# passes on if VCPKG_KEEP_ENV_VARS contains Torch_DIR.
+# The port of sconce-cpp. It uses the LibTorch in the folder that the environment variable Torch_DIR names. vcpkg passes
+# the variable on if VCPKG_KEEP_ENV_VARS contains Torch_DIR.
 if("$ENV{Torch_DIR}" STREQUAL "")
   message(FATAL_ERROR "sconce-cpp: expected Torch_DIR, <libtorch>/share/cmake/Torch, in the environment, got nothing")
 endif()
