@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Draws docs/architecture.svg from the lists of the layers, src/CMakeLists.txt and those in its folders.
+"""Draws docs/architecture.svg from the lists of the layers: src/CMakeLists.txt and the ones in its folders.
 
     python3 docs/architecture.py [--check]
 
-With --check it writes nothing, and fails if the picture does not match the lists.
+With --check, it writes nothing and fails if the picture does not match the lists.
 """
 import pathlib
 import re
@@ -13,11 +13,11 @@ import xml.sax.saxutils
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs/architecture.svg"
-WIDTH, HEIGHT, GAP, LINE = 210, 96, 40, 16  # of a box; between boxes; of a line of text
+WIDTH, HEIGHT, GAP, LINE = 210, 96, 40, 16  # of a box; the space between boxes; of a line of text
 
 
 def layers():
-    """Returns each layer's name with its description and the layers that it links, in order."""
+    """Returns each layer's name with its description and the layers that it links to, in order."""
     order = re.search(r"foreach\(layer IN ITEMS ([a-z ]+)\)", (ROOT / "CMakeLists.txt").read_text())[1].split()
     found = {}
     for name in ["core", *order]:
@@ -28,7 +28,7 @@ def layers():
 
 
 def rows(found):
-    """Returns the layers by the length of their longest path to core."""
+    """Returns the layers, grouped by the length of their longest path to core."""
     depth = {}
     for name, (_, below) in found.items():
         depth[name] = 1 + max((depth[other] for other in below), default=-1)
@@ -45,7 +45,7 @@ def draw(found):
         for column, name in enumerate(level):
             place[name] = left + column * (WIDTH + GAP), height - (row + 1) * (HEIGHT + GAP)
     lines = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif">',
-             "<title>The layers of sconce: an arrow leads from a layer to one that it includes</title>",
+             "<title>The layers of sconce: an arrow points from a layer to a layer that it includes</title>",
              '<defs><marker id="end" markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto">'
              '<path d="M0,0 L8,4 L0,8 z" fill="#888"/></marker></defs>']
     for name, (_, below) in found.items():
@@ -68,4 +68,4 @@ if __name__ == "__main__":
     if "--check" not in sys.argv[1:]:
         PICTURE.write_text(drawn)
     elif not PICTURE.exists() or PICTURE.read_text() != drawn:
-        sys.exit("docs/architecture.svg: expected the picture of the lists in src; python3 docs/architecture.py draws it")
+        sys.exit("docs/architecture.svg: expected the picture of the lists in src. To fix this: python3 docs/architecture.py")

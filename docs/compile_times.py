@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Fills in the tables of docs/compile_times.md from docs/compile_times.json. With --check it fails if the page differs.
-With --measure it first adds rounds of measurements to the file. It refuses to mix machines, compilers, or versions of
-LibTorch. It can be interrupted: the file is written after each measurement.
+"""Fills in the tables of docs/compile_times.md from docs/compile_times.json. With --check, it fails if the page differs.
+With --measure, it first adds rounds of measurements to the file. It refuses to mix machines, compilers, or LibTorch
+versions. You can interrupt it, because it writes the file after each measurement.
 
     compile_times.py [--check | --measure <sconce's build folder> [--rounds <number>]]
 """
@@ -45,7 +45,7 @@ TASKS = {
     "everything of sconce": ["sconce/sconce.hpp"],
     "everything of LibTorch, without sconce": ["torch/torch.h"],
 }
-# LibTorch's headers that parse nearly everything in torch/nn/module.h.
+# The LibTorch headers that parse nearly everything in torch/nn/module.h.
 HEAVY = re.compile(r"torch/(nn/|types\.h|optim/(?!optimizer\.h))")
 WAYS = [(compiler, header) for compiler in ("g++", "clang++") for header in (False, True)]
 
@@ -62,7 +62,7 @@ def spent(command, **options):
 
 
 def setting(build):
-    """Returns what all figures of a file must share."""
+    """Returns the settings that all measurements in a file must share."""
     model = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())[1]
     asked = {"g++": "-dumpfullversion", "clang++": "-dumpversion"}
     versions = {name: subprocess.check_output([name, flag], text=True).strip() for name, flag in asked.items()}
@@ -76,7 +76,7 @@ def way_name(compiler, header):
 
 
 class Measuring:
-    """Runs measurements in a folder that it may fill, and adds them to the file."""
+    """Runs measurements in a work folder and adds them to the file."""
 
     def __init__(self, build, work):
         self.work = work
@@ -115,7 +115,7 @@ class Measuring:
             self.data[f"MB on disk, {way[0]}"] = round(file.stat().st_size / 1e6)
 
     def trace(self):
-        """Keeps the seconds of each part of a compilation of the template without a precompiled header."""
+        """Stores the time of each part of compiling the template without a precompiled header."""
         entry = json.loads((self.work / "clang++/compile_commands.json").read_text())[0]
         spent([*shlex.split(entry["command"]), "-ftime-trace"], cwd=self.work / "clang++")
         file, = (self.work / "clang++").rglob("main.cpp.json")
@@ -135,7 +135,7 @@ class Measuring:
 
     def loop(self, way):
         command = ["cmake", "--build", self.work / way_name(*way), "-j1"]
-        spent(command)  # precompiles the headers again if somebody has touched them
+        spent(command)  # precompiles the headers again if they have changed
         (self.work / "template/main.cpp").touch()
         self.add(f"loop, {way_name(*way)}", command)
 
@@ -195,7 +195,7 @@ def trace(data):
 
 
 def reached(header, seen):
-    """Adds to `seen` what a header of sconce includes, directly or through others of sconce."""
+    """Adds to `seen` the headers that a sconce header includes, directly or through other sconce headers."""
     for name in re.findall(r'^#include [<"]([^>"]+)[>"]', (ROOT / "include" / header).read_text(), re.M):
         if name not in seen:
             seen.add(name)

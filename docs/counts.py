@@ -1,4 +1,4 @@
-"""Counts what the pages say about tests and lessons on real GPUs. docs/readme.py fills the numbers in."""
+"""Counts the tests and lessons on real GPUs for the pages. docs/readme.py fills in the numbers."""
 import html
 import pathlib
 import re
@@ -19,24 +19,24 @@ def joined(literals):
 
 
 def cases(source):
-    """Returns the names and the tags of a test source's cases."""
+    """Returns the names and tags of the cases in a test source."""
     return [(joined(name), joined(tags)) for name, tags in CASE.findall(source)]
 
 
 def gpu_cases(source):
-    """Returns the names of a test source's cases with the label gpu, which those tagged [slow] do not get."""
+    """Returns the names of the cases in a test source that have the label gpu. Cases tagged [slow] do not have it."""
     return {name for name, tags in cases(source) if "[gpu]" in tags and "[slow]" not in tags}
 
 
 def recorded_cases(results, renamed):
-    """Returns the names that the test cases in a results file have today."""
+    """Returns the current names of the test cases in a results file."""
     names = dict(line.split("\t") for line in renamed.splitlines() if "\t" in line)
     passed = re.findall(r'<testcase name="([^"]+)"[^>]* status="run"', results)
     return {names.get(name, name) for name in map(html.unescape, passed)}
 
 
 def gpu_tests():
-    """Returns the number of GPU test cases, and how many of them the results file of the H100 contains."""
+    """Returns the number of GPU test cases, and the number of them in the results file of the H100."""
     found = set()
     for source in (ROOT / "tests").rglob("*.cpp"):
         found |= gpu_cases(source.read_text(encoding="utf-8"))
@@ -46,7 +46,7 @@ def gpu_tests():
 
 
 def lessons():
-    """Returns the number of lessons, and of those whose present outputs were all recorded on a GPU."""
+    """Returns the number of lessons, and the number of lessons whose current outputs were all recorded on a GPU."""
     everyone = lessons_of_tutorials.lessons()
     waiting = [lesson for lesson in everyone if any(fold.startswith("Awaiting") for fold in page.recorded(lesson))]
     return len(everyone), len(everyone) - len(waiting)

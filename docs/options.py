@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes docs/options.md: a table for each struct of options in the public headers, from their comments. With --check it
-fails if the page has others.
+"""Writes docs/options.md: a table for each options struct in the public headers, based on their comments. With --check,
+it fails if the page differs.
 
     options.py [--check]
 """
@@ -15,9 +15,9 @@ from reference import ROOMS, code, in_order  # noqa: E402
 
 HEAD = """# Options
 
-Each struct of options with its members, in the order in which C++ wants them in braces: `{.batch_size = 32, .shuffle = true}`. The
-options of layers and of some optimizers are set by calls, as LibTorch's are: `LayerNormOptions(32).eps(1e-6)`. Members without a
-default must be given. The tables are made from the headers by docs/options.py.
+This page lists each options struct with its members. List them in this order in braces: `{.batch_size = 32, .shuffle = true}`. As in
+LibTorch, you set the options of layers and some optimizers by calls: `LayerNormOptions(32).eps(1e-6)`. Members without a default are
+required. docs/options.py generates the tables from the headers.
 """
 STRUCT = re.compile(r"((?:^///[^\n]*\n)+)(?:^template <[^\n]*>\n)?^struct (\w+Options)(?: : [^{]*)? \{\n(.*?)^\};", re.M | re.S)
 SETTER = re.compile(r"TORCH_ARG\((?P<type>.*), (?P<name>\w+)\)(?: = (?P<default>.+))?")
@@ -25,14 +25,14 @@ MEMBER = re.compile(r"(?P<type>[\w:][\w:<>,*& ()]*?)\s+(?P<name>\w+)(?:\s*=\s*(?
 
 
 def first_sentence(comment):
-    """Returns the first sentence of a comment, without its end."""
+    """Returns the first sentence of a comment, without the final period."""
     text = " ".join(comment.split())
     sentence = re.split(r"(?<![.\d][a-z])\.(?: |$)|; ", text, maxsplit=1)[0]
     return sentence[:1].upper() + sentence[1:]
 
 
 def members(body):
-    """Yields name, type, default and comment of each member of a struct."""
+    """Yields the name, type, default, and comment of each member of a struct."""
     above, declared, beside = [], "", []
     for line in [*body.splitlines(), ""]:
         declaration, _, comment = line.partition("///")
@@ -44,9 +44,9 @@ def members(body):
             continue
         if comment:
             beside.append(comment[1:])
-        without_comment = re.split("(?<!:)//", declaration, maxsplit=1)[0]  # "env://" is none
+        without_comment = re.split("(?<!:)//", declaration, maxsplit=1)[0]  # "env://" is not a comment
         declared = f"{declared} {without_comment}".strip()
-        if declared.endswith("}"):  # of a constructor
+        if declared.endswith("}"):  # a constructor
             above, declared, beside = [], "", []
         elif declared.endswith(";") and not beside:
             yield from member(declared, above, beside)
@@ -85,7 +85,7 @@ def main():
     if sys.argv[1:] != ["--check"]:
         file.write_text(text)
     elif file.read_text() != text:
-        sys.exit("docs/options.md: expected the options of the headers; run docs/options.py")
+        sys.exit("docs/options.md: expected the options in the headers. To fix this: python3 docs/options.py")
 
 
 if __name__ == "__main__":

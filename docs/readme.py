@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Fills the parts of pages that stand between `<!-- docs/readme.py: NAME -->` and `<!-- end -->`.
+"""Fills in the parts of pages between `<!-- docs/readme.py: NAME -->` and `<!-- end -->`.
 
     python3 docs/readme.py [--check]
 
-README.md gets the template's program, the reasons, the figures below the chart, and what works where.
-docs/on_a_gpu.md gets the counts of tests and lessons. With --check it writes nothing, and fails if a page differs.
+In README.md, these are the template's program, the reasons, the figures below the chart, and what works where. In
+docs/on_a_gpu.md, they are the counts of tests and lessons. With --check, it writes nothing and fails if a page differs.
 """
 import functools
 import json
@@ -24,7 +24,7 @@ EXAMPLES = "apps/examples"
 
 
 class Speed:
-    """The figures of docs/speed.json or docs/speed_gpu.json, as the pages write them."""
+    """The figures in docs/speed.json or docs/speed_gpu.json, formatted for the pages."""
 
     def __init__(self, text):
         found = json.loads(text)
@@ -56,7 +56,7 @@ class Speed:
 
 
 class Sources:
-    """What the parts are made of."""
+    """The sources of the parts."""
 
     def __init__(self):
         self.speed, self.gpu = Speed(read("docs/speed.json")), Speed(read("docs/speed_gpu.json"))
@@ -73,7 +73,7 @@ def wrapped(text, indent=""):
 
 
 def startup_of_the_race(speed):
-    """Returns the seconds that sconce saves in the race to an accuracy, and those of them that are startup."""
+    """Returns the seconds that sconce saves in the race to an accuracy, and how many of them are startup time."""
     saved = speed.seconds("race.accuracy:start", 0, "best") - speed.seconds("race.accuracy:start", 0)
     return saved, speed.seconds("steps.sgd:start", 4, "best") - speed.seconds("steps.sgd:start", 4)
 

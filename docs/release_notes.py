@@ -3,7 +3,7 @@
 
     python3 docs/release_notes.py [--check]
 
-With --check it writes nothing, and fails if the page differs.
+With --check, it writes nothing and fails if the page differs.
 """
 import pathlib
 import re
@@ -19,7 +19,7 @@ INTRODUCTION = """\
 
 
 def from_docs(link):
-    """Returns a link of a page in the project's folder as a page in docs has it."""
+    """Converts a link in a page in the project's folder to a link in a page in docs."""
     return link.removeprefix("docs/") if link.startswith("docs/") else f"../{link}"
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Fills the tables of the pages on speed from timing files, between `<!-- docs/speed.py: NAME FILE... -->` and
+"""Fills in the tables of the pages on speed from timing files, between `<!-- docs/speed.py: NAME FILE... -->` and
 `<!-- end -->`.
 
     python3 docs/speed.py [--check]
 
-With --check it writes nothing, and fails if a page differs.
+With --check, it writes nothing and fails if a page differs.
 """
 import functools
 import re
@@ -21,7 +21,7 @@ from workloads import QUESTIONS  # noqa: E402
 
 PAGES = ("docs/speed.md", "docs/speed_elsewhere.md", "docs/on_a_gpu.md")
 NUMBERS = {1: "one", 2: "two", 4: "four"}
-# The workloads of the summary of other machines: at most 15, of each question.
+# The workloads in the summary of other machines: at most 15, covering each question.
 SUMMARY = [("steps.sgd", 4), ("steps.sgd", 4096), ("steps.adam", 4), ("steps.amp", 64), ("steps.layers", 50),
            ("gpt.block", 8), ("conv.resnet", 8), ("conv.cnn", 16), ("epochs.mlp", 6144), ("epochs.lenet", 6144),
            ("ddp.step", 2), ("feeding.batches", 60_000), ("files.load", 16), ("steps.sgd:start", 4),
@@ -41,7 +41,7 @@ def wrapped(text):
 
 
 def measured(name, found):
-    """Says when, where, and how often the times of a file were measured."""
+    """Returns a text about when, where, and how often the times in a file were measured."""
     machine, results = found["machine"], found["results"]
     days = sorted({result["time"][:10] for result in results})
     pairs = max(len(result["values"]["sconce"]) for result in results)
@@ -58,7 +58,7 @@ def losses(question, results):
     slower = [f"{title} against {side} ({ratio})" for title, side, _, ratio, _ in tables.slower(chosen)]
     compared = sum(len([side for side in times.ratios(result) if side != "limit"]) for _, result in chosen)
     if not slower:
-        return f"sconce is slower than none of these {compared} sides."
+        return f"sconce is not slower than any of these {compared} sides."
     lines = "\n".join(f"- {line}" for line in slower)
     return f"sconce is slower in {len(slower)} of these {compared} comparisons:\n\n{lines}"
 
@@ -97,7 +97,7 @@ def made(name, files):
 
 
 def parts(page):
-    """The parts that a page asks for."""
+    """Returns the parts that a page requests."""
     asked = re.findall(r"<!-- docs/speed\.py: (\w+)((?: \S+\.json)+) -->", blocks.read(page))
     return {name + files: functools.partial(made, name, files.split()) for name, files in asked}
 

@@ -3,7 +3,7 @@
 
     python3 docs/speed_charts.py [--check]
 
-With --check it writes nothing, and fails if a chart does not match these files.
+With --check, it writes nothing and fails if a chart does not match this file.
 """
 import json
 import math
@@ -18,22 +18,22 @@ import tables  # noqa: E402
 import times  # noqa: E402
 from workloads import QUESTIONS  # noqa: E402
 
-# The rows of the README's chart: from a whole process and real models down to one operator.
+# The rows of the README's chart, from a whole process and real models down to one operator.
 CHOSEN = ["process start to first training step", "process start to 0.87 on Fashion-MNIST",
           "step of two blocks of GPT-2 small, 128 tokens", "ResNet-50 step, 2 pictures of 224 x 224",
           "step of an LSTM language model, 8 x 35 tokens", "step of a recommender, 1 M sparse rows, 512 pairs",
           "MLP epoch, 6,144 pictures", "LeNet epoch, 6,144 pictures", "SimpleNN step, SGD", "SimpleNN step, Adam",
           "bf16 step, scaler and clipping, 64 units", "1,024 JPEG files in batches of 32, by two workers",
           "AdamW, 1,000 parameters of 64", "loading a safetensors file of 256 MiB", "product of 1024 x 1024"]
-# The sides of a chart, each with the measured sides of which the fastest is drawn.
-EAGER = {"eager Python, as most write it": ("default",), "the fastest eager Python": ("best",)}
+# The sides of a chart. For each, the fastest of the listed measured sides is drawn.
+EAGER = {"typical eager Python": ("default",), "the fastest eager Python": ("best",)}
 COMPILED = {"the fastest eager Python": ("default", "best"),
             "the fastest torch.compile": ("compile_model", "compile_step", "max_autotune"),
-            "JAX, a step": ("jax_step",), "JAX, the whole loop": ("jax_scan",)}
+            "JAX, one step": ("jax_step",), "JAX, the whole loop": ("jax_scan",)}
 SIDES = {"small": COMPILED, "real": COMPILED, "feeding": EAGER, "files": EAGER, "start": EAGER, "operators": EAGER}
 
-WIDTH, LEFT, RIGHT = 760, 310, 24  # of a chart; of its names; of its margin
-# The colors are those of the charts that sconce draws of a run, and can be told apart without seeing color.
+WIDTH, LEFT, RIGHT = 760, 310, 24  # of a chart; of its labels; of its margin
+# The same colors as in sconce's own charts of a run. They are distinguishable without color vision.
 STYLE = ("text{font:13px system-ui,-apple-system,'Segoe UI',sans-serif;fill:#1f2328}.title{font-size:16px;font-weight:600}"
          ".background{fill:#fff}.muted{fill:#59636e}.grid{stroke:#d8dee4}.even{stroke:#59636e}.line{fill:none;stroke-width:2}"
          + "".join(f".f{i}{{fill:{color}}}.s{i}{{stroke:{color}}}"
@@ -58,7 +58,7 @@ def line(x, y, to_x, to_y, css):
 
 
 def picture(height, title, lines):
-    """Returns an SVG with a background, a title and what the lines draw."""
+    """Returns an SVG with a background, a title, and the elements in `lines`."""
     return "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}" width="{WIDTH}" '
                       f'height="{height:g}" role="img" aria-label="{xml.sax.saxutils.escape(title)}">',
                       f"<title>{xml.sax.saxutils.escape(title)}</title>", f"<style>{STYLE}</style>",
@@ -67,13 +67,13 @@ def picture(height, title, lines):
 
 
 def ticks(low, high):
-    """Returns the round numbers between the two, for a logarithmic axis."""
+    """Returns the round numbers between the two bounds, for a logarithmic axis."""
     numbers = [step * 10**power for power in range(-2, 3) for step in (1, 2, 5)]
     return [number for number in numbers if low <= number <= high]
 
 
 def logarithmic(low, high, begin, end):
-    """Returns the function from a number to its place on the axis."""
+    """Returns a function that maps a number to its place on the axis."""
     return lambda value: begin + (end - begin) * math.log(value / low) / math.log(high / low)
 
 
@@ -93,7 +93,7 @@ def fastest(result, sides):
 
 
 def rows_chart(title, results, sides):
-    """Draws the ratios of each result to the sides, with their intervals, on one logarithmic axis."""
+    """Draws the ratio of each result to each side, with its interval, on a logarithmic axis."""
     of_results = [(result, fastest(result, sides)) for result in results]
     of_results = [(result, ratios) for result, ratios in of_results if ratios]
     sides = [side for side in sides if any(side in ratios for _, ratios in of_results)]
@@ -117,13 +117,13 @@ def rows_chart(title, results, sides):
                 ratio, at = ratios[side], y + 4 * (2 * series - len(sides) + 1)
                 begin, end = map(place, ratio["interval"])
                 lines += [line(begin, at, end, at, f"line s{series}"), mark(place(ratio["median"]), at, series)]
-    lines.append(text(WIDTH - RIGHT, bottom + 38, "ratio: time of the other, divided by the time of sconce",
+    lines.append(text(WIDTH - RIGHT, bottom + 38, "ratio: the other side's time divided by sconce's time",
                       ' class="muted" text-anchor="end"'))
     return picture(bottom + 52, title, lines)
 
 
 def panel(name, points, left, top, width, height):
-    """Draws one row of the growth table: ratios over sizes, both logarithmic."""
+    """Draws one row of the growth table: ratios over sizes, with two logarithmic axes."""
     sizes, ratios = zip(*points)
     x = logarithmic(sizes[0], sizes[-1], left + 24, left + width - 24)
     y = logarithmic(0.9, max(ratios) * 1.2, top + height, top)
@@ -142,17 +142,17 @@ def growth_chart(title, results):
     for index, (name, sizes) in enumerate(groups.items()):
         lines += panel(name, [(size, gain) for size, _, gain in sizes], 48 + index % 2 * 370, 84 + index // 2 * 210, width, height)
     bottom = 84 + (len(groups) + 1) // 2 * 210
-    lines.append(text(WIDTH - RIGHT, bottom - 22, "ratio to the faster eager Python; 1: the same time",
+    lines.append(text(WIDTH - RIGHT, bottom - 22, "ratio to the faster eager Python; 1 means equal times",
                       ' class="muted" text-anchor="end"'))
     return picture(bottom - 6, title, lines)
 
 
 def charts(results):
-    """Returns each chart's name and its text."""
+    """Returns the text of each chart by name."""
     paired = times.paired(results)
     known = {workload.title: result for workload, result in paired}
     drawn = {"speed": rows_chart("sconce and eager Python", [known[title] for title in CHOSEN], EAGER),
-             "speed_growth": growth_chart("What C++ gains, by the size of the work", results)}
+             "speed_growth": growth_chart("What C++ gains, by workload size", results)}
     for question, sides in SIDES.items():
         of_question = [result for workload, result in paired if workload.question == question]
         drawn[f"speed_{question}"] = rows_chart(f"{QUESTIONS[question]}: sconce and others", of_question, sides)
@@ -166,7 +166,7 @@ def main():
         if "--check" not in sys.argv[1:]:
             file.write_text(drawn)
         elif not file.exists() or file.read_text() != drawn:
-            sys.exit(f"docs/{name}.svg: expected the chart of the measured times; python3 docs/speed_charts.py draws it")
+            sys.exit(f"docs/{name}.svg: expected the chart of the measured times. To fix this: python3 docs/speed_charts.py")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws docs/demo.svg, a terminal with what the demo prints.
+"""Draws docs/demo.svg, a terminal with the demo's output.
 
     cmake --build --preset default --target demo | python3 docs/terminal.py
 """
@@ -17,7 +17,7 @@ STYLE = ("text{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans
 
 
 def shown(output):
-    """Returns the lines of the demo itself, of its epochs the first two and the last one."""
+    """Returns the lines of the demo itself, with only the first two epochs and the last one."""
     lines = re.search(r"^This machine.*?^charts: .*?$", output, re.M | re.S)[0].splitlines()
     epochs = [number for number, line in enumerate(lines) if re.match(r"epoch \d+/", line)]
     return [COMMAND, *lines[:epochs[2]], "...", *lines[epochs[-1]:]] if len(epochs) > 3 else [COMMAND, *lines]
