@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Assembles the site's pages: assemble.py PROJECT XML SOURCE
 
-Copies the pages of the project into SOURCE in the same folders, so that their links hold, together with the files
-that they link to. Public names in them become links to the reference. Writes the reference, whose pages link back, and
-the page of error messages.
+Copies the project's pages and the files that they link to into SOURCE. The folders stay the same, so that links still
+work. Public names in the pages become links to the reference. Also writes the reference, whose pages link back, and the
+page of error messages.
 """
 
 import collections
@@ -19,17 +19,17 @@ import names  # noqa: E402
 import reference  # noqa: E402
 
 PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "docs/*.md", "apps/**/*.md"]
-BELOW = {"apps/train/README.md": "*/README",  # shown under a page
+BELOW = {"apps/train/README.md": "*/README",  # pages to show under a page
          "docs/simulated_gpus.md": "gpu_tests_in_ci\n../apps/simgpu/refusals\n../tests/simgpu/public"}
 
 
 class Site:
-    """The pages as they are written."""
+    """The pages that are being written."""
 
     def __init__(self, project, xml, source):
         self.project, self.source = project, source
         self.names = names.Names(names.found_names(xml))
-        self.guides_of = collections.defaultdict(collections.Counter)  # by page of the reference
+        self.guides_of = collections.defaultdict(collections.Counter)  # by reference page
 
     def copy_pages(self):
         guides = guides_of_index(self.project)
@@ -41,7 +41,7 @@ class Site:
                 file.write(f"\n```{{toctree}}\n:hidden:\n:glob:\n\n{below}\n```\n")
 
     def copy(self, page, guides):
-        """Copies a page, and the files that it links to."""
+        """Copies a page and the files that it links to."""
         self.write(page, guides)
         for link in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text()):
             linked = (page.parent / link).resolve()
@@ -68,13 +68,13 @@ class Site:
         return f"{folder}/{reference.room_of(place.header)}.html#{place.anchor}"
 
     def headers_linked(self, file, to):
-        """Returns the page with its links to public headers leading to the sections of the reference."""
+        """Returns the page with its links to public headers replaced by links to the sections of the reference."""
         def link(match):
             header = (file.parent / match[1]).resolve()
             if not room_of_file(header):
                 return match[0]
             page = os.path.relpath(self.source / f"reference/{room_of_file(header)}.md", to.parent)
-            # The anchor is the one of the heading `sconce/<header>.hpp`.
+            # The anchor of the heading `sconce/<header>.hpp`.
             return f"]({page}#{re.sub('[/.]', '', f'sconce/{header_name(header)}.hpp')})"
 
         return re.sub(r"\]\(((?:\.\./)*include/sconce/[\w/]+\.hpp)\)", link, file.read_text())
@@ -85,7 +85,7 @@ class Site:
 
 
 def guides_of_index(project):
-    """Returns the files of the pages that index.md shows before the lessons: each must lead to the reference."""
+    """Returns the files of the pages that index.md lists before the lessons. Each must link to the reference."""
     text = (project / "docs/site/index.md").read_text().split(":caption: Lessons")[0]
     return {project / f"{page}.md" for page in re.findall(r"^(?:.* <)?([\w/.]+)>?$", text, re.M) if "/" in page}
 
@@ -97,7 +97,7 @@ def header_name(file):
 
 
 def room_of_file(file):
-    """Returns the page of the reference that has the public header, or None."""
+    """Returns the reference page that contains the public header, or None."""
     return header_name(file) and reference.room_of(header_name(file)) or None
 
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Checks the site: check.py XML HTML
 
-Each public name that Doxygen found must be in the reference once, and each link within the site must lead to an existing
-page and anchor. Sphinx checks neither the links that assemble.py writes as HTML nor what Breathe leaves out.
+Each public name that Doxygen found must occur in the reference exactly once, and each link within the site must point
+to an existing page and anchor. Sphinx does not check the links that assemble.py writes as HTML, and it does not notice
+names that Breathe omits.
 """
 
 import collections
@@ -36,13 +37,13 @@ def wrong_links(pages, folder):
                 continue
             to = (file.parent / urllib.parse.unquote(url.path)).resolve() if url.path else file
             if not to.exists():
-                yield f"{file.relative_to(folder)}: {link} leads to a missing file"
+                yield f"{file.relative_to(folder)}: {link} points to a missing file"
             elif url.fragment and to in pages and urllib.parse.unquote(url.fragment) not in pages[to].places:
-                yield f"{file.relative_to(folder)}: {link} leads to a missing anchor"
+                yield f"{file.relative_to(folder)}: {link} points to a missing anchor"
 
 
 def public_names(xml):
-    """Yields the classes by name, and the public members by Doxygen's id, which Breathe uses as the anchor."""
+    """Yields the names of the classes and public members, with Doxygen's ids, which Breathe uses as anchors."""
     for file in sorted(xml.glob("*.xml")):
         for compound in ElementTree.parse(file).getroot().iter("compounddef"):
             kind, prot = compound.get("kind"), compound.get("prot")
@@ -59,7 +60,7 @@ def main(xml, folder):
     places = collections.Counter(place for page in pages.values() for place in page.places)
     names = dict(public_names(xml))
     problems = [*wrong_links(pages, folder),
-                *(f"{name} is in the reference {places[place]} times, expected once"
+                *(f"{name}: expected once in the reference, got {places[place]} times"
                   for place, name in names.items() if places[place] != 1)]
     if problems:
         sys.exit("\n".join(["check.py found:", *problems]))

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks the site's search: check_search.py HTML
 
-Runs the search's own JavaScript on the site's index. For each query below, the named page must come first. The pages that
-search.js describes must exist.
+Runs the search's own JavaScript on the site's index. For each query below, the given page must come first. The pages
+that search.js describes must exist.
 """
 
 import pathlib
@@ -22,7 +22,7 @@ QUERIES = {
     "windows": "docs/limits",
     "csv": "docs/own_data",
     "onnx": "docs/export",
-    # Error messages of LibTorch, the system, sconce-info, a compiler, and sconce.
+    # Error messages from LibTorch, the system, sconce-info, a compiler, and sconce.
     "CUDA out of memory. Tried to allocate 512.00 MiB. GPU 0 has a total capacity of 23.64 GiB": "docs/troubleshooting",
     "cumsum_cuda_kernel does not have a deterministic implementation, but you set"
     " 'torch.use_deterministic_algorithms(True)'": "docs/troubleshooting",
@@ -41,7 +41,7 @@ QUERIES = {
     " sconce::data::PadSequence pads the shorter ones": "reference/errors",
 }
 
-# The parts of a browser that the scripts use before they show a result.
+# The parts of a browser that the scripts use before they display a result.
 BROWSER = """
 var window = globalThis, SPHINX_HIGHLIGHT_ENABLED = false;
 var document = {getElementById: () => null}, _ready = () => {}, _ = text => text;
@@ -59,7 +59,7 @@ def search_of(folder):
     """Returns a JavaScript context with the site's search and its index."""
     context = quickjs.Context()
     context.eval(BROWSER)
-    # In the order of search.html.
+    # In the same order as in search.html.
     for script in ("_static/searchtools.js", "_static/language_data.js", "searchindex.js"):
         context.eval((folder / script).read_text())
     return context
@@ -68,12 +68,12 @@ def search_of(folder):
 def main(folder):
     search = search_of(folder)
     if missing := search.eval(MISSING):
-        sys.exit(f"search.js: expected pages of the site, got {missing}")
-    first = search.eval(FIRST)  # returns the best place: a page, with an anchor or without
+        sys.exit(f"search.js: expected pages that exist on the site, got {missing}")
+    first = search.eval(FIRST)  # returns the best place: a page, with or without an anchor
     problems = [f"'{query}': expected {page} first, got {place}" for query, page in QUERIES.items()
                 if (place := first(query)).partition("#")[0] != page]
     if problems:
-        sys.exit("\n".join([f"check_search.py found, of {len(QUERIES)} queries:", *problems]))
+        sys.exit("\n".join([f"check_search.py found problems, with {len(QUERIES)} queries:", *problems]))
     print(f"{len(QUERIES)} queries find the right page first")
 
 

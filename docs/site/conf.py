@@ -1,4 +1,4 @@
-"""Sphinx settings. docs/site/CMakeLists.txt runs Sphinx on the pages that assemble.py wrote."""
+"""Sphinx settings. docs/site/CMakeLists.txt runs Sphinx on the pages that assemble.py writes."""
 
 import os
 import pathlib
@@ -35,6 +35,6 @@ repository = re.search(r"^repository-code: *(\S+)$", (ROOT / "CITATION.cff").rea
 if repository:
     html_theme_options = {"footer_icons": [{"name": "Repository", "url": repository[1], "html": "Repository"}]}
 
-# Programs and commands can be copied, without the prompt and what a command prints. Outputs have no button.
+# Programs and commands have a copy button, which omits prompts and the output of commands. Outputs have no button.
 copybutton_selector = "div:not(.highlight-text) > div.highlight > pre"
 copybutton_prompt_text = "$ "

@@ -1,16 +1,16 @@
-"""The page of error messages, made from the checks in src and include."""
+"""Generates the page of error messages from the checks in src and include."""
 
 import collections
 import re
 
 Message = collections.namedtuple("Message", "text file")
-Call = collections.namedtuple("Call", "name before begin")  # how many arguments come before a message; the words before it
+Call = collections.namedtuple("Call", "name before begin")  # how many arguments precede a message; the words before it
 
 CHECKS = [Call("TORCH_CHECK", 1, []), Call("TORCH_CHECK_VALUE", 1, []), Call("TORCH_CHECK_TYPE", 1, []),
           Call("TORCH_CHECK_INDEX", 1, []), Call("TORCH_CHECK_NOT_IMPLEMENTED", 1, []), Call("TORCH_CHECK_WITH", 2, []),
           Call("TORCH_WARN", 0, []), Call("TORCH_WARN_ONCE", 0, []), Call("throw ImageError", 0, []),
           Call("throw NoImageLibrary", 0, [])]
-# A function that gives the rest of its arguments to a check, such as void check(bool holds, const Parts&... parts).
+# A function that forwards its last arguments to a check, such as void check(bool holds, const Parts&... parts).
 FORWARDING = re.compile(r"template <class\.\.\. Parts>\n\s*void (\w+)\(([^()]*), const Parts&\.\.\. parts\)[^{]*\{\s*"
                         r"(TORCH_CHECK\w*)(\()")
 CONSTANT = re.compile(r'\b(?:auto|char|string|string_view)\b[\w* ]*?\b(\w+)(?:\[\])? = ((?:"(?:[^"\\\n]|\\.)*"\s*)+);')
@@ -19,7 +19,7 @@ ESCAPES = {"n": "\n", "t": "\t", '"': '"', "'": "'", "\\": "\\"}
 
 
 def arguments_at(text, begin):
-    """Returns the arguments of the call whose parenthesis is at `begin`, each a list of tokens."""
+    """Returns the arguments of the call whose opening parenthesis is at `begin`, each as a list of tokens."""
     depth, arguments = 0, [[]]
     for match in TOKEN.finditer(text, begin):
         token = match[0]
@@ -41,7 +41,7 @@ def arguments_at(text, begin):
 
 
 def split(tokens, separator):
-    """Returns the parts between the separators that stand in no parentheses."""
+    """Splits the tokens at separators that are not inside parentheses."""
     depth, parts = 0, [[]]
     for token in tokens:
         depth += (token in "([{") - (token in ")]}")
@@ -53,30 +53,30 @@ def split(tokens, separator):
 
 
 def words_of(argument):
-    """Returns the text of an argument: that of its string literals, and the name of a value in angle brackets."""
+    """Returns the text of an argument: the contents of string literals, or the name of a value in angle brackets."""
     tokens = [token for token in argument if token.strip()]
     if tokens and all(token.startswith('"') for token in tokens):
         return "".join(re.sub(r"\\(.)", lambda escaped: ESCAPES.get(escaped[1], ""), token[1:-1]) for token in tokens)
     asked = split(tokens, "?")
-    if len(asked) == 2:  # one of two texts
+    if len(asked) == 2:  # a choice between two texts
         either = [words_of(part) for part in split(asked[1], ":")]
         return "/".join(part for part in either if part)
     if len(sums := split(tokens, "+")) > 1 and '"' in "".join(tokens):
         return "".join(map(words_of, sums))
-    # The last name says what a value is: options.decay and value.sizes() are decay and sizes. That in a call of a free
-    # function is its argument's: std::abs(lr) is lr.
+    # The last name describes a value: options.decay and value.sizes() become decay and sizes. In a call of a free function,
+    # this is the argument's name: std::abs(lr) becomes lr.
     names = re.findall(r"[A-Za-z_]\w*", re.sub(r'"[^"]*"', "", "".join(tokens)))
     return f"<{names[-1].rstrip('_')}>" if names else ""
 
 
 def calls_of(text):
-    """Returns the functions of a source that give their arguments to a check."""
+    """Returns the functions in a source file that forward their arguments to a check."""
     calls = []
     for match in FORWARDING.finditer(text):
         parameters = [parameter.split()[-1] for parameter in match[2].split(",")]
         arguments = arguments_at(text, match.start(4))
         skipped = next(call.before for call in CHECKS if call.name == match[3])
-        # What the function itself says before, in which its parameters have the places of a call's arguments.
+        # The function's own text before the message. Its parameters are replaced by the positions of the call's arguments.
         begin = [parameters.index(name) if (name := "".join(argument).strip()) in parameters else words_of(argument)
                  for argument in arguments[skipped:-1]]
         calls.append(Call(match[1], len(parameters), begin))
@@ -84,7 +84,7 @@ def calls_of(text):
 
 
 def messages_of(text, calls):
-    """Yields the text of each message in a source that has words of its own."""
+    """Yields the text of each message in a source file, except for messages without words."""
     known = {call.name: call for call in calls}
     texts = collections.defaultdict(set)
     for match in CONSTANT.finditer(text):
@@ -98,19 +98,19 @@ def messages_of(text, calls):
         begin = [words_of(arguments[part]) if isinstance(part, int) else part for part in call.begin]
         parts = [*begin, *map(words_of, arguments[call.before:])]
         message = " ".join("".join([constants.get(parts[0], parts[0]), *parts[1:]]).split())
-        message = re.sub(r"^(<\w+>)+(: )?(?=\w)", "...: ", message)  # a function or file that only the caller knows
+        message = re.sub(r"^(<\w+>)+(: )?(?=\w)", "...: ", message)  # a function or file that is known only to the caller
         if len(re.findall(r"[A-Za-z]{3,}", re.sub(r"<[^>]*>|\w+(::\w+)+", "", message))) > 1:
             yield message
 
 
 def collected(project):
-    """Returns the library's messages, each once, with the file that has it."""
+    """Returns the library's messages, each once, with the file that contains it."""
     found = {}
     for folder in (project / "src", project / "include/sconce"):
         for file in sorted([*folder.rglob("*.cpp"), *folder.rglob("*.hpp")]):
             text = file.read_text()
             calls = [*CHECKS, *calls_of(text)]
-            for header in file.parent.glob("*.hpp"):  # which the sources of its folder include
+            for header in file.parent.glob("*.hpp"):  # the sources in the folder include these
                 calls += calls_of(header.read_text())
             for message in messages_of(text, calls):
                 found.setdefault(message, Message(message, file.relative_to(project).as_posix()))
@@ -118,19 +118,19 @@ def collected(project):
 
 
 def folder_of(message):
-    """Returns the folder of the file within src or include/sconce, or core."""
+    """Returns the file's folder within src or include/sconce, or "core"."""
     path = re.sub(r"^(src|include/sconce)/(no_cuda/)?", "", message.file)
     return path.partition("/")[0] if "/" in path else "core"
 
 
 def page(project, linked):
-    """Returns the page. `linked` returns Markdown with its inline code leading to the reference."""
+    """Returns the page. `linked` returns Markdown in which inline code links to the reference."""
     by_folder = collections.defaultdict(list)
     for message in collected(project):
         by_folder[folder_of(message)].append(message)
     lines = ["# Error messages", "",
-             "What sconce throws, as `c10::Error` or a class derived from it, and what it warns of. The search finds a page by",
-             "words of a message. Here values have their names in `<>`, and `...` is a function or a file.", ""]
+             "The messages of sconce's exceptions, which are `c10::Error` or derived from it, and of its warnings. The search",
+             "finds this page by the words of a message. `<name>` stands for a value, and `...` for a function or a file.", ""]
     for folder, messages in sorted(by_folder.items()):
         lines += [f"## {folder}", ""]
         for message in messages:

@@ -1,4 +1,4 @@
-"""The public names that Doxygen found, where the reference has them, and the links of pages to them."""
+"""The public names that Doxygen found, their places in the reference, and the links from pages to them."""
 
 import collections
 import html
@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ElementTree
 Place = collections.namedtuple("Place", "header anchor is_member")
 
 FENCED = re.compile(r"^(?P<fence>`{3,}|~{3,}).*?^(?P=fence)[ \t]*$\n?", re.M | re.S)
-# What is left as it is: headings, links with their texts, and tags. Then inline code, which may go on in the next line.
+# Text that is kept: headings, links with their texts, and tags. Then inline code, which may continue on the next line.
 KEPT_OR_CODE = re.compile(r"^#.*?$|\[(?:[^\[\]]|\[[^\]]*\])*\]\([^)]*\)|<[a-z/][^<>]*>"
                           r"|(?<!`)(?P<ticks>`+)(?!`)(?P<code>(?:(?!\n[ \t]*\n).)+?)(?<!`)(?P=ticks)(?!`)", re.M | re.S)
 NAME = r"[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*"
@@ -22,7 +22,7 @@ def plain(name):
 
 
 def anchor(link, text):
-    """Returns a link to what Breathe writes. Markdown's own links lead to headings alone."""
+    """Returns a link to an anchor that Breathe writes. Markdown's own links can only point to headings."""
     return f'<a class="reference internal" href="{html.escape(link)}">{text}</a>'
 
 
@@ -31,7 +31,7 @@ def header_of(item):
 
 
 def found_names(xml):
-    """Yields each public name with its place: classes, what is in a namespace, and the members of classes."""
+    """Yields each public name with its place: classes, members of namespaces, and members of classes."""
     for file in sorted(xml.glob("*.xml")):
         for compound in ElementTree.parse(file).getroot().iter("compounddef"):
             kind, own = compound.get("kind"), plain(compound.findtext("compoundname"))
@@ -49,22 +49,22 @@ def found_names(xml):
 
 
 class Names:
-    """The public names by their last parts."""
+    """The public names, by their last parts."""
 
     def __init__(self, found):
         self.places, self.ends = {}, collections.defaultdict(set)
         for name, place in found:
-            self.places.setdefault(name, place)  # of overloads the first
+            self.places.setdefault(name, place)  # the first of several overloads
             parts = name.split("::")
             for begin in range(len(parts)):
                 self.ends["::".join(parts[begin:])].add(name)
 
     def resolved(self, code):
-        """Returns the one public name that the code means, or None.
+        """Returns the only public name that the code can refer to, or None.
 
-        sconce::X may be followed by anything. Another name stands alone, with arguments, or as `.name = value`. It must be
-        the end of one public name only. What is in no class comes first; a member of a class alone must be told from an
-        ordinary word by an underscore or arguments.
+        sconce::X may be followed by anything. Any other name must stand alone, have arguments, or be used as
+        `.name = value`, and it must be the end of only one public name. Names outside classes take precedence. A class
+        member without its class must differ from an ordinary word by an underscore or arguments.
         """
         found = re.match(rf"&?sconce::({NAME})", code)
         if not found:
@@ -82,7 +82,7 @@ class Names:
         return next(iter(chosen)) if len(chosen) == 1 else None
 
     def linked(self, text, to_place):
-        """Returns the page with its inline code leading to the reference, and the names that it has.
+        """Returns the page with links from its inline code to the reference, and the names that it contains.
 
         `to_place` returns the link to a place.
         """

@@ -1,4 +1,4 @@
-"""The pages of the reference: for each folder of headers a page, with a section for each header."""
+"""Generates the reference: a page for each folder of headers, with a section for each header."""
 
 import collections
 import functools
@@ -8,42 +8,42 @@ import xml.etree.ElementTree as ElementTree
 
 from names import anchor, header_of, plain
 
-# Page: its title, its subject, and its headers or folders of headers, in the order in which it shows them.
+# For each page: its title, its subject, and its headers or folders of headers, in the order of the page.
 ROOMS = {
-    "devices": ("Devices and settings", "Devices, times, text, captured steps and the settings of the process.",
+    "devices": ("Devices and settings", "Devices, timing, text, captured steps, and process-wide settings.",
                 ["devices", "backends", "captured_step", "step_compiler", "activation_checkpoint", "seed_everything",
                  "stopwatch", "repr", "tuned_memory", "tuned_threads", "fwd"]),
     "amp": ("Mixed precision", "Autocast and the gradient scaler.", ["amp/"]),
-    "optim": ("Optimizers and schedulers", "Fused optimizers, learning-rate schedulers and averages of weights.",
+    "optim": ("Optimizers and schedulers", "Fused optimizers, learning rate schedulers, and weight averaging.",
               ["optim/sgd", "optim/adam", "optim/lr_scheduler", "optim/cyclic_lr", "optim/reduce_lr_on_plateau",
                "optim/warm_restarts", "optim/swa_utils", "optim/ema", "optim/"]),
-    "nn": ("Modules", "Lazy layers, transformers, state dicts and gradients.",
+    "nn": ("Modules", "Lazy layers, transformers, state dicts, and gradients.",
            ["nn/lazy", "nn/lazy_conv_transpose", "nn/multihead_attention", "nn/transformer", "nn/transformer_model", "nn/"]),
-    "data": ("Data", "Datasets, loaders and samplers.", ["data/batches", "data/data_loader", "data/data_loader_options", "data/"]),
-    "distributed": ("Several devices", "Groups of processes, and modules that train on several devices.",
+    "data": ("Data", "Datasets, loaders, and samplers.", ["data/batches", "data/data_loader", "data/data_loader_options", "data/"]),
+    "distributed": ("Several devices", "Process groups, and modules that train on several devices.",
                     ["distributed/process_group", "distributed/distributed_data_parallel", "distributed/"]),
-    "vision": ("Vision", "Pictures, files of images, models for pictures.", ["vision/"]),
-    "io": ("Files", "Files that Python reads and writes.", ["io/"]),
+    "vision": ("Vision", "Pictures, image files, and models for pictures.", ["vision/"]),
+    "io": ("Files", "Files that Python can also read and write.", ["io/"]),
     "program": ("Recorded programs and compiled steps",
-                "Files that contain what a network computes, and run without its class; a compiler of captured steps.",
+                "Files that contain a network's computation and run without its class, and a compiler for captured steps.",
                 ["program/record", "program/"]),
     "cuda": ("CUDA", "Memory and properties of GPUs.", ["cuda/"]),
-    "training": ("Training", "The trainer, its callbacks and checkpoints.", ["training/trainer", "training/early_stopping",
+    "training": ("Training", "The trainer, its callbacks, and checkpoints.", ["training/trainer", "training/early_stopping",
                  "training/model_checkpoint", "training/checkpoint", "training/lr_scheduling", "training/"]),
-    "metrics": ("Metrics", "Values of a model's outputs, with torchmetrics' names.", ["metrics/"]),
-    "report": ("Seeing a run", "Progress, charts, scalars, summaries and traces.", ["report/"]),
+    "metrics": ("Metrics", "Metrics of a model's outputs, with torchmetrics' names.", ["metrics/"]),
+    "report": ("Seeing a run", "Progress, charts, scalars, summaries, and traces.", ["report/"]),
 }
-NO_PAGE = {"sconce", "version"}  # only includes; only macros
+NO_PAGE = {"sconce", "version"}  # contains only includes; contains only macros
 
 
 def room_of(header):
-    """Returns the page that has the public header of that name, such as amp/autocast, or None."""
+    """Returns the page that contains the public header with this name, such as amp/autocast, or None."""
     return next((room for room, (_, _, places) in ROOMS.items() for place in places
                  if header == place or place.endswith("/") and header.startswith(place)), None)
 
 
 def in_order(headers, places):
-    """Returns the headers that the places name, or their folders, each once."""
+    """Returns the headers that are listed in `places`, directly or by their folder, each once."""
     return dict.fromkeys(header for place in places for header in headers
                          if header == place or place.endswith("/") and header.startswith(place))
 
@@ -53,8 +53,8 @@ def types_of(function):
 
 
 def tidy(xml):
-    """Removes what Sphinx cannot distinguish: members that a `using` declaration brings from a base, a setter with the
-    name of its option, and overloads that differ only in `requires`. Also removes lambdas that are initial values."""
+    """Removes members that Sphinx cannot distinguish: members that a `using` declaration imports from a base, setters with
+    the name of their option, and overloads that differ only in `requires`. Also removes lambdas as initial values."""
     gone = set()
     for file in xml.glob("*.xml"):
         tree = ElementTree.parse(file)
@@ -89,13 +89,13 @@ def tidy(xml):
 
 @functools.cache
 def compounds(xml):
-    """Returns the classes and structs that are documented, in the order of their files."""
+    """Returns the documented classes and structs, in the order of their files."""
     files = sorted([*xml.glob("classsconce_*.xml"), *xml.glob("structsconce_*.xml")])
     return [ElementTree.parse(file).getroot().find("compounddef") for file in files]
 
 
 def directives(xml):
-    """Returns Breathe's directives for each header: its classes, then its types, functions and variables."""
+    """Returns Breathe's directives for each header: its classes, followed by its types, functions, and variables."""
     found = collections.defaultdict(list)
     for file in sorted(xml.glob("namespace*.xml")):
         for member in ElementTree.parse(file).getroot().iter("memberdef"):
@@ -106,14 +106,14 @@ def directives(xml):
     classes = {plain(compound.findtext("compoundname")) for compound in compounds(xml)}
     for compound in compounds(xml):
         name = compound.findtext("compoundname")
-        # A nested class is documented in its class.
+        # A nested class is documented with its outer class.
         if plain(name).rpartition("::")[0] not in classes:
             found[header_of(compound)].append((compound.get("kind"), name))
     return found
 
 
 def text_of(description):
-    """Returns a description as Markdown in one line, without its list of exceptions."""
+    """Returns a description as one line of Markdown, without its list of exceptions."""
     def words(element):
         if element.tag in ("parameterlist", "simplesect"):
             return ""
@@ -124,19 +124,19 @@ def text_of(description):
 
 
 def code(text):
-    """Returns inline code for the cell of a table."""
+    """Returns inline code for a table cell."""
     text = re.sub(r"< (.*) >", r"<\1>", " ".join(text.split()))  # Doxygen writes std::optional< int >
     return f"`{text}`".replace("|", "\\|") if text else ""
 
 
 def initial(option):
-    """Returns the default of an option: the words after `=`, or nothing for an empty value."""
+    """Returns the default of an option: the text after `=`, or nothing for an empty value."""
     text = "".join(option.find("initializer").itertext()) if option.find("initializer") is not None else ""
     return re.sub(r"^= *", "", text).replace("{}", "")
 
 
 def options(xml):
-    """Returns for each header the tables of the options that it declares."""
+    """Returns the tables of options for each header that declares them."""
     found = collections.defaultdict(list)
     for compound in compounds(xml):
         name = plain(compound.findtext("compoundname")).rpartition("::")[2]
@@ -155,23 +155,23 @@ def options(xml):
 
 
 def first_sentence(text):
-    """Returns the text up to the first full stop before a new sentence, as the cell of a table."""
+    """Returns the first sentence of the text, without the final period, for a table cell."""
     return re.split(r"(?<=\.)\s+(?=[A-Z0-9`])", text, maxsplit=1)[0].rstrip(".").replace("|", "\\|")
 
 
 def ten_lines(file):
-    """Returns the bodies of the functions in the file of examples, by their names."""
+    """Returns the bodies of the functions in the file of examples, by name."""
     found = {match[1]: re.sub(r"^  ", "", match[2], flags=re.M)
              for match in re.finditer(r"^void (\w+)\(\) \{\n(.*?)^\}$", file.read_text(), re.M | re.S)}
     wrong = [room for room in ROOMS if room not in found or found[room].count("\n") > 10]
     if wrong or len(found) != len(ROOMS):
-        sys.exit(f"{file.name}: expected a function of at most ten lines for each page of {[*ROOMS]}, got others: "
+        sys.exit(f"{file.name}: expected a function of at most ten lines for each of the pages {[*ROOMS]}, got others: "
                  f"{wrong or sorted(found.keys() - ROOMS.keys())}")
     return found
 
 
 def write(project, source, xml, guides_of):
-    """Writes the pages. `guides_of` counts for a page the names of each guide, by its link."""
+    """Writes the pages. For each page, `guides_of` counts the names in each guide, by the guide's link."""
     entries, tables = directives(xml), options(xml)
     examples = ten_lines(project / "docs/site/ten_lines.cpp")
     include = project / "include/sconce"
@@ -179,8 +179,8 @@ def write(project, source, xml, guides_of):
                      if file.parent.name != "detail")
     folder = source / "reference"
     folder.mkdir(parents=True)
-    index = ["# Reference", "", "Each page has the public headers of one room. Programs may include",
-             "`<sconce/sconce.hpp>`, which has them all, or the headers that they need.", ""]
+    index = ["# Reference", "", "Each page documents the public headers of one area. Programs can include",
+             "`<sconce/sconce.hpp>`, which contains all of them, or only the headers that they need.", ""]
     for room, (title, about, places) in ROOMS.items():
         lines = [f"# {title}", "", about, "", "```cpp", examples[room].rstrip(), "```", ""]
         if guides_of[room]:
@@ -196,9 +196,9 @@ def write(project, source, xml, guides_of):
                 lines += ["```", ""]
         (folder / f"{room}.md").write_text("\n".join(lines))
         index.append(f"- [{title}]({room}.md): {about[0].lower() + about[1:]}")
-    index += ["- [Error messages](errors.md): what sconce throws and warns of.", "",
+    index += ["- [Error messages](errors.md): the messages of exceptions and warnings.", "",
               "```{toctree}", ":hidden:", "", *ROOMS, "errors", "```", ""]
     (folder / "index.md").write_text("\n".join(index))
     missing = {header for header in headers if not room_of(header)} - NO_PAGE
     if missing:
-        sys.exit(f"assemble.py: no page of the reference has the headers {sorted(missing)}: add them to ROOMS")
+        sys.exit(f"assemble.py: no reference page contains the headers {sorted(missing)}: add them to ROOMS")

@@ -1,6 +1,6 @@
-// Ranks the results of the site's search. Sphinx loads this file, which conf.py names, after its own searchtools.js.
+// Ranks the results of the site's search. conf.py registers this file, and Sphinx loads it after its own script.
 
-// Words that readers search for and that the page's title lacks.
+// Words that readers search for but that the page's title does not contain.
 const keywords = {
   "docs/attention": "multi-head mask transformer",
   "docs/compile_a_step": "inductor torch.compile fusion",
@@ -26,23 +26,23 @@ const keywords = {
 };
 
 var Scorer = {
-  // Guides come before the reference, and the reference before lessons and pages about the project.
+  // Guides rank above the reference, and the reference ranks above lessons and pages about the project.
   score: ([page, , , , score, , kind]) => {
     if (kind === "object") return score;
     if (page.startsWith("docs/") || page === "apps/train/README" || page === "reference/errors") return score + 20;
     return page.startsWith("reference/") ? score + 10 : score;
   },
-  // A guide with every word has a score of at least 50, or 55 if each is in a heading. A member with that name comes
-  // between them. Members of classes come after the pages of the reference, which have at least 40.
+  // A guide that contains every word has a score of at least 50, or 55 if each word is in a heading. A member with the
+  // searched name ranks between them. Members of classes rank below reference pages, whose scores are at least 40.
   objNameMatch: 52,
   objPartialMatch: 25,
   objPrio: {},
   objPrioDefault: 0,
-  title: 40,  // when the query is a heading
+  title: 40,  // if the query is a heading
 };
 
-// Sphinx's own function separates the parts of a name by dots. What is in a namespace, whose names begin with a small
-// letter, comes before members of classes.
+// Sphinx's own function expects dots between the parts of a name. Members of namespaces, whose names start with a
+// lowercase letter, rank above members of classes.
 const objectsOf = Search.performObjectSearch;
 Search.performObjectSearch = (term, terms) =>
   objectsOf(term, terms).map(([page, name, anchor, about, score, ...more]) => {
@@ -51,8 +51,8 @@ Search.performObjectSearch = (term, terms) =>
     return [page, name, anchor, about, isWhole ? Scorer.objNameMatch : score, ...more];
   });
 
-// Sphinx's own function requires every word of the query, so it finds no page for a message that contains a path. Here
-// a page counts for the words that it contains, and a rare word counts more.
+// Sphinx's own function requires every word of the query, so it finds no page for a message that contains a path. This
+// function scores a page by the words that it contains, and rare words count more.
 Search.performTermsSearch = (words) => {
   const {docnames, titles, filenames, terms, titleterms} = Search._index;
   const stemmer = new Stemmer();
@@ -77,7 +77,7 @@ Search.performTermsSearch = (words) => {
   }
   return docnames.flatMap((name, page) => {
     const share = inText[page] / all;
-    const isOfMessage = name === "reference/errors" && words.has("expect");  // sconce's messages say what was expected
+    const isOfMessage = name === "reference/errors" && words.has("expect");  // sconce's messages contain "expected"
     const score = 30 * share ** 4 + (5 * inHeadings[page] + 10 * inSubject[page]) / all + (isOfMessage ? 10 : 0);
     return share > 0.5 ? [[name, titles[page], "", null, score, filenames[page], "text"]] : [];
   });

@@ -1,4 +1,4 @@
-// How each page of the reference begins: its function here. A test compiles and runs all of them.
+// Each reference page starts with its function from this file. A test compiles and runs them all.
 #include <torch/torch.h>
 #include <iostream>
 #include <sconce/sconce.hpp>
@@ -42,7 +42,7 @@ void nn() {
   sconce::nn::LazyConv2d conv(sconce::nn::LazyConv2dOptions(8, 3).padding(1));
   torch::nn::Sequential net(conv, torch::nn::ReLU(), torch::nn::Flatten(),
                             sconce::nn::LazyLinear(10));
-  net->forward(torch::rand({2, 3, 8, 8}))[0][0].backward();  // reads the sizes from its input
+  net->forward(torch::rand({2, 3, 8, 8}))[0][0].backward();  // infers the sizes from the input
   sconce::nn::clip_grad_norm_(net->parameters(), /*max_norm=*/1.0);
   const auto state = sconce::nn::state_dict(*net);  // "0.weight", "0.bias", "3.weight", "3.bias"
   sconce::nn::load_state_dict(*net, state);
@@ -62,7 +62,7 @@ void data() {
 }
 
 void distributed() {
-  const auto group = sconce::distributed::ProcessGroup::init();  // of torchrun, or of one process
+  const auto group = sconce::distributed::ProcessGroup::init();  // from torchrun, or one process
   torch::nn::Linear net(20, 2);
   net->to(group.device());
   sconce::nn::DistributedDataParallel model(net, group);
@@ -98,7 +98,7 @@ void program() {
   const auto x = torch::randn({4, 20});  // an example, whose first dimension may have any size
   sconce::program::record("program.safetensors", net, {{"x", x}}, {.dynamic_shapes = {{"x", 0}}});
   const auto recorded = sconce::program::Program::load("program.safetensors");
-  const auto output = recorded.run({torch::randn({100, 20})})[0];  // without the network
+  const auto output = recorded.run({torch::randn({100, 20})})[0];  // runs without the network
   std::cout << recorded.outputs()[0].name << ' ' << output.sizes() << '\n';
 }
 
@@ -106,7 +106,7 @@ void cuda() {
   const auto device = sconce::try_gpu();
   sconce::cuda::reset_peak_memory_stats(device);
   torch::randn({1000, 1000}, device).square().sum().item<float>();
-  const auto memory = sconce::cuda::memory_stats(device);  // of the process, on the CPU
+  const auto memory = sconce::cuda::memory_stats(device);  // on the CPU: of the process
   std::cout << memory.max_allocated / (1 << 20) << " MiB at most\n";
   if (device.is_cuda()) std::cout << sconce::cuda::get_device_properties(device).name << '\n';
   sconce::cuda::empty_cache();

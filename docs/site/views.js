@@ -1,8 +1,8 @@
-// Finds defects of a page as a reader sees it. views.py calls defects() in a browser.
+// Finds visual defects of a page. views.py calls defects() in a browser.
 
 const excerpt = (text) => text.trim().replace(/\s+/g, " ").slice(0, 60);
 
-// What is wider than the window.
+// Finds elements that are wider than the window.
 function wideParts() {
   const width = document.documentElement.clientWidth;
   const found = [];
@@ -23,7 +23,7 @@ function cutOffPrograms() {
     .map((program) => `a program is cut off: ${excerpt(program.textContent)}`);
 }
 
-// The part of a rectangle that the element and its parents do not hide.
+// Returns the part of a rectangle that is not hidden by the element or its parents.
 function visiblePart(box, element) {
   const part = {left: box.left, right: box.right, top: box.top, bottom: box.bottom};
   for (let outer = element; outer && outer !== document.body; outer = outer.parentElement) {
@@ -37,7 +37,7 @@ function visiblePart(box, element) {
   return part;
 }
 
-// The visible rectangles of text, from top to bottom.
+// Returns the visible rectangles of text, from top to bottom.
 function piecesOfText() {
   const pieces = [], range = document.createRange();
   const nodes = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -54,7 +54,7 @@ function piecesOfText() {
   return pieces.sort((a, b) => a.top - b.top);
 }
 
-// The fixed or sticky part of the page that has the element. It may lie over the rest of the page.
+// Returns the fixed or sticky part of the page that contains the element. It may overlap the rest of the page.
 function layerOf(element) {
   while (element && !["fixed", "sticky"].includes(getComputedStyle(element).position)) element = element.parentElement;
   return element;
@@ -68,7 +68,7 @@ function textOverText(pieces) {
       const width = Math.min(a.right, b.right) - Math.max(a.left, b.left);
       const height = Math.min(a.bottom, b.bottom) - b.top;
       if (a.node === b.node || width < least || height < least || layerOf(a.element) !== layerOf(b.element)) continue;
-      found.push(`"${excerpt(a.node.data)}" lies over "${excerpt(b.node.data)}"`);
+      found.push(`"${excerpt(a.node.data)}" overlaps "${excerpt(b.node.data)}"`);
     }
   });
   return found;
@@ -76,7 +76,7 @@ function textOverText(pieces) {
 
 const channels = (color) => color.match(/[\d.]+/g).map(Number);
 
-// The relative luminance by WCAG 2.
+// Returns the relative luminance according to WCAG 2.
 function luminance(color) {
   const [red, green, blue] = channels(color).map((value) =>
     value / 255 <= 0.04045 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4);
@@ -91,7 +91,7 @@ function backgroundOf(element) {
   return "rgb(255, 255, 255)";
 }
 
-// Text with a contrast below the 3 that WCAG 2 requires of large text.
+// Finds text with a contrast below 3, which WCAG 2 requires for large text.
 function paleText(pieces) {
   const found = new Set();
   for (const {node, element} of pieces) {

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Looks at every page of the site in a browser: views.py HTML [--pictures FOLDER] [--browser PROGRAM] [--page TEXT]
 
-Shows each page at three widths in light and dark, and lists the defects that views.js finds: what is wider than the
-window, at the greatest width also programs that are cut off, text over text, and text that is hard to read. Saves a
-picture of the top of each view if --pictures says where. With --page it shows only the pages whose path contains the
-text.
+Opens each page at three widths in light and dark mode, and lists the defects that views.js finds: elements that are wider
+than the window, programs that are cut off (only at the largest width), overlapping text, and text that is hard to read.
+With --pictures, it saves a screenshot of the top of each view. With --page, it opens only the pages whose path contains
+TEXT.
 
 Needs Playwright (`pip install playwright`) and Chromium (`apt install chromium`).
 """
@@ -22,7 +22,7 @@ SCRIPT = pathlib.Path(__file__).with_name("views.js").read_text(encoding="utf-8"
 
 
 def defects(tab, page, width):
-    """Shows a page in a tab and returns its defects."""
+    """Opens a page in a tab and returns its defects."""
     said = []
     tab.on("pageerror", lambda error: said.append(f"the browser reports {error}"))
     tab.on("requestfailed", lambda request: said.append(f"{request.url} was not loaded"))
@@ -31,7 +31,7 @@ def defects(tab, page, width):
 
 
 def look(browser, folder, pages, pictures):
-    """Prints the defects of each view and returns how many there are."""
+    """Prints the defects of each view and returns their number."""
     count = 0
     for width, theme in itertools.product(WIDTHS, THEMES):
         context = browser.new_context(viewport={"width": width, "height": 1000}, color_scheme=theme)
