@@ -958,12 +958,13 @@ std::shared_ptr<StepCompiler> compiler(const sconce::test::TempDir& folder) {
 
 }  // namespace
 
-TEST_CASE("random captured steps that run as programs have the losses of the eager loop") {
+TEST_CASE("random captured steps that run as programs have the same losses as the eager loop") {
   const auto table = compare_steps(40, torch::kCPU, {.compiler = interpreter()});
   CHECK(table("compiled", Table::replayed) >= 30);
 }
 
-TEST_CASE("three random captured steps compile and have the losses of the eager loop", "[python]") {
+TEST_CASE("three random captured steps compile and have the same losses as the eager loop",
+          "[python]") {
   const sconce::test::TempDir folder;
   // Each of these has one part, so that three packages are compiled.
   const auto table = compare_steps(
@@ -971,16 +972,18 @@ TEST_CASE("three random captured steps compile and have the losses of the eager 
   CHECK(table("compiled", Table::replayed) == 3);
 }
 
-TEST_CASE("60 random captured steps compile and have the losses of the eager loop", "[.][slow]") {
+TEST_CASE("60 random captured steps compile and have the same losses as the eager loop",
+          "[.][slow]") {
   const sconce::test::TempDir folder;
-  const auto table = compare_steps(60, torch::kCPU, {.compiler = compiler(folder), .most_apart = 1});
+  const auto table =
+      compare_steps(60, torch::kCPU, {.compiler = compiler(folder), .most_apart = 1});
   WARN(table.text());
   CHECK(table("compiled", Table::replayed) >= 45);
   // Steps whose package is refused. Those whose events prevent any replay do not count.
   CHECK(table("all", Table::replayed) - table("compiled", Table::replayed) <= 3);
 }
 
-TEST_CASE("2000 random captured steps that run as programs have the losses of the eager loop",
+TEST_CASE("2000 random captured steps that run as programs have the same losses as the eager loop",
           "[.][slow]") {
   const auto table = compare_steps(2000, torch::kCPU, {.compiler = interpreter()});
   WARN(table.text());

@@ -31,7 +31,7 @@ CapturedStep captured(const std::shared_ptr<InterpretedSteps>& compiler) {
 
 }  // namespace
 
-TEST_CASE("a step is replayed and compiled in turns before the faster form is kept") {
+TEST_CASE("a step alternates between replayed and compiled before the faster form is kept") {
   const auto compiler = std::make_shared<InterpretedSteps>(sconce::StepCompilerOptions{});
   auto step = captured(compiler);
   const auto x = torch::rand({16});
@@ -45,7 +45,7 @@ TEST_CASE("a step is replayed and compiled in turns before the faster form is ke
   CHECK(compiler->state_dict().toGenericDict().size() == 1);
 }
 
-TEST_CASE("a compiler that loads the state of another keeps its forms without timing any") {
+TEST_CASE("a compiler that loads another compiler's state keeps its forms without timing them") {
   for (const auto* form : {"compiled", "replay"}) {
     const auto compiler = std::make_shared<InterpretedSteps>(sconce::StepCompilerOptions{});
     c10::impl::GenericDict state(c10::StringType::get(), c10::AnyType::get());
@@ -87,7 +87,7 @@ ModeAndReason run_beside(const std::function<StepVote(const StepVote&)>& other) 
 
 }  // namespace
 
-TEST_CASE("the times of all processes decide which form each of them keeps") {
+TEST_CASE("each process keeps the form that is faster in the times of all processes") {
   constexpr int64_t ten_minutes = 600'000'000'000;
   for (const bool is_slow : {false, true}) {
     const auto [mode, reason] = run_beside([&](StepVote vote) {
@@ -102,13 +102,13 @@ TEST_CASE("the times of all processes decide which form each of them keeps") {
   }
 }
 
-TEST_CASE("a process replays its step as long as another has not compared its own") {
+TEST_CASE("a process replays its step until every other process has compared its forms") {
   const std::string undecided = "the processes of the group have not agreed on a form";
   CHECK(run_beside([](const StepVote&) { return StepVote(); }) ==
         ModeAndReason{StepMode::replayed, undecided});
 }
 
-TEST_CASE("a process keeps the form that another keeps already") {
+TEST_CASE("a process keeps the form that another process already keeps") {
   const std::string reason = "another process of the group keeps this form";
   CHECK(run_beside([](const StepVote&) {
           return StepVote{.stage = StepVote::settled, .form = StepVote::compiled};

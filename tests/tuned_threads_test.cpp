@@ -26,7 +26,7 @@ TEST_CASE("tune_threads chooses at most one thread for each CPU that the process
   CHECK(tune_threads().reason.empty());
 }
 
-TEST_CASE("tune_threads keeps the number of threads that a variable chooses", "[alone]") {
+TEST_CASE("tune_threads keeps the number of threads that an environment variable sets", "[alone]") {
   at::set_num_threads(2);
   for (const auto* variable : {"OMP_NUM_THREADS", "MKL_NUM_THREADS"}) {
     ::unsetenv("OMP_NUM_THREADS");
