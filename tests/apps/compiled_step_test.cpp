@@ -38,7 +38,7 @@ double last_loss(const std::string& out) {
 
 }  // namespace
 
-TEST_CASE("the example that compiles its step times both forms once, and later runs keep the form",
+TEST_CASE("the compiled-step example times both forms once, and later runs keep the chosen form",
           "[python]") {
   const TempDir folder;
   const auto first = run_example(folder.path(), "compiled_step steps");
@@ -58,7 +58,7 @@ TEST_CASE("the example that compiles its step times both forms once, and later r
   CHECK(last_loss(second.out) == Catch::Approx(last_loss(first.out)).margin(0.01));
 }
 
-TEST_CASE("the example that compiles its step refuses unknown options and a shared cache folder") {
+TEST_CASE("the compiled-step example rejects unknown options and a shared cache folder") {
   const TempDir folder;
   check_refused(run_example(folder.path(), "compiled_step --help"), 2, "usage: compiled_step");
   check_refused(run_example(folder.path(), "compiled_step one two"), 2, "usage: compiled_step");
@@ -68,7 +68,7 @@ TEST_CASE("the example that compiles its step refuses unknown options and a shar
   check_refused(run_example(folder.path(), "compiled_step shared"), 1, "chmod go-w '");
 }
 
-TEST_CASE("a fit that cannot compile, as on the page, replays its steps and says why") {
+TEST_CASE("the page's fit replays its steps and says why if it cannot compile them") {
   const TempDir folder;
   const auto compiler = sconce::program::inductor(
       {.wait = true, .cache_dir = folder.path() / "steps", .python = "/no/python"});

@@ -128,7 +128,8 @@ class ExportedRun {
 
 }  // namespace
 
-TEST_CASE("the program of every model of sconce-train has the outputs of the network") {
+TEST_CASE(
+    "the exported program of every sconce-train model returns the same outputs as the network") {
   const TempDir folder;
   const torch::NoGradGuard no_grad;
   for (const auto& name : train::model_names()) {
@@ -172,7 +173,7 @@ TEST_CASE("an exported program contains the weights, the task, named tensors, an
   CHECK(program.run({example})[0].equal(outputs));
 }
 
-TEST_CASE("a run on a table exports a program that predicts what its weights predict") {
+TEST_CASE("a run on a table exports a program with the same predictions as its weights") {
   const TempDir folder;
   const std::string table = folder.write("houses.csv", small_houses()).string();
   const std::string flags = GENERATE("--target price --model linear", "--target roof");
@@ -183,7 +184,7 @@ TEST_CASE("a run on a table exports a program that predicts what its weights pre
                 other.string() + ": ");
 }
 
-TEST_CASE("a run on pictures exports a program that predicts what its weights predict") {
+TEST_CASE("a run on pictures exports a program with the same predictions as its weights") {
   const TempDir folder;
   write_shades(folder.path() / "pictures");
   const ExportedRun run("--data " + (folder.path() / "pictures").string() +
@@ -195,7 +196,7 @@ TEST_CASE("a run on pictures exports a program that predicts what its weights pr
   run.check_predictions(pictures);
 }
 
-TEST_CASE("a program computes what the weights compute, whatever a run was trained with") {
+TEST_CASE("an exported program matches the weights, whatever options the run was trained with") {
   const std::string flags = GENERATE("--model lenet --precision bf16 --graph --ema 0.9",
                                      "--model mlp --precision fp16 --accumulate 2",
                                      "--model resnet --fast-dev-run --batch-size 8");
@@ -214,7 +215,7 @@ TEST_CASE("Python rebuilds an exported program and computes its example", "[pyth
   CHECK_THAT(ran.out, StartsWith(file + ": largest difference "));
 }
 
-TEST_CASE("a finished run can be exported by resuming it, and a program replaces another one") {
+TEST_CASE("resuming a finished run with --export exports it and replaces an existing program") {
   const TempDir folder;
   const auto path = [&](const char* name) { return (folder.path() / name).string(); };
   const std::string flags = "--model linear --device cpu --epochs 2 --checkpoint ";
@@ -226,7 +227,7 @@ TEST_CASE("a finished run can be exported by resuming it, and a program replaces
   CHECK(contents(path("resumed")) == contents(path("new/program")));
 }
 
-TEST_CASE("of two processes the first exports the network of both", "[distributed]") {
+TEST_CASE("with two processes only the first exports the network", "[distributed]") {
   const TempDir folder;
   const std::string out = folder.path().string(), program = (folder.path() / "net").string();
   auto ranks = sconce::test::start_ranks(
@@ -245,7 +246,7 @@ TEST_CASE("of two processes the first exports the network of both", "[distribute
       train::load_predictor(folder.path() / "model.safetensors").forward(x)));
 }
 
-TEST_CASE("a file of --export that cannot be written is reported before training starts") {
+TEST_CASE("an unwritable --export file is reported before training starts") {
   const TempDir folder;
   const auto file = folder.write("file", ""), made = folder.path() / "new";
   const std::string flags =
@@ -292,7 +293,7 @@ TEST_CASE("predict rejects a program that sconce-train did not write") {
              ContainsSubstring("of the shape [-1, 3] as its input"));
 }
 
-TEST_CASE("a program is rejected as the weights that a run begins with") {
+TEST_CASE("sconce-train --weights rejects a program") {
   const TempDir folder;
   const auto file = folder.path() / "net";
   train::export_program(file, made_model("linear", picture_task(8)));
@@ -300,7 +301,7 @@ TEST_CASE("a program is rejected as the weights that a run begins with") {
                 file.string() + ": expected weights, found a program, which can only predict");
 }
 
-TEST_CASE("each of 300 altered programs is either read or rejected with its file") {
+TEST_CASE("each of 300 altered programs is either read or rejected with its file name") {
   const TempDir folder;
   const auto file = folder.path() / "net";
   const auto task = table_task();

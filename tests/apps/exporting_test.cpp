@@ -31,7 +31,7 @@ namespace fs = std::filesystem;
 
 }  // namespace
 
-TEST_CASE("a network that one example records is served by another with the outputs of the first") {
+TEST_CASE("a network recorded by one example is served by another with the same outputs") {
   const TempDir temporary;
   const fs::path& folder = temporary.path();
   const auto recorded = run_example(folder, "exporting digits.safetensors inputs.pt");
@@ -60,7 +60,7 @@ TEST_CASE("a network that one example records is served by another with the outp
   check_refused(run_example(folder, "serving_recorded"), 2, "usage: serving_recorded PROGRAM");
 }
 
-TEST_CASE("a program with two dynamic sizes, as on the page, accepts any of them") {
+TEST_CASE("the page's program with two dynamic sizes accepts any value of each size") {
   const TempDir folder;
   const auto file = folder.path() / "net.safetensors";
   torch::nn::Sequential net(torch::nn::Embedding(40, 8), torch::nn::Linear(8, 3));
@@ -74,7 +74,7 @@ TEST_CASE("a program with two dynamic sizes, as on the page, accepts any of them
   }
 }
 
-TEST_CASE("a recorded function, as on the page, has named outputs and the names of its weights") {
+TEST_CASE("the page's recorded function names its outputs and keeps the names of its weights") {
   const TempDir folder;
   const auto file = folder.path() / "net.safetensors";
   torch::nn::Linear net(64, 10);
@@ -97,7 +97,7 @@ TEST_CASE("a recorded function, as on the page, has named outputs and the names 
   CHECK(sconce::io::load_safetensors(file).contains("weight"));
 }
 
-TEST_CASE("a program recorded under autocast, as on the page, contains the casts") {
+TEST_CASE("the page's program that is recorded under autocast contains the casts") {
   const TempDir folder;
   const auto file = folder.path() / "net.safetensors";
   torch::nn::Linear net(64, 10);

@@ -85,7 +85,7 @@ TEST_CASE("a picture folder with a single class is rejected and named in the err
       StartsWith(folder.path().string() + ": expected two classes or more, found one folder, cat"));
 }
 
-TEST_CASE("IDX files are rejected beside picture folders and read beside other folders") {
+TEST_CASE("IDX files are rejected next to picture folders and read next to other folders") {
   const TempDir folder;
   fs::copy(SCONCE_DIGITS_DIR, folder.path());
   const train::CommandLine line{.data = folder.path().string(), .device = "cpu"};
@@ -139,7 +139,7 @@ TEST_CASE("IDX files are read with dots as well as with hyphens in their names")
 }
 
 TEST_CASE(
-    "the digits are found beside the program or in the source tree, and the error suggests "
+    "the digits are found next to the program or in the source tree, and the error suggests "
     "--data") {
   const TempDir folder;
   const fs::path installed = folder.path() / "share/sconce/digits";

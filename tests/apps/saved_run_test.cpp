@@ -119,7 +119,7 @@ c10::IValue any_value(std::mt19937& random) {
 
 }  // namespace
 
-TEST_CASE("each of 500 altered checkpoints is either read or rejected with its file and key") {
+TEST_CASE("each of 500 altered checkpoints is either read or rejected with its file name and key") {
   const TempDir folder;
   const fs::path whole = folder.path() / "whole", run = folder.path() / "run";
   fit(whole, GENERATE(5, 6));

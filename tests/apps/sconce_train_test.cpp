@@ -329,7 +329,7 @@ TEST_CASE("sconce-train rejects checkpoint and scalar flags without a folder for
        {"--scalars x --scalars-every -1", "--scalars-every: takes a whole number from 0"}});
 }
 
-TEST_CASE("sconce-train rejects a file of --out as the file of --export") {
+TEST_CASE("sconce-train rejects an --export file that --out also writes") {
   for (const std::string name :
        {"metrics.csv", "model.safetensors", "training.svg", "confusion.svg", "trace.json"}) {
     check_usage_errors({{"--out a/b --export a/./b/" + name,
@@ -350,7 +350,8 @@ TEST_CASE("sconce-train rejects an empty path, such as an unset shell variable")
 }
 
 TEST_CASE(
-    "of several errors in a command line, sconce-train reports the first one of a fixed order") {
+    "if a command line contains several errors, sconce-train reports the first one in a fixed "
+    "order") {
   check_usage_errors(
       {{"--epochs 0 --max-pixels 0", "--max-pixels: takes"},  // values, as --help lists them
        {"--resume --epochs 0", "--epochs: takes"},

@@ -277,7 +277,7 @@ TEST_CASE("mistakes that fail on real GPUs are found, and their corrected versio
 }
 
 TEST_CASE(
-    "a program's own kernel and operator run CPU code in stream order, and their races are named") {
+    "custom kernels and operators run CPU code in stream order, and their races are reported") {
   const auto run = [](const std::string& name, const std::string& how) {
     return simulated("--races throw", SCONCE_SIMGPU_KERNELS " " + name + " " + how);
   };
@@ -290,25 +290,25 @@ TEST_CASE(
   CHECK(run(name, "right").out == right);
 }
 
-TEST_CASE("a CUDA graph replays a program's own kernel with the arguments of the capture") {
+TEST_CASE("a CUDA graph replays a custom kernel with the arguments of the capture") {
   const Ran ran = simulated("--races throw", SCONCE_SIMGPU_KERNELS " graph right");
   INFO(ran.err);
   CHECK(ran.out == "4 36\n");
 }
 
-TEST_CASE("a CUDA kernel without a function for the CPU is refused by name") {
+TEST_CASE("a CUDA kernel without a CPU function is rejected with its name") {
   const Ran ran = simulated("", SCONCE_SIMGPU_KERNELS " refused right");
   CHECK_THAT(ran.err, ContainsSubstring("simulated GPUs: the CUDA kernel unknown() cannot run\n"));
   CHECK(ran.out == "801\n");  // cudaErrorNotSupported
 }
 
-TEST_CASE("the page shows the tested function for the CPU") {
+TEST_CASE("docs/simulated_gpus.md shows the CPU function that the tests use") {
   CHECK_THAT(
       sconce::test::contents(SCONCE_TESTS_DIR "/../docs/simulated_gpus.md"),
       ContainsSubstring(sconce::test::contents(SCONCE_TESTS_DIR "/apps/simgpu_scale_on_cpu.cpp")));
 }
 
-TEST_CASE("CPU indices are counted as the copies that LibTorch makes of them") {
+TEST_CASE("indexing with CPU indices counts the copies that LibTorch makes of them") {
   const TempDir folder;
   const std::string file = (folder.path() / "counts.json").string();
   REQUIRE(fault("copied_indices", "wrong", "--counts " + file).out == "[10]\n");
@@ -324,7 +324,8 @@ TEST_CASE("CPU indices are counted as the copies that LibTorch makes of them") {
   CHECK(not_copied["host_waits"].empty());
 }
 
-TEST_CASE("a graph replay uses the CPU number of its capture and reports that it has changed") {
+TEST_CASE(
+    "a graph replay uses the CPU number from its capture and reports that the number has changed") {
   const Ran wrong = fault("factor", "wrong");
   CHECK(wrong.out == "4 float\n");
   CHECK_THAT(wrong.err,
@@ -363,7 +364,8 @@ TEST_CASE("mismatched collectives fail on each rank with an error that shows bot
   CHECK(count_of(right.err, "\n") == 2);  // what the GPUs are
 }
 
-TEST_CASE("NCCL calls that wait for each other or for a busy host end, and report who waits") {
+TEST_CASE(
+    "NCCL calls that wait for each other or for a busy host end and report which ranks wait") {
   const Ran ran = collectives("stuck");
   INFO(ran.out << ran.err);
   const std::string send = "ncclSend of 1048576 float32 to rank ";
@@ -448,7 +450,7 @@ TEST_CASE(
   CHECK_THAT(at_once.err, is_named);
 }
 
-TEST_CASE("functions of CUDA and NCCL refuse wrong handles and null pointers without a crash") {
+TEST_CASE("CUDA and NCCL functions reject invalid handles and null pointers without a crash") {
   const std::string library = SCONCE_SIMGPU_LIBRARY;
   const Ran ran = run_program("SCONCE_SIMGPU_GPUS=2 LD_PRELOAD=" + library + " " +
                               SCONCE_SIMGPU_CALLS + " " + library + " 100 1");
@@ -457,7 +459,7 @@ TEST_CASE("functions of CUDA and NCCL refuse wrong handles and null pointers wit
   CHECK_THAT(ran.out, ContainsSubstring(" functions, 0 failures\n"));
 }
 
-TEST_CASE("a slow kernel occupies its stream and does not complete the copies before it early") {
+TEST_CASE("a slow kernel occupies its stream and does not make earlier copies complete too soon") {
   const Ran ran = fault("sleep", "right", "--races throw");
   INFO(ran.err);
   CHECK(ran.out == "1 1 1\n");
@@ -485,7 +487,7 @@ TEST_CASE("a race is reported and the program continues unless --races is throw 
   CHECK_THAT(fault("prefetch", "wrong", "--races off").out, ContainsSubstring("nan"));
 }
 
-TEST_CASE("reports are written to a file as JSON or as JUnit's XML, and known ones are ignored") {
+TEST_CASE("reports are written to a file as JSON or JUnit XML, and known ones are ignored") {
   const TempDir folder;
   const auto known =
       folder.write("known", "# Tried and found to be harmless.\n*a copy from a GPU*\n");
