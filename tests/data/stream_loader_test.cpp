@@ -138,17 +138,18 @@ int compare_with_python(const std::string& count) {
 
 }  // namespace
 
-TEST_CASE("a StreamLoader returns the batches of Python's loop, also where it is interrupted",
+TEST_CASE("a StreamLoader returns the same batches as Python's loop, even when it is interrupted",
           "[python]") {
   CHECK(compare_with_python("100") == 100);
 }
 
-TEST_CASE("500 StreamLoaders return the batches of Python's loops, also where they are interrupted",
-          "[.][slow][python]") {
+TEST_CASE(
+    "500 StreamLoaders return the same batches as Python's loops, even when they are interrupted",
+    "[.][slow][python]") {
   CHECK(compare_with_python("500") == 500);
 }
 
-TEST_CASE("a StreamLoader continues from a state without reading the items before it") {
+TEST_CASE("a StreamLoader continues from a state without reading earlier items") {
   const StreamLoaderOptions options{.batch_size = 3, .batches_per_epoch = 10, .shuffle_buffer = 4};
   StreamLoader first(CountedWithStates{{.items = -1}}, options);
   auto place = first.begin();
@@ -161,7 +162,7 @@ TEST_CASE("a StreamLoader continues from a state without reading the items befor
   CHECK(torch::equal(*resumed, *place));
 }
 
-TEST_CASE("a StreamLoader reads each item of an endless stream once in all epochs") {
+TEST_CASE("a StreamLoader reads each item of an endless stream only once over all epochs") {
   const auto workers = GENERATE(0, 2);
   const Counted numbers{.items = -1};
   const StreamLoader loader(numbers,
@@ -171,7 +172,7 @@ TEST_CASE("a StreamLoader reads each item of an endless stream once in all epoch
   CHECK(*numbers.read == 12);
 }
 
-TEST_CASE("a StreamLoader prefers a state that it loads to the place where its own loop ended") {
+TEST_CASE("a StreamLoader continues from a loaded state instead of where its own loop ended") {
   const StreamLoaderOptions options{.batch_size = 2, .batches_per_epoch = 2};
   StreamLoader loader(CountedWithStates{{.items = -1}}, options);
   CHECK(epoch_of(loader) == " 0 1 | 2 3 |");
@@ -183,7 +184,7 @@ TEST_CASE("a StreamLoader prefers a state that it loads to the place where its o
   CHECK(epoch_of(loader) == " 54 55 | 56 57 |");
 }
 
-TEST_CASE("a StreamLoader of a C++20 range makes batches of its elements") {
+TEST_CASE("a StreamLoader over a C++20 range returns batches of its elements") {
   std::list<torch::Tensor> tensors;
   for (int64_t i = 0; i < 5; ++i) tensors.push_back(torch::full({2}, i, torch::kLong));
   const StreamLoader loader(make_stream(tensors), {.batch_size = 2});
@@ -194,7 +195,7 @@ TEST_CASE("a StreamLoader of a C++20 range makes batches of its elements") {
   CHECK(torch::equal(batches[2], torch::tensor({{4, 4}})));
 }
 
-TEST_CASE("the workers of a StreamLoader collate batches at once") {
+TEST_CASE("the workers of a StreamLoader collate batches in parallel") {
   std::mutex mutex;
   std::condition_variable both;
   int inside = 0;
@@ -212,7 +213,7 @@ TEST_CASE("the workers of a StreamLoader collate batches at once") {
   CHECK(have_met);
 }
 
-TEST_CASE("the error of a stream reaches the loop at its batch, and ends the epoch") {
+TEST_CASE("an error in a stream reaches the loop at its batch and ends the epoch") {
   const auto workers = GENERATE(0, 1, 3);
   const auto steps = GENERATE(0, 5);
   const StreamLoader loader(Failing{{.items = -1}},
@@ -228,7 +229,8 @@ TEST_CASE("the error of a stream reaches the loop at its batch, and ends the epo
   CHECK(place == loader.end());
 }
 
-TEST_CASE("a StreamLoader refuses wrong options, streams without items, and other streams") {
+TEST_CASE(
+    "a StreamLoader rejects invalid options, streams with too few items, and invalid states") {
   const auto error = [](StreamLoaderOptions options) {
     return error_of([&] { StreamLoader(Counted{.items = 3}, options); });
   };

@@ -66,8 +66,8 @@ TEST_CASE("threads that share an epoch count take each epoch exactly once") {
 }
 
 TEST_CASE(
-    "with a sampler that keeps its epoch an epoch count changes only in set and warns if set is "
-    "missing") {
+    "with a sampler that keeps its epoch, an epoch count changes only if it is set and warns if it "
+    "is not") {
   const sconce::test::Warnings warnings;
   const EpochCount count("Who", AnySampler(Keeping()));
   const EpochCount copy = count;

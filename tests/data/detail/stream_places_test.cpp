@@ -7,7 +7,7 @@ using Catch::Matchers::ContainsSubstring;
 using sconce::data::detail::LoopPosition;
 using sconce::data::detail::StreamPlaces;
 
-TEST_CASE("the places of a stream know the last position alone, also from a state dict") {
+TEST_CASE("StreamPlaces knows only the last position, even after loading a state dict") {
   StreamPlaces places;
   CHECK(places.find({.epoch = 0, .batch = 0}));
   places.note({.epoch = 2, .batch = 3}, {.pass = 4, .chunk = 5, .taken = 6, .stream = 7});
@@ -23,7 +23,7 @@ TEST_CASE("the places of a stream know the last position alone, also from a stat
   CHECK(place->stream.value().toInt() == 7);
 }
 
-TEST_CASE("the places of a stream reject a state dict that lacks a key or has a negative number") {
+TEST_CASE("StreamPlaces rejects a state dict with a missing key or a negative number") {
   StreamPlaces places;
   auto lacking = places.state_dict().toGenericDict().copy();
   CHECK(lacking.erase("chunk") == 1);

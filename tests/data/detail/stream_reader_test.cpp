@@ -13,7 +13,7 @@ TEST_CASE("a chunk keeps its order without a shuffle buffer") {
   CHECK(chunk_order({.shuffle_buffer = 4}, {}, 0).empty());
 }
 
-TEST_CASE("the order of a chunk depends on the seed, the pass, and the chunk alone") {
+TEST_CASE("the order of a chunk depends only on the seed, the pass, and the chunk") {
   const auto order = [](uint64_t seed, int64_t pass, int64_t chunk) {
     return chunk_order({.shuffle_buffer = 20, .seed = seed}, {.pass = pass, .chunk = chunk}, 20);
   };
