@@ -521,7 +521,8 @@ TEST_CASE("replicas may use activation checkpointing") {
 }
 
 TEST_CASE(
-    "DataParallel rejects outputs of different lengths or keys and inputs that give fewer chunks") {
+    "DataParallel rejects outputs of different lengths or keys and inputs that split into fewer "
+    "chunks") {
   DataParallel net(calling([](auto&, const Tensor& x, const Tensor& y) {
                      return std::vector<Tensor>(static_cast<size_t>(x[0].item<int64_t>()), y);
                    }),

@@ -185,7 +185,7 @@ TEST_CASE("in a group of several ranks the Trainer accepts only a DistributedDat
   }
 }
 
-TEST_CASE("all ranks throw at once if one rank does not wrap its model", "[distributed]") {
+TEST_CASE("all ranks throw immediately if one rank does not wrap its model", "[distributed]") {
   auto ranks = start_ranks(2, {SCONCE_WORKER, "one_unwrapped", "timeout=20000"});
   wait_for(ranks, Seconds(60));
   const std::string mixed[] = {
@@ -276,7 +276,7 @@ TEST_CASE("a signal on one rank stops all ranks at the same saved step", "[distr
   CHECK(ranks[1]->out() == "2 epochs, SIGUSR1 arrived, signal 10, " + file);
 }
 
-TEST_CASE("a second signal in the save of StopOnSignal ends the process, with complete files",
+TEST_CASE("a second signal during StopOnSignal's save ends the process and leaves complete files",
           "[distributed]") {
   const TempDir folder;
   const std::string out = "out=" + folder.path().string();
@@ -310,7 +310,8 @@ std::vector<std::string> words_of_ranks(int ranks, const std::string& mode,
 
 }  // namespace
 
-TEST_CASE("values of steps and test sets in two processes equal those of one", "[distributed]") {
+TEST_CASE("values of steps and test sets are the same in two processes as in one",
+          "[distributed]") {
   const auto two = words_of_ranks(2, "values"), one = words_of_ranks(1, "values");
   REQUIRE(two.size() == one.size());
   std::vector<std::string> names;
@@ -325,7 +326,7 @@ TEST_CASE("values of steps and test sets in two processes equal those of one", "
                                           "val_largest", "hard_loss", "hard_largest"});
 }
 
-TEST_CASE("a loss over counted targets in two processes equals one process's", "[distributed]") {
+TEST_CASE("a loss over counted targets is the same in two processes as in one", "[distributed]") {
   const std::string option = GENERATE("graph=0", "graph=1");
   const auto two = words_of_ranks(2, "counts", option), one = words_of_ranks(1, "counts", option);
   REQUIRE(two.size() == one.size());
@@ -337,7 +338,7 @@ TEST_CASE("a loss over counted targets in two processes equals one process's", "
   }
 }
 
-TEST_CASE("values of different names on two ranks are refused on both", "[distributed]") {
+TEST_CASE("values with different names on two ranks are rejected on both", "[distributed]") {
   auto ranks = start_ranks(2, {SCONCE_WORKER, "values", "other=1", "timeout=20000"});
   wait_for(ranks, Seconds(60));
   for (const auto& rank : ranks) {
@@ -348,7 +349,7 @@ TEST_CASE("values of different names on two ranks are refused on both", "[distri
   }
 }
 
-TEST_CASE("the Trainer tests on data of which a rank may have no batches", "[distributed]") {
+TEST_CASE("the Trainer tests even if a rank has no batches of the test data", "[distributed]") {
   const std::string ema = GENERATE("0", "1");
   auto ranks = start_ranks(2, {SCONCE_WORKER, "evaluate", "ema=" + ema, "timeout=10000"});
   wait_for(ranks, Seconds(60));
@@ -363,7 +364,7 @@ TEST_CASE("the Trainer tests on data of which a rank may have no batches", "[dis
 }
 
 TEST_CASE(
-    "captured steps of two processes equal plain ones bit for bit, even if one batch is smaller",
+    "captured steps in two processes match eager steps bit for bit, even if one batch is smaller",
     "[distributed]") {
   auto ranks = start_ranks(2, {SCONCE_WORKER, "captured", "timeout=20000"});
   wait_for(ranks, Seconds(60));

@@ -350,7 +350,7 @@ TEST_CASE("ProcessGroup::init rejects invalid options") {
              ContainsSubstring("tcp://host:port"));
 }
 
-TEST_CASE("an endpoint finds which of its addresses listens and reports why none does") {
+TEST_CASE("an endpoint finds the address that listens or reports why none does") {
   using sconce::distributed::Clock;
   using sconce::distributed::Endpoint;
   using sconce::distributed::resolve;
@@ -458,7 +458,7 @@ TEST_CASE("200 random subgroups of four processes reduce as in Python", "[.][slo
   compare_subgroups(4, 200);
 }
 
-TEST_CASE("new_group throws on all ranks if one of them names other ranks", "[distributed]") {
+TEST_CASE("new_group throws on all ranks if one of them passes different ranks", "[distributed]") {
   const sconce::test::TempDir folder;  // a store in a file does not end with rank 0
   const std::string meet = "init_method=file://" + (folder.path() / "meet").string();
   Processes ranks;
@@ -488,8 +488,7 @@ TEST_CASE("new_group fails in time if a rank does not call it", "[distributed]")
   }
 }
 
-TEST_CASE(
-    "new_group rejects ranks that do not exist or occur twice, and a group of one is its own") {
+TEST_CASE("new_group rejects missing and repeated ranks, and a group of one is its own subgroup") {
   const ProcessGroup group;
   const auto refusal_of = [&](const std::vector<int>& ranks) {
     return sconce::test::error_of([&] { (void)group.new_group(ranks); });
