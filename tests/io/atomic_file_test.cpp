@@ -501,7 +501,7 @@ bool check_failing_save(const std::string& name, const Way& way, int successes) 
 
 }  // namespace
 
-TEST_CASE("if any system call of a save fails, the file is the complete earlier or later one",
+TEST_CASE("if any system call of a save fails, the file is a complete earlier or later version",
           "[alone]") {
   waits_for_disk = false;
   for (const int error : {EIO, ENOSPC, EINTR, EMFILE}) {

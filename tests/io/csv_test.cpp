@@ -531,7 +531,7 @@ torch::Tensor read_floats(std::istream& in, int64_t rows, int64_t columns) {
 }  // namespace
 
 // SCONCE_CSV_CASES names a file that read_csv.py wrote with more cases.
-TEST_CASE("CSV files are read as pandas reads them") {
+TEST_CASE("read_csv reads CSV files the same as pandas") {
   const char* others = std::getenv("SCONCE_CSV_CASES");
   std::ifstream cases(others != nullptr ? others : SCONCE_TESTS_DIR "/reference/read_csv.txt");
   int read = 0, refused = 0;

@@ -14,7 +14,7 @@
 
 using sconce::test::check_at_once;
 
-TEST_CASE("four threads replace and read one file at once and find it whole") {
+TEST_CASE("four threads replace and read one file at once and always find it complete") {
   namespace io = sconce::io;
   const sconce::test::TempDir folder;
   const auto tensors = folder.path() / "net.safetensors", archive = folder.path() / "net.pt";
@@ -53,7 +53,7 @@ TEST_CASE("four threads read one table at once") {
                   }}});
 }
 
-TEST_CASE("a Checkpoint in another thread is refused while one writes to the folder") {
+TEST_CASE("a Checkpoint in another thread is rejected while one writes to the folder") {
   const sconce::test::TempDir folder;
   sconce::Checkpoint first(folder.path());
   first.lock();

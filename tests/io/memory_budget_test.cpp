@@ -295,7 +295,7 @@ TEST_CASE("loading any safetensors header takes at most 16 times its size plus 6
   }
 }
 
-TEST_CASE("loading a program takes at most 64 times the size of its file, and 64 MB") {
+TEST_CASE("loading a program takes at most 64 times its file's size plus 64 MB of memory") {
   const TempDir folder;
   const auto file = folder.path() / "net";
   const auto check = [&](const std::string& json) {
