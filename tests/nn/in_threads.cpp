@@ -155,7 +155,7 @@ TEST_CASE("four threads run one module at once, each under its own autocast") {
   });
 }
 
-TEST_CASE("four threads ask for devices, memory, and times at once") {
+TEST_CASE("four threads query devices, memory, and times at once") {
   const sconce::Stopwatch stopwatch;
   check_at_once({
       {"Stopwatch", [&] { return stopwatch.seconds() >= 0; }},
