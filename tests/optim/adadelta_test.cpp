@@ -46,7 +46,7 @@ const sconce::test::AddKind adadelta_row(sconce::test::with_choices<Adadelta>(
 
 }  // namespace
 
-TEST_CASE("Adadelta trains as Python's with the same kernels, and has its defaults", "[python]") {
+TEST_CASE("Adadelta matches Python's with the same kernels and has the same defaults", "[python]") {
   auto cases =
       sconce::test::cases_of_rows("adadelta", {Kernels::foreach, Kernels::for_loop}, adadelta_case);
   CHECK(cases.size() == 32);
@@ -63,7 +63,7 @@ TEST_CASE("Adadelta trains as Python's with the same kernels, and has its defaul
   CHECK(sconce::test::compare_with_python(cases) == 33 * (6 + 5 * 3));
 }
 
-TEST_CASE("Adadelta refuses wrong options") {
+TEST_CASE("Adadelta rejects invalid options") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::vector<std::pair<AdadeltaOptions, std::string>> wrong = {
       {AdadeltaOptions(-1), "expected lr >= 0, got -1"},

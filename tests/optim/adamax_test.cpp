@@ -51,7 +51,7 @@ const sconce::test::AddKind adamax_row(sconce::test::with_choices<Adamax>(
 
 }  // namespace
 
-TEST_CASE("Adamax trains as Python's with the same kernels, and has its defaults", "[python]") {
+TEST_CASE("Adamax matches Python's with the same kernels and has the same defaults", "[python]") {
   auto cases =
       sconce::test::cases_of_rows("adamax", {Kernels::foreach, Kernels::for_loop}, adamax_case);
   CHECK(cases.size() == 32);
@@ -68,7 +68,7 @@ TEST_CASE("Adamax trains as Python's with the same kernels, and has its defaults
   CHECK(sconce::test::compare_with_python(cases) == 33 * (6 + 5 * 3));
 }
 
-TEST_CASE("Adamax refuses wrong options") {
+TEST_CASE("Adamax rejects invalid options") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::vector<std::pair<AdamaxOptions, std::string>> wrong = {
       {AdamaxOptions(-1), "expected lr >= 0, got -1"},

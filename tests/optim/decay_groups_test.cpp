@@ -63,7 +63,7 @@ TEST_CASE("decay_groups puts biases, norms, and embeddings into a group without 
             .contains("head.tied"));
 }
 
-TEST_CASE("an optimizer with decay_groups decays the first group alone, with any defaults") {
+TEST_CASE("an optimizer with decay_groups decays only the first group, whatever its defaults") {
   torch::nn::Linear net(2, 2);
   const auto groups = sconce::optim::decay_groups(*net, 0.5);
   const auto check = [&](torch::optim::Optimizer& optimizer, double lr) {

@@ -60,7 +60,7 @@ c10::impl::GenericDict state_of_first(const c10::IValue& dict) {
 
 }  // namespace
 
-TEST_CASE("a skipped step of any optimizer changes no bit, and the next step is the first") {
+TEST_CASE("a skipped step of any optimizer changes nothing and does not count as the first step") {
   for (const Kind& kind : kinds()) {
     if (!kind.has_fused()) continue;
     for (size_t choice = 0; choice < kind.choices; ++choice) {
@@ -90,7 +90,7 @@ TEST_CASE("a skipped step of any optimizer changes no bit, and the next step is 
   }
 }
 
-TEST_CASE("the host reads only step counts, with fused kernels, and rates that are tensors") {
+TEST_CASE("a step reads only step counts of fused kernels and tensor learning rates on the host") {
   for_each_kind([](const Kind& kind, Kernels kernels) {
     for (const bool tensor_lr : {false, true}) {
       if (tensor_lr && kernels == Kernels::foreach && !kind.foreach_takes_tensor_lr) continue;
@@ -119,7 +119,8 @@ TEST_CASE("the host reads only step counts, with fused kernels, and rates that a
   CHECK(reads.count() == 1);  // so the counter counts
 }
 
-TEST_CASE("kernels that a class lacks are refused, and the best that it has are chosen") {
+TEST_CASE(
+    "an optimizer rejects kernels that LibTorch lacks for it and chooses the fastest by default") {
   for (const Kind& kind : kinds()) {
     INFO(kind.name);
     const auto p = torch::ones({2, 1}).requires_grad_();
@@ -138,7 +139,9 @@ TEST_CASE("kernels that a class lacks are refused, and the best that it has are 
   }
 }
 
-TEST_CASE("a sparse gradient that the kernels do not support is refused before any step") {
+TEST_CASE(
+    "a sparse gradient that the kernels do not support is rejected before any parameter is "
+    "stepped") {
   for_each_kind([](const Kind& kind, Kernels kernels) {
     if (kind.takes_sparse && kernels != Kernels::fused) return;
     const auto dense = torch::ones({2, 1}).requires_grad_();
@@ -154,7 +157,8 @@ TEST_CASE("a sparse gradient that the kernels do not support is refused before a
   });
 }
 
-TEST_CASE("a state dict lacks no tensor that a step needs, and its numbers stay in float32") {
+TEST_CASE(
+    "a state dict must contain every tensor that a step needs, and its scalars stay in float32") {
   for_each_kind([](const Kind& kind, Kernels kernels) {
     const auto p = torch::ones({3}, torch::kBFloat16).requires_grad_();
     p.mutable_grad() = torch::ones({3}, torch::kBFloat16);
@@ -230,7 +234,7 @@ void check_archives(const Options& options) {
   CHECK(sconce::test::same_bits(before, sconce::test::result_of(again, parameters).tensors));
 }
 
-TEST_CASE("archives of LibTorch's optimizers and of sconce's load in each other") {
+TEST_CASE("archives load from LibTorch's optimizers into sconce's and back") {
   namespace libtorch = torch::optim;
   check_archives<sconce::optim::SGD, libtorch::SGD, libtorch::SGDParamState>(
       libtorch::SGDOptions(0.01).momentum(0.9));
@@ -257,7 +261,7 @@ void check_merged(const Options& defaults, const Options& of_group) {
   CHECK(merged.template operator()<Ours>() == merged.template operator()<Theirs>());
 }
 
-TEST_CASE("the options of a group are merged with the optimizer's as LibTorch merges them") {
+TEST_CASE("a group's options are merged with the optimizer's defaults as in LibTorch") {
   namespace libtorch = torch::optim;
   check_merged<sconce::optim::SGD, libtorch::SGD>(libtorch::SGDOptions(0.5).momentum(0.9),
                                                   libtorch::SGDOptions(0.1).momentum(0));
@@ -271,7 +275,7 @@ TEST_CASE("the options of a group are merged with the optimizer's as LibTorch me
                                                           libtorch::RMSpropOptions());
 }
 
-TEST_CASE("every optimizer refuses an empty list of parameters, and accepts an empty group") {
+TEST_CASE("every optimizer rejects an empty list of parameters and accepts an empty group") {
   for (const Kind& kind : kinds()) {
     INFO(kind.name);
     CHECK_THROWS_WITH(kind.make_list({}),

@@ -785,9 +785,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "200 random CyclicLR, MultiplicativeLR, and SWALR each set the same values as Python, even "
-    "after "
-    "resuming in either language",
+    "200 random schedules each of CyclicLR, MultiplicativeLR, and SWALR set the same values as "
+    "Python, even after resuming in either language",
     "[.][slow]") {
   const auto all = cyclic_multiplicative_and_swa_cases(200);
   compare_curves(all);

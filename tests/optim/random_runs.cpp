@@ -400,11 +400,11 @@ TEST_CASE("10,000 random runs of optimizers and schedules match Python", "[.][sl
   }
 }
 
-TEST_CASE("random runs of every optimizer go as in Python", "[python]") {
+TEST_CASE("random runs of every optimizer match Python", "[python]") {
   compare_random_runs(1500, 120, all_names());
 }
 
-TEST_CASE("a thousand random runs of each optimizer go as in Python", "[.][slow]") {
+TEST_CASE("1,000 random runs of each optimizer match Python", "[.][slow]") {
   for (const auto& name : all_names()) {
     for (uint32_t part = 0; part < 2; ++part) {
       DYNAMIC_SECTION(name << " part " << part) {

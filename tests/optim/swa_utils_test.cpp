@@ -183,7 +183,7 @@ TEST_CASE("update_bn uses each kind of batch and restores momenta and modes, eve
   CHECK_NOTHROW(update_bn(std::vector{torch::ones({2, 7})}, without));  // runs nothing
 }
 
-TEST_CASE("AveragedModel rejects what it cannot copy or average, and its functions bad decays") {
+TEST_CASE("AveragedModel rejects models that it cannot copy or average, and decays out of range") {
   struct Plain : torch::nn::Module {};
   const std::string who = "sconce::optim::swa_utils::";
   CHECK_THROWS_WITH(AveragedModel(Plain()),
@@ -208,7 +208,7 @@ TEST_CASE("AveragedModel rejects what it cannot copy or average, and its functio
   CHECK(averaged.n_averaged.item<int64_t>() == 1);
 }
 
-TEST_CASE("on a GPU an AveragedModel averages there or on the CPU", "[gpu]") {
+TEST_CASE("on a GPU an AveragedModel stores its averages on the GPU or on the CPU", "[gpu]") {
   sconce::test::require_gpu();
   Net net;
   net->to(sconce::gpu());
