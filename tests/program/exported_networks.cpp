@@ -128,12 +128,12 @@ void check_packages(const Outputs& all, const TempDir& folder) {
 
 }  // namespace
 
-TEST_CASE("a network recorded in bfloat16 or under autocast is as exact as it is in C++") {
+TEST_CASE("a network recorded in bfloat16 or under autocast is as accurate as in C++") {
   const TempDir folder;
   record_all(in_bfloat16(), folder);
 }
 
-TEST_CASE("Python's ExportedProgram of a recorded network computes what the network computes",
+TEST_CASE("Python's ExportedProgram of a recorded network returns the same outputs as the network",
           "[python]") {
   const TempDir folder;
   record_all(in_float32(), folder);
@@ -162,8 +162,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "recurrent networks and a GPT run at any batch size, and at any length where Python accepts "
-    "that",
+    "recurrent networks and a GPT run at any batch size, and at any length if Python supports it",
     "[.][slow]") {
   const TempDir folder;
   auto outputs = record_all(sequence_networks(), folder);

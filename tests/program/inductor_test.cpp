@@ -102,8 +102,8 @@ struct CapturedTraining {
 }  // namespace
 
 TEST_CASE(
-    "a compiled step trains like the plain loop, and later runs take it from the cache if it is "
-    "whole",
+    "a compiled step trains like the eager loop, and later runs load it from the cache if it is "
+    "intact",
     "[python]") {
   const TempDir folder;
   const auto temporary_files = folder.path() / "temporary";
@@ -138,7 +138,7 @@ TEST_CASE(
                  ContainsSubstring("the file is damaged"));
 }
 
-TEST_CASE("a step is replayed, with a warning, where Python is missing or fails") {
+TEST_CASE("a step is replayed, with a warning, if Python is missing or fails") {
   const TempDir folder;
   const std::vector<std::pair<std::filesystem::path, std::string>> pythons = {
       {"/no/python", "sconce::program::inductor: expected Python at /no/python, found none"},

@@ -147,7 +147,7 @@ TEST_CASE("a package that is already in the cache is not compiled again") {
   CHECK(compile_error(filled.cache, fake_python(filled.folder, "exit 1")).empty());
 }
 
-TEST_CASE("Python gets the program, the module, the caches, and no open file of this process") {
+TEST_CASE("Python receives the program, the module, and the caches, and inherits no open file") {
   const TempDir folder;
   const PackageCache cache(folder.path() / "cache");
   const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -176,7 +176,7 @@ TEST_CASE("Python gets the program, the module, the caches, and no open file of 
             "no open file\nno input\nown group\n");
 }
 
-TEST_CASE("the library contains the Python package as it is in apps/export") {
+TEST_CASE("the library contains an exact copy of the Python package in apps/export") {
   const auto folder = fs::path(SCONCE_TESTS_DIR).parent_path() / "apps/export/sconce_cpp";
   size_t files = 0;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -190,7 +190,7 @@ TEST_CASE("the library contains the Python package as it is in apps/export") {
   }
 }
 
-TEST_CASE("a package for another machine or of another compiler is ignored and rebuilt") {
+TEST_CASE("a package for another machine or from another compiler is ignored and rebuilt") {
   FilledCache filled;
   const auto with = [](const std::function<void(PackageTarget&)>& change) {
     auto target = some_target;
@@ -269,7 +269,7 @@ TEST_CASE("a package of another user, or in a folder that others can change, is 
                             ContainsSubstring("found user 65534"));
 }
 
-TEST_CASE("a cache of Inductor that others can write to, or that is a link, is an error") {
+TEST_CASE("an Inductor cache that others can write to or that is a link causes an error") {
   const TempDir folder;
   const PackageCache cache(folder.path() / "cache");
   const auto inductor = cache.folder() / "inductor", started = folder.path() / "started";
@@ -284,7 +284,7 @@ TEST_CASE("a cache of Inductor that others can write to, or that is a link, is a
   CHECK(!fs::exists(started));
 }
 
-TEST_CASE("a cache makes its folder and the missing parents for this user alone") {
+TEST_CASE("a cache creates its folder and missing parent folders that only this user can access") {
   const TempDir folder;
   const auto umask_before = ::umask(0);
   const PackageCache cache(folder.path() / "a" / "b" / "");
@@ -300,7 +300,8 @@ TEST_CASE("a cache makes its folder and the missing parents for this user alone"
   CHECK(cache.find(cache_key, some_target).package);
 }
 
-TEST_CASE("the folder of a cache is sconce/steps in XDG_CACHE_HOME or in .cache at home") {
+TEST_CASE(
+    "the default cache folder is sconce/steps in XDG_CACHE_HOME or in .cache in the home folder") {
   const TempDir folder;
   const auto path = fs::canonical(folder.path());
   const Variable home("HOME", path.c_str());
@@ -318,7 +319,8 @@ TEST_CASE("the folder of a cache is sconce/steps in XDG_CACHE_HOME or in .cache 
   }
 }
 
-TEST_CASE("a folder that the group or others can write to is refused with the command that helps") {
+TEST_CASE(
+    "a folder that the group or others can write to is rejected with the command that fixes it") {
   const TempDir folder;
   const auto path = folder.path().string();
   for (const mode_t mode : {0770, 0720, 0707, 01777}) {
@@ -333,7 +335,7 @@ TEST_CASE("a folder that the group or others can write to is refused with the co
   CHECK(PackageCache(path).folder() == fs::canonical(path));
 }
 
-TEST_CASE("a folder of another user is refused", "[alone]") {
+TEST_CASE("a folder that belongs to another user is rejected", "[alone]") {
   const TempDir folder;
   if (::chown(folder.path().c_str(), 65534, 65534) != 0) {
     SKIP("needs permission to change the owner of a folder: " << std::strerror(errno));
@@ -344,7 +346,7 @@ TEST_CASE("a folder of another user is refused", "[alone]") {
                                    folder.path().string() + "'"));
 }
 
-TEST_CASE("a path that is not a folder is refused") {
+TEST_CASE("a path that is not a folder is rejected") {
   const TempDir folder;
   const auto file = folder.write("file", "");
   CHECK_THAT(cache_error(file), StartsWith("sconce::program::PackageCache: " + file.string() +
@@ -355,7 +357,9 @@ TEST_CASE("a path that is not a folder is refused") {
   CHECK_THAT(cache_error(std::string("a\0b", 3)), ContainsSubstring("without NUL bytes"));
 }
 
-TEST_CASE("of two compilations of one key, one starts Python and the other waits for its package") {
+TEST_CASE(
+    "if two compilations have the same key, one starts Python and the other waits for its "
+    "package") {
   const TempDir folder;
   const auto starts = folder.path() / "starts", go = folder.path() / "go";
   const auto python = fake_python(
@@ -396,7 +400,7 @@ TEST_CASE("a waiting compilation starts Python when the first one fails") {
   CHECK(cache.find(cache_key, some_target).package);
 }
 
-TEST_CASE("when the process that compiles is killed, a waiting one compiles and cleans up") {
+TEST_CASE("when the compiling process is killed, a waiting process compiles and cleans up") {
   const TempDir folder;
   const PackageCache cache(folder.path() / "cache");
   const pid_t holder = ::fork();
@@ -436,7 +440,9 @@ TEST_CASE("a killed Python leaves no package and no files") {
   CHECK(compile_error(cache, fake_python(folder, writes_package)).empty());
 }
 
-TEST_CASE("a compilation removes the files of killed ones, but none that is in use or unknown") {
+TEST_CASE(
+    "a compilation removes the files of killed compilations, except files in use or unknown "
+    "files") {
   const TempDir folder;
   const PackageCache cache(folder.path() / "cache");
   const CompileFolder in_use(cache.folder(), "live");
@@ -479,7 +485,8 @@ TEST_CASE("processes that Python leaves behind end with the compilation") {
   wait_until([&] { return !is_running(first_line(id)); });
 }
 
-TEST_CASE("the error of a failing Python is its last line, or its exit code if it prints nothing") {
+TEST_CASE(
+    "a failing Python is reported with its last line, or with its exit code if it prints nothing") {
   const TempDir folder;
   const PackageCache cache(folder.path() / "cache");
   const auto error_with = [&](const std::string& script) {
@@ -493,7 +500,7 @@ TEST_CASE("the error of a failing Python is its last line, or its exit code if i
   CHECK(!cache.find(cache_key, some_target).package);
 }
 
-TEST_CASE("a missing Python, or one that cannot be run, is reported with its path") {
+TEST_CASE("a Python that is missing or cannot be run is reported with its path") {
   const TempDir folder;
   const PackageCache cache(folder.path() / "cache");
   const auto none = folder.path() / "none";
@@ -506,13 +513,13 @@ TEST_CASE("a missing Python, or one that cannot be run, is reported with its pat
   CHECK(names_in(cache.folder()) == std::vector<std::string>{cache_key + ".lock", "inductor"});
 }
 
-TEST_CASE("a relative path of Python counts from the current folder of this process") {
+TEST_CASE("a relative path to Python starts from the current folder of this process") {
   const TempDir folder;
   const auto python = fs::relative(fake_python(folder, writes_package));
   CHECK(compile_error(PackageCache(folder.path() / "cache"), python).empty());
 }
 
-TEST_CASE("a lock that cannot be taken, and a file in place of an entry, are errors") {
+TEST_CASE("a lock that cannot be acquired and a file in place of a cache entry cause errors") {
   const TempDir folder;
   const PackageCache cache(folder.path() / "cache");
   const auto python = fake_python(folder, writes_package);
@@ -525,7 +532,8 @@ TEST_CASE("a lock that cannot be taken, and a file in place of an entry, are err
         entry.string() + ": expected a folder, found a regular file");
 }
 
-TEST_CASE("an exit code that another part of the program collects is an error", "[alone]") {
+TEST_CASE("an error is reported if another part of the program collects Python's exit code",
+          "[alone]") {
   const TempDir folder;
   const PackageCache cache(folder.path() / "cache");
   const auto handler = std::signal(SIGCHLD, SIG_IGN);
@@ -534,7 +542,7 @@ TEST_CASE("an exit code that another part of the program collects is an error", 
   CHECK(error == "another part of the program collected its exit code");
 }
 
-TEST_CASE("a choice is stored beside the package and removed by a new package") {
+TEST_CASE("a choice is stored next to the package and removed when the package is replaced") {
   const FilledCache filled;
   CHECK(filled.cache.choice(cache_key).empty());
   CHECK(filled.cache.store_choice(cache_key, "package").empty());
@@ -590,7 +598,7 @@ std::string error_on_small_disk(const std::string& script, const Graph& program 
 
 }  // namespace
 
-TEST_CASE("a full disk is the error of a compilation that cannot write the program", "[alone]") {
+TEST_CASE("a compilation that cannot write the program reports a full disk", "[alone]") {
   Graph program;
   program.weights = {{.name = "constant",
                       .kind = sconce::program::detail::WeightKind::constant,
@@ -601,20 +609,19 @@ TEST_CASE("a full disk is the error of a compilation that cannot write the progr
   CHECK_THAT(error_on_small_disk("", program), ContainsSubstring("No space left on device"));
 }
 
-TEST_CASE("a full disk is the error of a compilation whose Python cannot write the package",
-          "[alone]") {
+TEST_CASE("a compilation whose Python cannot write the package reports a full disk", "[alone]") {
   CHECK(error_on_small_disk("head -c 1000000 /dev/zero > \"$4\"") == "exit code 1");
   CHECK_THAT(error_on_small_disk("echo > log\nhead -c 1000000 /dev/zero > \"$4\""),
              ContainsSubstring("No space left on device"));
 }
 
-TEST_CASE("a full disk is the error of a compilation whose package cannot be described",
+TEST_CASE("a compilation that cannot write the package's description reports a full disk",
           "[alone]") {
   CHECK_THAT(error_on_small_disk(writes_package + "\nfill\nexit 0"),
              ContainsSubstring("about.json: cannot write it: No space left on device"));
 }
 
-TEST_CASE("a full disk is the error of a choice that cannot be stored", "[alone]") {
+TEST_CASE("a choice that cannot be stored reports a full disk", "[alone]") {
   const SmallDisk disk;
   const PackageCache cache(disk.path() / "cache");
   CHECK(cache.store_choice(cache_key, "package").empty());
@@ -647,7 +654,7 @@ TEST_CASE("the target of a package for a GPU contains the GPU's name", "[gpu]") 
   CHECK(package_target(device).device == sconce::cuda::get_device_properties(device).name);
 }
 
-TEST_CASE("the default Python is the one that has the LibTorch in use") {
+TEST_CASE("the default Python is the one that contains the LibTorch in use") {
   const fs::path python = SCONCE_PYTHON;
   const auto found = sconce::program::detail::default_python();
   if (!fs::exists(python) || python.parent_path() == "/usr/bin") {  // none, or a distribution's

@@ -74,7 +74,7 @@ ChangedFile field(const std::string& pointer, const std::string& value, const st
 
 }  // namespace
 
-TEST_CASE("a loaded program lists its inputs, outputs, device and texts") {
+TEST_CASE("a loaded program lists its inputs, outputs, device, and metadata") {
   const TempDir folder;
   torch::nn::Linear net(3, 2);
   const auto file = folder.path() / "net.safetensors";
@@ -94,7 +94,7 @@ TEST_CASE("a loaded program lists its inputs, outputs, device and texts") {
   CHECK(program.metadata() == std::map<std::string, std::string>{{"classes", "cat,dog"}});
 }
 
-TEST_CASE("a program file without its last bytes is rejected with its name, wherever it ends") {
+TEST_CASE("a program file truncated at any byte is rejected with its name") {
   const TempDir folder;
   const auto bytes = contents(write_linear(folder, /*save_example=*/true));
   for (size_t size = 0; size < bytes.size(); size += size < 64 ? 1 : 23) {
@@ -105,7 +105,7 @@ TEST_CASE("a program file without its last bytes is rejected with its name, wher
   }
 }
 
-TEST_CASE("a program whose text ends early is rejected with the place, wherever it ends") {
+TEST_CASE("a program whose JSON is truncated anywhere is rejected with the position") {
   const TempDir folder;
   const auto file = write_linear(folder);
   const auto text = sconce::test::program_text(file);
@@ -117,7 +117,8 @@ TEST_CASE("a program whose text ends early is rejected with the place, wherever 
   }
 }
 
-TEST_CASE("a program file with a changed byte is rejected with its name, or computes the same") {
+TEST_CASE(
+    "a program file with a changed byte is rejected with its name or computes the same outputs") {
   const TempDir folder;
   const auto x = torch::ones({2, 2});
   const auto expected = Program::load(write_linear(folder)).run({x})[0];
@@ -183,7 +184,7 @@ TEST_CASE("a program of another version is rejected with both versions") {
        {[](Json& json) { json.erase("version"); }, "expected the key 'version', got none"}});
 }
 
-TEST_CASE("a program with a wrong field is rejected with the place") {
+TEST_CASE("a program with an invalid field is rejected with the field's position") {
   check_changed({
       field("/device", "\"xla\"", R"(device: expected one of cpu, cuda, got "xla")"),
       field("/values", "-1", "values: expected a number from 0 to below "),
@@ -299,7 +300,7 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("an argument of each type rejects other kinds of values") {
+TEST_CASE("arguments of each type reject values of other types") {
   const auto call = [](const std::string& op, const std::string& args, const std::string& error,
                        const std::string& overload = "") {
     return other_call(
@@ -340,7 +341,7 @@ TEST_CASE("an argument of each type rejects other kinds of values") {
   });
 }
 
-TEST_CASE("a program with wrong values is rejected with the call") {
+TEST_CASE("a program with invalid value numbers is rejected with the call") {
   check_changed({
       {[](Json& json) { json["calls"][0]["args"]["mat1"] = Json::parse(R"({"value": 4})"); },
        "calls[0] aten::addmm: expected values that are defined before the call, got 4"},
@@ -359,7 +360,7 @@ TEST_CASE("a program with wrong values is rejected with the call") {
   });
 }
 
-TEST_CASE("a program with extreme numbers is rejected with the place") {
+TEST_CASE("a program with numbers out of range is rejected with their position") {
   check_changed({
       other_call(R"({"op": "aten::narrow", "args": {"self": {"value": 3}, "dim": 0, "start": 0,
                      "length": {"sum": [[9223372036854775807, "batch", "batch"]]}}})",
@@ -382,7 +383,7 @@ TEST_CASE("a program with extreme numbers is rejected with the place") {
   CHECK_THAT(load_error(with_text(file, "[]")), ContainsSubstring("expected an object, got []"));
 }
 
-TEST_CASE("inputs that do not fit are rejected by name before anything runs") {
+TEST_CASE("mismatched inputs are rejected by name before anything runs") {
   const TempDir folder;
   const auto file = folder.path() / "net.safetensors";
   const auto function = [](const Tensors& in) {
@@ -458,7 +459,9 @@ TEST_CASE("an operator that throws in a program is reported with its call") {
                  ContainsSubstring("calls[1] aten::narrow"));
 }
 
-TEST_CASE("a program has results that its operators return, of whatever kind") {
+TEST_CASE(
+    "a program throws if an operator returns a different number of tensors than the program "
+    "lists") {
   const TempDir folder;
   const auto file = write_linear(folder);
   // One result instead of two, which only running it can tell.
@@ -488,7 +491,7 @@ TEST_CASE("a program runs without gradients and autocast, whatever the caller's 
   CHECK(same_bytes(program.run({x * 1})[0], expected));
 }
 
-TEST_CASE("a program of a GPU is rejected without one") {
+TEST_CASE("a program for a GPU is rejected on a machine without a GPU") {
   if (torch::cuda::is_available()) SKIP("there is a GPU");
   const TempDir folder;
   const auto file = with_json(write_linear(folder), [](Json& json) { json["device"] = "cuda"; });
@@ -497,7 +500,7 @@ TEST_CASE("a program of a GPU is rejected without one") {
   CHECK(Program::load(file, {.device = torch::kCPU}).run({torch::ones({1, 2})})[0].is_cpu());
 }
 
-TEST_CASE("a program is loaded on a device by its option") {
+TEST_CASE("Program::load places a program on the device in its options") {
   const TempDir folder;
   const auto file = write_linear(folder);
   CHECK(Program::load(file, {.device = torch::kCPU}).device() == torch::kCPU);

@@ -143,7 +143,7 @@ TEST_CASE("record rejects random numbers") {
   });
 }
 
-TEST_CASE("record rejects changes of inputs, weights and tensors that exist before the call") {
+TEST_CASE("record rejects changes to inputs, weights, and tensors from before the call") {
   const std::string expected =
       ": expected a function that changes only its own tensors, got a change of ";
   const std::string advice = "; call eval() on the network, or clone() before the change";
@@ -211,7 +211,7 @@ TEST_CASE("record rejects operators that are not LibTorch's own") {
                   "result as an input"}});
 }
 
-TEST_CASE("record rejects operators that give a tensor other memory") {
+TEST_CASE("record rejects operators that replace a tensor's memory") {
   check_refused({{[](auto x) { return x.clone().resize_({2, 3}); },
                   "aten::resize_: expected tensors that keep their memory, got an operator that "
                   "gives one other memory; "
@@ -267,7 +267,7 @@ TEST_CASE("record rejects a number of calls that depends on the size") {
                    "whole tensor"));
 }
 
-TEST_CASE("record notices values that the host reads from a tensor's memory") {
+TEST_CASE("record detects values that the host reads from a tensor's memory") {
   const OneInput reads = [](const auto& x) { return x * x.template data_ptr<float>()[0]; };
   CHECK_THAT(refusal_of(reads), ContainsSubstring("expected the same value for all sizes"));
   CHECK_THAT(refusal_of(reads, torch::rand({4, 3}) + 1, {}),
@@ -279,7 +279,7 @@ TEST_CASE("record notices values that the host reads from a tensor's memory") {
   CHECK_THAT(refusal_of(copies, torch::rand({4, 3}) + 1, {}), ContainsSubstring("expected "));
 }
 
-TEST_CASE("record notices a function that keeps state") {
+TEST_CASE("record detects a function that keeps state") {
   int64_t calls = 0;
   CHECK_THAT(refusal_of([&](const auto& x) { return x + 0.5 * static_cast<double>(++calls); }),
              ContainsSubstring("expected the same value for all sizes"));
@@ -327,7 +327,7 @@ TEST_CASE("record rejects DataParallel and leaves its replicas usable") {
   CHECK(torch::allclose(replicas.forward(x), net->forward(x)));
 }
 
-TEST_CASE("record rejects wrong examples") {
+TEST_CASE("record rejects invalid examples") {
   const auto x = torch::zeros({2, 3});
   const std::string who = "sconce::program::record: ";
   CHECK(refusal_with(StateDict(), {}) ==
@@ -348,7 +348,7 @@ TEST_CASE("record rejects wrong examples") {
   }
 }
 
-TEST_CASE("record rejects wrong options") {
+TEST_CASE("record rejects invalid options") {
   const StateDict x = {{"x", torch::zeros({2, 3})}};
   const StateDict two = {{"x", torch::zeros({2, 3})}, {"y", torch::zeros({4, 3, 5, 6})}};
   const std::string who = "sconce::program::record: ";
@@ -401,7 +401,7 @@ TEST_CASE("record rejects functions without tensors to return") {
         "example has; or record a function that calls it");
 }
 
-TEST_CASE("record reports a path that cannot be written and names that the file needs") {
+TEST_CASE("record reports unwritable paths and weight names that are already taken") {
   const TempDir folder;
   torch::nn::Linear net(3, 2);
   const StateDict example = {{"x", torch::zeros({2, 3})}};
@@ -436,7 +436,7 @@ TEST_CASE("record rejects a recording within a recording") {
                              "call within one"));
 }
 
-TEST_CASE("exceptions of a recorded function pass through, and the thread records afterwards") {
+TEST_CASE("exceptions in a recorded function reach the caller, and the thread can record again") {
   const TempDir folder;
   const auto file = folder.path() / "net";
   const StateDict example = {{"x", torch::ones({2, 3})}};
@@ -458,7 +458,7 @@ TEST_CASE("exceptions of a recorded function pass through, and the thread record
   CHECK(Program::load(file).run({torch::zeros({2, 3})})[0].equal(torch::ones({2, 3})));
 }
 
-TEST_CASE("a function that throws for one row is recorded for two rows and more") {
+TEST_CASE("a function that throws for one row is recorded for two or more rows") {
   const TempDir folder;
   const auto file = folder.path() / "net";
   record(file,

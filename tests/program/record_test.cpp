@@ -14,7 +14,7 @@ using sconce::program::record;
 using sconce::program::Tensors;
 using sconce::test::TempDir;
 
-TEST_CASE("a recorded network computes what the network computes for other batch sizes") {
+TEST_CASE("a recorded network matches the original network at other batch sizes") {
   const TempDir folder;
   for (const auto& network : sconce::test::networks()) {
     INFO(network.name);
@@ -47,7 +47,7 @@ TEST_CASE("a lazy layer must be initialized before it is recorded") {
   CHECK(torch::equal(Program::load(file).run({example["x"]})[0], net->forward(example["x"])));
 }
 
-TEST_CASE("a program accepts one row unless the function does something else for one") {
+TEST_CASE("a program accepts one row unless the function treats one row differently") {
   const TempDir folder;
   const auto file = folder.path() / "program.safetensors";
   const StateDict example = {{"x", torch::randn({3, 4})}};
@@ -63,7 +63,7 @@ TEST_CASE("a program accepts one row unless the function does something else for
 }
 
 TEST_CASE(
-    "a holder, a module, and pointers to them are recorded as the function that runs them is") {
+    "module holders, modules, and pointers to them are recorded like functions that run them") {
   const TempDir folder;
   const auto file = folder.path() / "net.safetensors";
   torch::nn::Linear net(3, 2);

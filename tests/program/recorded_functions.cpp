@@ -55,7 +55,7 @@ void check_recorded(const std::function<Tensor(const Tensor&)>& function,
 
 }  // namespace
 
-TEST_CASE("parameters that two layers share are in the file once, under both names") {
+TEST_CASE("parameters that two layers share are stored once, under both names") {
   const TempDir folder;
   const auto file = folder.path() / "tied.safetensors";
   torch::nn::Linear layer(4, 4);
@@ -177,7 +177,8 @@ TEST_CASE("tensors of other types are recorded") {
       {2, 4});
 }
 
-TEST_CASE("LibTorch's attention is recorded if its inputs are one tensor, and refused otherwise") {
+TEST_CASE(
+    "LibTorch's attention is recorded if its inputs are the same tensor and rejected otherwise") {
   torch::nn::MultiheadAttention net(4, 2);
   net->eval();
   const RecordOptions options{.module = net.ptr()};
@@ -224,13 +225,13 @@ TEST_CASE("casts of autocast within an operator are recorded") {
       {2, 4}, {.module = net.ptr()});
 }
 
-TEST_CASE("a function that other sizes do not fit is refused with the sizes") {
+TEST_CASE("a function that fails at other sizes is rejected with those sizes") {
   const auto error = error_of(
       [] { check_recorded([](const Tensor& x) { return x + torch::ones({2, 4}); }, {2, 4}); });
   CHECK_THAT(error, Catch::Matchers::ContainsSubstring("but at batch = 3 it throws: The size of "));
 }
 
-TEST_CASE("an output whose size is not a sum of products of the dynamic sizes is refused") {
+TEST_CASE("an output whose size is not a sum of products of the dynamic sizes is rejected") {
   const auto error = error_of(
       [] { check_recorded([](const Tensor& x) { return torch::max_pool1d(x.t(), 2); }, {2, 4}); });
   CHECK_THAT(error, Catch::Matchers::ContainsSubstring(

@@ -70,7 +70,7 @@ torch::Tensor run(const torch::Tensor& base, const torch::Tensor& view, bool& is
 
 }  // namespace
 
-TEST_CASE("random views are the same tensors after add_view, which seldom needs as_strided") {
+TEST_CASE("add_view reproduces random views and seldom needs as_strided") {
   Draw draw(0);
   int strided = 0;
   for (int i = 0; i < 2000; ++i) {
@@ -86,7 +86,7 @@ TEST_CASE("random views are the same tensors after add_view, which seldom needs 
   CHECK(strided <= 20);
 }
 
-TEST_CASE("add_view finds the elements of a dense base whose dimensions lie in another order") {
+TEST_CASE("add_view finds the elements of a dense base whose dimensions are in another order") {
   Draw draw(1);
   for (int i = 0; i < 500; ++i) {
     const auto flat = torch::rand({2 * 3 * 4 * 5});
@@ -98,7 +98,7 @@ TEST_CASE("add_view finds the elements of a dense base whose dimensions lie in a
   }
 }
 
-TEST_CASE("add_view views overlapping elements by as_strided") {
+TEST_CASE("add_view uses as_strided for overlapping elements") {
   const auto base = torch::arange(10.);
   bool is_strided = false;
   const auto view = base.unfold(0, 4, 2);
