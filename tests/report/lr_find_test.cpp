@@ -142,7 +142,7 @@ struct Diverging : torch::nn::Module {
 
 }  // namespace
 
-TEST_CASE("lr_find ends where the loss diverges, and reports a loss that diverges at once") {
+TEST_CASE("lr_find stops when the loss diverges and reports a loss that diverges immediately") {
   const auto batches = sconce::test::data().train;
   const auto find = [&](double first, double factor, sconce::LRFindOptions options = on_the_cpu) {
     Diverging model(first, factor);

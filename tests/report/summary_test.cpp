@@ -221,7 +221,7 @@ TEST_CASE("summary shows the output shapes of custom modules and of the layers i
   CHECK(within.forward_backward_bytes == 4 * 48);
 }
 
-TEST_CASE("within a custom module each layer for pictures and sounds has the shape it returns") {
+TEST_CASE("summary shows the output shape of each image and audio layer inside a custom module") {
   const auto sound = torch::zeros({2, 4, 9}), one_sound = torch::zeros({4, 9});
   const auto picture = torch::zeros({2, 4, 9, 7}), volume = torch::zeros({2, 4, 9, 7, 5});
   const auto has_affine = nn::InstanceNormOptions(4).affine(true);
@@ -255,7 +255,7 @@ TEST_CASE("within a custom module each layer for pictures and sounds has the sha
   });
 }
 
-TEST_CASE("within a custom module each layer for rows and texts has the shape it returns") {
+TEST_CASE("summary shows the output shape of each table and text layer inside a custom module") {
   namespace sn = sconce::nn;
   const auto x = torch::zeros({2, 4}), flat = torch::zeros({4}), sound = torch::zeros({2, 4, 9});
   const auto text = torch::zeros({3, 2, 4}), words = torch::zeros({2, 5}, torch::kLong);
@@ -289,7 +289,7 @@ TEST_CASE("within a custom module each layer for rows and texts has the shape it
   });
 }
 
-TEST_CASE("within a custom module layers of several inputs have the shapes that they return") {
+TEST_CASE("summary shows the output shapes of layers with several inputs inside a custom module") {
   const auto x = torch::zeros({5, 2, 4}), memory = torch::zeros({3, 2, 4});
   const auto shapes_of = [&](auto layer, const auto& run) {
     auto model = custom({{"layer", layer.ptr()}}, [&](const torch::Tensor& in) {
@@ -316,7 +316,7 @@ TEST_CASE("within a custom module layers of several inputs have the shapes that 
             to_target) == Shapes{{5, 2, 4}});
 }
 
-TEST_CASE("summary leaves the shapes of layers out that no operator shows") {
+TEST_CASE("summary omits the shapes of layers that no operator reveals") {
   nn::Linear linear(4, 4), idle(4, 4);
   nn::ReLU relu;
   nn::InstanceNorm1d norm(nn::InstanceNormOptions(4).affine(true));
@@ -344,7 +344,7 @@ TEST_CASE("summary leaves the shapes of layers out that no operator shows") {
   CHECK(shape_of(of, "inner") == Shapes{{4, 4}});
 }
 
-TEST_CASE("the layers of a residual block, even uninitialized ones, have the shapes they return") {
+TEST_CASE("summary shows the output shapes in a residual block, even of uninitialized layers") {
   sconce::nn::LazyLinear wide(8);
   nn::Linear narrow(8, 4);
   nn::LayerNorm norm(nn::LayerNormOptions({4}));
@@ -359,7 +359,8 @@ TEST_CASE("the layers of a residual block, even uninitialized ones, have the sha
   CHECK(shape_of(of, "norm") == Shapes{{3, 2, 4}});
 }
 
-TEST_CASE("a class derived from a layer has no shape, since it may return something else") {
+TEST_CASE(
+    "summary shows no shape for a class derived from a layer, which may return something else") {
   struct PooledImpl : nn::LinearImpl {
     using nn::LinearImpl::LinearImpl;
     torch::Tensor forward(const torch::Tensor& x) { return nn::LinearImpl::forward(x).mean(1); }
@@ -370,7 +371,7 @@ TEST_CASE("a class derived from a layer has no shape, since it may return someth
   CHECK(shape_of(summary(model, torch::zeros({2, 3, 4})), "pooled").empty());
 }
 
-TEST_CASE("a layer that ran twice has the last shape, and the size of both outputs counts") {
+TEST_CASE("summary shows the last shape of a layer that ran twice and counts both outputs") {
   nn::Linear linear(4, 6);
   auto model =
       custom({{"linear", linear.ptr()}, {"again", linear.ptr()}}, [&](const torch::Tensor& x) {
@@ -383,7 +384,7 @@ TEST_CASE("a layer that ran twice has the last shape, and the size of both outpu
   CHECK(of.forward_backward_bytes == 2 * 4 * 6 * (5 + 2));
 }
 
-TEST_CASE("layers that share a weight are told apart by their classes") {
+TEST_CASE("summary distinguishes layers that share a weight by their classes") {
   nn::Embedding words(9, 4);
   nn::Linear scores(nn::LinearOptions(4, 9).bias(false));
   scores->weight.set_data(words->weight);
@@ -394,7 +395,7 @@ TEST_CASE("layers that share a weight are told apart by their classes") {
   CHECK(shape_of(of, "scores") == Shapes{{2, 3, 9}});
 }
 
-TEST_CASE("the first of two layers of one class that share a weight has the shape") {
+TEST_CASE("summary shows the shape at the first of two layers of one class that share a weight") {
   nn::Linear first(4, 4), second(4, 4);
   second->weight.set_data(first->weight);
   auto model = custom({{"first", first.ptr()}, {"second", second.ptr()}},
@@ -404,7 +405,7 @@ TEST_CASE("the first of two layers of one class that share a weight has the shap
   CHECK(shape_of(of, "second").empty());
 }
 
-TEST_CASE("a layer that gets a packed sequence has no shape") {
+TEST_CASE("summary shows no shape for a layer that receives a packed sequence") {
   nn::GRU gru(4, 6);
   auto model = custom({{"gru", gru.ptr()}}, [&](const torch::Tensor& x) {
     const auto lengths = torch::tensor({3, 2});
@@ -414,7 +415,8 @@ TEST_CASE("a layer that gets a packed sequence has no shape") {
   CHECK(shape_of(summary(model, torch::zeros({3, 2, 4})), "gru").empty());
 }
 
-TEST_CASE("within a custom module the layers of a Sequential have shapes even without tensors") {
+TEST_CASE(
+    "summary shows shapes in a Sequential inside a custom module, even of layers without tensors") {
   nn::Sequential net(nn::Conv2d(3, 4, 3), nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(),
                      nn::Dropout(), nn::Linear(36, 5), nn::Softmax(1));
   nn::Sequential head(nn::Tanh(), nn::Flatten(), nn::Linear(5, 4), Block());
@@ -443,7 +445,8 @@ TEST_CASE("within a custom module the layers of a Sequential have shapes even wi
   }
 }
 
-TEST_CASE("layers of a Sequential whose next layer got another shape have none") {
+TEST_CASE(
+    "summary shows no shape for a layer of a Sequential if the next layer received another shape") {
   nn::Sequential net(nn::Linear(4, 6), nn::ReLU(), nn::Linear(6, 5), Block());
   auto model = custom({{"net", net.ptr()}}, [&](const torch::Tensor& x) {
     const auto y = net[0]->as<nn::Linear>()->forward(x);
