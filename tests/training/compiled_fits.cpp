@@ -119,7 +119,8 @@ void check_equal(const sconce::FitResult& found, const sconce::FitResult& expect
 
 }  // namespace
 
-TEST_CASE("a fit with compile has the losses of a fit without, even with a smaller last batch") {
+TEST_CASE(
+    "a fit with compile has the same losses as a fit without it, even with a smaller last batch") {
   const auto precision = GENERATE(Precision::fp32, Precision::bf16, Precision::fp16);
   const sconce::test::Warnings of_fp16_on_a_cpu;
   const auto counting = compiler(KeptStep::compiled);
@@ -144,7 +145,9 @@ TEST_CASE("a fit with compile has the losses of a fit without, even with a small
   for (size_t i = 0; i < expected.size(); ++i) CHECK(found[i].allclose(expected[i], 1e-5, 1e-6));
 }
 
-TEST_CASE("a fit with compile has the losses of a fit without, with a loss over counted targets") {
+TEST_CASE(
+    "a fit with compile and a loss over counted targets has the same losses as a fit without "
+    "compile") {
   const auto counting = compiler(KeptStep::compiled);
   const auto over_positive = [](const torch::Tensor& output, const torch::Tensor& target) {
     const auto losses = torch::nn::functional::cross_entropy(
@@ -197,7 +200,7 @@ TEST_CASE("the log of a fit with graph ends with whether the step is replayed") 
   CHECK_THAT(log_of(16), EndsWith("the step is not replayed, because it is not captured yet\n"));
 }
 
-TEST_CASE("a fit that ends before its step is captured says that it is not") {
+TEST_CASE("a fit that ends before its step is captured says so") {
   Training training;
   training.fit({.compiler = compiler()}, /*examples=*/16);
   CHECK_THAT(training.log.str(),
@@ -238,7 +241,7 @@ TEST_CASE("a resumed fit keeps the form of the step that the earlier fit kept, w
   }
 }
 
-TEST_CASE("a form that was timed is the form of the resumed fit") {
+TEST_CASE("a resumed fit uses the form that the earlier fit chose by timing") {
   const TempDir folder;
   const auto fit = [&](const Compiler& by, int epochs) {
     Training training;

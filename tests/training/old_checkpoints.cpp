@@ -72,7 +72,7 @@ TEST_CASE("checkpoints that version 0.2 saved within and after an epoch resume b
   }
 }
 
-TEST_CASE("a checkpoint of each optimizer that f48842a saved is resumed bit for bit") {
+TEST_CASE("runs of each optimizer resume bit for bit from checkpoints that f48842a saved") {
   const fs::path checkpoints = fs::path(SCONCE_TESTS_DIR) / "reference/checkpoints_of_f48842a";
   for (const auto& [name, make_ready] : sconce::test::of_f48842a::trainings()) {
     check_old_file(checkpoints / name / "checkpoint-000001-00000002.pt", make_ready, 6);

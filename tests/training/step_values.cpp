@@ -217,7 +217,7 @@ TEST_CASE("values of steps are averaged with accumulation, replicas, and a captu
         Approx(points(22).data.mean().item<double>()));
 }
 
-TEST_CASE("values of replicas on simulated or real GPUs equal those of one device", "[gpu]") {
+TEST_CASE("values of replicas on simulated or real GPUs equal the values on one device", "[gpu]") {
   sconce::test::require_gpu();
   ValuesFitting fitting;
   sconce::nn::DataParallel replicas(fitting.model);
@@ -242,7 +242,7 @@ TEST_CASE("values of steps are read only at the end of an epoch") {
   CHECK(reads(mean_and_square) == reads([](const torch::Tensor&) { return NamedTensors(); }));
 }
 
-TEST_CASE("the Trainer refuses values that are not one number or whose names are taken") {
+TEST_CASE("the Trainer rejects values that are not one number or whose names are taken") {
   const std::string who = "sconce::Trainer: expected ";
   const auto named = [](const std::string& name) {
     return [name](const torch::Tensor& mean) { return NamedTensors{{name, mean}}; };
@@ -275,7 +275,7 @@ TEST_CASE("the Trainer refuses values that are not one number or whose names are
         }) == who + "the values [] from each step, as from the first one, got [kl]");
 }
 
-TEST_CASE("callbacks monitor values of steps, and name those that do not exist after an epoch") {
+TEST_CASE("callbacks can monitor values of steps, and a missing value is reported after an epoch") {
   using sconce::optim::MetricMode;
   const auto fit = [](const std::string& monitor, bool has_test) {
     ValuesFitting fitting;
@@ -317,7 +317,7 @@ TEST_CASE("callbacks monitor values of steps, and name those that do not exist a
   CHECK_THROWS_WITH(fitting.fit(), ContainsSubstring("sconce::ModelCheckpoint: expected monitor"));
 }
 
-TEST_CASE("a fit that stops within an epoch resumes the sums of its values") {
+TEST_CASE("a fit that stops within an epoch resumes with the sums of its values") {
   const TempDir folder;
   const auto fit = [&](int64_t stop_after) {
     ValuesFitting fitting;
@@ -406,7 +406,7 @@ TEST_CASE("a captured step with a count equals an eager one, and a count costs n
   CHECK(reads(over_targets) == reads(torch::nn::functional::cross_entropy));
 }
 
-TEST_CASE("a fit that stops within an epoch resumes the sum of the counts") {
+TEST_CASE("a fit that stops within an epoch resumes with the sum of its counts") {
   const TempDir folder;
   const auto dataset = with_ignored_targets();
   const auto fit = [&](int64_t stop_after) {
@@ -444,7 +444,7 @@ TEST_CASE("replicas add up the losses and counts of their parts") {
   CHECK(two.first.at("train_mean") == Approx(one.first.at("train_mean")));
 }
 
-TEST_CASE("the Trainer refuses counts that are not one number or that only some steps return") {
+TEST_CASE("the Trainer rejects counts that are not one number or that only some steps return") {
   const std::string who = "sconce::Trainer: expected ";
   CHECK(refusal_of_count(targets_of) == "nothing was thrown");
   CHECK(refusal_of_count([](const Dataset& batch) { return batch.target != -100; }) ==
@@ -484,7 +484,7 @@ TEST_CASE("a loss over counted targets on simulated or real GPUs equals one on t
   CHECK(on_gpu.result.epochs[0].loss == Approx(on_cpu.result.epochs[0].loss));
 }
 
-TEST_CASE("several test sets give values with their names, of which val_ is no alias") {
+TEST_CASE("values of several test sets have the sets' names, for which val_ is not an alias") {
   ValuesFitting fitting;
   const Batches a(points(6, /*seed=*/2), {.batch_size = 4});
   const Batches b(points(10, /*seed=*/3), {.batch_size = 4});
@@ -515,7 +515,7 @@ TEST_CASE("several test sets give values with their names, of which val_ is no a
                                                      "hard_acc], got val_loss"));
 }
 
-TEST_CASE("the Trainer refuses test sets without a name of their own or without batches") {
+TEST_CASE("the Trainer rejects test sets without a unique name or without batches") {
   ValuesFitting fitting;
   const Batches a(points(6), {.batch_size = 4});
   const auto refusal = [&](sconce::TestSets test) {

@@ -149,7 +149,7 @@ TEST_CASE("a signal from another thread ends a fit after its step, with a reason
   CHECK(passed_on == 0);
 }
 
-TEST_CASE("StopOnSignal restores the actions of signals after a fit and after a signal") {
+TEST_CASE("StopOnSignal restores the signal actions after a fit and after a signal") {
   const SignalAction user(SIGUSR1, count_signal), interrupt(SIGINT, SIG_IGN);
   StopOnSignal stopping;
   int raised = 0;
@@ -186,7 +186,7 @@ TEST_CASE("StopOnSignal restores the actions after an error, and keeps those set
   CHECK(std::signal(SIGUSR1, count_signal) == SIG_IGN);
 }
 
-TEST_CASE("a signal ends a fit within a fit, and the outer one") {
+TEST_CASE("a signal ends a nested fit and its outer fit") {
   const SignalAction user(SIGUSR1, count_signal);
   StopOnSignal outer_stopping, stopping;
   sconce::FitResult inner;

@@ -85,7 +85,7 @@ TEST_CASE("a fit on a stream that is stopped and resumed matches an uninterrupte
   check_resumed_fits<PlainRows>();
 }
 
-TEST_CASE("a resumed fit reads only the rows that its stream has not given yet") {
+TEST_CASE("a resumed fit reads only the rows that its stream has not returned yet") {
   const TempDir folder;
   const Rows first, second;
   fit(folder, StreamLoader(first, options), 13);  // 52 rows: all, and 2 of 6 that are shuffled
@@ -94,7 +94,7 @@ TEST_CASE("a resumed fit reads only the rows that its stream has not given yet")
   CHECK(*second.read == 36);  // the same 6 again, to 84 rows in all
 }
 
-TEST_CASE("a fit on a stream needs its steps per epoch") {
+TEST_CASE("a fit on a stream requires a number of steps per epoch") {
   Fitting fitting({}, {StreamLoader(Rows())});
   CHECK_THAT(
       sconce::test::error_of([&] { fitting.fit(); }),

@@ -739,7 +739,7 @@ TEST_CASE("with logits for each pixel, accuracy is the share of correct pixels")
   CHECK(metrics.examples == 10);
 }
 
-TEST_CASE("a target that is not a class for each of the logits is rejected") {
+TEST_CASE("a target without exactly one class for each row of logits is rejected") {
   Plain model;
   torch::optim::SGD optimizer(model.parameters(), 0.1);
   const auto x = torch::randn({2, 2});
@@ -1758,7 +1758,7 @@ TEST_CASE("the Trainer rejects an optimizer whose step needs a closure and names
                                "closure, such as sconce::optim::AdamW, got torch::optim::LBFGS"));
 }
 
-TEST_CASE("a fit stops and saves after max_time, in the middle of an epoch too") {
+TEST_CASE("a fit stops and saves after max_time, even in the middle of an epoch") {
   const sconce::test::TempDir folder;
   sconce::Checkpoint checkpoint(folder.path());
   sconce::ModelCheckpoint saving(checkpoint);
@@ -1784,7 +1784,7 @@ TEST_CASE("a fit that ends before max_time is not stopped") {
   CHECK_THROWS_WITH(fitting.fit({.max_time = Seconds(NAN)}), ContainsSubstring("max_time"));
 }
 
-TEST_CASE("fit accepts the batches as arguments, as it does in FitData") {
+TEST_CASE("fit accepts batches as arguments or in a FitData") {
   const auto with = data();
   const auto fit = [&](auto... given) {
     auto model = net();
@@ -1800,7 +1800,7 @@ TEST_CASE("fit accepts the batches as arguments, as it does in FitData") {
   CHECK_FALSE(fit(train).metrics.contains("test_loss"));
 }
 
-TEST_CASE("a loss may be a function of LibTorch with further arguments, which have its defaults") {
+TEST_CASE("a loss may be a LibTorch function with further arguments, which keep their defaults") {
   const auto output = torch::randn({6, 3}), target = torch::randn({6, 3});
   const auto shares = torch::rand({6, 3}), classes = torch::randint(0, 3, {6}, torch::kLong);
   const auto check = [](const sconce::Loss& loss, const torch::Tensor& x, const torch::Tensor& y,
@@ -1866,7 +1866,7 @@ struct NumbersBatches : Plain {
 
 }  // namespace
 
-TEST_CASE("a step with batch_idx gets the number of the batch in its epoch") {
+TEST_CASE("a training step with batch_idx receives the batch's number in its epoch") {
   using Numbers = std::vector<int64_t>;
   NumbersBatches model;
   torch::optim::SGD optimizer(model.parameters(), 0.1);
@@ -1878,7 +1878,7 @@ TEST_CASE("a step with batch_idx gets the number of the batch in its epoch") {
   CHECK(trainer.predict(model, test)[1].eq(1).all().item<bool>());
 }
 
-TEST_CASE("replicas get the number of their whole batch") {
+TEST_CASE("replicas receive the number of the whole batch") {
   struct Numbered : OwnStep {
     torch::Tensor training_step(const sconce::data::Dataset& batch, int64_t batch_idx) {
       return forward(batch.data).sum() * 0 + static_cast<double>(batch_idx);
