@@ -64,7 +64,8 @@ Tensor checkpointed(std::vector<CountingBlock>& blocks, Tensor x) {
   return x;
 }
 
-// A checkpoint of the first block, which is within one of the first two, and so on.
+// Nests checkpoints: the checkpoint of the first two blocks contains the checkpoint of the first
+// block, and so on.
 Tensor nested(std::vector<CountingBlock>& blocks, const Tensor& x, size_t count) {
   if (count == 0) return x;
   const auto within = [&blocks, count](const Tensor& input) {
@@ -298,7 +299,7 @@ TEST_CASE("24 checkpointed blocks use at most a quarter of the memory of a plain
     return live->peak;
   };
   const auto parameters = 24 * (2 * 4 * 64 * 64 + 5 * 64) * static_cast<int64_t>(sizeof(float));
-  const auto of_checkpointed = peak(checkpointed) - parameters;  // their gradients are in both
+  const auto of_checkpointed = peak(checkpointed) - parameters;  // both include the gradients
   const auto of_plain = peak(plain) - parameters;
   INFO(of_checkpointed << " and " << of_plain << " bytes");
   CHECK(of_checkpointed > 0);

@@ -1,4 +1,5 @@
-// What may change between the calls of a captured step, or happen within one, beside its tensors.
+// What may change between the calls of a captured step, or happen within a call, besides its
+// tensors.
 
 #include <c10/core/alignment.h>
 #include <torch/torch.h>
@@ -82,8 +83,8 @@ Tensors batch_of(torch::Device device, int call) {
   return {torch::randn({8, 6}).to(device), torch::randint(3, {8}).to(device)};
 }
 
-// Makes the same calls with a plain loop and with a CapturedStep, and expects the same losses,
-// parameters and gradients. Calls `between` for both before each call. Returns how many calls were
+// Makes the same calls with an eager loop and with a CapturedStep, and expects the same losses,
+// parameters, and gradients. Calls `between` for both before each call. Returns how many calls were
 // replays.
 int compare(
     torch::Device device, const std::function<void(Training&, int)>& between,
@@ -123,7 +124,8 @@ void change_groups(Training& training, int call) {
   if (call == 22) training.optimizer->add_param_group({training.first->parameters()});
 }
 
-// Replaces a group with another one of as many parameters, and then the parameters of a group.
+// Replaces a group with a new one that has as many parameters, and then replaces the parameters of
+// a group.
 void swap_groups(Training& training, int call) {
   auto& groups = training.optimizer->param_groups();
   if (call == 8) {
@@ -144,7 +146,7 @@ void freeze(Training& training, int call) {
   if (call == 16) training.first->bias.requires_grad_(true);
 }
 
-// Freezes and thaws a layer that belongs to no optimizer.
+// Freezes and unfreezes a layer that belongs to no optimizer.
 void freeze_other(Training& training, int call) {
   if (call == 8) training.second->weight.requires_grad_(false);
   if (call == 16) training.second->weight.requires_grad_(true);
@@ -201,7 +203,7 @@ void update_metric_within(torch::Device device) {
   for (const auto& sums : earlier) CHECK(sums[1].item<double>() == 12);  // did not change later
 }
 
-// Returns the error of the calls of a step that also does this.
+// Returns the error from the calls of a step that also runs this function.
 std::string error_of_step_with(torch::Device device, const std::function<void()>& within) {
   CapturedStep step(device, [&](const Tensors& batch) {
     within();
@@ -220,7 +222,7 @@ void check_refused(torch::Device device, const std::function<void()>& within,
                  ContainsSubstring(name));
 }
 
-// What no capture can repeat.
+// Calls that no capture can repeat.
 void check_refusals(torch::Device device) {
   Training training(device);
   lr_scheduler::ReduceLROnPlateau plateau(*training.optimizer);
@@ -341,7 +343,7 @@ TEST_CASE("on a GPU a captured step rejects calls that change the host's state a
       sconce::gpu(), [&] { schedule.step(); }, "sconce::optim::lr_scheduler::ExponentialLR::step");
   check_refused(
       sconce::gpu(), [&] { average.update(); }, "sconce::optim::ExponentialMovingAverage::update");
-  CHECK(schedule.last_epoch() == 3);  // the warm-up's
+  CHECK(schedule.last_epoch() == 3);  // the warmup's steps
 }
 
 TEST_CASE("changing a scaler's growth factor between calls takes effect in a captured step") {
@@ -378,7 +380,7 @@ TEST_CASE("a captured step returns what its function returns for a fresh copy of
     const auto part = rows.slice(0, call, call + 3);
     return call % 3 == 0 ? part.clone().t().contiguous().t() : part;
   };
-  for (const int first : {0, 1}) {  // of other strides, or of another alignment
+  for (const int first : {0, 1}) {  // with other strides, or with another alignment
     CapturedStep step(device, function);
     for (int call = first; call < 30; ++call) {
       INFO("first " << first << ", call " << call);

@@ -32,8 +32,8 @@
 #include "support/require_gpu.hpp"
 #include "support/temp_dir.hpp"
 
-// Random training steps, made by a plain loop and by a CapturedStep. All tensors of both have the
-// same bits after each call.
+// Random training steps, run by an eager loop and by a CapturedStep. After each call all tensors of
+// both have the same bits.
 namespace captured_step_random {
 
 using sconce::CapturedStep;
@@ -54,7 +54,7 @@ namespace {
 
 constexpr int calls_of_a_step = 20;
 
-// Layers of tensors of sizes (rows, length, width).
+// Layers for tensors of sizes (rows, length, width).
 
 using Layer = std::function<Tensor(const Tensor&)>;
 
@@ -90,7 +90,7 @@ Layer linear(LayerMaker& make) {
   };
 }
 
-// A layer of tensors of sizes (rows, width, length).
+// A layer for tensors of sizes (rows, width, length).
 template <class Module>
 Layer over_channels(Module module) {
   return [module](const Tensor& x) mutable {
@@ -98,7 +98,7 @@ Layer over_channels(Module module) {
   };
 }
 
-// A layer of tensors of sizes (rows, width).
+// A layer for tensors of sizes (rows, width).
 template <class Module>
 Layer over_rows(Module module) {
   return [module](const Tensor& x) mutable {
@@ -174,7 +174,7 @@ Layer dot_product_attention(LayerMaker& make) {
   };
 }
 
-// oneDNN's LSTM in bfloat16 does not compute the same each time.
+// oneDNN's LSTM in bfloat16 does not compute the same result each time.
 template <class Module>
 Layer recurrent(Module module) {
   return [module](const Tensor& x) mutable {
@@ -197,7 +197,7 @@ Layer rnn(LayerMaker& make) {
   return recurrent(make.keep(nn::RNN(nn::RNNOptions(make.width, make.width).batch_first(true))));
 }
 
-// Without a gradient LibTorch's max_pool1d computes on the CPU unseen by the dispatcher.
+// Without a gradient, LibTorch's max_pool1d runs on the CPU without going through the dispatcher.
 Layer pooling(LayerMaker& make) {
   return [without_gradient = make.draw.one_in(3)](const Tensor& x) {
     const auto most = torch::max_pool1d(without_gradient ? x.detach() : x, 3, 1, 1);
@@ -232,7 +232,7 @@ Layer in_place(LayerMaker&) {
   };
 }
 
-// Equal casts, and casts of what is written in between.
+// Equal casts, and casts of a tensor that is written in between.
 Layer casts(LayerMaker&) {
   return [](const Tensor& x) {
     auto y = x * 1;
@@ -410,8 +410,8 @@ void append_tensors(NamedTensors& all, const std::string& name, const c10::IValu
   }
 }
 
-// A random training step. Two of one seed are equal. CUDA graphs have rules of their own: fused
-// kernels with a rate on the GPU, and nothing that the host changes.
+// A random training step. Two steps with the same seed are equal. CUDA graphs have their own rules:
+// fused kernels with a learning rate on the GPU, and nothing that the host changes.
 class Training {
  public:
   Training(uint32_t seed, torch::Device on) : device(on) {
@@ -483,7 +483,8 @@ class Training {
         .device = device.type(), .init_scale = 256, .growth_interval = 4});
   }
 
-  // On the host a scaler reads whether to step, unless the kernels are fused: few steps do that.
+  // A scaler reads on the host whether to step unless the kernels are fused, so only a few steps do
+  // this.
   void draw_optimizer(Draw& draw) {
     auto kernels =
         draw.of({Kernels::automatic, Kernels::automatic, Kernels::foreach, Kernels::for_loop});
@@ -493,7 +494,7 @@ class Training {
     optim::ExtraOptions extra{.kernels = kernels};
     if (device.is_cuda()) extra.lr = torch::full({}, 0.01, device);
     std::vector<std::string> choices = {"SGD", "Adam", "AdamW", "Adagrad"};
-    if (!scaler) choices.insert(choices.end(), {"RMSprop", "NAdam"});  // have no fused kernels
+    if (!scaler) choices.insert(choices.end(), {"RMSprop", "NAdam"});  // without fused kernels
     const std::string name = draw.from(choices);
     optimizer = make_optimizer(name, draw, net->parameters(), extra);
     kinds.insert(name);
@@ -517,7 +518,7 @@ class Training {
     average_ = std::make_unique<ExponentialMovingAverage>(*net);
   }
 
-  // What else a step may update.
+  // Other tensors that a step may update.
   void draw_host_objects(Draw& draw) {
     schedules_inside_ = schedule_ && updates_inside_ && !device.is_cuda() && draw.one_in(3);
     if (schedules_inside_) kinds.insert("schedule inside");
@@ -562,7 +563,7 @@ class Training {
   bool updates_inside_ = true;
 };
 
-// What happens between two calls.
+// Changes that happen between two calls.
 
 void set_rate(Training& training, Tensor&) {
   training.optimizer->param_groups()[0].options().set_lr(0.003);
@@ -592,7 +593,7 @@ void run_forward(Training& training, Tensor&) {
   training.net->forward(training.net->batch(training.net->rows)[0].to(training.device));
 }
 
-// The parameter's module is not known, so the modules are counted by it.
+// The parameter's module is not known, so the modules are identified by the parameter.
 nn::Module& module_of(Training& training, const Tensor& p) {
   const auto modules = training.net->modules(/*include_self=*/false);
   return *modules[static_cast<size_t>(p.numel()) % modules.size()];
@@ -603,7 +604,7 @@ void change_mode(Training& training, Tensor& p) {
   module.train(!module.is_training());
 }
 
-// Moves the parameter to a group of its own, or to the end of the groups.
+// Moves the parameter to its own group, or to the end of the groups.
 void regroup(Training& training, Tensor& p) {
   auto& groups = training.optimizer->param_groups();
   for (auto& group : groups) {
@@ -622,7 +623,7 @@ void remove_from_group(Training& training, Tensor& p) {
 
 struct Event {
   const char* name;
-  bool on_gpus;  // a CUDA graph gives the right result after it
+  bool on_gpus;  // a CUDA graph gives the right result after this event
   void (*happen)(Training&, Tensor& parameter);
 };
 
@@ -661,7 +662,7 @@ bool have_same_bits(const Tensor& a, const Tensor& b) {
   return a.nbytes() == 0 || std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }
 
-// Whether both have the same bits, or are nan at the same places.
+// Returns whether both have the same bits, or are nan in the same places.
 bool are_same(const Tensor& a, const Tensor& b) {
   if (!a.defined() || !b.defined()) return a.defined() == b.defined();
   if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) return false;
@@ -672,8 +673,8 @@ bool are_same(const Tensor& a, const Tensor& b) {
          have_same_bits(without(x, x.isnan()), without(y, y.isnan()));
 }
 
-// How two tensors must agree: in each bit, or, if one was computed by other kernels, in the norm of
-// their difference relative to theirs.
+// How closely two tensors must agree: in each bit or, if other kernels computed one of them, in the
+// norm of their difference relative to their own norm.
 struct Agreement {
   bool operator()(const Tensor& a, const Tensor& b) const {
     if (tolerance == 0) return are_same(a, b);
@@ -699,7 +700,7 @@ Tensor generator_state(torch::Device device) {
   return at::globalContext().defaultGenerator(device).get_state();
 }
 
-// What one call has done, with the event after it.
+// The outcome of one call with the event after it.
 struct Call {
   bool is_refused() const { return error.find("expected a step that can be") != error.npos; }
 
@@ -724,26 +725,26 @@ std::string difference_of(const Call& expected, const Call& found, const Agreeme
 }
 
 struct Outcome {
-  std::string difference = {};          // empty if there is none
+  std::string difference = {};          // empty if there is no difference
   std::string refusal = {};             // empty if the step was captured
-  std::string error = {};               // of the last call, if it threw
-  std::set<std::string> kinds = {};     // what the step has and what happened
-  std::set<std::string> replayed = {};  // those of them that a replay had, or came after
+  std::string error = {};               // the error of the last call, if it threw
+  std::set<std::string> kinds = {};     // the kinds of the step's parts and events
+  std::set<std::string> replayed = {};  // the kinds that a replay contained or followed
   int replays = 0;
   bool is_16_bit = false;  // some of its kernels compute in 16 bits
 };
 
-// What compiles the steps, if anything does.
+// The compiler of the steps, if there is one.
 struct Compiling {
   std::shared_ptr<StepCompiler> compiler = {};
-  bool with_events = true;  // most of which lead to another capture
+  bool with_events = true;  // most events lead to another capture
   uint32_t first_seed = 0;
   // Number of steps in 16 bits whose losses may leave the tolerance. Some losses are chaotic: over
   // 20 steps, rounding to 16 bits changes them by up to 32% in the eager loop too.
   int most_apart = 0;
 };
 
-// Makes the calls of one random step, captured and not.
+// Makes the calls of one random step, captured and eager.
 class Comparison {
  public:
   Comparison(uint32_t seed, torch::Device device, const Compiling& compiling)
@@ -812,7 +813,7 @@ class Comparison {
     if (!outcome_.difference.empty()) outcome_.difference += ", in call " + std::to_string(i);
   }
 
-  // A replay on a GPU does not give back the gradients that an eager step has replaced.
+  // A replay on a GPU does not restore the gradients that an eager step has replaced.
   void compare_tensors() {
     const bool with_gradients = !captured_.device.is_cuda() || !outcome_.kinds.contains("shape");
     if (!outcome_.difference.empty()) return;
@@ -820,7 +821,7 @@ class Comparison {
         first_difference(eager_.tensors(with_gradients), captured_.tensors(with_gradients));
   }
 
-  // The plain loop has not made this call, so the refused one may not have changed anything.
+  // The eager loop has not made this call, so the rejected call must not have changed anything.
   void refuse(const std::string& error) {
     outcome_.refusal = error.substr(error.rfind("got ") + 4);
     compare_tensors();
@@ -839,8 +840,8 @@ class Comparison {
     outcome_.replayed.insert(outcome_.kinds.begin(), outcome_.kinds.end());
   }
 
-  // The first batch tells the shape. Simulated GPUs refuse a replay that adds to a gradient which
-  // an eager step has dropped.
+  // The first batch determines the shape. Simulated GPUs reject a replay that adds to a gradient
+  // that an eager step has dropped.
   Tensors draw_batch(bool may_have_other_shape) {
     const auto& net = *eager_.net;
     may_have_other_shape &= !eager_.device.is_cuda() || eager_.parts_of_batch() == 1;
@@ -872,7 +873,7 @@ class Comparison {
   Outcome outcome_ = {};
 };
 
-// What became of steps: how many were replayed, only run, and refused.
+// The outcomes of steps: how many were replayed, only run eagerly, or rejected.
 class Table {
  public:
   enum Fate { replayed, run_eagerly, refused };
@@ -909,8 +910,8 @@ class Table {
   std::map<std::string, std::array<int64_t, 3>> rows_ = {};
 };
 
-// Of the reasons for a refusal only one can occur here: kernels that are not fused leave it to the
-// host to read whether a scaler's step is skipped.
+// Only one reason for a rejection can occur here: kernels that are not fused let the host read
+// whether a scaler's step is skipped.
 bool is_allowed(const Outcome& outcome) {
   return outcome.refusal.empty() || (outcome.refusal.starts_with("one with a host read") &&
                                      outcome.kinds.contains("scaler on the host"));
@@ -950,7 +951,7 @@ std::shared_ptr<StepCompiler> interpreter() {
       sconce::StepCompilerOptions{.keep = sconce::KeptStep::compiled});
 }
 
-// Waits for each package, and keeps it.
+// Waits for each package and keeps it.
 std::shared_ptr<StepCompiler> compiler(const sconce::test::TempDir& folder) {
   return sconce::program::inductor(
       {.keep = sconce::KeptStep::compiled, .wait = true, .cache_dir = folder.path() / "steps"});
@@ -966,7 +967,7 @@ TEST_CASE("random captured steps that run as programs have the same losses as th
 TEST_CASE("three random captured steps compile and have the same losses as the eager loop",
           "[python]") {
   const sconce::test::TempDir folder;
-  // Each of these has one part, so that three packages are compiled.
+  // Each of these has one part, so three packages are compiled.
   const auto table = compare_steps(
       3, torch::kCPU, {.compiler = compiler(folder), .with_events = false, .first_seed = 12});
   CHECK(table("compiled", Table::replayed) == 3);
@@ -979,7 +980,7 @@ TEST_CASE("60 random captured steps compile and have the same losses as the eage
       compare_steps(60, torch::kCPU, {.compiler = compiler(folder), .most_apart = 1});
   WARN(table.text());
   CHECK(table("compiled", Table::replayed) >= 45);
-  // Steps whose package is refused. Those whose events prevent any replay do not count.
+  // Counts steps whose package is rejected. Steps whose events prevent any replay do not count.
   CHECK(table("all", Table::replayed) - table("compiled", Table::replayed) <= 3);
 }
 

@@ -36,7 +36,7 @@ namespace {
 
 constexpr float too_large = std::numeric_limits<float>::infinity();
 
-// A net with an optimizer and all else that a training step uses.
+// A network with an optimizer and everything else that a training step uses.
 struct Training {
   explicit Training(torch::Device on, double dropout = 0) : device(on) {
     torch::manual_seed(0);
@@ -84,7 +84,7 @@ std::vector<StepTensors> some_batches(torch::Device device, int count, int64_t r
   return batches;
 }
 
-// Makes the same steps with a plain loop and with a CapturedStep, and expects the same losses and
+// Runs the same steps with an eager loop and with a CapturedStep, and expects the same losses and
 // parameters. Calls `between` for both before each step.
 template <class F>
 void check_like_plain_loop(const std::vector<StepTensors>& batches, torch::Device device,
@@ -235,7 +235,7 @@ TEST_CASE("a step's own error is reported even if waiting for its stream fails",
     if (fails) {
       stream = c10::impl::VirtualGuardImpl(torch::kCUDA).getStream(sconce::gpu());
       graph = sconce::StepGraph::begin({});
-      error_of([&] { batch[0].sum().item<float>(); });  // waits for the stream fail after it
+      error_of([&] { batch[0].sum().item<float>(); });  // waits for the stream fail after this
       throw std::runtime_error("thrown by the step");
     }
     return StepTensors{batch[0] + 1};
@@ -405,7 +405,7 @@ TEST_CASE("a replay reads nothing on the host and does not call the step's funct
   const sconce::test::HostReads reads;
   for (const auto& batch : batches) step(batch);
   CHECK(reads.count() == 0);
-  CHECK(calls == 4);  // the warm-up and the capture
+  CHECK(calls == 4);  // the warmup and the capture
 }
 
 TEST_CASE("a captured step waits for the caller's stream, which then waits for the step", "[gpu]") {
@@ -417,7 +417,7 @@ TEST_CASE("a captured step waits for the caller's stream, which then waits for t
   });
   auto x = torch::eye(512, sconce::gpu());
   for (int i = 0; i < 8; ++i) {
-    x = x * 2;  // enqueued and not synchronized
+    x = x * 2;  // enqueued but not synchronized
     CHECK((step({x})[0] - x * x).abs().max().item<float>() == 0);
     x = x / 2;
   }
@@ -461,7 +461,7 @@ TEST_CASE("another thread may pin memory while a step is captured", "[gpu]") {
   sconce::test::require_gpu();
   int64_t size = 1 << 20;
   CapturedStep step(sconce::gpu(), [&](const StepTensors& batch) {
-    size *= 2;  // no pinned memory of this size is there already
+    size *= 2;  // no pinned memory of this size exists yet
     std::async(std::launch::async, [&] { return torch::ones({size}).pin_memory(); }).get();
     return StepTensors{batch[0] * 2};
   });
@@ -474,7 +474,7 @@ TEST_CASE("memory that a captured step allocates can be reused after the step is
   sconce::test::require_gpu();
   const auto device = sconce::gpu();
   const c10::impl::VirtualGuardImpl guard(torch::kCUDA);
-  torch::Tensor state;  // made by the first step, on the stream of the warm-up
+  torch::Tensor state;  // made by the first step, on the stream of the warmup
   {
     CapturedStep step(device, [&](const StepTensors& batch) {
       if (!state.defined()) state = torch::zeros_like(batch[0]);
@@ -486,7 +486,7 @@ TEST_CASE("memory that a captured step allocates can be reused after the step is
   const void* const address = state.const_data_ptr();
   state.reset();
   bool is_used_again = false;
-  for (int i = 0; i < 32; ++i) {  // all streams of the pool
+  for (int i = 0; i < 32; ++i) {  // goes through all streams of the pool
     const c10::StreamGuard stream(guard.getStreamFromGlobalPool(device));
     is_used_again |= torch::zeros({64}, device).const_data_ptr() == address;
   }

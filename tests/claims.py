@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Lists the claims of the pages, and where each one is shown.
+"""Lists the claims of the pages and the evidence for each one.
 
     tests/claims.py              prints for each page how many claims it has, how they are shown, and how many are not
-    tests/claims.py --list PAGE  prints the claims that nothing shows, as claims.txt has them
+    tests/claims.py --list PAGE  prints the claims that nothing shows, as claims.txt writes them
 
 A claim is a sentence or a row of a table with a number, a comparative, "every", "never", or "bit for bit". Numbers in
 code and in names (float32, C++20, LibTorch 2.15.0) do not count. A claim is shown in one of these ways:
 
 - written: a script writes it between `<!-- docs/readme.py: NAME -->` and `<!-- end -->`, or writes the whole page, or
-  the figures of the row are those of a file of measurements;
+  the figures of the row match a file of measurements;
 - listed: claims.txt lists a test, a file, or a date and a machine for it;
 - linked: it links to a test or a file of results;
 - dated: its section or the page's introduction contains a date and a machine.
@@ -31,7 +31,7 @@ import times  # noqa: E402
 SOURCES = ROOT / "tests/claims.txt"
 PAGES = ["README.md", "docs/*.md", "apps/train/README.md"]
 MOST_UNSHOWN = 20  # on all pages together
-WRITTEN_PAGES = ["docs/options.md"]  # by a script of the same name
+WRITTEN_PAGES = ["docs/options.md"]  # written by a script of the same name
 RATIOS = {"docs/speed.md": ["captured", "compiled"]}  # the forms of a step whose ratios are in the page's tables
 
 WRITTEN = re.compile(r"^<!-- (?:docs|apps|tests)/[\w/]+\.py: .*?^<!-- end -->$", re.M | re.S)
@@ -46,7 +46,7 @@ ADJECTIVES = (r"bigger|better|cheaper|faster|fewer|greater|higher|larger|less|(?
               r"smallest|largest")
 CLAIM = re.compile(rf"\d|\b(?:{ADJECTIVES}|every|never|bit for bit)\b", re.I)
 DATED = re.compile(r"(?=.*\b20\d\d-\d\d(?:-\d\d)?\b).*\b(?:AMD|Intel|H100|H200|same machine)\b")
-# A link to a test or to results, or the numbers of tests that a page lists, which docs_test.py looks up.
+# A link to a test or to results, or the numbers of tests that a page lists, which docs_test.py checks.
 SHOWING_LINK = re.compile(r"\b(?:yes|refused) \(\d|\btest \d"
                           r"|\]\((?:[\w./]*tests/[\w./-]+|[\w./-]+\.(?:json|xml|cpp|py|hpp))(?:#[\w-]+)?\)")
 
@@ -55,14 +55,14 @@ Claim = collections.namedtuple("Claim", "text shown")  # shown: how, None, or "w
 
 
 def plain(text):
-    """Returns a sentence as a reader sees it, in one line."""
+    """Returns a sentence as a reader sees it, on one line."""
     for pattern, replacement in MARKUP:
         text = re.sub(pattern, replacement, text, flags=re.S)
     return re.sub(r"^(?:[-*>]|\d+\.) ", "", " ".join(text.split()).strip("| "))
 
 
 def sentences(text):
-    """Returns the sentences, list items and rows of a page, as they are written."""
+    """Returns the sentences, list items, and rows of a page as they are written."""
     paragraphs = re.split(r"\n\s*\n|\n(?=\s*(?:[-*>|]|\d+\.) )", text.replace("**", ""))
     found = []
     for paragraph in paragraphs:
@@ -79,7 +79,7 @@ def is_claim(text):
 
 
 def measured_ratios(page):
-    """Returns the ratios with their intervals, as a page writes them, by the workload's title."""
+    """Returns the ratios with their intervals as a page writes them, keyed by the workload's title."""
     found = collections.defaultdict(set)
     for form in RATIOS.get(page, []):
         for result in json.loads((ROOT / f"docs/speed_{form}.json").read_text())["results"]:
@@ -90,7 +90,7 @@ def measured_ratios(page):
 
 
 def row_by(ratios, row):
-    """Returns "written" for a row with ratios that were measured, "wrong" for other ratios, and None for other rows."""
+    """Returns "written" for a row with measured ratios, "wrong" for other ratios, and None for other rows."""
     title, *cells = (cell.strip() for cell in row.split("|"))
     of_row = [cell for cell in cells if re.fullmatch(r"[\d.]+ \([\d.]+ to [\d.]+\)", cell)]
     if title not in ratios or not of_row:
@@ -103,7 +103,7 @@ def without_code(text):
 
 
 def parts_with_dates(text):
-    """Yields the sentences of a page, and whether the page's introduction or their section has a date and a machine."""
+    """Yields the sentences of a page, and whether the page's introduction or their section contains a date and a machine."""
     introduction, *sections = re.split(r"^(?=## )", without_code(text), flags=re.M)
     dated_page = any(DATED.search(plain(part)) for part in sentences(introduction))
     for section in [introduction, *sections]:
@@ -113,7 +113,7 @@ def parts_with_dates(text):
 
 
 def claims(page, text, listed):
-    """Returns the claims of a page with what shows them. `listed` are those with a source in claims.txt."""
+    """Returns the claims of a page with their evidence. `listed` contains the claims with a source in claims.txt."""
     written, rest = "".join(WRITTEN.findall(text)), WRITTEN.sub("", text)
     if page in WRITTEN_PAGES:
         written, rest = text, ""
@@ -128,7 +128,7 @@ def claims(page, text, listed):
 
 
 def sources(text):
-    """Returns the entries of claims.txt by page: for each claim its sources. Raises ValueError for a wrong line."""
+    """Returns the entries of claims.txt by page: the sources of each claim. Raises ValueError for an invalid line."""
     found, page, claim = {}, None, None
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("## "):
@@ -145,12 +145,12 @@ def sources(text):
 
 
 def names_of_tests():
-    """Returns the names of the tests in C++."""
+    """Returns the names of the C++ tests."""
     return {name for file in (ROOT / "tests").rglob("*.cpp") for name, _ in counts.cases(file.read_text(encoding="utf-8"))}
 
 
 def wrong_source(source, tests):
-    """Returns what is wrong with a source, or None."""
+    """Returns the problem with a source, or None."""
     if source.startswith("measured "):
         return None if re.match(r"measured 20\d\d-\d\d-\d\d, \S", source) else "expected 'measured DATE, MACHINE'"
     if source.startswith('"'):
@@ -170,7 +170,7 @@ def all_claims(listed):
 
 
 def problems(listed, found):
-    """Yields what is wrong with claims.txt, and whether the pages have too many claims that nothing shows."""
+    """Yields the problems in claims.txt, and whether the pages contain too many claims that nothing shows."""
     tests = names_of_tests()
     yield from (f"claims.txt: expected a section '## {page}'" for page in found if page not in listed)
     for page, entries in listed.items():

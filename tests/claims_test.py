@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests which sentences of the pages are claims, and that claims.txt has a source for them."""
+"""Tests which sentences of the pages count as claims, and that claims.txt lists a source for each one."""
 import pathlib
 import sys
 import unittest

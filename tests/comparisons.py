@@ -4,9 +4,9 @@
     comparisons.py BUILD          reads the sources and lists the tests of BUILD, which takes a second
     comparisons.py BUILD --run    also runs the cases, and compares the numbers of their assertions, which takes minutes
 
-tests/comparisons_of_f48842a.txt lists what that commit compared, in columns separated by tabs:
+tests/comparisons_of_f48842a.txt lists the comparisons of that commit, in columns separated by tabs:
     case NAME STATED ASSERTIONS   a Catch2 case: the number of compared items that its source states, and its assertions
-    slow NAME STATED ASSERTIONS   a case that was slow already, which is not run
+    slow NAME STATED ASSERTIONS   a case that was already slow, which is not run
     reference FILE LINES          a file of numbers from Python
     ctests PREFIX COUNT           tests whose names begin with PREFIX, such as the lessons
 tests/renamed_tests.txt has a line OLD<tab>NEW for each renamed case. Several cases may become one.
@@ -41,7 +41,7 @@ def cases_of_sources():
 
 
 def assertions_run(build, names):
-    """Runs the cases. Returns the number of passed assertions of each."""
+    """Runs the cases. Returns the number of passed assertions for each."""
     found = collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
         wanted, report = pathlib.Path(folder, "names"), pathlib.Path(folder, "report.json")

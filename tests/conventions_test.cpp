@@ -23,7 +23,7 @@ std::string read(const fs::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// The files under a folder of the project whose names have this ending, relative to that folder.
+// The files in a folder of the project whose names have this ending, relative to that folder.
 Names files_below(const fs::path& folder, const std::string& ending) {
   Names names;
   for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
@@ -34,7 +34,7 @@ Names files_below(const fs::path& folder, const std::string& ending) {
   return names;
 }
 
-// The headers under include/sconce, and the headers and sources under src, with these folders in
+// The headers in include/sconce, and the headers and sources in src, including these folders in
 // their names.
 Names library_files() {
   Names names;
@@ -69,15 +69,15 @@ std::string folder_of(const std::string& concept_name) {
   return concept_name.substr(0, concept_name.find('/'));
 }
 
-// What a layer's list of files names, such as "vision/idx".
+// The entries in a layer's list of files, such as "vision/idx".
 Names listed_in(const fs::path& list) {
   return includes(list, "\n  ([a-z_/]+)(?=[\n)])");
 }
 
 struct Layer {
   std::string name;
-  Names files;     // that its list names, such as "vision/idx"
-  Names folders;   // under include/sconce, src and tests; "" for the files at the top
+  Names files;     // listed files, such as "vision/idx"
+  Names folders;   // in include/sconce, src, and tests; "" for the files at the top
   Names includes;  // the other layers that its files may include
 };
 
@@ -223,7 +223,7 @@ TEST_CASE(
     CHECK(fs::exists(root / "include/sconce" / (std::string(part) + ".hpp")));
     CHECK_FALSE(found.contains("sconce/" + std::string(part) + ".hpp"));
   }
-  // The only cast is to optimizers that have a state.
+  // The only cast is to optimizers that have state.
   CHECK(includes(root / "src/training/fit_loop.cpp",
                  "_cast<([^>]*(Callback|Scheduler|Checkpoint)[^>]*)>")
             .empty());
@@ -375,7 +375,7 @@ TEST_CASE("the library never prints, ends the process, or uses #if") {
     std::istringstream lines(read(root / name));
     for (std::string line; std::getline(lines, line);) {
       if (line.find("//") != std::string::npos) line.resize(line.find("//"));
-      // It ends the collectives and no process.
+      // It ends the collectives but not the process.
       if (line == "        ProcessGroupNCCL::abort();") continue;
       INFO(name << ": " << line);
       CHECK_FALSE(std::regex_search(line, forbidden));
@@ -433,7 +433,7 @@ TEST_CASE("the presets that list test programs build each one that they do not e
         preset_of("testPresets", name).value("/filter/exclude/name"_json_pointer, "^$");
     for (std::sregex_iterator it(added.begin(), added.end(), call), end; it != end; ++it) {
       const std::string program = (*it)[1];
-      // One has the label "project", which every preset excludes; the other is not made for
+      // One has the label "project", which every preset excludes. The other is not built with
       // sanitizers.
       if (program == "test-conventions" || program == "test-io-memory") continue;
       INFO(name << ": " << program);

@@ -23,7 +23,7 @@ TEST_CASE("gpu returns a CUDA device even if that GPU does not exist") {
 }
 
 TEST_CASE("gpu rejects an index that torch::Device cannot hold and names it") {
-  // Without the check, Device(kCUDA, 256) would be GPU 0, and 300 would be GPU 44.
+  // Without the check, Device(kCUDA, 256) would be GPU 0, and Device(kCUDA, 300) would be GPU 44.
   const int index = GENERATE(-1, -129, 128, 256, 300);
   CHECK_THROWS_WITH(sconce::gpu(index),
                     ContainsSubstring("sconce::gpu: expected an index from 0 to 127, got " +

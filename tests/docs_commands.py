@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Runs every command block of README.md, docs/installation.md and docs/own_model.md, in order, as a stranger would.
+"""Runs every command block of README.md, docs/installation.md, and docs/own_model.md, in order, like a new user.
 
-The commands run in a fresh clone of the last commit, with no LibTorch but the one that they install themselves. The
-programs of own_model.md are built and run in the project that installation.md makes, whose first program is the template's.
-What a command prints is compared with the block that shows it, except for the numbers.
+The commands run in a fresh clone of the last commit, without any LibTorch except the one that they install. The programs
+of own_model.md are built and run in the project that installation.md creates, whose first program is the template's. The
+output of a command is compared with the block that shows it, except for the numbers.
 
-  docs_commands.py                       all; prints how long each block took
+  docs_commands.py                       runs all blocks and prints how long each one took
   docs_commands.py --check               compares the pages with BLOCKS below, and runs nothing
-  docs_commands.py --work F --only TEXT  runs the blocks that hold TEXT in the folder F, after an earlier run there
+  docs_commands.py --work F --only TEXT  runs the blocks that contain TEXT in the folder F, after an earlier run there
 
-Needs a network where the pages need one, 10 GB of disk, and an hour or so. The exit code is 1 if a command fails, or if
-a page has a block that BLOCKS does not name.
+Needs a network where the pages need one, 10 GB of disk, and about an hour. The exit code is 1 if a command fails, or if
+a page contains a block that BLOCKS does not list.
 """
 import argparse
 import collections
@@ -25,13 +25,13 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
-# What a reader puts in the place of each word in angle brackets.
+# What a reader replaces each word in angle brackets with.
 PLACEHOLDERS = {"<folder>": "{work}/prefix", "<the folder of sconce>": "{work}/sconce"}
 
-# Each block of a page: words that it alone of the page's blocks holds, and what is done with it.
+# Each block of a page: words that no other block of the page contains, and how the block is handled.
 #   run FOLDER     its commands run in that folder of the work folder
 #   run-by-python  the same in the work folder, with the torch that the clone installed in the active Python
-#   shown          what the commands before it have printed holds its lines
+#   shown          the output of the commands before it contains its lines
 #   file NAME      it becomes that file of the folder `mine`
 #   program        it becomes main.cpp of `mine`, which is built and run
 #   not-run WHY    nothing
@@ -70,7 +70,7 @@ Block = collections.namedtuple("Block", "name text action")
 
 
 def blocks_of(page, text):
-    """Returns the blocks of a page with their actions; raises ValueError if BLOCKS does not fit the page."""
+    """Returns the blocks of a page with their actions. Raises ValueError if BLOCKS does not match the page."""
     named = list(BLOCKS[page])
     found = []
     for match in re.finditer(r"^```[a-z]*\n(.*?)^```$", text, re.M | re.S):
@@ -90,7 +90,7 @@ def all_blocks():
 
 
 def filled(text, work):
-    """Returns the text with the placeholders filled."""
+    """Returns the text with the placeholders filled in."""
     for placeholder, value in PLACEHOLDERS.items():
         text = text.replace(placeholder, value.format(work=work))
     left = re.search(r"<[a-z][^<>\n]*>", text)
@@ -100,20 +100,20 @@ def filled(text, work):
 
 
 def shows(block, output):
-    """Returns whether the output holds the lines of the block, with any numbers."""
+    """Returns whether the output contains the lines of the block, with any numbers."""
     pattern = re.sub(r"\d+(\\\.\d+)?", r"\\d+(\\.\\d+)?", re.escape(block))
     return re.search(pattern, output) is not None
 
 
 class Reader:
-    """Does what the pages say, in a work folder."""
+    """Follows the pages' instructions in a work folder."""
 
     def __init__(self, work):
         self.work = work
         self.output = ""
         (work / "mine").mkdir(exist_ok=True)
         shutil.copy(work / "sconce/apps/template/main.cpp", work / "mine")
-        # Nothing may lead to a LibTorch of this machine, or to another compiler's flags.
+        # Nothing may point to a LibTorch on this machine or to another compiler's flags.
         keep = {"PATH", "HOME", "LANG", "TERM", "TMPDIR", "SSL_CERT_FILE"}
         self.environment = {name: value for name, value in os.environ.items()
                             if name in keep or name.lower().endswith("_proxy") or name.startswith("PIP_")}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests what the pages quote, such as examples, the outputs of the recipes, and tables, and where their links lead."""
+"""Tests the pages' quotes, such as examples, outputs of the recipes, and tables, and the targets of their links."""
 import json
 import pathlib
 import re
@@ -20,7 +20,7 @@ SECTIONS = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"]  #
 
 
 def public_classes():
-    """Returns the classes of the public headers without structs of options. A module is named as its holder."""
+    """Returns the classes in the public headers, except structs of options. A module is listed under its holder's name."""
     names = set()
     for header in (ROOT / "include/sconce").rglob("*.hpp"):
         if header.parent.name == "detail":
@@ -34,7 +34,7 @@ def public_classes():
 
 
 def thread_tests():
-    """Returns the names of all tests, and of those in the programs that the preset tsan runs."""
+    """Returns the names of all tests, and of the tests in the programs that the preset tsan runs."""
     presets = json.loads((ROOT / "CMakePresets.json").read_text())["testPresets"]
     chosen = next(preset["filter"]["include"]["name"] for preset in presets if preset["name"] == "tsan")
     lists = (ROOT / "tests/CMakeLists.txt").read_text()
@@ -52,7 +52,7 @@ def without_code(text):
 
 
 def anchors(text):
-    """Returns the anchors of a page's headings, as GitHub and the site make them."""
+    """Returns the anchors of a page's headings, as GitHub and the site generate them."""
     text = without_code(text)
     headings = (re.sub(r"\[(.*?)\]\(.*?\)", r"\1", heading) for heading in re.findall(r"^#+ (.*)$", text, re.M))
     found = [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
@@ -60,7 +60,7 @@ def anchors(text):
 
 
 def broken_links(page, text):
-    """Yields the links of a page that lead to no file, or to no heading of a page."""
+    """Yields the links of a page that point to no file or to no heading of a page."""
     links = re.findall(r"\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]+))?\)", without_code(text))
     for target, anchor in links:
         file = (page.parent / target).resolve() if target else page
@@ -128,7 +128,7 @@ class Pages(unittest.TestCase):
 
     def test_the_page_on_export_quotes_the_errors_of_record(self):
         sources = "".join(file.read_text() for file in sorted((ROOT / "src/program").glob("*.cpp")))
-        messages = re.sub(r'"\s*,?\s*"', "", sources)  # they consist of several literals
+        messages = re.sub(r'"\s*,?\s*"', "", sources)  # messages consist of several literals
         page = (ROOT / "docs/export.md").read_text()
         table = re.search(r"^\| the function .*?\n\n", page, re.M | re.S)[0].strip().splitlines()[2:]
         self.assertEqual(len(table), 15)

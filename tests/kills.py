@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
-"""Kills trainings at random moments, resumes them, and compares them with an undisturbed one.
+"""Kills training runs at random moments, resumes them, and compares them with an undisturbed run.
 
-Each training runs sconce-train as two processes, with threads that read pictures ahead, loss scaling for fp16,
-averaged weights, event files and checkpoints. It is killed up to three times: both processes or one of them by
-SIGKILL, or both by SIGTERM, SIGINT or SIGUSR1, which save them. The last start runs to the end. Then these must hold:
+Each run starts sconce-train as two processes, with threads that read pictures ahead, loss scaling for fp16, averaged
+weights, event files, and checkpoints. The run is killed up to three times: SIGKILL hits both processes or one of them, or
+SIGTERM, SIGINT, or SIGUSR1 hits both, which makes them save first. The last start runs to the end. Then the script checks
+that:
 
-- model.safetensors has the bytes of the undisturbed training, and metrics.csv and the scalars have its numbers;
+- model.safetensors has the same bytes as in the undisturbed run, and metrics.csv and the scalars have the same numbers;
 - every event file is a sequence of complete records;
-- its folders hold the files of the undisturbed training and no others, and the folders for temporary files and
-  shared memory are as before.
+- the run's folders contain exactly the files of the undisturbed run, and the folders for temporary files and shared memory
+  are unchanged.
 
   kills.py --runs 300
-  kills.py --runs 300 --only 17      repeats one of them
+  kills.py --runs 300 --only 17      repeats one of the runs
 
-The exit code is 1 if a training differs, and its folder is then kept; 77 if sconce-train is built without PNG.
+The exit code is 1 if a run differs, and its folder is then kept. It is 77 if sconce-train is built without PNG.
 """
 import argparse
 import csv
@@ -33,8 +34,8 @@ import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DIGITS = ROOT / "apps/train/digits"
-TIMES = {"seconds", "wall_time"}  # columns that differ between any two trainings
-TIMED = re.compile("second|memory")  # tags of scalars that do
+TIMES = {"seconds", "wall_time"}  # columns that differ between any two runs
+TIMED = re.compile("second|memory")  # tags of scalars that differ
 SECONDS = 120  # after this, a process counts as hanging
 
 
@@ -51,7 +52,7 @@ def png(pixels, size):
 
 
 def write_pictures(folder, count):
-    """Writes the first digits as pictures, with a folder for each class."""
+    """Writes the first digits as pictures, with one folder per class."""
     images = (DIGITS / "train-images-idx3-ubyte").read_bytes()[16:]
     labels = (DIGITS / "train-labels-idx1-ubyte").read_bytes()[8:]
     for i in range(count):
@@ -61,7 +62,7 @@ def write_pictures(folder, count):
 
 
 class Training:
-    """A training in its own folder, which may be started several times."""
+    """A run in its own folder, which can be started several times."""
 
     def __init__(self, program, folder, pictures):
         self.folder = folder
@@ -88,7 +89,7 @@ class Training:
                                                    stdout=log, stderr=log))
 
     def wait(self):
-        """Returns the exit codes; fails if a process hangs."""
+        """Returns the exit codes. Fails if a process hangs."""
         end = time.monotonic() + SECONDS
         try:
             return [rank.wait(max(0, end - time.monotonic())) for rank in self.ranks]
@@ -106,7 +107,7 @@ def table(lines):
 
 
 def results(folder):
-    """Returns the results of a finished training and the names of its files."""
+    """Returns the results of a finished run and the names of its files."""
     with open(folder / "out/metrics.csv") as metrics, open(folder / "scalars/scalars.csv") as scalars:
         names = {re.sub(r"(events\.out\.tfevents).*", r"\1", str(path.relative_to(folder)))
                  for path in folder.rglob("*")}
@@ -147,7 +148,7 @@ def check_records(file):
 
 
 def disturb(training, chance, seconds):
-    """Starts the training and kills it after a while. Returns a description."""
+    """Starts the run and kills it after a while. Returns a description."""
     training.start()
     moment = chance.uniform(chance.choice([0, 0.8]) * seconds, seconds)  # most files are written at the end
     way = chance.choice(["both by SIGKILL", "both by SIGKILL", "rank 0 by SIGKILL", "rank 1 by SIGKILL",
@@ -161,7 +162,7 @@ def disturb(training, chance, seconds):
 
 
 def run(number, args, expected, seconds, pictures, work):
-    """Runs and kills one training. Returns the kills, the number of resumptions, and the failure or None."""
+    """Runs and kills one run. Returns the kills, the number of resumptions, and the failure or None."""
     chance = random.Random(f"{args.seed}-{number}")
     training = Training(args.program, work / f"run{number}", pictures)
     memory = set(os.listdir("/dev/shm"))

@@ -3,12 +3,12 @@
 
   lint.py format                        checks the layout of every source
   lint.py format --fix                  rewrites the layout instead
-  lint.py tidy --build DIR              checks every source of DIR's compile_commands.json except the tests
+  lint.py tidy --build DIR              checks every source in DIR's compile_commands.json except the tests
   lint.py tidy --build DIR --since REVISION --minutes 2
-                                        checks the sources changed since, for at most this time
+                                        checks the sources that changed since then, for at most this time
   lint.py alone --build DIR --since REVISION
-                                        compiles the library's sources and headers that the changes since affect, each
-                                        alone, as the preset no-pch does
+                                        compiles the library's sources and headers that the changes since then
+                                        affect, each one alone, like the preset no-pch
 
 The tools' versions are pinned, because layout and findings differ between versions. pip installs them in a
 separate folder, build/setup/lint. The exit code is 1 if there is a finding.
@@ -30,7 +30,7 @@ PACKAGES = ["clang-format==19.1.7", "clang-tidy==19.1.0"]
 
 
 def tool(name):
-    """Returns the path of a tool in the pinned version. Installs it if needed."""
+    """Returns the path of the pinned version of a tool. Installs it if needed."""
     folder = ROOT / "build/setup/lint"
     complete = folder / "complete"
     if not complete.exists() or complete.read_text() != "\n".join(PACKAGES):
@@ -42,7 +42,7 @@ def tool(name):
 
 
 def sources(since):
-    """Returns the C++ files in git, or those changed since a revision, the latest changes first."""
+    """Returns the C++ files in git, or the files that changed since a revision, latest changes first."""
     commands = [["git", "ls-files"]]
     if since is not None:
         commands = [["git", "diff", "--name-only", "HEAD"], ["git", "log", "--name-only", "--format=", f"{since}..HEAD"]]
@@ -59,8 +59,8 @@ def check_layout(args):
 
 
 def run_all(what, commands, minutes=24 * 60.0):
-    """Runs the commands, one per core at a time, and starts none after this time. Prints the output of those that fail.
-    Returns whether none failed."""
+    """Runs the commands, one per core at a time, and starts none after this time. Prints the output of failed commands.
+    Returns whether all succeeded."""
     end = time.monotonic() + 60 * minutes
 
     def run(command):
@@ -82,13 +82,13 @@ def check_mistakes(args):
     database = json.loads((args.build / "compile_commands.json").read_text())
     compiled = {os.path.normpath(entry["file"]) for entry in database}
     chosen = [path for path in sources(args.since) if str(path) in compiled and ROOT / "tests" not in path.parents]
-    # clang does not know the warning flags that only GCC has.
+    # clang does not know the warning flags that exist only in GCC.
     command = [tool("clang-tidy"), "--quiet", "-p", args.build, "--extra-arg=-Wno-unknown-warning-option"]
     return run_all("clang-tidy", [[*command, path] for path in chosen], args.minutes)
 
 
 def includes(path, known):
-    """Returns the project's files that a file of the library includes, directly or not, and the file itself."""
+    """Returns a file of the library and the project's files that it includes, directly or not."""
     if path not in known:
         known[path] = {path}
         for name in re.findall(r'^#include "([^"]+)"', path.read_text(), re.M):
@@ -100,7 +100,7 @@ def includes(path, known):
 
 def checked_by(entry):
     """Returns the file that an entry of compile_commands.json checks: a source of the library, or a header that no
-    source includes first. None for the others."""
+    source includes first. Returns None for other entries."""
     path = pathlib.Path(entry["file"])
     header = re.search(r"_verify_interface_header_sets/(sconce/.*)\.cxx$", entry["file"])
     if header:
@@ -111,7 +111,7 @@ def checked_by(entry):
 
 
 def with_changed_includes(since):
-    """Returns the C++ files of which an include has changed since a revision."""
+    """Returns the C++ files in which an include has changed since a revision."""
     found, path = set(), None
     for line in subprocess.run(["git", "diff", "-U0", since, "--", "*.hpp", "*.cpp"], cwd=ROOT, check=True, text=True,
                                capture_output=True).stdout.splitlines():
@@ -123,8 +123,8 @@ def with_changed_includes(since):
 
 
 def check_alone(args):
-    """Compiles each file without a precompiled header and neighbors, which may hide a missing include. A file that has
-    not changed can miss one only if includes have changed in what it includes."""
+    """Compiles each file without a precompiled header and without neighbors, which may hide a missing include. A file that
+    has not changed can miss an include only if the includes of its included files have changed."""
     changed, known = set(sources(args.since)), {}
     other_includes = with_changed_includes(args.since)
     database = json.loads((args.build / "compile_commands.json").read_text())

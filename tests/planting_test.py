@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests that each mistake that a script plants can still be planted."""
+"""Tests that every mistake in the scripts that plant mistakes can still be planted."""
 import pathlib
 import sys
 import unittest

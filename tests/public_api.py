@@ -2,12 +2,12 @@
 """Compares the public headers with tests/public_api.txt, the names and signatures of the last release.
 
     public_api.py           lists what has been removed or changed since then and is missing from the changelog;
-                            the exit code is 1 if there is anything
-    public_api.py --write   makes the list anew; tests/release.py --prepare does so for each release
+                            the exit code is 1 if the list is not empty
+    public_api.py --write   rewrites the file; tests/release.py --prepare does so for each release
 
-A name may disappear, or its type, parameters, or default change, only if the changelog's first section contains it in
-backticks, such as `TrainerOptions::max_epochs`. New names are always allowed. Doxygen reads the headers; the list was
-made with version 1.9.4, and others have not been tried.
+A name may disappear, or its type, parameters, or default may change, only if the changelog's first section contains the
+name in backticks, such as `TrainerOptions::max_epochs`. New names are always allowed. Doxygen reads the headers. The file
+was written with version 1.9.4, and other versions have not been tried.
 """
 import argparse
 import pathlib
@@ -23,13 +23,13 @@ SNAPSHOT = ROOT / "tests/public_api.txt"
 
 
 def text(element):
-    """Returns an element's text without the spaces that versions of Doxygen set differently."""
+    """Returns an element's text without the spaces that differ between versions of Doxygen."""
     words = " ".join("".join(element.itertext()).split()) if element is not None else ""
     return re.sub(r" ?([^\w ]) ?", r"\1", words)
 
 
 def template(element):
-    """Returns the template parameters of a class or function, with what they require."""
+    """Returns the template parameters of a class or function, with their constraints."""
     parameters = element.find("templateparamlist")
     head = ""
     if parameters is not None:
@@ -39,7 +39,7 @@ def template(element):
 
 
 def member_lines(member):
-    """Returns a line for a function, variable, or type, or one for each value of an enumeration."""
+    """Returns one line for a function, variable, or type, or one line per value for an enumeration."""
     name, kind = member.findtext("qualifiedname") or member.findtext("name"), member.get("kind")
     if kind == "enum":
         return [f"{name}::{value.findtext('name')} {text(value.find('initializer'))}".rstrip()
@@ -52,7 +52,7 @@ def member_lines(member):
 
 
 def lines_of(compound):
-    """Returns the lines of a class, concept, namespace, or header."""
+    """Returns the lines for a class, concept, namespace, or header."""
     kind, name = compound.get("kind"), compound.findtext("compoundname")
     if kind == "file":
         return [f"#include \"{compound.find('location').get('file')}\""]
@@ -67,7 +67,7 @@ def lines_of(compound):
 
 
 def public_api(root):
-    """Returns a line for each public name of the headers in root/include."""
+    """Returns a line for each public name in the headers in root/include."""
     with tempfile.TemporaryDirectory() as folder:
         settings = (ROOT / "docs/site/Doxyfile.in").read_text(encoding="utf-8")
         settings = settings.replace("@SCONCE_ROOT@", str(root)).replace("@CMAKE_CURRENT_BINARY_DIR@", folder)
@@ -84,18 +84,18 @@ def public_api(root):
 
 
 def whole_name(line):
-    """Returns the name of a line, such as sconce::Trainer::fit, or its header."""
+    """Returns the name in a line, such as sconce::Trainer::fit, or the line's header."""
     return re.match(r'#include "(.*)"', line)[1] if line.startswith("#") else re.split(r": | ", line)[0]
 
 
 def short_name(name):
-    """Returns a name as the changelog writes it: the class and the member, or a header."""
+    """Returns a name in the changelog's form: the class and the member, or a header."""
     return "::".join(re.sub(r"<[^>]*>", "", name).removeprefix("sconce::").split("::")[-2:])
 
 
 def unnamed(before, after, changelog):
-    """Returns the lines of `before` that are not in `after`, unless the changelog's first section has their names, or
-    the name of a class that is gone as a whole."""
+    """Returns the lines of `before` that are not in `after`, unless the changelog's first section contains their names or
+    the name of a class that is gone entirely."""
     code = " ".join(re.findall(r"`+([^`]+)`+", re.split(r"^## ", changelog, flags=re.M)[1]))
     kept, gone = set(after), {whole_name(line) for line in before} - {whole_name(line) for line in after}
 

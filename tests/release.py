@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""What a release needs, by hand. It sets no tag and uploads nothing.
+"""Does the manual steps of a release. It sets no tag and uploads nothing.
 
-    release.py --prepare v0.3.0   writes the version and the date into the files that hold them, and the list of public
-                                  names anew; --date sets another date than today's, and
-                                  --address the repository's address in all files that need it
-    release.py --tag v0.3.0       names what a release with this tag lacks; the exit code is 1 if it lacks anything
-    release.py --dist FOLDER      makes the source archive and the wheel of the last commit in FOLDER, and fills in the
+    release.py --prepare v0.3.0   writes the version and the date into the files that contain them, and rewrites the list
+                                  of public names; --date sets a date other than today, and --address sets the
+                                  repository's address in all files that need it
+    release.py --tag v0.3.0       lists what a release with this tag lacks; the exit code is 1 if it lacks anything
+    release.py --dist FOLDER      creates the source archive and the wheel of the last commit in FOLDER, and fills in the
                                   recipes of apps/packaging
 
-The wheel is made by pip, which fetches hatchling if it has none.
+pip builds the wheel and fetches hatchling if it is not installed.
 """
 import argparse
 import datetime
@@ -21,8 +21,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
-# What a file must hold at a release, as a regular expression with the tag's numbers, and what that is with VERSION for
-# 0.3.0 and MINOR for 0.3.
+# What a file must contain for a release: a regular expression with the tag's numbers, and its description, with VERSION
+# for 0.3.0 and MINOR for 0.3.
 WANTED = [
     ("include/sconce/version.hpp", r"MAJOR {0}\n#define SCONCE_VERSION_MINOR {1}\n#define SCONCE_VERSION_PATCH {2}\n",
      "the version VERSION, which CMake, pip and Conan read there"),
@@ -37,7 +37,7 @@ WANTED = [
     ("CITATION.cff", r"^date-released: .*\d{{4}}-\d\d-\d\d", "'date-released: <date>'"),
     ("docs/installation.md", r"find_package\(sconce {0}\.{1} REQUIRED\)", "find_package(sconce MINOR REQUIRED)"),
     ("docs/release_{0}.{1}.md", r"\A# (?!.*In preparation)", "the notes, without 'In preparation'"),
-    # Facts that nobody has yet.
+    # Facts that are not known yet.
     ("CITATION.cff", r"^repository-code: .*https:", "the repository's address as 'repository-code'"),
     ("pyproject.toml", r"^\[project\.urls\]\n.*https:", "the repository's address in [project.urls]"),
     ("conanfile.py", r"^    url = .*https:", "the repository's address as 'url'"),
@@ -46,7 +46,7 @@ WANTED = [
     (".github/workflows/ci.yml", r"\A(?!.*has not been run)", "a run of the workflow"),
 ]
 
-# What --prepare writes: a file, a regular expression, and its replacement with VERSION, MINOR, and DATE, and with MAJ,
+# What --prepare writes: a file, a regular expression, and its replacement, with VERSION, MINOR, and DATE, and with MAJ,
 # MIN, and PAT for the numbers.
 PREPARED = [
     ("include/sconce/version.hpp", r"(VERSION_MAJOR) \d+", r"\1 MAJ"),
@@ -56,7 +56,7 @@ PREPARED = [
     ("CHANGELOG.md", r"(?<=\n)## Unreleased\n", "## VERSION (DATE)\n"),
     ("CITATION.cff", r"\n(version|date-released): [^\n]*", ""),
     ("CITATION.cff", r"\nlicense: ", "\nversion: VERSION\ndate-released: DATE\nlicense: "),
-    ("docs/release_{0}.{1}.md", r"\nIn preparation\.", "\nReleased on DATE."),  # as docs/release_notes.py has it then
+    ("docs/release_{0}.{1}.md", r"\nIn preparation\.", "\nReleased on DATE."),  # as docs/release_notes.py writes it
     ("docs/installation.md", r"(find_package\(sconce) \d+\.\d+", r"\1 MINOR"),
     ("docs/inside_another_program.md", r"(find_package\(sconce) \d+\.\d+", r"\1 MINOR"),
     ("tests/docs_commands.py", r"(find_package\(sconce) \d+\.\d+", r"\1 MINOR"),
@@ -75,7 +75,7 @@ ADDRESSED = [
 
 
 def numbers_of(tag):
-    """Returns the tag's numbers as strings; raises ValueError if it is no tag of a release."""
+    """Returns the tag's numbers as strings. Raises ValueError if it is not the tag of a release."""
     found = re.fullmatch(r"v(\d+)\.(\d+)\.(\d+)", tag)
     if not found:
         raise ValueError(f"expected v<major>.<minor>.<patch>, got {tag}")
@@ -83,7 +83,7 @@ def numbers_of(tag):
 
 
 def lacking(tag, root=ROOT):
-    """Returns a line for each thing that a release with this tag lacks."""
+    """Returns one line for each thing that a release with this tag lacks."""
     try:
         numbers = numbers_of(tag)
     except ValueError as error:
@@ -99,7 +99,7 @@ def lacking(tag, root=ROOT):
 
 
 def prepare(tag, date, root=ROOT, address=""):
-    """Writes the version, the date, and the address into the files that hold them. A second call changes nothing."""
+    """Writes the version, the date, and the address into the files that contain them. A second call changes nothing."""
     numbers = numbers_of(tag)
     words = {"VERSION": tag[1:], "MINOR": ".".join(numbers[:2]), "DATE": str(date), "ADDRESS": address,
              "MAJ": numbers[0], "MIN": numbers[1], "PAT": numbers[2]}
@@ -118,7 +118,7 @@ def git(*arguments):
 
 
 def fill_in_recipes(folder, version, archive):
-    """Writes the recipes of apps/packaging to folder/packaging, for this archive."""
+    """Writes the recipes in apps/packaging to folder/packaging, for this archive."""
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     address = re.search(r"^repository-code: \"?([^\s\"]+)", citation, re.M)
     data = archive.read_bytes()
@@ -134,7 +134,7 @@ def fill_in_recipes(folder, version, archive):
 
 
 def make(folder):
-    """Makes the archive and the wheel of the last commit, and the recipes; returns the paths of the first two."""
+    """Creates the archive and the wheel of the last commit, and the recipes. Returns the paths of the archive and the wheel."""
     if git("status", "--porcelain"):
         sys.exit("release.py: expected a clean clone, got files that are not committed (git status)")
     folder.mkdir(parents=True, exist_ok=True)

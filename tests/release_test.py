@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests that CMake, pip, and Conan read one version and take the same sources."""
+"""Tests that CMake, pip, and Conan read the same version and use the same sources."""
 import ast
 import pathlib
 import re

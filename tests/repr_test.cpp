@@ -16,7 +16,7 @@ using sconce::repr;
 namespace nn = torch::nn;
 namespace ours = sconce::nn;
 
-// Classes that the Python script defines too.
+// Classes that the Python script also defines.
 namespace models {
 
 struct SimpleNNImpl : nn::Cloneable<SimpleNNImpl> {

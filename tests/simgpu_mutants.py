@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Takes away what orders the work of GPUs in sconce, piece by piece, and looks whether the tests on simulated GPUs notice.
+"""Removes the code that orders GPU work in sconce, piece by piece, and checks whether the tests on simulated GPUs notice.
 
-  simgpu_mutants.py                    all of them
-  simgpu_mutants.py --only "graph"     those with this word in their names
+  simgpu_mutants.py                    all mutants
+  simgpu_mutants.py --only "graph"     the mutants with this word in their names
 
-One build of BUILD has all mutants; a variable of the environment turns one on. The sources are restored afterwards, and
-have to be built again. The exit code is 1 if a mutant is not noticed and ought to be, or the other way around.
+One build in the folder BUILD contains all mutants, and an environment variable turns one on. The sources are restored
+afterward and have to be built again. The exit code is 1 if a mutant that should be noticed is not, or the reverse.
 """
 import argparse
 import os
@@ -23,7 +23,7 @@ CAPTURE = "src/captured_step.cpp"
 GRAPH = "src/capture/step_graph.cpp"
 PARALLEL = "src/distributed/data_parallel.cpp"
 
-# By name: the file, what is replaced in it, by what, and the tests that notice; or why no test can.
+# By name: the file, the text to replace in it, the replacement, and the tests that notice; or the reason why no test can.
 MUTANTS = {
     "a copy's event is not recorded": (COPIES, "event->record(*stream_);", "if (!IS) event->record(*stream_);", "data"),
     "the current stream does not wait for copies": (
@@ -122,7 +122,7 @@ def ctest(build, pattern, number):
 
 
 def report(name, mutant, failed):
-    """Prints the outcome, and returns whether it is as it ought to be."""
+    """Prints the outcome, and returns whether it is the expected one."""
     if mutant[3] is not None:
         print(f"{name}: " + (f"noticed by {', '.join(failed)}" if failed else "NOT NOTICED"), flush=True)
         return bool(failed)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Repeats tests in random order on an overloaded machine, to find tests that fail by chance.
 
-`ctest --repeat until-fail:30` does this too. Here a busy loop runs on each core beside the tests, and each
+`ctest --repeat until-fail:30` repeats tests too. This script also runs a busy loop on each core during the tests, and each
 round runs every chosen test once.
 
   soak.py                           all tests of the preset default, 30 rounds
@@ -46,7 +46,7 @@ def source_of_cases(program):
 
 
 def read_tests():
-    """Returns for each test its number, as `ctest -I` takes it, its name, labels and sources."""
+    """Returns for each test its number, in the form that `ctest -I` accepts, and its name, labels, and sources."""
     listed = subprocess.run(["ctest", "--test-dir", BUILD, "--show-only=json-v1"], check=True, text=True,
                             capture_output=True).stdout
     programs, tests = {}, []
@@ -73,7 +73,7 @@ def mentions(source, file):
 
 
 def touches(file, test):
-    """Whether a change of the file touches the test, by the paths that headers, sources and tests share."""
+    """Returns whether a change of the file affects the test, based on the paths that headers, sources, and tests share."""
     top, *rest = file.parts
     sources, is_lesson = test["sources"], test["name"].startswith("lesson")
     if top in ("src", "include"):
@@ -88,7 +88,7 @@ def touches(file, test):
     own = pathlib.Path(*rest)
     if own in sources or own.stem.endswith("_test"):
         return own in sources
-    if file.suffix == ".cpp":  # a program started by tests of the same folder
+    if file.suffix == ".cpp":  # a program that tests of the same folder start
         return any(source.parent == own.parent for source in sources)
     return any(mentions(source, file) for source in sources)
 
@@ -120,10 +120,10 @@ class Load:
 
 
 def run(tests, seconds):
-    """Runs the tests once, for at most this time. Returns whether all came to an end, the number of those that failed, and
-    the output."""
+    """Runs the tests once, for at most this time. Returns whether all of them ended, the number of failed tests, and the
+    output."""
     numbers = ",".join(str(test["number"]) for test in tests)
-    # The first three numbers are start, end and stride of a range. Zeros select no range.
+    # The first three numbers are the start, end, and stride of a range. Zeros select no range.
     command = ["ctest", "--test-dir", BUILD, "-j4", "--schedule-random", "--output-on-failure", "-I",
                f"0,0,0,{numbers}"]
     with subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

@@ -68,7 +68,8 @@ struct ModeAndReason {
   std::string reason;
 };
 
-// Runs 40 steps of a process, to whose votes another one answers, and returns how the last one ran.
+// Runs 40 steps of a process whose votes another process answers, and returns how the last step
+// ran.
 ModeAndReason run_beside(const std::function<StepVote(const StepVote&)>& other) {
   std::shared_ptr<sconce::detail::StepBallot> ballot;
   const auto voting = [&](const Tensors& batch) {

@@ -12,7 +12,7 @@ using std::chrono::milliseconds;
 
 namespace {
 
-// Replaces the GPUs for its lifetime by one that records each synchronization.
+// Replaces the GPUs during its lifetime with one GPU that records each synchronization.
 class RecordingGpu : public c10::impl::NoOpDeviceGuardImpl<c10::kCUDA> {
  public:
   explicit RecordingGpu(std::string& events) : events_(events), previous_(slot().exchange(this)) {}
@@ -102,7 +102,7 @@ TEST_CASE("a stopwatch waits for an unfinished copy from a GPU", "[gpu]") {
   CHECK(copied.sum().item<double>() == 1 << 20);
 }
 
-// Simulated GPUs work within the call that asks for it.
+// Simulated GPUs do their work within the call that launches it.
 TEST_CASE("a stopwatch measures the GPU's execution time, not the launch time", "[gpu][real-gpu]") {
   sconce::test::require_gpu();
   const auto device = sconce::gpu();

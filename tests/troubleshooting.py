@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Provokes messages of docs/troubleshooting.md and compares them with the page: troubleshooting.py BUILD [PYTHON]
 
-BUILD is a build folder with sconce-info. With a PYTHON that has torch, messages of LibTorch are provoked too. A message whose tool
-is missing is skipped. The page must contain each message's telling words.
+BUILD is a build folder with sconce-info. With a PYTHON that has torch, messages from LibTorch are provoked too. A message
+whose tool is missing is skipped. The page must contain the characteristic words of each message.
 """
 import os
 import pathlib

@@ -17,7 +17,7 @@
 
 namespace {
 
-// A sanitizer brings a malloc of its own.
+// A sanitizer brings its own malloc.
 const bool is_glibc = ::dlsym(RTLD_DEFAULT, "__asan_init") == nullptr &&
                       ::dlsym(RTLD_DEFAULT, "__tsan_init") == nullptr;
 
@@ -45,7 +45,7 @@ long pages_for_100_steps() {
   return pages() - before;
 }
 
-// Whether the kernel has noted that the memory is to have huge pages: "hg" among the VmFlags of its
+// Returns whether the kernel has marked the memory for huge pages: "hg" among the VmFlags of its
 // mapping.
 bool is_marked(const at::Tensor& tensor) {
   const auto address = reinterpret_cast<uintptr_t>(tensor.const_data_ptr());
@@ -94,7 +94,7 @@ TEST_CASE(
   CHECK(sconce::tune_memory().huge_pages == huge_pages);
   CHECK(variable() == "not set");
   CHECK(is_marked(large()) == huge_pages);
-  CHECK(sconce::tune_memory().huge_pages == huge_pages);  // a second call finds the same
+  CHECK(sconce::tune_memory().huge_pages == huge_pages);  // a second call finds the same setting
 }
 
 TEST_CASE("tune_memory does not enable huge pages after the first tensor is created", "[alone]") {

@@ -9,7 +9,7 @@
 
 using sconce::tune_threads;
 
-// The cases have processes of their own.
+// Each case has its own process.
 TEST_CASE("tune_threads chooses at most one thread for each CPU that the process may use",
           "[alone]") {
   cpu_set_t one;

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Runs the shell steps of .github/workflows in fresh clones of the last commit, by hand. Needs PyYAML.
+"""Runs the shell steps in .github/workflows in fresh clones of the last commit, by hand. Needs PyYAML.
 
     workflows.py --list                  the jobs, with the values of their matrix
-    workflows.py --job fast              runs a job of ci.yml, once for each combination of its matrix
+    workflows.py --job fast              runs a job of ci.yml, once for each combination in its matrix
     workflows.py --job "test g++-12"     runs one combination; --setup links a folder of downloads as build/setup
 
-Steps that use an action, or `sudo`, are named and left out. The exit code is 1 if a step fails.
+Steps that use an action or `sudo` are listed and skipped. The exit code is 1 if a step fails.
 """
 import argparse
 import itertools
@@ -22,7 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
 def combinations(job):
-    """Yields the values of the job's matrix, without the entries of `include`, which add only packages."""
+    """Yields the values of the job's matrix without the entries of `include`, which only add packages."""
     matrix = {name: values for name, values in job.get("strategy", {}).get("matrix", {}).items() if name != "include"}
     for values in itertools.product(*matrix.values()):
         yield dict(zip(matrix, values))
@@ -38,7 +38,7 @@ def jobs():
 
 
 def run(steps, values, folder):
-    """Runs the shell steps in the folder; returns whether all succeeded."""
+    """Runs the shell steps in the folder. Returns whether all succeeded."""
     for step in steps:
         name, command = step.get("name") or step.get("uses") or step["run"].splitlines()[0], step.get("run")
         if not command or re.search(r"\bsudo\b", command) or "if" in step:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests what the workflows for GitHub must keep: actions by hash and few rights."""
+"""Tests the rules for the GitHub workflows: actions pinned by hash and minimal permissions."""
 import pathlib
 import re
 import unittest
