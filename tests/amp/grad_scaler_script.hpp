@@ -78,7 +78,7 @@ Tensors tensors_of(const AdamState& state) {
           {"max_exp_avg_sq", state.max_exp_avg_sq()}};
 }
 
-// An optimizer of a script, its parameters and the way they get gradients.
+// An optimizer of a script, its parameters, and how they get gradients.
 class ScriptOptimizer {
  public:
   explicit ScriptOptimizer(std::istringstream& arguments) {
@@ -152,7 +152,7 @@ class ScriptOptimizer {
   std::string kernels;
   std::vector<torch::Tensor> params;
   std::unique_ptr<torch::optim::Optimizer> optimizer;
-  std::function<Tensors()> state;  // the optimizer's, by Python's keys and the parameter's number
+  std::function<Tensors()> state;  // keyed by Python's keys and the parameter's number
 
  private:
   template <class Stock, class StockState, class Ours, class Options>
@@ -298,7 +298,7 @@ class Script {
     scaler_->step(*it.optimizer);
     if (!scaler_->is_enabled()) return "done";
     if (!it.has_gradients()) return "idle";
-    return dumps(it) == before ? "unchanged" : "changed";  // skipped, or a step that is too small
+    return dumps(it) == before ? "unchanged" : "changed";  // skipped, or too small a step
   }
 
   // `dumps` of reference/grad_scaler.py.

@@ -58,7 +58,7 @@ torch::Tensor parameter_of(const torch::Tensor& value) {
   return value.clone().requires_grad_();
 }
 
-// Gives p this gradient, multiplied by the loss's scale.
+// Sets the gradient of p to this value times the loss scale.
 void backward(GradScaler& scaler, const torch::Tensor& p, float gradient) {
   p.mutable_grad() = torch::Tensor();
   scaler.scale((p * gradient).sum()).backward();
@@ -231,7 +231,7 @@ TEST_CASE(
     CHECK(training.reads_of_step(fused) == 0);
     CHECK(training.reads_of_step(stock) == 1);
     CHECK(training.reads_of_step(foreach) == 1);
-    // On the CPU, Adam's fused kernel itself reads each parameter's step count.
+    // On the CPU, Adam's fused kernel reads each parameter's step count by itself.
     const auto with_scaler = training.reads_of_step(adamw);
     const HostReads reads;
     adamw.step();
