@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests bench.py without timing anything: what it refuses, its tables, and that each workload has its sides."""
+"""Tests bench.py without timing anything: the arguments it rejects, its tables, and that each workload has its sides."""
 import ast
 import contextlib
 import importlib.util
@@ -31,7 +31,7 @@ def functions_of_python(file):
 
 
 def names_of_cpp(file):
-    """The names in the table of workloads, which ends the file."""
+    """Returns the names in the table of workloads at the end of the file."""
     path = BENCH / f"{file}.cpp"
     return set(re.findall(r'\{"(\w+)", ', path.read_text().rpartition(f"Workloads {file}()")[2])) if path.exists() else {}
 
@@ -43,7 +43,7 @@ def result(workload, **ratios):
 
 @contextlib.contextmanager
 def with_torch():
-    """Lets the scripts find a torch, which the Python of this test may not have."""
+    """Lets the scripts find a torch package, which this test's Python may lack."""
     with unittest.mock.patch.object(times, "version", lambda _: "2.15.0"), \
             unittest.mock.patch.object(bench, "find_spec", lambda name: name == "torch"):
         yield
@@ -108,7 +108,7 @@ class Sides(unittest.TestCase):
     def test_each_side_of_a_workload_is_written(self):
         for workload in WORKLOADS:
             with self.subTest(workload.title):
-                if workload.measure == "rate":  # of an example
+                if workload.measure == "rate":  # the rate of an example
                     examples = {ROOT / "apps/examples" / f"{workload.name.partition('.')[2]}.{kind}" for kind in ("cpp", "py")}
                     self.assertEqual([file for file in examples if not file.exists()], [])
                     continue

@@ -40,13 +40,13 @@ def run_script(script):
     """Runs a script in a new process, in which the library has not been loaded."""
     start = "import os, signal\nimport c_interface\nfrom c_interface import Classifier, make_points\n"
     start += f"library = c_interface.load({LIBRARY!r})\n"
-    # Python 3.12 and newer warn of a fork in a process with threads.
+    # Python 3.12 and newer warn about a fork in a process with threads.
     return run(sys.executable, "-W", "ignore::DeprecationWarning", "-c",
                f"import sys\nsys.path[:0] = [{str(EXAMPLES)!r}]\n{start}{script}")
 
 
 def in_two_threads(function):
-    """Calls the function with 0 and with 1, at once, and returns both results."""
+    """Calls the function with 0 and with 1 at the same time, and returns both results."""
     results = [None, None]
 
     def call(index):
@@ -61,7 +61,7 @@ def in_two_threads(function):
 
 
 def trained(seed, *calls):
-    """Returns the predictions of a new classifier that is trained for so many epochs in each call."""
+    """Returns the predictions of a new classifier that is trained for the given number of epochs in each call."""
     classifier = Classifier(library, 2, 16, 2, seed)
     for epochs in calls:
         classifier.train(X, Y, epochs)
@@ -198,7 +198,7 @@ class Threads(unittest.TestCase):
 
 
 class RandomCalls:
-    """Random calls, about half of them with one wrong argument. `mistakes` lists calls with unexpected results."""
+    """Makes random calls, about half of them with one invalid argument. `mistakes` lists calls with unexpected results."""
 
     NULL_X, NULL_Y, NULL_PATH = ctypes.POINTER(ctypes.c_float)(), ctypes.POINTER(ctypes.c_int64)(), None
     LARGEST = 2**63 - 1
@@ -221,7 +221,7 @@ class RandomCalls:
         return [0, -1, -count, count - 1, count + 1, 2 * count, self.LARGEST, self.LARGEST - 1, -self.LARGEST - 1]
 
     def arguments(self, name):
-        """Returns the right arguments of a function, and the wrong values of each."""
+        """Returns the valid arguments of a function, and the invalid values for each."""
         sizes = [0, -1, 10**7, self.LARGEST, -self.LARGEST - 1]
         no_file = [self.NULL_PATH, b"", self.folder.encode(), b"/dev/null/x", (self.folder + "/no/file").encode()]
         counts = self.counts_other_than

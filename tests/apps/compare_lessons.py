@@ -4,14 +4,14 @@
 In lines that begin with "~", numbers are not compared. Fails if an exit code is not 0 or if the outputs
 differ, and shows the differences.
 
-  twins   on the CPU, with the GPUs hidden. Lessons that print what the machine has must print the same
-          with CUDA_VISIBLE_DEVICES empty and invalid, and with --page all print what their pages show.
-  gpu     with the GPUs. Skipped (77) if there is none; fails instead if SCONCE_REQUIRE_GPU=1.
+  twins   on the CPU, with the GPUs hidden. Lessons that print the machine's hardware must print the same output
+          with CUDA_VISIBLE_DEVICES empty and invalid. With --page, all lessons must print what their pages show.
+  gpu     with the GPUs. Skipped (77) if there is no GPU; fails instead if SCONCE_REQUIRE_GPU=1.
           With --simgpu, on simulated GPUs, where a race is an error.
 
-With --counter, the same runs count products, sums, copies, waits and host reads, and each count must be that
-of tests/lessons/counts.json, which lists the lessons that are counted. --counts show prints them after the program;
---counts write puts them into the table, and leaves to you to say why if those of C++ and Python differ. On real GPUs
+With --counter, the same runs count products, sums, copies, waits, and host reads, and each count must equal the
+count in tests/lessons/counts.json, which lists the counted lessons. --counts show prints the counts after the program.
+--counts write writes them to the table; if the counts of C++ and Python differ, you add the reason by hand. On real GPUs
 nothing is counted.
 """
 import argparse
@@ -35,11 +35,11 @@ import page  # noqa: E402
 import python_server  # noqa: E402
 
 OF_THE_MACHINE = ["d2l_gpus_notebook/0_gpus", "d2l_gpus/1_computing_devices", "gpu_acceleration_guide/3_device_management",
-                  "using_gpus/2_working_with_tensors_on_gpus"]  # print what the machine has
+                  "using_gpus/2_working_with_tensors_on_gpus"]  # print the machine's hardware
 
 
 class Failed(Exception):
-    """A lesson or its twin exited with another code than 0."""
+    """A lesson or its twin exited with a nonzero code."""
 
 
 def without_figures(line):
@@ -124,7 +124,7 @@ def run_twin(lesson, arguments, counts=None, **more):
 
 
 def run_both(lesson, arguments, **more):
-    """Returns the outputs of the lesson and of its twin, and whether their counts are the table's."""
+    """Returns the outputs of the lesson and of its twin, and whether their counts match the table."""
     counted = lesson.name in counting.read_table(arguments.table) or (arguments.counts == "write" and arguments.names)
     if not arguments.counter or not counted:
         return run_lesson(lesson, arguments, **more), run_twin(lesson, arguments, **more), True
@@ -154,7 +154,7 @@ def has_counts(lesson, arguments, cpp, counted):
 
 
 def compare_with_page(lesson, arguments, cpp):
-    """Compares the figures only if LibTorch and the CPU are those of the page."""
+    """Compares the figures only if LibTorch and the CPU match the page."""
     if shutil.which("nvidia-smi") and lesson.name.endswith(("/0_gpus", "/0_setup")):
         return True  # its page shows the machine's GPUs, which are hidden from this process
     torch, cpu = page.made_with()
@@ -194,7 +194,7 @@ def need(path, what, command):
 
 
 def choose(arguments, names=()):
-    """Returns the lessons with these names, or all. Exits if one does not exist, or what it needs."""
+    """Returns the lessons with these names, or all lessons. Exits if a lesson, or something that it needs, does not exist."""
     files = sources.files(arguments.lessons)
     unknown = [name for name in names if name not in [f"{file.parent.name}/{file.stem}" for file in files]]
     if unknown:
@@ -235,7 +235,7 @@ def main():
         need(arguments.simgpu, "the simulated GPUs", "cmake --build --preset default --target sconce-simgpu")
     if arguments.how == "gpu" and arguments.simgpu is None:
         arguments.gpus = gpu_count()
-        arguments.counter = None  # the table is of simulated GPUs, whose operators call others
+        arguments.counter = None  # the table is for simulated GPUs, whose operators call other operators
     if arguments.how == "twins":
         arguments.gpus = 0
     if arguments.counter and arguments.gpus >= len(counting.MACHINES):
@@ -247,7 +247,7 @@ def main():
     try:
         equal = [compared(lesson, arguments) for lesson in chosen]
     except Failed as failure:
-        if "PyTorch was built without libuv" in str(failure):  # as Debian's
+        if "PyTorch was built without libuv" in str(failure):  # like Debian's
             print("needs torchrun, which does not start with this PyTorch")
             return 77
         sys.exit(str(failure))

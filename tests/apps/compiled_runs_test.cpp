@@ -1,4 +1,4 @@
-// Runs of sconce-train --compile: what they print, and what later runs find of them.
+// Runs of sconce-train --compile: their output, and what later runs reuse.
 
 #include <sys/stat.h>
 
@@ -32,7 +32,7 @@ using sconce::test::TempDir;
 
 namespace {
 
-// A run on the CPU with these further flags, and the cache in this folder.
+// Starts a run on the CPU with these additional flags and with the cache in this folder.
 std::unique_ptr<Process> started(const std::vector<std::string>& flags, const fs::path& cache,
                                  sconce::test::Variables variables = {}) {
   std::vector<std::string> command = {SCONCE_BIN_DIR "/sconce-train",
@@ -49,7 +49,7 @@ std::unique_ptr<Process> started(const std::vector<std::string>& flags, const fs
 }
 
 // Waits until the run has stored which form of the step it keeps, and returns that file. Compiling
-// takes minutes where other tests use the cores.
+// takes minutes while other tests use the cores.
 fs::path wait_for_choice(Process& run, const fs::path& cache) {
   const auto steps = cache / "sconce/steps";
   const auto deadline = Process::Clock::now() + std::chrono::minutes(4);
@@ -92,7 +92,7 @@ TEST_CASE("sconce-train --compile compiles a step, and its checkpoint keeps the 
   REQUIRE(runs[0]->exit_code == 128 + SIGUSR1);
   CHECK_THAT(runs[0]->err(), ContainsSubstring("sconce-train: stopped by SIGUSR1; --resume"));
 
-  fs::remove(choice);  // so that only the checkpoint tells
+  fs::remove(choice);  // so that only the checkpoint stores the form
   const std::string epochs = std::to_string(stopped_epoch(runs[0]->out()) + 1);
   runs.push_back(started({"--epochs", epochs, "--checkpoint", saved, "--resume"}, cache));
   wait_for(runs, Seconds(60));

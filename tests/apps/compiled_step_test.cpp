@@ -1,4 +1,4 @@
-// The example that compiles its step, and what docs/compile_a_step.md quotes of it.
+// The compiled-step example, and what docs/compile_a_step.md quotes from it.
 #include <torch/torch.h>
 
 #include <filesystem>

@@ -13,7 +13,7 @@ using Catch::Matchers::StartsWith;
 
 namespace {
 
-// This process and those that it starts have the first two of its CPUs at most.
+// Limits this process and the processes that it starts to the first two of its CPUs.
 class TwoCpus {
  public:
   TwoCpus() {
@@ -56,7 +56,7 @@ TEST_CASE("training uses the CPUs that are not busy and prints their number in i
           sconce::test::Variables{}));
       while (loops.back()->out().empty()) std::this_thread::yield();
     }
-    // There is no reason in the line where the two are one core, for which LibTorch has one thread.
+    // If the two CPUs share a core, LibTorch uses one thread, and the line contains no reason.
     CHECK_THAT(
         hardware_line("-u OMP_NUM_THREADS -u MKL_NUM_THREADS"),
         Matches("hardware: 1 CPU thread( \\((1 of 2 CPUs is|2 of 2 CPUs are) busy\\))?, .*"));

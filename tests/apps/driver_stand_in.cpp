@@ -1,4 +1,4 @@
-// A library with the name of the driver's, which sees one GPU.
+// A library with the name of the driver's library that reports one GPU.
 extern "C" int cuInit(unsigned) {
   return 0;
 }

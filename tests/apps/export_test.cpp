@@ -1,4 +1,4 @@
-// sconce-train --export: the program of a trained network, and what it predicts.
+// sconce-train --export: the program of a trained network, and its predictions.
 #include <torch/torch.h>
 
 #include <filesystem>
@@ -83,7 +83,7 @@ void write_shades(const fs::path& folder) {
   }
 }
 
-// A run that ended well.
+// Runs sconce-train, which must succeed.
 Ran ran_well(const std::string& arguments) {
   Ran ran = run_train(arguments);
   INFO(arguments << ": " << ran.err);
@@ -91,7 +91,7 @@ Ran ran_well(const std::string& arguments) {
   return ran;
 }
 
-// Trains with --out and --export, and checks that both files predict the same.
+// Trains with --out and --export, and checks that the predictions of both files are the same.
 class ExportedRun {
  public:
   explicit ExportedRun(const std::string& arguments) {
@@ -111,7 +111,7 @@ class ExportedRun {
     CHECK(predicted(program()) == by_weights);
   }
 
-  // Checks that both give the same bits for inputs of several batch sizes.
+  // Checks that both return the same bits for inputs of several batch sizes.
   void check_outputs() const {
     const auto from_weights = train::load_predictor(weights());
     const auto from_program = train::load_predictor(program());
@@ -161,7 +161,7 @@ TEST_CASE("an exported program contains the weights, the task, named tensors, an
   const auto task = train::load_predictor(file).task;
   CHECK(train::model_metadata("mlp", task) == train::model_metadata("mlp", model.task));
 
-  // Not mapped, because memory that is aligned differently may give other last bits.
+  // Not mapped, because memory with another alignment may change the last bits.
   const auto tensors = sconce::io::load_safetensors(file, {.mmap = false});
   for (const auto& item : sconce::nn::state_dict(*model.network)) {
     INFO(item.key());

@@ -1,4 +1,4 @@
-// The examples that serve what Python exported, compared with the same in Python.
+// The examples that serve programs exported by Python, compared with the same programs in Python.
 #include <torch/torch.h>
 
 #include <regex>
@@ -37,8 +37,8 @@ torch::Tensor read_tensor(const fs::path& file) {
   return sconce::io::load_torch(file).toTensor();
 }
 
-// Has Python export a network and serve 17 rows by it: batches of 8, 8 and 1. Returns its outputs
-// in C++.
+// Has Python export a network and serve 17 rows with it, in batches of 8, 8, and 1. Returns the
+// outputs in C++.
 torch::Tensor export_and_serve(const TempDir& folder) {
   torch::manual_seed(0);
   auto net = small_net();
@@ -101,7 +101,7 @@ TEST_CASE("the examples that serve exported programs reject other files with a o
   const TempDir folder;
   folder.write("text.ts", "no archive");
   folder.write("text.pt2", "no archive");
-  save_inputs(folder.path() / "state.pt", torch::zeros({1, 64}));  // an archive, of another kind
+  save_inputs(folder.path() / "state.pt", torch::zeros({1, 64}));  // an archive of another kind
   for (const std::string command : {"serving_script", "serving_package"}) {
     const std::string ending = command == "serving_script" ? ".ts" : ".pt2";
     check_refused(run_example(folder.path(), command), 2,
@@ -119,7 +119,7 @@ std::string without_indentation(const std::string& text) {
   return std::regex_replace(text, std::regex("\n +"), "\n");
 }
 
-// The examples, and the tests of what the pages show besides them.
+// The examples, and the tests of what else the pages show.
 std::string quoted_sources() {
   std::string sources;
   for (const std::string name : {"compiled_step", "exporting"}) {
@@ -145,8 +145,7 @@ TEST_CASE("the code blocks in the pages on export and compilation appear in exam
         sconce::test::contents(std::string(SCONCE_TESTS_DIR "/../docs/") + name + ".md");
     int blocks = 0;
     for (std::sregex_iterator found(page.begin(), page.end(), block), end; found != end; ++found) {
-      // CI does not build it, as the page says, or it is a program that the test of the package
-      // runs.
+      // CI does not build it, as the page says, or it is a program that the package test runs.
       const bool is_program = found->str(2).find("int main(") != std::string::npos;
       if (found->length(1) > 0 || is_program) continue;
       INFO(found->str(2));

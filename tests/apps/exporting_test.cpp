@@ -1,4 +1,4 @@
-// The examples that record a network and serve it, and what docs/export.md says about recording.
+// The examples that record and serve a network, and what docs/export.md says about recording.
 #include <torch/torch.h>
 #include <torch/version.h>
 
@@ -129,6 +129,6 @@ TEST_CASE("docs/recorded_programs.md shows what record writes") {
   std::smatch block;
   REQUIRE(std::regex_search(text, block, std::regex("```json\n([^`]*)```")));
   const auto shown = nlohmann::json::parse(block.str(1));
-  written["torch"] = shown["torch"];  // of an older LibTorch
+  written["torch"] = shown["torch"];  // written by an older LibTorch
   CHECK(shown == written);
 }

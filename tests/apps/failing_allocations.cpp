@@ -1,4 +1,4 @@
-// Lets each allocation of the reader of sconce-train's weights fail.
+// Makes each allocation fail in turn while sconce-train's weights are read.
 #include "catch.hpp"
 #include "sconce/io/safetensors.hpp"
 #include "sconce/nn/state_dict.hpp"

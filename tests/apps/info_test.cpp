@@ -1,4 +1,4 @@
-// What sconce-info prints of made-up machines.
+// The output of sconce-info for made-up machines.
 #include <nlohmann/json.hpp>
 #include <sstream>
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Kills the GPT example twice, resumes it, and compares its lines with those of a run that nobody disturbed.
+"""Kills the GPT example twice, resumes it, and compares its lines with the lines of an undisturbed run.
 
-The undisturbed run reads the text from a pipe and the others through a link, which must come to the same. What cannot be
-read must be refused.
+The undisturbed run reads the text from a pipe, and the other runs read it through a link, which must give the same
+result. A file that cannot be read must be rejected.
 
-It is killed as soon as there is a checkpoint that it has written since its start: the first one lies within an epoch. Its
-output goes to a pipe that is full, so it cannot end before it is killed, however busy the machine is.
+The example is killed as soon as it has written a checkpoint since its start. The first checkpoint lies within an epoch.
+Its output goes to a full pipe, so it cannot end before it is killed, however busy the machine is.
 """
 import argparse
 import os
@@ -17,8 +17,8 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# More than 50 steps an epoch, so that a checkpoint lies within each. And more lines than two runs can keep from a full
-# pipe, which are 4096 bytes and the lines of an epoch each.
+# More than 50 steps per epoch, so that every epoch contains a checkpoint, and more lines than two runs can hold back from
+# a full pipe. Each run holds back 4096 bytes and the lines of an epoch.
 TEXT = ROOT / "docs/training.md"
 ARGUMENTS = """
     --epochs 12 --batch 12 --context 16 --width 8 --layers 1 --heads 2 --sample 60""".split()
@@ -26,7 +26,7 @@ SECONDS = 120  # after this, a process counts as hanging
 
 
 def full_pipe():
-    """Returns the ends of a pipe that takes no further byte."""
+    """Returns the ends of a pipe that is full."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     try:
@@ -42,7 +42,7 @@ def checkpoints(folder):
 
 
 def kill_after_a_checkpoint(command, folder):
-    """Starts the training, kills it after its next checkpoint, and returns the name of the latest."""
+    """Starts the training run, kills it after its next checkpoint, and returns the name of the latest checkpoint."""
     before = checkpoints(folder)
     reader, writer = full_pipe()
     with subprocess.Popen(command, stdout=writer, stdin=subprocess.DEVNULL) as training:
@@ -68,7 +68,7 @@ def lines_after(whole, checkpoint):
 
 
 def refuse_unreadable(program, file):
-    """Fails unless the program refuses a file that even root cannot open."""
+    """Fails unless the program rejects a file that even root cannot open."""
     with socket.socket(socket.AF_UNIX) as bound:
         bound.bind(str(file))
         refused = subprocess.run([program, "--text", file], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

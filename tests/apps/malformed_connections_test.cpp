@@ -1,5 +1,5 @@
-// Whoever reaches the ports of a training run can connect to them and send anything. What is no
-// message of a rank must not change the run.
+// Anyone who can reach the ports of a training run can connect to them and send arbitrary bytes.
+// Bytes that are not a rank's message must not change the run.
 #include <poll.h>
 
 #include <cstring>
@@ -67,7 +67,7 @@ std::string bytes_of(Number number) {
   return {reinterpret_cast<const char*>(&number), sizeof number};
 }
 
-// What a TCPStore's client sends first, and then that it sets a key of this length.
+// The first bytes that a TCPStore client sends, followed by a request to set a key of this length.
 std::string set_of_store(uint64_t length) {
   return '\0' + bytes_of(uint32_t{0x3C85F7CE}) + '\1' + bytes_of(length);
 }
@@ -91,7 +91,7 @@ std::string malformed(std::mt19937& random) {
   }
 }
 
-// Sends the bytes, and closes the connection at once or, with `resets`, in the middle.
+// Sends the bytes and closes the connection at once or, with `resets`, in the middle.
 void connect_once(uint16_t port, const std::string& bytes, bool resets) {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   REQUIRE(fd >= 0);
@@ -117,7 +117,7 @@ void disturb(const std::set<uint16_t>& ports, std::mt19937& random) {
   }
 }
 
-// What a run prints, without its speed.
+// The output of a run without its speed.
 std::string without_speed(const std::string& text) {
   return std::regex_replace(text, std::regex("\n[0-9.]+ examples/sec"), "");
 }
@@ -127,8 +127,8 @@ struct TwoRanks {
   std::string weights;
 };
 
-// Trains with two processes. If it is to be disturbed, each port gets malformed connections: the
-// one where the ranks meet before they do, and all while they train.
+// Trains with two processes. To disturb the run, each port receives malformed connections: the port
+// where the ranks meet before they do, and every port during the training.
 TwoRanks trained_by_two(bool is_disturbed) {
   const TempDir folder;
   const std::string port = sconce::test::free_port();
@@ -154,7 +154,7 @@ TwoRanks trained_by_two(bool is_disturbed) {
     sconce::test::wait_until([&] { return ranks[0]->out().find("epoch 2/") != std::string::npos; });
     auto ports = ports_of(ranks[0]->id());
     ports.merge(ports_of(ranks[1]->id()));
-    CHECK(ports.size() == 3);  // the store's, and Gloo's of each rank
+    CHECK(ports.size() == 3);  // the store's port, and Gloo's port of each rank
     disturb(ports, random);
     ranks[0]->poll();
     CHECK_FALSE(ranks[0]->ended());

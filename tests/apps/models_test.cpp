@@ -25,7 +25,8 @@ sconce::StateDict values_of(const torch::nn::Module& model) {
   return values;
 }
 
-// Checks which of a model's tensors have the same values as in a state, and which have others.
+// Checks which of a model's tensors have the same values as in a state, and which have different
+// values.
 void check_kept(const torch::nn::Module& model, const sconce::StateDict& state,
                 const std::string& last_layer) {
   for (const auto& item : sconce::nn::state_dict(model)) {
@@ -41,7 +42,7 @@ TEST_CASE("every model of sconce-train runs in replicas") {
   const torch::NoGradGuard no_grad;
   for (const auto& name : train::model_names()) {
     INFO(name);
-    // Those beside resnet18 have the same layers and are large.
+    // The other models have the same layers as resnet18 and are large.
     if (train::is_of_vision(name) && name != "resnet18") continue;
     const std::vector<int64_t> image =
         name == "resnet18" ? std::vector<int64_t>{3, 32, 32} : std::vector<int64_t>{1, 8, 8};

@@ -1,4 +1,4 @@
-// The example that writes the Trainer's loop out, beside the Trainer.
+// The example that writes out the Trainer's loop, compared with the Trainer.
 #include <torch/torch.h>
 
 #include "apps/run_train.hpp"
@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using sconce::amp::Precision;
 
-// What the Trainer makes of the example's settings.
+// The Trainer's result with the settings of the example.
 struct Trained {
   std::string lines = {};
   std::vector<torch::Tensor> parameters = {};
@@ -65,7 +65,7 @@ TEST_CASE("a custom loop that stops and resumes matches the Trainer bit for bit"
         .gradient_clip_val = 0.5,
         .precision = Precision::fp16,
         .accumulate_grad_batches = 3}}};
-  torch::set_num_threads(1);  // as the program has
+  torch::set_num_threads(1);  // as in the program
   std::string first, later;
   for (const auto& [name, options] : runs) {
     const auto expected = trained_by_trainer(name, options);

@@ -1,4 +1,4 @@
-// Folders of pictures: how sconce-train splits, measures and learns them.
+// Folders of pictures: how sconce-train splits, measures, and learns them.
 #include "train/picture_folder.hpp"
 
 #include <c10/util/ThreadLocalDebugInfo.h>
@@ -109,7 +109,7 @@ TEST_CASE("IDX files are found under each name that they are distributed with") 
   const std::string name = GENERATE("train-images.idx3-ubyte.gz", "train-images.idx3-ubyte",
                                     "train-images-idx3-ubyte.gz", "train-images-idx3-ubyte");
   CHECK_FALSE(train::has_idx_files(folder.path()));
-  // Some archives unpack to folders whose names are the other names.
+  // Some archives unpack to folders with the names of the other files.
   fs::create_directory(folder.path() / "t10k-labels-idx1-ubyte");
   if (!name.ends_with("-idx3-ubyte"))
     fs::create_directory(folder.path() / "train-images-idx3-ubyte");
@@ -148,7 +148,7 @@ TEST_CASE(
     return sconce::test::error_of([&] { train::find_digits(program, folder.path() / "none"); });
   };
   const std::string instead = "; name the folder that holds the four files: --data DIR";
-  // As without /proc.
+  // As on a system without /proc.
   CHECK(error() ==
         "--data digits: expected the folder of the digits, cannot tell where this "
         "program is installed from " +
@@ -506,7 +506,7 @@ TEST_CASE("sconce-train fine-tunes the last layer of a torchvision network", "[a
   const Ran predicted = run_train("predict --weights " + file.string() + " " + red.string());
   CHECK_THAT(predicted.out, StartsWith(red.string() + ": red "));
 
-  // A resumed run, which begins in the middle, comes to the same.
+  // A resumed run, which starts in the middle, gives the same result.
   const std::string saved = "--checkpoint " + path("saved") + " ";
   REQUIRE(run("--freeze --epochs 1 " + saved).exit_code == 0);
   const Ran other = run("--epochs 2 --resume " + saved);

@@ -70,7 +70,8 @@ void fit(const fs::path& folder, int64_t last_step) {
                .callbacks = {&schedule, &scheduling, &stop, &saving}});
 }
 
-// A value in a checkpoint: the keys that lead to it, and what replaces or removes it.
+// A value in a checkpoint: the keys that lead to it, and the value that replaces it or nothing to
+// remove it.
 struct Place {
   std::vector<std::string> keys;
   std::function<void(const c10::IValue&)> replace;

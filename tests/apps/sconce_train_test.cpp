@@ -1,4 +1,4 @@
-// sconce-train as its users meet it: a command line, two streams, an exit code and a file.
+// sconce-train as its users see it: a command line, two streams, an exit code, and a file.
 #include <sys/stat.h>
 #include <zlib.h>
 
@@ -59,14 +59,14 @@ int examples_in(const fs::path& chart) {
       "<text x=[0-9.\"]+ y=[0-9.\"]+ text-anchor=\"middle\"(?: class=\"\\w+\")?>(\\d+)</text>");
   int sum = 0;
   std::sregex_iterator number(svg.begin(), svg.end(), cell);
-  // The names of the ten classes, which are numbers too, follow the cells.
+  // The names of the ten classes, which are also numbers, follow the cells.
   for (int i = 0; i < 100 && number != std::sregex_iterator(); ++i, ++number) {
     sum += std::stoi((*number)[1]);
   }
   return sum;
 }
 
-// Of a run that came to no end there are the charts of its epochs, one of them maybe as a part.
+// An unfinished run leaves only the charts of its epochs, and one of them may be a partial file.
 void check_charts_alone(const fs::path& folder) {
   for (const auto& name : names_in(folder)) {
     INFO(name);
@@ -74,7 +74,7 @@ void check_charts_alone(const fs::path& folder) {
   }
 }
 
-// The lines of scalars.csv without the two scalars that a clock decides, and without the times.
+// The lines of scalars.csv without the two scalars that depend on the clock, and without the times.
 std::string learnt_in(const fs::path& scalars) {
   const std::string csv = contents(scalars / "scalars.csv");
   const std::string lines =
@@ -98,8 +98,8 @@ double mean_test_acc(const std::string& flags, int seeds = 3) {
   return sum / seeds;
 }
 
-// Checks that a training by two processes came to what one came to on their joined batches, but for
-// the row that comes on both since the digits are an odd number.
+// Checks that training with two processes matches training with one process on their joined
+// batches, except for the row that both ranks receive because the number of digits is odd.
 void check_as_one(const fs::path& several, const fs::path& one) {
   const auto last = [](const fs::path& csv, const char* name) {
     return std::stod(column_of(csv, name).back());
@@ -126,11 +126,11 @@ train::CommandLine parsed(std::vector<std::string> words) {
 
 struct Refusal {
   std::string arguments;
-  std::string error;  // its beginning: the flag, and what it takes or needs
+  std::string error;  // how the error begins: the flag, and what it accepts or requires
 };
 
-// Command lines that are refused with one line. They are read here, since each start of the program
-// takes half a second.
+// Command lines that are rejected with a one-line error. They are parsed here, since each start of
+// the program takes half a second.
 void check_usage_errors(const std::vector<Refusal>& refusals) {
   for (const auto& [arguments, error] : refusals) {
     INFO("sconce-train " << arguments);
@@ -142,7 +142,7 @@ void check_usage_errors(const std::vector<Refusal>& refusals) {
   }
 }
 
-// The same arguments with one of these flags at a time. `error` follows the flag.
+// Checks the same arguments with one of these flags at a time. `error` follows the flag.
 void check_each_usage_error(const std::string& arguments, const std::vector<std::string>& flags,
                             const std::string& error) {
   for (const auto& flag : flags) {
@@ -150,7 +150,7 @@ void check_each_usage_error(const std::string& arguments, const std::vector<std:
   }
 }
 
-// A run that came to its end; returns it.
+// Runs sconce-train, which must succeed, and returns the run.
 Ran ended(const std::string& arguments) {
   Ran ran = run_train(arguments);
   INFO(arguments << ": " << ran.err);
@@ -158,14 +158,14 @@ Ran ended(const std::string& arguments) {
   return ran;
 }
 
-// The losses of a run that came to its end.
+// The losses of a run that succeeded.
 std::vector<std::string> losses(const std::string& arguments) {
   const TempDir out;
   ended(arguments + " --out " + out.path().string());
   return losses_of(out.path() / "metrics.csv");
 }
 
-// A failed run: exit 1 and one line that names the file and says what was wrong.
+// Checks that a run fails with exit code 1 and one line that names the file and the problem.
 void check_run_error(const TempDir& folder, const std::string& file, const std::string& what) {
   const Ran ran = run_train("--data '" + folder.path().string() + "'");
   INFO(ran.err);
@@ -456,7 +456,7 @@ TEST_CASE("sconce-train reaches an accuracy of 0.95 on the digits and prints eac
       std::regex("\nepoch 14/15: [^\n]*\nepoch 15/15: loss \\d\\.\\d{3}, train acc "
                  "\\d\\.\\d{3}, test acc \\d\\.\\d{3}\n\\d+\\.\\d examples/sec on cpu\n$")));
   CHECK(test_acc_of(ran) >= 0.95);
-  // With a rate that stays as it is, this seed comes to 0.925.
+  // With a constant learning rate, this seed reaches 0.925.
   CHECK(test_acc_of(run_train("--epochs 15 --device cpu --seed 83")) >= 0.95);
 }
 
@@ -486,7 +486,7 @@ TEST_CASE("training on the digits is as accurate in 16 bits as in fp32", "[alone
 
 TEST_CASE("on a GPU training on the digits is as accurate in each precision as in fp32", "[gpu]") {
   sconce::test::require_gpu();
-  // The kernels of simulated GPUs are the CPU's, with which another case trains from three seeds.
+  // Simulated GPUs run the CPU's kernels, with which another case trains from three seeds.
   const int seeds = sconce::test::on_simulated_gpus() ? 1 : 3;
   const double fp32 = mean_test_acc("--precision fp32 --device cuda:0", seeds);
   for (const char* precision : {"tf32", "bf16", "fp16"}) {
@@ -521,7 +521,7 @@ TEST_CASE("sconce-train --summary prints the model and does not change training"
   const auto losses = losses_of(folder.path() / "plain" / "metrics.csv");
   CHECK(losses.size() == 2);
   CHECK(losses == losses_of(folder.path() / "with" / "metrics.csv"));
-  // A batch has at most the examples that there are.
+  // A batch contains at most the existing examples.
   CHECK_THAT(ended("--model linear --epochs 1 --device cpu --summary --batch-size 1000000000").out,
              ContainsSubstring("[1437, 10]"));
 }
@@ -788,7 +788,7 @@ TEST_CASE("a resumed run replaces its own results but not another run's") {
                      (folder.path() / name).string() + " " + flags);
   };
   REQUIRE(run("one", "--epochs 2").exit_code == 0);
-  CHECK(run("one", "--epochs 2 --resume").exit_code == 0);  // its end once more
+  CHECK(run("one", "--epochs 2 --resume").exit_code == 0);  // repeats only its end
   CHECK(run("one", "--epochs 3 --resume").exit_code == 0);
   CHECK(losses_of(folder.path() / "out" / "metrics.csv").size() == 3);
   REQUIRE(run("two", "--epochs 1 --seed 1 --overwrite").exit_code == 0);
@@ -807,7 +807,7 @@ TEST_CASE("charts that cannot be written do not affect the rest of the run") {
   for (const char* name : {"training.svg", "confusion.svg"}) {
     fs::create_directories(taken / name);
   }
-  // The metrics and the weights have room, the charts have none.
+  // There is room for the metrics and the weights but not for the charts.
   const Ran runs[] = {sconce::test::run_program("(trap '' XFSZ; ulimit -f 7; exec " +
                                                 train_command(arguments + full.string()) + ")"),
                       run_train(arguments + taken.string())};
@@ -836,7 +836,7 @@ TEST_CASE("a run resumes with or without --out and draws its earlier epochs", "[
   const Ran last = run(" --epochs 3");
   INFO(last.err);
   CHECK(last.exit_code == 0);
-  // The line of the training's loss, after its mark in the legend, has a marker for each epoch.
+  // The line of the training loss, after its mark in the legend, has a marker for each epoch.
   const std::string training = contents(folder.path() / "out" / "training.svg");
   const auto legend = training.find("<path class=\"m0\"");
   const auto loss = training.find("<path class=\"m0\"", legend + 1);
@@ -887,7 +887,7 @@ TEST_CASE("sconce-train --resume without a run to resume leaves another run's sc
     CHECK(names_in(log) == names);
     CHECK(contents(fs::path(log) / "scalars.csv") == csv);
   }
-  // As a run leaves them that is killed before its first checkpoint.
+  // A run that is killed before its first checkpoint leaves them like this.
   for (const auto& name : names_in(saved)) {
     if (name.ends_with(".pt")) fs::remove(saved / name);
   }
@@ -977,7 +977,7 @@ TEST_CASE("a run resumes only on its own data, and the error names other data") 
   CHECK(names_in(saved) == names);
   CHECK(contents(fs::path(saved) / "flags.txt") == facts);
 
-  // An earlier version wrote nothing of the data.
+  // An earlier version stored nothing about the data.
   const std::string earlier = std::regex_replace(facts, std::regex("--data[^\n]*\n"), "");
   REQUIRE(lines_of(facts) - lines_of(earlier) == 3);
   folder.write("saved/flags.txt", earlier);
@@ -998,7 +998,7 @@ TEST_CASE("a FIFO in place of a run's flags.txt is rejected without waiting for 
 
 namespace {
 
-// A run of two epochs that is saved, in a folder of its own, and what continues it.
+// A saved run of two epochs in a separate folder, and the runs that continue it.
 class RunOfTwo {
  public:
   explicit RunOfTwo(const std::string& scheduler) : scheduler_(scheduler) {
@@ -1025,7 +1025,7 @@ class RunOfTwo {
     return found;
   }
 
-  // Exit code 2 and one line, and the saved run is as it was.
+  // Checks for exit code 2 and a one-line error, and that the saved run is unchanged.
   void check_refused(const std::string& flags, const std::string& error) const {
     const auto names = names_in(saved());
     const std::string run_flags = contents(saved() / "flags.txt");
@@ -1043,7 +1043,7 @@ class RunOfTwo {
   std::string scheduler_;
 };
 
-// For how many epochs a run's cosine goes on, of those of the command line.
+// The number of the command line's epochs for which a run's cosine schedule continues.
 int64_t epochs_of_cosine(int epochs, const train::SavedRun& saved) {
   train::CommandLine line;
   line.epochs = epochs;
@@ -1105,7 +1105,7 @@ TEST_CASE(
   CHECK(more.err.empty());
   const auto first = run.rates();
   CHECK(first[6] == first[0]);
-  const Ran again = run.train("--epochs 4 --resume");  // it is a run of these now
+  const Ran again = run.train("--epochs 4 --resume");  // the run now has four epochs
   CHECK(again.exit_code == 0);
   CHECK_THAT(again.out, !ContainsSubstring("restarting"));
 }
@@ -1113,9 +1113,9 @@ TEST_CASE(
 TEST_CASE("a restarted schedule continues when its run is resumed") {
   train::SavedRun saved{
       .epochs = std::vector<sconce::EpochMetrics>(5), .scheduler_steps = 3, .schedule_epochs = 8};
-  CHECK(epochs_of_cosine(8, saved) == 6);  // from the third epoch on
+  CHECK(epochs_of_cosine(8, saved) == 6);  // from the third epoch
   CHECK_THROWS_AS(epochs_of_cosine(9, saved), train::UsageError);
-  saved.schedule_epochs.reset();  // as of 0.2
+  saved.schedule_epochs.reset();  // as in version 0.2
   CHECK(epochs_of_cosine(9, saved) == 7);
 }
 
@@ -1163,7 +1163,7 @@ TEST_CASE("two processes train like one with twice the batch size, and only the 
   CHECK(ranks[1]->out() == "");
   CHECK(names_in(out) == std::vector<std::string>{"confusion.svg", "metrics.csv",
                                                   "model.safetensors", "training.svg"});
-  CHECK(examples_in(fs::path(out) / "confusion.svg") == 360);  // of both
+  CHECK(examples_in(fs::path(out) / "confusion.svg") == 360);  // from both ranks
   const std::string one = (folder.path() / "one").string();
   ended("--model mlp --epochs 3 --device cpu " + more + " --out " + one);
   check_as_one(fs::path(out) / "metrics.csv", fs::path(one) / "metrics.csv");
@@ -1229,7 +1229,7 @@ TEST_CASE("SIGTERM saves a run before it ends, and resuming gives the same resul
   stopped[0]->send(SIGTERM);
   wait_for(stopped, sconce::test::Seconds(30));
   CHECK(stopped[0]->exit_code == 143);
-  CHECK_THAT(stopped[0]->err(),  // after a warning of fp16 on a CPU
+  CHECK_THAT(stopped[0]->err(),  // after a warning about fp16 on a CPU
              EndsWith("sconce-train: stopped by SIGTERM; --resume continues from " + run + "\n"));
   CHECK_FALSE(fs::exists(fs::path(run) / "model.safetensors"));
 

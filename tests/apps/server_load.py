@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Loads the example server with clients, replaces its weights, kills it, and prints what was seen. By hand.
+"""Loads the example server with clients, replaces its weights, kills it, and prints what it observed. By hand.
 
   server_load.py SERVER [--python PYTHON] [--clients 16] [--seconds 120] [--replacements 100] [--kills 50]
                  [--options "--wait-ms 0"]
 
-The exit code is 1 if an answer was wrong, or a request failed that no kill cut off.
+The exit code is 1 if an answer was wrong, or if a request failed without being cut off by a kill.
 """
 import argparse
 import concurrent.futures
@@ -34,7 +34,7 @@ def memory_of(process):
 
 
 def client(seed, server, done, results):
-    """Asks until done. Sends the latencies in ms, the wrong answers, and the versions that it saw."""
+    """Sends requests until done. Sends back the latencies in ms, the wrong answers, and the versions that it saw."""
     latencies, wrong, versions = [], [], set()
     with server.connect() as connection:
         while not done.is_set():
@@ -79,7 +79,7 @@ def load(server, path, args):
 
 
 def ask_alone(server):
-    """Prints the latencies of one client that asks for one row at a time."""
+    """Prints the latencies of one client that requests one row at a time."""
     body, latencies = json.dumps({"x": server_test.ROWS[:1]}), []
     with server.connect() as connection:
         for _ in range(5000):
@@ -93,7 +93,7 @@ def ask_alone(server):
 
 
 def disturb(server, path, done):
-    """Asks, and replaces the weights, until the server is killed. Returns the wrong answers."""
+    """Sends requests and replaces the weights until the server is killed. Returns the wrong answers."""
     wrong = []
     with server.connect() as connection:
         for seed in itertools.takewhile(lambda _: not done.is_set(), itertools.count()):

@@ -29,7 +29,7 @@ WORK = tempfile.TemporaryDirectory()
 
 
 def replace(path, tensors, metadata=None):
-    """Writes a safetensors file beside the path and renames it, as sconce does."""
+    """Writes a safetensors file next to the path and renames it, like sconce."""
     header, data = {"__metadata__": metadata} if metadata else {}, b""
     for name, (shape, values) in tensors.items():
         header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + 4 * len(values)]}
@@ -41,7 +41,7 @@ def replace(path, tensors, metadata=None):
 
 
 class Network:
-    """A network with random weights, which predicts in Python."""
+    """A network with random weights that predicts in Python."""
 
     def __init__(self, seed, width=WIDTH):
         draw = random.Random(seed).uniform
@@ -123,14 +123,14 @@ class Server:
 
 
 def ask(connection, method, path, body="", headers=None):
-    """Returns the status and the JSON of the reply."""
+    """Sends a request and returns the status and the JSON of the reply."""
     connection.request(method, path, body, headers or {})
     response = connection.getresponse()
     return response.status, json.loads(response.read())
 
 
 def wrong_answers(connection, seed):
-    """Asks for random rows and returns how the answer is wrong, and its version."""
+    """Requests random rows. Returns how the answer is wrong, and its version."""
     chosen = random.Random(seed).sample(range(len(ROWS)), random.Random(seed).randint(1, 5))
     status, reply = ask(connection, "POST", "/predict", json.dumps({"x": [ROWS[i] for i in chosen]}))
     if status != 200 or len(reply["outputs"]) != len(chosen):
@@ -220,7 +220,7 @@ class Replacements(unittest.TestCase):
 
     def test_a_file_that_does_not_fit_is_refused_and_the_server_keeps_the_old_weights(self):
         path = path_of("misfits")
-        A.save_program(path)  # which contains weights too
+        A.save_program(path)  # it contains weights too
         with Server("--weights", path) as server, server.connect() as connection:
             for text, change in [("0.weight", Network(3, width=63).save),
                                  ("2.bias", lambda path: replace(path, dict(list(A.tensors.items())[:3]))),

@@ -1,7 +1,7 @@
-// Calls each function of CUDA, CUPTI and NCCL that simulated GPUs export with null pointers, wrong
-// handles and other arguments drawn at random, in a process for each function:
+// Calls each function of CUDA, CUPTI, and NCCL that simulated GPUs export with null pointers,
+// invalid handles, and other random arguments, in a separate process for each function:
 //   LD_PRELOAD=LIBRARY test-simgpu-calls LIBRARY CALLS SEED
-// Prints a line for each function that ends by a signal, does not return, or accepts a wrong
+// Prints a line for each function that ends by a signal, does not return, or accepts an invalid
 // handle.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -27,7 +27,7 @@
 
 namespace {
 
-// What the child does at present, for the parent.
+// Tells the parent which call the child is making.
 std::array<char, 1000>& present_call() {
   static auto& text = *static_cast<std::array<char, 1000>*>(
       mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
@@ -51,7 +51,7 @@ class Arguments {
  public:
   explicit Arguments(uint32_t seed) : random_(seed) {}
 
-  // Begins the arguments of another call.
+  // Starts the arguments of another call.
   void begin() {
     has_wrong_handle = false;
     text.clear();
@@ -104,7 +104,7 @@ class Arguments {
   std::vector<char> memory_ = std::vector<char>(size_t{1} << 16);
 };
 
-// Calls a function. Returns whether it has accepted a wrong handle.
+// Calls a function. Returns whether it accepted an invalid handle.
 using Call = bool (*)(void* function, Arguments& arguments);
 
 template <class Function>
@@ -122,7 +122,7 @@ struct CallOf<Result(Parameters...)> {
   }
 };
 
-// The functions that do something. All others only refuse.
+// The functions that do something. All other functions only reject calls.
 #define SIMGPU_CALL(function) {#function, CallOf<decltype(function)>::call},
 #define SIMGPU_CALL_WITH(function, ...) {#function, CallOf<cudaError_t(__VA_ARGS__)>::call},
 const std::map<std::string, Call>& typed_calls() {
@@ -132,7 +132,7 @@ const std::map<std::string, Call>& typed_calls() {
   return calls;
 }
 
-// Whether a function without a type has returned success.
+// Returns whether a function without a type reported success.
 bool call_without_type(const std::string& name, void* function) {
   std::snprintf(present_call().data(), present_call().size(), "(nulls)");
   using Function = int (*)(void*, void*, void*, void*, void*, void*, void*, void*, void*, void*);
@@ -141,7 +141,7 @@ bool call_without_type(const std::string& name, void* function) {
   return result == 0 && !name.starts_with("__cuda");
 }
 
-// Runs in a child. Exits with 1 if the function has accepted what it should not.
+// Runs in a child. Exits with 1 if the function accepted something that it should reject.
 [[noreturn]] void call(const std::string& name, int times, uint32_t seed) {
   alarm(20);
   dup2(open("/dev/null", O_WRONLY), 2);

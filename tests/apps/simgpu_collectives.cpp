@@ -1,8 +1,8 @@
-// Collectives of NCCL that do not match between two ranks, and the same ones that match; captures
-// that wait for one to which a rank comes late; or one that rank 1 calls alone, and throws; or
-// calls in which the ranks wait for each other. Each rank runs
+// NCCL collectives that do not match between two ranks, and the same collectives when they match;
+// captures that wait for a collective that one rank joins late; a collective that rank 1 calls
+// alone before it throws; and calls in which the ranks wait for each other. Each rank runs
 //   test-simgpu-collectives FOLDER wrong|right|late|alone|stuck
-// with RANK, LOCAL_RANK and WORLD_SIZE set; the ranks meet in the empty folder. Prints how each
+// with RANK, LOCAL_RANK, and WORLD_SIZE set. The ranks meet in the empty folder. Prints how each
 // case ends.
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
@@ -38,7 +38,7 @@ Tensor ones(const ProcessGroup& group, int64_t count, torch::Dtype type = torch:
   return torch::ones({count}, torch::device(group.device()).dtype(type));
 }
 
-// What a rank calls. The other one gets `differs` in the wrong program.
+// The calls of a rank. In the wrong program, the other rank receives `differs`.
 using Case = std::function<void(const ProcessGroup& group, bool differs)>;
 
 const std::vector<std::pair<std::string, Case>> cases = {
@@ -51,7 +51,7 @@ const std::vector<std::pair<std::string, Case>> cases = {
        }
      }},
     {"count",
-     [](const ProcessGroup& group, bool differs) {  // of as many pieces as it takes
+     [](const ProcessGroup& group, bool differs) {  // a message of several pieces
        group.all_reduce(ones(group, differs ? 1 << 20 : 100));
      }},
     {"type",
@@ -86,7 +86,7 @@ void wait(const c10::Stream& waiting, const c10::Stream& awaited) {
   event.block(waiting);
 }
 
-// Captures with a stream, which has to be done with its work first.
+// Captures with a stream, which has to finish its work first.
 using Capture = std::function<void(const c10::Stream& stream)>;
 
 const std::vector<std::pair<std::string, Capture>> captures = {
@@ -107,7 +107,7 @@ const std::vector<std::pair<std::string, Capture>> captures = {
        graph->end();
      }}};
 
-// Rank 1 comes to an exchange once rank 0 has computed on one thread while another one captures
+// Rank 1 joins an exchange after rank 0 has computed on one thread while another thread captures
 // with a stream that waits for the exchange.
 void come_late(const ProcessGroup& group, const std::string& sign, const Capture& capture) {
   const auto stream = another_stream(group.device());
@@ -122,7 +122,7 @@ void come_late(const ProcessGroup& group, const std::string& sign, const Capture
     capture(stream);
   });
   begun.get_future().wait();
-  // By then the capture waits for rank 1. If it does not yet, the case finds nothing.
+  // By then the capture waits for rank 1. If it does not wait yet, the case finds nothing.
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   const c10::StreamGuard other(another_stream(group.device()));
   ones(group, 100).sum().item<float>();
@@ -141,7 +141,7 @@ void run_late(const std::string& folder) {
   }
 }
 
-// What rank 1 calls alone, once the ranks are connected. The tensor outlives the group.
+// The call that rank 1 makes alone after the ranks are connected. The tensor outlives the group.
 void call_alone(const ProcessGroup& group, std::vector<Tensor>& tensors,
                 const std::string& folder) {
   group.all_reduce(ones(group, 100));
@@ -150,26 +150,27 @@ void call_alone(const ProcessGroup& group, std::vector<Tensor>& tensors,
     group.c10d()->allreduce(tensors);
     throw std::runtime_error("rank 1 is wrong");
   }
-  // Rank 0 stays until the test has seen rank 1's end: a rank that is lost ends the others' waits.
+  // Rank 0 stays until the test has seen the end of rank 1, because losing a rank ends the waits of
+  // the others.
   wait_for_file(folder + "/rank_1_has_ended");
 }
 
 using Work = c10::intrusive_ptr<c10d::Work>;
 
-// Returns when both ranks are here. The group's own barrier may be behind what is stuck.
+// Returns when both ranks are here. The group's own barrier may wait behind the stuck calls.
 void meet(const ProcessGroup& group, const std::string& place) {
   std::ofstream(place + std::to_string(group.rank())).flush();
   wait_for_file(place + std::to_string(1 - group.rank()));
 }
 
-// Waits for calls of both ranks as a program whose group has this timeout.
+// Waits for calls of both ranks like a program whose group has this timeout.
 void wait_for_both(const ProcessGroup& group, const std::string& place,
                    const std::vector<Work>& calls) {
   meet(group, place);
   for (const auto& call : calls) call->wait(std::chrono::seconds(2));
 }
 
-// 4 MiB, which no buffer of NCCL holds.
+// 4 MiB, which fits in no buffer of NCCL.
 constexpr int64_t large = 1 << 20;
 
 void send_first(const ProcessGroup& group, const std::string& folder) {
@@ -195,7 +196,7 @@ void call_in_opposite_order(const ProcessGroup& group, const std::string& folder
   wait_for_both(group, folder + "/order_", calls);
 }
 
-// Rank 1 comes once the wait of rank 0 has been reported.
+// Rank 1 arrives after the wait of rank 0 has been reported.
 void come_busy(const ProcessGroup& group) {
   group.all_reduce(ones(group, 100));
   if (group.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(7));
@@ -210,7 +211,7 @@ void receive_more_than_is_sent(const ProcessGroup& group, const std::string& fol
   wait_for_both(group, folder + "/sizes_", {call});
 }
 
-// Makes a group for one case, since a group cannot be used once a collective has failed.
+// Creates a group for one case, since a group is unusable after a collective has failed.
 void run(const std::string& folder, const std::string& name,
          const std::function<void(const ProcessGroup& group)>& call) {
   std::string line = name + " is done\n";
@@ -232,7 +233,7 @@ int main(int argc, char** argv) {
     run_late(argv[1]);
     return 0;
   }
-  // A wait throws what a collective has failed with, and LibTorch's watchdog ends no process.
+  // A wait throws the error of a failed collective, and LibTorch's watchdog ends no process.
   setenv("TORCH_NCCL_BLOCKING_WAIT", "1", 1);
   setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", 1);
   const std::string folder = argv[1];

@@ -1,9 +1,9 @@
-"""Checks that simulated GPUs run the operators of other libraries: those that have a kernel of the CPU.
+"""Checks that simulated GPUs run the operators of other libraries that have a CPU kernel.
 
   cd tests/apps && OMP_NUM_THREADS=1 ../../build/default/bin/sconce-simgpu --hide-real-gpus --races throw -- \\
       python -m unittest simgpu_custom_operators
 
-A GPU is in use before the operators are defined, as when a program imports a library late.
+A GPU is in use before the operators are defined, like in a program that imports a library late.
 """
 import itertools
 import unittest
@@ -19,7 +19,7 @@ def no_gpu_kernel(*_):
 
 
 def define(schema, **kernels):
-    """Returns an operator with one kernel for each dispatch key, and its library, which must be kept."""
+    """Returns an operator with one kernel for each dispatch key, and its library, which the caller must keep."""
     library = torch.library.Library(next(NAMES), "DEF")
     name = library.define("f" + schema)
     for key, kernel in kernels.items():

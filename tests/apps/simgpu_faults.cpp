@@ -1,6 +1,6 @@
-// Mistakes that a GPU punishes, and the same programs done right:
+// Mistakes that fail on a GPU, and the corrected versions of the same programs:
 //   test-simgpu-faults NAME[,NAME]... wrong|right
-// Prints what it has computed. The tests run it on simulated GPUs.
+// Prints the computed results. The tests run it on simulated GPUs.
 #include <ATen/cuda/Sleep.h>
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
@@ -44,7 +44,7 @@ void wait(const Stream& waiting, const Stream& awaited) {
   event.block(waiting);
 }
 
-// A graph of what the step does, captured on the current stream.
+// A graph of the step's work, captured on the current stream.
 template <class Step>
 std::unique_ptr<sconce::StepGraph> graph_of(const Step& step) {
   auto graph = sconce::StepGraph::begin({});
@@ -53,7 +53,8 @@ std::unique_ptr<sconce::StepGraph> graph_of(const Step& step) {
   return graph;
 }
 
-// A loop that copies the next batch on a stream of its own, and may use it before it is there.
+// A loop that copies the next batch on a separate stream and, if it is wrong, uses the batch before
+// it has arrived.
 void prefetch(bool is_right) {
   const auto compute = current_stream();
   const auto copy = another_stream();
@@ -72,7 +73,7 @@ void prefetch(bool is_right) {
   std::cout << sum.item<float>() << '\n';
 }
 
-// Catches what the prefetch throws, as a program does that goes on without what has failed.
+// Catches the error of the prefetch, like a program that continues without the failed part.
 void caught(bool is_right) {
   try {
     prefetch(is_right);
@@ -81,14 +82,14 @@ void caught(bool is_right) {
   }
 }
 
-// Reads a GPU's memory by its address.
+// Reads a GPU's memory by address.
 void host_read(bool is_right) {
   const auto ones = torch::ones({rows}, torch::kCUDA);
   const auto readable = is_right ? ones.cpu() : ones;
   std::cout << readable.const_data_ptr<float>()[0] << '\n';
 }
 
-// Writes a GPU's memory by its address.
+// Writes a GPU's memory by address.
 void host_write(bool is_right) {
   auto zeros = torch::zeros({rows}, torch::kCUDA);
   if (is_right) {
@@ -99,7 +100,7 @@ void host_write(bool is_right) {
   std::cout << zeros[0].item<float>() << '\n';
 }
 
-// A step of Adam whose count of steps is the CPU's.
+// A step of Adam whose step count is on the CPU.
 void step_count(bool is_right) {
   const auto parameter = torch::ones({rows}, torch::kCUDA);
   const auto gradient = torch::ones_like(parameter);
@@ -112,7 +113,7 @@ void step_count(bool is_right) {
   std::cout << parameter[0].item<float>() << '\n';
 }
 
-// Two threads that write one tensor on a stream each.
+// Two threads that write one tensor, each on its own stream.
 void two_threads(bool is_right) {
   auto shared = torch::zeros({rows}, torch::kCUDA);
   current_stream().synchronize();
@@ -132,7 +133,8 @@ void two_threads(bool is_right) {
   std::cout << shared[0].item<float>() << '\n';
 }
 
-// Two streams that write two columns each of one matrix, which may have one of them in common.
+// Two streams that each write two columns of one matrix. If it is wrong, one column is written by
+// both.
 void columns(bool is_right) {
   const auto matrix = torch::zeros({rows, 4}, torch::kCUDA);
   current_stream().synchronize();
@@ -145,8 +147,8 @@ void columns(bool is_right) {
   std::cout << matrix.sum().item<float>() << '\n';
 }
 
-// Two streams that write parts of one block of four dimensions, which nest in each other without
-// meeting unless their channels do.
+// Two streams that write parts of one four-dimensional block. The parts are interleaved but overlap
+// only if their channels do.
 void channels(bool is_right) {
   const auto images = torch::zeros({2, 4, 6, 10}, torch::kCUDA);
   current_stream().synchronize();
@@ -159,7 +161,8 @@ void channels(bool is_right) {
   std::cout << images.sum().item<float>() << '\n';
 }
 
-// Gives a tensor back to its stream while another stream reads it, and returns what that has read.
+// Returns a tensor to its stream while another stream reads it, and returns the values that the
+// other stream read.
 Tensor read_and_free(bool is_right) {
   const auto compute = current_stream();
   const auto copy = another_stream();
@@ -182,8 +185,8 @@ void record_stream(bool is_right) {
   std::cout << read_and_free(is_right).to(torch::kCUDA).mean().item<float>() << '\n';
 }
 
-// Frees a tensor while another stream reads it. The stream that gets the memory again waits before
-// it writes there, or does not.
+// Frees a tensor while another stream reads it. The stream that receives the memory again waits
+// before it writes there, or does not.
 void reuse(bool is_right) {
   const auto compute = current_stream();
   const auto gather = another_stream();
@@ -206,12 +209,12 @@ void reuse(bool is_right) {
   std::cout << result.mean().item<float>() << '\n';
 }
 
-// Does so with its last work for a GPU.
+// Does the same with its last work for a GPU.
 void freed_last(bool is_right) {
   std::cout << read_and_free(is_right).mean().item<float>() << '\n';
 }
 
-// Writes pinned memory while it is copied from.
+// Writes pinned memory while a copy reads it.
 void pinned_write(bool is_right) {
   auto source = torch::ones({rows}).pin_memory();
   const auto copied = source.to(torch::kCUDA, /*non_blocking=*/true);
@@ -220,8 +223,9 @@ void pinned_write(bool is_right) {
   std::cout << copied[0].item<float>() << '\n';
 }
 
-// Reads what a capture computes while it is captured, which no GPU has computed before a replay. By
-// then pinned memory is read and a parameter is copied to, which the capture writes as well.
+// Reads the result of a captured operation during the capture, before any replay has computed it.
+// During the capture, pinned memory is read too, and a parameter is copied to that the capture also
+// writes.
 void capture(bool is_right) {
   const auto ones = torch::ones({rows}, torch::kCUDA);
   const auto parameter = torch::zeros({rows}, torch::kCUDA);
@@ -251,8 +255,8 @@ void capture(bool is_right) {
   std::cout << seen.mean().item<float>() << ' ' << sum.mean().item<float>() << '\n';
 }
 
-// Reads what a GPU is asked to copy to pinned memory, after a wait or without. Part of the memory
-// is not copied to.
+// Reads pinned memory that a GPU copies to, with or without a wait. Part of the memory is not
+// copied to.
 void early_read(bool is_right) {
   const auto results = torch::zeros({rows}).pin_memory();
   results.narrow(0, 10, 10).copy_(torch::ones({10}, torch::kCUDA), /*non_blocking=*/true);
@@ -262,7 +266,8 @@ void early_read(bool is_right) {
   std::cout << beside << ' ' << results[10].item<float>() << '\n';
 }
 
-// Lets two streams copy to the same pages of pinned memory, the second after the first or not.
+// Lets two streams copy to the same pages of pinned memory, with the second copy after the first or
+// without an order.
 void two_copies(bool is_right) {
   const auto results = torch::zeros({8 * rows}).pin_memory();
   const auto ones = torch::ones({8 * rows}, torch::kCUDA);
@@ -279,7 +284,7 @@ void two_copies(bool is_right) {
   std::cout << results.mean().item<float>() << '\n';
 }
 
-// Writes pinned memory while its copy waits for a kernel that takes time, in a graph and without.
+// Writes pinned memory while its copy waits for a slow kernel, in a graph and without one.
 void sleep(bool is_right) {
   auto source = torch::ones({rows}).pin_memory();
   const auto stream = another_stream();
@@ -298,8 +303,9 @@ void sleep(bool is_right) {
   std::cout << is_idle << ' ' << is_busy << ' ' << copied[0].item<float>() << '\n';
 }
 
-// Changes a factor between two replays: on the CPU, where the graph has the number of the capture,
-// or on the GPU. The type of the second result shows whether the other number is one of C++.
+// Changes a factor between two replays: on the CPU, where the graph keeps the number of the
+// capture, or on the GPU. The type of the second result shows whether the other number is a C++
+// number.
 void factor(bool is_right) {
   const StreamGuard guard(another_stream());
   auto sum = torch::zeros({rows}, torch::kCUDA);
@@ -316,8 +322,8 @@ void factor(bool is_right) {
   std::cout << sum.mean().item<float>() << ' ' << halves.dtype() << '\n';
 }
 
-// Captures what is read by indices, which are on the CPU or on the GPU. LibTorch copies them to the
-// GPU, which a capture forbids.
+// Captures a read with indices on the CPU or on the GPU. LibTorch copies CPU indices to the GPU,
+// which a capture forbids.
 void cpu_index(bool is_right) {
   const StreamGuard guard(another_stream());
   const auto values = torch::ones({rows}, torch::kCUDA);
@@ -328,7 +334,7 @@ void cpu_index(bool is_right) {
   std::cout << read.sum().item<float>() << '\n';
 }
 
-// Captures how a number goes where indices point, which LibTorch copies from the CPU as well.
+// Captures a write of a number to the places of indices. LibTorch copies a CPU number, too.
 void cpu_value(bool is_right) {
   const StreamGuard guard(another_stream());
   auto values = torch::ones({rows}, torch::kCUDA);
@@ -339,8 +345,8 @@ void cpu_value(bool is_right) {
   std::cout << values.sum().item<float>() << '\n';
 }
 
-// Captures how a number goes where a mask says: LibTorch takes one from the CPU, and seeks the
-// places of a mask on the host for one on the GPU.
+// Captures a write of a number to the places of a mask. LibTorch accepts a CPU number, but for a
+// number on the GPU it finds the places of the mask on the host.
 void mask(bool is_right) {
   const StreamGuard guard(another_stream());
   auto values = torch::ones({rows}, torch::kCUDA);
@@ -351,7 +357,7 @@ void mask(bool is_right) {
   std::cout << values.sum().item<float>() << '\n';
 }
 
-// Captures a search with a sorter, of which the host reads the least and the greatest number.
+// Captures a search with a sorter, whose smallest and largest numbers the host reads.
 void sorter(bool is_right) {
   const StreamGuard guard(another_stream());
   const auto values = torch::arange(rows, torch::kCUDA);
@@ -365,8 +371,8 @@ void sorter(bool is_right) {
   std::cout << places[7].item<int64_t>() << '\n';
 }
 
-// Reads by a mask and by indices of the CPU: LibTorch copies the places of the mask from pinned
-// memory, and the indices while the host waits. Indices of the GPU need neither.
+// Reads with a mask and indices on the CPU. LibTorch copies the places of the mask from pinned
+// memory, and copies the indices while the host waits. Indices on the GPU need neither.
 void copied_indices(bool is_right) {
   const auto values = torch::ones({rows, 2}, torch::kCUDA);
   const auto first = is_right ? torch::arange(10, torch::kCUDA) : torch::arange(rows).lt(10);
@@ -374,9 +380,9 @@ void copied_indices(bool is_right) {
   std::cout << values.index({first, column}).sizes() << '\n';
 }
 
-// Fills one pinned buffer for each batch, and may do it while the last one is copied from it. Other
-// work of the stream comes in between, so that the numbers alone do not show it. Results come back
-// into the same buffer.
+// Fills one pinned buffer for each batch, possibly while the last batch is still copied from it.
+// Other work of the stream comes in between, so the numbers alone do not show the mistake. The
+// results come back into the same buffer.
 void pinned_buffer(bool is_right) {
   const auto buffer = torch::zeros({rows}).pin_memory();
   auto sum = torch::zeros({rows}, torch::kCUDA);
@@ -394,7 +400,7 @@ void pinned_buffer(bool is_right) {
   std::cout << buffer[0].item<float>() << ' ' << again[0].item<float>() << '\n';
 }
 
-// Records an event of one GPU on a stream of another one.
+// Records an event of one GPU on a stream of another GPU.
 void event_of_another_gpu(bool is_right) {
   Event event(torch::kCUDA);
   event.record(current_stream(0));
@@ -402,7 +408,7 @@ void event_of_another_gpu(bool is_right) {
   std::cout << "recorded\n";
 }
 
-// Asks for more memory than a GPU has.
+// Requests more memory than a GPU has.
 void out_of_memory(bool is_right) {
   const int64_t gib = int64_t{1} << 30;
   const auto bytes = torch::empty({is_right ? 1 : 64 * gib},

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Graphs that are replayed after memory they use has been freed, and the same ones whose memory stays.
+"""Replays graphs after memory that they use has been freed, and the same graphs with their memory kept.
 
   sconce-simgpu -- python simgpu_graphs.py
 
-Prints for each what its replay gives, or the first line of what it fails with.
+Prints the result of each replay, or the first line of its error.
 """
 import torch
 
 
 def captured(values, pool=None):
-    """A graph that doubles the values, with a temporary in memory of its own."""
+    """Returns a graph that doubles the values and has a temporary in its own memory."""
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph, pool=pool):
         doubled = (values + values.abs()).clone()
@@ -17,7 +17,7 @@ def captured(values, pool=None):
 
 
 def freed(is_right):
-    """The caching allocator has the memory back, and may give it to others."""
+    """The caching allocator has received the memory back and may reuse it."""
     values = torch.ones(1000, device="cuda")
     graph, doubled = captured(values)
     kept = values if is_right else None
@@ -28,7 +28,7 @@ def freed(is_right):
 
 
 def returned(is_right):
-    """The GPU has the memory back."""
+    """The GPU has received the memory back."""
     values = torch.ones(8 << 20, device="cuda")
     graph, doubled = captured(values)
     kept = values if is_right else None
@@ -40,7 +40,7 @@ def returned(is_right):
 
 
 def pinned(is_right):
-    """Pinned memory that the graph copies from, as above."""
+    """The graph copies from pinned memory that has been freed."""
     values = torch.ones(1000).pin_memory()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
@@ -54,7 +54,7 @@ def pinned(is_right):
 
 
 def of_a_pool(_):
-    """Memory of the graphs' own pool may be free, one that the program has made and filled too."""
+    """Memory in the graphs' own pool may be free, even in a pool that the program has created and filled."""
     pool = torch.cuda.MemPool()
     with torch.cuda.use_mem_pool(pool):
         values = torch.ones(1000, device="cuda")

@@ -1,7 +1,7 @@
 // A program with its own CUDA kernels and operators:
 //   test-simgpu-kernels NAME wrong|right
-// It registers and launches kernels as the code does that nvcc makes of a .cu file, which needs no
-// nvcc. Prints what it has computed. The tests run it on simulated GPUs.
+// It registers and launches kernels like the code that nvcc generates from a .cu file, without
+// needing nvcc. Prints the computed results. The tests run it on simulated GPUs.
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -32,10 +32,11 @@ Function find(const char* name) {
   return reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
 }
 
-// What the compiler makes of `__global__ void scale(float* x, float factor, int n)`, for the host.
+// The host function that the compiler generates for `__global__ void scale(float* x, float factor,
+// int n)`.
 void scale(float* x, float factor, int n, const Stream& stream);
 
-// A kernel that no function of the CPU stands for.
+// A kernel that no CPU function replaces.
 void unknown() {}
 
 [[maybe_unused]] const bool is_registered = [] {
@@ -83,7 +84,7 @@ Stream another_stream(bool is_right) {
   return stream;
 }
 
-// Uses a kernel on another stream than the one that makes its memory.
+// Uses a kernel on another stream than the stream that allocates its memory.
 void kernel(bool is_right) {
   const auto x = torch::full({1000}, 2.0, torch::kCUDA);
   const auto stream = another_stream(is_right);
@@ -92,7 +93,7 @@ void kernel(bool is_right) {
   std::cout << x.sum().item<float>() << '\n';
 }
 
-// A replay has the arguments of the capture, and reads memory anew.
+// A replay uses the arguments of the capture and reads the memory again.
 void graph(bool) {
   const auto x = torch::ones({4}, torch::kCUDA);
   const auto stream = another_stream(true);
@@ -124,7 +125,8 @@ TORCH_LIBRARY(simgpu_kernels, library) {
   library.impl("twice", torch::kCUDA, &twice_on_gpu);
 }
 
-// Calls an operator of another library on another stream than the one that makes its argument.
+// Calls an operator of another library on another stream than the stream that computes its
+// argument.
 void custom_operator(bool is_right) {
   const auto x = torch::full({1000}, 2.0, torch::kCUDA);
   const auto stream = another_stream(is_right);

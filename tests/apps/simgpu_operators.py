@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Compares LibTorch's operators and modules on a simulated GPU with those on the CPU, forward and backward. By hand:
+"""Compares LibTorch's operators and modules on a simulated GPU with the CPU, forward and backward. By hand:
 
   OMP_NUM_THREADS=1 build/default/bin/sconce-simgpu --hide-real-gpus --races throw -- \\
       python tests/apps/simgpu_operators.py
 
-Three parts, all for float32: the samples of LibTorch's database of operators, those of its database of modules, and
-training with what most programs use (FAMILIES). Results are equal up to rtol 1e-5 and atol 1e-6. Prints the counts.
-Fails with a list of what differs, or of exceptions below that no longer apply. With names, only these are compared.
+Three parts, all in float32: the samples in LibTorch's database of operators, the samples in its database of modules, and
+training with the features that most programs use (FAMILIES). Results are equal up to rtol 1e-5 and atol 1e-6. Prints the
+counts. Fails with a list of differences, or of exceptions below that no longer apply. With names, only these are compared.
 
-If a call draws random numbers, only the sizes and types of its results are compared, because the generators of GPUs are
-others than the CPU's. A sample that the CPU refuses is left out.
+If a call draws random numbers, only the sizes and types of its results are compared, because GPUs have other generators
+than the CPU. A sample that the CPU rejects is skipped.
 """
 import argparse
 import collections
@@ -29,9 +29,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils import _pytree
 
 DTYPE = torch.float32
-# The results hold what was in memory before.
+# The results contain whatever was in memory before.
 UNINITIALIZED = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"}
-# LibTorch refuses these on a real GPU as well: it has kernels for the CPU only, or wants an argument on the CPU.
+# LibTorch rejects these on a real GPU as well: it has only CPU kernels, or requires an argument on the CPU.
 REFUSED = {
     "sparse.mm.reduce": "Could not run 'aten::_sparse_mm_reduce_impl'",
     "tensor_split": "tensor_split expected tensor_indices_or_sections to be on cpu, but it's on cuda:0",
@@ -46,13 +46,13 @@ IN_STEPS = {"nn.functional.scaled_dot_product_attention", "nn.Transformer", "nn.
 
 
 class CpuRefuses(Exception):
-    """The CPU does not take a sample."""
+    """The CPU does not accept a sample."""
 
 
 def database(module, name):
-    """One of LibTorch's databases. Its operators would seed the generators, which hides that they are random.
+    """Returns one of LibTorch's databases. Its operators would seed the generators, which hides that they are random.
 
-    expecttest need not be installed: of its names, one is the base of a class that is not used here.
+    expecttest does not need to be installed: its only name that is used is the base of a class that is not used here.
     """
     sys.modules.setdefault("expecttest", types.SimpleNamespace(TestCase=unittest.TestCase))
     loaded = importlib.import_module(f"torch.testing._internal.{module}")
@@ -61,7 +61,7 @@ def database(module, name):
 
 
 def copied(tensor, device):
-    """A copy with the same strides and offset, of all memory that views of the tensor can reach."""
+    """Returns a copy with the same strides and offset, of all memory that views of the tensor can reach."""
     if tensor.layout != torch.strided or tensor.is_nested or tensor.is_conj() or tensor.is_neg():
         copy_of = tensor.detach().clone().to(device)
     else:
@@ -71,7 +71,7 @@ def copied(tensor, device):
 
 
 def on(device, tree):
-    """Copies of the tensors on the device, which also takes the place of devices that are named."""
+    """Returns copies of the tensors on the device, which also replaces devices that are passed by name."""
     def leaf(value):
         if isinstance(value, torch.Tensor):
             return copied(value, device)
@@ -90,7 +90,7 @@ def check_same(got, expected):
 
 
 def check_outputs(got, expected, has_values):
-    """Compares all tensors and numbers of the results. All tensors of a call on the GPU must be there."""
+    """Compares all tensors and numbers of the results. All tensors of a call on the GPU must be on the GPU."""
     got, expected = _pytree.tree_leaves(got), _pytree.tree_leaves(expected)
     assert len(got) == len(expected), f"{len(got)} results instead of {len(expected)}"
     for ours, theirs in zip(got, expected):
@@ -109,7 +109,7 @@ def seeded(call, device):
 
 
 def on_cpu(call):
-    """The results of the call on the CPU, and whether it drew random numbers."""
+    """Returns the results of the call on the CPU, and whether it drew random numbers."""
     try:
         outputs, leaves = seeded(call, "cpu")
     except Exception as error:
@@ -120,7 +120,7 @@ def on_cpu(call):
 
 
 def gradients(outputs, leaves):
-    """Gradients of a sum that depends on all outputs, or None if no output has one."""
+    """Returns the gradients of a sum that depends on all outputs, or None if no output has a gradient."""
     outputs = [tensor for tensor in tensors(outputs) if tensor.requires_grad]
     if not outputs or not leaves:
         return None
@@ -130,9 +130,9 @@ def gradients(outputs, leaves):
 
 
 def judge(call, has_values=True):
-    """Compares a call on the GPU with the CPU's, and returns which of its results were compared.
+    """Compares a call on the GPU with the call on the CPU, and returns which of its results were compared.
 
-    `call` makes the call on a device with copies of its arguments, and returns outputs and what has gradients.
+    `call` makes the call on a device with copies of its arguments. It returns outputs and the tensors with gradients.
     """
     expected, expected_leaves, is_random = on_cpu(call)
     got, leaves = seeded(call, "cuda")
@@ -143,7 +143,7 @@ def judge(call, has_values=True):
     try:
         expected_gradients = gradients(expected, expected_leaves)
     except Exception:
-        return "forward"  # The CPU has no gradient of it.
+        return "forward"  # The CPU has no gradient for it.
     if expected_gradients is None:
         return "forward"
     check_outputs(gradients(got, leaves), expected_gradients, True)
@@ -165,7 +165,7 @@ def call_of_operator(op, sample):
 
 
 def call_of_module(module, *args, **kwargs):
-    """Its outputs are those of the module, and then its buffers, which batch norm for example changes."""
+    """Returns a call whose outputs are the module's outputs, followed by its buffers, which batch norm changes, for example."""
     def call(device):
         model = copy.deepcopy(module).to(device)
         inputs = on(device, (args, kwargs))
@@ -176,7 +176,7 @@ def call_of_module(module, *args, **kwargs):
 
 
 class Report:
-    """Counts what was compared, and keeps what differs."""
+    """Counts the comparisons, and collects the differences."""
 
     def __init__(self):
         self.counts = collections.Counter()
@@ -226,7 +226,7 @@ def compare_operators(chosen):
 
 
 def without_dropout(module):
-    """Random numbers of the GPU are not the CPU's. Everything else of the module can be compared."""
+    """Removes dropout, because GPUs and the CPU draw different random numbers. Everything else can be compared."""
     for part in module.modules():
         if isinstance(part, nn.modules.dropout._DropoutNd):
             part.p = 0.0
@@ -307,7 +307,7 @@ def embedding_bags():
 def scaled_dot_product_attention():
     query, key, value = (torch.randn(2, 2, 5, 4, requires_grad=True) for _ in range(3))
     mask = torch.rand(5, 5) > 0.3
-    mask.fill_diagonal_(True)  # A query that sees nothing has no result.
+    mask.fill_diagonal_(True)  # A query that attends to nothing has no result.
     for kwargs in ({}, {"is_causal": True}, {"attn_mask": mask}, {"attn_mask": torch.randn(5, 5)}):
         def call(device, kwargs=kwargs):
             inputs, on_device = on(device, ([query, key, value], kwargs))
@@ -324,7 +324,7 @@ def attention():
     for training in (True, False):
         check_module(heads.train(training), tokens, tokens, tokens, key_padding_mask=padding)
         check_module(encoder.train(training), tokens, src_key_padding_mask=padding)
-        with torch.no_grad():  # Without a gradient, eval() has a fast path with kernels of its own.
+        with torch.no_grad():  # Without a gradient, eval() has a fast path with its own kernels.
             assert judge(call_of_module(heads, tokens, tokens, tokens)) == "forward"
             assert judge(call_of_module(encoder, tokens, src_key_padding_mask=padding)) == "forward"
     check_module(nn.Transformer(8, 2, 1, 1, 16, dropout=0.0, batch_first=True), tokens, tokens)
@@ -397,7 +397,7 @@ def pipeline():
 
 
 def trained_in_half(module, batches, device):
-    """Returns the parameters and the scale after steps with gradients that are scaled."""
+    """Returns the parameters and the scale after steps with scaled gradients."""
     model = copy.deepcopy(module).to(device)
     optimizer, scaler = sgd(model.parameters()), torch.amp.GradScaler(device, init_scale=1024.0)
     for batch in batches:
@@ -415,14 +415,14 @@ def trained_in_half(module, batches, device):
 def mixed_precision():
     module = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8))
     batches = [torch.randn(4, 8) for _ in range(4)]
-    batches[2][0, 0] = float("inf")  # The step is left out, and the scale is halved.
+    batches[2][0, 0] = float("inf")  # The step is skipped, and the scale is halved.
     got, expected = (trained_in_half(module, batches, device) for device in ("cuda", "cpu"))
     check_same(got, expected)
     assert got[-1] == 512, f"the scale is {got[-1].item()}"
 
 
 def cuda_graph():
-    """Steps that a graph replays are those of a loop. Its step before the capture runs on another stream."""
+    """Compares steps replayed by a graph with steps of a loop. The step before the capture runs on another stream."""
     module = nn.Sequential(nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 2))
     model, batches = copy.deepcopy(module).cuda(), [torch.randn(4, 6) for _ in range(4)]
     optimizer, batch = sgd(model.parameters()), batches[0].cuda()
@@ -449,7 +449,7 @@ FAMILIES = [sparse_embeddings, embeddings, embedding_bags, scaled_dot_product_at
 
 
 def compare_families(chosen):
-    """Returns the number of families, and those that differ with the error of each."""
+    """Returns the number of families, and the families that differ with the error of each."""
     families, wrong = [family for family in FAMILIES if chosen(family.__name__)], {}
     for family in families:
         torch.manual_seed(0)

@@ -1,5 +1,5 @@
-"""Uses a stream's memory on another without waiting, and ends right after a backward pass, while a thread of LibTorch's
-autograd still needs Python's lock: the main thread keeps it."""
+"""Uses a stream's memory on another stream without waiting, and ends right after a backward pass, while a thread of
+LibTorch's autograd still needs Python's lock, which the main thread keeps."""
 import sys
 
 import torch

@@ -1,5 +1,5 @@
-// The wait of the host that test-simgpu-steps plants. The file is compiled with the numbers of its
-// lines, and without the precompiled header, which has none.
+// The host wait that test-simgpu-steps plants. This file is compiled with line numbers, and without
+// the precompiled header, which has none.
 #include "simgpu_print_loss.hpp"
 
 #include <ATen/core/Tensor.h>

@@ -2,5 +2,5 @@
 
 #include "sconce/fwd.hpp"
 
-/// Writes the loss to standard output, for which the host waits.
+/// Writes the loss to standard output, which makes the host wait.
 void print_loss(const torch::Tensor& loss);

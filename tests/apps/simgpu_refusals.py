@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Checks that simulated GPUs refuse what apps/simgpu/refusals.md says that they refuse.
+"""Checks that simulated GPUs refuse the calls that apps/simgpu/refusals.md lists.
 
   build/default/bin/sconce-simgpu --hide-real-gpus --races throw -- python tests/apps/simgpu_refusals.py
 
-Each row of its two tables is a call. The CPU must take it, and cuda:0 must raise an error that begins with the row's
-text. With all its tensors on cuda:0, a row of the second table must be taken. What the page says beside its tables is
-checked as well. Fails with a list of the rows that differ.
+Each row of the page's two tables is a call. The CPU must accept it, and cuda:0 must raise an error that begins with the
+row's text. With all its tensors on cuda:0, a call in the second table must be accepted. The page's statements outside the
+tables are checked as well. Fails with a list of the rows that differ.
 """
 import pathlib
 import re
@@ -21,23 +21,23 @@ FEWEST_ROWS = 25
 
 
 def zeros(*sizes):
-    """Zeros that are an index of any tensor."""
+    """Returns zeros, which are a valid index for any tensor."""
     return torch.zeros(sizes, dtype=torch.int64)
 
 
 def typed(**sizes):
-    """Arguments of a type, by their names and sizes."""
+    """Returns a function from a type to arguments with these names and sizes."""
     return lambda dtype: {name: torch.ones(size, dtype=dtype) for name, size in sizes.items()}
 
 
 def with_tensor(sizes, **others):
-    """Arguments of which `self` is a tensor of a type."""
+    """Returns a function from a type to arguments in which `self` is a tensor of that type."""
     return lambda dtype: {"self": torch.ones(sizes, dtype=dtype), **others}
 
 
 PICTURE, VOLUME = (1, 1, 4, 4), (1, 1, 4, 4, 4)
 TWICE_AS_LARGE = {"output_size": [8, 8], "align_corners": False}
-OF_TYPE = {  # operator: its arguments, of a type
+OF_TYPE = {  # operator: its arguments of a type
     "aten::mm": typed(self=(2, 2), mat2=(2, 2)),
     "aten::addmm": typed(self=(2, 2), mat1=(2, 2), mat2=(2, 2)),
     "aten::addmv": typed(self=(2,), mat=(2, 2), vec=(2,)),
@@ -61,7 +61,7 @@ OF_TYPE = {  # operator: its arguments, of a type
         "self": [torch.ones(2, dtype=dtype)], "found_inf": torch.zeros(1), "inv_scale": ones(1)},
 }
 
-ON_DEVICES = {  # operator: its arguments. Of a list, the last tensor is the one on another device.
+ON_DEVICES = {  # operator: its arguments. In a list, the last tensor is the one on another device.
     "aten::add.Tensor": lambda: {"self": ones(2, 2), "other": ones(2, 2)},
     "aten::where.self": lambda: {"condition": ones(2) > 0, "self": ones(2), "other": ones(2)},
     "aten::lerp.Tensor": lambda: {"self": ones(2), "end": ones(2), "weight": ones(2)},
@@ -89,7 +89,7 @@ ON_DEVICES = {  # operator: its arguments. Of a list, the last tensor is the one
 
 
 def rows(title):
-    """The rows of the table of that section, as lists of cells."""
+    """Returns the rows of the table in that section, as lists of cells."""
     text = PAGE.read_text(encoding="utf-8").split(f"\n## {title}\n")[1].split("\n## ")[0]
     return [[cell.strip().strip("`") for cell in line.strip("|").split("|")]
             for line in text.splitlines() if line.startswith("| aten::")]
@@ -105,7 +105,7 @@ def moved(arguments, device):
 
 
 def error_of(function, **arguments):
-    """The error of the call, or None if it is taken."""
+    """Returns the error of the call, or None if it is accepted."""
     try:
         function(**arguments)
         torch.cuda.synchronize()
@@ -119,7 +119,7 @@ def first_line(error):
 
 
 def difference(name, taken, refused, text):
-    """How the calls differ from a row, or None. `taken` has arguments which the operator must take, by their place."""
+    """Returns how the calls differ from a row, or None. `taken` contains arguments that must be accepted, by their place."""
     for place, arguments in taken.items():
         error = error_of(operator(name), **arguments)
         if error is not None:
@@ -160,7 +160,7 @@ def check_table(title, check, known):
 
 
 def taken_beside_the_tables():
-    """Calls that are taken, as the page's text says."""
+    """Returns the calls that are accepted according to the page's text."""
     gpu, empty = ones(2, 2).cuda(), zeros(0, 2).cuda()
     return {
         "mm of empty tensors": lambda: empty @ empty.T,
@@ -173,7 +173,7 @@ def taken_beside_the_tables():
 
 
 def refused_beside_the_tables():
-    """Calls that are refused, and how their errors begin. The CPU has no kernel for the last one."""
+    """Returns the calls that are refused, and how their errors begin. The CPU has no kernel for the last one."""
     gpu, whole, heads = ones(2, 2).cuda(), zeros(2, 2).cuda(), ones(2, 2, 8, 16).cuda()
     attention = "_cudnn_attention_forward"
     type_error = "\"addmm_cuda\" not implemented for 'Long'"
@@ -200,7 +200,7 @@ def check_beside_the_tables():
 
 
 def check_still_computes():
-    """A GPU is of use after a refusal, while after a failed kernel it is not."""
+    """A GPU stays usable after a refusal, unlike after a failed kernel."""
     total = ones(2, 2).cuda().sum().item()
     return [] if total == 4 else [f"after the refusals, cuda:0 sums four ones to {total}"]
 

@@ -1,4 +1,4 @@
-// sconce-simgpu, and what simulated GPUs refuse and report.
+// sconce-simgpu, and what simulated GPUs reject and report.
 #include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -21,7 +21,7 @@ const std::string simgpu = SCONCE_BIN_DIR "/sconce-simgpu";
 const std::string train = SCONCE_BIN_DIR "/sconce-train";
 const std::string info = SCONCE_BIN_DIR "/sconce-info";
 
-// Runs a program on simulated GPUs. A machine that has a GPU runs these tests too.
+// Runs a program on simulated GPUs. These tests also run on a machine with a real GPU.
 Ran simulated(const std::string& flags, const std::string& program,
               const std::string& variables = "") {
   return run_program(variables + " OMP_NUM_THREADS=1 " + simgpu + " --hide-real-gpus " + flags +
@@ -32,8 +32,8 @@ Ran fault(const std::string& name, const std::string& how, const std::string& fl
   return simulated(flags, std::string(SCONCE_SIMGPU_FAULTS " ") + name + " " + how);
 }
 
-// Runs two ranks whose collectives of NCCL match or do not, or come late. Races are not thrown: a
-// case that fails gives its memory back early, which the next one would throw.
+// Runs two ranks whose NCCL collectives match, do not match, or start late. Races do not throw,
+// because a failed case returns its memory early, and the next case would throw.
 Ran collectives(const std::string& how) {
   const TempDir folder;
   const std::string rank = simgpu + " --hide-real-gpus -- " + SCONCE_SIMGPU_COLLECTIVES " " +
@@ -53,7 +53,7 @@ int count_of(const std::string& text, const std::string& part) {
   return count;
 }
 
-// The lines of a training of two epochs.
+// The lines of a two-epoch training run.
 std::string losses(const Ran& ran) {
   INFO(ran.err);
   REQUIRE(ran.exit_code == 0);
@@ -269,11 +269,11 @@ TEST_CASE("mistakes that fail on real GPUs are found, and their corrected versio
     names += (names.empty() ? "" : ",") + name;
     printed += right + "\n";
   }
-  const Ran right = fault(names, "right", "--races throw");  // one process for all: none may fail
+  const Ran right = fault(names, "right", "--races throw");  // one process, so none may fail
   INFO(right.err);
   CHECK(right.exit_code == 0);
   CHECK(right.out == printed);
-  CHECK(std::count(right.err.begin(), right.err.end(), '\n') == 1);  // what the GPUs are
+  CHECK(std::count(right.err.begin(), right.err.end(), '\n') == 1);  // describes the GPUs
 }
 
 TEST_CASE(
@@ -338,7 +338,7 @@ TEST_CASE(
 TEST_CASE("a capture that waits for another rank does not block other threads from its GPU") {
   const Ran ran = collectives("late");
   INFO(ran.out << ran.err);
-  CHECK(count_of(ran.out, " is done\n") == 4);  // two captures, on each rank
+  CHECK(count_of(ran.out, " is done\n") == 4);  // two captures on each rank
 }
 
 TEST_CASE("mismatched collectives fail on each rank with an error that shows both calls") {
@@ -361,7 +361,7 @@ TEST_CASE("mismatched collectives fail on each rank with an error that shows bot
   const Ran right = collectives("right");
   INFO(right.out << right.err);
   CHECK(count_of(right.out, " is done\n") == 10);
-  CHECK(count_of(right.err, "\n") == 2);  // what the GPUs are
+  CHECK(count_of(right.err, "\n") == 2);  // describes the GPUs
 }
 
 TEST_CASE(
@@ -374,7 +374,7 @@ TEST_CASE(
   CHECK(count_of(ran.out, "sends fails") == 2);
   CHECK_THAT(ran.err, ContainsSubstring(" s for rank 1 in " + send + "1; rank 1 has waited "));
   CHECK_THAT(ran.err, ContainsSubstring(" s for rank 0 in " + send + "0; rank 0 has waited "));
-  // The rank that ends its call first may let the other one's finish.
+  // If one rank ends its call first, the call of the other rank may finish.
   CHECK(count_of(ran.out, "order fails") >= 1);
   const std::string queued = " s for earlier work of its stream before ";
   CHECK(count_of(ran.err, " s for rank 1 in " + reduce_100 + "; rank 1 has waited ") +
@@ -410,7 +410,7 @@ TEST_CASE("replaying a graph that uses memory freed after its capture reports th
   const Ran ran =
       simulated("--races throw", SCONCE_PYTHON " " SCONCE_TESTS_DIR "/apps/simgpu_graphs.py");
   INFO(ran.err);
-  CHECK(ran.exit_code == 1);  // although the script catches what is thrown
+  CHECK(ran.exit_code == 1);  // although the script catches the exception
   const std::string line = "simulated GPUs: a replay of a graph: ";
   const std::string freed = ", which were freed after the capture\n";
   CHECK_THAT(ran.out, StartsWith("freed wrong fails: " + line));

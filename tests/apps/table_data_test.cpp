@@ -1,4 +1,4 @@
-// Tables: how sconce-train reads, splits and learns them, and what it predicts.
+// Tables: how sconce-train reads, splits, and learns them, and what it predicts.
 #include "train/table_data.hpp"
 
 #include <torch/torch.h>
@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Houses whose price follows from rooms, roof and a little that nobody knows.
+// Houses whose price follows from the rooms, the roof, and some noise.
 std::string houses(int64_t count = 60) {
   std::string text = "rooms,roof,area,price\n";
   for (int64_t i = 0; i < count; ++i) {
@@ -94,7 +94,7 @@ TEST_CASE(
   CHECK(task.std[2] == 1);
   CHECK(train.data.slice(1, 1, 3).sum(1).equal(torch::ones(48)));
   CHECK(train.target.std().item<double>() == Catch::Approx(1));
-  // Both parts together are the file's rows.
+  // Both parts together contain the rows of the file.
   auto prices = torch::cat({train.target, test.target}).squeeze(1).to(torch::kDouble);
   prices = std::get<0>((prices * task.std.back() + task.mean.back()).round().sort());
   const TempDir folder;

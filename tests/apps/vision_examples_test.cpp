@@ -1,4 +1,4 @@
-// The examples that fine-tune a network on pictures and serve it, one after the other.
+// The example that fine-tunes a network on pictures, and then the example that serves it.
 #include <torch/torch.h>
 
 #include "apps/run_example.hpp"
@@ -36,7 +36,8 @@ void write_pictures(const fs::path& folder, int64_t channel, int64_t count) {
   }
 }
 
-// Writes eight pictures of each class to train on, four to test on, two to serve, and weights.
+// Writes eight pictures of each class for training, four for testing, and two for serving, and
+// weights.
 void write_task(const fs::path& folder) {
   torch::manual_seed(0);
   for (const auto& [name, channel] : {std::pair("blue", 2), std::pair("red", 0)}) {
@@ -48,7 +49,7 @@ void write_task(const fs::path& folder) {
   sconce::io::save_torch(folder / "weights.pt", sconce::nn::state_dict(*net));
 }
 
-// The lines that serving prints for the pictures, which are one batch.
+// The lines that the serving example prints for the pictures, which are one batch.
 std::string expected_lines(const std::vector<fs::path>& files, const fs::path& weights) {
   namespace transforms = sconce::vision::transforms;
   auto net = sconce::vision::models::resnet18({.num_classes = 2});

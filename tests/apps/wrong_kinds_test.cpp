@@ -1,4 +1,4 @@
-// Files of the wrong kind, whole and cut short: each reader says which file it is and what is
+// Files of the wrong kind, complete and truncated: each reader reports which file it is and what is
 // wrong.
 #include <caffe2/serialize/inline_container.h>
 #include <torch/nn/modules/linear.h>
@@ -43,7 +43,7 @@ torch::nn::Linear net_of_kinds() {
   return torch::nn::Linear(3, 2);
 }
 
-// The archive that Python's compiler makes of a program, without its machine code.
+// The archive that Python's compiler makes from a program, without its machine code.
 std::string package() {
   std::string bytes;
   {
@@ -93,8 +93,8 @@ std::map<std::string, std::string> files_by_kind() {
 
 struct Reader {
   std::function<void(const fs::path&)> read;
-  std::set<std::string> kinds;  // those that it reads
-  std::string names;            // what its errors name: the kind, or a key or place in it
+  std::set<std::string> kinds;  // the kinds that it reads
+  std::string names;            // the words in its errors: the kind, or a key or place in the file
 };
 
 std::map<std::string, Reader> readers() {
