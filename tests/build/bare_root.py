@@ -3,10 +3,10 @@
 
     bare_root.py ROOT --torch <the environment that holds LibTorch> --deps <a folder for SCONCE_DEPS_DIR>
 
-Makes ROOT by debootstrap, with g++, CMake, Ninja, Python 3 and zlib's headers, unless it is there. Makes the archive and the
-wheel of the last commit (tests/release.py --dist). Then, with the network cut off, builds apps/template in ROOT against the
-library that the archive installs and against the unpacked wheel, runs both, and shows what CMake says without a compiler.
-The folders of LibTorch and of the other libraries are mounted where they are.
+Creates ROOT with debootstrap, with g++, CMake, Ninja, Python 3, and zlib's headers, unless it exists. Creates the archive
+and the wheel of the last commit (tests/release.py --dist). Then, with the network cut off, builds apps/template in ROOT
+against the library that the archive installs and against the unpacked wheel, runs both, and shows CMake's output without a
+compiler. The folders of LibTorch and of the other libraries are mounted in place.
 """
 import argparse
 import pathlib
@@ -16,7 +16,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# What a user types in an empty folder. /dist has the archive and the wheel.
+# The commands that a user types in an empty folder. /dist contains the archive and the wheel.
 COMMANDS = r"""
 tar xf /dist/sconce-cpp-*.tar.gz && mv sconce-cpp-* source
 cmake -S source -B library -G Ninja -DCMAKE_BUILD_TYPE=Release -DTorch_DIR=$torch -DSCONCE_DEPS_DIR=$deps \

@@ -1,4 +1,4 @@
-# Builds the project in apps/template against sconce's build folder, from which nothing is installed.
+# Builds the project in apps/template against sconce's build folder without installing anything from it.
 #   cmake -DSOURCE=<sconce> -DWORK=<folder> -DPYTHON=<a Python> -DBUILD=<the build folder>
 #         [-DOPTIONS=<an argument of cmake>] -P build_folder_test.cmake
 cmake_minimum_required(VERSION 3.25)
@@ -15,7 +15,7 @@ if(NOT count EQUAL 7)
   message(FATAL_ERROR "apps/template/CMakeLists.txt: expected 7 lines, got ${count}")
 endif()
 
-# Without a build, and with one that is configured but empty, one line says what to run.
+# Without a build folder, and with one that is configured but empty, one line says which command to run.
 expect_failure("\n *sconce: not found[.] Run [^\n]*cmake --workflow --preset demo [^\n]*\n" ${configure})
 expect_failure("\n *sconce: not found[.]" ${configure} "-Dsconce_DIR=${WORK}/no/build/default")
 file(GLOB package "${BUILD}/sconce-*.cmake")

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes bundles as docs/ship_a_program.md says, also by its Dockerfile, and runs them in a root with only glibc.
+"""Creates bundles as docs/ship_a_program.md describes, including with its Dockerfile, and runs them in a root with only glibc.
 
   bundle_test.py --build BUILD --work WORK [TEST...]
 
 BUILD is a build of sconce with its examples. The bundled program is the example serving_recorded, whose object file is
-linked again, because compiling a program takes longer than all of this. A few lines make a second program, whose small
-bundle is archived. The roots need unshare: without root's rights, a user namespace.
+linked again, because compiling a program takes longer than everything else here. A second program of a few lines has a
+small bundle, which is archived. The roots need unshare, or a user namespace without root's rights.
 """
 import argparse
 import os
@@ -23,12 +23,12 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 
 
 def block(language, text=""):
-    """Returns the first block of the page in that language that contains the text."""
+    """Returns the page's first block in that language that contains the text."""
     return next(found for found in re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.M | re.S) if text in found)
 
 
 def run(*command, **options):
-    """Runs a command, which must succeed, and returns what it prints."""
+    """Runs a command, which must succeed, and returns its output."""
     ran = subprocess.run([str(word) for word in command], text=True, capture_output=True, timeout=300, **options)
     if ran.returncode != 0:
         raise AssertionError(f"{command}: exit code {ran.returncode}\n{ran.stdout}{ran.stderr}")
@@ -36,7 +36,7 @@ def run(*command, **options):
 
 
 def make_root(root):
-    """Makes a root that contains glibc and a package database that knows of it, and nothing else."""
+    """Creates a root that contains glibc, a package database that lists it, and nothing else."""
     linked = run("ldd", sys.executable)
     loader = pathlib.Path(re.search(r"(/\S*ld-linux\S*) \(", linked)[1])
     folder = pathlib.Path(re.search(r"libc\.so\.6 => (\S+)/libc\.so\.6", linked)[1])
@@ -53,7 +53,7 @@ def make_root(root):
 
 
 def run_in(root, program, *arguments, environment=ONE_THREAD):
-    """Runs a program in a root as a container does, with /proc and /dev but no network, and returns what it prints."""
+    """Runs a program in a root like a container, with /proc and /dev but no network, and returns its output."""
     user = [] if os.geteuid() == 0 else ["--map-root-user"]
     script = 'mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && exec chroot "$0" "$@"'
     return run("unshare", *user, "--mount", "--pid", "--fork", "--net", "sh", "-c", script, root, program, *arguments,
@@ -61,7 +61,7 @@ def run_in(root, program, *arguments, environment=ONE_THREAD):
 
 
 def files(root):
-    """Returns the files and folders of a root, except for dpkg's own."""
+    """Returns the files and folders of a root, except for dpkg's own files."""
     return sorted(str(path.relative_to(root)) for path in root.rglob("*") if "var/lib/dpkg" not in str(path))
 
 
@@ -85,7 +85,7 @@ class Bundle(unittest.TestCase):
 
     @classmethod
     def follow(cls, line):
-        """Does a line of the Dockerfile that concerns the program. /src and /bundle are in the work folder."""
+        """Follows a line of the Dockerfile that concerns the program. /src and /bundle are in the work folder."""
         paths = re.sub(r"(?<= )/(src/|bundle)", lambda found: f"{cls.work}/{found[1].replace('src/', '')}", line)
         if line.startswith("RUN ") and "/src/build" in line:
             environment = dict(os.environ, sconce_DIR=str(arguments.build))
@@ -146,7 +146,7 @@ class Bundle(unittest.TestCase):
 
 
 class Archives(unittest.TestCase):
-    """The archives of a small bundle. Those of the full one are tried by hand, because packing it takes a minute."""
+    """The archives of a small bundle. The archives of the full bundle are tested by hand, because packing it takes a minute."""
 
     @classmethod
     def setUpClass(cls):

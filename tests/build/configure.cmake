@@ -1,13 +1,13 @@
 # Helpers for the tests of the configure step: they configure sconce in a folder under WORK and check the result.
 
-# What the environment names would be found before the stand-ins.
+# Anything that these variables name would be found before the stand-ins.
 foreach(name Torch_DIR Torch_ROOT CMAKE_PREFIX_PATH PYTHONPATH)
   unset(ENV{${name}})
 endforeach()
 file(REMOVE_RECURSE "${WORK}")
 file(MAKE_DIRECTORY "${WORK}")
 
-# Configures sconce in a build folder of its own. Further arguments are passed to cmake. Sets result and output.
+# Configures sconce in a separate build folder. Further arguments are passed to cmake. Sets result and output.
 macro(configure name)
   execute_process(
     COMMAND "${CMAKE_COMMAND}" -S "${SOURCE}" -B "${WORK}/${name}" -G Ninja
@@ -28,7 +28,7 @@ function(expect_parts name printed)
   message(STATUS "${name}: as expected")
 endfunction()
 
-# Fails unless the configure run stopped with an error message of sconce that has at most eight lines and contains each
+# Fails unless the configure run stopped with an error message from sconce that has at most eight lines and contains each
 # of the given texts.
 macro(expect_stop name)
   if(result EQUAL 0)
@@ -55,12 +55,12 @@ macro(expect_configured name)
   expect_parts(${name} "${output}" ${ARGN})
 endmacro()
 
-# The interpreter itself: a version manager's shim takes longer to start than Python.
+# The interpreter itself, because a version manager's shim takes longer to start than Python.
 find_program(python3 python3 REQUIRED)
 execute_process(COMMAND "${python3}" -c "import sys; print(sys.executable)"
                 OUTPUT_VARIABLE python3 OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 
-# A Python without packages, so without torch. <body> is shell code that runs before it.
+# A Python without packages and therefore without torch. <body> is shell code that runs before it.
 function(make_python file body)
   file(WRITE "${file}" "#!/bin/sh\n${body}\nexec '${python3}' -S \"$@\"\n")
   file(CHMOD "${file}" PERMISSIONS OWNER_READ OWNER_EXECUTE OWNER_WRITE)

@@ -3,10 +3,10 @@
 
     cpu_root.py ROOT [--jobs N] [--mirror URL] [--demo-only]
 
-Makes ROOT by debootstrap, unless it is there, and clones the last commit into it. Then does what a user without a GPU
-would do: installs the build tools and libtorch-dev, and runs the preset demo-cpu. Last, installs what else the tests need,
-and runs the preset test-cpu. Prints what apt downloads, how long each step takes, and the size of the build folder. Needs
-network, 8 GB of disk, and an hour or so on two cores.
+Creates ROOT with debootstrap, unless it exists, and clones the last commit into it. Then follows the steps of a user
+without a GPU: installs the build tools and libtorch-dev, and runs the preset demo-cpu. Finally, installs the other packages
+that the tests need, and runs the preset test-cpu. Prints apt's downloads, the duration of each step, and the size of the
+build folder. Needs a network, 8 GB of disk, and about an hour on two cores.
 """
 import argparse
 import pathlib
@@ -19,8 +19,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 APT = "apt-get -y --no-install-recommends"
 # Each step in the root. Without libfmt-dev LibTorch's headers do not compile, and without OpenBLAS it multiplies matrices
-# slowly. With Python's torch, which uses the same LibTorch, the tests compare with Python. The code that Inductor compiles
-# includes Sleef's header. Python's processes use libuv unless told otherwise, and this LibTorch was built without it.
+# slowly. With Python's torch, which uses the same LibTorch, the tests compare with Python. The code that Inductor
+# compiles includes Sleef's header. Python's processes use libuv by default, and this LibTorch was built without it.
 STEPS = {
     "the build tools": f"{APT} install g++ cmake ninja-build python3 python3-venv",
     "LibTorch": f"{APT} install libtorch-dev libfmt-dev libopenblas0-pthread",
@@ -49,7 +49,7 @@ def run_inside(root, command, jobs):
 
 def make_root(root, mirror):
     run("debootstrap", "--variant=minbase", "sid", root, *([mirror] if mirror else []))
-    # A mirror may be a snapshot, whose release file has expired. apt still checks its signature.
+    # A mirror may be a snapshot whose release file has expired. apt still checks its signature.
     (root / "etc/apt/apt.conf.d/snapshot").write_text('Acquire::Check-Valid-Until "false";\n')
     (root / "etc/hosts").write_text("127.0.0.1 localhost\n")
     (root / "etc/ssl/certs").mkdir(parents=True, exist_ok=True)

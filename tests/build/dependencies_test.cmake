@@ -1,8 +1,8 @@
 # Tests each way in which cmake/SconceDependencies.cmake finds a dependency:
 #   cmake -DSOURCE=<the repository> -DWORK=<a folder to fill> [-DPARTS=<some of the parts>] -P dependencies_test.cmake
-# The parts prefix, sources, git and failure need no network and take seconds. The part packages downloads about 10 MB
-# of indexes and 3 MB of packages. If it cannot run, it prints a line with "skipped:", so give it a test of its own.
-# The parts without network use stubs: minimal stand-ins with the real names of headers, targets and packages.
+# The parts prefix, sources, git, and failure need no network and take seconds. The part packages downloads about 10 MB
+# of indexes and 3 MB of packages. If it cannot run, it prints a line with "skipped:", so give it a separate test.
+# The parts without network use stubs: minimal stand-ins with the real names of headers, targets, and packages.
 cmake_minimum_required(VERSION 3.25)
 if(NOT PARTS)
   set(PARTS prefix sources git failure packages)
@@ -10,7 +10,7 @@ endif()
 get_filename_component(SOURCE "${SOURCE}" ABSOLUTE)
 get_filename_component(WORK "${WORK}" ABSOLUTE)
 set(names Catch2 CLI11 httplib nlohmann_json ZLIB)
-set(room "${WORK}/a b ä")  # all paths contain blanks and a letter that is not ASCII
+set(room "${WORK}/a b ä")  # all paths contain spaces and a letter that is not ASCII
 file(REMOVE_RECURSE "${room}" "${WORK}/path-with-apt")
 file(MAKE_DIRECTORY "${room}")
 
@@ -21,8 +21,8 @@ if(ninja)
   list(APPEND configure_command -G Ninja)
 endif()
 
-# Fills the folder with links to these programs only. As PATH it hides all other programs, and the installed packages
-# too, since CMake derives search paths from PATH's bin folders.
+# Fills the folder with links to these programs only. As PATH it hides all other programs, and also the installed
+# packages, since CMake derives search paths from PATH's bin folders.
 function(make_path folder)
   file(MAKE_DIRECTORY "${folder}")
   foreach(program IN ITEMS cmake ninja make c++ g++ cc gcc ar ranlib nm ld as strip objcopy objdump readelf sh uname)
@@ -34,14 +34,14 @@ function(make_path folder)
   endforeach()
 endfunction()
 
-# Runs a command under the given PATH. Sets code to its result and output to all it printed.
+# Runs a command under the given PATH. Sets code to its exit code and output to everything it printed.
 function(run path)
   execute_process(COMMAND ${CMAKE_COMMAND} -E env "PATH=${path}" ${ARGN}
                   RESULT_VARIABLE code OUTPUT_VARIABLE output ERROR_VARIABLE output)
   return(PROPAGATE code output)
 endfunction()
 
-# Configures tests/build/dependencies in the build folder. Sets code, output and found, the lines "sconce: ...".
+# Configures tests/build/dependencies in the build folder. Sets code, output, and found, the lines "sconce: ...".
 function(configure path build)
   run("${path}" ${configure_command} ${ARGN} -B "${build}")
   string(REGEX MATCHALL "-- sconce: [^\n]*" found "${output}")
@@ -78,7 +78,7 @@ function(expect_clean_cache build)
   endif()
 endfunction()
 
-# Stops unless the build folder builds, passes its only test and installs nothing.
+# Stops unless the build folder builds, passes its only test, and installs nothing.
 function(expect_works what build)
   run("$ENV{PATH}" ${CMAKE_COMMAND} --build "${build}")
   expect_success("${what}: the build")
@@ -133,7 +133,7 @@ function(write_prefix prefix)
   file(WRITE "${prefix}/lib/libz.a" "!<arch>\n")  # an archive without members
 endfunction()
 
-# Writes the stub of a source tree. It stops if its own tests or installation are on. It has a target that does not
+# Writes the stub of a source tree. It stops if its own tests or installation are on. It contains a target that does not
 # compile and an install rule, to check that only the dependency's target is built.
 function(write_sources name folder)
   string(TOLOWER ${name} content)
@@ -187,8 +187,8 @@ function(prove_sources)
   expect_works("FETCHCONTENT_SOURCE_DIR_*" "${room}/build-sources")
 endfunction()
 
-# The tag is fetched from the Git host, here replaced by a local repository. A repeated configure finds the same without
-# git.
+# The tag is fetched from the Git host, which a local repository replaces here. A repeated configure run finds the same
+# dependency without git.
 function(prove_git)
   find_program(git git NO_CACHE)
   if(NOT git)
@@ -225,7 +225,7 @@ function(prove_git)
 endfunction()
 
 # If every step fails, the message has at most eight lines and suggests fixes. Without an optional dependency, the
-# configure goes on.
+# configure run continues.
 function(prove_failure)
   make_path("${WORK}/path-of-a-compiler")
   configure("${WORK}/path-of-a-compiler" "${room}/build-failure" -DCMAKE_FIND_USE_CMAKE_SYSTEM_PATH=OFF
@@ -260,7 +260,7 @@ function(prove_failure)
   endif()
 endfunction()
 
-# The checksums of apt's system folders, of the files that this user may read.
+# The checksums of the files in apt's system folders that this user may read.
 function(system_state out)
   file(GLOB_RECURSE files /etc/apt/* /var/lib/apt/lists/*)
   set(${out} "")
@@ -271,8 +271,8 @@ function(system_state out)
   return(PROPAGATE ${out})
 endfunction()
 
-# The distribution's packages are unpacked by two simultaneous configures. The system's apt is not touched. A later
-# build folder finds them without apt. An incomplete one is unpacked again.
+# Two simultaneous configure runs unpack the distribution's packages without touching the system's apt. A later build
+# folder finds the packages without apt. An incomplete package is unpacked again.
 function(prove_packages)
   find_program(apt_get apt-get NO_CACHE)
   if(apt_get)
@@ -288,7 +288,7 @@ function(prove_packages)
     return()
   endif()
 
-  # apt's helpers need all of these programs. The folder must not be named bin, or CMake would search beside it.
+  # apt's helpers need all of these programs. The folder must not be named bin, or CMake would search next to it.
   cmake_path(GET apt_get PARENT_PATH programs)
   file(CREATE_LINK "${programs}" "${WORK}/path-with-apt" SYMBOLIC)
   make_path("${WORK}/path-without-apt")

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Compiles the mistakes in docs/python_to_cpp.md and docs/compile_errors.md by the build's g++, and runs those that compile.
+"""Compiles the mistakes in docs/python_to_cpp.md and docs/compile_errors.md with the build's g++, and runs those that compile.
 
-mistakes.py BUILD  builds two targets of that folder. mistakes-wrong must fail with the words of each message;
-                   mistakes-right must build, and print or throw what the page says
+mistakes.py BUILD  builds two targets in that folder. mistakes-wrong must fail with the words of each message;
+                   mistakes-right must build and print or throw what the page says
 mistakes.py BUILD --alone COMPILER...
-                   compiles each block of docs/compile_errors.md by itself with these compilers, and shows the line of
+                   compiles each block of docs/compile_errors.md separately with these compilers, and shows the line of
                    each message, which must be among the first 12
 """
 import collections
@@ -16,7 +16,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HEADERS = "#include <torch/torch.h>\n#include <sconce/sconce.hpp>\n\n#include <iostream>\n\n"
-# What the blocks of docs/compile_errors.md stand after.
+# The code before the blocks of docs/compile_errors.md.
 TRAINER_SETUP = """
 struct PointsDataset : torch::data::datasets::Dataset<PointsDataset> {
   torch::data::Example<> get(size_t) override { return {torch::ones({2}), torch::ones({})}; }
@@ -31,7 +31,7 @@ sconce::optim::lr_scheduler::StepLR scheduler(of_net, 1);
 sconce::EarlyStopping stopping;
 sconce::Trainer trainer;
 """
-FIRST_LINES = 12  # among which the first line with the cure must be
+FIRST_LINES = 12  # the first line with the fix must be among these
 RUN = """
 void run(const char* name, void (*part)()) {
   std::cout << "== " << name << '\\n';
@@ -44,7 +44,7 @@ void run(const char* name, void (*part)()) {
 }
 """
 
-# kind: "says" for a message of g++, "throws", "prints", or "unseen" for what compiles, but must not be run.
+# kind: "says" for a message of g++, "throws", "prints", or "unseen" for code that compiles but must not run.
 Part = collections.namedtuple("Part", "name kind words code setup")
 
 
@@ -67,7 +67,7 @@ def parts_of_mistakes():
 def parts_of_trainer():
     """Returns the wrong parts of docs/compile_errors.md.
 
-    Their only errors are assertions of sconce's, unless the message begins with "error:", as those of g++ do.
+    Their only errors are sconce's assertions, unless the message begins with "error:", like g++'s errors.
     """
     page = (ROOT / "docs/compile_errors.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```cpp\n(.*?)^```\n\n```text\n(.*?)\n```$", page, re.M | re.S)
@@ -76,7 +76,7 @@ def parts_of_trainer():
 
 
 def function_of(part):
-    """Returns a namespace with the function f. Structs, which may have templates, come before it."""
+    """Returns a namespace with the function f. Structs, which may be templates, come before it."""
     structs, statements = re.fullmatch(r"((?:struct .*^\}.*?;\n(?:TORCH_MODULE.*?\n)?)?)(.*)", part.code, re.M | re.S).groups()
     lines = structs.count("\n") + 1
     return (f'namespace {part.name} {{\n#line 1 "{part.name}"\n{structs}void f() {{\n{part.setup}'
@@ -84,7 +84,7 @@ def function_of(part):
 
 
 def built(build, name, source):
-    """Builds the target of that name from the source. Returns its exit code, and what it printed."""
+    """Builds the target of that name from the source. Returns its exit code and its output."""
     path = build / f"tests/{name}.cpp"
     if not path.exists() or path.read_text(encoding="utf-8") != source:
         path.write_text(source, encoding="utf-8")
@@ -96,8 +96,8 @@ def built(build, name, source):
 def messages_of(output):
     """Returns g++'s messages by part.
 
-    One about a header follows a line about the part that uses it. If none does, as with constructors of holders, which
-    are inherited, its part is "".
+    A message about a header follows a line about the part that uses it. If there is no such line, as with inherited
+    constructors of holders, its part is "".
     """
     messages = collections.defaultdict(list)
     part = ""
@@ -114,13 +114,13 @@ def messages_of(output):
 
 
 def line_of_cure(lines, part):
-    """Returns which of the lines, from 1, is the first with the words of the part's message, or None."""
+    """Returns the number, starting from 1, of the first line with the words of the part's message, or None."""
     unescaped = (line.replace('\\"', '"') for line in lines)  # clang 14 shows quotes as in the source
     return next((number for number, line in enumerate(unescaped, 1) if part.words in line), None)
 
 
 def blocks_of(output):
-    """Splits what g++ printed: a block begins with the chain of includes or the function of a message."""
+    """Splits g++'s output. A block begins with the chain of includes or with the function of a message."""
     block = []
     for line in output.splitlines():
         begins = re.match(r"In file included from|\S+: (?:In|At) ", line)
@@ -132,7 +132,7 @@ def blocks_of(output):
 
 
 def compile_flags(build):
-    """Returns the include folders, definitions and the standard with which mistakes-wrong is compiled."""
+    """Returns the include folders, the definitions, and the standard that mistakes-wrong is compiled with."""
     commands = subprocess.run(["ninja", "-C", build, "-t", "commands", "mistakes-wrong"], text=True, check=True,
                               stdout=subprocess.PIPE).stdout.splitlines()
     words = shlex.split(next(line for line in commands if line.endswith("mistakes-wrong.cpp")))

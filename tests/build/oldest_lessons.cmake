@@ -1,4 +1,4 @@
-# Builds lessons and examples with the oldest supported LibTorch and compares the output of each with its twin's.
+# Builds lessons and examples with the oldest supported LibTorch and compares the output of each with its twin's output.
 #   cmake -DSOURCE=... -DSETUP=... -DWORK=... -P oldest_lessons.cmake
 
 function(run)

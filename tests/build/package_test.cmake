@@ -1,17 +1,17 @@
-# The C++ programs of docs/, and the one of apps/template, as a separate project, by each of the CMake blocks of docs/.
+# Builds the C++ programs of docs/ and the program of apps/template as a separate project, with each CMake block of docs/.
 #   cmake -DSOURCE=<sconce> -DWORK=<folder> -DWAY=<find_package|add_subdirectory|FetchContent>
 #         -DPYTHON=<a Python that has torch> [-DBUILD=<the build folder to install from>]
-#         [-DOPTIONS=<arguments of cmake, between blanks>] -P package_test.cmake
+#         [-DOPTIONS=<arguments of cmake, separated by spaces>] -P package_test.cmake
 cmake_minimum_required(VERSION 3.25)
 include("${CMAKE_CURRENT_LIST_DIR}/run.cmake")
 separate_arguments(OPTIONS UNIX_COMMAND "${OPTIONS}")
-set(project "${WORK}/mein projekt ä") # blanks and a letter that is not ASCII
+set(project "${WORK}/mein projekt ä") # spaces and a letter that is not ASCII
 set(build "${CMAKE_COMMAND}" --build "${project}/build")
 
-# A row of the table of the pages' programs: a name, and a text that only its block holds. Without PRINTS it is only
-# compiled. With
+# A row of the table of the pages' programs: a name, and a text that only its block contains. Without PRINTS the program is
+# only compiled. With
 #   PRINTS <regex>    it runs in WORK, and its output matches
-#   WRITES <file>...  it writes files there, each named by a pattern of file(GLOB)
+#   WRITES <file>...  it writes files there, each given as a pattern for file(GLOB)
 #   AGAIN <regex>     it runs a second time, with this output
 #   RANKS             it runs a second time, as two processes
 #   NEEDS <package>   it runs only if the installed sconce was built with that package
@@ -60,10 +60,10 @@ program(test_of_ranks "x.slice(0, 1000 + rank" PRINTS "epoch 3/3: loss [0-9.]+, 
         RANKS)
 program(several_processes "ProcessGroup" PRINTS "epoch 3/3: loss [0-9.]+, train acc [0-9.]+\n" RANKS)
 
-# Sets <out> to the first code block of that language that holds <text>, of a page of docs/.
+# Sets <out> to the first code block in a page of docs/ that has that language and contains <text>.
 function(page_block out language text)
   file(GLOB pages "${SOURCE}/docs/*.md")
-  # whose blocks are no programs, or tested elsewhere
+  # pages whose blocks are not programs or are tested elsewhere
   list(FILTER pages EXCLUDE REGEX "/(compile_errors|from_libtorch|inside_another_program|python_to_cpp|recipes).md$")
   foreach(page IN LISTS pages)
     file(READ "${page}" rest)
@@ -84,7 +84,8 @@ function(page_block out language text)
   message(FATAL_ERROR "no page has a ${language} block with '${text}'")
 endfunction()
 
-# Sets <out> to the first program of the pages that holds <text>, and stops unless it includes all that it needs.
+# Sets <out> to the first program on the pages that contains <text>, and stops unless it includes everything that it
+# needs.
 function(page_program out text)
   page_block(program cpp "${text}")
   foreach(header IN ITEMS sconce/sconce.hpp torch/torch.h)
@@ -95,15 +96,15 @@ function(page_program out text)
   set(${out} "${program}" PARENT_SCOPE)
 endfunction()
 
-# Adds an executable of one source to the project.
+# Adds an executable with one source to the project.
 function(add_executable_to_project name target source)
   file(WRITE "${project}/${name}.cpp" "${source}")
   file(APPEND "${project}/CMakeLists.txt"
        "add_executable(${name} ${name}.cpp)\ntarget_link_libraries(${name} PRIVATE ${target})\n")
 endfunction()
 
-# Stops if anything of sconce's programs or tests was built, or the build printed a warning, or the program of
-# apps/template does not train.
+# Stops if any of sconce's programs or tests was built, if the build printed a warning, or if the program of apps/template
+# does not train.
 function(check_template)
   if(output MATCHES "warning:")
     message(FATAL_ERROR "building: expected no warning\n${output}")
@@ -116,7 +117,7 @@ function(check_template)
   expect("epoch 10/10: loss [0-9.]+, train acc [0-9.]+\n")
 endfunction()
 
-# Configures the project; stops at a warning, or if LibTorch does not come from Python.
+# Configures the project. Stops at a warning, or if LibTorch does not come from Python.
 function(configure_project)
   run("configuring" ${configure})
   if(output MATCHES "CMake Warning|CMake Error")
@@ -125,8 +126,8 @@ function(configure_project)
   expect("sconce: LibTorch [^\n]*Python's torch")
 endfunction()
 
-# Installs sconce into WORK/prefix. No file of it names a folder of the source or the build, except for the LibTorch that
-# one file may name.
+# Installs sconce into WORK/prefix. None of its files contains a path of the source or build folder, except for the
+# LibTorch path that one file may contain.
 function(install_sconce)
   run("installing" "${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${WORK}/first")
   file(RENAME "${WORK}/first" "${WORK}/prefix") # a package may be moved
@@ -145,7 +146,7 @@ function(install_sconce)
   endforeach()
 endfunction()
 
-# The licenses and the bill of materials are installed, and the bill has a version of each library.
+# The licenses and the bill of materials are installed, and the bill lists a version of each library.
 function(check_notices)
   foreach(file IN ITEMS LICENSE THIRD_PARTY.txt sconce.spdx.json)
     if(NOT EXISTS "${WORK}/prefix/share/doc/sconce/${file}")
@@ -165,7 +166,7 @@ function(check_notices)
   expect("^${packages} packages, ${packages} .* nlohmann_json [0-9.]+,.* ZLIB [0-9.]+,.* LibTorch [0-9.]+,")
 endfunction()
 
-# Configures with a Python that has no torch: the package falls back on the LibTorch that it was built with.
+# Configures with a Python without torch: the package falls back on the LibTorch that it was built with.
 function(configure_without_torch)
   file(WRITE "${WORK}/python" "#!/bin/sh\nexec '${PYTHON}' -I -S \"$@\"\n")
   file(CHMOD "${WORK}/python" PERMISSIONS OWNER_READ OWNER_EXECUTE OWNER_WRITE)
@@ -176,8 +177,8 @@ function(configure_without_torch)
   endif()
 endfunction()
 
-# Adds the pages' programs to the project, each as <name>::run(). Most of a program's time goes into torch/torch.h and
-# the libraries, so all are compiled and linked as one.
+# Adds the pages' programs to the project, each as <name>::run(). Most of a program's build time goes into torch/torch.h
+# and the libraries, so all programs are compiled and linked as one.
 function(add_programs)
   set(calls "")
   set(source "#include <filesystem>\n#include <iostream>\n#include <sconce/sconce.hpp>\n#include <string>\n"
@@ -227,7 +228,7 @@ function(check_program name)
   endif()
 endfunction()
 
-# Writes the project of the block with COMPONENTS, for another component.
+# Writes the project of the block with COMPONENTS for another component.
 function(write_lists_of component)
   page_block(lists cmake "COMPONENTS core")
   string(REPLACE "COMPONENTS core" "COMPONENTS ${component}" lists "${lists}")
@@ -235,7 +236,7 @@ function(write_lists_of component)
   file(WRITE "${project}/CMakeLists.txt" "${lists}")
 endfunction()
 
-# A component alone: a light header of it, and an expression that calls its library.
+# Checks one component alone: one of its light headers, and an expression that calls its library.
 function(check_component component header expression)
   write_lists_of(${component})
   file(WRITE "${project}/main.cpp" "#include <sconce/${header}.hpp>\n\nint main() {\n  return ${expression};\n}\n")
@@ -243,7 +244,7 @@ function(check_component component header expression)
   run("running with ${component} alone" "${project}/build/mine")
 endfunction()
 
-# A component that cannot be had without a package, which is hidden: the error names what to do.
+# Checks a component that requires a package, which is hidden: the error says what to do.
 function(expect_missing component hidden error)
   is_built_with(has_package ${hidden})
   if(hidden MATCHES "PNG|JPEG" AND NOT has_package)
@@ -257,8 +258,8 @@ function(expect_missing component hidden error)
   expect_failure("${error}" ${configure} ${hide})
 endfunction()
 
-# A project that links the core compiles no other part. FetchContent only lists the commands; add_subdirectory, whose
-# path has the same letters, runs those of the core.
+# A project that links the core compiles no other part. FetchContent only lists the commands. add_subdirectory, whose path
+# has the same letters, runs the commands of the core.
 function(check_core_alone)
   page_program(program "scaler.unscale_")
   add_executable_to_project(core sconce::core "${program}")
@@ -286,7 +287,7 @@ page_block(lists cmake "${WAY}")
 file(WRITE "${project}/CMakeLists.txt" "${lists}")
 file(COPY_FILE "${SOURCE}/apps/template/main.cpp" "${project}/main.cpp")
 set(configure "${CMAKE_COMMAND}" -S "${project}" -B "${project}/build" -G Ninja ${OPTIONS})
-if(WAY STREQUAL "find_package") # which alone has all of the pages' programs: once is enough
+if(WAY STREQUAL "find_package") # only this way uses all of the pages' programs: once is enough
   list(APPEND configure "-DCMAKE_PREFIX_PATH=${WORK}/prefix")
   install_sconce()
   check_notices()

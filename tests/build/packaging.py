@@ -3,9 +3,9 @@
 
     packaging.py WORK --torch <a folder that has share/cmake/Torch in it> --deps <a folder for SCONCE_DEPS_DIR>
 
-Makes the archive and the recipes of the last commit in WORK/dist (tests/release.py --dist). Runs conda's build.sh with
+Creates the archive and the recipes of the last commit in WORK/dist (tests/release.py --dist). Runs conda's build.sh with
 the variables that conda-build sets, and vcpkg's portfile.cmake with stand-ins for vcpkg's functions. Builds
-apps/template against what each installs, and runs it.
+apps/template against each installation, and runs it.
 """
 import argparse
 import os
@@ -17,7 +17,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# What vcpkg's functions do, as far as the portfile uses them. The package stays in lib/cmake, where it was installed.
+# Stand-ins for vcpkg's functions, as far as the portfile uses them. The package stays in lib/cmake, where it was
+# installed.
 VCPKG = """
 cmake_minimum_required(VERSION 3.25)
 function(vcpkg_download_distfile out)

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Builds the programs of docs/recipes.md and docs/site/ten_lines.cpp as one, runs them, and compares what they print.
+"""Builds the programs of docs/recipes.md and docs/site/ten_lines.cpp as one, runs them, and compares their output.
 
-recipes.py BUILD           builds the target recipes of that folder and runs each program, in a folder of its own
-recipes.py BUILD --write   writes what the programs print into the page
+recipes.py BUILD           builds the target recipes of that folder and runs each program in its own folder
+recipes.py BUILD --write   writes the output of the programs into the page
 
-A program prints the block that follows it, except for numbers with a decimal point. It is compared once more where a
-command follows: as two processes after `torchrun`, on two simulated GPUs after `sconce-simgpu`, if the build has them.
+The output of a program must equal the block that follows it, except for numbers with a decimal point. If a command
+follows, the program runs again: as two processes after `torchrun`, or on two simulated GPUs after `sconce-simgpu`, if the
+build has them.
 """
 import collections
 import os
@@ -18,7 +19,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE, TEN_LINES = ROOT / "docs/recipes.md", ROOT / "docs/site/ten_lines.cpp"
 INCLUDE = re.compile(r"^#include <[^>]+>\n", re.M)
-# A program, and what it prints; then, after a command, what that prints.
+# A program and its output, and then a command and its output.
 RECIPE = re.compile(r"^## (?P<title>.*?)\n(?:(?!^## ).)*?^```cpp\n(?P<code>.*?)^```\n(?P<more>.*?)(?=^## |\Z)", re.M | re.S)
 BLOCK = re.compile(r"^```(?P<kind>\w*)\n(?P<text>.*?)^```\n", re.M | re.S)
 VARYING = re.compile(r"\d+\.\d+(?:e[+-]?\d+)?|\d+e[+-]\d+|(?<=epoch: )\d+|(?<=after epoch )\d+")
@@ -27,7 +28,7 @@ Recipe = collections.namedtuple("Recipe", "name line code command printed")
 
 
 def recipes(page):
-    """Returns the programs of the page, with the blocks that show what each prints."""
+    """Returns the programs of the page, with the blocks that show their outputs."""
     found = []
     for match in RECIPE.finditer(page):
         name = re.sub(r"\W+", "_", match["title"].lower())
@@ -40,11 +41,11 @@ def recipes(page):
 
 
 def source(found):
-    """Returns one source of all programs, each in a namespace; `main` calls those that are named."""
+    """Returns one source with all programs, each in its own namespace. `main` calls the programs that are named."""
     ten_lines = TEN_LINES.read_text(encoding="utf-8")
 
     def without_includes(code):
-        return INCLUDE.sub("//\n", code)  # the lines keep their numbers
+        return INCLUDE.sub("//\n", code)  # the line numbers stay the same
 
     parts = {recipe.name: (recipe.code, PAGE, recipe.line, "main") for recipe in found}
     for match in re.finditer(r"^void (\w+)\(\) \{$", ten_lines, re.M):
@@ -96,7 +97,7 @@ def printed_by(command, folder, **environment):
 
 
 def launched(recipe, build, program, python):
-    """Returns the command of the page for this build, or None if the build does not have what it starts."""
+    """Returns the page's command for this build, or None if the build lacks the program that starts it."""
     words = recipe.command.split()
     if words[0] == "torchrun":
         return [python, "-m", "torch.distributed.run", *words[1:-1], program, recipe.name] if os.path.exists(python) else None
@@ -105,10 +106,10 @@ def launched(recipe, build, program, python):
 
 
 def outputs(found, build, work, python):
-    """Returns what the programs print, by their names: alone, and by the command of the page."""
+    """Returns the outputs of the programs by name: alone, and with the page's command."""
     program = built(build, source(found))
     names = [recipe.name for recipe in found] + re.findall(r'"(ten_lines_\w+)"', source(found))
-    # In one process, because each would load LibTorch.
+    # In one process, because each process would load LibTorch.
     text = printed_by([program, *names], work / "alone", CUDA_VISIBLE_DEVICES="")
     alone = dict(re.findall(r"^== (\w+)\n(.*?)(?=^== |\Z)", text, re.M | re.S))
     if alone.keys() != set(names):
@@ -123,7 +124,7 @@ def outputs(found, build, work, python):
 
 
 def differences(found, made):
-    """Yields a text for each block of the page that differs from what its program prints."""
+    """Yields a text for each block of the page that differs from its program's output."""
     for recipe in found:
         for number, got in enumerate(made[recipe.name]):
             shown = recipe.printed[number] if number < len(recipe.printed) else ""
@@ -132,7 +133,7 @@ def differences(found, made):
 
 
 def write(found, made):
-    """Writes the outputs behind their programs."""
+    """Writes the outputs after their programs."""
     def with_outputs(match):
         recipe = next(recipe for recipe in found if recipe.code == match["code"])
         more, printed = BLOCK.sub(lambda block: block[0] if block["kind"] else "", match["more"]), made[recipe.name]
@@ -148,7 +149,7 @@ def write(found, made):
 
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
-    python = os.environ.get("SCONCE_PYTHON", "")  # with torchrun, if it exists
+    python = os.environ.get("SCONCE_PYTHON", "")  # the torchrun of this Python, if it exists
     found = recipes(PAGE.read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as work:
         made = outputs(found, build, pathlib.Path(work), python)

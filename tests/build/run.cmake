@@ -1,6 +1,6 @@
-# What the tests of packages share.
+# Functions that the package tests share.
 
-# Runs a command with PYTHON first on the PATH; stops if it fails. Leaves what it printed in output.
+# Runs a command with PYTHON first on the PATH. Stops if it fails. Leaves its output in output.
 function(run what)
   cmake_path(GET PYTHON PARENT_PATH bin)
   execute_process(COMMAND "${CMAKE_COMMAND}" -E env "PATH=${bin}:$ENV{PATH}" ${ARGN}
@@ -11,8 +11,8 @@ function(run what)
   set(output "${output}" PARENT_SCOPE)
 endfunction()
 
-# Runs a command of pip that makes a wheel. Where pip finds no hatchling, says so and ends the script that calls this, which
-# CTest shows as skipped. A macro, so that `return` ends the caller.
+# Runs a pip command that builds a wheel. If pip finds no hatchling, prints this and ends the calling script, which CTest
+# shows as skipped. This is a macro so that `return` ends the caller.
 macro(make_wheel_or_skip what)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE failed OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(failed AND output MATCHES "No matching distribution found for hatchling")
@@ -23,14 +23,14 @@ macro(make_wheel_or_skip what)
   endif()
 endmacro()
 
-# Stops unless what the last command printed matches.
+# Stops unless the output of the last command matches.
 function(expect pattern)
   if(NOT output MATCHES "${pattern}")
     message(FATAL_ERROR "expected '${pattern}', got:\n${output}")
   endif()
 endfunction()
 
-# Runs a command that must fail, and print what matches.
+# Runs a command that must fail with output that matches.
 function(expect_failure pattern)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE failed OUTPUT_QUIET ERROR_VARIABLE output)
   if(NOT failed)
@@ -47,7 +47,7 @@ function(build_template project)
   endif()
   run("running" "${project}/build/train")
   expect("epoch 10/10: loss [0-9.]+, train acc (1|0[.]9)")
-  # The README shows the same lines, with other numbers on another machine.
+  # The README shows the same lines, with other numbers for another machine.
   file(READ "${SOURCE}/README.md" shown)
   string(REGEX MATCH "\n(epoch 1/10:[^`]*)\n```" block "${shown}")
   string(REPLACE "..." ".*" pattern "${CMAKE_MATCH_1}")

@@ -1,4 +1,4 @@
-# Makes the wheel of the sconce-simgpu in a build folder, installs it where torch is, and runs Python on simulated GPUs.
+# Builds the wheel of the sconce-simgpu in a build folder, installs it next to torch, and runs Python on simulated GPUs.
 #   cmake -DSOURCE=<sconce> -DWORK=<folder> -DPYTHON=<a Python that has torch> -DBUILD=<build>
 #         -P simgpu_wheel_test.cmake
 cmake_minimum_required(VERSION 3.25)
@@ -13,7 +13,7 @@ file(GLOB wheels RELATIVE "${WORK}" "${WORK}/*.whl")
 set(output "${wheels}")
 expect("^sconce_simgpu-[0-9.]+(dev0)?[+]torch[0-9.]+-py3-none-manylinux_2_[0-9]+_x86_64[.]whl$")
 
-# The environment sees the torch of PYTHON, whose version pip compares with the one that the wheel requires.
+# The environment sees the torch of PYTHON. pip compares its version with the version that the wheel requires.
 run("making an environment" "${PYTHON}" -m venv --without-pip "${WORK}/env")
 run("asking where packages are" "${PYTHON}" -c "print(__import__('sysconfig').get_path('purelib'), end='')")
 file(GLOB site "${WORK}/env/lib/python*/site-packages")

@@ -63,8 +63,8 @@ function(add_wheel index name version content)
   file(APPEND "${index}/${name}/index.html" "<a href=\"${link}\">${wheel}</a>\n")
 endfunction()
 
-# pip's own index has no CPU wheel of torch. PyTorch's lacks safetensors and torch's dependencies, and has a numpy that
-# must not be installed.
+# pip's own index has no CPU wheel of torch. PyTorch's index lacks safetensors and torch's dependencies, and has a numpy
+# that must not be installed.
 write_torch("${WORK}/content/cuda/torch" cuda)
 write_torch("${WORK}/content/cpu/torch" cpu)
 add_wheel("${WORK}/pip-index" torch 2.15.0 "${WORK}/content/cuda" "Requires-Dist: filelock")
@@ -80,7 +80,7 @@ set(ENV{PIP_CONFIG_FILE} /dev/null)
 set(ENV{PIP_FIND_LINKS} "")
 set(ENV{PIP_INDEX_URL} "file://${WORK}/pip-index")
 
-# Making a virtual environment takes seconds, so one is made and copied wherever one is needed.
+# Creating a virtual environment takes seconds, so one is created and copied wherever one is needed.
 execute_process(COMMAND "${python3}" -m venv "${WORK}/venv" COMMAND_ERROR_IS_FATAL ANY)
 set(make_venv "case \"$*\" in '-m venv '*) exec cp -al '${WORK}/venv' \"$3\";; esac")
 make_python("${WORK}/python" "${make_venv}")
@@ -133,7 +133,7 @@ endif()
 configure(main ${main} -DSCONCE_TORCH_VARIANT= -DSCONCE_TORCH_INDEX_URL=)
 expect_configured(switched-to-none "installing LibTorch 2.15.0 into ${setup}/torch-2.15.0 " "${cuda_line}")
 
-# From here on, every command that asks an index fails.
+# From here on, every command that accesses an index fails.
 file(RENAME "${WORK}/torch-index" "${WORK}/torch-index-away")
 file(RENAME "${WORK}/pip-index" "${WORK}/pip-index-away")
 file(GLOB_RECURSE before "${setup}/*")
@@ -149,7 +149,7 @@ expect_silence(repeated-with-cpu "CUDA" "installing")
 configure(main ${main} -DSCONCE_TORCH_VARIANT=cuda)
 expect_configured(switched-to-cuda "${cuda_line}")
 
-# Python's torch is used if it has the wanted variant. One that the user names is always used.
+# Python's torch is used if it has the requested variant. A torch that the user names is always used.
 set(other -DPython3_EXECUTABLE=${WORK}/python-with-cuda -DSCONCE_SETUP_DIR=${setup})
 configure(other ${other} -DSCONCE_TORCH_VARIANT=cpu)
 expect_configured(passed-over "Python's torch 2.15.0 for cuda is not the one wanted" "${cpu_line}")
@@ -161,7 +161,7 @@ configure(other ${other} -DTorch_DIR=${WORK}/content/cuda/torch/share/cmake/Torc
 expect_configured(named "CUDA (named by Torch_DIR or CMAKE_PREFIX_PATH: ${WORK}/content/cuda/torch)")
 
 # A distribution's LibTorch comes after Python's torch and before the wheel, and only for the variant cpu. A project's
-# first include adds the folder of stand-ins to those of the system.
+# first include adds the folder of stand-ins to the system's folders.
 set(system "${WORK}/system/usr")
 file(WRITE "${WORK}/add_system.cmake" "list(PREPEND CMAKE_SYSTEM_PREFIX_PATH \"${WORK}/empty\" \"${system}\")\n")
 set(distribution ${main} -DCMAKE_PROJECT_sconce_INCLUDE=${WORK}/add_system.cmake)
@@ -169,7 +169,7 @@ set(cpu ${index} -DSCONCE_TORCH_VARIANT=cpu)
 foreach(version IN ITEMS 1.13.0 2.14.1)
   make_torch("${WORK}/torch-${version}" ${version})
 endforeach()
-function(install_torch version) # as Debian's libtorch-dev does
+function(install_torch version) # like Debian's libtorch-dev
   file(REMOVE_RECURSE "${system}")
   file(COPY "${WORK}/torch-${version}/share/cmake" DESTINATION "${system}/lib/${architecture}")
 endfunction()

@@ -54,7 +54,7 @@ use("${WORK}/none")
 expect_configured(of-build "LibTorch 2.13.0, CPU (the one that sconce was built with: ${torch})"
                   "first: 1. " "second: 1. ")
 
-# Other suitable LibTorchs take precedence. A Python's or the system's torch that would be rejected does not.
+# Other suitable LibTorchs take precedence. A torch from Python or the system that would be rejected does not.
 make_torch("${WORK}/fitting/torch" 2.13.0)
 use("${WORK}/fitting")
 expect_configured(of-python "LibTorch 2.13.0, CPU (Python's torch: ${WORK}/fitting/torch)")
@@ -73,7 +73,7 @@ file(REMOVE_RECURSE "${WORK}/system")
 use("${WORK}/none" "-DTorch_DIR=${WORK}/older/torch/share/cmake/Torch")
 expect_stop(named "LibTorch 2.13.0 is wanted (the one that the installed sconce was built with), found 2.12.0")
 
-# A LibTorch that has changed since is not used.
+# A LibTorch that has changed since the build is not used.
 file(WRITE "${torch}/lib/libtorch_cuda.so" "")
 use("${WORK}/none")
 expect_stop(kind "The LibTorch that sconce was built with is for cuda now, not for cpu: ${torch}")
@@ -92,7 +92,7 @@ expect_stop(gone "The LibTorch that sconce was built with is gone: ${torch}" "pi
 use("${WORK}/older")
 expect_stop(gone-and-older "LibTorch 2.13.0 is wanted" "found 2.12.0")
 
-# The same command after another Python was activated uses its torch, unless the first Python was named.
+# After another Python is activated, the same command uses its torch, unless the first Python was named.
 make_torch("${WORK}/later/torch" 2.13.0)
 make_python("${WORK}/bare/bin/python3" "")
 make_python("${WORK}/active/bin/python3" "export PYTHONPATH='${WORK}/later'")
@@ -113,7 +113,7 @@ expect_stop(bare-named "Python (${WORK}/bare/bin/python3 has no torch)")
 use_active(active -UPython3_EXECUTABLE)
 expect_configured(activated "LibTorch 2.13.0, CPU (Python's torch: ${WORK}/later/torch)")
 
-# Without REQUIRED the project configures without sconce, and its own variables stay.
+# Without REQUIRED the project configures without sconce and keeps its own variables.
 set(anew -USCONCE_TORCH_CHOSEN -UTorch_DIR)
 set(optional -DHOW=QUIET)
 use("${WORK}/none" ${optional})
@@ -158,11 +158,11 @@ foreach(name IN ITEMS off parent)
   endif()
 endforeach()
 
-# Sets <out> to the run paths that the shared libraries of a configured build have once they are installed.
+# Sets <out> to the run paths of a configured build's shared libraries after they are installed.
 function(installed_run_paths out build)
   file(STRINGS "${build}/cmake_install.cmake" lines REGEX "^ +RPATH \"")
   list(LENGTH lines count)
-  math(EXPR others "${count} / 2 - 1") # a library has two lines: for its name with the version, and for the link
+  math(EXPR others "${count} / 2 - 1") # a library has two lines: one for its name with the version, and one for the link
   if(NOT others EQUAL layer_count)
     message(FATAL_ERROR "${build}: expected run paths of the core and of ${layers}, got: ${lines}")
   endif()
@@ -171,7 +171,7 @@ function(installed_run_paths out build)
   set(${out} "${lines}" PARENT_SCOPE)
 endfunction()
 
-# Shared libraries find each other and, where it is recorded, LibTorch. All their symbols are visible, though the parent
+# Shared libraries find each other and LibTorch, if it is recorded. All their symbols are visible, although the parent
 # hides its own.
 installed_run_paths(paths "${WORK}/build-parent/sconce")
 if(NOT paths STREQUAL "\\$ORIGIN")

@@ -1,4 +1,4 @@
-# Tests how the configure step handles a wrong or missing LibTorch.
+# Tests how the configure step handles an unsuitable or missing LibTorch.
 #   cmake -DSOURCE=<sconce> -DWORK=<folder> -DDEPS=<SCONCE_DEPS_DIR for libraries that are not installed>
 #         -DCXX=<the compiler> -P torch_test.cmake
 cmake_minimum_required(VERSION 3.25)
@@ -22,7 +22,8 @@ configure(named -DCMAKE_PREFIX_PATH=${WORK}/torch-named)
 expect_configured(named
   "-- sconce: LibTorch 2.12.0, CPU (named by Torch_DIR or CMAKE_PREFIX_PATH: ${WORK}/torch-named)")
 
-# One that CMAKE_PREFIX_PATH names later replaces the one that sconce chose or found there, but not one of Torch_DIR.
+# A LibTorch that CMAKE_PREFIX_PATH names later replaces a LibTorch that sconce chose or found there, but not one from
+# Torch_DIR.
 make_torch("${WORK}/torch-of-python/torch" 2.13.0)
 make_torch("${WORK}/torch-later" 2.14.0)
 make_python("${WORK}/python-with-torch" "export PYTHONPATH='${WORK}/torch-of-python'")
@@ -39,7 +40,7 @@ expect_configured(named-by-folder "LibTorch 2.14.0")
 configure(later -DCMAKE_PREFIX_PATH=${WORK}/torch-named)
 expect_configured(folder-before-prefix "LibTorch 2.14.0")
 
-# Its CUDA library needs another one, which is deleted below, and the driver's, which may be missing.
+# Its CUDA library needs another library, which is deleted below, and the driver's library, which may be missing.
 make_torch("${WORK}/torch-cuda" 2.12.0)
 file(APPEND "${WORK}/torch-cuda/share/cmake/Torch/TorchConfig.cmake"
      "add_library(torch_cuda INTERFACE IMPORTED)\n")
@@ -53,7 +54,7 @@ foreach(name IN ITEMS cublas_of_test cuda torch_cuda)
                           "-Wl,-soname,lib${name}.so" -o "${WORK}/torch-cuda/lib/lib${name}.so"
                   COMMAND_ERROR_IS_FATAL ANY)
 endforeach()
-# Stand-ins for the headers of CUDA's and NCCL's wheels: with them, sconce-simgpu can be built.
+# Stand-ins for the headers in CUDA's and NCCL's wheels. With them, sconce-simgpu can be built.
 file(WRITE "${WORK}/torch-cuda/version.py" "cuda: Optional[str] = '13.2'\n")
 set(headers "${WORK}/nvidia/cu13/include")
 file(WRITE "${headers}/cuda.h" "#define CUDA_VERSION 13020\n")
@@ -72,7 +73,8 @@ configure(no-cuda-libraries -DTorch_DIR=${WORK}/torch-cuda/share/cmake/Torch -DS
 expect_configured(no-cuda-libraries "the LibTorch in ${WORK}/torch-cuda needs CUDA libraries"
                   "that are not there: libcublas_of_test.so" "pip install torch==2.12.0")
 
-# The default of SCONCE_BUILD_SIMGPU follows the build folder's switches. The user's choice counts where it is possible.
+# The default of SCONCE_BUILD_SIMGPU follows the build folder's switches. The user's choice takes precedence if it is
+# possible.
 configure(cuda -DSCONCE_CUDA=ON)
 expect_configured(cuda-switched-on "simgpu: ON")
 configure(cuda -DSCONCE_CUDA=OFF)
@@ -88,7 +90,7 @@ configure(no-venv -DPython3_EXECUTABLE=${WORK}/python-no-venv)
 expect_stop(no-venv "making a virtual environment with ${WORK}/python-no-venv failed"
             "ensurepip is not available" "apt install python3-venv")
 
-# pip fails at once, as on a machine without network.
+# pip fails immediately, like on a machine without a network.
 set(ENV{PIP_NO_INDEX} 1)
 set(ENV{PIP_FIND_LINKS} "")
 make_python("${WORK}/python-no-network" "")

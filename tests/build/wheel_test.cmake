@@ -1,4 +1,4 @@
-# Builds the project in apps/template against the source wheel that pip makes from a copy of sconce's folder.
+# Builds the project in apps/template against the source wheel that pip builds from a copy of sconce's folder.
 #   cmake -DSOURCE=<sconce> -DWORK=<folder> -DPYTHON=<a Python that has torch> -P wheel_test.cmake
 cmake_minimum_required(VERSION 3.25)
 
@@ -25,7 +25,7 @@ run("asking for the folder" "${env}" -m sconce --cmake-dir)
 expect("^${WORK}/env/lib/python[0-9.]+/site-packages/sconce/cmake\n$")
 string(STRIP "${output}" folder)
 
-# The wheel needs no PyTorch. Its command sconce-export does.
+# The wheel does not need PyTorch, but its command sconce-export does.
 run("asking sconce-export for help" "${WORK}/env/bin/sconce-export" --help)
 expect("^usage: sconce-export ")
 expect_failure("^sconce-export: PyTorch is missing. To install: ${env} -m pip install torch\n$"
@@ -40,14 +40,14 @@ run("checking it with the wheel's module" "${CMAKE_COMMAND}" -E env "PYTHONPATH=
     "${PYTHON}" -m sconce_cpp "${WORK}/net.safetensors" --check)
 expect("^${WORK}/net.safetensors: largest difference 0, at most 1e-05 expected\n$")
 
-# GCC's warnings at -O0 differ from those at -O3, the template's own build type. One build needs no precompiled header;
-# build_folder_test.cmake has it.
+# GCC's warnings at -O0 differ from its warnings at -O3, the template's own build type. One build does not need a
+# precompiled header; build_folder_test.cmake uses one.
 set(configure "${CMAKE_COMMAND}" -S "${project}" -B "${project}/build" -G Ninja "-Dsconce_DIR=${folder}")
 run("configuring" ${configure} -DCMAKE_BUILD_TYPE=None -DSCONCE_CUDA=OFF -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON)
 expect("sconce: LibTorch [^\n]*Python's torch")
 build_template("${project}")
 
-# A component that the wheel lacks is named in the error.
+# The error names a component that the wheel lacks.
 file(READ "${project}/CMakeLists.txt" lists)
 foreach(asked IN ITEMS "sconce 9.1|9[.]1" "sconce COMPONENTS cores|no component 'cores'")
   string(REGEX REPLACE "[|].*" "" package "${asked}")
@@ -57,7 +57,7 @@ foreach(asked IN ITEMS "sconce 9.1|9[.]1" "sconce COMPONENTS cores|no component 
   expect_failure("${pattern}" ${configure})
 endforeach()
 
-# The sources need a compiler for C++20.
+# The sources need a C++20 compiler.
 set(fresh ${configure} -B "${WORK}/fresh")
 file(WRITE "${project}/CMakeLists.txt" "${lists}")
 expect_failure("CMAKE_CXX_COMPILER:[ \n]+/no/c[+][+][ \n]" ${fresh} -DCMAKE_CXX_COMPILER=/no/c++)

@@ -1,4 +1,4 @@
-// Each dependency is used once, to compile against its headers and to link its library.
+// Uses each dependency once, to compile against its headers and to link its library.
 #include <httplib.h>
 #include <zlib.h>
 #include <CLI/CLI.hpp>
