@@ -1,6 +1,6 @@
-"""Trains by a captured step in C++ within a Python process.
+"""Trains with a captured step in C++ within a Python process.
 
-The step must be replayed there, and run as it is, with one warning, where the dispatch key that records is taken.
+The step must be replayed there. If the dispatch key that records is taken, it must run unchanged, with one warning.
 """
 
 import ctypes
@@ -49,7 +49,7 @@ def losses_in_cpp(path):
 
 
 def check(path, host_runs, warnings):
-    """Expects the losses of Python, and as many steps on the host and warnings."""
+    """Expects Python's losses, and this number of steps on the host and of warnings."""
     expected = losses_in_python()
     found, runs, written = losses_in_cpp(path)
     torch.testing.assert_close(torch.tensor(found), torch.tensor(expected))
@@ -59,14 +59,14 @@ def check(path, host_runs, warnings):
 
 
 def check_with_the_key_taken(path):
-    """Does so where a library of Python has registered itself for the key."""
+    """Runs the check after a Python library has registered itself for the key."""
     library = torch.library.Library("_", "IMPL", "Fake")
     library.fallback(torch.library.fallthrough_kernel)
     check(path, host_runs=STEPS, warnings=1)
 
 
 def in_child(function, *args, **kwargs):
-    """Calls the function in a child, since a process finds out once whether the key is free."""
+    """Calls the function in a child process, because a process checks only once whether the key is free."""
     child = os.fork()
     if child != 0:
         return os.waitpid(child, 0)[1] == 0
@@ -83,7 +83,7 @@ def in_child(function, *args, **kwargs):
 
 def main():
     path = sys.argv[1]
-    # Three steps of the warm-up, and the one that is captured.
+    # Three warmup steps and the step that is captured.
     passed = in_child(check, path, host_runs=4, warnings=0)
     passed = in_child(check_with_the_key_taken, path) and passed
     sys.exit(0 if passed else 1)

@@ -1,5 +1,5 @@
-// Captured steps on the CPU, which are recorded and replayed. tests/captured_step_test.cpp has what
-// they have in common with CUDA graphs.
+// Captured steps on the CPU, which are recorded and replayed. tests/captured_step_test.cpp tests
+// the behavior that they share with CUDA graphs.
 
 #include <ATen/core/boxing/KernelFunction.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -66,7 +66,7 @@ void check_equal(const Fit& a, const Fit& b) {
   CHECK(a.layer->weight.grad().equal(b.layer->weight.grad()));
 }
 
-// Makes ten steps, captured and not, with `between` before each, and expects the same of both.
+// Makes ten steps, captured and eager, with `between` before each, and expects the same from both.
 // Returns how many of the captured steps ran the host code.
 template <class F>
 int check_like_plain_loop(const F& between) {
@@ -83,8 +83,8 @@ int check_like_plain_loop(const F& between) {
   return captured.host_runs;
 }
 
-// Expects the step to be refused for `reason` in the first call after the warm-up, before any of it
-// is run.
+// Expects the step to be rejected for `reason` in the first call after the warmup, before any of
+// its code runs.
 void check_refused(const CapturedStep::Step& step, const std::string& reason) {
   INFO(reason);
   int host_runs = 0;
@@ -174,8 +174,8 @@ TEST_CASE("gradients dropped or accumulated outside the step match the eager loo
     update(captured, i);
     CHECK(captured.layer->weight.equal(plain.layer->weight));
   }
-  // The warm-up, two recordings without and two with gradients. The second capture without them
-  // has their memory, so the other is made once more.
+  // The warmup, two recordings without gradients, and two with them. The second capture without
+  // gradients takes the first one's memory, so the capture with gradients is repeated.
   CHECK(captured.host_runs == 7);
 }
 
@@ -261,7 +261,7 @@ TEST_CASE("replays read the current values of host memory behind a from_blob ten
   CapturedStep step(torch::kCPU,
                     [&](const StepTensors& batch) { return StepTensors{batch[0] * of_host}; });
   for (int i = 0; i < 8; ++i) {
-    weights[0] = static_cast<float>(i);  // which a replay reads again
+    weights[0] = static_cast<float>(i);  // a replay reads it again
     CHECK(step({torch::ones({4, 4})})[0][0][0].item<float>() == static_cast<float>(i));
   }
   CHECK(step.is_captured());
@@ -309,7 +309,7 @@ TEST_CASE(
 TEST_CASE(
     "a captured step rejects numbers that the host recomputes in each step and names the "
     "operator") {
-  // LibTorch's own Adam counts its steps on the host, and makes its states in the first.
+  // LibTorch's own Adam counts its steps on the host and creates its states in the first step.
   const auto warmup = GENERATE(1, 2, 3);
   INFO("warmup " << warmup);
   struct HostCount {
@@ -401,7 +401,7 @@ TEST_CASE("repeated casts match the eager loop even if their tensors are written
     const auto half = torch::kBFloat16;
     const auto before = layer->running_mean.to(half), first = w.to(half);
     const auto y = layer->forward(x);
-    const auto after = layer->running_mean.to(half);  // which the layer has written silently
+    const auto after = layer->running_mean.to(half);  // the layer has written it silently
     w.view({3}).add_(0.5);
     auto written = w.to(half);
     const auto kept = w.to(half), other = w.to(half);
@@ -469,7 +469,7 @@ TEST_CASE("replays handle tensors of host constants and kernels that LibTorch ca
 
 TEST_CASE(
     "a step may end or call the host right after it allocates memory of a freed result's size") {
-  const auto x = torch::randn({1 << 9, 1 << 10});  // so large that replays do not keep the results
+  const auto x = torch::randn({1 << 9, 1 << 10});  // too large for replays to keep the results
   for (const bool calls_host : {false, true}) {
     CAPTURE(calls_host);
     Fit fit;
@@ -547,7 +547,7 @@ TEST_CASE(
     }
   }
   CHECK(step.is_captured());
-  // An index out of range is found by the replay's operator.
+  // The replay's operator detects an index out of range.
   CapturedStep pick(torch::kCPU, [](const StepTensors& batch) {
     return StepTensors{torch::arange(4).index_select(0, batch[0])};
   });
@@ -571,7 +571,7 @@ TEST_CASE("two threads may each capture and replay a step") {
 }
 
 TEST_CASE("replays use the grad mode of the capture and keep the thread's grad mode") {
-  torch::nn::LSTM layer(2, 3);  // its kernel saves what the backward pass needs, or does not
+  torch::nn::LSTM layer(2, 3);  // its kernel may save tensors for the backward pass
   const torch::NoGradGuard no_grad;
   const auto run = [&](const StepTensors& batch) {
     const torch::AutoGradMode grad(true);
