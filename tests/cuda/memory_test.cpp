@@ -23,7 +23,7 @@ namespace {
 
 constexpr int64_t MiB = 1 << 20;
 
-// The file that is opened instead of /proc/self/status, if not empty.
+// The file to open instead of /proc/self/status, unless it is empty.
 std::string status_file;
 
 FILE* open_with(const char* function, const char* name, const char* mode) {
@@ -34,8 +34,8 @@ FILE* open_with(const char* function, const char* name, const char* mode) {
 
 }  // namespace
 
-// The linker uses these instead of the C library's functions, also for std::ifstream, which calls
-// fopen64 or, from g++ 16, fopen.
+// The linker uses these instead of the C library's functions, even for std::ifstream, which calls
+// fopen64 or, with g++ 16 and newer, fopen.
 extern "C" FILE* fopen64(const char* name, const char* mode) {
   return open_with("fopen64", name, mode);
 }
