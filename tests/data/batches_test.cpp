@@ -283,7 +283,7 @@ TEST_CASE("Batches with a DistributedSampler returns the rows of its rank in the
     sconce::data::DistributedSampler sampler(7, group,
                                              {.num_replicas = 2, .rank = rank, .seed = 3});
     Batches batches(counting(7), {.batch_size = 3, .sampler = sampler});
-    CHECK(lengths(batches) == std::vector<int64_t>{3, 1});  // both ranks get one of the rows
+    CHECK(lengths(batches) == std::vector<int64_t>{3, 1});  // each rank gets one of the rows
     batches.set_epoch(0);
     const auto rows = order(batches);
     CHECK(torch::equal(torch::tensor(rows), sampler.indices()));
@@ -305,7 +305,7 @@ TEST_CASE("Batches with a DistributedSampler of one rank has the same order as w
         order(Batches(counting(9), {.batch_size = 2, .shuffle = true, .seed = 4})));
 }
 
-// The rows in reverse order, starting at another row in each epoch.
+// The rows in reverse order, starting at a different row in each epoch.
 struct Backwards {
   int64_t of = 0;
   void set_epoch(int64_t epoch) { of = epoch; }
@@ -454,7 +454,7 @@ TEST_CASE("an iterator over Batches may outlive them, and its copies share its p
   CHECK(copy == std::default_sentinel);
   CHECK_THROWS_WITH(*copy, ContainsSubstring("below 3, got 3, where the epoch is over"));
   CHECK_THROWS_WITH(++place, ContainsSubstring("where the epoch is over"));
-  const auto& kept = *begin();  // of a temporary iterator
+  const auto& kept = *begin();  // belongs to a temporary iterator
   CHECK(torch::equal(kept.data, (*again).data));
 }
 

@@ -279,12 +279,12 @@ TEST_CASE("an exception in a skipped batch is thrown by the skip and again by th
   const auto text = sconce::test::error_of([&] { ++place; });
   CHECK_THAT(text, ContainsSubstring("in item 7"));
   const auto again = text.find("in item 7", text.find("in item 7") + 1);
-  CHECK(again == std::string::npos);  // it is added to the text once
+  CHECK(again == std::string::npos);  // the text is added once
 }
 
 namespace {
 
-// Fails at each item from `from` on, with the item as the text.
+// Fails at each item starting from `from`, with the item as the text.
 struct FailsFrom {
   int64_t from;
   int64_t size() const { return 40; }
@@ -336,7 +336,7 @@ TEST_CASE("nested and concurrent loops over a DataLoader each report their own f
   CHECK(check(DataLoader(loader), 3));
   CHECK(std::to_string(outer.failed_item().value_or(-1)) == text);
   CHECK_THROWS_WITH(*outer, text);
-  CHECK(loader.failed_item() == outer.failed_item());  // of the exception that was thrown last
+  CHECK(loader.failed_item() == outer.failed_item());  // the exception that was thrown last
   std::atomic<int> right = 0;
   std::vector<std::thread> threads;
   for (int64_t thread = 0; thread < 4; ++thread) {
@@ -438,7 +438,7 @@ TEST_CASE("nested and concurrent loops over a DataLoader do not interfere and ma
 
 namespace {
 
-// Checks that no batch is started too far ahead of those that the loop has asked for.
+// Checks that no batch is started too far ahead of the batches that the loop has requested.
 struct Ahead {
   std::shared_ptr<std::atomic<int64_t>> asked = std::make_shared<std::atomic<int64_t>>(0);
   int64_t most = 0;
@@ -665,7 +665,7 @@ TEST_CASE(
   const c10::impl::VirtualGuardImpl gpus(torch::kCUDA);
   const auto next = [&] { return gpus.getStreamFromGlobalPool(sconce::gpu()); };
   const auto first = next();
-  // LibTorch gives the streams of its pool in turn.
+  // LibTorch returns the streams of its pool in turn.
   const auto until_first = [&] {
     int64_t count = 1;
     while (next() != first) ++count;
@@ -699,7 +699,7 @@ TEST_CASE("on a GPU DataLoader copies to the current GPU if the device has no in
 
 namespace {
 
-// Items of two types, or with a gradient.
+// Items with two types, or with a gradient.
 struct Unlike {
   bool requires_grad = false;
   int64_t size() const { return 4; }

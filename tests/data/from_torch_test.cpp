@@ -30,7 +30,7 @@ namespace {
 using Shuffled = torch::data::samplers::RandomSampler;
 using InOrder = torch::data::samplers::SequentialSampler;
 
-// Ten rows, of which row i is i. Row `broken` cannot be read.
+// Ten rows; row i contains i. Row `broken` cannot be read.
 struct TenRows : torch::data::Dataset<TenRows> {
   explicit TenRows(size_t row = 10) : broken(row) {}
   torch::data::Example<> get(size_t i) override {
@@ -157,7 +157,7 @@ TEST_CASE("after a loop over from_torch stops early, the next loop starts from t
   auto left = batches.begin();
   CHECK((*left).data[0][0].item<float>() == 0);
   CHECK((*copy.begin()).data[0][0].item<float>() == 0);
-  CHECK((*left).data[0][0].item<float>() == 0);  // it has its batch
+  CHECK((*left).data[0][0].item<float>() == 0);  // the batch is still there
   ++left;
   CHECK_THROWS_WITH(*left, ContainsSubstring("expected one loop at a time"));
 }
@@ -165,7 +165,7 @@ TEST_CASE("after a loop over from_torch stops early, the next loop starts from t
 TEST_CASE(
     "a row that cannot be read ends the epoch of from_torch, and the next epoch starts over") {
 #ifdef __SANITIZE_THREAD__
-  // A worker gives LibTorch an exception. ThreadSanitizer does not see how libstdc++ counts its
+  // A worker passes an exception to LibTorch. ThreadSanitizer does not see how libstdc++ counts its
   // owners.
   const size_t workers = 0;
 #else
@@ -210,7 +210,8 @@ TEST_CASE("from_torch rejects a null loader and an epoch without batches") {
 
 namespace {
 
-// The batches of a loader that says it has more of them, as a stream may. Batch i is all i.
+// The batches of a loader that claims to have more of them, as a stream may. Batch i contains only
+// i.
 struct ShortStream {
   using Batches = std::vector<Dataset>;
   int64_t size() const { return 10; }
@@ -219,7 +220,7 @@ struct ShortStream {
   Batches batches = Batches(7, Dataset{torch::ones({2, 2}), torch::ones({2}, torch::kLong)});
 };
 
-// A loader of torch::data, with four batches in an epoch.
+// A torch::data loader with four batches per epoch.
 struct ShortLoader {
   int64_t size() const { return 10; }
   auto begin() const { return loader->begin(); }

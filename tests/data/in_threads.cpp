@@ -1,4 +1,4 @@
-// What several threads may do at once with sources of batches, samplers, pictures, and transforms.
+// Uses of batch sources, samplers, pictures, and transforms that several threads may make at once.
 
 #include <memory>
 #include <optional>
@@ -53,7 +53,7 @@ float sum_of(const data::Dataset& batch) {
   return batch.data.sum().item<float>();
 }
 
-// Every epoch has each number once, whichever epoch a thread gets.
+// Every epoch contains each number once, whichever epoch a thread gets.
 template <class Source>
 bool has_whole_epoch(const Source& source) {
   float sum = 0;

@@ -28,7 +28,7 @@ using sconce::data::StreamLoader;
 using sconce::data::StreamLoaderOptions;
 using sconce::test::error_of;
 
-// Gives 1000 p, 1000 p + 1 and so on in pass p. A negative number of items never ends.
+// Returns 1000 p, 1000 p + 1, and so on in pass p. With a negative number of items it never ends.
 struct Counted {
   void set_epoch(int64_t number) { pass = number; }
   std::optional<torch::Tensor> next() {
@@ -43,7 +43,7 @@ struct Counted {
   std::shared_ptr<std::atomic<int64_t>> read = std::make_shared<std::atomic<int64_t>>(0);
 };
 
-// The same, with states.
+// The same stream with states.
 struct CountedWithStates : Counted {
   c10::IValue state_dict() const { return place; }
   void load_state_dict(const c10::IValue& state) { place = state.toInt(); }
@@ -51,7 +51,7 @@ struct CountedWithStates : Counted {
 
 static_assert(!ResumableStream<Counted> && ResumableStream<CountedWithStates>);
 
-// Fails at a number.
+// Fails at one number.
 struct Failing : Counted {
   std::optional<torch::Tensor> next() {
     if (place == 4) throw std::runtime_error("no number 4");
@@ -59,7 +59,7 @@ struct Failing : Counted {
   }
 };
 
-// Returns the numbers of each batch, up to a |.
+// Appends the numbers of the batch and a |.
 template <class Iterator>
 void append(std::string& text, const Iterator& place) {
   const torch::Tensor numbers = *place;
@@ -97,7 +97,7 @@ std::istream& operator>>(std::istream& line, Script& script) {
   return std::getline(line, script.expected);
 }
 
-// Runs the epochs, with an interruption.
+// Runs the epochs with one interruption.
 template <class Stream>
 std::string run(const Script& script) {
   const auto loader_of = [&] {
@@ -153,7 +153,7 @@ TEST_CASE("a StreamLoader continues from a state without reading earlier items")
   const StreamLoaderOptions options{.batch_size = 3, .batches_per_epoch = 10, .shuffle_buffer = 4};
   StreamLoader first(CountedWithStates{{.items = -1}}, options);
   auto place = first.begin();
-  for (int i = 0; i < 7; ++i, ++place) *place;  // 21 items: 5 times 4, and 1
+  for (int i = 0; i < 7; ++i, ++place) *place;  // 21 items: four for each of 5 batches, and 1
   const CountedWithStates numbers{{.items = -1}};
   StreamLoader second(numbers, options);
   second.load_state_dict(first.state_dict());

@@ -36,7 +36,7 @@ struct OneDraw {
   }
 };
 
-// A dataset of LibTorch, of which each row is counted in the copy that reads it.
+// A LibTorch dataset that counts its reads in the copy that reads.
 struct TensOfTorch : torch::data::Dataset<TensOfTorch, torch::data::TensorExample> {
   torch::data::TensorExample get(size_t i) override {
     ++reads;

@@ -122,12 +122,12 @@ TEST_CASE("TransformedBatches passes set_epoch to its source, and a running loop
   for (const auto& data : expected) {
     CHECK(torch::equal((*place).target, (*plain).target));
     CHECK(torch::equal((*place).data, data));
-    CHECK((*place).data.is_same((*place).data));  // transformed once
+    CHECK((*place).data.is_same((*place).data));  // transformed only once
     ++place;
     ++plain;
   }
   CHECK(place == batches.end());
-  CHECK(source.begin().epoch() == 9);  // the epoch count of `source` is its own
+  CHECK(source.begin().epoch() == 9);  // `source` has a separate epoch count
 }
 
 TEST_CASE("TransformedBatches follows the epochs of its source and uses its own generators") {
@@ -172,7 +172,7 @@ TEST_CASE(
   CHECK(warnings.messages().size() == 1);
 }
 
-// Batches that are not tensors. They have no epochs and can begin at any batch.
+// Batches that are not tensors. They have no epochs and can start at any batch.
 struct Numbers {
   struct Place {
     int64_t number;
@@ -217,7 +217,7 @@ TEST_CASE("TransformedBatches over a source without epochs uses new generators i
   CHECK(of_epoch(0) != of_epoch(1));
 }
 
-// A user's source whose epoch changes only when it is set.
+// A user's source whose epoch changes only through set_epoch.
 struct Shifted {
   int64_t size() const { return 3; }
   void set_epoch(int64_t epoch) { numbers = {10 * epoch, 10 * epoch + 1, 10 * epoch + 2}; }
@@ -256,7 +256,7 @@ TEST_CASE("AnyBatches accepts TransformedBatches and starts them at any batch") 
 
 namespace {
 
-// Ten items, of which item 7 cannot be read.
+// Ten items. Item 7 cannot be read.
 struct BadSeventh {
   int64_t size() const { return 10; }
   torch::Tensor get(int64_t index) const {

@@ -20,7 +20,7 @@ int64_t number_of(LoaderLoop& loop) {
   return static_cast<const sconce::data::detail::Made<int64_t>&>(loop.batch()).batch;
 }
 
-// A loop from batch 2 to 5 in epoch 9, which reads by itself or has workers.
+// A loop from batch 2 to 5 in epoch 9 that reads by itself or has workers.
 struct Loop {
   Loop(int workers, const LoaderLoop::Make& make)
       : loop(std::vector<LoaderLoop::Make>(static_cast<size_t>(std::max(workers, 1)), make),
@@ -63,7 +63,7 @@ TEST_CASE("a loader loop rethrows an item's exception on each call and reports t
     CHECK(of.loop.is_over());
     CHECK(of.loop.failed_item() == 40);
     CHECK(*of.of_all == 40);
-    *of.of_all = 7;  // of another loop
+    *of.of_all = 7;  // belongs to another loop
   }
 }
 
