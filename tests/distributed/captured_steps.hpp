@@ -23,7 +23,7 @@
 #include "support/error_of.hpp"
 #include "support/gloo_types.hpp"
 
-// Captured and compiled steps of several processes, and the plain loops that they must equal.
+// Captured and compiled steps of several processes, and the eager loops that they must match.
 namespace sconce::test {
 
 using Tensors = std::vector<torch::Tensor>;
@@ -51,14 +51,14 @@ struct NormedImpl : torch::nn::Module {
 };
 TORCH_MODULE(Normed);
 
-// Each fifth batch of rank 1 is smaller.
+// Every fifth batch of rank 1 is smaller.
 inline Tensors rank_batch(int step, int rank) {
   torch::manual_seed(100 * step + rank);
   const int64_t rows = rank == 1 && step % 5 == 4 ? 5 : 8;
   return {torch::randn({rows, 20}), torch::randint(0, 10, {rows})};
 }
 
-// A network that several processes train.
+// A network that several processes train together.
 struct RankTraining {
   RankTraining(const distributed::ProcessGroup& group,
                const nn::DistributedDataParallelOptions& options, const MakeOptimizer& make)
@@ -100,7 +100,7 @@ inline void print_equal(const std::string& name, const Tensors& found, const Ten
   std::cout << name << (is_equal ? ": equal\n" : ": different\n");
 }
 
-/// Trains by plain steps and by captured ones, and prints whether the losses, parameters and
+/// Trains with eager steps and with captured ones, and prints whether the losses, parameters, and
 /// buffers are equal bit for bit.
 inline void compare_captured_steps(const distributed::ProcessGroup& group) {
   constexpr int steps = 12;
@@ -114,7 +114,7 @@ inline void compare_captured_steps(const distributed::ProcessGroup& group) {
     for (int i = 0; i < steps; ++i) {
       const auto batch = rank_batch(i, group.rank());
       losses.push_back((captured ? step(batch) : plain(batch))[0].clone());
-      if (i != 6) continue;  // an evaluation decides whether the next forward sends the buffers
+      if (i != 6) continue;  // an evaluation determines whether the next forward sends the buffers
       const torch::NoGradGuard no_grad;
       training.model(batch[0]);
     }
@@ -136,8 +136,8 @@ inline void compare_captured_steps(const distributed::ProcessGroup& group) {
   compare("own buffers", {.broadcast_buffers = false}, sgd, /*warmup=*/2);
 }
 
-/// Adds up gradients, some of which are averaged, in the same way. The guards are within each step
-/// or around six steps.
+/// Accumulates gradients, some of which are averaged, both ways. The guards are inside each step or
+/// around six steps.
 inline Tensors accumulate(const distributed::ProcessGroup& group, bool captured, bool inside) {
   RankTraining training(group, {}, sgd);
   const auto plain = [&](const Tensors& batch) {
@@ -166,7 +166,8 @@ inline Tensors accumulate(const distributed::ProcessGroup& group, bool captured,
   return results;
 }
 
-/// Sums over the ranks within captured steps, and prints whether all sums are those of plain steps.
+/// Sums over the ranks within captured steps, and prints whether all sums equal the sums of eager
+/// steps.
 inline void compare_collectives(const distributed::ProcessGroup& group) {
   const auto plain = [&](const Tensors& batch) {
     const auto sum = batch[0] * 2;
@@ -186,7 +187,7 @@ inline void compare_collectives(const distributed::ProcessGroup& group) {
   print_equal("collectives", found, expected);
 }
 
-/// The rows of a rank. The last of five batches of rank 1 is smaller.
+/// The rows of a rank. The last of rank 1's five batches is smaller.
 inline data::Batches rank_batches(int rank) {
   const int64_t rows = rank == 1 ? 37 : 40;
   torch::manual_seed(rank);
@@ -194,7 +195,7 @@ inline data::Batches rank_batches(int rank) {
                        {.batch_size = 8});
 }
 
-/// Fits with `graph` and without, and prints whether both are equal.
+/// Fits with and without `graph`, and prints whether the results are equal.
 inline void compare_captured_fits(const distributed::ProcessGroup& group) {
   for (const bool inside : {false, true}) {
     print_equal(inside ? "no_sync within a step" : "no_sync around steps",
@@ -218,7 +219,8 @@ inline void compare_captured_fits(const distributed::ProcessGroup& group) {
   print_equal("a fit by Adam", fit(true, adam), fit(false, adam));
 }
 
-/// Writes to stderr unless a captured step refuses what it cannot replay in its first call.
+/// Writes to stderr unless a captured step rejects, in its first call, options that it cannot
+/// replay.
 inline void refuse_captured_steps(const distributed::ProcessGroup& group) {
   const std::pair<std::string, nn::DistributedDataParallelOptions> refused[] = {
       {"find_unused_parameters", {.find_unused_parameters = true}},
@@ -233,7 +235,7 @@ inline void refuse_captured_steps(const distributed::ProcessGroup& group) {
   }
 }
 
-/// A compiler that is done after `polls` questions, whose code sleeps, and which may fail.
+/// A compiler that finishes after `polls` queries, whose code sleeps, and which may fail.
 class RankCompiler final : public StepCompiler {
  public:
   struct Options {
@@ -296,9 +298,9 @@ class RankCompiler final : public StepCompiler {
   InterpretedSteps steps_ = InterpretedSteps(StepCompilerOptions());
 };
 
-/// Trains by compiled steps and prints how each step runs (eagerly, replayed, compiled), why the
-/// last one does, and whether the losses are those of plain steps. Before step `change_at` a layer
-/// changes its mode.
+/// Trains with compiled steps and prints how each step runs (eagerly, replayed, or compiled), the
+/// reason for the last one, and whether the losses equal the losses of eager steps. Before step
+/// `change_at` a layer changes its mode.
 inline void run_compiled(const distributed::ProcessGroup& group, const std::string& name,
                          const RankCompiler::Options& options, int change_at = -1) {
   constexpr int steps = 70;
@@ -321,7 +323,7 @@ inline void run_compiled(const distributed::ProcessGroup& group, const std::stri
   std::cout << "losses " << (are_alike ? "alike" : "different") << '\n';
 }
 
-/// Fits with `compile`, and prints the same.
+/// Fits with `compile` and prints the same.
 inline void run_compiled_fit(const distributed::ProcessGroup& group) {
   struct Modes : TrainerCallback {
     void on_epoch_end(Fit& fit) override { last = fit.step_mode; }

@@ -40,7 +40,7 @@ DataParallelOptions cpus(size_t count = 2) {
   return {.device_ids = std::vector<torch::Device>(count, sconce::cpu())};
 }
 
-// A module with any function of the module as its forward.
+// A module whose forward is any function of the module.
 template <class F>
 struct CallingImpl : nn::Cloneable<CallingImpl<F>> {
   explicit CallingImpl(F body) : f(std::make_shared<F>(body)) { reset(); }
@@ -644,7 +644,7 @@ TEST_CASE("a layer that a module contains twice is shared in the replicas") {
 
 namespace {
 
-// A user's layer, whose members DataParallel does not know.
+// A user's layer with members that DataParallel does not know.
 struct ScaleImpl : nn::Cloneable<ScaleImpl> {
   ScaleImpl() { reset(); }
   void reset() override {

@@ -46,8 +46,8 @@ std::vector<std::string> words(const std::string& text) {
   return found;
 }
 
-// Trains the cases, separated by commas, in one group of `size` ranks. Returns what they write for
-// each case, and checks that all ranks write the same parameters.
+// Trains the cases, separated by commas, in one group of `size` ranks. Returns the output for each
+// case, and checks that all ranks write the same parameters.
 std::map<std::string, std::string> train(const std::string& cases, int size,
                                          const std::string& more = "joined=1") {
   const TempDir folder;
@@ -87,7 +87,7 @@ std::string lines(const std::string& written) {
   return written.substr(0, written.find('\n', written.find('\n') + 1) + 1);
 }
 
-// Trains the cases with as many processes as each digit of `sizes` says, here and in Python, and
+// Trains the cases with as many processes as each digit of `sizes`, here and in Python, and
 // compares the results.
 void check_against_python(const std::string& cases, const std::string& sizes) {
   const TempDir folder;
@@ -219,7 +219,7 @@ TEST_CASE("all ranks throw immediately if one rank does not wrap its model", "[d
 
 namespace {
 
-// The output of the worker in this many ranks, checked to be equal on all.
+// The output of the worker with this many ranks, checked to be equal on all of them.
 std::string output_of_ranks(int ranks, std::vector<std::string> words) {
   words.insert(words.begin(), SCONCE_WORKER);
   words.push_back("timeout=20000");
@@ -233,7 +233,7 @@ std::string output_of_ranks(int ranks, std::vector<std::string> words) {
   return all[0]->out();
 }
 
-// The output of a training by the model's own step.
+// The output of training with the model's own step.
 std::string train_own_step(int ranks, const std::string& stop) {
   return output_of_ranks(ranks, {"own_step", "stop=" + stop});
 }
@@ -301,7 +301,7 @@ TEST_CASE("each rank's stream continues where a stopped fit left it", "[distribu
 
 namespace {
 
-// The words that this many ranks print, checked to be equal on all.
+// The words that this many ranks print, checked to be equal on all of them.
 std::vector<std::string> words_of_ranks(int ranks, const std::string& mode,
                                         const std::string& option = "") {
   std::istringstream words(output_of_ranks(ranks, {mode, option}));
@@ -469,7 +469,7 @@ TEST_CASE("a no_sync guard restores the previous setting") {
       const auto inner = model.no_sync();
     }
     model(x).sum().backward();
-    model(x).sum().backward();  // had these sent gradients, the Reducer would reject the next
+    model(x).sum().backward();  // sent gradients would make the Reducer fail next
   }
   model(x).sum().backward();
   CHECK(linear->bias.grad().eq(3).all().item<bool>());

@@ -1,5 +1,5 @@
 // Compares the headers in src/gloo_stand_in with Gloo's code in the linked LibTorch. Fails if a
-// version of LibTorch has other virtual functions.
+// version of LibTorch has different virtual functions.
 #include <dlfcn.h>
 #include <gloo/rendezvous/store.h>
 #include <gloo/transport/device.h>
@@ -26,7 +26,7 @@ constexpr auto process_group_table = "_ZTVN4c10d16ProcessGroupGlooE";
 
 // A virtual table in LibTorch.
 struct Table {
-  std::string file;                // the library that holds it
+  std::string file;                // the library that contains it
   size_t bytes = 0;                // including its two entries before the functions
   std::vector<std::string> names;  // the names under which the library exports its functions
 };

@@ -1,7 +1,8 @@
-// In a group of one with a backend DistributedDataParallel needs LibTorch's Reducer only to
-// compress gradients, to find unused parameters and for static graphs. Without it, it refuses what
-// the Reducer refuses, and leaves the same gradients. The models of these tests have small whole
-// numbers, which float16 holds, so that a Reducer that compresses is the one to compare with.
+// In a group of one with a backend, DistributedDataParallel needs LibTorch's Reducer only to
+// compress gradients, to find unused parameters, and for static graphs. Without the Reducer, it
+// rejects the same mistakes and leaves the same gradients. The models in these tests have small
+// whole numbers, which float16 represents exactly, so a Reducer that compresses serves as the
+// reference.
 
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -33,7 +34,7 @@ const std::string unfinished =
 const std::string twice = "Expected to mark a variable ready only once.";
 const std::string nothing = "nothing was thrown";
 
-// Backward reaches its input, and brings no gradient.
+// Backward reaches its input but brings no gradient.
 struct Cut : torch::autograd::Function<Cut> {
   static Tensor forward(torch::autograd::AutogradContext*, const Tensor& input) {
     return input.clone();
@@ -45,7 +46,7 @@ struct Cut : torch::autograd::Function<Cut> {
 };
 
 struct Parts : torch::nn::Module {
-  // Two outputs, each of the parameters in its bits.
+  // Two outputs, each computed from the parameters in its bits.
   std::pair<Tensor, Tensor> forward(const Tensor& x, std::array<unsigned, 2> bits) {
     std::array<Tensor, 2> outputs = {x.sum() * 1, x.sum() * 1};
     const std::array<Tensor, 4> terms = {a * x, b * x, c * x, Cut::apply(cut) * x};
@@ -62,7 +63,7 @@ struct Parts : torch::nn::Module {
   Tensor cut = register_parameter("cut", torch::ones({3}));
 };
 
-// What happens in one step, drawn for both models.
+// The events of one step, drawn for both models.
 struct Step {
   std::array<unsigned, 2> bits = {};
   unsigned backward = 0;
@@ -115,7 +116,7 @@ void run(DistributedDataParallel<Parts>& model, const Step& step) {
   }
 }
 
-// The parameters that the error names, by name or, as the Reducer does, by their place.
+// The parameters that the error names, by name or, like the Reducer, by position.
 std::string named(const std::string& error) {
   const std::array<std::string, 4> names = {"a", "b", "c", "cut"};
   std::string found, word;
@@ -167,7 +168,7 @@ TEST_CASE("random steps in a group of one match the steps of a Reducer") {
       }
     }
     if (error != nothing) CHECK_FALSE(named(error).empty());
-    // The error stays, as the Reducer's does.
+    // The error persists, like the Reducer's error.
     if (kind(error) == unfinished) {
       CHECK(error_of([&] { run(alone, Step{.x = torch::ones({3})}); }) == error);
     }

@@ -51,7 +51,7 @@ std::vector<std::string> worker(std::vector<std::string> words) {
   return words;
 }
 
-// Sets variables of this process's environment for its lifetime.
+// Sets environment variables of this process during its lifetime.
 class Environment {
  public:
   explicit Environment(Variables variables) : variables_(std::move(variables)) {
@@ -102,19 +102,19 @@ std::optional<std::string> network_address() {
   return found;
 }
 
-// The number of a job, as from Slurm or Open MPI, that leads to a free port.
+// A job number, as from Slurm or Open MPI, that leads to a free port.
 std::string job_with_a_free_port() {
   return std::to_string(71000 + sconce::test::reserve_port(29500, 1000) - 29500);
 }
 
-constexpr double timeout = 3;  // in seconds, of workers that meet a fault
+constexpr double timeout = 3;  // in seconds, for workers that meet a fault
 
 std::vector<std::string> faulty(const std::string& what, const std::string& where, int victim) {
   return worker({"fault", "what=" + what, "where=" + where, "victim=" + std::to_string(victim),
                  "timeout=3000"});
 }
 
-// Checks that a process failed in time, with an exception that names rank and operation.
+// Checks that a process failed in time, with an exception that contains the rank and the operation.
 void check_survivor(const Process& process, int rank, int size, const std::string& operations,
                     double seconds) {
   const std::string err = process.err();
@@ -125,7 +125,7 @@ void check_survivor(const Process& process, int rank, int size, const std::strin
   CHECK(std::regex_search(err, std::regex("sconce::[a-zA-Z_:]+: " + who + "(" + operations + ")")));
 }
 
-// When the process's main "began" or "ended", by the clock that all processes share. It excludes
+// When the process's main "began" or "ended", by the clock that all processes share. This excludes
 // loading and unloading LibTorch, which can take seconds on a busy machine.
 double when(const Process& process, const std::string& what) {
   const std::string err = process.err();
@@ -356,7 +356,7 @@ TEST_CASE("an endpoint finds the address that listens or reports why none does")
   using sconce::distributed::resolve;
   const sconce::test::Listener listener;
   const auto port = static_cast<uint16_t>(std::stoi(listener.port()));
-  const sconce::distributed::SocketAddress unusable = {};  // of no family
+  const sconce::distributed::SocketAddress unusable = {};  // without an address family
   const auto refusing = resolve("127.0.0.2", port).front();
   const auto listening = resolve("127.0.0.1", port).front();
   const std::chrono::seconds patience(30);
@@ -375,7 +375,7 @@ TEST_CASE("an endpoint listens on the first usable address unless its port is ta
   using sconce::distributed::resolve;
   const sconce::test::Listener taken;
   const auto taken_port = static_cast<uint16_t>(std::stoi(taken.port()));
-  const sconce::distributed::SocketAddress unusable = {};  // of no family
+  const sconce::distributed::SocketAddress unusable = {};  // without an address family
   const auto port = static_cast<uint16_t>(std::stoi(free_port()));
   const Endpoint endpoint("node0", {unusable, resolve("127.0.0.1", port).front()});
   const int fd = endpoint.listen();
@@ -539,7 +539,7 @@ TEST_CASE("the store and Gloo listen only on loopback", "[distributed]") {
 TEST_CASE("other machines reach rank 0 even if its own MASTER_ADDR is localhost", "[distributed]") {
   const auto address = network_address();
   if (!address) SKIP("this machine has only loopback addresses");
-  const bool one_each = GENERATE(false, true);  // whether the launcher tells that there are others
+  const bool one_each = GENERATE(false, true);  // whether the launcher says that there are others
   const std::string port = free_port();
   Processes ranks;
   for (const int rank : {0, 1}) {
@@ -552,7 +552,7 @@ TEST_CASE("other machines reach rank 0 even if its own MASTER_ADDR is localhost"
   }
   wait_for(ranks, Seconds(60));
   require_success(ranks);
-  CHECK_THAT(ranks[0]->out(), ContainsSubstring(*address + "\n"));  // Gloo's, beside the store's
+  CHECK_THAT(ranks[0]->out(), ContainsSubstring(*address + "\n"));  // Gloo's, next to the store's
   CHECK(ranks[1]->out() == *address + "\n");
 }
 
@@ -664,7 +664,7 @@ TEST_CASE("ranks with their own GPUs use NCCL, and the Trainer uses those GPUs",
 
 namespace {
 
-// What happens to which rank, and where. With AddressSanitizer, each with each once.
+// What happens to which rank, and where. With AddressSanitizer, each value occurs only once.
 std::vector<std::tuple<std::string, std::string, int>> losses() {
   std::vector<std::tuple<std::string, std::string, int>> all = {{"killed", "joined", 0},
                                                                 {"killed", "step", 1},
@@ -688,7 +688,7 @@ TEST_CASE("the other ranks fail in time after a rank is killed or stopped", "[di
   for (int rank = 0; rank < 3; ++rank) {
     if (rank == victim) continue;
     INFO(what << " at " << where << ": rank " << victim);
-    // The victim may be lost when it has joined but another rank has not.
+    // The victim may be lost after it has joined but before another rank has.
     check_survivor(*ranks[rank], rank, 3,
                    "(connecting to the others|all_reduce|all_gather|broadcast) failed: .|joining "
                    "the group did not end within 4000 ms",

@@ -16,7 +16,7 @@
 #include "sconce/distributed/distributed_data_parallel.hpp"
 #include "sconce/optim/adam.hpp"
 
-// The same trainings as in tests/reference/distributed.py, statement by statement.
+// The same training runs as in tests/reference/distributed.py, statement by statement.
 namespace sconce::test {
 
 struct BranchesImpl : torch::nn::Module {
@@ -162,7 +162,7 @@ inline nn::DistributedDataParallelOptions options_of(const std::string& name) {
   return options;
 }
 
-/// Trains a model and writes what the Python script writes. Only rank 0 writes the buffers.
+/// Trains a model and writes the same output as the Python script. Only rank 0 writes the buffers.
 template <class Holder, class Forward>
 void train_model(const std::string& name, const Holder& holder,
                  const distributed::ProcessGroup& group, int joined, const std::string& file,

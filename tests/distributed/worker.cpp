@@ -1,6 +1,6 @@
-// The program that the tests of distributed training start as several processes:
+// The program that the tests of distributed training run as several processes:
 //   test-distributed-worker MODE [NAME=VALUE...]
-// An error is printed to stderr and makes the exit code 1.
+// An error is printed to stderr, and the exit code is then 1.
 #include <fcntl.h>
 #include <netdb.h>
 #include <sys/socket.h>
@@ -123,8 +123,8 @@ void collectives(const Words& words) {
   group.barrier();
 }
 
-// Runs the reductions that the file `cases` lists, as reference/subgroups.py does: in each line the
-// ranks of a subgroup, and the name of an operation. Prints the results of all reductions.
+// Runs the reductions that the file `cases` lists, like reference/subgroups.py: each line contains
+// the ranks of a subgroup and the name of an operation. Prints the results of all reductions.
 void subgroups(const Words& words) {
   const auto group = join(words);
   const std::map<std::string, ReduceOp> ops = {{"sum", ReduceOp::sum},
@@ -152,7 +152,7 @@ void subgroups(const Words& words) {
   group.barrier();
 }
 
-// Calls new_group, on rank `victim` with other ranks or not at all.
+// Calls new_group, except that rank `victim` passes different ranks or does not call it at all.
 void other_subgroups(const Words& words) {
   const auto group = join(words);
   const bool is_victim = group.rank() == std::stoi(words.at("victim"));
@@ -182,9 +182,9 @@ sconce::AnyBatches of_torch() {
   return sconce::data::from_torch(torch::data::make_data_loader(std::move(rows)), 1);
 }
 
-// Fits a model. Rank `victim` has one batch more than the others. Before that, prints why other
-// fits are refused: loaders of torch::data, ranks that differ, and another group. They leave the
-// parameters as they were.
+// Fits a model. Rank `victim` has one more batch than the others. Before that, prints why other
+// fits are rejected: loaders of torch::data, ranks that differ, and another group. They leave the
+// parameters unchanged.
 void uneven(const Words& words) {
   const auto group = join(words);
   const int64_t rows = group.rank() == std::stoi(words.at("victim")) ? 5 : 4;
@@ -258,7 +258,7 @@ void unwrapped(const Words& words) {
   trainer.fit(linear, optimizer, {sconce::data::Batches(data)});
 }
 
-// Rank 1 does otherwise than rank 0, in several ways. Prints why each is refused.
+// Rank 1 differs from rank 0 in several ways. Prints why each fit is rejected.
 void one_unwrapped(const Words& words) {
   const auto group = join(words);
   const bool is_other = group.rank() == 1;
@@ -314,8 +314,8 @@ void one_unwrapped(const Words& words) {
 }
 
 // Trains a model with BatchNorm on each rank's own rows. Tests it, with averaged weights if `ema`
-// is 1, on three batches that only rank 0 has, and predicts these. Prints the accuracy, and on rank
-// 0 the accuracy computed by hand.
+// is 1, on three batches that only rank 0 has, and predicts these batches. Prints the accuracy, and
+// on rank 0 also the accuracy computed by hand.
 void evaluate(const Words& words) {
   const auto group = join(words);
   torch::manual_seed(group.rank());
@@ -354,7 +354,7 @@ void evaluate(const Words& words) {
   std::cout << "by hand: " << right.to(torch::kDouble).mean().item<double>() << '\n';
 }
 
-// Prints the value of each metric, of the batches of all ranks and of the whole batch.
+// Prints the value of each metric for the batches of all ranks and for the whole batch.
 void metrics(const Words& words) {
   const auto group = join(words);
   torch::manual_seed(1);
@@ -378,8 +378,8 @@ struct OwnStep : torch::nn::Module {
   torch::nn::Linear linear = register_module("linear", torch::nn::Linear(2, 2));
 };
 
-// Trains a model by its own step, each rank on its share of every batch. The last rank stops after
-// `stop` steps, and all ranks stop at the next save. Prints the result.
+// Trains a model with its own step, each rank on its share of every batch. The last rank stops
+// after `stop` steps, and all ranks stop at the next save. Prints the result.
 void own_step(const Words& words) {
   const auto group = join(words);
   torch::manual_seed(1);
@@ -424,7 +424,7 @@ struct OnStepAndSave : sconce::TrainerCallback {
 };
 
 // Saves a fit after every second step, and raises SIGUSR1 on the last rank in the first step of the
-// third epoch. If `again` is 1, the save that follows raises it once more. Prints what stopped it.
+// third epoch. If `again` is 1, the save that follows raises it again. Prints what stopped the fit.
 void signal_in_fit(const Words& words) {
   const auto group = join(words);
   torch::manual_seed(1);
@@ -455,7 +455,7 @@ void signal_in_fit(const Words& words) {
             << stopping.signal() << ", " << checkpoint.latest().filename().string() << '\n';
 }
 
-// Points of a rank: fewer for rank 0, so that its stream begins anew earlier.
+// Points of a rank. Rank 0 has fewer, so its stream restarts earlier.
 struct RankPoints {
   std::optional<sconce::data::Dataset> next() {
     if (place == count) return {};
@@ -502,8 +502,8 @@ struct StepWithValues : torch::nn::Module {
   torch::nn::Linear linear = register_module("linear", torch::nn::Linear(2, 1));
 };
 
-// Trains and tests with values of steps, on batches of different sizes, and with two test sets, of
-// which the second has no batch on the last rank. Prints the values.
+// Trains and tests with values of steps, on batches of different sizes, and with two test sets. The
+// second test set has no batch on the last rank. Prints the values.
 void values(const Words& words) {
   const auto group = join(words);
   torch::manual_seed(1);
@@ -534,8 +534,8 @@ void values(const Words& words) {
   }
 }
 
-// Trains with a loss over counted targets, of which rank 1 has none in its first batches, and tests
-// on data of which the last rank has no batch. Prints losses and parameters.
+// Trains with a loss over counted targets and tests. Rank 1 has no targets in its first batches,
+// and the last rank has no test batch. Prints losses and parameters.
 void counts(const Words& words) {
   const auto group = join(words);
   torch::manual_seed(1);
@@ -594,7 +594,7 @@ void fault(const Words& words) {
   }
 }
 
-// Prints how captured steps of this group differ from plain ones, and fits of them.
+// Prints how this group's captured steps and fits with them differ from eager ones.
 void captured(const Words& words) {
   const auto group = join(words);
   sconce::test::compare_captured_steps(group);
@@ -603,7 +603,7 @@ void captured(const Words& words) {
   sconce::test::refuse_captured_steps(group);
 }
 
-// Prints how each of the ranks runs each step.
+// Prints how each rank runs each step.
 void compiled(const Words& words) {
   sconce::test::run_compiled_steps(join(words));
 }
