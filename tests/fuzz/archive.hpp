@@ -8,7 +8,7 @@
 
 namespace sconce::test {
 
-/// Returns an archive as torch.save writes it. Its checksums are valid even if the pickle is not.
+/// Returns an archive like torch.save writes it. Its checksums are valid even if the pickle is not.
 inline std::string archive_of(std::string_view pickle, const std::vector<std::string>& storages) {
   std::string bytes;
   {

@@ -43,7 +43,7 @@ struct Run {
   sconce::optim::ExponentialMovingAverage ema{*model, {.decay = 0.9}};
 };
 
-// In the order in which `save` numbers them: weight and bias of the model, those of the optimizer,
+// In the order in which `save` numbers them: the model's weight and bias, the optimizer's tensors,
 // the averages' count, the averages, and the generator's state.
 std::vector<std::string> storages() {
   std::vector<std::string> all;
@@ -55,8 +55,8 @@ std::vector<std::string> storages() {
 
 }  // namespace
 
-// The input is a list of changes to storages, then a pickle. The list is a count, then for each
-// change the storage, the byte and its new value.
+// The input is a list of changes to storages, followed by a pickle. The list is a count and, for
+// each change, the storage, the byte, and its new value.
 SCONCE_FUZZ_TARGET(checkpoint)(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const size_t changes = std::min<size_t>(data[0], (size - 1) / 3);
@@ -86,7 +86,7 @@ SCONCE_FUZZ_TARGET(checkpoint)(const uint8_t* data, size_t size) {
          "the checkpoint was not loaded");
   auto numbers = at::check_generator<at::CPUGeneratorImpl>(at::detail::getDefaultCPUGenerator());
   auto engine = numbers->engine();
-  for (int i = 0; i < 1000; ++i) engine();  // reads outside of its state are detected here
+  for (int i = 0; i < 1000; ++i) engine();  // detects reads outside its state
   run.step();
   return 0;
 }

@@ -38,7 +38,7 @@ void check(const CsvTable& table, const CsvOptions& options) {
 
 }  // namespace
 
-// The first byte chooses options; the rest is the file.
+// The first byte selects options; the rest is the file.
 SCONCE_FUZZ_TARGET(csv)(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const uint8_t bits = data[0];

@@ -1,5 +1,4 @@
-// Fuzzes the decoders of pictures. Their pixels are not checked here, but in
-// tests/vision/image_test.cpp.
+// Fuzzes the picture decoders. Their pixels are checked in tests/vision/image_test.cpp.
 #include <cstdint>
 #include <cstdio>
 #include <memory>

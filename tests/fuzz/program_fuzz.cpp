@@ -1,4 +1,4 @@
-// Fuzzes the reader of recorded programs. Nothing of the file is run.
+// Fuzzes the reader of recorded programs without running them.
 #include <ATen/ops/zeros.h>
 #include <zlib.h>
 
@@ -14,8 +14,8 @@ using sconce::test::folder;
 
 namespace {
 
-// Writes the file. An input that begins with a brace is the JSON of a program, which gets a correct
-// checksum and the weights that the corpus expects. Any other input is a whole file.
+// Writes the file. If the input begins with a brace, it is the JSON of a program and is completed
+// with a correct checksum and the weights that the corpus expects. Any other input is a whole file.
 void write(std::string_view input, const std::filesystem::path& file) {
   if (!input.starts_with("{")) {
     folder().write(file.filename(), input);

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Runs the fuzzers of build/fuzz, two at a time, and keeps what they find.
+"""Runs the fuzzers of build/fuzz, two at a time, and keeps the inputs that they find.
 
-  run.py                       each for two minutes
+  run.py                       each fuzzer for two minutes
   run.py --minutes 30          half an hour for all of them together
   run.py torch_file picture    only these two
 
 An input has up to 1 MB. More than 256 MB of memory is a failure.
 
 A fuzzer starts with the inputs that are kept for the tests. New inputs go to build/fuzz/new/NAME, and
-inputs that make it fail to build/fuzz/found. The exit code is 1 if there is such an input.
+inputs that cause failures go to build/fuzz/found. The exit code is 1 if there is such an input.
 """
 import argparse
 import concurrent.futures
@@ -21,7 +21,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build/fuzz"
-# LibTorch alone, with the sanitizers, takes 490 to 510 MB of resident memory.
+# LibTorch alone, with the sanitizers, uses 490 to 510 MB of resident memory.
 LIBTORCH_MB, MEMORY_MB = 512, 256
 NAMES = ["checkpoint", "command_line", "csv", "idx", "model_file", "picture", "program", "safetensors", "torch_file"]
 
@@ -40,8 +40,8 @@ def fuzz(name, seconds):
             [BUILD / f"bin/fuzz-{name}", "-max_len=1048576", f"-malloc_limit_mb={MEMORY_MB}",
              f"-rss_limit_mb={LIBTORCH_MB + MEMORY_MB}", "-timeout=60", f"-max_total_time={seconds}",
              "-print_final_stats=1", f"-artifact_prefix={found}/{name}-", new, begin_with(name)],
-            # The sanitizer's own memory would count: that of freed blocks, and of a search for leaks at the end. Leaks
-            # of an input are found while it runs.
+            # The sanitizer's own memory would count: freed blocks, and a search for leaks at the end. Leaks of an input
+            # are found during the run.
             env={**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": folder,
                  "ASAN_OPTIONS": "quarantine_size_mb=8:leak_check_at_exit=0"},
             text=True, errors="replace", stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)

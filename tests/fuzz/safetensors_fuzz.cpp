@@ -12,7 +12,7 @@ using sconce::test::folder;
 
 namespace {
 
-// Compares every byte. The order of the tensors may differ, since a written file has the format's
+// Compares every byte. The order of the tensors may differ, since written files use the format's
 // own order.
 bool same(const StateDict& a, const StateDict& b) {
   if (a.size() != b.size()) return false;

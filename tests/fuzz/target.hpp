@@ -32,7 +32,7 @@ int fuzz_model_file(const uint8_t* data, size_t size);
 int fuzz_picture(const uint8_t* data, size_t size);
 int fuzz_program(const uint8_t* data, size_t size);
 
-/// Ends the run with another type of exception than LibTorch's, which the targets catch.
+/// Ends the run with an exception type other than LibTorch's, which the targets catch.
 inline void expect(bool holds, const char* what) {
   if (!holds) throw std::logic_error(what);
 }
@@ -51,8 +51,8 @@ inline std::string_view text(const uint8_t* data, size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-/// Ends the run if a refusal is a failed check within LibTorch, which names neither file nor key.
-/// The message may quote an input that has the same words.
+/// Ends the run if an error is a failed check within LibTorch that contains neither the file nor
+/// the key. The message may quote an input that contains the same words.
 inline void expect_own(const c10::Error& error, std::string_view input) {
   constexpr std::string_view words = "INTERNAL ASSERT";
   const std::string message = error.what_without_backtrace();

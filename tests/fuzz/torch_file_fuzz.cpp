@@ -14,7 +14,7 @@ using sconce::test::folder;
 
 namespace {
 
-// Compares two values, and checks that they share memory in the same places.
+// Compares two values and checks that they share memory in the same places.
 class Comparison {
  public:
   bool same(const IValue& a, const IValue& b) {
@@ -24,7 +24,7 @@ class Comparison {
       return std::bit_cast<uint64_t>(a.toDouble()) == std::bit_cast<uint64_t>(b.toDouble());
     }
     if (!a.isTuple() && !a.isList() && !a.isGenericDict()) return a == b;
-    // Few bytes can refer to a container so often that visiting every place would never end.
+    // A few bytes can refer to a container so often that visiting every place would never end.
     const auto [other, is_new] = others_.emplace(a.internalToPointer(), b.internalToPointer());
     if (!is_new) return other->second == b.internalToPointer();
     if (a.isTuple()) return same_items(a.toTupleRef().elements(), b.toTupleRef().elements());
@@ -60,7 +60,7 @@ class Comparison {
 
 }  // namespace
 
-// The first byte says whether the rest is a file or only its pickle.
+// The first byte determines whether the rest is a file or only its pickle.
 SCONCE_FUZZ_TARGET(torch_file)(const uint8_t* data, size_t size) {
   static const std::vector<std::string> storages(4, std::string(64, 'x'));
   if (size == 0) return 0;
@@ -76,7 +76,7 @@ SCONCE_FUZZ_TARGET(torch_file)(const uint8_t* data, size_t size) {
   const auto again = folder().path() / "out.pt";
   try {
     sconce::io::save_torch(again, value);
-  } catch (const c10::Error& error) {  // Python's torch.save refuses this too
+  } catch (const c10::Error& error) {  // Python's torch.save rejects this too
     const std::string cause = error.what_without_backtrace();
     expect(cause.find("tensors that share memory") != cause.npos, "a loaded value cannot be saved");
     return 0;
