@@ -32,16 +32,17 @@ using sconce::test::TempDir;
 
 namespace {
 
-// How many more of the calls below succeed. Negative: all.
+// How many more of the calls below succeed; a negative number means all.
 int calls_left = -1;
 
-// What the others fail with. A signal interrupts one call, a broken disk all that follow.
+// The error with which the others fail. A signal interrupts one call, and a broken disk interrupts
+// all later calls.
 int call_error = EIO;
 
-// Runs before each of the calls below, but not for the calls that it makes itself.
+// Runs before each of the calls below, except for the calls that it makes itself.
 std::function<void()> before_call;
 
-// Whether this call must fail.
+// Returns whether this call must fail.
 bool fails() {
   if (const auto watch = std::exchange(before_call, nullptr)) {
     watch();
@@ -54,7 +55,7 @@ bool fails() {
   return true;
 }
 
-// What fsync fails with for a folder. 0: it succeeds.
+// The error with which fsync fails for a folder, or 0 if it succeeds.
 int folder_error = 0;
 
 // Whether fsync does its work, which takes most of the time of a save.
@@ -76,7 +77,7 @@ F* next(const char* name) {
 }  // namespace
 
 // The linker uses these instead of the C library's functions. A successful write may be a short
-// one.
+// write.
 extern "C" ssize_t write(int fd, const void* data, size_t size) {
   if (fails()) return -1;
   return next<decltype(write)>("write")(fd, data,
@@ -121,7 +122,7 @@ void save(const fs::path& file, const std::string& text) {
   sconce::io::write_file(file, text, "save");
 }
 
-// Drops root's rights for its lifetime. Skips the test if they cannot be dropped.
+// Drops root's rights during its lifetime. Skips the test if they cannot be dropped.
 class AsNobody {
  public:
   AsNobody() {
@@ -233,7 +234,7 @@ struct stat status_of(const fs::path& path) {
   return status;
 }
 
-// Whether any file of the folder can be read or written by somebody who could not do so with a file
+// Returns whether anyone can read or write any file of the folder who could not do so with a file
 // of this status. The owner may be this user.
 bool has_wider_file(const TempDir& folder, const struct stat& before) {
   for (const auto& entry : fs::directory_iterator(folder.path())) {
@@ -246,7 +247,8 @@ bool has_wider_file(const TempDir& folder, const struct stat& before) {
   return false;
 }
 
-// Makes a file of that mode, if possible of another user's, and lets the umask remove nothing.
+// Creates a file with that mode, owned by another user if possible, without letting the umask
+// remove anything.
 class PrivateFile {
  public:
   explicit PrivateFile(mode_t mode) : umask_(::umask(0)) {
@@ -392,7 +394,7 @@ TEST_CASE("a save in a world-writable folder does not follow another user's link
   CHECK_THAT(error_of([&] { save(shared / "link", "after"); }),
              ContainsSubstring((shared / "link").string() + ": expected a link of this user's"));
   CHECK(contents(file) == "by the own link");
-  REQUIRE(::chmod(shared.c_str(), 0777) == 0);  // as the system does
+  REQUIRE(::chmod(shared.c_str(), 0777) == 0);  // like the system
   save(shared / "link", "after");
   CHECK(contents(file) == "after");
 }
@@ -444,7 +446,7 @@ sconce::StateDict state_of(int64_t version) {
   return state;
 }
 
-// A way to save a version of some state in a folder, and to read which version is there.
+// A way to save a version of some state in a folder and to read which version is there.
 struct Way {
   std::function<void(const fs::path&, int64_t)> save;
   std::function<int64_t(const fs::path&)> version;
@@ -478,7 +480,7 @@ const std::map<std::string, Way> ways = {
 namespace {
 
 // Saves version 2 over version 1 while the calls after the first `successes` fail. Returns whether
-// any did.
+// any call failed.
 bool check_failing_save(const std::string& name, const Way& way, int successes) {
   const TempDir folder;
   way.save(folder.path(), 1);
@@ -509,7 +511,8 @@ TEST_CASE("if any system call of a save fails, the file is a complete earlier or
       call_error = error;
       int calls = 0;
       while (check_failing_save(name, way, calls)) ++calls;
-      // A folder and a part are opened, the part locked; three writes, two syncs and a rename.
+      // A folder and a temporary file are opened, and the file is locked; then three writes, two
+      // syncs, and a rename.
       CHECK(calls >= 2 + 1 + 3 + 3);
     }
   }

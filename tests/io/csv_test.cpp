@@ -39,7 +39,7 @@ CsvTable read_text(const std::string& text, const CsvOptions& options = {}) {
   return read_csv(folder.write("table.csv", text), options);
 }
 
-// The message without the function and the file, with which it must begin.
+// The message without the function and the file, which must come first.
 std::string message_of(const std::string& text, const CsvOptions& options = {}) {
   const TempDir folder;
   const auto file = folder.write("table.csv", text);
@@ -286,7 +286,7 @@ TEST_CASE(
   CHECK(message_of(text, {.skip_bad = true}) ==
         problem + "; skip_bad would leave out 60 of 61 values of the column");
   CHECK(read_text(text, {.categories = {"code"}}).features.size() == 62);
-  // A missing value is neither a number nor a text, and half of a column may be texts.
+  // A missing value is neither a number nor a text. Half of a column may be texts.
   const std::string half = "x,code\n1,A\n1,\n1,5\n1,\n";
   CHECK(read_text(half, {.skip_bad = true}).data.size(0) == 1);
   CHECK_THAT(message_of(half + "1,B\n", {.skip_bad = true}),
@@ -404,7 +404,7 @@ struct WorstCase {
   CsvOptions options = {};
 };
 
-// Files of about `size` bytes whose tables take much memory.
+// Files of about `size` bytes whose tables need a lot of memory.
 std::vector<WorstCase> worst_cases(size_t size) {
   std::string letters = "x\n", spellings = "x\n", texts = "x,t\n";
   for (size_t i = 0; letters.size() < size; ++i) {
@@ -488,7 +488,7 @@ TEST_CASE("a table with many columns is read in linear time") {
 
 namespace {
 
-// Returns the text that read_csv.py wrote as one word.
+// Returns the text that read_csv.py wrote as a single word.
 std::string unescaped(const std::string& word) {
   std::string text;
   for (size_t i = 0; i < word.size(); ++i) {
@@ -530,7 +530,7 @@ torch::Tensor read_floats(std::istream& in, int64_t rows, int64_t columns) {
 
 }  // namespace
 
-// SCONCE_CSV_CASES names a file that read_csv.py wrote with more cases.
+// SCONCE_CSV_CASES names a file with more cases, which read_csv.py wrote.
 TEST_CASE("read_csv reads CSV files the same as pandas") {
   const char* others = std::getenv("SCONCE_CSV_CASES");
   std::ifstream cases(others != nullptr ? others : SCONCE_TESTS_DIR "/reference/read_csv.txt");

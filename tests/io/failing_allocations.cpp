@@ -1,4 +1,4 @@
-// Lets each allocation of the readers of other formats, and of a checkpoint, fail.
+// Makes each allocation of the readers of other formats, and of a checkpoint, fail in turn.
 #include <torch/nn/modules/linear.h>
 #include <zlib.h>
 

@@ -4,7 +4,7 @@
 
 namespace sconce::test {
 
-/// What each `flock` of this program fails with. 0: it does its work.
+/// The error with which each `flock` of this program fails, or 0 if it works.
 inline std::atomic<int> errno_of_flock = 0;
 
 }  // namespace sconce::test

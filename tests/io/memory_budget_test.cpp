@@ -1,4 +1,4 @@
-// Counts the memory of the readers of files, and lets each of their allocations fail.
+// Counts the memory of the file readers, and makes each of their allocations fail in turn.
 #include <zlib.h>
 
 #include <cstdio>
@@ -32,7 +32,7 @@ using sconce::test::thread_seconds;
 
 namespace {
 
-// A pickle whose memo has a function, its arguments, a tensor, and arguments of a parameter.
+// A pickle whose memo contains a function, its arguments, a tensor, and arguments of a parameter.
 std::string with_memo() {
   return "ctorch._utils\n_rebuild_tensor_v2\nq\0((U\7storagectorch\nFloatStorage\n"s + "U\1" +
          "0U\3cpuK\4tq\5QK\0("s + repeated("K\1", 2 * 60) + "tq\6h\6\x89" +
@@ -40,7 +40,7 @@ std::string with_memo() {
          "ctorch._utils\n_rebuild_parameter\nq\3(h\2\x88h\7)Rtq\4"s;
 }
 
-// State dicts of every kind of value and record.
+// State dicts with every kind of value and record.
 std::vector<std::string> files_of_torch(const TempDir& folder) {
   const auto any = c10::AnyType::get();
   c10::impl::GenericDict state(any, any);
@@ -111,14 +111,14 @@ std::string number(uint32_t i) {
   return std::string(reinterpret_cast<const char*>(&i), 4);
 }
 
-// Returns a text of so many letters, put into the memo.
+// Returns a text of this many letters that is put into the memo.
 std::string long_text(uint32_t letters) {
   return "X" + number(letters) + std::string(letters, 'k') + "q\7";
 }
 
 // Doubles a file three times and checks that reading it allocates at most 2.5 times as many bytes
 // each time. With SCONCE_GROWTH_BYTES, for a check by hand, the first file has that size, and the
-// processor's time is printed.
+// processor time is printed.
 void check_growth(const std::string& name, const std::function<std::string(size_t)>& make,
                   const std::function<void(const std::filesystem::path&)>& read) {
   const TempDir folder;
@@ -127,7 +127,7 @@ void check_growth(const std::string& name, const std::function<std::string(size_
   int64_t before = 0;
   for (size_t size = first; size <= 8 * first; size *= 2) {
     const auto file = folder.write("file", make(size));
-    read(file);  // makes what is made once
+    read(file);  // makes allocations that happen only once
     const double begin = thread_seconds();
     const auto bytes = bytes_of([&] { read(file); });
     INFO(name << ": " << size);
@@ -171,7 +171,7 @@ TEST_CASE("reading a pickle twice as long allocates at most 2.5 times as many by
   });
 }
 
-// Otherwise a file of n bytes would take time in proportion to n * n.
+// Otherwise, reading a file of n bytes would take time proportional to n * n.
 TEST_CASE("a long key in the pickle memo counts toward max_expansion each time it is used") {
   const TempDir folder;
   for (const std::string& use : {"}h\7Ns"s, "}h\7j\7\0\0\0s"s, "}(h\7Nh\7Nh\7Nu"s}) {

@@ -42,7 +42,7 @@ std::string with_length(const std::string& header, const std::string& data = "")
   return std::string(reinterpret_cast<const char*>(&length), 8) + header + data;
 }
 
-// Every type of the format that LibTorch supports, including 0-dimensional, empty and strided
+// Every type of the format that LibTorch supports, including 0-dimensional, empty, and strided
 // tensors.
 StateDict everything() {
   StateDict state;
@@ -100,7 +100,7 @@ TEST_CASE(
 
 namespace {
 
-std::vector<std::pair<void*, size_t>> random_ranges;  // given to the system as read in random order
+std::vector<std::pair<void*, size_t>> random_ranges;  // announced to the system as random reads
 
 }  // namespace
 
@@ -219,7 +219,7 @@ TEST_CASE("names crafted to collide in a hash table are rejected before they are
   }
   const char* cause = "expected names that differ in their hashes";
   CHECK_THAT(refusal(folder, with_length(header + "}")), ContainsSubstring(cause));
-  // A prefix can decide which names collide, so names are checked again where it is removed.
+  // A prefix can determine which names collide, so names are checked again where it is removed.
   torch::nn::Linear module(1, 1);
   const auto rename = [](const std::string& name) { return "n" + name; };
   CHECK_THAT(error_of([&] {
@@ -348,7 +348,7 @@ TEST_CASE(
     } catch (const c10::Error&) {
     }
   }
-  REQUIRE(read > 100);  // files with other names or types may be valid too
+  REQUIRE(read > 100);  // files with other names or types may also be valid
   std::string line;
   std::getline(ask_python(folder, "safetensors_files.py", "flipped"), line);
   CHECK(line == std::to_string(read) + " equal");

@@ -1,5 +1,5 @@
-// What is at a path becomes a file, a FIFO, a link and a folder, over and over, while it is read or
-// written. Nothing may wait for a FIFO's other end, and each error names the path.
+// The entry at a path keeps changing among a file, a FIFO, a link, and a folder while it is read or
+// written. Nothing may wait for the FIFO's other end, and each error contains the path.
 #include <sys/stat.h>
 
 #include <atomic>
@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Swaps in a thread for its lifetime. The last that it puts there is the file.
+// Swaps the entry in a thread during its lifetime. The last entry is the file.
 class Swapper {
  public:
   Swapper(const TempDir& folder, std::string bytes, int swaps)
@@ -47,7 +47,7 @@ class Swapper {
  private:
   void put(int kind) const {
     const fs::path path = folder_.path() / "path", next = folder_.path() / "next";
-    std::error_code ignored;  // where a writer has just made a file, it stays until the next swap
+    std::error_code ignored;  // if a writer has just made a file, it stays until the next swap
     if (kind == 0) folder_.write("next", bytes_);
     if (kind == 1) ::mkfifo(next.c_str(), 0600);
     if (kind == 2) fs::create_symlink("target", next, ignored);
@@ -67,7 +67,7 @@ class Swapper {
 
 using Use = std::function<void(const fs::path&)>;
 
-// Uses the path during that many swaps, and returns the error of the last use, after them.
+// Uses the path during this many swaps, and returns the error of the last use, after them.
 std::string use_swapped(const Use& use, const std::string& bytes, int swaps) {
   const TempDir folder;
   folder.write("target", bytes);

@@ -48,7 +48,7 @@ c10::IValue entry(const c10::IValue& dict, const c10::IValue& key) {
   return dict.toGenericDict().at(key);
 }
 
-// A value of each kind, small enough that every bit of its file can be flipped.
+// A value of each kind, small enough to flip every bit of its file.
 c10::IValue something() {
   const auto shared = torch::arange(6.F).reshape({2, 3});
   Dict state = dict();
@@ -332,7 +332,7 @@ TEST_CASE("truncated torch files throw, and flipped bits throw or change nothing
     }
     put(bit / 8, good[bit / 8]);
   }
-  CHECK(harmless > 0);  // damaged padding is not detected
+  CHECK(harmless > 0);  // damaged padding goes undetected
   CHECK(sconce::test::peak_memory() - memory < 64);
   CHECK(same(load_torch(file), expected));
 }

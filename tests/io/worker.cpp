@@ -1,12 +1,12 @@
-// The program that the file tests stop, kill and resume.
+// The program that the file tests stop, kill, and resume.
 //
 // test-io-worker fit FOLDER OUT [STEPS]: fits two epochs of five steps each and saves a checkpoint
-// in FOLDER after each step. Stops after STEPS steps of its own, or else writes the final state to
-// OUT. With FOLDER "-" it saves nothing.
+// in FOLDER after each step. Stops after STEPS steps of its own. Otherwise, it writes the final
+// state to OUT. With FOLDER "-" it saves nothing.
 //
 // test-io-worker save FOLDER: saves one version after another until it is killed.
 //
-// With a launcher's variables, several processes run one fit. An error makes the exit code 1.
+// With a launcher's variables, several processes run one fit. After an error the exit code is 1.
 #include <torch/torch.h>
 
 #include <iostream>
@@ -38,7 +38,7 @@ void fit(const std::string& folder, const std::string& out, int steps) {
   OneCycleLR scheduler(optimizer, 0.2, {.total_steps = 10});
   sconce::optim::ExponentialMovingAverage ema(*net, {.decay = 0.9});
   auto trainer = [&] {
-    const sconce::test::Warnings of_slowness;  // in fp16 on a CPU
+    const sconce::test::Warnings of_slowness;  // about slowness in fp16 on a CPU
     return sconce::Trainer({.max_epochs = 2,
                             .num_gpus = 0,
                             .gradient_clip_val = 1,
@@ -85,7 +85,8 @@ void fit(const std::string& folder, const std::string& out, int steps) {
   io::save_torch(out, all);
 }
 
-// Saves files whose tensor elements all equal the version's number. Prints each complete version.
+// Saves files in which all tensor elements equal the version's number. Prints each complete
+// version.
 [[noreturn]] void save(const std::string& folder) {
   for (int64_t version = 1;; ++version) {
     sconce::StateDict state;
