@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Holds the twins and the programs against the cells of the tutorials, statement by statement.
+"""Compares the twins and the programs with the cells of the tutorials, statement by statement.
 
   cells.py           compares, and prints each difference that differences.txt does not explain
-  cells.py --write   makes facts.json anew from the originals
+  cells.py --write   regenerates facts.json from the originals
 
-The originals are not part of this project. Where ../shared/seeds contains them, each statement of a twin must equal the
-cell's. Otherwise the names, calls, numbers and labels of facts.json, which was made from the originals, must be found in
-the same order. The programs are compared with the same list, in C++'s spelling.
+The originals are not part of this project. If ../shared/seeds contains them, each statement of a twin must equal the
+statement of the cell. Otherwise, the names, calls, numbers, and labels in facts.json, which was generated from the
+originals, must occur in the same order. The programs are compared with the same list, in C++ spelling.
 
 A row of a tutorial's differences.txt is `ids | Python, C++ or both | the original's text -> ours (or nothing) | reason`.
 """
@@ -25,7 +25,7 @@ from lessons import TUTORIALS, differences, lessons  # noqa: E402
 ORIGINALS = HERE.parents[2] / "shared/seeds"
 MOST_DIFFERENCES = 25
 
-# The PyTorch cells of each tutorial in order: the ids in a cell, with the number of statements of each.
+# The PyTorch cells of each tutorial in order: the ids in a cell, each with its number of statements.
 CELLS = {
     "T0": ["T0.import 3", "T0.cpu-gpu 2", "T0.num_gpus 2", "T0.try 5", "T0.device 2", "T0.X 2 T0.Y 2", "T0.Z 3 T0.YZ 1",
            "T0.net 2 T0.netX 2", "T0.where 1"],
@@ -41,7 +41,7 @@ CELL = {"T0": r"```python\n(.*?)```", "T1": r"```\{\.python \.input\}\n#@tab (?:
         "T2": r"In \[\d+\]:\n(.*?)(?=\nIn \[|\n#|\Z)", "T3": r"In \[[^]]+\]:\n(.*?)(?=\nIn \[|\n## |\Z)", "T4": r"```python\n(.*?)```"}
 NOTEBOOKS = ("T1", "T2")  # they show the value of a cell's last expression
 
-# What a program may call otherwise. An empty text is not looked for.
+# Names that a program may replace. An empty text is not looked for.
 SPELLINGS = {
     "print": r"(?:\bcout\b|\bprintf\b|<<)", "shape": r"\bsizes\b", "size": r"\bsizes\b", "dtype": r"\b(?:dtype|scalar_type)\b",
     "device": r"\b[dD]evice\b", "time": r"\bnow\b", "except": r"\bcatch\b", "class": r"\b(?:struct|class)\b", "is": r"\bis_same\b",
@@ -51,10 +51,10 @@ NOT_LOOKED_FOR = {"self", "torch", "nn", "optim", "d2l", "range", "np", "dist", 
 
 
 class Reduce(ast.NodeTransformer):
-    """Keeps of a cell what PyTorch runs, without docstrings; of a twin the statement that a guard protects."""
+    """Keeps the PyTorch statements of a cell, without docstrings, and the statement of a twin that a guard protects."""
 
     def __init__(self, guarded=()):
-        self.guarded = guarded  # numbers of lines
+        self.guarded = guarded  # line numbers
 
     def visit_If(self, node):
         self.generic_visit(node)
@@ -84,7 +84,7 @@ class Reduce(ast.NodeTransformer):
 
 
 def parsed(text, count, with_output):
-    """Returns the module of a cell. Of a notebook it is the longest beginning that has this many statements."""
+    """Returns the module of a cell. For a notebook it is the longest beginning with this number of statements."""
     text = re.sub(r"^!(.*)", r"shell('\1')", text, flags=re.MULTILINE)
     lines = text.splitlines()
     for end in range(len(lines), 0 if with_output else len(lines) - 1, -1):
@@ -103,7 +103,7 @@ def reduced(module, guarded=()):
 
 
 def originals():
-    """Returns the statements of each cell, as a text in Python's own spelling, or {} where there are no originals."""
+    """Returns the statements of each cell as text in Python's own spelling, or {} if there are no originals."""
     found = {}
     for tutorial in TUTORIALS:
         files = list(ORIGINALS.glob(f"{tutorial.original}_*"))
@@ -115,13 +115,13 @@ def originals():
             body = reduced(parsed(text, sum(counts), tutorial.id in ("T2", "T3"))).body
             for id, count in zip(ids, counts):
                 found[id], body = shown(id, body[:count]), body[count:]
-            if body and ids != ["T0.import"]:  # the other frameworks' imports follow
+            if body and ids != ["T0.import"]:  # the imports of the other frameworks follow
                 raise ValueError(f"{id}: {len(body)} statements are left of its cell")
     return found
 
 
 def shown(id, body):
-    """Returns the statements as a text. A notebook shows the value of a cell's last expression."""
+    """Returns the statements as text. A notebook shows the value of a cell's last expression."""
     last = body[-1]
     if id[:2] in NOTEBOOKS and isinstance(last, ast.Expr) and not ast.unparse(last).startswith(("print(", "shell(")):
         body = [*body[:-1], ast.parse(f"print({ast.unparse(last)})").body[0]]
@@ -129,13 +129,13 @@ def shown(id, body):
 
 
 def twin(text):
-    """Returns the statements of a twin's chunk, without its guards."""
+    """Returns the statements of a twin's chunk without its guards."""
     guarded = {number for number, line in enumerate(text.splitlines(), 1) if line.rstrip().endswith("# guard")}
     return ast.unparse(reduced(ast.parse(text), guarded))
 
 
 def parts(text):
-    """Returns the parts of a row's text, which commas separate."""
+    """Returns the parts of a row's text, which are separated by commas."""
     try:
         body = ast.parse(text, mode="eval").body
     except SyntaxError:  # statements
@@ -144,7 +144,7 @@ def parts(text):
 
 
 def of_cell(id, text, language, rows):
-    """Returns the rows that are of this cell in a language, and what is wrong with them."""
+    """Returns the rows that belong to this cell in a language, and the problems in them."""
     # A row of a whole cell, such as !nvidia-smi, has no statements to compare.
     found = [row for row in rows if id in row.ids and language in row.language and not row.original.startswith("!")]
     return found, [f"{id}: differences.txt: the cell has no {row.original}" for row in found
@@ -152,7 +152,7 @@ def of_cell(id, text, language, rows):
 
 
 def in_python(id, text, rows):
-    """Returns the statements of a cell as the twin has them."""
+    """Returns the statements of a cell as they appear in the twin."""
     for row in of_cell(id, text, "Python", rows)[0]:
         ours = [] if row.ours == "nothing" else parts(row.ours)
         for place, part in enumerate(parts(row.original)):
@@ -162,7 +162,7 @@ def in_python(id, text, rows):
 
 
 def in_cpp(id, text, rows):
-    """Returns the facts of a cell without those that C++ says differently."""
+    """Returns the facts of a cell without the facts that C++ expresses differently."""
     found = facts(text)
     for row in of_cell(id, text, "C++", rows)[0]:
         for part in (facts(each) for each in parts(row.original)):
@@ -173,7 +173,7 @@ def in_cpp(id, text, rows):
 
 
 class Facts(ast.NodeVisitor):
-    """The names, calls, control words, numbers and labels of statements, in the order in which C++ has them."""
+    """Returns the names, calls, control words, numbers, and labels of statements in the order of the C++ code."""
 
     def __init__(self):
         self.found = []
@@ -216,14 +216,14 @@ class Facts(ast.NodeVisitor):
     def visit_Assign(self, node):
         value, name, after = node.value, ast.unparse(node.targets[0]), None
         if isinstance(value, ast.Call) and ast.unparse(value).startswith(f"{name}.to("):
-            return self.visit(value)  # in C++ a module's `to` returns nothing
+            return self.visit(value)  # in C++, a module's `to` returns nothing
         if isinstance(value, ast.ListComp):
             return self.visit(value)  # a loop in C++
         if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and isinstance(value.func.value, ast.Call):
             value, after = value.func.value, value
         made = isinstance(value, ast.Call) and ast.unparse(value.func).split(".")[-1]
         if made and made[0].isupper() and isinstance(node.targets[0], ast.Name):
-            self.add(f"{name}/{made}")  # either comes first in C++
+            self.add(f"{name}/{made}")  # either can come first in C++
             self.visit_all(*value.args, *value.keywords)
             if after:
                 self.add(after.func.attr)
@@ -241,7 +241,7 @@ class Facts(ast.NodeVisitor):
         self.visit_all(*node.orelse)
 
     def visit_IfExp(self, node):
-        """The branches are two lists: C++ may ask whether a list is empty."""
+        """The branches are two lists, because C++ may test whether a list is empty."""
         self.visit(node.test)
         self.add("{")
         self.visit(node.body)
@@ -287,7 +287,7 @@ class Facts(ast.NodeVisitor):
             self.add(repr(node.value))
 
     def visit_JoinedStr(self, node):
-        """The labels and the values are two lists: `printf` has one after the other."""
+        """The labels and the values are two lists, because `printf` puts one after the other."""
         self.add("{")
         self.visit_all(*[part for part in node.values if isinstance(part, ast.Constant)])
         self.add("|")
@@ -312,7 +312,7 @@ def pattern(fact):
 
 
 def first_missing(listed, code):
-    """Returns the first fact that the C++ lacks after the facts before it, with some of these."""
+    """Returns the first fact that is missing in the C++ code after the facts before it, if it is one of these."""
     code, at, begin, labels_end = re.sub(r"//.*", "", code), 0, 0, 0
     for place, fact in enumerate(listed):
         if fact == "{":
@@ -330,9 +330,9 @@ def first_missing(listed, code):
 
 
 def compare(lesson, id, cells, listed, rows):
-    """Returns what is wrong with the chunks of a cell."""
+    """Returns the problems in the chunks of a cell."""
     if any(id in row.ids and row.original.startswith("!") for row in rows):
-        return []  # something else stands for the whole cell
+        return []  # something else replaces the whole cell
     own = twin(lesson.python_chunks.get(id, ""))
     above = set(re.findall(r"^(?:from .* )?import .*", lesson.python.partition(f"# {id}\n")[0], re.MULTILINE))
     wrong = []
@@ -350,7 +350,7 @@ def compare(lesson, id, cells, listed, rows):
 
 
 def made(cells):
-    """Returns the facts of all cells in both languages, made from the originals."""
+    """Returns the facts of all cells in both languages, generated from the originals."""
     found = {}
     for tutorial in TUTORIALS:
         rows = differences(tutorial)
@@ -370,7 +370,7 @@ def read():
 
 
 def wrong_ids(everyone):
-    """Each cell, claim and exercise of ids.txt stands in exactly one lesson, in both sources."""
+    """Checks that each cell, claim, and exercise of ids.txt occurs in exactly one lesson, in both sources."""
     listed = (HERE / "ids.txt").read_text().split()
     found = [id for lesson in everyone for id in lesson.ids]
     wrong = [f"{id}: {found.count(id)} times in the lessons, {listed.count(id)} times in ids.txt"

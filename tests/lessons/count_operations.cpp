@@ -1,13 +1,13 @@
-// Counts what a process asks of LibTorch and writes the table as JSON to the file SCONCE_COUNTS
-// when it ends, with the rank at the end of the name if there is one:
+// Counts the work that a process requests from LibTorch and writes the table as JSON to the file
+// SCONCE_COUNTS when it ends, with the rank, if there is one, at the end of the name:
 //   LD_PRELOAD=libcount-operations.so SCONCE_COUNTS=counts.json
 //   build/default/bin/lessons/d2l_gpus/5_summary
 // Python loads it after torch: see counted.py. Nothing is counted without SCONCE_COUNTS.
 //
-// It counts the operators with the work that a program is about, at any depth, and not what the
-// program itself calls: torch::linear and Python's functional.linear reach aten::addmm by other
-// ways. What such an operator calls in turn is its own work and is not counted again: that differs
-// between devices.
+// It counts the operators that do a program's actual work, at any depth, rather than the operators
+// that the program itself calls: torch::linear and Python's functional.linear reach aten::addmm in
+// different ways. The calls of such an operator are part of its work and are not counted again,
+// because they differ between devices.
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>
@@ -51,7 +51,7 @@ class Counts {
   std::map<std::string, int64_t> rows_;
 };
 
-// Both are used until the process has ended.
+// Both are used until the process ends.
 Counts& counts() {
   static auto& all = *new Counts;
   return all;
@@ -74,8 +74,8 @@ std::string shape_of(at::IntArrayRef sizes) {
   return text;
 }
 
-// A transposed matrix is named as what it is a view of, so that an exchange of equal dimensions
-// shows.
+// A transposed matrix is labeled as the view that it is, so an exchange of equal dimensions is
+// visible.
 std::string describe(const at::Tensor& operand) {
   const bool is_transposed =
       operand.dim() == 2 && operand.stride(0) == 1 && operand.size(0) > 1 && operand.size(1) > 1;
@@ -98,17 +98,17 @@ void count_product(const Call& call, size_t position) {
   const auto left = input(call, position), right = input(call, position + 1);
   if (!left || !right) return;
   counts().add("product " + describe(*left) + " @ " + describe(*right));
-  // Each row of the left operand meets each column of the right one.
+  // Each row of the left operand is multiplied by each column of the right operand.
   const int64_t columns = right->dim() < 2 ? 1 : right->size(-1);
   counts().add("floating-point operations", 2 * left->numel() * columns);
 }
 
-// The operations for each value of a convolution's output.
+// The number of operations for each value of a convolution's output.
 int64_t operations_per_value(const at::Tensor& weight) {
   return 2 * weight.numel() / weight.size(0);
 }
 
-// Returns the operations for each value of the output.
+// Returns the number of operations for each value of the output.
 int64_t count_convolution(const Call& call) {
   const auto images = input(call, 0), weight = input(call, 1);
   if (!images || !weight) return 0;
@@ -138,18 +138,19 @@ void count_sum(const Call& call) {
   counts().add("sum " + shape_of(left->sizes()) + " + " + shape_of(right->sizes()));
 }
 
-// The work that is open in this thread. What it calls is not counted again.
+// The work in progress in this thread. Its calls are not counted again.
 thread_local bool in_work = false;
 
 struct Work : at::ObserverContext {
-  int64_t operations_per_value = 0;  // of an output that is not there yet
+  int64_t operations_per_value = 0;  // for an output that does not exist yet
 };
 
 std::unique_ptr<at::ObserverContext> begin(const Call& call) {
   const std::string_view name = call.name();
   if (name == "aten::_local_scalar_dense") counts().add("host reads");
   if (name == "aten::copy_") count_copy(call);
-  // How often a backward pass adds gradients depends on which thread is first. It has no grad mode.
+  // The number of times that a backward pass adds gradients depends on which thread is first. It
+  // has no grad mode.
   if (name == "aten::add" && at::GradMode::is_enabled()) count_sum(call);
   const auto operands = position_of_operands(name);
   const bool is_convolution = name == "aten::convolution";
@@ -174,7 +175,7 @@ void end(const Call& call, at::ObserverContext* context) {
 
 }  // namespace
 
-// Python calls it, because a process that multiprocessing has forked calls no exit handlers.
+// Python calls this, because a process forked by multiprocessing calls no exit handlers.
 extern "C" void write_counts() {
   if (file_name().empty()) return;
   std::ofstream(std::exchange(file_name(), "")) << counts().json();
@@ -182,7 +183,7 @@ extern "C" void write_counts() {
 
 namespace {
 
-// Programs that this one starts are not counted: they find no SCONCE_COUNTS.
+// Programs that this program starts are not counted, because they find no SCONCE_COUNTS.
 [[maybe_unused]] const bool is_counting = [] {
   const char* file = std::getenv("SCONCE_COUNTS");
   if (file == nullptr) return false;

@@ -3,7 +3,7 @@
 
   counted.py LIBRARY COMMAND ARGUMENT...
 
-A program is started with the library preloaded. A script runs here, once torch and then the library are loaded.
+A program is started with the library preloaded. A script runs in this process after torch and then the library are loaded.
 The library writes the counts to the file SCONCE_COUNTS: see count_operations.cpp.
 """
 import atexit
@@ -19,10 +19,10 @@ def run_program(library, command):
 
 
 def end():
-    """Ends the process as a program in C does, while Python is whole.
+    """Ends the process like a C program, while Python is still intact.
 
-    Python's own end stops a thread of autograd that still releases what it computed, by an exception that LibTorch
-    does not let through: the process aborts.
+    Python's own shutdown stops a thread of autograd that is still releasing its results, by an exception that LibTorch
+    does not let through, and the process aborts.
     """
     atexit._run_exitfuncs()
     sys.stdout.flush()

@@ -1,7 +1,7 @@
-"""The counts of a lesson and of its twin, and the table of what they must be.
+"""The counts of a lesson and of its twin, and the table of expected counts.
 
-counts.json has for each lesson its rows: how often it does something without a GPU, with one simulated GPU and
-with two. A row where the two languages differ has the numbers of both, and the reason.
+counts.json contains rows for each lesson: how often the lesson does something without a GPU, with one simulated GPU, and
+with two. A row in which the two languages differ contains the numbers of both, and the reason.
 """
 import json
 import pathlib
@@ -10,7 +10,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 TABLE = HERE / "counts.json"
 MACHINES = ["no GPU", "one simulated GPU", "two simulated GPUs"]
 SIDES = ["C++", "Python"]
-# The wait that a program asks for. Those of its copies and host reads have rows of their own.
+# The wait that a program requests. The waits of its copies and host reads have separate rows.
 WAIT = "cudaDeviceSynchronize"
 
 
@@ -19,7 +19,7 @@ class Missing(Exception):
 
 
 def command(python, library, program):
-    """Returns the command that counts what this program or script does."""
+    """Returns the command that counts the work of this program or script."""
     return [str(python), str(HERE / "counted.py"), str(library), *program]
 
 
@@ -28,7 +28,7 @@ def simgpu_file(file):
 
 
 def waits(file):
-    """Returns how often the host waited for a simulated GPU, whatever asked for it."""
+    """Returns how often the host waited for a simulated GPU, for any reason."""
     places = json.loads(file.read_text())["run"]["host_waits"].items()
     number = sum(number for place, number in places if place.split(" at ")[0] == WAIT)
     return {"waits for the device": number} if number else {}
@@ -61,7 +61,7 @@ def write_table(table, path=TABLE):
 
 
 def numbers(entry, side):
-    """Returns the numbers of a side on the machines."""
+    """Returns one side's numbers on the machines."""
     return entry[side] if isinstance(entry, dict) else entry
 
 
@@ -70,7 +70,7 @@ def expected(table, name, side, gpus):
 
 
 def differences(table, name, side, gpus, counted):
-    """Returns a line for each count that is not the table's."""
+    """Returns a line for each count that differs from the table."""
     if name not in table:
         return [f"{name}: counts.json has no such lesson"]
     wanted = expected(table, name, side, gpus)
@@ -79,13 +79,13 @@ def differences(table, name, side, gpus, counted):
 
 
 def without_reason(table, name):
-    """Returns a line for each row in which the languages differ and nobody says why."""
+    """Returns a line for each row in which the languages differ without a reason."""
     return [f"{name}: {row}: C++ and Python differ, and counts.json does not say why"
             for row, entry in table.get(name, {}).items() if isinstance(entry, dict) and not entry["why"]]
 
 
 def update(table, name, gpus, counted):
-    """Puts the counts of both sides on one machine into the table. Reasons stay."""
+    """Writes the counts of both sides on one machine to the table. Reasons are kept."""
     rows = table.setdefault(name, {})
     for row in sorted({*rows, *counted["C++"], *counted["Python"]}):
         entry = rows.get(row, [0] * len(MACHINES))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Copies the files of apps/lessons/from_an_empty_folder.md into an empty folder, builds them there and compares the output.
+"""Copies the files of apps/lessons/from_an_empty_folder.md into an empty folder, builds them there, and compares the output.
 
   empty_folder.py --build build/default
 """

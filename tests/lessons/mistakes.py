@@ -1,7 +1,7 @@
-"""Mistakes for wrong_on_purpose.py: the lesson, the language, what is wrong, and the texts that make it so."""
+"""Mistakes for wrong_on_purpose.py: the lesson, the language, the kind of mistake, and the text changes that cause it."""
 
 WAIT, DIMENSIONS, COUNT = "a wait left out", "two dimensions exchanged", "a wrong count"
-AFTER = {"        work()\n        synchronize()\n": "        work()\n"}  # of a twin's clock
+AFTER = {"        work()\n        synchronize()\n": "        work()\n"}  # the clock of a twin
 
 SIDE_NOTES, SUMMARY = "d2l_gpus/3_side_notes", "d2l_gpus/5_summary"
 ONE, THREE, FOUR = (f"d2l_gpus/exercise_{number}" for number in (1, 3, 4))

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Copies the C++ blocks of each tutorial's page, in order, into a file for each program, and builds and runs these files.
+"""Copies the C++ blocks of each tutorial's page, in order, into one file per program, and builds and runs these files.
 
-Nothing is added to the blocks. A program must build with the commands of the lesson and print what the page shows;
-in lines that begin with ~ numbers are not compared.
+Nothing is added to the blocks. A program must build with the lesson's commands and print the output that the page shows.
+In lines that begin with ~, numbers are not compared.
 
   page_blocks.py --build build/default [NAME...]
 """
@@ -23,7 +23,7 @@ from lessons import TUTORIALS, lessons  # noqa: E402
 
 
 def blocks(text):
-    """Returns the C++ of each program on a page, by its name."""
+    """Returns the C++ code of each program on a page, by name."""
     found = {}
     for region in page.REGION.finditer(text):
         if region[1] == "cell":

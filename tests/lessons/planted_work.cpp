@@ -1,5 +1,5 @@
-// The work of which counter_test.py knows the counts. PLANTED=C++ adds a host read, and exchanges
-// the dimensions of a product.
+// A program whose counts counter_test.py knows. PLANTED=C++ adds a host read and exchanges the
+// dimensions of a product.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/conv2d.h>

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Makes mistakes in copies of the lessons that measure, and fails if the comparison does not see one.
+"""Makes mistakes in copies of the lessons that measure, and fails if the comparison misses one.
 
-In each lesson and each twin a wait is left out, two dimensions are exchanged, and a count is wrong. The copy runs on
-one simulated GPU. A mistake is seen if a count is not that of counts.json, if the output is not the lesson's, or if the
-simulated GPU names a race. A copy that does not run for another reason proves nothing.
+In each lesson and each twin, a wait is left out, two dimensions are exchanged, and a count is wrong. The copy runs on
+one simulated GPU. A mistake is found if a count differs from counts.json, if the output differs from the lesson's, or if the
+simulated GPU reports a race. A copy that fails for another reason proves nothing.
 """
 import argparse
 import pathlib
@@ -48,7 +48,7 @@ def with_mistake(text, replacements):
 
 
 def build(lesson, source, program, folder):
-    """Builds a program from this source with the commands of the lesson."""
+    """Builds a program from this source with the lesson's commands."""
     listed = subprocess.run(["ninja", "-t", "commands", f"bin/lessons/{lesson.name}"], cwd=folder,
                             capture_output=True, text=True, check=True).stdout.splitlines()
     linking = listed[-1]
@@ -60,7 +60,7 @@ def build(lesson, source, program, folder):
 
 
 def seen(lesson, language, replacements, right, arguments, folder):
-    """Returns how the comparison sees the mistake, or None."""
+    """Returns how the comparison detects the mistake, or None."""
     shutil.copytree(sources.HERE, folder / "lessons", ignore=shutil.ignore_patterns("recorded"))
     ending = ".cpp" if language == "C++" else ".py"
     source = folder / f"lessons/{lesson.name}{ending}"
@@ -86,7 +86,7 @@ def seen(lesson, language, replacements, right, arguments, folder):
 
 
 def right_output(lesson, arguments):
-    """Returns the output of the lesson without a mistake, whose counts must be those of the table."""
+    """Returns the output of the lesson without a mistake. Its counts must match the table."""
     cpp, _, equal = compare_lessons.run_both(lesson, arguments)
     if not equal:
         sys.exit(f"{lesson.name}: its counts are others even without a mistake")
