@@ -16,7 +16,7 @@ using sconce::metrics::MultilabelAUROC;
 using sconce::metrics::MultilabelAveragePrecision;
 using sconce::test::error_of;
 
-// The values of this file are those of torchmetrics 1.9.0.
+// The values in this file are from torchmetrics 1.9.0.
 TEST_CASE("BinaryAUROC and BinaryAveragePrecision compute areas at the given thresholds") {
   const auto preds = torch::tensor({0.0, 0.5, 0.7, 0.8});
   const auto target = torch::tensor({0, 1, 1, 0});
@@ -27,7 +27,7 @@ TEST_CASE("BinaryAUROC and BinaryAveragePrecision compute areas at the given thr
   BinaryAveragePrecision precision({.thresholds = 5});
   precision.update(preds, target);
   CHECK(precision.compute().item<double>() == Catch::Approx(2.0 / 3));
-  // At one threshold a curve has no area.
+  // With one threshold a curve has no area.
   BinaryAUROC point({.thresholds = std::vector{0.5}});
   point.update(preds, target);
   CHECK(point.compute().item<double>() == 0);
@@ -57,12 +57,12 @@ TEST_CASE("BinaryAUROC with max_fpr computes the scaled partial area up to max_f
   };
   CHECK(value({}) == Catch::Approx(7.0 / 9));
   CHECK(value(1) == value({}));
-  // The curve begins at (0, 2/3), and stays there up to 2/3.
+  // The curve begins at (0, 2/3) and stays at 2/3 until there.
   for (const double rate : {1.0 / 3, 0.5}) {
     const double chance = rate * rate / 2;
     CHECK(value(rate) == Catch::Approx(0.5 * (1 + (rate * 2 / 3 - chance) / (rate - chance))));
   }
-  // Nothing was found at the only rate there is.
+  // Nothing was found at the only rate.
   BinaryAUROC none({.max_fpr = 0.5, .thresholds = 11});
   none.update(preds, torch::zeros_like(target));
   CHECK(none.compute().item<double>() == 0);
@@ -76,7 +76,7 @@ TEST_CASE("multiclass and multilabel areas are averaged or returned per class") 
     auroc.update(logits, classes);
     return auroc.compute();
   };
-  // No target is of the third class.
+  // No target belongs to the third class.
   CHECK(value(Average::none).equal(torch::tensor({0.5, 1.0, 0.0}, torch::kDouble)));
   CHECK(value(Average::macro).item<double>() == 0.5);
   CHECK(value(Average::weighted).item<double>() == Catch::Approx(2.0 / 3));

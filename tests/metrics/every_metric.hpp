@@ -15,17 +15,17 @@
 
 namespace sconce::test {
 
-/// A metric, and what it may be given.
+/// A metric, and inputs that it accepts.
 struct MetricAndBatch {
   std::string name;
   std::shared_ptr<metrics::Metric> metric;
-  std::shared_ptr<metrics::Metric> same;  ///< another one with the same options
+  std::shared_ptr<metrics::Metric> same;  ///< another metric with the same options
   torch::Tensor preds;                    ///< floating point
   torch::Tensor target;
 };
 
-/// A metric of each kind of labels, curves, percentages, R2 and perplexity, with random batches of
-/// this many rows.
+/// One metric for each kind of labels, curves, percentages, R2, and perplexity, with random batches
+/// of this many rows.
 inline std::vector<MetricAndBatch> every_further_metric(int64_t rows) {
   std::vector<MetricAndBatch> all;
   const auto add = [&]<class M>(const char* name, const M& metric, const torch::Tensor& preds,

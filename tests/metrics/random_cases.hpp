@@ -18,7 +18,7 @@ class MetricDraw {
     state_ = state_ * 6364136223846793005u + 1442695040888963407u;
     return static_cast<int64_t>(state_ >> 33) % n;
   }
-  /// Returns the element that is drawn.
+  /// Returns the drawn element.
   template <class T>
   T of(const std::vector<T>& all) {
     return all[static_cast<size_t>((*this)(std::ssize(all)))];
@@ -41,14 +41,14 @@ std::vector<int64_t> draw_extra(MetricDraw& draw);
 std::vector<int64_t> with_first(int64_t first, std::vector<int64_t> extra);
 torch::Tensor draw_numbers(MetricDraw& draw, const std::vector<int64_t>& shape);
 
-/// torchmetrics' values for the random cases, flattened, from tests/reference/metrics.txt or from
-/// the file in the environment's SCONCE_METRIC_VALUES.
+/// The values of torchmetrics for the random cases, flattened, from tests/reference/metrics.txt or
+/// from the file in the environment variable SCONCE_METRIC_VALUES.
 std::vector<torch::Tensor> metric_values();
 
-/// Draws a case as tests/reference/metrics.py does and returns this library's value.
+/// Draws a case like tests/reference/metrics.py and returns this library's value.
 torch::Tensor metric_of_case(size_t number);
 
-/// The same for a case of labels, curves, percentages, R2 and perplexity.
+/// The same for a case of labels, curves, percentages, R2, and perplexity.
 torch::Tensor further_metric_of_case(size_t number);
 
 }  // namespace sconce::test

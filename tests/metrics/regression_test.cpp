@@ -38,7 +38,7 @@ TEST_CASE("a mean error is nan before the first example, and an empty batch adds
 
 TEST_CASE("mean errors of float16 and integer tensors do not overflow") {
   MeanSquaredError metric;
-  // 60,000 squared is inf in float16. torchmetrics computes in the type of the tensors.
+  // 60,000 squared is inf in float16. torchmetrics computes in the tensors' type.
   metric.update(torch::full({3}, 60000, torch::kHalf), torch::zeros({3}, torch::kHalf));
   CHECK(metric.compute().item<double>() == Catch::Approx(3.6e9));
   MeanAbsoluteError absolute;
@@ -63,7 +63,7 @@ TEST_CASE("mean errors reject sizes that would be broadcast") {
              ContainsSubstring("expected real numbers, got ComplexFloat"));
 }
 
-// The values are those of torchmetrics 1.9.0 after set_dtype(torch.float64).
+// The values are from torchmetrics 1.9.0 after set_dtype(torch.float64).
 TEST_CASE("MeanAbsolutePercentageError matches torchmetrics") {
   MeanAbsolutePercentageError metric;
   CHECK(std::isnan(metric.compute().item<double>()));
@@ -119,7 +119,8 @@ TEST_CASE("R2Score is nan for fewer than two examples and matches Python for con
   CHECK(score.compute().item<double>() == 1);
   score.update(torch::full({1}, 3), torch::ones({1}));
   CHECK(score.compute().item<double>() == 0);
-  // In both the squares of targets 0.001 apart count as 0, in the first those of residuals too.
+  // In both cases the squares of targets 0.001 apart count as 0, and in the first case the squares
+  // of the residuals do too.
   const auto target = torch::tensor({0.001, 0.0});
   R2Score near, far;
   near.update(target.flip(0), target);
