@@ -63,7 +63,7 @@ TEST_CASE("clip_grad_norm_ and clip_grad_value_ read nothing on the host") {
   clip_grad_value_(parameters, 0.1);
   CHECK(reads.count() == 0);
   torch::nn::utils::clip_grad_norm_(parameters, 1.0);
-  CHECK(reads.count() == 1);  // LibTorch's own does read it, so the counter works
+  CHECK(reads.count() == 1);  // LibTorch's version reads it, so the counter works
 }
 
 TEST_CASE("clip_grad_norm_ accepts gradients of different dtypes") {

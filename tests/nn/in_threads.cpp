@@ -1,4 +1,4 @@
-// What several threads may do at once with one module, and with the settings of core.
+// Uses of one module, and of core's settings, that several threads may make at once.
 
 #include <array>
 #include <memory>
@@ -36,7 +36,7 @@ const torch::Tensor& first_of(const std::tuple<torch::Tensor, torch::Tensor>& ou
   return std::get<0>(outputs);
 }
 
-// Threads compare their predictions with the one of this thread, which initializes lazy layers.
+// Threads compare their predictions with this thread's prediction, which initializes lazy layers.
 template <class Holder, class... Inputs>
 Use predicting(const char* what, const Holder& holder, const Inputs&... inputs) {
   const torch::NoGradGuard no_grad;

@@ -77,7 +77,7 @@ void for_each_layer(const F& test) {
   test(LazyConvTranspose3d(2, 2), ramp({1, 2, 2, 3, 2}), nn::ConvTranspose3d(2, 2, 2));
 }
 
-// A user's module with submodules. One of them is lazy at two levels.
+// A user's module with submodules. One of them is lazy on two levels.
 struct BlockImpl : torch::nn::Cloneable<BlockImpl> {
   BlockImpl() { reset(); }
   void reset() override {
@@ -132,7 +132,7 @@ std::vector<Line> reference() {
   return lines;
 }
 
-// Checks Python's case of that name. Values of the output are compared within Python's tolerance,
+// Checks Python's case with that name. Output values are compared within Python's tolerance, and
 // all others exactly.
 template <class M>
 void check_reference(M layer, const std::string& name, bool on, int bits, const Tensor& input) {
@@ -161,7 +161,7 @@ void check_reference(M layer, const std::string& name, bool on, int bits, const 
   CHECK(lines >= 3);
 }
 
-// A random layer for both languages: in Python's words, and one that is run.
+// A random layer for both languages: as Python text, and as a layer that runs.
 struct Drawn {
   std::string python = {};  // the layer and the shape of its input
   std::shared_ptr<torch::nn::Module> module = {};
@@ -175,7 +175,7 @@ Drawn drawn(const std::string& python, Layer layer, const std::vector<int64_t>& 
           [layer](const Tensor& x) mutable { return layer->forward(x); }, shape};
 }
 
-// Draws the shape of a batch with this number of channels, and D more dimensions.
+// Draws the shape of a batch with this number of channels and D more dimensions.
 std::vector<int64_t> draw_shape(std::mt19937& dice, int64_t channels, int64_t D) {
   std::vector<int64_t> shape = {1 + static_cast<int64_t>(dice() % 3), channels};
   for (int64_t i = 0; i < D; ++i) shape.push_back(2 + static_cast<int64_t>(dice() % 4));
@@ -369,7 +369,7 @@ TEST_CASE("lazy layers have Python's defaults") {
     ours[name + " momentum"] = text(o.momentum().value());
     ours[name + " affine"] = flag(o.affine());
     ours[name + " track_running_stats"] = flag(o.track_running_stats());
-    ours[name + " bias"] = "True";  // LibTorch has no batch norm without one
+    ours[name + " bias"] = "True";  // LibTorch has no batch norm without a bias
   }
   std::ifstream file(std::filesystem::path(SCONCE_TESTS_DIR) / "reference/lazy.txt");
   size_t found = 0;
@@ -530,7 +530,7 @@ TEST_CASE(
 TEST_CASE("calling to before the first forward determines the device and dtype of a lazy layer") {
   for_each_layer([](auto layer, const Tensor& X, auto) {
     layer->to(torch::kDouble);
-    CHECK_THROWS(layer(X.to(torch::kInt)));  // wrong type: initializes the layer, then fails
+    CHECK_THROWS(layer(X.to(torch::kInt)));  // the wrong type initializes the layer and then fails
     CHECK(layer->is_initialized());
     CHECK(layer->weight.scalar_type() == torch::kDouble);
     CHECK(layer(X.to(torch::kDouble)).scalar_type() == torch::kDouble);
@@ -616,7 +616,7 @@ TEST_CASE("a Sequential of lazy layers can be cloned before and after its first 
 
 TEST_CASE("loading the archive of an initialized layer initializes a lazy layer") {
   for_each_layer([](auto layer, const Tensor& X, auto twin) {
-    const auto bytes = saved(twin);  // the real layer's archive has the same names
+    const auto bytes = saved(twin);  // the real layer's archive contains the same names
     torch::manual_seed(6);
     const auto next = torch::rand(1);
     torch::manual_seed(6);

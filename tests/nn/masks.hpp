@@ -6,19 +6,19 @@
 
 namespace sconce::test {
 
-/// Returns a padding mask `(N, length)` that hides all but the first `lengths` positions of each
-/// row.
+/// Returns a padding mask `(N, length)` that hides all positions of each row except the first
+/// `lengths`.
 inline torch::Tensor padding(const std::vector<int64_t>& lengths, int64_t length) {
   return torch::arange(length) >= torch::tensor(lengths).unsqueeze(1);
 }
 
-/// Returns the causal mask `(length, length)`, of bool.
+/// Returns the causal mask `(length, length)` of type bool.
 inline torch::Tensor causal(int64_t length) {
   return torch::ones({length, length}, torch::kBool).triu(1);
 }
 
-/// Whether the numbers are close, by default as Python's tests take them in float32. Devices and
-/// types may differ.
+/// Returns whether the numbers are close, by default within the tolerances of Python's float32
+/// tests. Devices and types may differ.
 inline bool near(const torch::Tensor& a, const torch::Tensor& b, double rtol = 1.3e-6,
                  double atol = 1e-5) {
   return torch::allclose(a.cpu().to(torch::kFloat), b.cpu().to(torch::kFloat), rtol, atol);

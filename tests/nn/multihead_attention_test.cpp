@@ -73,7 +73,7 @@ TEST_CASE("attention trains in 16 bits with bool and float masks, with results c
   AttentionArgs args = {.key_padding_mask = padding({5, 2, 3}, 5),
                         .need_weights = need_weights,
                         .attn_mask = causal(5)};
-  if (of_floats) {  // of 32 bits, whatever the type of the inputs
+  if (of_floats) {  // 32 bits, whatever the type of the inputs
     for (auto* mask : {&args.key_padding_mask, &args.attn_mask}) {
       *mask = torch::zeros(mask->sizes()).masked_fill(*mask, -INFINITY);
     }
@@ -102,9 +102,9 @@ TEST_CASE("attention gives the same output with the causal hint and with the cau
   const auto by_mask = std::get<0>(attention(x, x, x, args));
   args.is_causal = true;
   CHECK(near(std::get<0>(attention(x, x, x, args)), by_mask));
-  args.attn_mask = torch::zeros({5, 5});  // the hint is believed
+  args.attn_mask = torch::zeros({5, 5});  // the hint is trusted
   CHECK(near(std::get<0>(attention(x, x, x, args)), by_mask));
-  args.need_weights = true;  // the mask is
+  args.need_weights = true;  // the mask is trusted
   CHECK_FALSE(near(std::get<0>(attention(x, x, x, args)), by_mask));
 }
 

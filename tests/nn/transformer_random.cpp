@@ -20,7 +20,7 @@ using sconce::test::TempDir;
 using torch::Tensor;
 
 // Random attention and transformer layers, here and in tests/reference/transformer.py. A case is a
-// line of integers, which says what happens in both languages.
+// line of integers that determines what happens in both languages.
 namespace {
 
 enum Mode { training, evaluation, fast };  // fast: evaluation without gradients
@@ -56,7 +56,7 @@ Case draw(Kind kind, int64_t seed) {
   for (const char* key : {"mask", "memory_mask"}) c[key] = below(5);
   for (const char* key : {"padding", "memory_padding"}) c[key] = below(4);
   if (c["mode"] == fast && (kind == encoder_layer || kind == encoder)) {
-    // Python's fast path takes a mask of floats for one of bool.
+    // Python's fast path treats a float mask as a bool mask.
     for (const char* key : {"mask", "padding"}) c[key] -= c[key] == 2 ? 1 : 0;
   }
   c["hint"] = c["mask"] >= 3 ? below(2) : 0;
@@ -195,7 +195,7 @@ std::vector<int64_t> sizes(Case c, int64_t length, int64_t features) {
   return {length, c["batch"], features};
 }
 
-// Each of the three functions draws the same numbers as that of transformer.py.
+// Each of the three functions draws the same numbers as its counterpart in transformer.py.
 Tensor attn_mask(Case c, const std::string& which, int64_t length, int64_t source) {
   const int64_t kind = c[which];
   if (kind == 0) return {};
@@ -243,8 +243,8 @@ void append(Tensors& all, const Tensors& more) {
   all.insert(all.end(), more.begin(), more.end());
 }
 
-// A model with inputs and masks: the counterpart of the class in transformer.py. All numbers but
-// those of dropout are drawn on the CPU.
+// A model with inputs and masks: the counterpart of the class in transformer.py. All numbers except
+// for dropout are drawn on the CPU.
 struct Run {
   Run(const Case& of, torch::ScalarType type, torch::Device on = torch::kCPU)
       : c(of), dtype(type), device(on) {
@@ -307,7 +307,7 @@ Tensor joined(Tensors tensors) {
   return torch::cat(tensors);
 }
 
-// What comes of a case, computed in this type: all numbers one after the other.
+// The results of a case, computed in this type: all numbers, one after another.
 Tensor results(const Case& c, torch::ScalarType dtype, torch::Device device = torch::kCPU) {
   Run run(c, dtype, device);
   auto found = run.forward();
@@ -323,8 +323,8 @@ Tensor results(const Case& c, torch::ScalarType dtype, torch::Device device = to
   return joined(found);
 }
 
-// The cases in which both languages run the same kernels in the same order differ in no bit.
-// Python's fast path has kernels of its own. Before LibTorch 2.15, Python's steps were others.
+// Cases in which both languages run the same kernels in the same order match bit for bit. Python's
+// fast path has its own kernels. Before LibTorch 2.15, Python's steps were different.
 std::string group_of(Case c) {
   if (c["mode"] == fast) return "fast path";
   return c["autocast"] != 0 ? "autocast" : c["dtype"] == 0 ? "float32" : "16 bits";
@@ -349,7 +349,7 @@ void compare(const Case& c, const Tensor& python, std::map<std::string, int64_t>
   }
 }
 
-// Draws cases of each kind and writes them down for Python.
+// Draws cases of each kind and writes them to a file for Python.
 std::vector<Case> draw_cases(const TempDir& folder, int64_t count,
                              const std::vector<Kind>& kinds = {all_kinds.begin(),
                                                                all_kinds.end()}) {
@@ -395,8 +395,9 @@ c10::impl::GenericDict dict_of(const sconce::StateDict& state) {
   return dict;
 }
 
-// Whether two computations of a case are as close as two devices come: in float32 within Python's
-// tolerances, else to float32's results not twice as far as the first.
+// Returns whether two computations of a case are as close as two devices get: in float32 within
+// Python's tolerances, and otherwise at most twice as far from the float32 results as the first
+// computation.
 bool are_close(const Case& c, const Tensor& first, const Tensor& second) {
   if (c.at("dtype") == 0 && c.at("autocast") == 0) {
     return torch::allclose(second, first, 1.3e-6, 1e-5);
@@ -407,8 +408,8 @@ bool are_close(const Case& c, const Tensor& first, const Tensor& second) {
   return ((second - exact).abs().max() <= 2 * (first - exact).abs().max()).item<bool>();
 }
 
-// Turns off fused attention while it lives. GPUs, simulated ones too, choose it by other rules than
-// the CPU, which fuses attention of any dim: without it, both compute the same steps.
+// Turns off fused attention during its lifetime. GPUs, including simulated ones, choose it by other
+// rules than the CPU, which fuses attention for any dim. Without it, both compute the same steps.
 class StepsAlone {
  public:
   StepsAlone() {
@@ -431,16 +432,16 @@ class StepsAlone {
   const bool cudnn_ = context_.userEnabledCuDNNSDP();
 };
 
-// The kernels of simulated GPUs are the CPU's. But autocast on GPUs computes a softmax in float32,
-// which is one of attention's steps if it returns the weights.
+// Simulated GPUs run the CPU's kernels, but autocast on GPUs computes a softmax in float32, which
+// is one of attention's steps if it returns the weights.
 bool is_exact_on_simulated_gpus(Case c) {
   return c["autocast"] == 0 || c["kind"] != mha || c["need_weights"] == 0;
 }
 
-// Runs the cases without dropout on the CPU and on the first and the last GPU, and those with
-// dropout on the two GPUs. Not each case need be close: norms of two features, for example, enlarge
-// what two sets of kernels differ by. (Two of the CPU's, without flash attention and oneDNN the
-// second, were not close in 1 of 100 cases.)
+// Runs the cases without dropout on the CPU and on the first and the last GPU, and the cases with
+// dropout on the two GPUs. Not every case needs to be close: norms of two features, for example,
+// amplify the difference between two sets of kernels. (Two sets of CPU kernels, the second without
+// flash attention and oneDNN, were not close in 1 of 100 cases.)
 void compare_with_cpu(int64_t count) {
   at::globalContext().setAllowTF32CuBLAS(false);
   std::optional<StepsAlone> steps;

@@ -111,7 +111,7 @@ TEST_CASE("transformer layers train in 16 bits with a padding mask, unlike LibTo
   for (const auto& p : encoder->parameters()) CHECK(p.grad().isfinite().all().item<bool>());
   for (const auto& p : decoder->parameters()) CHECK(p.grad().isfinite().all().item<bool>());
 
-  // This LibTorch fails; if a later one does not, docs/limits.md is to change.
+  // This LibTorch fails. If a later one does not, update docs/limits.md.
   torch::nn::TransformerEncoderLayer theirs(
       torch::nn::TransformerEncoderLayerOptions(8, 2).dim_feedforward(12));
   if (!autocast) theirs->to(dtype);
@@ -178,7 +178,7 @@ TEST_CASE("a Sequential can contain encoder layers") {
 
 namespace {
 
-// A training of an encoder layer and a decoder layer, with masks and dropout.
+// Trains an encoder layer and a decoder layer, with masks and dropout.
 struct LayerTraining {
   explicit LayerTraining(torch::Device on, double dropout = 0) : device(on) {
     torch::manual_seed(5);
@@ -367,7 +367,7 @@ TEST_CASE("replicas of a transformer stack compute the same as the stack") {
 
 namespace {
 
-// Counts the calls of scaled_dot_product_attention that are told that the mask is causal.
+// Counts the calls of scaled_dot_product_attention that receive the causal hint.
 class CausalCalls {
  public:
   CausalCalls() {
