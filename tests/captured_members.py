@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that each public member function that changes an object says here what a captured step does with it.
+"""Checks that this table says, for each public member function that changes an object, what a captured step does with it.
 
 Reads the public headers. Fails on a non-const member function that the table lacks, and on entries that no header has.
 
@@ -10,7 +10,7 @@ import pathlib
 import re
 import sys
 
-# What a captured step does with a call within its function.
+# How a captured step handles a call within its function.
 REPLAYED = "a replay on the CPU calls it again; a capture on a GPU refuses it by name"
 STEPPED = "a replay on the CPU calls it again; a graph has its kernels"
 TENSORS = "it changes tensors by operators alone, which a replay runs again"
@@ -57,7 +57,7 @@ TABLE = {
     "TransformerEncoderImpl": MODULE, "TransformerEncoderLayerImpl": MODULE, "ResNetImpl": MODULE,
     "VisionTransformerImpl": MODULE,
 }
-# Options and states of parameters are values, which constructors and archives read.
+# Options and states of parameters are values that constructors and archives read.
 VALUES = re.compile(r"\w+(Options|ParamState)")
 
 SCOPE = re.compile(r"\b(class|struct)\s+(?:\[\[\w+\]\]\s*)?(\w+)[^;(){}=]*$")
@@ -100,7 +100,7 @@ def declarations(text):
 
 
 def changing_member(declaration, of):
-    """Returns the name of the non-const member function that is declared, or None."""
+    """Returns the name of the declared non-const member function, or None."""
     text = " ".join(re.sub(r"template\s*<[^;{]*?>\s*(?=\[|[\w~])", "", declaration).split())
     text = re.sub(r"^(\[\[\w+\]\]\s*)+", "", text)
     found = re.search(r"(?<![\w:])(~?[A-Za-z_]\w*)\s*\(", text)
