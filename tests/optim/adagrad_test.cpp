@@ -15,7 +15,8 @@ using torch::optim::OptimizerParamGroup;
 
 namespace {
 
-// The row says which of the options are on: each two of them have all their values.
+// The row determines which options are on. Any two options occur with all combinations of their
+// values.
 sconce::test::Case adagrad_case(torch::ScalarType dtype, Kernels kernels, unsigned row) {
   const bool maximize = (row & 1) != 0, is_begun = (row & 2) != 0, tensor_lr = (row & 4) != 0;
   const double weight_decay = maximize != is_begun ? 0.1 : 0;
@@ -120,7 +121,7 @@ TEST_CASE("Adagrad has state from construction, except for lazy layers") {
   later.mutable_grad() = torch::ones({2});
   optimizer.step();
   CHECK(
-      sum_of(3).equal(torch::full({2}, 1.25)));  // as in Python it begins at the optimizer's value
+      sum_of(3).equal(torch::full({2}, 1.25)));  // as in Python, it starts at the optimizer's value
 }
 
 TEST_CASE("Adagrad rejects invalid options") {

@@ -19,7 +19,7 @@ using torch::optim::SGDOptions;
 
 namespace {
 
-// A norm of a user, an embedding, a tied weight and a position that is a parameter by itself.
+// A user's norm, an embedding, a tied weight, and a position that is a parameter by itself.
 struct RMSNormImpl : torch::nn::Module {
   torch::Tensor weight = register_parameter("weight", torch::ones({4}));
 };

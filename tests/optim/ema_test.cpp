@@ -25,7 +25,7 @@ using sconce::test::tensors_of;
 
 namespace {
 
-// The model of reference/ema.py: without a bias, with integers, and with a layer that it has twice.
+// The model of reference/ema.py: without a bias, with integers, and with a layer that occurs twice.
 struct Net : torch::nn::Module {
   Net() {
     register_module("fc", torch::nn::Linear(torch::nn::LinearOptions(37, 5).bias(false)));
@@ -36,7 +36,7 @@ struct Net : torch::nn::Module {
   }
 };
 
-// A model whose values are all 2 while its averages are 1.
+// A model whose values are all 2 and whose averages are 1.
 struct Averaged {
   Averaged() {
     fill_all(net, 1);
@@ -142,7 +142,7 @@ TEST_CASE("an optimizer steps the model's own values between SwapGuards") {
     optimizer.step();
     const ExponentialMovingAverage::SwapGuard guard(averaged.ema);
   }
-  // The layer that the model has twice is stepped twice.
+  // The layer that occurs twice in the model is stepped twice.
   CHECK((averaged.net.named_parameters()["fc.weight"] == 0).all().item<bool>());
   CHECK((averaged.net.named_parameters()["first.weight"] == -2).all().item<bool>());
 }

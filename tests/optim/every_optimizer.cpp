@@ -1,4 +1,4 @@
-// What all optimizers must do.
+// Requirements for all optimizers.
 #include <torch/optim/adagrad.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
@@ -35,8 +35,8 @@ Groups in_two_groups(const Parameters& p) {
           Groups::value_type(Parameters(p.begin() + 4, p.end()))};
 }
 
-// Makes a step with gradients that are 8 times too large. What existed before must not change if
-// the step is skipped, and what is new must be 0.
+// Makes a step with gradients that are 8 times too large. If the step is skipped, existing tensors
+// must not change, and new tensors must be 0.
 void check_scaled_step(sconce::optim::Optimizer& optimizer, const Parameters& parameters,
                        bool skipped) {
   for (const auto& p : parameters) {
@@ -76,7 +76,7 @@ TEST_CASE("a skipped step of any optimizer changes nothing and does not count as
         check_scaled_step(*scaled, parameters, skipped);
         if (skipped) continue;
         sconce::test::set_gradients(expected, step);
-        plain->step();  // it never sees the steps that are skipped
+        plain->step();  // it never sees the skipped steps
         const auto after = sconce::test::result_of(*scaled, parameters).tensors;
         for (const auto& [key, tensor] : sconce::test::result_of(*plain, expected).tensors) {
           INFO(key);
@@ -116,7 +116,7 @@ TEST_CASE("a step reads only step counts of fused kernels and tensor learning ra
   });
   const sconce::test::HostReads reads;
   torch::zeros({}).item<float>();
-  CHECK(reads.count() == 1);  // so the counter counts
+  CHECK(reads.count() == 1);  // so the counter works
 }
 
 TEST_CASE(
@@ -209,7 +209,7 @@ TEST_CASE("an archive restores states and options bit for bit") {
   });
 }
 
-// Checks that archives of LibTorch's class and of this one load in each other.
+// Checks that archives of LibTorch's class load into this one, and the reverse.
 template <class Ours, class Theirs, class State, class Options>
 void check_archives(const Options& options) {
   auto parameters = sconce::test::make_parameters(torch::kFloat);
@@ -248,7 +248,7 @@ TEST_CASE("archives load from LibTorch's optimizers into sconce's and back") {
       libtorch::RMSpropOptions(0.01).momentum(0.9).centered(true));
 }
 
-// Checks that the options of a group get what LibTorch's class gives them.
+// Checks that the options of a group have the same values as in LibTorch's class.
 template <class Ours, class Theirs, class Options>
 void check_merged(const Options& defaults, const Options& of_group) {
   const auto merged = [&]<class Optimizer>() {

@@ -1,4 +1,4 @@
-// What several threads may do at once with optimizers, schedulers, averages, and scalers.
+// Uses of optimizers, schedulers, averages, and scalers that several threads may make at once.
 
 #include <memory>
 #include <utility>
@@ -42,7 +42,7 @@ Use reading(const char* what) {
   const auto optimizer =
       std::make_shared<Class>(std::vector{parameter_with_gradient()}, Options(0.1));
   optimizer->step();
-  torch::serialize::OutputArchive first;  // makes a static string of LibTorch's, unseen by TSan
+  torch::serialize::OutputArchive first;  // creates a static LibTorch string, unseen by TSan
   optimizer->save(first);
   const optim::Optimizer& read = *optimizer;
   const auto dict = [](const c10::IValue& value) { return value.toGenericDict(); };

@@ -10,7 +10,7 @@
 
 #include "sconce/optim/optimizer.hpp"
 
-// What the suite of all optimizers knows about each class. Each class's test file adds its row.
+// What the tests of all optimizers know about each class. Each class's test file adds its row.
 namespace sconce::test {
 
 using Groups = std::vector<torch::optim::OptimizerParamGroup>;
@@ -25,28 +25,29 @@ struct RandomOptions {
   const char* python_flag() const { return flag ? "True" : "False"; }
 };
 
-/// How often a step reads on the host, besides once in each group for a tensor as the rate.
+/// How often a step reads on the host, besides once in each group for a tensor learning rate.
 struct ReadsPerParameter {
-  int fused = 0;               ///< of the fused kernels
-  int for_loop_tensor_lr = 0;  ///< of the loop, if the rate is a tensor
+  int fused = 0;               ///< by the fused kernels
+  int for_loop_tensor_lr = 0;  ///< by the loop, if the learning rate is a tensor
 };
 
 /// A class of optimizers.
 struct Kind {
-  std::string name = {};                           ///< Python's
-  optim::Kernels fastest = optim::Kernels::fused;  ///< those after it are there too
+  std::string name = {};                           ///< the name in Python
+  optim::Kernels fastest = optim::Kernels::fused;  ///< slower kernels are supported too
   bool takes_sparse = false;
   bool foreach_takes_tensor_lr = true;
   ReadsPerParameter reads = {};
-  std::vector<std::string> optional_keys = {};  ///< of a state
+  std::vector<std::string> optional_keys = {};  ///< of the state
 
-  /// The arguments of a random run in Python, besides those of all classes.
+  /// The arguments of a random run in Python, besides the arguments that all classes share.
   std::function<std::string(const RandomOptions&)> python_arguments = {};
   std::function<std::unique_ptr<optim::Optimizer>(const Groups&, const RandomOptions&,
                                                   const optim::ExtraOptions&)>
       make_random = {};
 
-  /// Makes an optimizer whose states have all tensors. `choice` is one of the choices of options.
+  /// Makes an optimizer whose state contains all tensors. `choice` is one of the choices of
+  /// options.
   std::function<std::unique_ptr<optim::Optimizer>(const Groups&, double lr,
                                                   const optim::ExtraOptions&, size_t choice)>
       make_choice = {};
@@ -54,7 +55,7 @@ struct Kind {
   /// Makes an optimizer with one group, or throws if the list is empty.
   std::function<std::unique_ptr<optim::Optimizer>(const std::vector<torch::Tensor>&)> make_list =
       {};
-  /// Returns options with this learning rate, and otherwise the class's own.
+  /// Returns options with this learning rate and otherwise with the class's defaults.
   std::function<std::unique_ptr<torch::optim::OptimizerOptions>(double lr)> options = {};
 
   std::unique_ptr<optim::Optimizer> make(const Groups& groups, double lr,
@@ -65,11 +66,11 @@ struct Kind {
     return kernels == optim::Kernels::automatic || kernels >= fastest;
   }
   bool has_fused() const { return fastest == optim::Kernels::fused; }
-  /// Whether a step with a learning rate on a GPU reads nothing on the host.
+  /// Returns whether a step with a learning rate on a GPU reads nothing on the host.
   bool is_capturable() const { return fastest != optim::Kernels::for_loop; }
 };
 
-/// Returns the row of a class, with these choices of options, which get a learning rate.
+/// Returns the row of a class with these choices of options, each with a learning rate.
 template <class Optimizer, class Options>
 Kind with_choices(Kind kind, const std::vector<Options>& choices) {
   const auto with_lr = [choices](double lr, size_t choice) {
@@ -120,7 +121,7 @@ void for_each_kind(const Check& check) {
   }
 }
 
-/// Returns what `<<` writes of all values.
+/// Returns the text that `<<` writes for all values.
 template <class... Values>
 std::string text(const Values&... values) {
   std::ostringstream out;

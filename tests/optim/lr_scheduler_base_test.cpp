@@ -245,7 +245,7 @@ TEST_CASE("SequentialLR can be built after groups were added or removed") {
   const auto first = std::make_shared<StepLR>(optimizer, 1, 0.5);
   const auto second = std::make_shared<StepLR>(optimizer, 1, 0.5);
   optimizer.add_param_group({{torch::zeros(1)}});
-  optimizer.load_state_dict(optimizer.state_dict());  // the group has its place, and no values
+  optimizer.load_state_dict(optimizer.state_dict());  // the group is included, without values
   SequentialLR sequence(optimizer, {first, second}, {5});
   sequence.step();
   CHECK(sequence.get_last_lr() == std::vector<double>{0.4, 0.4});

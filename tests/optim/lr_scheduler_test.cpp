@@ -32,7 +32,7 @@ constexpr int middle = 100;
 
 using Schedulers = std::vector<std::shared_ptr<Scheduler>>;
 
-// An optimizer and its schedulers, for Python and for us.
+// An optimizer and its schedulers, for Python and for C++.
 struct Example {
   std::string python;  // as in reference/lr_scheduler.py
   std::function<Schedulers(Optimizer&)> make;
@@ -93,19 +93,19 @@ std::vector<double> numbers(Optimizer& optimizer, const Schedulers& schedulers) 
   return all;
 }
 
-// What the numbers are at each step; shorter where a scheduler throws.
+// The numbers at each step. The list is shorter if a scheduler throws.
 using Curve = std::vector<std::vector<double>>;
 
 std::string kind_of(const Example& example) {
   return example.python.substr(0, example.python.find('|'));
 }
 
-// Goes on with fresh schedulers of a fresh optimizer that take the states of the others.
+// Continues with new schedulers of a new optimizer that load the states of the others.
 Schedulers resume(const Example& example, std::shared_ptr<Optimizer>& optimizer,
                   const std::vector<c10::IValue>& states) {
   const auto fresh = make_optimizer(kind_of(example));
   auto schedulers = example.make(*fresh);
-  for (size_t i = 0; i < 2; ++i) {  // as loading the optimizer's state would
+  for (size_t i = 0; i < 2; ++i) {  // like loading the optimizer's state
     fresh->param_groups()[i].set_options(optimizer->param_groups()[i].options().clone());
   }
   for (size_t i = 0; i < schedulers.size(); ++i) schedulers[i]->load_state_dict(states.at(i));
@@ -140,7 +140,7 @@ Curve curve(const Example& example, Interrupted interrupted) {
   return all;
 }
 
-// Reads the next case's curve of Python's answer.
+// Reads the curve of the next case from Python's answer.
 Curve read_curve(std::istream& answer) {
   Curve all;
   std::string line;
@@ -359,7 +359,7 @@ std::vector<Example> plateau_cases() {
   return cases;
 }
 
-// Several schedulers of one optimizer, one after the other in each step or by turns.
+// Several schedulers of one optimizer, one after another in each step or taking turns.
 std::vector<Example> combined_cases() {
   using List = std::vector<std::shared_ptr<GroupLRScheduler>>;
   using Numbers = std::vector<int64_t>;
@@ -455,7 +455,7 @@ std::shared_ptr<sconce::optim::Optimizer> make_ours(const std::string& kind) {
   return made;
 }
 
-// Cycles, each with one of the same length and other values that takes its place.
+// Pairs of cycles. The second has the same length as the first but other values, and replaces it.
 std::vector<std::pair<Example, Example>> pairs_of_cycles() {
   std::vector<std::pair<Example, Example>> all;
   for (const char* kind : {"SGD", "Adam", "AdamW"}) {
@@ -484,7 +484,7 @@ std::vector<std::pair<Example, Example>> pairs_of_cycles() {
   return all;
 }
 
-// A schedule with random arguments, for Python and for us.
+// A schedule with random arguments, for Python and for C++.
 template <class Base>
 struct Piece {
   std::string python = {};
@@ -560,7 +560,7 @@ Piece<GroupLRScheduler> draw_swa(std::mt19937& dice) {
       lrs, options);
 }
 
-// Schedules of one of the three kinds: alone, or the first or the second of two by turns.
+// Schedules of one of the three kinds: alone, or as the first or second of two that take turns.
 std::vector<Example> draw_alone_and_by_turns(Piece<GroupLRScheduler> (*draw)(std::mt19937&),
                                              uint32_t count) {
   static const std::array kinds = {"SGD", "RMSprop", "Adam", "AdamW", "NAdam"};
@@ -665,7 +665,7 @@ Piece<Scheduler> draw_turns(std::mt19937& dice) {
           }};
 }
 
-// One or two random schedules of an optimizer, of which some change by turns.
+// One or two random schedules of an optimizer, some of which take turns.
 Example draw_example(uint32_t seed) {
   std::mt19937 dice(seed);
   static const std::array kinds = {"SGD", "RMSprop", "Adam", "AdamW", "NAdam"};
@@ -715,7 +715,7 @@ void compare_curves(const std::vector<Example>& cases) {
   }
 }
 
-// Goes on from states at the middle: Python from ours, and ours from Python's.
+// Continues from states in the middle: Python from C++ states, and C++ from Python's.
 void compare_states(const std::vector<Example>& all) {
   const TempDir folder;
   std::vector<Example> cases;
@@ -976,7 +976,7 @@ TEST_CASE("OneCycleLR without cycle_momentum leaves the momentum of another sche
     std::vector<std::shared_ptr<GroupLRScheduler>> turns = {std::make_shared<OneCycleLR>(
         *optimizer, 0.2,
         OneCycleLROptions{.total_steps = 50, .base_momentum = 0.5, .max_momentum = 0.7})};
-    if (with_second) {  // its lists of momenta are not even looked at, as in Python
+    if (with_second) {  // its lists of momenta are not even read, as in Python
       turns.push_back(std::make_shared<OneCycleLR>(
           *optimizer, 0.1,
           OneCycleLROptions{.total_steps = 90, .cycle_momentum = false, .base_momentum = {0.1}}));

@@ -42,13 +42,13 @@ inline void check_equal(const State& ours, const State& theirs) {
   }
 }
 
-/// Gives all tensors this value.
+/// Sets all tensors to this value.
 inline void fill_all(const torch::nn::Module& module, double value) {
   const torch::NoGradGuard no_grad;
   for (const auto& item : tensors_of(module)) item.value().fill_(value);
 }
 
-/// Gives the tensors of a dict new memory, as another type needs it.
+/// Gives the tensors of a dict new memory, which another type requires.
 inline void set_all(const torch::nn::Module& module, const c10::IValue& values) {
   const auto tensors = tensors_of(module);
   for (const auto& item : state_from(values)) tensors[item.key()].set_data(item.value().clone());

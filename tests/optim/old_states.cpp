@@ -11,7 +11,7 @@ namespace {
 
 using namespace sconce::test::of_f48842a;
 
-// Makes the rest of the run's steps, and returns all numbers.
+// Makes the remaining steps of the run, and returns all numbers.
 template <class Load>
 torch::Tensor resume(const Run& run, const c10::List<torch::Tensor>& values, const Load& load) {
   const auto parameters = make_parameters();

@@ -69,7 +69,8 @@ torch::Tensor ones_with_gradient() {
   return p;
 }
 
-// Returns a parameter at the address if its memory is free: one of the next tensors then gets it.
+// Returns a parameter at the address if its memory is free, because one of the next tensors then
+// receives it.
 std::optional<torch::Tensor> parameter_at(const void* address) {
   std::vector<torch::Tensor> others;
   for (int i = 0; i < 1000; ++i) {
@@ -82,7 +83,7 @@ std::optional<torch::Tensor> parameter_at(const void* address) {
 using Maker =
     std::function<std::unique_ptr<sconce::optim::Optimizer>(const std::vector<torch::Tensor>&)>;
 
-// Returns a group of one parameter, with a learning rate of its own or without options.
+// Returns a group of one parameter, with its own learning rate or without options.
 OptimizerParamGroup group_of(const torch::Tensor& parameter,
                              std::optional<double> lr = std::nullopt) {
   if (!lr) return OptimizerParamGroup({parameter});
@@ -95,7 +96,8 @@ torch::Tensor lr_of(const sconce::optim::Optimizer& optimizer, size_t group) {
   return groups.get(group).toGenericDict().at("lr").toTensor();
 }
 
-// Returns two groups of one parameter with different learning rates, which no class has as default.
+// Returns two groups of one parameter each with different learning rates that no class has by
+// default.
 sconce::test::Groups two_rates(const sconce::test::Kind& kind,
                                const std::vector<torch::Tensor>& parameters) {
   sconce::test::Groups groups;
@@ -120,7 +122,8 @@ std::string state_text(const sconce::optim::Optimizer& optimizer) {
   return out.str();
 }
 
-// A body with two heads that are trained in turns, so that a step of either has other gradients.
+// A body with two heads that are trained in turns, so a step of one head has other gradients than a
+// step of the other.
 struct TwoHeads {
   explicit TwoHeads(const Maker& make) : optimizer(make(parameters)) {}
 
@@ -258,7 +261,7 @@ TEST_CASE("fused steps match for_loop steps after gradients, groups, options, or
     static_cast<AdamWOptions&>(o.param_groups()[0].options()).amsgrad(true).lr(0.01);
   });
   change_both([](AdamW& o, const Params&) { o.state().clear(); });
-  for (const auto* o : {a.get(), b.get()}) {  // begun anew, so two steps since
+  for (const auto* o : {a.get(), b.get()}) {  // restarted, so there are two steps since
     const auto states = o->state_dict().toGenericDict().at("state").toGenericDict();
     CHECK(states.at(0).toGenericDict().at("step").toTensor().item<float>() == 2);
   }
@@ -303,7 +306,7 @@ TEST_CASE("a new parameter never steps with the state of a destroyed one") {
       const void* const address = gone.unsafeGetTensorImpl();
       optimizer->param_groups()[0].params() = {kept};
       gone = torch::Tensor();
-      optimizer->step();  // lets the parameter go
+      optimizer->step();  // releases the parameter
 
       const auto fresh = parameter_at(address).value_or(ones_with_gradient());
       const auto expected = ones_with_gradient();
@@ -399,7 +402,7 @@ class NoAlgorithm : public sconce::optim::Algorithm {
   void read(torch::serialize::InputArchive&, torch::optim::Optimizer&) const override {}
 };
 
-// An optimizer with a type of options that LibTorch does not know.
+// An optimizer whose option type LibTorch does not know.
 class OwnOptimizer : public sconce::optim::Optimizer {
  public:
   explicit OwnOptimizer(const std::vector<OptimizerParamGroup>& groups)
@@ -468,7 +471,7 @@ TEST_CASE("add_param_group rejects an invalid group and leaves the optimizer unc
     CHECK_NOTHROW(optimizer.step());
     CHECK_NOTHROW(optimizer.add_param_group({{q}}));
 
-    torch::optim::Optimizer& of_libtorch = optimizer;  // whose function checks no options
+    torch::optim::Optimizer& of_libtorch = optimizer;  // its function checks no options
     group[0].params() = {parameter({2})};
     of_libtorch.add_param_group(group[0]);
     CHECK_THROWS_WITH(optimizer.step(), ContainsSubstring(message));
@@ -576,7 +579,7 @@ TEST_CASE("calling state_dict between steps does not change later values of a te
       scheduler.step();
       if (makes_states) CHECK(optimizer.state_dict().isGenericDict());
       found.push_back(scheduler.get_last_lr()[0]);
-      CHECK(found.back() == static_cast<float>(found.back()));  // the tensor's value
+      CHECK(found.back() == static_cast<float>(found.back()));  // equals the tensor's value
     }
     return found;
   };
@@ -596,7 +599,7 @@ TEST_CASE("a tensor lr follows schedulers and loaded states") {
   CHECK(lr.item<float>() == 0.25F);
   lr.fill_(2);
   optimizer.step();
-  CHECK(lr.item<float>() == 2);  // nobody changed the options
+  CHECK(lr.item<float>() == 2);  // no code changed the options
   const auto changed = optimizer.state_dict();
   AdamW other({parameter({3})}, AdamWOptions(), {.lr = torch::tensor(0.1F)});
   other.load_state_dict(changed);
@@ -623,7 +626,7 @@ TEST_CASE("a group added to an optimizer with a tensor lr starts at the schedule
     SGD optimizer({parameter({3})}, SGDOptions(0.1), {.lr = lr});
     ExponentialLR scheduler(optimizer, 0.5);
     scheduler.step();
-    torch::optim::Optimizer& of_libtorch = optimizer;  // whose function writes no rates
+    torch::optim::Optimizer& of_libtorch = optimizer;  // its function writes no rates
     if (by_libtorch) {
       of_libtorch.add_param_group({{parameter({2})}});
     } else {
@@ -666,7 +669,7 @@ TEST_CASE("setting one group's learning rate does not change the tensor lr of an
   optimizer.step();
   CHECK(p[0].equal(torch::full({2}, 0.5)));
   CHECK(p[1].equal(torch::full({2}, 0.75)));
-  lr.fill_(1);  // the rate of the first group
+  lr.fill_(1);  // the learning rate of the first group
   optimizer.step();
   CHECK(p[0].equal(torch::full({2}, -0.5)));
   CHECK(p[1].equal(torch::full({2}, 0.5)));
@@ -693,7 +696,7 @@ TEST_CASE("a scheduler continues from a value that was filled into the tensor lr
   const sconce::test::HostReads reads;
   scheduler.step();
   CHECK(reads.count() == 1);
-  scheduler.step();  // nobody changed the tensor, so the host does not read it
+  scheduler.step();  // the tensor has not changed, so the host does not read it
   CHECK(reads.count() == 1);
   CHECK(scheduler.get_last_lr() == std::vector{2.0});
   CHECK(lr.item<float>() == 2);
@@ -710,7 +713,7 @@ TEST_CASE("removing or adding groups does not change the tensor lr of the other 
   optimizer.param_groups().pop_back();
   optimizer.write_lr();
   optimizer.add_param_group(group_of(p[2], 0.25));
-  CHECK(lr_of(optimizer, 2).is_same(of_last));  // which a graph may read
+  CHECK(lr_of(optimizer, 2).is_same(of_last));  // a graph may read it
   lr.fill_(2);
   optimizer.param_groups().erase(optimizer.param_groups().begin());
   optimizer.step();
@@ -719,7 +722,7 @@ TEST_CASE("removing or adding groups does not change the tensor lr of the other 
   CHECK(p[2].equal(torch::full({2}, 0.75)));
   CHECK(lr_of(optimizer, 1).is_same(of_last));
 
-  optimizer.add_param_group(group_of(p[0]));  // without a rate of its own, so the tensor's
+  optimizer.add_param_group(group_of(p[0]));  // without its own rate, it uses the tensor
   CHECK(lr_of(optimizer, 2).is_same(lr));
   CHECK(lr.item<float>() == 2);
   optimizer.add_param_group(group_of(ones_with_gradient(), 0.125));
@@ -827,12 +830,12 @@ TEST_CASE("a group added before loading accepts a loaded learning rate just belo
   const std::vector<torch::Tensor> p = {parameter({3}), parameter({2})};
   Adam run({torch::optim::OptimizerParamGroup({p[0]}), torch::optim::OptimizerParamGroup({p[1]})});
   run.step();
-  run.param_groups()[1].options().set_lr(-1.85e-18);  // where a schedule has left it
+  run.param_groups()[1].options().set_lr(-1.85e-18);  // as a schedule left it
   std::stringstream stream;
   torch::save(run, stream);
   for (const bool by_archive : {false, true}) {
     Adam resumed({p[0]});
-    resumed.add_param_group({{p[1], p[1]}});  // which counts once
+    resumed.add_param_group({{p[1], p[1]}});  // it counts once
     if (by_archive) {
       torch::load(resumed, stream);
     } else {
@@ -891,7 +894,7 @@ TEST_CASE("on a GPU optimizer steps match the CPU and read nothing on the host",
     const auto scale = torch::ones({}, sconce::gpu());
     const sconce::test::HostReads reads;
     if (kernels == Kernels::fused) {
-      ours.step_with_amp_scaling(scale, scale);  // found_inf is 1: both are skipped
+      ours.step_with_amp_scaling(scale, scale);  // found_inf is 1, so both are skipped
       our_sgd.step_with_amp_scaling(scale, scale);
     }
     for (int i = 0; i < 2; ++i) {

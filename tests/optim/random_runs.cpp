@@ -12,13 +12,13 @@ using sconce::test::Result;
 using sconce::test::TempDir;
 
 // Random runs of an optimizer and a schedule, here and in tests/reference/optim_random.py. A run is
-// a line of text, which says what happens in both languages.
+// a line of text that determines what happens in both languages.
 namespace {
 
 const std::vector<std::vector<int64_t>> random_sizes = {{3, 5},    {67}, {},      {4, 4},
                                                         {2, 3, 4}, {1},  {40, 33}};
 
-// What is drawn of a run before its events.
+// The parts of a run that are drawn before its events.
 struct Plan {
   std::string name = {};
   std::string kind = {};
@@ -51,7 +51,7 @@ const std::vector<std::string> random_schedules = {"None",
                                                    "ConstantLR(o, 0.5, 4)",
                                                    "PolynomialLR(o, 9, 1.5)"};
 
-constexpr int cycle = 5;  // the place of OneCycleLR
+constexpr int cycle = 5;  // the position of OneCycleLR
 
 std::vector<std::string> draw_events(Dice& dice, bool has_schedule) {
   int parameters = 4;
@@ -87,7 +87,7 @@ std::vector<std::string> draw_events(Dice& dice, bool has_schedule) {
         break;
       case 8:
       case 9:
-        if (has_schedule) {  // Python's schedules know the groups that there were at first
+        if (has_schedule) {  // Python's schedules know the groups that existed at first
           events.emplace_back("schedule");
         } else if (dice.one_of(2)) {
           events.push_back(c10::str("set_lr 0.0", 1 + dice.below(9)));
@@ -125,7 +125,7 @@ Plan draw(uint32_t seed, const Names& names) {
       {torch::kBFloat16, "bfloat16"},
       {torch::kHalf, "float16"},
       {torch::kComplexFloat, "complex64"}};
-  // With LibTorch 2.11 the fused SGD's buffers of 16 bits may differ from Python's.
+  // With LibTorch 2.11 the fused SGD's 16-bit buffers may differ from Python's.
   const int count = TORCH_VERSION_MINOR < 15 ? 2 : plan.kernels == Kernels::fused ? 4 : 5;
   std::tie(plan.dtype, plan.dtype_name) = types[static_cast<size_t>(dice.below(count))];
   plan.maximize = dice.one_of(3);
@@ -139,7 +139,7 @@ Plan draw(uint32_t seed, const Names& names) {
   o.second = !is_sgd && !is_adagrad ? 0.95 : !o.flag && dice.one_of(2) ? 0.25 : 0;
   plan.schedule = dice.below(static_cast<int>(random_schedules.size()));
   const bool has_momentum = !is_adagrad && plan.kind != "Adadelta";
-  if (!has_momentum && plan.schedule == cycle) plan.schedule = 0;  // it has none to cycle
+  if (!has_momentum && plan.schedule == cycle) plan.schedule = 0;  // it has no momentum to cycle
   plan.events = draw_events(dice, plan.schedule != 0);
   return plan;
 }
@@ -158,7 +158,7 @@ std::string line_of(const Plan& plan) {
   return line.str();
 }
 
-// A run as it goes: the counterpart of the class in optim_random.py.
+// A run in progress: the counterpart of the class in optim_random.py.
 class RandomRun {
  public:
   RandomRun(const Plan& plan, const TempDir& folder, bool from_python)
@@ -310,14 +310,14 @@ class RandomRun {
 
   const Plan& plan_;
   const TempDir& folder_;
-  bool from_python_;  // goes on from the files that Python has left
+  bool from_python_;  // continues from the files that Python wrote
   std::vector<std::vector<torch::Tensor>> groups_;
   std::set<size_t> frozen_ = {};
   std::unique_ptr<sconce::optim::Optimizer> optimizer_ = {};
   std::unique_ptr<sconce::optim::lr_scheduler::LRScheduler> schedule_ = {};
 };
 
-// Compares a line of Python's answer with what a run here has come to.
+// Compares a line of Python's answer with the result of a run here.
 void check_line(Result& ours, const std::string& key, const std::string& rest) {
   if (key.starts_with("group.")) {
     if (!key.ends_with(".foreach") && !key.ends_with(".fused")) CHECK(ours.options[key] == rest);
@@ -369,12 +369,12 @@ void compare_random_runs(uint32_t first_seed, uint32_t count, const Names& names
   }
 }
 
-// With 2.11 Python's Adagrad makes no state of parameters that are added or lose theirs.
+// With 2.11, Python's Adagrad creates no state for parameters that are added or lose their state.
 const Names first_six = TORCH_VERSION_MINOR < 15
                             ? Names{"SGD", "Adam", "AdamW", "RMSprop", "NAdam"}
                             : Names{"SGD", "Adam", "AdamW", "RMSprop", "NAdam", "Adagrad"};
 
-// All classes that a test file has added.
+// All classes that the test files have added.
 Names all_names() {
   Names names;
   for (const auto& kind : sconce::test::kinds()) {

@@ -226,9 +226,9 @@ TEST_CASE("if the first step was skipped, each SGD parameter has its own first s
     optimizer.step_with_amp_scaling({}, torch::full({}, found_inf));
   };
   step(true, 1);
-  step(false, 0);  // the first step of one alone
+  step(false, 0);  // only the first one's first step
   CHECK(both[0].equal(torch::full({2}, -1.0F)));
-  step(true, 0);  // the second of one, the first of the other
+  step(true, 0);  // the first one's second step, the other's first
   CHECK(torch::allclose(both[0], torch::full({2}, -1.0F - 0.9F - 0.5F)));
   CHECK(both[1].equal(torch::full({2}, -1.0F)));
 }

@@ -14,7 +14,7 @@ namespace {
 
 using Parameters = std::vector<torch::Tensor>;
 
-// Each optimizer in each mode, over a group for each parameter.
+// Each optimizer in each mode, with a separate group for each parameter.
 struct KindAndKernels {
   std::string name;
   Kernels kernels;
@@ -77,7 +77,7 @@ TEST_CASE("step reports a parameter whose size changed before it steps any param
       CHECK(first.equal(first_before));
       CHECK(second.equal(torch::ones(after)));
 
-      optimizer->state().erase(second.unsafeGetTensorImpl());  // it begins anew
+      optimizer->state().erase(second.unsafeGetTensorImpl());  // it restarts
       optimizer->step();
       CHECK_FALSE(first.equal(first_before));
       CHECK(second.lt(1).all().item<bool>());
@@ -161,7 +161,7 @@ TEST_CASE("a weight that switches to channels-last steps to the values computed 
     optimizer.step();
     p.set_data(channels_last(p));
     optimizer.step();
-    CHECK(p.equal(p.grad() * -2.5));  // the gradient once, then it and half of it
+    CHECK(p.equal(p.grad() * -2.5));  // the gradient once, then the gradient and half of it
   }
 }
 

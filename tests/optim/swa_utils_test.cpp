@@ -60,8 +60,8 @@ c10::impl::GenericDict dict_of(const State& state) {
   return dict;
 }
 
-// Averages as Python did, and once more from Python's state after half of the updates. Returns our
-// state at that time.
+// Averages like Python, and once more from Python's state after half of the updates. Returns our
+// state at that point.
 State check_case(int64_t number, const c10::impl::GenericDict& python) {
   const auto models = python.at("model").toListRef(), averages = python.at("averaged").toListRef();
   const Net net;

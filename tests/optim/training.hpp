@@ -22,16 +22,17 @@
 #include "support/run_program.hpp"
 #include "support/temp_dir.hpp"
 
-// One small training, here with sconce's optimizers and in tests/reference/optim.py with Python's.
+// One small training run, here with sconce's optimizers and in tests/reference/optim.py with
+// Python's.
 namespace sconce::test {
 
-// Those that an optimizer is trained in.
+// The types in which an optimizer is trained.
 inline const std::vector<torch::ScalarType> dtypes = {
     torch::kFloat, torch::kDouble, torch::kBFloat16, torch::kHalf, torch::kComplexFloat};
 
 constexpr int steps = 20;
 
-/// Returns numbers that Python makes in the same way.
+/// Returns numbers that Python computes in the same way.
 inline torch::Tensor numbers(int64_t seed, torch::IntArrayRef sizes, torch::ScalarType dtype) {
   if (c10::isComplexType(dtype)) {
     return torch::complex(numbers(seed, sizes, torch::kFloat),
@@ -42,7 +43,7 @@ inline torch::Tensor numbers(int64_t seed, torch::IntArrayRef sizes, torch::Scal
   return (whole.to(torch::kDouble) / 1024).to(dtype).reshape(sizes);
 }
 
-/// The parameters of two groups: number 3 never has a gradient, number 5 not always.
+/// The parameters of two groups: number 3 never has a gradient, and number 5 only sometimes.
 inline std::vector<torch::Tensor> make_parameters(torch::ScalarType dtype) {
   const std::vector<std::vector<int64_t>> sizes = {{3, 5}, {67}, {}, {4}, {2, 3, 4}, {33}};
   std::vector<torch::Tensor> parameters;
@@ -52,7 +53,7 @@ inline std::vector<torch::Tensor> make_parameters(torch::ScalarType dtype) {
   return parameters;
 }
 
-/// Sets the gradients of a step. Sparse ones have each row twice.
+/// Sets the gradients of a step. Sparse gradients contain each row twice.
 inline void set_gradients(std::vector<torch::Tensor>& parameters, int step, bool sparse = false) {
   for (size_t i = 0; i < parameters.size(); ++i) {
     auto& p = parameters[i];
@@ -69,21 +70,21 @@ inline void set_gradients(std::vector<torch::Tensor>& parameters, int step, bool
   }
 }
 
-/// Returns a learning rate of the type that suits the parameters'.
+/// Returns a learning rate of the type that matches the parameters'.
 inline torch::Tensor lr_tensor(double lr, torch::ScalarType dtype) {
   return torch::tensor(lr, dtype == torch::kDouble ? torch::kDouble : torch::kFloat);
 }
 
-/// What one training is and how Python says it.
+/// One training run, and its description for Python.
 struct Case {
-  std::string name = {};       ///< without blanks
+  std::string name = {};       ///< without spaces
   std::string optimizer = {};  ///< Python's class
   torch::ScalarType dtype = torch::kFloat;
   optim::ExtraOptions extra = {};
   std::string arguments = {};  ///< Python's, without the kernels
-  std::string of_second = {};  ///< Python's, of the second group
+  std::string of_second = {};  ///< Python's, for the second group
   std::string midway = {};     ///< what happens after half the steps: "", "archive", "dict", "swap"
-  bool sparse = false;         ///< whether gradients are sparse, but for those of no dimension
+  bool sparse = false;         ///< whether gradients are sparse, except zero-dimensional ones
 
   /// Makes the optimizer over the parameters' two groups.
   std::function<std::unique_ptr<optim::Optimizer>(const std::vector<torch::Tensor>&,
@@ -91,7 +92,8 @@ struct Case {
       make = {};
 };
 
-/// Returns some of the 8 choices of bits: all for float32, and two opposite ones for other types.
+/// Returns some of the 8 combinations of bits: all for float32, and two opposite ones for other
+/// types.
 inline std::vector<unsigned> rows_of(torch::ScalarType dtype) {
   if (dtype == torch::kFloat) return {0, 1, 2, 3, 4, 5, 6, 7};
   const auto place = std::find(dtypes.begin(), dtypes.end(), dtype) - dtypes.begin();
@@ -99,7 +101,7 @@ inline std::vector<unsigned> rows_of(torch::ScalarType dtype) {
   return {row, 7 - row};
 }
 
-/// Returns the parameters in two groups, the second with options of its own.
+/// Returns the parameters in two groups, the second with its own options.
 template <class Options>
 std::vector<torch::optim::OptimizerParamGroup> two_groups(const std::vector<torch::Tensor>& p,
                                                           const Options& second) {
@@ -110,8 +112,8 @@ std::vector<torch::optim::OptimizerParamGroup> two_groups(const std::vector<torc
   return groups;
 }
 
-/// Returns a case `make(dtype, kernels, row)` for all types, kernels and rows, which differ in what
-/// happens after half the steps.
+/// Returns a case `make(dtype, kernels, row)` for all types, kernels, and rows. The cases differ in
+/// what happens after half the steps.
 template <class Make>
 std::vector<Case> cases_of_rows(const std::string& name, const std::vector<optim::Kernels>& all,
                                 const Make& make) {
@@ -130,7 +132,7 @@ std::vector<Case> cases_of_rows(const std::string& name, const std::vector<optim
   return cases;
 }
 
-/// Checks that the optimizer refuses each of the options with its message, as defaults and in a
+/// Checks that the optimizer rejects each of the options with its message, as defaults and in a
 /// second group.
 template <class Optimizer, class Options>
 void check_refused(const std::string& name, const Options& defaults,
@@ -147,12 +149,13 @@ void check_refused(const std::string& name, const Options& defaults,
   }
 }
 
-// The cases of three optimizers, which share a run of Python: its start takes most of the time.
+// The cases of three optimizers, which share one run of Python, because its start takes most of the
+// time.
 std::vector<Case> adagrad_cases();
 std::vector<Case> nadam_cases();
 std::vector<Case> rmsprop_cases();
 
-/// The tensors and options at the end of a training, by the names that optim.py gives them.
+/// The tensors and options at the end of a training run, by their names in optim.py.
 struct Result {
   std::map<std::string, torch::Tensor> tensors = {};
   std::map<std::string, std::string> options = {};
@@ -208,14 +211,14 @@ inline bool same_bits(const torch::Tensor& a, const torch::Tensor& b) {
          std::memcmp(a.contiguous().data_ptr(), b.contiguous().data_ptr(), a.nbytes()) == 0;
 }
 
-/// Returns copies of the tensors, to compare with later.
+/// Returns copies of the tensors for a later comparison.
 inline std::map<std::string, torch::Tensor> copies(const Result& result) {
   auto tensors = result.tensors;
   for (auto& entry : tensors) entry.second = entry.second.clone();
   return tensors;
 }
 
-/// Whether both have the same names with the same bits.
+/// Returns whether both contain the same names with the same bits.
 inline bool same_bits(const std::map<std::string, torch::Tensor>& a,
                       const std::map<std::string, torch::Tensor>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
@@ -223,7 +226,7 @@ inline bool same_bits(const std::map<std::string, torch::Tensor>& a,
   });
 }
 
-/// Puts another optimizer in the place of this one, which takes over its state.
+/// Replaces this optimizer with another one, which takes over its state.
 inline void change_optimizer(const Case& c, std::unique_ptr<optim::Optimizer>& optimizer,
                              const std::vector<torch::Tensor>& parameters) {
   auto other = c.make(parameters, c.extra);
@@ -237,7 +240,7 @@ inline void change_optimizer(const Case& c, std::unique_ptr<optim::Optimizer>& o
   optimizer = std::move(other);
 }
 
-/// Writes what optim.py goes on from.
+/// Writes the file from which optim.py continues.
 inline void write_half(const std::filesystem::path& file, const optim::Optimizer& optimizer,
                        const std::vector<torch::Tensor>& parameters) {
   c10::impl::GenericDict half(c10::StringType::get(), c10::AnyType::get());
@@ -246,7 +249,7 @@ inline void write_half(const std::filesystem::path& file, const optim::Optimizer
   io::save_torch(file, half);
 }
 
-/// Does the training; `folder` takes the files of one that is half Python's.
+/// Runs the training. The second half may run in Python, and its files are then in `folder`.
 inline Result train(const Case& c, const TempDir& folder) {
   auto parameters = make_parameters(c.dtype);
   auto optimizer = c.make(parameters, c.extra);
@@ -298,7 +301,7 @@ inline torch::Tensor from_hex(const std::string& hex, const torch::Tensor& like)
   return tensor;
 }
 
-/// Whether the two are as close as Python's own tests ask of this type.
+/// Returns whether the two are as close as Python's own tests require for this type.
 inline bool close(const torch::Tensor& a, const torch::Tensor& b) {
   static const std::map<torch::ScalarType, std::pair<double, double>> tolerances = {
       {torch::kDouble, {1e-7, 1e-7}},
@@ -309,8 +312,8 @@ inline bool close(const torch::Tensor& a, const torch::Tensor& b) {
   return a.sizes() == b.sizes() && torch::allclose(a, b, rtol, atol);
 }
 
-/// Runs the cases in one Python process, which reads what `train` has left in the folder, and hands
-/// each line of its results, cut at the first blank, to `check(case name, key, rest)`.
+/// Runs the cases in one Python process, which reads the files that `train` left in the folder.
+/// Passes each line of its results, split at the first space, to `check(case name, key, rest)`.
 inline void ask_python(
     const TempDir& folder, const std::vector<Case>& cases,
     const std::function<void(const std::string&, const std::string&, const std::string&)>& check) {
@@ -333,17 +336,18 @@ inline void ask_python(
   }
 }
 
-/// Whether LibTorch's kernel may leave other bits than in Python: with 2.11 the fused kernel of SGD
-/// does in momentum buffers of 16 bits whose length is no multiple of a vector's, though both call
-/// it with equal parameters and gradients and its parameters are equal. With 2.15 it does not.
+/// Returns whether LibTorch's kernel may leave different bits than in Python. With 2.11 the fused
+/// SGD kernel does so in 16-bit momentum buffers whose length is not a multiple of a vector's,
+/// although both languages call it with equal parameters and gradients and its parameters are
+/// equal. With 2.15 it does not.
 inline bool is_unsure(const Case& c, const std::string& key) {
   const bool is_16_bits = c.dtype == torch::kHalf || c.dtype == torch::kBFloat16;
   return TORCH_VERSION_MINOR < 15 && c.extra.kernels == optim::Kernels::fused && is_16_bits &&
          key.ends_with("momentum_buffer");
 }
 
-/// Trains each case here and in Python and compares: bitwise, but by Python's tolerances with the
-/// loop of a LibTorch before 2.15. Returns how many tensors were compared.
+/// Trains each case here and in Python and compares the results bit for bit, or with Python's
+/// tolerances for the loop of a LibTorch before 2.15. Returns how many tensors were compared.
 inline int compare_with_python(const std::vector<Case>& cases) {
   const TempDir folder;
   std::map<std::string, Result> ours;

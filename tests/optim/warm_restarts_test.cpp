@@ -29,7 +29,7 @@ TEST_CASE("CosineAnnealingWarmRestarts follows fractions of epochs like Python's
     for (int i = 0; i <= 200; ++i) {
       if (i > 0) i % 10 == 0 ? scheduler.step() : scheduler.step(i / 7.0);
       REQUIRE(std::getline(answer, line));
-      std::istringstream words(line);  // first the learning rates
+      std::istringstream words(line);  // the learning rates come first
       for (const double lr : scheduler.get_last_lr()) {
         std::string word;
         words >> word;
@@ -60,7 +60,7 @@ TEST_CASE("a step of CosineAnnealingWarmRestarts that throws leaves its position
   CosineAnnealingWarmRestarts scheduler(optimizer, 3, 2);
   scheduler.step(1.5);
   const std::string before = c10::str(scheduler.state_dict());
-  optimizer.add_param_group({{torch::zeros(1)}});  // which the scheduler has no rate for
+  optimizer.add_param_group({{torch::zeros(1)}});  // the scheduler has no rate for it
   CHECK_THROWS_AS(scheduler.step(12.5), c10::Error);
   CHECK(c10::str(scheduler.state_dict()) == before);
 }
