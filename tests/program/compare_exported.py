@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Exports the programs of a folder, and compares what they return with what the networks in C++ return.
+"""Exports the programs in a folder, and compares their results with the results of the networks in C++.
 
   compare_exported.py FOLDER [--onnx NAME,...|all] [--package NAME,...|all] [--path PACKAGES]
 
-NAME.program is a program. NAME.expected contains the inputs, outputs and tolerances at several batch sizes. Packages
+NAME.program is a program. NAME.expected contains the inputs, outputs, and tolerances for several batch sizes. Packages
 are written to NAME.pt2, for C++ to run. The file `refused` gets a line for each export that was refused: NAME, the kind
-(exported, onnx or package), and the reason, separated by tabs.
+(exported, onnx, or package), and the reason, separated by tabs.
 """
 import argparse
 import pathlib
@@ -26,7 +26,7 @@ def tensors(expected, rows, kind):
 
 
 def largest_share(expected, run, device):
-    """Returns the largest difference at any batch size, as a share of its tolerance."""
+    """Returns the largest difference at any batch size as a fraction of its tolerance."""
     shares = [0]
     for rows in sorted({int(name.split(".")[0]) for name in expected}):
         outputs = run(*[tensor.clone().to(device) for tensor in tensors(expected, rows, "inputs")])
@@ -61,7 +61,7 @@ def package(program, file):
 
 
 def compare(file, make):
-    """Prints the result. Returns whether it is right, and the reason of a refusal or None."""
+    """Prints the result. Returns whether it is correct, and the reason of a refusal or None."""
     start = time.process_time()
     try:
         program = read_program(file)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the commands of docs/export.md in a new folder with a build's programs, and compares what they write and print.
+"""Runs the commands of docs/export.md in a new folder with a build's programs, and compares their files and output.
 
     export_page_test.py BUILD [--packages]
 
@@ -23,7 +23,7 @@ OPTIONS = None
 
 
 def commands():
-    """Returns the lines of the blocks for the shell that run a program, with the paths of the build and of this Python."""
+    """Returns the lines of the shell blocks that run a program, with the paths of the build and of this Python."""
     lines = "".join(re.findall(r"^```sh\n(.*?)^```$", PAGE, re.M | re.S)).splitlines()
     places = {"build/default": shlex.quote(str(OPTIONS.build)), "python apps/examples":
               f"{shlex.quote(sys.executable)} {shlex.quote(str(ROOT / 'apps/examples'))}"}

@@ -1,6 +1,6 @@
 #pragma once
 
-// Records networks, and writes what an exported network must return.
+// Records networks, and writes the expected results of an exported network.
 
 #include <torch/torch.h>
 
@@ -20,9 +20,9 @@
 
 namespace sconce::test {
 
-/// A recorded function, with the network that it must agree with.
+/// A recorded function, with the network that it must match.
 struct ExportedNetwork {
-  Network network;                   // is recorded
+  Network network;                   // the network that is recorded
   program::Function reference = {};  // the network in float32, if it is recorded in bfloat16
 };
 
@@ -34,7 +34,7 @@ inline double largest_difference(const torch::Tensor& a, const torch::Tensor& b)
   return difference.numel() == 0 ? 0 : difference.max().item<double>();
 }
 
-/// What an exported network must return for inputs of some rows.
+/// The expected results of an exported network for inputs with some number of rows.
 struct ExpectedOutputs {
   ExpectedOutputs(const ExportedNetwork& exported, int64_t rows)
       : inputs(exported.network.example(rows).values()) {
@@ -48,7 +48,7 @@ struct ExpectedOutputs {
     }
   }
 
-  /// Checks what C++ has computed.
+  /// Checks the results of C++.
   void check(const Tensors& computed) const {
     REQUIRE(computed.size() == outputs.size());
     for (size_t i = 0; i < outputs.size(); ++i) {
@@ -96,15 +96,15 @@ inline std::vector<ExpectedOutputs> record_and_check(const ExportedNetwork& expo
   return all;
 }
 
-/// What Python could not export.
+/// An export that Python refused.
 struct RefusedExport {
   std::string network;
   std::string kind;  // exported, onnx or package
   std::string reason;
 };
 
-/// Exports the programs of a folder by compare_exported.py with these options. The test fails if
-/// one of them returns something else than the network. Returns which were refused.
+/// Exports the programs in a folder with compare_exported.py and these options. The test fails if
+/// one of them returns other results than the network. Returns the exports that were refused.
 inline std::vector<RefusedExport> compare_in_python(const TempDir& folder,
                                                     const std::string& options) {
   if (!std::filesystem::exists(SCONCE_PYTHON)) SKIP("needs LibTorch's Python");

@@ -1,4 +1,4 @@
-// Networks that are recorded in C++ and exported by Python, compared with the networks.
+// Networks that are recorded in C++ and exported by Python, compared with the original networks.
 #include <torch/csrc/inductor/aoti_package/model_package_loader.h>
 
 #include <map>
@@ -35,7 +35,7 @@ Tensors floating_to(Tensors tensors, torch::ScalarType type) {
   return tensors;
 }
 
-// Each network with bfloat16 weights, and each under autocast.
+// Each network with bfloat16 weights, and each network under autocast.
 std::vector<ExportedNetwork> in_bfloat16() {
   std::vector<ExportedNetwork> all;
   const auto originals = sconce::test::networks();
@@ -59,13 +59,13 @@ std::vector<ExportedNetwork> in_bfloat16() {
   return all;
 }
 
-// Networks whose sequences have any length. `rows` also chooses the length: 4 to 10.
+// Networks for sequences of any length. `rows` also determines the length: 4 to 10.
 Network over_lengths(Network network, const std::string& input) {
   network.name += "_over_lengths";
   network.dynamic.push_back({.input = input, .dim = 1, .name = "length"});
   network.example = [example = network.example, input](int64_t rows) {
     auto inputs = example(rows);
-    // A package takes the strides of its example for granted.
+    // A package assumes the strides of its example.
     inputs[input] = inputs[input].slice(1, 0, 3 + rows % 10).contiguous();
     return inputs;
   };
@@ -83,7 +83,7 @@ Network recurrent(const std::string& name, Module net) {
           [](int64_t rows) { return sconce::StateDict{{"x", torch::randn({rows, 12, 8})}}; }};
 }
 
-// Recurrent layers with fixed and with any lengths, and the GPT with any length.
+// Recurrent layers with fixed and with arbitrary lengths, and the GPT with arbitrary lengths.
 std::vector<ExportedNetwork> sequence_networks() {
   torch::manual_seed(0);
   const auto with = [](auto options) { return options.batch_first(true); };
@@ -177,7 +177,7 @@ TEST_CASE(
   check_packages(outputs, folder);
   for (const auto& refusal : compare_in_python(folder, "--onnx all")) {
     INFO(refusal.network << " " << refusal.kind << ": " << refusal.reason);
-    if (refusal.network == "lstm_projected") continue;  // ONNX Runtime refuses its initial state
+    if (refusal.network == "lstm_projected") continue;  // ONNX Runtime rejects its initial state
     CHECK_THAT(refusal.network, Catch::Matchers::EndsWith("_over_lengths"));
     CHECK_THAT(refusal.network, !Catch::Matchers::StartsWith("gpt"));
   }
@@ -185,7 +185,7 @@ TEST_CASE(
 
 namespace {
 
-// The network on a GPU, with inputs that are there.
+// The network on a GPU, with inputs on that GPU.
 Network on_device(Network network, torch::Device device) {
   network.module->to(device);
   network.example = [example = network.example, device](int64_t rows) {
@@ -218,7 +218,7 @@ Tensors to_device(Tensors tensors, torch::Device device) {
 
 TEST_CASE("a program recorded on a GPU runs on any GPU, on the CPU, and in Python", "[gpu]") {
   sconce::test::require_gpu();
-  // The CPU has no TF32, in which cuDNN computes an LSTM by default.
+  // The CPU has no TF32, which cuDNN uses for an LSTM by default.
   const sconce::backends::FlagsGuard without_tf32({.cudnn_allow_tf32 = false});
   const TempDir folder;
   const torch::Device first(torch::kCUDA, 0);

@@ -31,8 +31,8 @@ namespace nn = torch::nn;
 
 namespace {
 
-// A network with dropout, running statistics, and an LSTM, whose biases have equal gradients, its
-// optimizer, which divides each of them by the scale, and a batch.
+// A network with dropout, running statistics, and an LSTM whose biases have equal gradients; its
+// optimizer, which divides each gradient by the scale; and a batch.
 struct Training {
   Training() {
     sconce::seed_everything(0);
@@ -49,13 +49,13 @@ struct Training {
   Tensors step(const Tensors& of) {
     optimizer->zero_grad();
     auto hidden = of[0];
-    // The Inductor of LibTorch 2.11 compiles no LSTM, so that such a step is replayed.
+    // The Inductor of LibTorch 2.11 does not compile LSTMs, so such a step is replayed.
     if (TORCH_VERSION_MINOR >= 15) {
       hidden = std::get<0>(lstm->forward(hidden.unsqueeze(0))).squeeze(0);
     }
     auto logits = net->forward(hidden);
-    // Dropout of a tensor that is not contiguous draws its random numbers in the order of memory.
-    // The Inductor of LibTorch 2.11 places them otherwise: replayed as well.
+    // Dropout of a tensor that is not contiguous draws its random numbers in memory order. The
+    // Inductor of LibTorch 2.11 places them differently, so it is replayed as well.
     if (TORCH_VERSION_MINOR >= 15) {
       logits = torch::dropout(logits.t(), 0.25, net->is_training()).t();
     }
@@ -73,7 +73,7 @@ struct Training {
   Tensors batch = {};
 };
 
-// Makes calls of a step, and compares the losses with those of the plain loop.
+// Makes calls of a step and compares the losses with the losses of the eager loop.
 struct CapturedTraining {
   explicit CapturedTraining(InductorOptions options)
       : captured(torch::kCPU, [this](const Tensors& batch) { return training.step(batch); },
@@ -108,7 +108,7 @@ TEST_CASE(
   const TempDir folder;
   const auto temporary_files = folder.path() / "temporary";
   std::filesystem::create_directory(temporary_files);
-  ::setenv("TMPDIR", temporary_files.c_str(), 1);  // the case has a process of its own
+  ::setenv("TMPDIR", temporary_files.c_str(), 1);  // the case has its own process
   {
     CapturedTraining first({.wait = true, .cache_dir = folder.path() / "steps"});
     first.run(40);

@@ -10,8 +10,8 @@
 #include "program/step_parts.hpp"
 #include "sconce/step_compiler.hpp"
 
-// A compiler that compiles nothing: it runs the programs of a step's parts operator by operator,
-// with the kernels of the replay. So the bits are the same, and no Python is needed.
+// A compiler that compiles nothing. It runs the programs of a step's parts operator by operator,
+// with the kernels of the replay, so the bits are the same and Python is not needed.
 namespace sconce::test {
 
 class InterpretedCode final : public detail::CompiledCode {

@@ -1,6 +1,6 @@
 #pragma once
 
-// The networks that tests export, each with examples of its inputs.
+// The networks that the tests export, each with example inputs.
 
 #include <torch/torch.h>
 
@@ -22,7 +22,7 @@ namespace sconce::test {
 
 using program::Tensors;
 
-/// A network, a function that runs it, and examples of its inputs with this many rows.
+/// A network, a function that runs it, and example inputs with this many rows.
 struct Network {
   std::string name;
   std::shared_ptr<torch::nn::Module> module;
@@ -42,7 +42,7 @@ inline StateDict pictures(int64_t rows, int64_t size) {
   return {{"x", torch::randn({rows, 3, size, size})}};
 }
 
-/// Returns a network of a holder whose forward takes one input.
+/// Returns a network from a holder whose forward accepts one input.
 template <class Holder>
 Network one_input(const std::string& name, Holder net, std::function<StateDict(int64_t)> example) {
   return {name, net.ptr(),
@@ -178,7 +178,7 @@ inline Network vit() {
                    [](int64_t rows) { return pictures(rows, 32); });
 }
 
-// A network whose last layer begins with zeros returns zeros, which says nothing.
+// A network whose last layer starts with zeros returns zeros, which tests nothing.
 inline void fill_zeros(torch::nn::Module& module) {
   const torch::NoGradGuard no_grad;
   for (auto& parameter : module.parameters()) {
@@ -186,7 +186,7 @@ inline void fill_zeros(torch::nn::Module& module) {
   }
 }
 
-/// Returns the networks in evaluation mode, with weights that depend on the seed only.
+/// Returns the networks in evaluation mode, with weights that depend only on the seed.
 inline std::vector<Network> networks() {
   torch::manual_seed(0);
   std::vector<Network> all = {mlp(),

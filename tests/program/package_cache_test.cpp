@@ -42,7 +42,7 @@ const std::string cache_key = "0123abcd";
 const PackageTarget some_target = {
     .torch = "2.15.0", .cpu = "EPYC, AVX2", .device = "cpu", .threads = 3, .compiler = "89ab"};
 
-// A script in place of Python. Its arguments are "-m sconce_cpp.compile_step <program> <package>
+// A script that replaces Python. Its arguments are "-m sconce_cpp.compile_step <program> <package>
 // --threads <n>".
 fs::path fake_python(const TempDir& folder, const std::string& script) {
   const auto path = folder.write("python", "#!/bin/sh\n" + script + "\n");
@@ -52,7 +52,7 @@ fs::path fake_python(const TempDir& folder, const std::string& script) {
 
 const std::string writes_package = "echo compiled > \"$4\"";
 
-// Waits for the file, at most a minute.
+// Waits for the file, for at most a minute.
 std::string waits_for(const fs::path& file) {
   return "for i in $(seq 3000); do [ -e '" + file.string() + "' ] && break; sleep 0.02; done\n";
 }
@@ -94,7 +94,7 @@ std::string cache_error(const fs::path& folder) {
   return error_of([&] { PackageCache cache(folder); });
 }
 
-// Whether the process exists and is not a zombie, which has ended.
+// Returns whether the process exists and is not a zombie, which has ended.
 bool is_running(const std::string& id) {
   const auto status = contents("/proc/" + id + "/stat");
   const auto name_end = status.rfind(')');
@@ -106,7 +106,7 @@ std::string first_line(const fs::path& file) {
   return text.substr(0, text.find('\n'));
 }
 
-// Sets a variable of the environment, or removes it, for its lifetime.
+// Sets or removes an environment variable during its lifetime.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) {
@@ -562,7 +562,7 @@ TEST_CASE("a choice is stored next to the package and removed when the package i
 
 namespace {
 
-// A small file system in memory, which fills up.
+// A small file system in memory that fills up.
 class SmallDisk {
  public:
   SmallDisk() {
@@ -580,7 +580,7 @@ class SmallDisk {
   TempDir folder_;
 };
 
-// The error of a compilation on a full disk, which must leave neither a package nor files.
+// The error of a compilation on a full disk, which must leave neither a package nor files behind.
 std::string error_on_small_disk(const std::string& script, const Graph& program = {}) {
   const SmallDisk disk;
   const TempDir folder;
@@ -657,7 +657,7 @@ TEST_CASE("the target of a package for a GPU contains the GPU's name", "[gpu]") 
 TEST_CASE("the default Python is the one that contains the LibTorch in use") {
   const fs::path python = SCONCE_PYTHON;
   const auto found = sconce::program::detail::default_python();
-  if (!fs::exists(python) || python.parent_path() == "/usr/bin") {  // none, or a distribution's
+  if (!fs::exists(python) || python.parent_path() == "/usr/bin") {  // none, or from a distribution
     CHECK(found == "python3");
   } else {
     CHECK(found.filename() == "python3");

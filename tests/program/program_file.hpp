@@ -31,7 +31,7 @@ inline std::string program_text(const std::filesystem::path& file) {
   return io::load_safetensors_metadata(file).at("sconce.program");
 }
 
-/// Writes a copy of the program file with this text and its CRC-32.
+/// Writes a copy of the program file with this text and the matching CRC-32.
 inline std::filesystem::path with_text(const std::filesystem::path& file, const std::string& text) {
   auto metadata = io::load_safetensors_metadata(file);
   metadata["sconce.program"] = text;
@@ -41,7 +41,7 @@ inline std::filesystem::path with_text(const std::filesystem::path& file, const 
   return changed;
 }
 
-/// Writes a copy of the program file whose JSON `change` has changed, with the right CRC-32.
+/// Writes a copy of the program file whose JSON `change` has modified, with the correct CRC-32.
 inline std::filesystem::path with_json(const std::filesystem::path& file,
                                        const std::function<void(Json&)>& change) {
   auto json = Json::parse(program_text(file));

@@ -448,7 +448,7 @@ TEST_CASE("an operator that throws in a program is reported with its call") {
   }));
   CHECK_THAT(error_of([&] { program.run({torch::zeros({2, 2})}); }),
              ContainsSubstring("sconce::program::Program::run: calls[0] aten::addmm"));
-  // The function does not fit an int64_t for many rows.
+  // For many rows, the size does not fit in an int64_t.
   const auto huge = Program::load(with_json(file, [](Json& json) {
     json["calls"][1] =
         Json::parse(R"({"op": "aten::narrow", "overload": "", "results": [4], "args": {
@@ -464,7 +464,7 @@ TEST_CASE(
     "lists") {
   const TempDir folder;
   const auto file = write_linear(folder);
-  // One result instead of two, which only running it can tell.
+  // One result instead of two, which is only detected when it runs.
   const auto program = Program::load(with_json(file, [](Json& json) {
     json["calls"][1] =
         Json::parse(R"({"op": "aten::chunk", "overload": "", "results": [[4]], "args": {

@@ -1,4 +1,4 @@
-"""Writes program files, as sconce::program::record does, from a list of calls."""
+"""Writes program files, like sconce::program::record, from a list of calls."""
 import json
 import zlib
 
@@ -40,7 +40,7 @@ def bytes_of(tensor):
 
 
 class ProgramWriter:
-    """A program that is written call by call. Each method that makes a value returns what stands for it in a call."""
+    """A program that is written call by call. Each method that creates a value returns a reference to it for later calls."""
 
     def __init__(self, device="cpu"):
         self.program = {"version": 1, "torch": torch.__version__.split("+")[0], "device": device, "sizes": [],
@@ -74,7 +74,7 @@ class ProgramWriter:
         self.program["weights"].append(entry | {"name": name})
 
     def call(self, op, overload="", results=1, /, **arguments):
-        """Adds a call with one result, a list of so many results, or a result that is a list ([2])."""
+        """Adds a call with one result, with a list of this many results, or with one result that is a list ([2])."""
         def make(count):
             return [self.value() for _ in range(count)]
 
@@ -94,7 +94,7 @@ class ProgramWriter:
             self.tensors |= {f"example.{of}.{name}": tensor for name, tensor in tensors.items()}
 
     def save(self, path, **changes):
-        """Writes the file, with other entries of the program if any are given."""
+        """Writes the file, with other entries for the program if any are passed."""
         checksums = {name: crc32(bytes_of(tensor)) for name, tensor in self.tensors.items()}
         text = json.dumps(self.program | {"crc32": checksums} | changes)
         save_tensors(path, self.tensors, {"format": "pt", "sconce.program": text,

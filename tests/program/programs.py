@@ -1,4 +1,4 @@
-"""The programs of the tests: each function returns a ProgramWriter and a function that computes the same by torch."""
+"""The programs of the tests. Each function returns a ProgramWriter and a function that computes the same with torch."""
 import torch
 from torch.nn import functional as F
 
@@ -34,7 +34,7 @@ def mlp_with_example(rows=5):
 
 
 def tied():
-    """A table and a matrix of scores that are one parameter, with integer inputs."""
+    """A table and a matrix of scores that share one parameter, with integer inputs."""
     torch.manual_seed(0)
     writer = ProgramWriter()
     batch = writer.size("batch")
@@ -48,7 +48,7 @@ def tied():
 
 
 def numbers():
-    """Python numbers in place of tensors, of each type."""
+    """Python numbers of each type in place of tensors."""
     writer = ProgramWriter()
     batch = writer.size("batch")
     x = writer.input("x", [batch, 4])
@@ -83,7 +83,7 @@ def lists():
 
 
 def in_place():
-    """Operators that write to a view of a value, and to an input."""
+    """Operators that write to a view of a value and to an input."""
     writer = ProgramWriter()
     batch = writer.size("batch")
     x = writer.input("x", [batch, 4])
@@ -158,7 +158,7 @@ def passed_through():
 
 
 def positions():
-    """Positions of a table of six rows, so that a sequence has at most six tokens."""
+    """Positions from a table of six rows, so a sequence has at most six tokens."""
     torch.manual_seed(0)
     writer = ProgramWriter()
     length = writer.size("length")

@@ -21,7 +21,7 @@ Layer plain(Module module) {
   return [module](const Tensor& x) mutable { return module->forward(x); };
 }
 
-// Makes a layer for 1 to 3 dimensions behind the channels.
+// Makes a layer for 1 to 3 dimensions after the channels.
 template <class Make1d, class Make2d, class Make3d>
 Layer by_dimensions(const LayerMaker& make, const Make1d& make_1d, const Make2d& make_2d,
                     const Make3d& make_3d) {
@@ -138,7 +138,7 @@ Layer power_pooling(LayerMaker& make) {
       [] { return Layer(); });
 }
 
-// Fractional pooling draws where it pools in evaluation too, so it is refused.
+// Fractional pooling draws its positions even in evaluation mode, so it is rejected.
 Layer pooling_and_back(LayerMaker& make) {
   if (make.spatial() != 2) return {};
   if (make.draw.one_in(6)) {
@@ -381,7 +381,7 @@ Layer bilinear(LayerMaker& make) {
   return [layer](const Tensor& x) mutable { return layer->forward(x, x.tanh()); };
 }
 
-// A layer of sequences of sizes (rows, length, width), for (rows, width, length).
+// A layer for sequences of sizes (rows, length, width), applied to (rows, width, length).
 template <class F>
 Layer over_length(const LayerMaker& make, F layer) {
   if (make.spatial() != 1) return {};
@@ -425,7 +425,7 @@ Layer transformer_layer(LayerMaker& make) {
       return layer->forward(x.transpose(0, 1)).transpose(0, 1);
     });
   }
-  // LibTorch's decoder compares its two inputs by value, so it is refused.
+  // LibTorch's decoder compares its two inputs by value, so it is rejected.
   if (make.draw.one_in(10)) {
     auto layer = make.keep(nn::TransformerDecoderLayer(
         nn::TransformerDecoderLayerOptions(width, heads_for(width)).dim_feedforward(8)));

@@ -1,4 +1,4 @@
-// Random networks, recorded in C++ and exported by Python, compared with the networks.
+// Random networks, recorded in C++ and exported by Python, compared with the original networks.
 #include "program/random_networks.hpp"
 
 #include <map>
@@ -16,7 +16,7 @@ using torch::Tensor;
 
 namespace {
 
-// Makes an input of this many rows.
+// Makes an input with this many rows.
 using MakeInput = std::function<Tensor(int64_t rows)>;
 
 MakeInput random_input(Draw& draw) {
@@ -45,7 +45,7 @@ Layer embedding(sconce::test::LayerMaker& make) {
   return [layer](const Tensor& x) mutable { return layer->forward(x).transpose(1, 2); };
 }
 
-// Returns what the layer makes of the example, or nothing if it does not fit it.
+// Returns the layer's output for the example, or nothing if the layer does not fit it.
 Tensor try_layer(const Layer& layer, const Tensor& x) {
   const torch::NoGradGuard no_grad;
   try {
@@ -101,7 +101,7 @@ RandomNetwork::RandomNetwork(uint32_t seed) {
 
 namespace {
 
-// Counts what was refused, by the reason without the place and the numbers.
+// Counts the refusals by their reasons, without the position and the numbers.
 struct RefusalCounts {
   void add(const std::string& kind, const std::string& network, const std::string& reason) {
     const auto line = reason.substr(0, reason.find('\n'));

@@ -1,6 +1,6 @@
 #pragma once
 
-// Random networks of LibTorch's layers.
+// Random networks built from LibTorch's layers.
 
 #include <torch/torch.h>
 
@@ -15,7 +15,7 @@
 
 namespace sconce::test {
 
-/// A layer of tensors of sizes (rows, channels, ...).
+/// A layer for tensors of sizes (rows, channels, ...).
 using Layer = std::function<torch::Tensor(const torch::Tensor&)>;
 
 /// Makes a layer for tensors like `x`, and registers its modules.
@@ -26,7 +26,7 @@ struct LayerMaker {
     return module;
   }
 
-  /// Returns the number of dimensions behind the channels.
+  /// Returns the number of dimensions after the channels.
   int64_t spatial() const { return x.dim() - 2; }
 
   torch::nn::Module& owner;
@@ -43,7 +43,7 @@ struct LayerKind {
 /// Returns all kinds.
 const std::vector<LayerKind>& layer_kinds();
 
-/// A random network in evaluation mode. It is the same for the same seed.
+/// A random network in evaluation mode, which depends only on the seed.
 struct RandomNetwork {
   explicit RandomNetwork(uint32_t seed);
 

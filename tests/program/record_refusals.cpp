@@ -1,4 +1,4 @@
-// What `record` rejects, and what it leaves behind.
+// What `record` rejects, and the state after a rejection.
 
 #include <ATen/ThreadLocalState.h>
 #include <torch/library.h>
@@ -38,8 +38,8 @@ TORCH_LIBRARY(sconce_refusals, library) {
 
 using OneInput = std::function<torch::Tensor(const torch::Tensor&)>;
 
-// Records a function of one input whose first dimension is dynamic. Returns the error. No file
-// must be there afterwards.
+// Records a function of one input whose first dimension is dynamic. Returns the error. Afterward,
+// no file must exist.
 std::string refusal_of(const OneInput& function, const torch::Tensor& x, RecordOptions options) {
   const TempDir folder;
   const auto file = folder.path() / "net.safetensors";
@@ -63,7 +63,7 @@ std::string refusal_with(const StateDict& example, RecordOptions options) {
   });
 }
 
-// A function that `record` rejects, and the whole message after the call's number.
+// A function that `record` rejects, and the complete message after the call's number.
 struct Refused {
   OneInput function;
   std::string error;
@@ -295,7 +295,7 @@ TEST_CASE("record detects a function that keeps state") {
 
 TEST_CASE("record rejects operators in other threads") {
   const auto in_thread = [](const std::function<void()>& f) { std::thread(f).join(); };
-  // Passes on the caller's state, as autograd's and LibTorch's own threads do.
+  // Passes on the caller's state, like autograd's and LibTorch's own threads.
   CHECK_THAT(refusal_of([&](const auto& x) {
                torch::Tensor y;
                const at::ThreadLocalState state;

@@ -1,4 +1,4 @@
-// What functions do with tensors, recorded and run at other batch sizes.
+// Functions of tensors, recorded and run at other batch sizes.
 #include <ATen/ops/add.h>
 
 #include "catch.hpp"
@@ -22,7 +22,8 @@ using torch::indexing::Slice;
 
 namespace {
 
-// Records the function at two rows of an input with this shape, and checks the program at others.
+// Records the function with two rows of an input of this shape, and checks the program with other
+// numbers of rows.
 void check_recorded(const Function& function, std::vector<int64_t> shape,
                     RecordOptions options = {}, const std::vector<int64_t>& rows = {1, 3, 17}) {
   const TempDir folder;

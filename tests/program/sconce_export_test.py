@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Tests the command sconce-export: what it writes, run at several batch sizes, and what it reports.
+"""Tests the command sconce-export: its files, which are run at several batch sizes, and its messages.
 
     sconce_export_test.py [--command FILE] [unittest's arguments]
 
-Run with a Python that has PyTorch and, on PYTHONPATH, ONNX and ONNX Runtime. FILE is the built command, which some of
-the tests need.
+Run with a Python that has PyTorch and, on PYTHONPATH, ONNX and ONNX Runtime. FILE is the built command, which some tests
+need.
 """
 import contextlib
 import importlib.util
@@ -33,8 +33,9 @@ def setUpModule():
     for package in ("onnx", "onnxscript", "onnxruntime"):
         if importlib.util.find_spec(package) is None:
             raise RuntimeError(f"no {package} in PYTHONPATH: see what the configure step printed about ONNX")
-    # What makes the compiler quicker: no precompiled header for a single network, no programs that try the CPU's
-    # instructions, and no optimization and no line numbers of the code around the kernels. LibTorch 2.11 lacks some.
+    # Settings that make the compiler faster: no precompiled header for a single network, no programs that test the CPU's
+    # instructions, and no optimization and no line numbers for the code around the kernels. LibTorch 2.11 lacks some of
+    # them.
     package = torch._inductor.config.aot_inductor
     for config, name, value in ((torch._inductor.config.cpp, "vec_isa_ok", True), (package, "precompile_headers", False),
                                 (package, "compile_wrapper_opt_level", "O0"), (package, "enable_line_tables", False)):
@@ -42,7 +43,7 @@ def setUpModule():
             setattr(config, name, value)
     cache = tempfile.TemporaryDirectory()
     unittest.addModuleCleanup(cache.cleanup)
-    os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache.name  # nothing of an earlier test, and nothing is left
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache.name  # without files of an earlier test, and leaving none
 
 
 class TestCase(unittest.TestCase):
@@ -53,7 +54,7 @@ class TestCase(unittest.TestCase):
         self.program = self.folder / "net.safetensors"
 
     def run_command(self, *arguments):
-        """Runs the command in this process. Returns the exit code, the output and the errors."""
+        """Runs the command in this process. Returns the exit code, the output, and the errors."""
         with contextlib.ExitStack() as stack:
             files = [stack.enter_context(tempfile.TemporaryFile("w+")) for _ in range(2)]
             stack.callback(os.chdir, os.getcwd())
@@ -72,7 +73,7 @@ class TestCase(unittest.TestCase):
             return code, *texts
 
     def check_fails(self, code, error, *arguments):
-        """Checks for one line on standard error, and that no file was written."""
+        """Checks for one line on standard error and that no file was written."""
         before = sorted(os.listdir(self.folder))
         found, out, err = self.run_command(*arguments)
         self.assertEqual((found, out), (code, ""), err)
@@ -80,7 +81,7 @@ class TestCase(unittest.TestCase):
         self.assertEqual(sorted(os.listdir(self.folder)), before)
 
     def check_written(self, *arguments):
-        """Runs the command. Returns what it printed."""
+        """Runs the command. Returns its output."""
         code, out, err = self.run_command("net.safetensors", *arguments)
         self.assertEqual((code, err), (0, ""))
         return out
@@ -212,7 +213,7 @@ class Package(TestCase):
 
 
 class EachPackage(TestCase):
-    """Compiles a package of each program, which takes minutes."""
+    """Compiles a package for each program, which takes minutes."""
 
     def test_packages_compute_what_torch_computes(self):
         for make in (programs.tied, programs.numbers, programs.lists, programs.folded_sizes, programs.types,

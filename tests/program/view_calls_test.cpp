@@ -49,7 +49,7 @@ torch::Tensor draw_view(Draw& draw, torch::Tensor tensor) {
   return tensor;
 }
 
-// Runs the calls that view `base` as `view` lies.
+// Runs the calls that view `base` like `view`.
 torch::Tensor run(const torch::Tensor& base, const torch::Tensor& view, bool& is_strided) {
   Graph graph;
   graph.values = 1;
