@@ -1,4 +1,4 @@
-"""Writes what Python's autocast does, for tests/amp/autocast_test.cpp, which runs this with its own LibTorch.
+"""Writes the results of Python's autocast for tests/amp/autocast_test.cpp, which runs this script with its own LibTorch.
 
 Run: python3 tests/reference/autocast.py dtypes|scopes FILE
 

@@ -1,4 +1,4 @@
-"""Writes batches.txt: DataLoader's defaults and orders of DistributedSampler with one replica.
+"""Writes batches.txt: DataLoader's defaults, and the orders of DistributedSampler with one replica.
 
 Run with a Python that has torch: python3 tests/reference/batches.py
 """

@@ -2,10 +2,10 @@
 
 Run: python3 tests/reference/checkpoint.py answer FOLDER/answer
 
-Makes four steps from FOLDER/best.pt on, compares the model with FOLDER/after, which C++ wrote after the
-same four steps, and writes a line to FOLDER/answer. Continues with each optimizer of LibTorch in
-FOLDER/libtorchs for three steps, compares it too, and writes FOLDER/python.pt: the state after them, and
-the weight after three more. Exits with 77 if Python has no safetensors.
+Makes four steps from FOLDER/best.pt, compares the model with FOLDER/after, which C++ wrote after the same four
+steps, and writes a line to FOLDER/answer. Continues with each LibTorch optimizer in FOLDER/libtorchs for three
+steps, compares the result too, and writes FOLDER/python.pt: the state after these steps, and the weight after
+three more. Exits with 77 if Python has no safetensors.
 """
 
 import copy

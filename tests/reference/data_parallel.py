@@ -1,7 +1,7 @@
 """Python's DataParallel, for comparison in tests/distributed/data_parallel_test.cpp: data_parallel.py WHAT FILE.
 
-Python's DataParallel needs GPUs to scatter and gather, so the scatter of one tensor is replaced by one for the
-CPU. The handling of tuples and lists is Python's own.
+Python's DataParallel needs GPUs to scatter and gather, so this script replaces the scatter of one tensor with a scatter
+for the CPU. The handling of tuples and lists is Python's own.
 """
 
 import inspect

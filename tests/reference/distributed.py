@@ -1,10 +1,10 @@
 """Trains with Python's DistributedDataParallel over Gloo, for tests/distributed/distributed_data_parallel_test.cpp,
-which runs this with its own LibTorch and trains the same in C++ (tests/distributed/training.hpp).
+which runs this script with its own LibTorch and trains the same in C++ (tests/distributed/training.hpp).
 
 Run: python3 tests/reference/distributed.py CASES-SIZES FILE     (such as mlp,cnn-23 FILE)
 
-For each digit of SIZES, that many processes train each case. FILE.CASE.SIZE then has two lines, with the bytes
-of each bucket as first built and as rebuilt, followed by the bytes of all parameters and buffers.
+For each digit of SIZES, that many processes train each case. FILE.CASE.SIZE then has two lines with the bytes of
+each bucket, first as built and then as rebuilt, followed by the bytes of all parameters and buffers.
 """
 
 import multiprocessing
@@ -22,7 +22,7 @@ from torch.utils.checkpoint import checkpoint
 
 
 class Branches(nn.Module):
-    """Uses one of two branches, which the caller names, or neither. The last layer is never used."""
+    """Uses neither or one of two branches, which the caller selects. The last layer is never used."""
 
     def __init__(self):
         super().__init__()
@@ -162,7 +162,7 @@ def run_case(case, rank, file):
     ddp = DistributedDataParallel(model, **OPTIONS.get(case, {}))
     if case in ("bf16", "fp16"):
         hook = getattr(default_hooks, f"{case}_compress_hook")
-        # Under its own name, DistributedDataParallel refuses the hook for bf16 if PyTorch was built without CUDA.
+        # DistributedDataParallel refuses the bf16 hook under its own name if PyTorch was built without CUDA.
         ddp.register_comm_hook(None, lambda state, bucket: hook(state, bucket))
     buckets = ddp._get_ddp_logging_data()["bucket_sizes"]
     train(case, rank, ddp)

@@ -1,5 +1,5 @@
-"""Writes the indices of Python's DistributedSampler, for tests/data/distributed_sampler_test.cpp, which
-runs this with its own LibTorch.
+"""Writes the indices of Python's DistributedSampler, for tests/data/distributed_sampler_test.cpp, which runs
+this script with its own LibTorch.
 
 Run: python3 tests/reference/distributed_sampler.py indices FILE
 

@@ -1,9 +1,9 @@
-"""Writes Python's weight averages in the cases of ema_test.cpp.
+"""Writes Python's weight averages for the cases of ema_test.cpp.
 
     python ema.py averages OUT
 
-OUT becomes a list of cases: their options, the model's values before the first update and at each update,
-and the averaged model's state before the first update and after each update.
+OUT becomes a list of cases: their options, the model's values before the first update and at each update, and
+the averaged model's state before the first update and after each update.
 """
 
 import sys

@@ -1,11 +1,11 @@
-"""Exports a network and serves it in Python, for tests/apps/exported_programs_test.cpp, which runs this with its own
-LibTorch.
+"""Exports a network and serves it in Python, for tests/apps/exported_programs_test.cpp, which runs this script with its
+own LibTorch.
 
 Run: python3 tests/reference/exported_programs.py served FILE
 
-The folder of FILE has weights.pt and inputs.pt. From the weights comes net.ts with the outputs ts.pt, and net.pt2 with
-the outputs pt2.pt, by the examples in Python. Further files are copies that were made for something else by their
-own words.
+The folder of FILE contains weights.pt and inputs.pt. The examples in Python turn the weights into net.ts with the outputs
+ts.pt, and into net.pt2 with the outputs pt2.pt. Further files are copies that claim to be for another device, CPU, format, or
+version of LibTorch.
 """
 
 import json
@@ -27,7 +27,7 @@ def run(example, *arguments):
 
 
 def copy(source, to, record, change):
-    """Copies an archive. `change` makes new bytes of the records whose names end so."""
+    """Copies an archive. `change` returns new bytes for the records whose names end this way."""
     with zipfile.ZipFile(source) as old, zipfile.ZipFile(to, "w") as new:
         for entry in old.infolist():
             data = old.read(entry)
@@ -41,9 +41,9 @@ def copy_package(to, **entries):
 def main():
     folder = pathlib.Path(sys.argv[2]).parent
     os.chdir(folder)
-    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "cache")  # nothing of an earlier test, and nothing is left
-    # What makes the compiler quicker, and the outputs no other ones: no precompiled header for a single network, no
-    # programs that try the CPU's instructions, and no optimization and no line numbers of the code around the kernels.
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "cache")  # without files of an earlier test, and leaving none
+    # Settings that make the compiler faster without changing the outputs: no precompiled header for a single network, no
+    # programs that test the CPU's instructions, and no optimization and no line numbers for the code around the kernels.
     torch._inductor.config.cpp.vec_isa_ok = True
     torch._inductor.config.aot_inductor.precompile_headers = False
     torch._inductor.config.aot_inductor.compile_wrapper_opt_level = "O0"

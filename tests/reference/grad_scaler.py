@@ -1,13 +1,13 @@
 """Writes 300 generated scripts of calls to Python's GradScaler, with the result of each call, for
-tests/amp/grad_scaler_test.cpp, which runs this with its own LibTorch.
+tests/amp/grad_scaler_test.cpp, which runs this script with its own LibTorch.
 
 Run: python3 tests/reference/grad_scaler.py scripts|defaults FILE
 
 scripts: after each line "> COMMAND" a line "= NOTE SCALER" and, if the command concerns an optimizer,
 a line ". NAME BITS" per tensor, where BITS has eight hex digits per element, its bits as float32.
 A momentum buffer of zeros is left out.
-A script begins with the command "scaler". Each command "optimizer" makes an optimizer, and they are
-numbered from 0. At the end, lines "# KEY COUNT" with facts about the scripts.
+A script begins with the command "scaler". Each command "optimizer" creates an optimizer. Optimizers are
+numbered from 0. At the end, lines "# KEY COUNT" state facts about the scripts.
 defaults: a line "NAME VALUE" for each argument of torch.amp.GradScaler.
 """
 
@@ -21,8 +21,8 @@ import warnings
 import torch
 from torch.nn import functional as F
 
-INDEX = [0, 1, 0]  # the rows of a sparse gradient's entries; row 0 has two
-# Whether Python gives the scale to the fused kernels of Adagrad, as it does in 2.15 and not in 2.11.
+INDEX = [0, 1, 0]  # the rows of a sparse gradient's entries; row 0 occurs twice
+# Whether Python passes the scale to the fused kernels of Adagrad, as in 2.15 but not in 2.11.
 SCALED_ADAGRAD = hasattr(torch.optim.Adagrad([torch.zeros(1)], fused=True), "_step_supports_amp_scaling")
 
 
@@ -51,7 +51,7 @@ def make_optimizer(name, mode, lr, momentum, dampening, decay, nesterov, amsgrad
 
 
 class Optimizer:
-    """An optimizer, its parameters and the way they get gradients."""
+    """An optimizer, its parameters, and how they get gradients."""
 
     def __init__(self, name, mode, *numbers):
         *options, dtype, sparse = numbers[:9]
@@ -98,7 +98,7 @@ class Optimizer:
                     yield f"{key}{i}", value
 
     def dumps(self):
-        """Dumps of all that a step changes. State of zeros is left out, because a skipped first step may create it."""
+        """Dumps everything that a step changes. State of zeros is left out, because a skipped first step may create it."""
         dumps = {name: dump(tensor) for name, tensor in self.tensors() if not name.startswith("grad")}
         return {name: bits for name, bits in dumps.items() if bits.strip("0")}
 
@@ -153,8 +153,8 @@ class Script:
             return "idle"
         self.facts["skipped" if is_skipped else "stepped"] += 1
         if optimizer.keeps_momentum and first:
-            # sconce's rule: where Python now has a buffer that was never written to, sconce has no buffer or zeros, and
-            # the next step counts as the first.
+            # sconce's rule: where Python now has a buffer that was never written to, sconce has no buffer or a buffer of
+            # zeros, and the next step counts as the first.
             optimizer.skipped_first = is_skipped
             if optimizer.skipped_first:
                 self.facts["skipped first steps that leave Python's momentum unwritten"] += 1
@@ -261,7 +261,7 @@ def iteration(optimizers, plain):
 
 
 def disturbed(commands, mode):
-    """Sometimes removes, repeats or swaps commands, or inserts a rare one."""
+    """Sometimes removes, repeats, or swaps commands, or inserts a rare one."""
     if random.random() < 0.45:
         at = random.randrange(len(commands))
         other = random.randrange(len(commands))

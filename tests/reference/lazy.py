@@ -1,12 +1,12 @@
 """Writes lazy.txt: the tensors of Python's lazy layers after their first forward, and the layers'
 defaults.
 
-A line per tensor: layer, bias or affine, type, name, shape, values as hexadecimal floats.
+One line per tensor: layer, bias or affine, type, name, shape, values as hexadecimal floats.
 Run with a Python that has torch: python3 tests/reference/lazy.py
 
-With the arguments `random OUT` it runs the layers in the file `cases` beside OUT instead. A line of it is a layer
-and the shape of its input. OUT becomes a list with the layer's state after the first forward, its output, the
-gradients of the input and the parameters, and the next random number.
+With the arguments `random OUT` it instead runs the layers in the file `cases` next to OUT. Each line is a layer and the
+shape of its input. OUT becomes a list with the layer's state after the first forward, its output, the gradients of the
+input and the parameters, and the next random number.
 """
 
 import inspect

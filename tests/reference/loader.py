@@ -1,5 +1,5 @@
-"""Writes the batches of Python's DataLoader, for tests/data/data_loader_test.cpp, which runs this with its
-own LibTorch.
+"""Writes the batches of Python's DataLoader, for tests/data/data_loader_test.cpp, which runs this script with
+its own LibTorch.
 
 Run: python3 tests/reference/loader.py batches FILE
 

@@ -1,18 +1,18 @@
-"""Runs Python's schedulers in the cases of lr_scheduler_test.cpp.
+"""Runs Python's schedulers for the cases of lr_scheduler_test.cpp.
 
     python lr_scheduler.py curves|fractions|states|cycles OUT
 
-Each line of the file `cases` beside OUT is a case: an optimizer and one or more schedulers of it, such
-as `SGD|LinearLR(o)|StepLR(o, 7, 0.5)`. OUT gets a line "case", then a line with the numbers before the first
-step, and one after each of 200 steps. A line "raised" ends a case whose scheduler throws.
+Each line of the file `cases` next to OUT is a case: an optimizer and one or more schedulers for it, such as
+`SGD|LinearLR(o)|StepLR(o, 7, 0.5)`. OUT gets a line "case", a line with the numbers before the first step, and
+one line after each of 200 steps. A line "raised" ends a case whose scheduler throws.
 
-`fractions` steps by sevenths of an epoch, and each tenth time without an argument.
+`fractions` steps by sevenths of an epoch, and every tenth time without an argument.
 
 `states` starts at step 100: new schedulers load the states in the file `ours`, written by C++.
 It also writes Python's states at that step to the file `theirs`.
 
-`cycles` does the same with the states of optimizer and scheduler, in cases of two schedulers: a run
-starts with the first, and the second loads its states.
+`cycles` does the same with the states of optimizer and scheduler, in cases of two schedulers: a run starts
+with the first scheduler, and the second one loads its states.
 """
 
 import pathlib

@@ -1,4 +1,4 @@
-"""Writes metrics.txt: the results of torchmetrics 1.9.0 for random cases, a line each: 1,000 of classes and numbers, then
+"""Writes metrics.txt: the results of torchmetrics 1.9.0 for random cases, one per line: 1,000 of classes and numbers, then
 60 of each metric in FURTHER. (torchmetrics has the Apache-2.0 license; only numbers computed by it are stored here.)
 tests/metrics/random_cases.cpp and tests/metrics/further_cases.cpp draw the same cases.
 
@@ -6,7 +6,7 @@ Run with a Python that has torch and torchmetrics:
 
   metrics.py                      writes metrics.txt
   metrics.py --each 1000 FILE     writes a file with 1,000 cases of each metric in FURTHER, which
-                                  SCONCE_METRIC_VALUES=FILE test-training "metrics have torchmetrics' values*" compares
+                                  SCONCE_METRIC_VALUES=FILE test-training "metrics match torchmetrics*" compares
 """
 
 import argparse
@@ -108,18 +108,18 @@ def regression(draw, kind):
         first, second = numbers(draw, shape), numbers(draw, shape)
         metric.update(first, second.square() if kind == 7 else second)
         any_nan = any_nan or bool((first + second).isnan().any())
-    # torchmetrics' mean either ignores nan, or (1.9.0, nan_strategy="disable") keeps nan but ignores the weights.
-    # sconce keeps both.
+    # torchmetrics' mean either ignores nan or (1.9.0, nan_strategy="disable") keeps nan but ignores the weights. sconce
+    # keeps both.
     return torch.tensor(math.nan) if kind == 7 and any_nan else metric.compute()
 
 
 def widened(tensor):
-    # torchmetrics takes sigmoids of 16-bit logits in 16 bits, and compares 16-bit numbers with thresholds in 16 bits.
+    # torchmetrics computes sigmoids of 16-bit logits in 16 bits, and compares 16-bit numbers with thresholds in 16 bits.
     return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
 
 
 def draw_scores(draw, count, logits, between, nan):
-    """Numbers that are exact in all types. With `between` none is a threshold, as far as that can be."""
+    """Returns numbers that are exact in all types. With `between`, no number is a threshold, as far as possible."""
     values = []
     for _ in range(count):
         if logits:  # never 0, whose probability is exactly 0.5
@@ -168,7 +168,7 @@ def label_scores(draw, kind):
 
 
 def draw_thresholds(draw):
-    """Thresholds, and whether the probabilities are to lie between them: rounding may put others on either side."""
+    """Returns thresholds, and whether the probabilities must lie between them, because rounding may move others."""
     form = draw(3)
     grid = [2, 3, 5, 9][draw(4)]
     number = 2 + draw(30)
@@ -186,7 +186,7 @@ def curve_scores(draw, kind):
     dtype = TYPES[draw(4)]
     logits = draw(2) == 0
     options = {"thresholds": thresholds, "ignore_index": ignore_index}
-    # torchmetrics' index is out of range if the curve ends before max_fpr, since no threshold is 0, or a score is nan.
+    # torchmetrics' index is out of range if the curve ends before max_fpr, since no threshold is 0 or a score is nan.
     partial = kind == 8 and max_fpr is not None and isinstance(thresholds, int)
     if task:
         options["num_labels" if task == 2 else "num_classes"] = columns

@@ -1,11 +1,11 @@
-"""Trains with Python's optimizers as tests/optim/training.hpp does with sconce's.
+"""Trains with Python's optimizers, like tests/optim/training.hpp with sconce's.
 
 Run: python3 tests/reference/optim.py FOLDER
 
-Each line of FOLDER/cases is a case: "name optimizer dtype tensor_lr sparse | arguments | of the second group",
-the last two as Python's keyword arguments. Writes to FOLDER/results, after a line "= name", a line
-"key bytes" for each tensor and "groups text". If FOLDER/name.pt exists, the training began in C++, and its
-second half runs here. Its last state dict is then saved as FOLDER/name.python.pt.
+Each line of FOLDER/cases is a case: "name optimizer dtype tensor_lr sparse | arguments | of the second group", with
+the last two as Python's keyword arguments. Writes to FOLDER/results, after a line "= name", a line "key bytes"
+for each tensor and "groups text". If FOLDER/name.pt exists, the training run started in C++, and its second half
+runs here. Its last state dict is then saved as FOLDER/name.python.pt.
 """
 
 import pathlib

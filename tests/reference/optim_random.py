@@ -2,10 +2,10 @@
 
 Run: python3 tests/reference/optim_random.py OUT
 
-Each line of the file `cases` beside OUT is a run: "name|optimizer|dtype|arguments|schedule|events",
-with a semicolon after each event. OUT gets, after a line "= name", what optim.py writes at the end of a
-training. At `to_python N`, the run continues from name.N.pt, which C++ has written. At `to_cpp N`
-it saves name.N.python.pt.
+Each line of the file `cases` next to OUT is a run: "name|optimizer|dtype|arguments|schedule|events", with a
+semicolon after each event. After a line "= name", OUT gets the output of optim.py at the end of a training run.
+At `to_python N`, the run continues from name.N.pt, which C++ has written. At `to_cpp N`, it saves
+name.N.python.pt.
 """
 
 import pathlib
@@ -48,7 +48,7 @@ class Run:
         if self.schedule is not None:
             self.schedule.load_state_dict(states["schedule"])
 
-    # The fused kernels require parameters, gradients and states of the same layout.
+    # The fused kernels require parameters, gradients, and states of the same layout.
     def match_layouts(self):
         for p, state in self.optimizer.state.items():
             for key, tensor in state.items():

@@ -1,4 +1,4 @@
-"""Writes pictures/, with the pixels that Pillow reads from each: NAME.rgb beside NAME.png or NAME.jpg.
+"""Writes pictures/, with the pixels that Pillow reads from each: NAME.rgb next to NAME.png or NAME.jpg.
 
     python3 pictures.py                   # needs Pillow 13
     python3 pictures.py FOLDER COUNT      # COUNT random ones, half of each format, for a check by hand:
@@ -35,7 +35,7 @@ def rows(samples, depth):
 
 
 def png(width, height, color, depth, draw, interlaced=False, transparent=False):
-    """A PNG of random samples, including kinds that Pillow does not write."""
+    """Returns a PNG of random samples, including kinds that Pillow does not write."""
     colors = {(3, 8): 200, (0, 16): 512}.get((color, depth), 2**depth)  # Pillow clips 16-bit gray at 255
     samples = [[[draw.randrange(colors) for _ in range(CHANNELS[color])] for _ in range(width)]
                for _ in range(height)]
@@ -57,7 +57,7 @@ def png(width, height, color, depth, draw, interlaced=False, transparent=False):
 
 
 def picture(width, height, mode, draw):
-    """A picture that is smooth like a photograph, with some noise."""
+    """Returns a picture that is smooth like a photograph, with some noise."""
     small = Image.frombytes("RGB", (4, 4), draw.randbytes(48)).resize((width, height), Image.BICUBIC)
     noise = Image.frombytes("RGB", (width, height), draw.randbytes(3 * width * height))
     return Image.blend(small, noise, 0.1).convert(mode)
@@ -75,7 +75,7 @@ def without_adobe(data):
 
 
 def as_ycck(data):
-    """The same file with Adobe's marker for YCCK, which changes its colors."""
+    """Returns the same file with Adobe's marker for YCCK, which changes its colors."""
     at = data.index(b"Adobe") + 11
     return data[:at] + b"\2" + data[at + 1:]
 
@@ -96,7 +96,7 @@ def reference():
             yield f"{name}-transparent.png", png(19, 11, color, 8, draw, transparent=True)
     yield "grey-16-interlaced.png", png(19, 11, 0, 16, draw, interlaced=True)
     exif = Image.Exif()
-    exif[0x0112] = 6  # to be rotated by 90 degrees
+    exif[0x0112] = 6  # rotates by 90 degrees
     yield "grey.jpg", jpeg(19, 11, "L", draw)
     yield "ycc-444.jpg", jpeg(19, 11, "RGB", draw, subsampling="4:4:4")
     yield "ycc-422.jpg", jpeg(19, 11, "RGB", draw, subsampling="4:2:2")

@@ -1,5 +1,5 @@
-"""Writes what Python's random_split gives, for tests/data/random_split_test.cpp, which runs this with
-its own LibTorch.
+"""Writes the results of Python's random_split, for tests/data/random_split_test.cpp, which runs this script
+with its own LibTorch.
 
 Run: python3 tests/reference/random_split.py parts FILE
 

@@ -4,13 +4,13 @@
     python3 read_csv.py FILE COUNT      # COUNT files, for a check by hand:
     SCONCE_CSV_CASES=FILE build/default/bin/test-io "read_csv reads CSV files the same as pandas"
 
-Each line is a file: the delimiter, keep_missing, skip_bad, the target, the columns of categories, na_values, the
-text, and either "refused" with parts of the message, or "read" with the rows, features and skipped rows, the names
-of the features, the bits of the values, and the target. pandas reads each file as well, and the script ends with an
-error if it takes one that sconce must refuse for none of the reasons in DIFFERENT.
+Each line is a file: the delimiter, keep_missing, skip_bad, the target, the columns of categories, na_values, the text, and
+either "refused" with parts of the message, or "read" with the rows, features, and skipped rows, the names of the features,
+the bits of the values, and the target. pandas reads each file as well, and the script ends with an error if pandas accepts
+a file that sconce must reject for none of the reasons in DIFFERENT.
 
-Which rows are bad follows from the rules of read_csv, written once more here. All values and categories are pandas':
-numbers as float64, categories as strings, or as exact decimals where all are numbers. The script also counts the
+The rules of read_csv, which are implemented here again, determine which rows are bad. All values and categories come from
+pandas: numbers as float64, and categories as strings, or as exact decimals if all are numbers. The script also counts the
 files in which pandas' default types merge different numbers.
 """
 
@@ -26,12 +26,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-# What sconce refuses and pandas takes, with a part of sconce's message.
+# Tables that sconce rejects and pandas accepts, with a part of sconce's message.
 DIFFERENT = {
     "short": "fields, got",  # pandas adds missing values
-    "long": "fields, got",  # pandas takes a first column without a name for the index, if the first row is longer
-    "text": "expected a number, got",  # a column of numbers and texts is one of objects
-    "texts": "skip_bad would leave out",  # of a column of numbers
+    "long": "fields, got",  # pandas uses a first column without a name as the index, if the first row is longer
+    "text": "expected a number, got",  # pandas reads a column of numbers and texts as objects
+    "texts": "skip_bad would leave out",  # in a column of numbers
     "infinite": "expected a finite number, got",
     "large": "expected a number that float32 has",
     "missing": "expected a value",
@@ -50,7 +50,7 @@ MALFORMED = {"short", "long", "after", "nul", "bytes"}
 INFINITE = ["inf", "-inf", "Infinity", "+INF", "-infinity"]
 NUMBER = re.compile(r"[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*")
 INFINITY = re.compile(r"[ \t]*[+-]?inf(inity)?[ \t]*", re.IGNORECASE)
-NOT_FLOAT32 = float(2**128 - 2**103)  # and above, rounds to infinity
+NOT_FLOAT32 = float(2**128 - 2**103)  # this and greater numbers round to infinity
 
 
 def number(rng):
@@ -78,7 +78,7 @@ def spelled(rng, value):
 
 
 class File:
-    """A random file, with the rows that are bad on purpose."""
+    """Returns a random file, with the rows that are bad on purpose."""
 
     def __init__(self, rng):
         self.rng = rng
@@ -94,7 +94,7 @@ class File:
         self.names = names
         self.plans = rng.choices(["numbers", "words", "codes", "mixed", "infinite"], [50, 28, 14, 6, 2], k=len(names))
         self.pools = [self.pool(plan) for plan in self.plans]
-        # "" cannot be named by an option.
+        # An option cannot name "".
         self.categories = [name for name, plan in zip(names, self.plans) if plan == "codes" and name != ""]
         self.target = rng.randrange(len(names)) if len(names) > 1 and rng.random() < 0.6 else None
         if self.target is not None and names[self.target] == "":
@@ -112,7 +112,7 @@ class File:
 
     def pool(self, plan):
         rng = self.rng
-        if plan == "codes":  # integers near each other
+        if plan == "codes":  # integers close to each other
             first = rng.choice([1, 2**53, 2**63, 2**64, 10**29]) * rng.choice([1, 1, -1])
             return [first + i for i in range(rng.randint(1, 4))]
         return rng.sample(WORDS, rng.randint(1, 5))
@@ -173,7 +173,7 @@ class File:
         return "categories"
 
     def problem(self, row):
-        """Returns what is wrong with a row, and the column or nothing; or nothing."""
+        """Returns the problem with a row, and the column or nothing; or nothing."""
         if row in self.malformed:
             return self.malformed[row], None
         for i, text in enumerate(self.rows[row]):
@@ -188,7 +188,7 @@ class File:
         return None
 
     def mostly_texts(self):
-        """Returns the first text, and its column, of a column of numbers with more texts than numbers; or nothing."""
+        """Returns the first text, and its column, in a column of numbers with more texts than numbers; or nothing."""
         for i, kind in enumerate(self.kinds):
             rows = [row for row, text in self.values(i) if not NUMBER.fullmatch(text) and not INFINITY.fullmatch(text)]
             if kind == "numbers" and len(rows) > len(self.values(i)) - len(rows):
@@ -268,7 +268,7 @@ def read(text, delimiter, **options):
 
 
 def expected(file, counts):
-    """Returns the words of a table that pandas reads from the good rows."""
+    """Returns the words of the table that pandas reads from the good rows."""
     frame = read(file.good, file.delimiter, na_values=file.na_values)
     keys, frame.columns = list(frame.columns), file.names
     texts = read(file.good, file.delimiter, na_values=file.na_values, dtype=str)
@@ -278,7 +278,7 @@ def expected(file, counts):
         if file.kinds[i] == "numbers":
             if not pd.api.types.is_numeric_dtype(frame[name]):
                 count(counts, "a column of integers beyond 64 bits, which pandas leaves as it is")
-            # With this type the sign of "-0" stays.
+            # This type keeps the sign of "-0".
             values = read(file.good, file.delimiter, na_values=file.na_values, dtype={keys[i]: np.float64})
             columns = pd.DataFrame({name: values[keys[i]].to_numpy().astype(np.float32)})
             if i == file.target:
@@ -333,7 +333,7 @@ def words(texts):
 
 
 def takes(file):
-    """Returns whether pandas reads the whole file as a table of the names."""
+    """Returns whether pandas reads the whole file as a table with these names."""
     try:
         return list(read(file.text, file.delimiter).index[:1]) in ([], [0])
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""Writes what Python's repr returns, for tests/repr_test.cpp, which runs this with its own
+"""Writes the results of Python's repr, for tests/repr_test.cpp, which runs this script with its own
 LibTorch.
 
 Run: python3 tests/reference/repr.py tensors|texts FILE
@@ -75,7 +75,7 @@ def values(count, name):
 
 
 def changed(x, how):
-    """Changes a tensor as repr_test.cpp does."""
+    """Changes a tensor like repr_test.cpp."""
     if how == "transposed":
         return x.transpose(0, -1)
     if how == "strided":
@@ -356,7 +356,7 @@ def write_texts(file):
         file.write(f"== float {x.hex()}\n{x!r}\n".encode())
 
 
-warnings.simplefilter("ignore")  # an encoder without nested tensors
+warnings.simplefilter("ignore")  # from an encoder without nested tensors
 random.seed(7)
 torch.manual_seed(7)
 with open(sys.argv[2], "wb") as out:

@@ -3,12 +3,12 @@
 Run: python3 tests/reference/safetensors_files.py WHAT FOLDER
 
 made      writes 500 generated files into FOLDER.
-compared  compares every file of "made" beside FOLDER with the file of that name in "again", to which
-          C++ saved what it loaded, and with the one in "more", to which C++ added views.
+compared  compares every file of "made" next to FOLDER with the file of that name in "again", to which
+          C++ saved what it loaded, and with the file in "more", to which C++ added views.
 flipped   reads the files "flips/N" that C++ accepted, and compares them with "flips/N.again", to which
           C++ saved what it loaded.
-trained   trains a model and writes weights, input and output into the file FOLDER.
-answered  runs the model with the weights and the input of "from_cpp" beside FOLDER and compares the
+trained   trains a model and writes weights, input, and output into the file FOLDER.
+answered  runs the model with the weights and the input of "from_cpp" next to FOLDER and compares the
           output.
 
 The last four write a line for each difference and, at the end, how many were equal. Exits with 77

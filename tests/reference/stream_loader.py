@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes what plain loops over streams of numbers read.
+"""Writes the items that plain loops over streams of numbers read.
 
   stream_loader.py COUNT FILE
 
-Each line is a script: seed, items of a pass (-1: it never ends), batch size, steps per epoch (0: an epoch is a pass),
+Each line is a script: seed, items per pass (-1: it never ends), batch size, steps per epoch (0: an epoch is a pass),
 shuffle buffer, ranks, rank, workers, whether to drop a short batch, whether the stream has states, epochs, the epoch
-and batch where the loop is interrupted, whether it resumes from a state, and then the numbers of each batch up to a |.
+and batch at which the loop is interrupted, whether it resumes from a state, and then the numbers of each batch up to a |.
 Number i of pass p is 1000 p + i.
 """
 import itertools
@@ -39,7 +39,7 @@ class Script:
         self.batches = list(itertools.chain(*batches))
 
     def of_rank(self, number_of_pass):
-        """The numbers of the rank in a pass, without the last ones if there is not one for each rank."""
+        """Returns the numbers of the rank in a pass, without the last ones if there is not one for each rank."""
         numbers = itertools.count() if self.items < 0 else range(self.items - self.items % self.ranks)
         return (1000 * number_of_pass + i for i in itertools.islice(numbers, self.rank, None, self.ranks))
 
@@ -54,7 +54,7 @@ class Script:
                 yield together[index]
 
     def read(self):
-        """The batches of each epoch."""
+        """Returns the batches of each epoch."""
         if self.steps:
             numbers = itertools.chain.from_iterable(self.of_pass(i) for i in itertools.count())
             for _ in range(self.epochs):

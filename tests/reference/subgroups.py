@@ -3,9 +3,9 @@ tests/distributed/process_group_test.cpp, which runs the same in C++ (`subgroups
 
 Run: python3 tests/reference/subgroups.py SIZE OUT
 
-The file `cases` beside OUT has an operation and the ranks of a subgroup in each line. OUT.RANK gets a line for
-each subgroup that this rank is in: its place, and the results of all_reduce and reduce_scatter. Gloo has no mean
-in Python, so "avg" is the sum divided by the number of ranks.
+Each line of the file `cases` next to OUT contains an operation and the ranks of a subgroup. OUT.RANK gets a line
+for each subgroup that contains this rank: its position, and the results of all_reduce and reduce_scatter. Gloo has
+no mean in Python, so "avg" is the sum divided by the number of ranks.
 """
 
 import multiprocessing
@@ -47,7 +47,7 @@ def run(rank, size, meeting, out):
 
 
 if __name__ == "__main__":
-    os.environ["GLOO_SOCKET_IFNAME"] = "lo"  # whatever the host's name leads to
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"  # whatever address the host's name resolves to
     size, out = int(sys.argv[1]), pathlib.Path(sys.argv[2])
     fork = multiprocessing.get_context("fork")
     with tempfile.TemporaryDirectory() as folder:

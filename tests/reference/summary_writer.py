@@ -1,8 +1,8 @@
 """Writes three event files of Python's SummaryWriter into a folder.
 
-summary_writer.tfevents has scalars, summary_writer_tabs.tfevents images, histograms, and texts, and
-summary_writer_hparams.tfevents what add_hparams writes. Needs the packages torch, tensorboard (2.21.0
-wrote the existing files) and pillow. Run it by hand:
+summary_writer.tfevents contains scalars, summary_writer_tabs.tfevents contains images, histograms, and texts,
+and summary_writer_hparams.tfevents contains the output of add_hparams. Needs the packages torch, tensorboard
+(2.21.0 wrote the existing files), and pillow. Run it by hand:
     python tests/reference/summary_writer.py tests/reference
 """
 

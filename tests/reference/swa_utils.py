@@ -1,12 +1,12 @@
-"""Averages the weights of models with Python's AveragedModel, in the random cases of optim/swa_utils_test.cpp.
+"""Averages the weights of models with Python's AveragedModel, for the random cases of optim/swa_utils_test.cpp.
 
     python swa_utils.py averages|resume OUT
 
-The file `cases` beside OUT has a line with the number of cases. Both languages draw a case from its number.
-`averages` writes for each case the model's values before the first update and at each update, the averaged
-model's state before the first update and after each update, and after update_bn, whose batches it writes too.
-`resume` loads for each case the state that C++ had after half of the updates, from the file `ours`, makes the
-other updates and compares: OUT has a line "equal" for each case.
+The file `cases` next to OUT contains a line with the number of cases. Both languages draw a case from its number.
+For each case, `averages` writes the model's values before the first update and at each update, and the averaged
+model's state before the first update, after each update, and after update_bn, whose batches it writes too.
+For each case, `resume` loads the state that C++ had after half of the updates from the file `ours`, makes the
+other updates, and compares: OUT contains a line "equal" for each case.
 """
 
 import pathlib

@@ -1,5 +1,5 @@
-"""Writes table_training.txt: a training of Python on the diabetes table, as `sconce-train --data diabetes.csv --target
-progression --model linear --epochs 5` does it. A line per epoch: loss, MAE of the training, MAE and R2 of the test.
+"""Writes table_training.txt: a training run in Python on the diabetes table, equal to `sconce-train --data diabetes.csv
+--target progression --model linear --epochs 5`. One line per epoch: training loss, training MAE, test MAE, and test R2.
 
 Run with a Python that has torch: python3 tests/reference/table_training.py
 """

@@ -1,7 +1,7 @@
 """Kills sconce-train repeatedly, resumes it, and compares its scalars in both files.
 
-Python's EventAccumulator must show, after its purge, exactly the scalars of scalars.csv. Their steps
-must be those of an undisturbed run. Needs the package tensorboard. Run it by hand:
+After its purge, Python's EventAccumulator must show exactly the scalars of scalars.csv. Their steps must equal
+the steps of an undisturbed run. Needs the package tensorboard. Run it by hand:
     python tests/reference/tensorboard_check.py build/default/bin/sconce-train 20
 """
 
@@ -34,7 +34,7 @@ def read_lines(log):
 
 
 def compare(log):
-    """Returns the scalars of the run, after a check that both files have them."""
+    """Returns the scalars of the run, after checking that both files contain them."""
     rows = read_lines(log)
     events = EventAccumulator(str(log), size_guidance={"scalars": 0}, purge_orphaned_data=True)
     events.Reload()

@@ -1,5 +1,5 @@
-"""Writes files with torch.save for tests/io/torch_file_test.cpp, and compares them with those of
-C++.
+"""Writes files with torch.save for tests/io/torch_file_test.cpp, and compares them with files that C++
+wrote.
 
 Run: python3 tests/reference/torch_file.py WHAT FILE
 
@@ -34,7 +34,7 @@ UNTYPED = [torch.uint16, torch.uint32, torch.uint64, torch.float8_e5m2, torch.fl
 
 
 def numbers(rng, size, dtype):
-    """A tensor of random bits, including those of NaN. A bool is 0 or 1."""
+    """Returns a tensor of random bits, including NaN bits. A bool is 0 or 1."""
     count = torch.Size(size).numel()
     if dtype == torch.bool:
         return torch.tensor([rng.random() < 0.5 for _ in range(count)], dtype=dtype).reshape(size)
@@ -67,7 +67,7 @@ def random_tensor(rng):
 
 
 def random_value(rng, depth, made):
-    """A random value. `made` collects tensors and containers that may be used again."""
+    """Returns a random value. `made` collects tensors and containers that may be used again."""
     pick = rng.randrange(14 if depth > 0 else 9)
     if pick == 0:
         return rng.choice([None, True, False])
@@ -108,7 +108,7 @@ def random_dict(rng, depth, made):
 
 
 def training(rng):
-    """The state dicts of a training after one step."""
+    """Returns the state dicts of a training run after one step."""
     model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3),
                                 torch.nn.Linear(3, 1))
     kind = rng.choice([
@@ -151,7 +151,7 @@ def vary(path, number):
 
 
 def rewrite(path, compression=zipfile.ZIP_STORED, changed=None, dropped=()):
-    """Writes an archive anew with other records or another compression."""
+    """Rewrites an archive with other records or another compression."""
     with zipfile.ZipFile(path) as before:
         records = {name: before.read(name) for name in before.namelist()}
     with zipfile.ZipFile(path, "w", compression) as after:
@@ -166,7 +166,7 @@ def generate(folder):
         rng = random.Random(i)
         torch.manual_seed(i)
         value = training(rng) if i % 10 == 0 else random_dict(rng, 3, [])
-        while True:  # torch.save rejects views of different types of the same memory
+        while True:  # torch.save rejects views with different types of the same memory
             if i % 10 == 3:
                 set_attributes(value)
             try:
@@ -179,8 +179,8 @@ def generate(folder):
 
 
 class Numbering:
-    """Numbers objects in the order of their first use, so that two walks can be compared for
-    sharing."""
+    """Numbers objects in the order of their first use, so that the sharing in two walks can be
+    compared."""
 
     def __init__(self):
         self.numbers, self.kept = {}, []
@@ -191,7 +191,7 @@ class Numbering:
 
 
 def described(value, seen, storages):
-    """Returns nested tuples that are equal if the values are equal bit by bit and share memory in
+    """Returns nested tuples that are equal if the values are equal bit for bit and share memory in
     the same places."""
     if isinstance(value, torch.Tensor):
         storage = value.untyped_storage()
@@ -248,7 +248,7 @@ class OwnType:
 
 def tensor_pickle(sizes=(2,), strides=(1,), offset=0, numel=4, requires_grad=False, key="0",
                   kind="FloatStorage", bits=None, of=b"storage"):
-    """A pickle of one tensor as torch.save writes it, with arbitrary arguments."""
+    """Returns a pickle of one tensor as torch.save writes it, with arbitrary arguments."""
     def dumped(value):
         return pickle.dumps(value, 2)[2:-1]
 

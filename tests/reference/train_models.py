@@ -1,4 +1,4 @@
-"""Writes the first weights of sconce-train's networks, as Python draws them from one seed, for models_test.cpp.
+"""Writes the initial weights of sconce-train's networks, as Python draws them from one seed, for models_test.cpp.
 
     python train_models.py weights OUT
 
@@ -27,7 +27,7 @@ class Residual(nn.Module):
                                           nn.BatchNorm2d(channels_out))
 
 
-# For images (N, 1, 8, 8) of 10 classes.
+# For images (N, 1, 8, 8) in 10 classes.
 NETWORKS = {
     "linear": lambda: nn.Sequential(nn.Flatten(), nn.Linear(64, 10)),
     "mlp": lambda: nn.Sequential(nn.Flatten(), nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 10)),

@@ -2,9 +2,9 @@
 
 Run: python3 tests/reference/transformer.py results|weights OUT
 
-Each line of the file `cases` beside OUT is a case: arguments of `dict`, all of them integers. OUT gets a dict
-with an entry for each case. results: a tensor, all numbers that come of it. weights: what comes of the weights
-in NUMBER.pt, which C++ has written, and of weights of its own.
+Each line of the file `cases` next to OUT is a case: arguments of `dict`, all of them integers. OUT gets a dict with an
+entry for each case. results: a tensor with all resulting numbers. weights: the results of the weights in NUMBER.pt,
+which C++ has written, and of the script's own weights.
 """
 
 import pathlib
@@ -14,7 +14,7 @@ import warnings
 import torch
 from torch import nn
 
-warnings.simplefilter("ignore")  # masks of two types, and stacks that use no nested tensors
+warnings.simplefilter("ignore")  # about masks of two types, and stacks that use no nested tensors
 DTYPES = [torch.float32, torch.bfloat16, torch.float16]
 MHA, ENCODER_LAYER, ENCODER, DECODER_LAYER, DECODER, FULL = range(6)
 
@@ -47,7 +47,7 @@ def sizes(c, length, features):
 
 
 def attn_mask(c, which, length, source):
-    """None, or a mask of bool or floats, in two or three dimensions, random or causal."""
+    """Returns None or a mask of bool or floats, with two or three dimensions, random or causal."""
     kind = c[which]
     if kind == 0:
         return None
@@ -63,7 +63,7 @@ def attn_mask(c, which, length, source):
 
 
 def padding_mask(c, which, source):
-    """None, or a mask of bool or floats, or of bool with the padding at the end."""
+    """Returns None or a mask of bool or floats, or a bool mask with the padding at the end."""
     kind, batch = c[which], max(c["batch"], 1)
     if kind == 0:
         return None
@@ -156,7 +156,7 @@ def results(c):
 
 
 def weights(c, ours):
-    """What comes of weights that C++ has saved, and of those of a model here, which C++ loads."""
+    """Returns the results of weights that C++ has saved, and of the weights of a model here, which C++ loads."""
     run = Run(c, c["seed"] + 9)
     theirs = {name: tensor.clone() for name, tensor in run.model.state_dict().items()}
     of_theirs = joined(run.forward())

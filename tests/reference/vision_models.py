@@ -1,7 +1,7 @@
-"""Writes vision_models.txt: torchvision's models of a seed, what they return, and the losses of a training.
+"""Writes vision_models.txt: torchvision's models for a seed, their outputs, and the losses of a training run.
 
-A line for each number or list: network, what, values as hexadecimal floats. Of each tensor of the state it is the sum.
-The training is in float64, because in float32 its steps magnify how a processor rounds.
+One line for each number or list: network, kind, values as hexadecimal floats. For each tensor of the state, it is the sum.
+The training run is in float64, because steps in float32 amplify the rounding differences between processors.
 Run with a Python that has torchvision: OMP_NUM_THREADS=1 python3 tests/reference/vision_models.py
 """
 

@@ -1,5 +1,5 @@
-"""Writes what Python's WeightedRandomSampler draws, for
-tests/data/weighted_random_sampler_test.cpp, which runs this with its own LibTorch.
+"""Writes the rows that Python's WeightedRandomSampler draws, for
+tests/data/weighted_random_sampler_test.cpp, which runs this script with its own LibTorch.
 
 Run: python3 tests/reference/weighted_random_sampler.py indices FILE
 
