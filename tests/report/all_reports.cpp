@@ -1,4 +1,4 @@
-// Fits with every report at once: in two threads, and within each other.
+// Fits with every report enabled, in two threads and nested in each other.
 
 #include <pty.h>
 
@@ -30,7 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A descriptor of a terminal, which a bar asks for its width. Each bar writes to its own stream.
+// A terminal descriptor that a bar queries for the width. Each bar writes to its own stream.
 int terminal() {
   static const int descriptor = [] {
     int reader = -1;
@@ -43,7 +43,7 @@ int terminal() {
   return descriptor;
 }
 
-// A model, its data and all reports of a fit, with a folder of their own.
+// A model, its data, and all reports of a fit, with a separate folder.
 struct Run {
   sconce::test::TempDir folder = sconce::test::TempDir();
   sconce::FitData data = sconce::test::data();
@@ -105,7 +105,8 @@ void check_reports(const Run& run, const Run& alone) {
   }
 }
 
-// A process has one profiler: a fit writes its trace, or says that another one is under way.
+// A process has one profiler, so a fit either writes its trace or warns that another profile is
+// running.
 void check_trace(const Run& run) {
   const bool has_trace = fs::exists(run.folder.path() / "trace.json");
   CHECK(run.warnings.size() == (has_trace ? 0 : 1));

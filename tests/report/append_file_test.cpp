@@ -15,8 +15,8 @@ using sconce::test::error_of;
 
 namespace {
 
-// A limit to the size of this process' files, which stands for a full disk: a write that reaches it
-// is cut off there.
+// A limit on the size of this process's files that simulates a full disk. A write that reaches the
+// limit is cut off there.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {

@@ -33,7 +33,7 @@ TEST_CASE("a constant value lies in the middle of its axis") {
     CHECK(axis.high > value);
     CHECK(std::abs((axis.low + axis.high) / 2 - value) <= 1e-9 * std::abs(value));
   }
-  for (const double whole : {1.7e18, -1.7e18, 1e300}) {  // where the next number is not one away
+  for (const double whole : {1.7e18, -1.7e18, 1e300}) {  // the next number is more than one away
     const auto axis = axis_of(whole, whole, {.whole = true});
     CHECK(axis.low < whole);
     CHECK(axis.high > whole);

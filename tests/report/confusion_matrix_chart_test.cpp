@@ -29,7 +29,7 @@ auto count(const std::vector<std::string>& texts, const std::string& text) {
   return std::count(texts.begin(), texts.end(), text);
 }
 
-// A fit of two epochs with a matrix among its metrics.
+// A two-epoch fit with a confusion matrix among its metrics.
 void fit_with(const std::filesystem::path& file, bool with_test = true,
               const std::string& name = "test", bool in_metrics = true) {
   const auto matrix =
@@ -149,7 +149,7 @@ TEST_CASE(
     if (text.find_first_not_of("0123456789") == text.npos) rows += std::stoi(text);
   }
   CHECK(count(texts_of(svg), "Confusion matrix, epoch 2") == 1);
-  CHECK(rows == 40);  // of the test; the training has 96
+  CHECK(rows == 40);  // from the test; training has 96
 }
 
 TEST_CASE("ConfusionMatrixLogger draws nothing without a test") {
@@ -160,7 +160,7 @@ TEST_CASE("ConfusionMatrixLogger draws nothing without a test") {
 
 TEST_CASE("ConfusionMatrixLogger warns once if its file cannot be written") {
   const sconce::test::TempDir folder;
-  const auto file = folder.write("file", "") / "confusion.svg";  // below a file
+  const auto file = folder.write("file", "") / "confusion.svg";  // the parent is a file
   const sconce::test::Warnings warnings;
   fit_with(file);
   REQUIRE(warnings.messages().size() == 1);

@@ -15,7 +15,7 @@ using sconce::test::made_up_environment;
 
 namespace {
 
-// A machine with one GPU where LibTorch finds none.
+// A machine with one GPU that LibTorch does not find.
 Environment none() {
   Environment facts = made_up_environment();
   facts.torch.num_gpus = 0;
@@ -33,7 +33,7 @@ void check_verdict(const Environment& facts, GpuStatus verdict, const std::strin
 
 TEST_CASE("the GPU verdict is usable if LibTorch finds a GPU") {
   check_verdict(made_up_environment(), GpuStatus::usable, "1 GPU (H) can be used");
-  Environment no_nvml = made_up_environment();  // as in a container with CUDA alone
+  Environment no_nvml = made_up_environment();  // as in a container with only CUDA
   no_nvml.driver = {.error = "cannot load libnvidia-ml.so.1"};
   check_verdict(no_nvml, GpuStatus::usable, "1 GPU (cuda:0) can be used");
 }
@@ -64,7 +64,7 @@ TEST_CASE("the GPU verdict is driver_too_old if the driver supports only an olde
   facts.driver.cuda = "12.9";
   check_verdict(facts, GpuStatus::driver_too_old,
                 "580.1 is too old; it serves CUDA up to 12.9, LibTorch needs CUDA 13.2");
-  facts.visible_devices = "";  // to unset it would not help
+  facts.visible_devices = "";  // unsetting it would not help
   check_verdict(facts, GpuStatus::driver_too_old, "too old");
 }
 

@@ -35,7 +35,7 @@ LineChart chart_of(const std::vector<double>& y) {
           .panels = {{.y_label = "loss", .series = {by_epoch("train", y)}}}};
 }
 
-// The numbers of lines and of markers of the first series. The legend has one of each.
+// The numbers of lines and of markers in the first series. The legend has one of each.
 size_t lines(const std::string& svg) {
   return lines_of(svg, "line s0 d0").size() - 1;
 }
@@ -54,7 +54,7 @@ TEST_CASE("a line chart contains its title, its labels, round numbers, and a leg
     CHECK(std::count(texts.begin(), texts.end(), text) == 1);
   }
   CHECK_THAT(svg, ContainsSubstring("prefers-color-scheme:dark"));
-  CHECK(svg.find("http", svg.find("xmlns") + 20) == svg.npos);  // it needs no other file
+  CHECK(svg.find("http", svg.find("xmlns") + 20) == svg.npos);  // it does not need other files
 }
 
 TEST_CASE("a series with the same name as its axis gets no legend") {
@@ -84,7 +84,7 @@ TEST_CASE("non-finite values leave a gap in the line, and an isolated point is d
   CHECK(lines(svg) == 2);
   CHECK(markers(svg) == 5);
   std::vector<double> many(1000, 0.5);
-  for (const size_t i : {498, 499, 500, 502, 503, 504}) many[i] = no_number;  // 502 is alone
+  for (const size_t i : {498, 499, 500, 502, 503, 504}) many[i] = no_number;  // 502 is isolated
   const auto of_many = chart_of(many).svg();
   CHECK(lines(of_many) == 2);
   CHECK(markers(of_many) == 1);

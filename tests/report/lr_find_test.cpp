@@ -22,7 +22,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-// A model with buffers, a dropout, a frozen layer and a layer in evaluation mode.
+// A model with buffers, dropout, a frozen layer, and a layer in evaluation mode.
 torch::nn::Sequential model_of_all_kinds() {
   torch::manual_seed(0);
   torch::nn::Sequential model(torch::nn::Linear(2, 8), torch::nn::BatchNorm1d(8),
@@ -33,7 +33,7 @@ torch::nn::Sequential model_of_all_kinds() {
   return model;
 }
 
-// All that training reads or writes, as tensors.
+// Everything that training reads or writes, as tensors.
 std::vector<torch::Tensor> state_of(torch::nn::Sequential& model,
                                     torch::optim::Optimizer& optimizer) {
   std::vector<torch::Tensor> all = {at::detail::getDefaultCPUGenerator().get_state()};
@@ -65,7 +65,7 @@ void check_restored(const Options& options) {
   sconce::Trainer trainer({.num_gpus = 0});
   for (int epoch = 0; epoch < 2; ++epoch) {
     torch::manual_seed(epoch);
-    const auto before = state_of(model, optimizer);  // first of a new optimizer
+    const auto before = state_of(model, optimizer);  // at first, of a new optimizer
     sconce::lr_find(model, optimizer, batches, on_the_cpu);
     CHECK(equal(state_of(model, optimizer), before));
     for (const auto& [net, step] : {std::pair(&model, &optimizer), std::pair(&twin, &of_twin)}) {
@@ -127,7 +127,7 @@ TEST_CASE("lr_find returns the smoothed losses of a sweep, with a suggestion and
 
 namespace {
 
-// A model whose loss is `first`, then grows by a factor with each step.
+// A model whose loss starts at `first` and grows by a factor with each step.
 struct Diverging : torch::nn::Module {
   explicit Diverging(double first, double factor_of_a_step)
       : loss(first), factor(factor_of_a_step) {}

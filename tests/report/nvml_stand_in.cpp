@@ -1,6 +1,6 @@
-// A stand-in for the driver's NVML with two GPUs, as libnvidia-ml.so.1 exports it. By FAILING
-// nothing starts; by LACKING only the start and the count are there. STAND_IN_CUDA is the CUDA it
-// serves.
+// A stand-in for the driver's NVML with two GPUs, with the functions that libnvidia-ml.so.1
+// exports. With FAILING, nothing starts; with LACKING, only the start and the count exist.
+// STAND_IN_CUDA is the CUDA version that it supports.
 #include <cstdio>
 #include <cstdlib>
 

@@ -45,7 +45,7 @@ struct Range {
   bool holds(const Range& other) const { return begin <= other.begin && other.end <= end; }
 };
 
-// The ranges of a trace that have names of ours, by these.
+// The ranges in a trace that sconce named, by name.
 std::map<std::string, std::vector<Range>> named_ranges(const fs::path& file) {
   const auto trace = nlohmann::json::parse(contents(file));
   std::map<std::string, std::vector<Range>> ranges;
@@ -57,7 +57,7 @@ std::map<std::string, std::vector<Range>> named_ranges(const fs::path& file) {
   return ranges;
 }
 
-// Fits `rows` rows, one a batch, for two epochs with a test after each.
+// Fits `rows` rows, one per batch, for two epochs with a test after each.
 void fit(StepTrace& trace, int64_t rows, int accumulate = 1) {
   auto model = net();
   torch::optim::SGD sgd(model->parameters(), 0.1);
@@ -87,7 +87,7 @@ TEST_CASE("a trace contains the requested number of steps, each with its ranges"
                           [&](const Range& part) { return step.holds(part); }) == 1);
     }
   }
-  CHECK(ranges.at("data").size() == 6);  // and the test's
+  CHECK(ranges.at("data").size() == 6);  // including the test's batch
   CHECK_FALSE(steps[0].holds(ranges.at("test")[0]));
 }
 
@@ -163,7 +163,7 @@ TEST_CASE("a profile of a custom loop is written only once") {
   CHECK_THAT(contents(file), ContainsSubstring("aten::mm") && ContainsSubstring("MmBackward0"));
   CHECK_THAT(error_of([&] { profile.export_chrome_trace(file); }),
              ContainsSubstring("got one that is over"));
-  const Profile next;  // whose records nobody asks for
+  const Profile next;  // nobody asks for its records
 }
 
 TEST_CASE("a profile does not use the folder for temporary files") {
@@ -271,7 +271,7 @@ TEST_CASE("Profile throws while a LibTorch profiler runs in another thread") {
   other.join();
   CHECK_THAT(error, StartsWith("sconce::profiler::Profile: expected no other profile under way"));
   CHECK(events > 0);
-  const Profile next;  // the refused one has left nothing behind
+  const Profile next;  // the rejected profile has left nothing behind
 }
 
 TEST_CASE("a fit during another profile continues without its trace and warns why") {
@@ -323,5 +323,5 @@ TEST_CASE("a trace ends with its own fit rather than with a nested fit") {
   Trainer({.max_epochs = 2, .num_gpus = 0})
       .fit(model, sgd,
            {.train = Batches(points(6), {.batch_size = 2}), .callbacks = {&trace, &nested}});
-  CHECK(named_ranges(file).at("step").size() == 5 + 8);  // and the steps of the other
+  CHECK(named_ranges(file).at("step").size() == 5 + 8);  // includes the steps of the nested fit
 }

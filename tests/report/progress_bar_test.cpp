@@ -28,7 +28,7 @@ using std::chrono::milliseconds;
 
 namespace {
 
-// A variable of the environment, put back at the end of the scope.
+// An environment variable that is restored at the end of the scope.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) {
@@ -44,7 +44,7 @@ class Variable {
   std::optional<std::string> old_ = {};
 };
 
-// A pseudo terminal, whose reader gets each byte as it was written.
+// A pseudoterminal whose reader receives each byte as it was written.
 class Terminal {
  public:
   explicit Terminal(int columns) {
@@ -70,7 +70,7 @@ class Terminal {
     REQUIRE(::ioctl(writer_, TIOCSWINSZ, &size) == 0);
   }
 
-  // What was written since the last call.
+  // The text that was written since the last call.
   std::string read() {
     out_ << '\x04' << std::flush;
     std::string text;
@@ -85,7 +85,7 @@ class Terminal {
   std::ofstream out_;
 };
 
-// The lines that a terminal shows of a text.
+// The lines that a terminal shows for a text.
 std::vector<std::string> screen(const std::string& text) {
   std::vector<std::string> lines(1);
   size_t column = 0;
@@ -107,7 +107,7 @@ std::vector<std::string> screen(const std::string& text) {
   return lines;
 }
 
-// A clock that goes as it is told.
+// A clock that advances only when it is set.
 struct Clock {
   std::chrono::steady_clock::time_point now = {};
   auto reader() {
@@ -115,7 +115,7 @@ struct Clock {
   }
 };
 
-// A fit under way without a trainer.
+// A running fit without a trainer.
 struct ByHand : sconce::test::NetFitByHand {
   ByHand() : NetFitByHand(/*max_epochs=*/3, /*batches=*/10, {.enabled = false}) {}
 

@@ -19,7 +19,7 @@ using sconce::test::TempDir;
 
 namespace {
 
-// Step 1 of epoch 1 to step 4 of epoch 2, two steps an epoch.
+// Step 1 of epoch 1 to step 4 of epoch 2, with two steps per epoch.
 void write_run(const std::filesystem::path& folder, int64_t from = 1, int64_t to = 4,
                std::optional<int64_t> resume_step = {}) {
   ScalarWriter files(folder, {.resume_step = resume_step});
@@ -71,7 +71,7 @@ TEST_CASE("a resumed run drops scalars beyond its step, wherever scalars.csv was
   write_run(whole.path(), 1, 4);
   const auto csv = contents(whole.path() / "scalars.csv");
   size_t kept = 0;
-  for (int line = 0; line < 3; ++line) kept = csv.find('\n', kept) + 1;  // with the header
+  for (int line = 0; line < 3; ++line) kept = csv.find('\n', kept) + 1;  // including the header
   for (size_t cut = kept; cut <= csv.size(); ++cut) {
     const TempDir folder;
     write_run(folder.path(), 1, 4);

@@ -31,7 +31,7 @@ std::vector<int64_t> read_list(std::istream& in) {
   return list;
 }
 
-// Appends the module that the reference's script calls so.
+// Appends the module that the reference script calls by this name.
 void append(nn::Sequential& model, const std::string& kind, const std::vector<int64_t>& of) {
   if (kind == "Linear") return model->push_back(nn::Linear(of[0], of[1]));
   if (kind == "LinearNoBias")
@@ -75,7 +75,7 @@ struct NamedImpl : nn::Module {
   torch::Tensor forward(const torch::Tensor& x) { return x; }
 };
 
-// A module whose forward is a function that runs the modules in it.
+// A module whose forward is a function that runs its submodules.
 struct CustomImpl : nn::Module {
   torch::Tensor forward(const torch::Tensor& x) { return run(x); }
   std::function<torch::Tensor(const torch::Tensor&)> run;
@@ -90,7 +90,7 @@ Custom custom(const std::vector<std::pair<std::string, std::shared_ptr<nn::Modul
   return model;
 }
 
-// Returns the shapes in the first row of this name.
+// Returns the shapes in the first row with this name.
 Shapes shape_of(const sconce::Summary& of, const std::string& name) {
   for (const auto& row : of.rows) {
     if (row.name == name) return row.output_shapes;
@@ -108,8 +108,8 @@ std::string text_of(const sconce::Summary& of) {
 // Layers, each with an input.
 using LayerCases = std::vector<std::pair<nn::AnyModule, torch::Tensor>>;
 
-// Checks that each layer has the shape in a custom module that it has in a Sequential, which shows
-// what its modules return.
+// Checks that each layer has the same shape in a custom module as in a Sequential, which shows what
+// its modules return.
 void check_each_within_custom(const LayerCases& cases) {
   for (const auto& each : cases) {
     auto layer = each.first;
@@ -126,8 +126,8 @@ void check_each_within_custom(const LayerCases& cases) {
   }
 }
 
-// Checks the same Sequential in a custom module too. Before its first layer with tensors only the
-// input of that layer is known.
+// Also checks the same Sequential inside a custom module. Before the first layer with tensors, only
+// the input of that layer is known.
 void check_within_custom(nn::Sequential& model, const torch::Tensor& input,
                          const std::vector<std::vector<int64_t>>& shapes, int64_t output_bytes) {
   auto outer =
@@ -332,7 +332,7 @@ TEST_CASE("summary omits the shapes of layers that no operator reveals") {
                         const auto y = relu(linear(x));
                         norm(y);  // without a batch
                         attention(y, y, y);
-                        // Other uses of a layer's tensors are not its runs.
+                        // Other uses of a layer's tensors do not count as runs of the layer.
                         return torch::matmul(block(y), idle->weight) + idle->bias.sum();
                       });
   const auto of = summary(model, torch::zeros({4, 4}));

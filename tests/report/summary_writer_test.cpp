@@ -33,7 +33,8 @@ namespace {
 constexpr auto not_a_number = std::numeric_limits<double>::quiet_NaN();
 constexpr auto inf = std::numeric_limits<double>::infinity();
 
-// The bytes after the first of two records: length, its checksum, the time's key and value.
+// The bytes after the first two parts of a record: the length with its checksum, and the time with
+// its key.
 std::string after_time(const Event& event) {
   return event.bytes.substr(12 + 9, event.bytes.size() - 12 - 9 - 4);
 }
@@ -107,13 +108,14 @@ torch::Tensor pixels_of(std::string png) {
       torch::from_blob(png.data(), {std::ssize(png)}, torch::kByte));
 }
 
-// The hyperparameters of a session's start, sorted: Python's order is that of a hash table.
+// The hyperparameters at the start of a session, sorted, because Python writes them in hash table
+// order.
 std::set<std::string> values_of(const Event& event) {
   using sconce::test::EventReader;
   std::string_view message = event.summary;
   for (const int number : {9, 1, 2, 3}) message = EventReader::fields(message).at({number, 2}).text;
   std::set<std::string> values;
-  while (!message.empty()) {  // a key and a length of one byte each
+  while (!message.empty()) {  // a key and a length, of one byte each
     const auto size = 2 + static_cast<size_t>(message.at(1));
     values.emplace(message.substr(0, size));
     message.remove_prefix(size);
@@ -121,8 +123,8 @@ std::set<std::string> values_of(const Event& event) {
   return values;
 }
 
-// The events of the only file that was written, and those of a file of Python's, without the first
-// ones, which tell the version.
+// The events of the only file that was written, and the events of a Python file, without the first
+// ones, which contain the version.
 std::pair<std::vector<Event>, std::vector<Event>> both(const std::filesystem::path& folder,
                                                        const std::string& name) {
   REQUIRE(event_files(folder).size() == 1);
@@ -153,7 +155,7 @@ TEST_CASE("an event file has the same bytes as Python's") {
   REQUIRE(event_files(folder.path()).size() == 1);
   const auto ours = read_events(event_files(folder.path())[0]);
   auto pythons = read_events(SCONCE_TESTS_DIR "/reference/summary_writer.tfevents");
-  pythons.erase(pythons.begin());  // it tells the version twice, and first who wrote it
+  pythons.erase(pythons.begin());  // it contains the version twice, first with the writer
   REQUIRE(ours.size() == 10);
   REQUIRE(pythons.size() == 10);
   CHECK(ours[0].file_version == pythons[0].file_version);
@@ -228,7 +230,7 @@ TEST_CASE("images, histograms, and texts have the same bytes as Python's") {
       CHECK(ours[i].bytes == pythons[i].bytes);
       continue;
     }
-    ++images;  // which zlib may have compressed otherwise than Pillow's
+    ++images;  // zlib may have compressed them differently than Pillow's zlib
     CHECK(fields.at({1, 2}).text ==
           sconce::test::EventReader::fields(pythons[i].summary).at({1, 2}).text);
     CHECK(ours[i].step == pythons[i].step);
@@ -259,7 +261,7 @@ TEST_CASE(
   for (size_t i = 0; i < ours.size(); ++i) {
     INFO(i);
     CHECK(ours[i].wall_time > 1.7e9);
-    if (i == 1) continue;  // the start
+    if (i == 1) continue;  // the start event
     CHECK(after_time(ours[i]) == after_time(pythons[i]));
   }
   CHECK(ours[1].bytes.size() == pythons[1].bytes.size());
@@ -323,7 +325,7 @@ TEST_CASE("on a GPU SummaryWriter copies a tensor once and writes the same as on
 
 namespace {
 
-// Expects that the call throws, that the message begins with the function's name and holds the
+// Expects that the call throws, that the message begins with the function's name and contains the
 // text, and that nothing is kept for the next flush.
 template <class Call>
 void check_refused(const std::string& function, const Call& call, const std::string& why) {

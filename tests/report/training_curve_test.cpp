@@ -32,8 +32,8 @@ std::vector<std::string> labels_of(const sconce::LineChart& chart) {
   return labels;
 }
 
-// Fits for a number of epochs, at rates that are halved after each, with the curve before or after
-// the schedule, and goes on from a checkpoint if there is one.
+// Fits for a number of epochs with learning rates that are halved after each one, with the curve
+// before or after the schedule. Continues from a checkpoint if there is one.
 sconce::FitResult fit(sconce::TrainerCallback& curve, int epochs,
                       const std::filesystem::path& saved = {}, bool is_first = false) {
   auto model = sconce::test::net();
@@ -67,7 +67,7 @@ TEST_CASE("the chart of a training run has a panel for the loss and one for each
                                                      "f1: f1", "learning rate: learning rate",
                                                      "scale: scale"});
   CHECK(chart.title == "My run");
-  CHECK(chart.panels[1].series[1].x == std::vector<double>{2});  // test_acc came in epoch 2
+  CHECK(chart.panels[1].series[1].x == std::vector<double>{2});  // test_acc began in epoch 2
   CHECK(chart.panels[1].series[1].y == std::vector<double>{0.7});
   CHECK(chart.panels[3].series[0].y == std::vector<double>{0.1, 0.05});
   CHECK(svg_problem(chart.svg()) == "");
@@ -162,7 +162,7 @@ TEST_CASE("a resumed fit draws earlier epochs, even if the run had no chart befo
   CHECK(rates[2] == 0.1);
   CHECK(rates[3] == 0.05);
   CHECK_THAT(contents(folder.path() / "training.svg"), ContainsSubstring(">4</text>"));
-  TrainingCurve again(folder.path() / "again.svg");  // of a fit that is over
+  TrainingCurve again(folder.path() / "again.svg");  // for a fit that is over
   fit(again, 4, saved);
   CHECK(again.history().epochs.size() == 4);
   CHECK(svg_problem(contents(folder.path() / "again.svg")) == "");
@@ -179,7 +179,7 @@ TEST_CASE("a second fit restarts the training curve") {
 
 TEST_CASE("if the training curve cannot be written, the fit warns once and continues") {
   const TempDir folder;
-  const auto file = folder.write("file", "") / "training.svg";  // below a file
+  const auto file = folder.write("file", "") / "training.svg";  // the parent is a file
   const sconce::test::Warnings warnings;
   TrainingCurve curve(file);
   CHECK(fit(curve, 3).epochs.size() == 3);
