@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs public programs, unchanged, on simulated GPUs, and prints how each ends and what it reports, for public.md.
+"""Runs public programs, unchanged, on simulated GPUs, and prints how each one ends and what it reports, for public.md.
 
   public.py --simgpu build/default/bin/sconce-simgpu --python PYTHON --snapshots FOLDER
   public.py ... --only "FSDP2|DDP"       those with this regular expression in their names
@@ -37,7 +37,7 @@ CHARACTERS = ("--device=cuda --compile=False --eval_iters=2 --log_interval=1 --b
 
 @dataclasses.dataclass
 class Program:
-    """A command in a folder of a repository, and what is done there before."""
+    """A command in a folder of a repository, and the preparations for it."""
     repository: str
     folder: str
     command: str
@@ -45,14 +45,14 @@ class Program:
     limit: int = 300
 
 
-# Text for nanoGPT's and minGPT's networks of characters, whose own is a download.
+# Text for nanoGPT's and minGPT's character networks, which would otherwise download their own.
 TEXT = "{python} -c \"open('input.txt', 'w').write('O God, O God! To be, or not to be, that is the question.\\n' * 3000)\""
 NANOGPT_DATA = f"cd data/shakespeare_char && {TEXT} && {{python}} prepare.py"
 IMAGES = ("{python} -c \"import os\nfrom PIL import Image\nfor part in ('train', 'val'):\n  for label in 'ab':\n"
           "    os.makedirs(f'images/{{part}}/{{label}}')\n    for i in range(8):\n"
           "      Image.new('RGB', (256, 256), (i * 30, 99, 7)).save(f'images/{{part}}/{{label}}/{{i}}.png')\"")
 
-# Of the data of the repository, whose larger files a snapshot may lack.
+# Uses the repository's data. A snapshot may lack its larger files.
 WORDS = ("cd data/wikitext-2 && head -c 60000 test.txt >words && cp words train.txt && cp words valid.txt"
          " && mv words test.txt")
 FABRIC = "{python} -m lightning.fabric.cli --accelerator=cuda --devices=2 --strategy=ddp "
@@ -147,7 +147,7 @@ PROGRAMS = {
 
 @functools.cache
 def unpacked(snapshots, repository, revision):
-    """Returns a folder with the files that the snapshot has; its largest may be absent."""
+    """Returns a folder with the files in the snapshot, which may lack the largest ones."""
     to = pathlib.Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, to)
     git = ["git", "-C", str(snapshots / repository.replace("/", "+") / "repo")]
@@ -165,7 +165,7 @@ def unpacked(snapshots, repository, revision):
 
 
 def text_of(line):
-    """A report without what changes from run to run."""
+    """Returns a report without the parts that change from run to run."""
     return re.sub(r"0x[0-9a-f]+", "0x", line.replace("simulated GPUs: ", ""))
 
 

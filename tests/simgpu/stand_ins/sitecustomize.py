@@ -1,5 +1,5 @@
-"""Gives public programs small data sets of random numbers instead of the downloads of torchvision: Python imports this module
-first. Nothing else of the programs changes."""
+"""Gives public programs small data sets of random numbers instead of torchvision's downloads. Python imports this module
+first. Nothing else in the programs changes."""
 import importlib.abc
 import importlib.machinery
 import os
@@ -37,7 +37,7 @@ def make(name, shape):
 
 
 class Replaced(importlib.abc.MetaPathFinder, importlib.abc.DataLoader):
-    """Loads torchvision.datasets as always and then replaces its classes."""
+    """Loads torchvision.datasets as usual and then replaces its classes."""
 
     def find_spec(self, name, path, target=None):
         if name != "torchvision.datasets":

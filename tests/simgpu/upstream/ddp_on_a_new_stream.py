@@ -1,4 +1,4 @@
-"""Two ranks wrap a network on a new stream, as Lightning does, and train it on the default stream:
+"""Two ranks wrap a network on a new stream, like Lightning, and train it on the default stream:
 
   sconce-simgpu --races throw --places -- torchrun --standalone --nproc-per-node=2 ddp_on_a_new_stream.py
 """
