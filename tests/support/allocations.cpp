@@ -17,8 +17,9 @@ extern "C" void* __libc_memalign(size_t alignment, size_t size);
 
 namespace {
 
-// LibTorch's Dict makes its table in a constructor that is noexcept, where a failure would end the
-// process. The reader allocates more than that just before, so an allocation fails there instead.
+// LibTorch's Dict creates its table in a noexcept constructor, in which a failure would end the
+// process. The reader allocates more than that immediately before, so an allocation fails there
+// instead.
 bool is_table_of_dict(size_t size) {
   using Place = ska_ordered::detailv3::sherwood_v3_entry<std::pair<c10::IValue, c10::IValue>>;
   return size == sizeof(Place) || size == 4 * sizeof(Place);
@@ -54,14 +55,14 @@ void operator delete(void* memory, size_t) noexcept {
   operator delete(memory);
 }
 
-// Of libraries in C, such as libpng.
+// For C libraries, such as libpng.
 extern "C" void* malloc(size_t size) noexcept {
   if (!fails()) return __libc_malloc(size);
   errno = ENOMEM;
   return nullptr;
 }
 
-// Of tensors.
+// For tensors.
 extern "C" int posix_memalign(void** memory, size_t alignment, size_t size) noexcept {
   *memory = fails() ? nullptr : __libc_memalign(alignment, size);
   return *memory == nullptr ? ENOMEM : 0;

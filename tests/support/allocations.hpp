@@ -6,23 +6,25 @@
 
 #include "catch.hpp"
 
-// Counts the memory that a program allocates, and lets single allocations fail. allocations.cpp
-// replaces operator new and malloc for it, so only the programs that have that source can use this.
+// Counts the memory that a program allocates, and makes single allocations fail. allocations.cpp
+// replaces operator new and malloc for this purpose, so only programs that contain that source can
+// use this.
 namespace sconce::test {
 
 struct Allocations {
-  std::atomic<int64_t> live = 0;   ///< bytes of `new` that are in use
-  std::atomic<int64_t> peak = 0;   ///< most of them so far
-  std::atomic<int64_t> bytes = 0;  ///< all bytes of `new` so far, freed ones included
+  std::atomic<int64_t> live = 0;   ///< bytes from `new` that are in use
+  std::atomic<int64_t> peak = 0;   ///< the highest number of them so far
+  std::atomic<int64_t> bytes = 0;  ///< all bytes from `new` so far, including freed ones
 };
 inline Allocations allocations;
 
-/// The allocations of this thread so far, and the number of them until one fails; none fails if it
-/// is negative.
+/// The allocations of this thread so far, and the number of them until one fails. If it is
+/// negative, none fails.
 inline thread_local int64_t allocation_count = 0;
 inline thread_local int64_t until_failure = -1;
 
-/// Returns the most memory that the function has at one time, besides what there was before.
+/// Returns the highest amount of memory that the function uses at one time, in addition to earlier
+/// memory.
 template <class F>
 int64_t peak_of(const F& function) {
   const int64_t before = allocations.live;
@@ -32,7 +34,7 @@ int64_t peak_of(const F& function) {
 }
 
 /// Returns the bytes that the function allocates in total, even if it frees them again. Unlike a
-/// clock, this number is the same in each run.
+/// time, this number is the same in each run.
 template <class F>
 int64_t bytes_of(const F& function) {
   const int64_t before = allocations.bytes;
@@ -40,11 +42,11 @@ int64_t bytes_of(const F& function) {
   return allocations.bytes - before;
 }
 
-/// Lets each allocation of the function fail, one at a time. The function throws then, or does
-/// without the memory. `check` is called after each.
+/// Makes each allocation of the function fail, one at a time. The function then throws or works
+/// without the memory. `check` is called after each call.
 template <class F, class Check>
 void fail_each_allocation(const F& function, const Check& check) {
-  function();  // makes what is made once
+  function();  // makes allocations that happen only once
   allocation_count = 0;
   function();
   const int64_t count = allocation_count;

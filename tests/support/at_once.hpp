@@ -10,14 +10,15 @@
 
 namespace sconce::test {
 
-/// A use of objects that threads share. `is_right` returns whether the result is the expected one.
+/// One use of objects that threads share. `is_right` returns whether the result is the expected
+/// one.
 struct Use {
   std::string what;
   std::function<bool()> is_right;
 };
 
-/// Makes each use twice in each of four threads at once, and checks every result. In a build with
-/// ThreadSanitizer it also finds data races.
+/// Makes each use twice in each of four concurrent threads and checks every result. A build with
+/// ThreadSanitizer also finds data races.
 inline void check_at_once(const std::vector<Use>& uses) {
   constexpr int threads = 4;
   // LibTorch makes its generator at the first use. If a thread did it, ThreadSanitizer would not

@@ -8,14 +8,14 @@
 
 namespace sconce::test {
 
-// A fit under way without a trainer. It cannot be saved.
+// A running fit without a trainer. It cannot be saved.
 struct FitByHand final : Fit {
   explicit FitByHand(const FitSetup& setup) : Fit(setup) {}
   RunProgress progress() const override { return {}; }
   void resume(const RunProgress&) override {}
 };
 
-// A fit of `net()` by hand, on the CPU, and what it refers to.
+// A running fit of `net()` by hand on the CPU, with the objects that it refers to.
 struct NetFitByHand {
   NetFitByHand(int max_epochs, int64_t batches, const amp::GradScalerOptions& scaling)
       : scaler(scaling),

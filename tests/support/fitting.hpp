@@ -1,6 +1,6 @@
 #pragma once
 
-// A fit of a small net, for tests of what goes along with a fit.
+// A fit of a small network, for tests of the fit's callbacks.
 
 #include <utility>
 
@@ -9,7 +9,7 @@
 
 namespace sconce::test {
 
-// A model of its own, an optimizer, and data. Fits are on the CPU unless the options name a device.
+// A separate model, an optimizer, and data. Fits run on the CPU unless the options name a device.
 template <class Optimizer = torch::optim::SGD>
 struct Fitting {
   explicit Fitting(Callbacks callbacks = {}, FitData given = data(), double lr = 0.1)

@@ -8,7 +8,7 @@
 
 namespace sconce::test {
 
-/// Returns whether Gloo reduces tensors of 16-bit floats. That of Debian's LibTorch does not.
+/// Returns whether Gloo reduces tensors of 16-bit floats. The Gloo in Debian's LibTorch does not.
 inline bool gloo_reduces_16_bits() {
   try {
     one_with_gloo().all_reduce(torch::zeros({1}, torch::kBFloat16));

@@ -18,7 +18,7 @@
 
 namespace sconce::test {
 
-/// What a line of reference/vision_models.txt tells about a network.
+/// The contents of a line of reference/vision_models.txt about a network.
 struct NetworkLine {
   std::string what;
   std::vector<double> values;
@@ -39,7 +39,7 @@ inline std::vector<NetworkLine> lines_of_network(const std::string& network) {
   return lines;
 }
 
-// Other processors add up in another order.
+// Other processors add in a different order.
 inline void check_close(const std::vector<double>& got, const std::vector<double>& expected) {
   REQUIRE(got.size() == expected.size());
   for (size_t i = 0; i < got.size(); ++i) {
@@ -67,7 +67,7 @@ std::vector<double> losses_of(Net& net, const torch::Tensor& x) {
   return losses;
 }
 
-/// Checks the state of a network of seed 0 against the first lines of torchvision's.
+/// Checks the state of a network with seed 0 against the first lines of torchvision's.
 inline void check_state(const torch::nn::Module& net, const std::vector<NetworkLine>& lines) {
   const auto state = nn::state_dict(net);
   REQUIRE(state.size() + 3 == lines.size());
@@ -82,14 +82,14 @@ inline void check_state(const torch::nn::Module& net, const std::vector<NetworkL
   }
 }
 
-/// Checks a network of seed 0 against torchvision's: the state, the losses of three steps on
+/// Checks a network with seed 0 against torchvision's: the state, the losses of three steps on
 /// pictures `(4, 3, size, size)`, and then the logits in both memory formats.
 template <class Net>
 void check_like_torchvision(const std::string& network, Net net, int64_t size) {
   const auto lines = lines_of_network(network);
   check_state(*net, lines);
   auto line = lines.end() - 3;
-  net->to(torch::kDouble);  // in float32 the steps magnify how a processor rounds
+  net->to(torch::kDouble);  // steps in float32 amplify the rounding differences between processors
   const auto x = torch::randn({4, 3, size, size}).to(torch::kDouble);
   check_close(losses_of(net, x), (line++)->values);
   net->eval();

@@ -10,7 +10,7 @@
 
 namespace sconce::test {
 
-/// Returns a column of a metrics.csv of sconce-train, as it is written there.
+/// Returns a column of sconce-train's metrics.csv as it is written in the file.
 inline std::vector<std::string> column_of(const std::filesystem::path& csv,
                                           const std::string& name) {
   std::istringstream in(contents(csv));

@@ -6,10 +6,10 @@
 #include "catch.hpp"
 #include "support/gloo_types.hpp"
 
-/// Skips for what the LibTorch of a distribution lacks, such as Debian's.
+/// Skips for features that the LibTorch of a distribution, such as Debian's, lacks.
 namespace sconce::test {
 
-/// Skips the test, or what is left of it, if Gloo does not reduce tensors of 16-bit floats.
+/// Skips the test, or the rest of it, if Gloo does not reduce tensors of 16-bit floats.
 inline void require_gloo_of_16_bits() {
   if (!gloo_reduces_16_bits()) SKIP("the Gloo of this LibTorch does not reduce 16-bit floats");
 }

@@ -4,7 +4,8 @@
 
 namespace sconce::test {
 
-/// A group of one process with Gloo, in which gradients and metrics do go through the backend.
+/// A group of one process with Gloo, in which gradients and metrics actually go through the
+/// backend.
 inline distributed::ProcessGroup one_with_gloo() {
   return distributed::ProcessGroup::init(
       {.backend = "gloo", .init_method = "tcp://127.0.0.1:1", .world_size = 1, .rank = 0});

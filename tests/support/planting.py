@@ -1,4 +1,4 @@
-"""Plants mistakes in the sources of sconce. One build has all of them; a variable of the environment turns one on."""
+"""Plants mistakes in sconce's sources. One build contains all of them, and an environment variable turns one on."""
 import pathlib
 import sys
 
@@ -7,15 +7,15 @@ VARIABLE = "SCONCE_MISTAKE"
 
 
 def is_on(number):
-    """Returns C++ that tells whether this mistake is the one that is on."""
+    """Returns C++ that is true if this mistake is on."""
     return f'(std::getenv("{VARIABLE}") != nullptr && std::atoi(std::getenv("{VARIABLE}")) == {number})'
 
 
 def plant(mistakes, besides=()):
-    """Puts mistakes 1, 2, 3... into the sources, and returns these as they were.
+    """Puts mistakes 1, 2, 3... into the sources, and returns the original sources.
 
-    Each is a file, what is replaced in it, and by what. IS tells whether the mistake is on. `besides` are further
-    changes, which do nothing by themselves.
+    Each mistake is a file, the text to replace in it, and the replacement. IS is true if the mistake is on. `besides` are
+    additional changes that have no effect by themselves.
     """
     changes = list(besides)
     changes += [(name, old, new.replace("IS", is_on(number))) for number, (name, old, new) in enumerate(mistakes, 1)]

@@ -23,7 +23,7 @@ inline std::string png_chunk(const std::string& type, const std::string& data) {
   return big_endian(static_cast<int64_t>(data.size())) + both + big_endian(crc);
 }
 
-/// The beginning of an 8-bit PNG file, grayscale or RGB, up to its pixels.
+/// The beginning of an 8-bit PNG file, grayscale or RGB, up to the pixels.
 inline std::string png_header(int64_t channels, int64_t height, int64_t width) {
   const std::string color(1, channels == 1 ? '\0' : '\2');
   return "\x89PNG\r\n\x1a\n" + png_chunk("IHDR", big_endian(width) + big_endian(height) + '\x8' +

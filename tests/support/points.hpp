@@ -1,6 +1,6 @@
 #pragma once
 
-// A task that is learned at once, for tests of training.
+// A task that is quick to learn, for tests of training.
 
 #include <torch/torch.h>
 

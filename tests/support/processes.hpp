@@ -43,7 +43,8 @@ class Process {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Starts it in this environment, without the launchers' variables, with `variables` added.
+  /// Starts the program in this environment, without the launchers' variables and with `variables`
+  /// added.
   Process(const std::vector<std::string>& command, const Variables& variables) {
     std::vector<char*> arguments;
     for (const auto& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -97,10 +98,10 @@ class Process {
   /// Returns the error stream without the lines in which Debian's Gloo reports each connection.
   std::string err() const { return without_gloo_reports(contents(folder_.path() / "err")); }
 
-  int exit_code = -1;  ///< -1 while it runs, and if it was killed
+  int exit_code = -1;  ///< -1 while it runs or if it was killed
   int killed_by = 0;
   bool stopped = false;
-  Clock::time_point changed_at = {};  ///< when it was found ended or stopped
+  Clock::time_point changed_at = {};  ///< when it was found to have ended or stopped
 
  private:
   TempDir folder_;
@@ -110,7 +111,7 @@ class Process {
 
 using Processes = std::vector<std::unique_ptr<Process>>;
 
-/// Waits until each has ended or stopped, at most `patience`.
+/// Waits until each has ended or stopped, for at most `patience`.
 inline void wait_for(Processes& processes, Seconds patience) {
   const auto deadline = Process::Clock::now() + patience;
   bool all = false;
@@ -124,7 +125,8 @@ inline void wait_for(Processes& processes, Seconds patience) {
   }
 }
 
-/// A socket that listens on a loopback port for its lifetime and never accepts. 0: a free port.
+/// A socket that listens on a loopback port during its lifetime and never accepts. 0 selects a free
+/// port.
 class Listener {
  public:
   explicit Listener(uint16_t port = 0) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -151,8 +153,8 @@ class Listener {
   uint16_t port_ = 0;
 };
 
-/// A free port of at least `first` that no other test gets before this program ends. The kernel
-/// does not assign ports below 32768 to sockets that ask for any port. An abstract Unix socket,
+/// A free port of at least `first` that no other test receives before this program ends. The kernel
+/// does not assign ports below 32768 to sockets that request any port. An abstract Unix socket,
 /// which ends with its process, keeps other tests away.
 inline uint16_t reserve_port(uint16_t first, uint16_t count) {
   for (int i = 0; i < count; ++i) {

@@ -119,7 +119,7 @@ def go_to_the_background():
 
 
 def has_ended(process):
-    """Whether a process has ended. It may remain as a zombie, with the state Z."""
+    """Returns whether a process has ended. It may remain as a zombie, with the state Z."""
     try:
         return pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except (FileNotFoundError, ProcessLookupError):

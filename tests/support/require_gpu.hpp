@@ -18,7 +18,7 @@ inline void require_gpu() {
   SKIP("needs a GPU, and this process sees none");
 }
 
-/// Whether sconce-simgpu has started this process: its GPUs have the CPU's kernels.
+/// Returns whether sconce-simgpu started this process. Its GPUs run the CPU's kernels.
 inline bool on_simulated_gpus() {
   return std::getenv("SCONCE_SIMGPU_GPUS") != nullptr;
 }

@@ -17,7 +17,7 @@ struct Ran {
   std::string err = {};
 };
 
-/// Runs a command line in the shell, waits for it and returns the result.
+/// Runs a command line in the shell, waits for it, and returns the result.
 inline Ran run_program(const std::string& command) {
   const TempDir folder;
   const std::string out = (folder.path() / "out").string();
@@ -26,8 +26,8 @@ inline Ran run_program(const std::string& command) {
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(out), contents(err)};
 }
 
-/// Returns torchrun of the Python that has this build's LibTorch. If that is from no Python
-/// package, there is no such file.
+/// Returns the torchrun of the Python that contains this build's LibTorch. If the LibTorch is not
+/// from a Python package, the file does not exist.
 inline std::filesystem::path torchrun() {
   return std::filesystem::path(SCONCE_PYTHON).replace_filename("torchrun");
 }

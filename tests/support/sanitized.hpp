@@ -14,8 +14,8 @@ inline constexpr bool is_sanitized = false;
 inline constexpr bool is_sanitized = false;
 #endif
 
-/// Returns the number of rounds of a test. AddressSanitizer makes each several times as slow and
-/// finds in the first what it finds in all, so there are fewer with it.
+/// Returns the number of rounds of a test. With AddressSanitizer each round takes several times as
+/// long, and the first round finds everything that later rounds would find, so the number is lower.
 constexpr int rounds(int plain, int sanitized) {
   return is_sanitized ? sanitized : plain;
 }

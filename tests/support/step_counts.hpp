@@ -11,9 +11,9 @@
 
 namespace sconce::test {
 
-/// How much work LibTorch does. The counts do not depend on how busy the machine is.
+/// The amount of work that LibTorch does. The counts do not depend on how busy the machine is.
 struct Counts {
-  int64_t operators = 0;    ///< calls of operators, including those made by other operators
+  int64_t operators = 0;    ///< operator calls, including calls made by other operators
   int64_t host_reads = 0;   ///< reads of a single value: `item()` and its callers
   int64_t allocations = 0;  ///< allocations of CPU memory for tensors
   int64_t copies = 0;       ///< copies of tensors, including casts
@@ -32,8 +32,8 @@ struct Counts {
   }
 };
 
-/// Counts for its lifetime, in all threads. LibTorch runs with one thread, because the optimizers
-/// call their kernels once per thread.
+/// Counts during its lifetime, in all threads. LibTorch runs with one thread, because the
+/// optimizers call their kernels once per thread.
 class Counting {
  public:
   Counting() : threads_(at::get_num_threads()) {
@@ -62,7 +62,7 @@ class Counting {
   Counts counts() const { return {operators_, host_reads_, allocations_, copies_}; }
 
  private:
-  // The memory belongs to the allocator below, so that it can be freed after this object.
+  // The allocator below owns the memory, so it can be freed after this object.
   struct CountingAllocator : c10::Allocator {
     c10::DataPtr allocate(size_t bytes) override {
       ++allocations_;
@@ -81,7 +81,7 @@ class Counting {
   at::CallbackHandle handle_;
 };
 
-/// Returns the counts of one call after a warm-up.
+/// Returns the counts of one call after a warmup call.
 template <class Call>
 Counts counts_of(Call&& call) {
   for (int i = 0; i < 3; ++i) call();

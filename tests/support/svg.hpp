@@ -18,7 +18,7 @@ struct SvgPoint {
   double y = 0;
 };
 
-/// Returns the visible texts of a chart, in its order.
+/// Returns the visible texts of a chart in document order.
 inline std::vector<std::string> texts_of(const std::string& svg) {
   static const std::regex text("<text[^>]*>(?:<title>[^<]*</title>)?([^<]*)</text>");
   std::vector<std::string> found;
@@ -28,8 +28,9 @@ inline std::vector<std::string> texts_of(const std::string& svg) {
   return found;
 }
 
-/// Returns the lines of a path's data, each the points that it joins: M and L give a point, l, h, v
-/// and a lead on from the last one. Anything else, such as nan, is a point that is no number.
+/// Returns the lines in a path's data, each with the points that it joins: M and L set a point, and
+/// l, h, v, and a continue from the last one. Anything else, such as nan, becomes a point that is
+/// not a number.
 inline std::vector<std::vector<SvgPoint>> lines_of_path(const std::string& data) {
   std::vector<std::vector<SvgPoint>> lines;
   char command = ' ';
@@ -63,7 +64,7 @@ inline std::string attribute_of(const std::string& tag, const std::string& name)
   return tag.substr(from, tag.find('"', from) - from);
 }
 
-/// Returns the lines of all paths of a class, or of any class, in the chart's order.
+/// Returns the lines of all paths of one class, or of any class, in the order of the chart.
 inline std::vector<std::vector<SvgPoint>> lines_of(const std::string& svg,
                                                    const std::string& style_class = "") {
   std::vector<std::vector<SvgPoint>> found;
@@ -76,7 +77,7 @@ inline std::vector<std::vector<SvgPoint>> lines_of(const std::string& svg,
   return found;
 }
 
-/// Returns why a chart is not well-formed or draws outside of its picture, or nothing.
+/// Returns why a chart is not well-formed or draws outside its picture, or nothing.
 inline std::string svg_problem(const std::string& svg) {
   if (const auto problem = xml_problem(svg); !problem.empty()) return problem;
   const auto begin = svg.find("<svg ");

@@ -32,7 +32,7 @@ inline std::vector<std::string> names_in(const std::filesystem::path& folder) {
 /// A new empty folder that is removed with its contents at the end of its scope.
 class TempDir {
  public:
-  /// Makes the folder under `parent`, by default the system's folder for temporary files.
+  /// Creates the folder in `parent`, by default the system's folder for temporary files.
   explicit TempDir(const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
     std::random_device random;
     for (int attempt = 0; attempt < 100; ++attempt) {
@@ -54,7 +54,7 @@ class TempDir {
 
   const std::filesystem::path& path() const { return path_; }
 
-  /// Writes `bytes` to a file of the folder and returns the file's path.
+  /// Writes `bytes` to a file in the folder and returns the file's path.
   std::filesystem::path write(const std::string& name, std::string_view bytes) const {
     std::filesystem::path file = path_ / name;
     std::ofstream out(file, std::ios::binary);

@@ -4,7 +4,8 @@
 
 namespace sconce::test {
 
-/// Returns how many seconds this thread has computed, which other processes do not change.
+/// Returns the number of seconds that this thread has computed, which other processes do not
+/// affect.
 inline double thread_seconds() {
   timespec time = {};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);

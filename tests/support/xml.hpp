@@ -9,8 +9,8 @@
 
 namespace sconce::test {
 
-/// A strict check of the part of XML 1.0 that charts use: elements, attributes, text and the five
-/// entities. Comments, CDATA sections, character references and document types are not supported.
+/// A strict check of the part of XML 1.0 that charts use: elements, attributes, text, and the five
+/// entities. Comments, CDATA sections, character references, and document types are not supported.
 class XmlCheck {
  public:
   explicit XmlCheck(std::string_view text) : text_(text) {}
