@@ -1,4 +1,4 @@
-// Makes the objects of a script.
+// Creates the objects of a script.
 #include <torch/nn/functional.h>
 
 #include "sconce/metrics/classification.hpp"
@@ -30,7 +30,7 @@ sconce::data::Dataset rows(int64_t count, int64_t first, int64_t seed) {
   return {data, (index * 7 + seed).remainder(classes)};
 }
 
-// The sum of the outputs of each class.
+// The sum of the outputs for each class.
 struct Spread : sconce::metrics::Metric {
   Spread() : Metric(classes) {}
   void update(const torch::Tensor& preds, const torch::Tensor&) override {
@@ -99,7 +99,7 @@ SchedulerOf make_scheduler(const std::string& kind, torch::optim::Optimizer& opt
   return {std::move(made), by_steps, nullptr};
 }
 
-// A callback whose state has another name, so that a fit can have two of its class.
+// A callback whose state has another name, so a fit can have two callbacks of its class.
 template <class Base>
 struct Named : Base {
   template <class... A>
@@ -146,7 +146,7 @@ World::World(json script, Trace& trace, std::filesystem::path folder)
 }
 
 void World::build(uint64_t seed, bool resume) {
-  callbacks_.clear();  // before what they refer to
+  callbacks_.clear();  // before the objects that they refer to
   schedulers_.clear();
   averages_.clear();
   optimizers_.clear();
@@ -174,7 +174,7 @@ void World::build(uint64_t seed, bool resume) {
   const size_t folders = script_.value("folders", size_t{0});
   checkpoints_.resize(folders);
   for (size_t i = 0; i < folders; ++i) {
-    checkpoints_[i].reset();  // for it has a lock
+    checkpoints_[i].reset();  // it holds a lock
     checkpoints_[i].emplace(folder_ / std::to_string(i),
                             sconce::CheckpointOptions{.resume = resume});
   }

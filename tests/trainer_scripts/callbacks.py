@@ -1,4 +1,4 @@
-"""The callbacks of a fit, and what a checkpoint keeps."""
+"""The callbacks of a fit, and the contents of a checkpoint."""
 import copy
 import math
 
@@ -128,7 +128,7 @@ class Averaging(Callback):
 
 
 class Folder:
-    """The checkpoints of a run, of which only the latest and the best count."""
+    """The checkpoints of a run. Only the latest and the best one matter."""
 
     def __init__(self):
         self.latest, self.best, self.resume = None, None, False

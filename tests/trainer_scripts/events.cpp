@@ -1,4 +1,4 @@
-// Lets the events of a script happen.
+// Executes the events of a script.
 #include <ATen/CPUGeneratorImpl.h>
 
 #include <sstream>
@@ -13,7 +13,7 @@ namespace {
 
 using sconce::Fit;
 
-// Errors by what the oracle calls them.
+// Errors by the oracle's names for them.
 std::string name_of(const std::string& error) {
   static const std::vector<std::pair<std::string, std::string>> names = {
       {"to have different names", "names"},
@@ -35,7 +35,7 @@ std::string name_of(const std::string& error) {
   return error.substr(0, error.find('\n'));
 }
 
-// Returns what is to be traced of the exception being handled.
+// Returns the text to trace for the exception that is being handled.
 std::string current_exception() {
   try {
     throw;
@@ -74,7 +74,7 @@ bool trace_batch(const Loop& loop, Trace& trace) {
   return true;
 }
 
-// Gives a clone the modes and the frozen parameters, which LibTorch's `clone` does not copy.
+// Copies to a clone the modes and the frozen parameters, which LibTorch's `clone` does not copy.
 void match_modes(const Net& original, const Net& clone) {
   const auto from = original->modules(), to = clone->modules();
   for (size_t i = 0; i < from.size(); ++i) to[i]->train(from[i]->is_training());
@@ -186,11 +186,11 @@ void World::loop(const json& event) {
   } catch (...) {
     const auto item = loop.failed_item();
     if (item >= 0) trace_.line("failed item " + std::to_string(item));
-    loop.next();  // which throws again
+    loop.next();  // throws again
   }
 }
 
-// Batches of two loops by turns.
+// Reads batches of two loops alternately.
 void World::two_loops(const json& event) {
   const auto one = loaders_.at(event.at("loader"))->begin({});
   const auto other = loaders_.at(event.at("other"))->begin({});
@@ -217,7 +217,7 @@ void World::change_optimizer(const std::string& what, const json& event) {
   }
 }
 
-// Replaces the head in the model and in the optimizers that have it.
+// Replaces the head in the model and in the optimizers that contain it.
 void World::new_head(size_t model) {
   auto& net = *models_.at(model);
   std::vector<std::vector<torch::Tensor>*> lists;
@@ -237,13 +237,13 @@ void World::new_head(size_t model) {
   }
 }
 
-// Adds a copy of a model, and one of its optimizer for the copy.
+// Adds a copy of a model, and a copy of its optimizer for the copied model.
 void World::copy_model(const json& event) {
   const auto& original = models_.at(event.at("model"));
   auto generator = at::detail::getDefaultCPUGenerator();
   const auto state = generator.get_state();
   models_.emplace_back(std::dynamic_pointer_cast<NetImpl>(original->clone()));
-  generator.set_state(state);  // a clone's constructor draws
+  generator.set_state(state);  // a clone's constructor draws random numbers
   match_modes(original, models_.back());
   if (!event.contains("of")) return;
   const auto& of = optimizers_.at(event.at("of"));

@@ -1,4 +1,4 @@
-"""Makes random scripts of a Trainer. A seed decides everything in a script."""
+"""Creates random scripts for a Trainer. The seed determines everything in a script."""
 import random
 
 HOOKS = ["setup", "load", "on_fit_start", "on_fit_end", "on_before_optimizer_step", "on_after_optimizer_step", "on_epoch_end",
@@ -15,7 +15,7 @@ class Script:
         self.script = {"id": seed, "seed": r.randrange(10**6), "rows": r.randint(4, 11), "test_rows": r.randint(2, 5)}
         models = r.choice([1, 2, 2])
         self.script["trainers"] = [self.trainer() for _ in range(r.choice([1, 1, 2]))]
-        self.script["trainers"][-1]["shares"] = self.maybe(0.5)  # the metrics of the one before
+        self.script["trainers"][-1]["shares"] = self.maybe(0.5)  # shares the metrics of the previous trainer
         self.is_half = any(t.get("precision") == "fp16" for t in self.script["trainers"])
         self.script["models"] = [self.model() for _ in range(models)]
         self.script["optimizers"] = [self.optimizer(i) for i in range(models)]
@@ -35,9 +35,9 @@ class Script:
         return self.r.random() < chance
 
     def reset(self):
-        """What a restart leaves: the objects that the script begins with."""
+        """Resets to the objects that exist after a restart: the ones that the script begins with."""
         self.models = list(range(len(self.script["models"])))
-        self.owners = list(self.models)  # the model of each optimizer
+        self.owners = list(self.models)  # the model that each optimizer belongs to
         self.loaders = {"train": [0, 1], "test": [2, 3]}
         self.count = len(self.script["loaders"])
         self.is_whole = {i: True for i in self.owners}
@@ -71,7 +71,7 @@ class Script:
             spec["kernels"] = "foreach"  # they have no fused kernels
         if spec["kind"] == "sgd":
             if self.is_half and spec["kernels"] == "fused":
-                spec["momentum"] = 0  # Python's buffers stay uninitialized where the first step is skipped
+                spec["momentum"] = 0  # Python's buffers stay uninitialized if the first step is skipped
             spec["flag"] = spec["flag"] and spec["momentum"] > 0
         return spec
 
@@ -111,7 +111,7 @@ class Script:
         return {"monitor": self.r.choice(names), "mode": self.r.choice(["min", "max"])}
 
     def make_callbacks(self):
-        """Callback 0 records fits of optimizer 0, 1 all outer fits, 2 fits within one; others are an optimizer's."""
+        """Callback 0 records fits of optimizer 0, 1 all outer fits, and 2 nested fits; others belong to an optimizer."""
         r, specs = self.r, [{"kind": "recorder", **self.every_n_train_steps()} for _ in range(3)]
         self.of_optimizer = {i: [] for i in range(len(self.script["optimizers"]))}
         for i, of in enumerate(self.script["schedulers"]):
@@ -160,7 +160,7 @@ class Script:
         if self.maybe(0.6) or needs_test:
             event["test"] = self.pick_loader("test")
         if checkpoint is None and self.maybe(0.02):
-            event["model"] = r.randrange(len(self.script["models"]))  # maybe not the optimizer's
+            event["model"] = r.randrange(len(self.script["models"]))  # possibly not the optimizer's
         if checkpoint is None and self.maybe(0.01):
             callbacks.append(len(self.script["callbacks"]) - 1)
         return event
@@ -174,7 +174,7 @@ class Script:
         optimizer = r.choice(models)
         if what == "fit":
             event = self.fit(optimizer, is_inner=True)
-            if of == 1 or optimizer == 0:  # whose callbacks may be at work
+            if of == 1 or optimizer == 0:  # its callbacks may be running
                 event["callbacks"] = [2]
         else:
             event = self.simple(what, optimizer)
@@ -184,7 +184,7 @@ class Script:
         return event
 
     def simple(self, what, optimizer):
-        """Returns an event that leaves no new object."""
+        """Returns an event that creates no lasting object."""
         r = self.r
         event = {"do": what}
         trainer = r.randrange(len(self.script["trainers"]))
@@ -237,7 +237,7 @@ class Script:
             self.loaders[rows].append(self.count)
             self.count += 1
             return [event]
-        if is_torch and what in ("archive", "copy_model"):  # which need a state dict
+        if is_torch and what in ("archive", "copy_model"):  # these need a state dict
             return []
         if what == "copy_model":
             self.owners.append(len(self.models))
@@ -270,7 +270,7 @@ class Script:
             dropped = [{"do": what, "model": model}]
             is_plain = self.is_whole[optimizer] and spec["covers"] == "all"
             if is_plain and self.script["models"][model]["kind"] != "linear" and self.maybe(0.7):
-                # Only then has the optimizer nothing left of the old head, whose memory the new one may get.
+                # Only then does the optimizer keep nothing of the old head, whose memory the new head may receive.
                 lists = [{"do": "list", "optimizer": optimizer, "part": part} for part in ("body", "all")]
                 first, second = self.simple("fit_epoch", optimizer), self.simple("fit_epoch", optimizer)
                 dropped = [first, lists[0], second, *dropped, lists[1]]

@@ -18,7 +18,7 @@ namespace {
 namespace data = sconce::data;
 using data::Dataset;
 
-// Reads rows one by one. Noise keeps the first feature, which tells the items apart.
+// Reads rows one by one. Noise keeps the first feature, which identifies the items.
 class Source {
  public:
   Source(Dataset rows, std::set<int64_t> bad, bool by_torch)

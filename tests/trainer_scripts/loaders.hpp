@@ -12,12 +12,12 @@ namespace trainer_scripts {
 
 using nlohmann::json;
 
-/// The exception of a source at a bad item.
+/// The exception of a source for a bad item.
 struct BadItem {
   int64_t item = 0;
 };
 
-/// Where a loop begins that does not take the next epoch.
+/// The start of a loop that does not use the next epoch.
 struct Start {
   int64_t batch = 0;
   int64_t epoch = 0;
@@ -25,9 +25,9 @@ struct Start {
 
 /// A loop over a loader of any type, one batch at a time.
 struct Loop {
-  /// Returns the next batch, or nothing at the end. Throws what the loader throws.
+  /// Returns the next batch, or nothing at the end. Throws the loader's exceptions.
   std::function<std::optional<sconce::data::Dataset>()> next;
-  /// Returns the item of the exception that the loop got, as the loader says; -1: it says nothing.
+  /// Returns the item of the loop's exception as the loader reports it, or -1 if it reports none.
   std::function<int64_t()> failed_item;
 };
 
@@ -41,7 +41,7 @@ class AnyLoader {
   virtual Loop begin(const std::optional<Start>& start) const = 0;
 };
 
-/// Makes a loader as the script says, of `rows` items.
+/// Creates the loader that the script describes, with `rows` as items.
 std::shared_ptr<AnyLoader> make_loader(const json& spec, const sconce::data::Dataset& rows);
 
 }  // namespace trainer_scripts

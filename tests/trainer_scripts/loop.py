@@ -1,4 +1,4 @@
-"""What a Trainer's fit, epoch and test do, as plain loops written from the Trainer's documentation."""
+"""The Trainer's fit, epoch, and test as plain loops, written from the Trainer's documentation."""
 import contextlib
 
 import torch
@@ -8,7 +8,7 @@ from parts import METRICS, Refused, mse, number, parameters_of, step
 
 
 class Fit:
-    """What callbacks see of a running fit."""
+    """The parts of a running fit that callbacks see."""
 
     def __init__(self, trainer, net, optimizer, batches):
         self.trainer, self.net, self.optimizer, self.batches = trainer, net, optimizer, batches
@@ -34,14 +34,14 @@ class Trainer:
         self.dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(spec.get("precision"))
         self.scaler = torch.amp.GradScaler("cpu", enabled=self.dtype is torch.float16)
         self.loss = mse if spec.get("loss") == "mse" else F.cross_entropy
-        self.runs = 0  # of fits and epochs, which have the scaler
+        self.runs = 0  # the number of running fits and epochs that use the scaler
 
     def autocast(self):
         return torch.autocast("cpu", self.dtype or torch.bfloat16, enabled=self.dtype is not None)
 
     @contextlib.contextmanager
     def run(self, scales):
-        """What runs within a fit puts back the sums of the metrics that it shares, and the scale."""
+        """Restores, after a run within a fit, the sums of the metrics that both share, and the scale."""
         sums = [metric.sums if metric.runs else None for metric in self.metrics]
         scale = self.scaler.state_dict() if scales and self.runs else {}
         for metric in self.metrics:
@@ -104,7 +104,7 @@ class Trainer:
 
     @contextlib.contextmanager
     def scope(self, fit, opening, closing):
-        """Closes in reverse what was opened. After an exception, those of closing hooks are dropped."""
+        """Closes what was opened, in reverse order. After an exception, exceptions of closing hooks are dropped."""
         opened = []
         try:
             for callback in fit.callbacks:
@@ -138,7 +138,7 @@ class Trainer:
         return False
 
     def epoch(self, fit, batches):
-        """Trains the rest of an epoch. Returns False if the fit stopped before its end."""
+        """Trains the rest of an epoch. Returns False if the fit stopped before the epoch's end."""
         if fit.batch == 0:
             self.begin_sums(fit)
         while fit.batch < fit.num_training_batches:
@@ -192,7 +192,7 @@ class Trainer:
         return fit.epochs[0]
 
     def test(self, net, loader, begin):
-        """Returns loss and values. Restores the mode of every module."""
+        """Returns the loss and the values. Restores the mode of every module."""
         if len(loader) == 0:
             raise Refused("no batch")
         modes = [(module, module.training) for module in net.modules()]

@@ -24,13 +24,13 @@ int main(int count, char** arguments) {
   torch::set_num_threads(1);
   NoWarnings handler;
   const c10::WarningUtils::WarningHandlerGuard guard(&handler);
-  // Where files cost no writes to a disk, if there is such a place.
+  // A place where files cause no disk writes, if there is one.
   const std::filesystem::path parent = ::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
   std::ifstream scripts(arguments[1]);
   std::ofstream traces(arguments[2]);
   for (std::string line; std::getline(scripts, line);) {
     const auto script = nlohmann::json::parse(line);
-    traces << "= " << script.at("id").get<int64_t>() << std::endl;  // in case of a crash
+    traces << "= " << script.at("id").get<int64_t>() << std::endl;  // flushed in case of a crash
     trainer_scripts::Trace trace(count > 3);
     try {
       const sconce::test::TempDir folder(parent);

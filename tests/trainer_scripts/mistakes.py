@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Plants mistakes in sconce and looks whether random scripts find each of them.
+"""Plants mistakes in sconce and checks whether random scripts find each of them.
 
-  mistakes.py                       all of them, each by at most 2000 scripts
-  mistakes.py --only "sums"         those with this word in their names
+  mistakes.py                       all of them, each with at most 2000 scripts
+  mistakes.py --only "sums"         the mistakes with this word in their names
 
-One build has all mistakes; a variable of the environment turns one on. The sources are restored afterwards, and have
-to be built again. The exit code is 1 if a mistake was not found, or if scripts differ without one.
+One build contains all mistakes, and an environment variable turns one on. The sources are restored afterward and have to be
+built again. The exit code is 1 if a mistake was not found, or if scripts differ without a mistake.
 """
 import argparse
 import pathlib
@@ -20,7 +20,7 @@ import run
 sys.path.append(str(run.ROOT / "tests/support"))
 import planting  # noqa: E402
 
-# By name: the file, what is replaced in it, and by what. IS tells whether this mistake is on.
+# By name: the file, the text to replace in it, and the replacement. IS is true if this mistake is on.
 MISTAKES = {
     "each begin() gives the order of epoch 0": (
         "src/data/detail/epoch_count.cpp", "return state_->next++;", "return IS ? state_->next.load() : state_->next++;"),
@@ -59,7 +59,7 @@ MISTAKES = {
         "  if (IS) call(&TrainerCallback::save);\n  call(&TrainerCallback::on_epoch_end);"),
 }
 
-# What one of the mistakes needs besides.
+# Additional changes that one of the mistakes needs.
 BESIDES = [
     ("include/sconce/data/detail/batch_reader.hpp", "throw ItemError{", "met_last = index;\n          throw ItemError{"),
     ("include/sconce/data/detail/loader_loop.hpp", "class ReadAhead;\n",
@@ -67,7 +67,7 @@ BESIDES = [
 
 
 def built(build, folder):
-    """Builds the program with the mistakes, and returns its copy in the folder."""
+    """Builds the program with the mistakes and returns the path of its copy in the folder."""
     before = planting.plant(MISTAKES.values(), BESIDES)
     try:
         subprocess.run(["cmake", "--build", build, "--target", "test-trainer-scripts"], check=True,
@@ -78,7 +78,7 @@ def built(build, folder):
 
 
 class Scripts:
-    """Random scripts, of which Python tells once what ought to happen."""
+    """Random scripts whose expected traces Python computes only once."""
 
     def __init__(self, program, python, count):
         self.sides = run.Sides(program, python)
@@ -86,7 +86,7 @@ class Scripts:
         self.expected = {}
 
     def find(self, number):
-        """Returns the first script that differs with a mistake, and how many there were; 0: with none."""
+        """Returns the first script that differs with a mistake, and the number of scripts that ran; 0 is no mistake."""
         run.ENVIRONMENT[planting.VARIABLE] = str(number)
         done = 0
         for i, part in enumerate(self.parts if number > 0 else self.parts[:2]):

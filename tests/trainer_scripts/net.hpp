@@ -11,7 +11,7 @@
 
 namespace trainer_scripts {
 
-constexpr int64_t features = 8;  ///< of an item; the first is its index / 64
+constexpr int64_t features = 8;  ///< of an item; the first feature is its index / 64
 constexpr int64_t classes = 3;   ///< of the targets
 
 /// Returns the indices of the items in a batch.
@@ -51,7 +51,7 @@ struct NetImpl : torch::nn::Cloneable<NetImpl> {
     return head(body->forward(data));
   }
 
-  /// Frees the head, and looks for a new one that lies where it lay.
+  /// Frees the head, and tries to create a new one at the same address.
   void new_head() {
     const auto width = head->weight.size(1);
     const std::set<const void*> old = {head->weight.unsafeGetTensorImpl(),

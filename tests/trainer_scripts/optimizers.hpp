@@ -11,26 +11,26 @@ namespace trainer_scripts {
 
 using Groups = std::vector<std::vector<torch::Tensor>>;
 
-/// Returns the parameters that "all", "head" or "body" means.
+/// Returns the parameters that "all", "head", or "body" refers to.
 std::vector<torch::Tensor> parameters_of(const NetImpl& net, const std::string& part);
 
-/// Returns the groups of parameters that the optimizer begins with.
+/// Returns the groups of parameters that the optimizer starts with.
 Groups first_groups(const json& spec, const NetImpl& net);
 
-/// Makes the optimizer that the script says.
+/// Creates the optimizer that the script describes.
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const json& spec, const Groups& groups);
 
-/// Returns the optimizer as one of sconce's.
+/// Returns the optimizer as a sconce optimizer.
 sconce::optim::Optimizer& of_sconce(torch::optim::Optimizer& optimizer);
 
-/// Moves LibTorch's own optimizer to another place; sconce's cannot be moved.
+/// Moves LibTorch's own optimizer to another address. sconce's optimizers cannot be moved.
 void move_away(std::unique_ptr<torch::optim::Optimizer>& optimizer);
 
-/// Returns the place of each parameter of a group in the list; -1: it is not there.
+/// Returns the position of each parameter of a group in the list, or -1 if it is not there.
 std::vector<int64_t> places_in(const std::vector<torch::Tensor>& list,
                                const std::vector<torch::Tensor>& group);
 
-/// Writes rates, parameters and state into the trace.
+/// Writes learning rates, parameters, and state into the trace.
 void trace_optimizer(const std::string& name, torch::optim::Optimizer& optimizer,
                      const NetImpl& net, Trace& trace);
 

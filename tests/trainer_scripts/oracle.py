@@ -16,7 +16,7 @@ from parts import (Averages, BadItem, DataLoader, Net, Planned, Refused, Trace, 
 
 
 def name_of(error):
-    """Returns the name of an exception, as the other side traces it."""
+    """Returns the name of an exception that the other side also uses in its trace."""
     if isinstance(error, Planned):
         return "planned"
     if isinstance(error, BadItem):
@@ -30,7 +30,7 @@ def name_of(error):
 
 
 class World:
-    """What a script is about: all of its objects, by their numbers."""
+    """The state of a script: all of its objects, by number."""
 
     def __init__(self, script, trace):
         self.script, self.trace, self.running = script, trace, []
@@ -171,10 +171,10 @@ class World:
         optimizer.add_param_group({"params": net.part(event["part"])})
 
     def move(self, event, fit):
-        """An object of Python stays where it is."""
+        """A Python object stays at its address."""
 
     def archive(self, event, fit):
-        """A state that was saved and loaded is the same."""
+        """A state is the same after it was saved and loaded."""
 
     def new_head(self, event, fit):
         net = self.models[event["model"]]
@@ -196,7 +196,7 @@ class World:
         spec, _, optimizer = self.optimizers[event["of"]]
         twin_of = dict(zip(net.parameters(), twin.parameters()))
         other = make_optimizer(spec, [[twin_of[p] for p in group["params"]] for group in optimizer.param_groups])
-        other.state.clear()  # Adagrad has made states
+        other.state.clear()  # Adagrad has created state
         for group, options in zip(other.param_groups, optimizer.param_groups):
             group.update({key: value for key, value in options.items() if key != "params"})
         for p in parameters_of(optimizer):

@@ -17,11 +17,11 @@ class Planned(Exception):
 
 
 class BadItem(Exception):
-    """The exception of a source at a bad item."""
+    """The exception of a source for a bad item."""
 
 
 class Refused(Exception):
-    """An error of the Trainer, by its name."""
+    """An error from the Trainer, by name."""
 
 
 def number(value):
@@ -33,7 +33,7 @@ def numbers(tensor):
 
 
 class Trace:
-    """What happens in a script, line by line."""
+    """The events of a script, line by line."""
 
     def __init__(self, values):
         self.values, self.lines, self.depth = values, [], 0
@@ -67,7 +67,7 @@ def items_of(data):
 
 
 def mix_seeds(*parts):
-    """SplitMix64 of the seed, with epoch and index added to its results."""
+    """Applies SplitMix64 to the seed, with epoch and index added to its results."""
     mask, x = 2**64 - 1, 0
     for part in parts:
         x = (x + part + 0x9E3779B97F4A7C15) & mask
@@ -82,7 +82,7 @@ def generator(seed):
 
 
 class Epochs:
-    """The count of a loader's epochs, which its copies share."""
+    """The epoch count of a loader, which its copies share."""
 
     def __init__(self, moves):
         self.next, self.moves = 0, moves
@@ -97,7 +97,7 @@ class DataLoader:
     def __init__(self, spec, rows):
         self.spec, (self.data, self.target) = spec, rows
         is_shared = spec.get("sampler") == "distributed" and spec.get("shuffle")
-        self.epochs = Epochs(moves=not is_shared)  # else by set_epoch alone, for the other ranks
+        self.epochs = Epochs(moves=not is_shared)  # otherwise only set_epoch advances it, for the other ranks
 
     def copy(self):
         return copy.copy(self)
@@ -129,7 +129,7 @@ class DataLoader:
         return len(self.batches(0))
 
     def begin(self, first=0, epoch=None):
-        """Yields the batches of an epoch: of the next one, unless it is named."""
+        """Yields the batches of an epoch: the given one, or otherwise the next one."""
         epoch = self.epochs.take() if epoch is None else epoch
         if first > len(self):
             raise Refused("batch index")
@@ -184,7 +184,7 @@ class Net(nn.Module):
 class Metric:
     def __init__(self, name, size):
         self.name, self.sums = name, torch.zeros(size, dtype=torch.double)
-        self.runs = 0  # of fits, epochs and evaluations that have it
+        self.runs = 0  # the number of fits, epochs, and evaluations that use it
 
     def reset(self):
         self.sums = torch.zeros_like(self.sums)
@@ -280,8 +280,8 @@ def make_optimizer(spec, groups):
 
 
 def keep_gradients(optimizer):
-    """Lets each step work on copies of the gradients. Python's foreach SGD adds Nesterov's momentum to the gradients
-    themselves, which a later step with the same gradients would see; sconce's leaves them as they are."""
+    """Makes each step work on copies of the gradients. Python's foreach SGD adds Nesterov's momentum to the gradients
+    themselves, which affects a later step with the same gradients; sconce's SGD leaves them unchanged."""
     kept = {}
 
     def before(*_):
@@ -309,7 +309,7 @@ def parameters_of(optimizer):
 
 
 def step(optimizer):
-    """A step. Python's fused SGD fails where some of a group's parameters have a momentum and some have not."""
+    """Makes a step. Python's fused SGD fails if only some of a group's parameters have a momentum."""
     group = optimizer.param_groups[0]
     if type(optimizer) is not torch.optim.SGD or not group["fused"] or group["momentum"] == 0:
         return optimizer.step()
@@ -339,7 +339,7 @@ def make_scheduler(kind, optimizer):
 
 
 class Averages:
-    """Moving averages of a model's tensors; of its buffers only if it is asked to, else their copies."""
+    """Moving averages of a model's tensors. Buffers are averaged only on request and are otherwise copied."""
 
     def __init__(self, net, buffers):
         self.count = 0

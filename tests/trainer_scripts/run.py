@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Runs random scripts of a Trainer by sconce and as plain loops in Python, and compares what happens.
+"""Runs random scripts for a Trainer with sconce and as plain loops in Python, and compares the traces.
 
   run.py --count 20000 --jobs 2              the scripts 0 to 19999
-  run.py --first 417 --count 1 --shrink      one of them, cut down to what still differs
-  run.py --file SCRIPT.json                  a script of a file
+  run.py --first 417 --count 1 --shrink      one of them, reduced to the part that still differs
+  run.py --file SCRIPT.json                  a script from a file
 
 After each event of a script both sides write parameters, buffers, the optimizers' states, the state of the random
-generator, the metrics' sums and more, and each side writes the items of each batch and each call of a callback. The
-first line that differs is printed, with the script. The exit code is then 1.
+generator, the metrics' sums, and more. Each side also writes the items of each batch and each call of a callback. The
+script prints the first line that differs, with its script, and then exits with code 1.
 """
 import argparse
 import concurrent.futures
@@ -28,7 +28,7 @@ ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "",
 
 
 def read(path):
-    """Returns the lines of each script by its number."""
+    """Returns the lines of each script, by the script's number."""
     traces, lines = {}, None
     for line in path.read_text().splitlines():
         if line.startswith("= "):
@@ -39,14 +39,14 @@ def read(path):
 
 
 class Sides:
-    """The two programs. `seconds` has what each has taken."""
+    """The two programs. `seconds` contains the time that each has used."""
 
     def __init__(self, program, python):
         self.commands = {"sconce": [program], "python": [python, HERE / "oracle.py"]}
         self.seconds = {"sconce": 0.0, "python": 0.0}
 
     def run(self, side, scripts, flags, folder):
-        """Returns the traces of a side. A script that ends the program has the trace up to there."""
+        """Returns one side's traces. If a script ends the program, its trace ends there."""
         traces, left = {}, scripts
         while left:
             source, out = folder / f"{side}.scripts", folder / f"{side}.traces"
@@ -64,14 +64,14 @@ class Sides:
         return traces
 
     def compare(self, scripts, *flags):
-        """Returns what `differing` does."""
+        """Returns the result of `differing`."""
         with tempfile.TemporaryDirectory() as name, concurrent.futures.ThreadPoolExecutor() as pool:
             ran = [pool.submit(self.run, side, scripts, flags, pathlib.Path(name)) for side in self.commands]
             return differing(scripts, *(future.result() for future in ran))
 
 
 def differing(scripts, ours, theirs):
-    """Returns the scripts that differ, each with the lines before that are equal, and the two that are not."""
+    """Returns the scripts that differ, each with the equal lines before the difference and the two different lines."""
     different = []
     for script in scripts:
         a, b = ours.get(script["id"], []), theirs.get(script["id"], [])
@@ -82,7 +82,7 @@ def differing(scripts, ours, theirs):
 
 
 def parts_of(scripts):
-    """Returns the scripts in parts, few in the first ones, in case that these are enough."""
+    """Returns the scripts in parts. The first parts are small, in case they are enough."""
     bounds = [0, 100, 300, *range(800, len(scripts), 500)]
     return [part for part in (scripts[a:b] for a, b in zip(bounds, [*bounds[1:], len(scripts)])) if part]
 
@@ -94,7 +94,7 @@ KEPT = {"rows", "batch", "lr", "kernels", "covers", "model", "kind", "seed", "sh
 
 
 def ways(script):
-    """Yields the places of a script at which it may become smaller, each with what is put there."""
+    """Yields the places at which a script may become smaller, each with the replacement."""
     for i, event in enumerate(script["events"]):
         yield ("events", i), DROP
         for k in range(len(event.get("callbacks", []))):
@@ -132,13 +132,13 @@ def smaller(script, changes):
 
 
 def is_broken(lines):
-    """Returns whether a script that was cut down is none: it names an object that it no longer has, or options that
+    """Returns whether a reduced script is invalid, because it names an object that no longer exists or options that
     Python refuses."""
     return any("oracle.py" in text or "_range_check" in text for text in lines)
 
 
 def shrink(sides, script):
-    """Makes each change alone, then as many of those that help as still do so together."""
+    """Tries each change alone, and then applies as many of the helpful ones together as possible."""
     def helping(sets):
         tries = [dict(smaller(script, changes), id=i) for i, changes in enumerate(sets)]
         return [sets[found[0]["id"]] for found in sides.compare(tries) if not is_broken(found[2] + found[3])]

@@ -8,30 +8,30 @@
 
 namespace trainer_scripts {
 
-/// What happens in a script, line by line, as the oracle in Python writes it too.
+/// The events of a script, line by line, in the same form as the Python oracle writes them.
 class Trace {
  public:
-  /// With `values` each digest is followed by the numbers that it is of.
+  /// With `values`, each digest is followed by the numbers that it was computed from.
   explicit Trace(bool values) : values_(values) {}
 
-  /// Adds a line, indented by the depth of the events that run.
+  /// Adds a line, indented by the depth of the running events.
   void line(const std::string& text);
   /// Adds a line with a digest of the tensors' bytes.
   void tensors(const std::string& name, const std::vector<at::Tensor>& tensors);
   /// Returns all lines since the last call.
   std::string take();
 
-  int depth = 0;  ///< number of events that run
+  int depth = 0;  ///< number of running events
 
  private:
   bool values_;
   std::string text_ = {};
 };
 
-/// Returns the number with 17 digits, which tell it apart from any other.
+/// Returns the number with 17 digits, which identify it uniquely.
 std::string number(double value);
 
-/// Returns the numbers with blanks between.
+/// Returns the numbers, separated by spaces.
 std::string numbers(const at::Tensor& tensor);
 
 }  // namespace trainer_scripts

@@ -38,16 +38,16 @@ struct TrainerOf {
   std::unique_ptr<sconce::Trainer> trainer;
 };
 
-/// What a script is about: all of its objects, by their numbers. A deque keeps them in place while
-/// a hook adds to it.
+/// The state of a script: all of its objects, by number. A deque keeps them in place while a hook
+/// adds an object.
 class World {
  public:
   World(json script, Trace& trace, std::filesystem::path folder);
 
-  /// Runs the events. After each it traces the exception that came out of it, and the state.
+  /// Runs the events. After each event it traces the exception that the event threw, and the state.
   void run();
 
-  /// What a recorder does in its hook: it traces the call, and lets happen what the script says.
+  /// The work of a recorder in its hook: it traces the call and runs the script's events for it.
   void in_hook(const json& recorder, size_t index, const std::string& hook, int64_t call,
                sconce::Fit& fit);
 
@@ -77,7 +77,7 @@ class World {
   std::deque<std::shared_ptr<AnyLoader>> loaders_;
   std::deque<std::optional<sconce::Checkpoint>> checkpoints_;
   std::deque<std::unique_ptr<sconce::TrainerCallback>> callbacks_;
-  std::vector<size_t> running_ = {};  // the trainers whose fits run
+  std::vector<size_t> running_ = {};  // the trainers with running fits
 };
 
 }  // namespace trainer_scripts
