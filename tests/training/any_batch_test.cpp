@@ -72,7 +72,7 @@ TEST_CASE(
 
 namespace {
 
-// A step of a Dataset, whose loss is the mean of the batch's data.
+// A step for a Dataset, with the mean of the batch's data as its loss.
 struct StepOfDataset : torch::nn::Module {
   torch::Tensor training_step(const sconce::data::Dataset& batch) {
     CHECK(batch.data.size(0) == batch.target.size(0));
@@ -168,7 +168,7 @@ TEST_CASE("AnyBatches starts the next epoch of its source, as a loop over the so
 
 namespace {
 
-// A source of a user, whose order is that of its epoch. It is not to change beneath a loop.
+// A user's source whose order depends on its epoch. It must not change during a loop.
 struct OfEpoch {
   explicit OfEpoch(int64_t of = 0)
       : epoch(of), batches{torch::full({1}, of), torch::full({1}, of)} {}
@@ -200,7 +200,7 @@ TEST_CASE("a source with only set_epoch keeps its epoch while another epoch is r
 
 namespace {
 
-// Fails for items of batches that are passed over.
+// Fails for items of skipped batches.
 struct FromFour {
   int64_t size() const { return 8; }
   Tensor get(int64_t i) const {

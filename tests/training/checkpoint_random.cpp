@@ -1,5 +1,5 @@
 // Random fits that are stopped at random moments and resumed, and random uses of a Checkpoint by
-// itself. A seed decides everything in a case, and is in each of its messages.
+// itself. A seed determines everything in a case and is part of each of its messages.
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@
 #include "support/stop_when.hpp"
 #include "support/temp_dir.hpp"
 
-// Other tests of this program have a Run too.
+// Other tests of this program also have a Run.
 namespace checkpoint_random {
 
 using sconce::Checkpoint;
@@ -46,7 +46,7 @@ using Names = std::vector<std::string>;
 class Random {
  public:
   explicit Random(uint64_t seed) : engine_(seed) {}
-  // From least to most, both included.
+  // From least to most, inclusive.
   int64_t number(int64_t least, int64_t most) {
     const auto count = static_cast<uint64_t>(most - least + 1);
     return least + static_cast<int64_t>(engine_() % count);
@@ -61,12 +61,12 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-// Where files cost no writes to a disk, if there is such a place: each checkpoint is synced.
+// A place where files cause no disk writes, if there is one, because each checkpoint is synced.
 fs::path quick_place() {
   return ::access("/dev/shm", W_OK) == 0 ? fs::path("/dev/shm") : fs::temp_directory_path();
 }
 
-// A place in `folder` for checkpoints, with a name that a user might give, or an enemy.
+// A path in `folder` for checkpoints, with a name that a user or an attacker might choose.
 fs::path odd_place(Random& random, const fs::path& folder) {
   const auto name = random.one_of<std::string>({"plain",
                                                 "with spaces ",
@@ -98,7 +98,7 @@ fs::path odd_place(Random& random, const fs::path& folder) {
   return folder / "link";
 }
 
-// What a fit is made of. Two fits of the same settings are to come to the same, bit for bit.
+// The parts of a fit. Two fits with the same settings must give the same result, bit for bit.
 struct Settings {
   explicit Settings(uint64_t case_seed) : seed(case_seed), random(case_seed) {
     options.max_epochs = static_cast<int>(random.number(1, 4));
@@ -110,7 +110,7 @@ struct Settings {
     const int64_t accumulated = options.accumulate_grad_batches;
     batches_per_epoch = batches;
     steps_per_epoch = (batches + accumulated - 1) / accumulated;
-    // BatchNorm takes no batch of one row.
+    // BatchNorm does not accept a batch of one row.
     if (norm == 1 && (batch_size == 1 || (!drop_last && rows % batch_size == 1))) norm = 2;
   }
   int64_t steps() const { return steps_per_epoch * options.max_epochs; }
@@ -139,10 +139,11 @@ struct Settings {
   int64_t steps_per_epoch = 0;
 };
 
-// All objects of one process' part of a fit.
+// All objects of one process's part of a fit.
 class Run {
  public:
-  // The model begins with the numbers of `init_seed`; a run of fewer epochs is a part of the whole.
+  // The model starts with the numbers from `init_seed`. A run of fewer epochs is a part of the
+  // whole.
   Run(const Settings& of_run, uint64_t init_seed, std::optional<int> epochs = {})
       : settings(of_run), trainer(options(of_run, epochs)) {
     torch::manual_seed(settings.seed);
@@ -196,7 +197,7 @@ class Run {
     return parts;
   }
 
-  // The bytes of all that the fit came to, with the numbers that would be drawn next.
+  // The bytes of everything that the fit computed, with the numbers that would be drawn next.
   std::string outcome(const sconce::FitResult& result, const fs::path& file) {
     auto all = c10::impl::GenericDict(c10::AnyType::get(), c10::AnyType::get());
     all.insert("model", io::as_ivalue(sconce::nn::state_dict(*net)));
@@ -318,7 +319,7 @@ class Run {
   sconce::data::Dataset rows_;
 };
 
-// How far a checkpoint is: its epoch and batch.
+// The progress of a checkpoint: its epoch and batch.
 using Place = std::pair<int64_t, int64_t>;
 
 c10::IValue in_file(const fs::path& file, const char* key) {
@@ -330,8 +331,8 @@ Place place_in(const fs::path& file) {
   return {saved.at("epoch").toInt(), saved.at("batch").toInt()};
 }
 
-// What a folder ought to hold: checkpoints in the order in which they were written, of which none
-// takes another's place.
+// The expected contents of a folder: checkpoints in the order in which they were written, none of
+// which replaces another.
 struct Kept {
   struct File {
     Place place;
@@ -340,7 +341,8 @@ struct Kept {
   };
   using Best = std::optional<std::pair<double, File>>;
 
-  // Another object, or the same once more, reads what the folder holds, and ends its last save.
+  // Another object, or the same one again, reads the contents of the folder and completes its last
+  // save.
   void open(const CheckpointOptions& options) {
     best = options.keep_best ? saved_best : Best();
     prune(options, saved_best);
@@ -361,8 +363,8 @@ struct Kept {
 
   std::vector<File> files = {};
   int64_t saves = 0;
-  Best best = {};        // that the object knows
-  Best saved_best = {};  // that the latest file names
+  Best best = {};        // the best that the object knows
+  Best saved_best = {};  // the best in the latest file
 };
 
 void check_folder(const Checkpoint& checkpoint, const fs::path& folder, const Kept& kept) {
@@ -389,7 +391,7 @@ void check_folder(const Checkpoint& checkpoint, const fs::path& folder, const Ke
 
 struct Killed {};
 
-// A fit that is stopped, killed and resumed, in one folder.
+// A fit that is stopped, killed, and resumed, in one folder.
 class StoppedFit {
  public:
   explicit StoppedFit(uint64_t seed) : settings_(seed), random_(settings_.random) {
@@ -418,7 +420,7 @@ class StoppedFit {
   }
 
  private:
-  // The object that was there, if it resumes, or a new one.
+  // The existing object, if it resumes, or a new one.
   void open() {
     if (!checkpoint_ || random_.one_in(2)) {
       checkpoint_.reset();
@@ -434,13 +436,14 @@ class StoppedFit {
     done_ = epoch * settings_.steps_per_epoch + batch / settings_.options.accumulate_grad_batches;
   }
 
-  // The first part of a fit, and what is not saved when it is killed, are done again alike.
+  // The first part of a fit, and everything that is unsaved when it is killed, is repeated
+  // identically.
   uint64_t init_seed() { return done_ == 0 ? settings_.seed : settings_.seed + 1 + done_; }
 
   void interrupt() {
     const int64_t asks = random_.number(1, settings_.steps());
     const int64_t reads = random_.number(1, 2 * settings_.steps());
-    const auto kind = random_.number(0, 2);  // asked, killed, of fewer epochs
+    const auto kind = random_.number(0, 2);  // asked to stop, killed, or of fewer epochs
     const auto epochs = static_cast<int>(random_.number(1, settings_.options.max_epochs));
     const int64_t start = done_;
     int64_t asked = 0;
@@ -466,7 +469,8 @@ class StoppedFit {
     }
   }
 
-  // Notes what the fit saves on its way to that step, and there in any case if it was asked to.
+  // Records what the fit saves on its way to that step, and at that step in any case if it was
+  // asked to save.
   void saved_until(int64_t step, bool is_asked = false) {
     const int64_t of_epoch = settings_.steps_per_epoch;
     const int64_t every = settings_.every_n_train_steps;
@@ -483,7 +487,7 @@ class StoppedFit {
     }
   }
 
-  // Another object may read at any time, and changes nothing for the one that writes.
+  // Another object may read at any time and changes nothing for the object that writes.
   void read_beside() {
     auto generator = at::globalContext().defaultGenerator(torch::kCPU);
     const auto state = generator.get_state();
@@ -493,7 +497,7 @@ class StoppedFit {
     generator.set_state(state);
   }
 
-  // The best checkpoint's weights, or their averages, reach the metric.
+  // The weights of the best checkpoint, or their averages, reach the metric.
   void check_best() {
     if (!kept_.best) return;
     Run judge(settings_, 1);
@@ -510,16 +514,16 @@ class StoppedFit {
   const sconce::test::TempDir temp_{quick_place()};
   Settings settings_;
   Random& random_;
-  sconce::FitResult result_;  // of the fit that was not stopped, and all that it came to
+  sconce::FitResult result_;  // of the uninterrupted fit
   std::string outcome_;
   fs::path folder_;
   CheckpointOptions options_ = {};
   std::optional<Checkpoint> checkpoint_;
   Kept kept_;
-  int64_t done_ = 0;  // steps that the latest checkpoint has
+  int64_t done_ = 0;  // steps in the latest checkpoint
 };
 
-// A Checkpoint by itself, in any order of progress and metric; each save has a number of its own.
+// A Checkpoint by itself, with progress and metrics in any order. Each save has a unique number.
 void check_saves(uint64_t seed) {
   const sconce::test::TempDir temp(quick_place());
   Random random(seed);

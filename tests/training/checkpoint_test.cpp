@@ -50,7 +50,7 @@ namespace fs = std::filesystem;
 namespace lr_scheduler = sconce::optim::lr_scheduler;
 using Names = std::vector<std::string>;
 
-// A run with one of each part; two of them differ in their values.
+// A run with one part of each kind. Two runs differ in their values.
 struct Run {
   explicit Run(uint64_t seed, torch::Device device = torch::kCPU) {
     torch::manual_seed(seed);
@@ -274,7 +274,7 @@ TEST_CASE(
       checkpoint.save({}, {.epoch = epoch}, sconce::MonitoredValue("score", value, mode));
     }
     CHECK(checkpoint.best().filename() == name);
-    // As earlier versions wrote it: the highest metric is the best.
+    // As in earlier versions, the highest metric is the best.
     CHECK(best_in_file(checkpoint).at("metric") == (is_min ? 0.25 : 0.75));
     CHECK(best_in_file(checkpoint).at("monitor") == (is_min ? "lowest score" : "highest score"));
   }
@@ -463,7 +463,7 @@ TEST_CASE("a class that a checkpoint stores with its namespaces matches the clas
     saved.at("classes").toGenericDict().insert_or_assign("optimizer", name);
     sconce::io::save_torch(saving.latest(), saved);
   };
-  rewrite("sconce::optim::SGD");  // as 0.2 wrote it
+  rewrite("sconce::optim::SGD");  // as version 0.2 wrote it
   CHECK(Checkpoint(folder.path(), {.resume = true}).load({{"optimizer", sgd}}));
   rewrite("sconce::optim::OtherSGD");
   CHECK_THROWS_WITH(Checkpoint(folder.path(), {.resume = true}).load({{"optimizer", sgd}}),
@@ -483,7 +483,7 @@ TEST_CASE("a checkpoint of another optimizer or scheduler is rejected before any
   torch::NoGradGuard no_grad;
   net->weight.add_(1);
   Checkpoint resumed(folder.path(), {.resume = true});
-  sconce::optim::AdamW adamw(net->parameters());  // Python's takes the state of an Adam
+  sconce::optim::AdamW adamw(net->parameters());  // Python's AdamW accepts the state of an Adam
   lr_scheduler::ExponentialLR shrinks(adam, 0.5);
   CHECK_THROWS_WITH(resumed.load(parts(adamw, steps)),
                     ContainsSubstring("'optimizer' the class Adam, as it was saved, got AdamW"));
@@ -530,7 +530,7 @@ TEST_CASE("truncated checkpoints and 2,000 flipped bits in a checkpoint's values
 
 namespace {
 
-// A model with one of LibTorch's optimizers, as tests/reference/checkpoint.py has them.
+// A model with one of LibTorch's optimizers, as in tests/reference/checkpoint.py.
 struct WithLibTorchs {
   sconce::NamedStates parts() { return {{name + " model", *net}, {name, *optimizer}}; }
 
@@ -550,7 +550,7 @@ struct WithLibTorchs {
   std::shared_ptr<torch::optim::Optimizer> optimizer;
 };
 
-// One of each class, with options whose states have every key.
+// One of each class, with options that make every key of the state appear.
 std::vector<WithLibTorchs> libtorchs() {
   std::vector<WithLibTorchs> all;
   const auto add = [&]<class Optimizer>(const char* name, const auto& options,
@@ -568,7 +568,7 @@ std::vector<WithLibTorchs> libtorchs() {
   return all;
 }
 
-// Saves a checkpoint of LibTorch's optimizers, and what comes of three more steps as name.weight.
+// Saves a checkpoint of LibTorch's optimizers, and the result of three more steps as name.weight.
 void save_libtorchs(const fs::path& folder, const torch::Tensor& x, sconce::StateDict& after) {
   auto all = libtorchs();
   sconce::NamedStates parts;
@@ -584,7 +584,8 @@ void save_libtorchs(const fs::path& folder, const torch::Tensor& x, sconce::Stat
   }
 }
 
-// Goes on with what Python saved after the same three steps, and compares it with Python's next.
+// Continues from the state that Python saved after the same three steps, and compares the result
+// with Python's next steps.
 void check_pythons(const fs::path& file, const torch::Tensor& x) {
   const auto saved = sconce::io::load_torch(file).toGenericDict();
   for (auto& each : libtorchs()) {
@@ -640,7 +641,7 @@ TEST_CASE("on a GPU a run continues from its checkpoint", "[gpu]") {
 
 namespace {
 
-// Runs the worker's fit as so many processes and returns what they wrote to stderr.
+// Runs the worker's fit in this many processes and returns what they wrote to stderr.
 std::string run_fit(int ranks, const std::string& folder, const fs::path& out, int stop_after) {
   std::vector<std::string> command = {SCONCE_WORKER, "fit", folder, out.string()};
   if (stop_after > 0) command.push_back(std::to_string(stop_after));
@@ -660,7 +661,7 @@ std::string run_fit(int ranks, const std::string& folder, const fs::path& out, i
   return errors;
 }
 
-// Compares fits that were stopped after some step and resumed with one that was not.
+// Compares fits that were stopped after some step and resumed with an uninterrupted fit.
 void check_resumed_fits(int ranks) {
   const TempDir folder;
   const auto whole = folder.path() / "whole";
@@ -694,13 +695,13 @@ TEST_CASE(
 
 namespace {
 
-// The version of a tensor that the worker saved; -1 if it is a mixture.
+// The version of a tensor that the worker saved, or -1 if it is a mixture.
 int64_t version_of(const torch::Tensor& x) {
   const auto first = x[0].item<int64_t>();
   return x.numel() == 50'000 && x.eq(first).all().item<bool>() ? first : -1;
 }
 
-// Kills a writer so many times at moments of which none is like another.
+// Kills a writer this many times, each time at a different moment.
 void kill_writers(int rounds) {
   const TempDir folder;
   const auto seed = std::random_device{}();
@@ -711,7 +712,7 @@ void kill_writers(int rounds) {
     {
       sconce::test::Process writer({SCONCE_WORKER, "save", folder.path().string()}, {});
       while (writer.out().empty() && !writer.ended()) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));  // leaves the core to it
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));  // leaves the core to the writer
         writer.poll();
       }
       std::this_thread::sleep_for(std::chrono::microseconds(random() % 20'000));
@@ -725,7 +726,7 @@ void kill_writers(int rounds) {
     const auto safetensors = sconce::io::load_safetensors(folder.path() / "file.safetensors");
     const auto torch_file = sconce::io::load_torch(folder.path() / "file.pt");
     Checkpoint checkpoint(folder.path() / "checkpoints", {.resume = true});
-    checkpoint.lock();  // the killed one's is gone
+    checkpoint.lock();  // the killed writer's lock is gone
     const auto progress = checkpoint.load({});
     for (const auto& state : {safetensors, sconce::io::as_state_dict(torch_file),
                               sconce::io::as_state_dict(progress->extra)}) {
@@ -736,7 +737,7 @@ void kill_writers(int rounds) {
     fs::remove_all(folder.path() / "checkpoints");
   }
   const auto left = names_in(folder.path());
-  CHECK(left.size() <= 4);  // the two files, and of each what the last killed writer left
+  CHECK(left.size() <= 4);  // both files, and a leftover of each from the last killed writer
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Fits with `compile`, by a compiler that runs the replay's kernels, so that no Python is needed.
+// Fits with `compile`, using a compiler that runs the replay's kernels, so Python is not needed.
 
 #include <memory>
 #include <sstream>
@@ -59,7 +59,7 @@ Compiler compiler(KeptStep keep = KeptStep::faster) {
   return std::make_shared<CountingSteps>(keep);
 }
 
-// A compiler that continues with this form of the step, "compiled" or "replay".
+// A compiler that continues with one form of the step, "compiled" or "replay".
 Compiler compiler_that_kept(const std::string& form) {
   auto made = compiler();
   c10::impl::GenericDict state(c10::StringType::get(), c10::AnyType::get());
@@ -90,7 +90,7 @@ struct Freezing : sconce::TrainerCallback {
   size_t epochs;
 };
 
-// A net, what trains it, and what its fits write.
+// A network, the objects that train it, and the output of its fits.
 struct Training {
   sconce::FitResult fit(TrainerOptions options, int64_t examples = 96,
                         sconce::Callbacks callbacks = {}) {
@@ -209,12 +209,12 @@ TEST_CASE("a fit that ends before its step is captured says so") {
 
 namespace {
 
-// Fits three epochs in as many parts as there are compilers, which may be null. All parts but the
-// last one stop after eight steps. Returns the result of the last one and what it has logged.
+// Fits three epochs in as many parts as there are compilers, which may be null. All parts except
+// the last one stop after eight steps. Returns the result of the last part and its log.
 std::pair<sconce::FitResult, std::string> fit_in_parts(const std::vector<Compiler>& compilers) {
   const TempDir folder;
   for (size_t part = 0;; ++part) {
-    torch::manual_seed(5 + part);  // a resumed part takes the generator's state from the file
+    torch::manual_seed(5 + part);  // a resumed part loads the generator's state from the file
     Training training;
     sconce::Checkpoint checkpoint(folder.path(), {.resume = true});
     sconce::ModelCheckpoint saving(checkpoint);

@@ -26,7 +26,7 @@ using sconce::test::net;
 
 namespace {
 
-// Gives a fit such values of "loss", whatever it came to.
+// Sets the values of "loss" in a fit, whatever the fit computed.
 struct Losses : sconce::TrainerCallback {
   explicit Losses(std::vector<double> given) : values(std::move(given)) {}
   void on_epoch_end(sconce::Fit& fit) override {
@@ -35,7 +35,7 @@ struct Losses : sconce::TrainerCallback {
   std::vector<double> values;
 };
 
-// How many epochs a fit of at most as many takes.
+// Returns how many epochs a fit runs of at most as many as there are values.
 size_t epochs_of(const std::vector<double>& values, const sconce::EarlyStoppingOptions& options) {
   Losses losses(values);
   EarlyStopping stopping("loss", options);
@@ -86,7 +86,7 @@ TEST_CASE("EarlyStopping rejects an unknown monitor before any work") {
     with.callbacks = {&saving, &stopping};
     return Trainer({.num_gpus = 0, .metrics = metrics}).fit(model, optimizer, with).epochs.size();
   };
-  fit("loss", false);  // a checkpoint that a refused fit must not load
+  fit("loss", false);  // a rejected fit must not load this checkpoint
   const auto weight = model->parameters()[0].detach().clone();
   model->parameters()[0].detach().add_(1);
   const std::string expected = "sconce::EarlyStopping: expected monitor to be one of ";
@@ -124,7 +124,7 @@ TEST_CASE("a new fit restarts an EarlyStopping that has already stopped a fit") 
   Fitting<> f({&losses, &stopping}, data(16, 16));
   CHECK(f.fit({.max_epochs = 6}).epochs.size() == 3);
   CHECK(f.fit({.max_epochs = 6}).epochs.size() == 3);
-  losses.values = {9, 8, 7, 6, 5, 4};  // worse than the first fit's best, and getting better
+  losses.values = {9, 8, 7, 6, 5, 4};  // worse than the first fit's best, but improving
   CHECK(f.fit({.max_epochs = 6}).epochs.size() == 6);
 }
 
@@ -132,7 +132,7 @@ TEST_CASE("a state loaded into EarlyStopping applies only to the next fit") {
   Losses losses({3, 3, 3, 3, 3, 3});
   EarlyStopping first("loss", {.patience = 4}), stopping("loss", {.patience = 4});
   Fitting<> f({&losses, &first}, data(16, 16));
-  f.fit({.max_epochs = 3});  // waits for two epochs
+  f.fit({.max_epochs = 3});  // has waited for two epochs
   stopping.load_state_dict(first.state_dict());
   f.with.callbacks = {&losses, &stopping};
   CHECK(f.fit({.max_epochs = 6}).epochs.size() == 2);
@@ -167,7 +167,7 @@ TEST_CASE("EarlyStopping warns and restarts if its state is from another metric 
 
 namespace {
 
-// Gives a fit these values of "test_acc".
+// Sets the values of "test_acc" in a fit.
 struct Accuracies : sconce::TrainerCallback {
   void on_epoch_end(sconce::Fit& fit) override {
     sconce::MetricValues values;
@@ -179,7 +179,7 @@ struct Accuracies : sconce::TrainerCallback {
   }
 };
 
-// A metric of which nothing says whether lower or higher is better.
+// A metric that does not say whether lower or higher values are better.
 struct Undirected : sconce::metrics::Metric {
   Undirected() : Metric(1) {}
   void update(const torch::Tensor& preds, const torch::Tensor&) override {
@@ -221,7 +221,7 @@ TEST_CASE(
                     StartsWith("sconce::EarlyStopping: expected an explicit mode (min or max) for "
                                "test_mean, whose better direction is unknown, got none"));
   CHECK_NOTHROW(fit("test_mean", MetricMode::max));
-  CHECK_NOTHROW(fit("test_own_loss", {}));  // a loss by its name
+  CHECK_NOTHROW(fit("test_own_loss", {}));  // a loss, judging by its name
 }
 
 TEST_CASE("the result of a fit says why EarlyStopping ended it, even after resuming") {
@@ -270,10 +270,10 @@ TEST_CASE(
     with.callbacks = {&losses, &stopping, &saving};
     return Trainer({.max_epochs = max_epochs, .num_gpus = 0}).fit(model, optimizer, with);
   };
-  CHECK_FALSE(run(3, 2).stopped);  // one of three
+  CHECK_FALSE(run(3, 2).stopped);  // has waited for one epoch of three
   CHECK(run(3, 6).epochs.size() == 4);
   const auto again = run(3, 6);
   CHECK(again.stopped);
   CHECK(again.epochs.size() == 4);
-  CHECK_FALSE(run(3, 4).stopped);  // as the fit of four epochs, which was to stop in its last
+  CHECK_FALSE(run(3, 4).stopped);  // like a four-epoch fit, which would stop in its last
 }

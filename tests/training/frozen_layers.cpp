@@ -1,4 +1,4 @@
-// A layer that stays in evaluation mode while the rest of its model trains, by an override of
+// A layer that stays in evaluation mode while the rest of its model trains, through an override of
 // `train` as in Python.
 #include "catch.hpp"
 #include "sconce/distributed/data_parallel.hpp"
@@ -43,7 +43,7 @@ struct EvaluateBetween : sconce::TrainerCallback {
   FrozenNorm* model = nullptr;
 };
 
-// Returns whether a fit has trained the linear layer, and left the norm as it was.
+// Returns whether a fit has trained the linear layer and left the norm unchanged.
 template <class Wrap>
 bool trains_the_rest(const Wrap& wrap, const sconce::distributed::ProcessGroup& group = {}) {
   torch::manual_seed(2);
@@ -60,7 +60,7 @@ bool trains_the_rest(const Wrap& wrap, const sconce::distributed::ProcessGroup& 
   const auto result = trainer.fit(wrapped, sgd, with);
   CHECK(model->is_training());
   CHECK_FALSE(model->norm->is_training());
-  CHECK(model->trainings == 12);  // of six batches in each epoch
+  CHECK(model->trainings == 12);  // six batches in each epoch
   CHECK(result.epochs.back().loss < result.epochs.front().loss);
   return model->norm->running_mean.eq(0).all().item<bool>() &&
          model->norm->running_var.eq(1).all().item<bool>() &&

@@ -1,4 +1,4 @@
-// A fit with `graph` follows what callbacks change, as a fit without it does.
+// A fit with `graph` follows changes made by callbacks like a fit without it.
 
 #include <functional>
 #include <memory>
@@ -19,7 +19,7 @@ using sconce::test::points;
 
 namespace {
 
-// A net whose dropout and, on the CPU, batch norm stay in evaluation mode once it is frozen.
+// A network whose dropout and, on the CPU, batch norm stay in evaluation mode after it is frozen.
 struct FreezingNet : torch::nn::Module {
   explicit FreezingNet(bool has_norm) {
     torch::manual_seed(0);
@@ -113,7 +113,7 @@ const std::vector<Change> changes = {
 
 enum class When { after_a_step, after_an_epoch, between_fits };
 
-// Makes the change at one place of a fit, and undoes it at a later one.
+// Makes the change at one point of a fit and undoes it at a later one.
 class Changing : public sconce::TrainerCallback {
  public:
   Changing(Training& training, const Change& change, When when)

@@ -1,4 +1,4 @@
-// What several threads may do at once with trainers, batches, metrics, and groups of processes.
+// Uses of trainers, batches, metrics, and process groups that several threads may make at once.
 
 #include <memory>
 #include <string>

@@ -179,7 +179,7 @@ TEST_CASE("a ReduceLROnPlateau without a mode follows the direction of its metri
     CHECK(warnings.messages().empty());
   }
   const sconce::test::Warnings warnings;
-  fit(scheduler, optimizer, model, "test_loss");  // the best accuracy counts no longer
+  fit(scheduler, optimizer, model, "test_loss");  // the best accuracy no longer counts
   CHECK(scheduler.mode() == MetricMode::min);
   REQUIRE(warnings.messages().size() == 1);
   CHECK_THAT(warnings.messages()[0], ContainsSubstring("restarting with the lowest test_loss"));

@@ -32,7 +32,8 @@ using sconce::test::net_without_dropout;
 
 namespace {
 
-// The parameters after three epochs of six steps; with a folder the fit is stopped after each four.
+// Returns the parameters after three epochs of six steps. With a folder, the fit is stopped after
+// every four steps.
 template <class Make, class Wrap, class Optimizer>
 std::vector<torch::Tensor> fit_in_parts(torch::Device device, const std::string& folder,
                                         const Make& make, const Wrap& wrap,
@@ -56,7 +57,7 @@ std::vector<torch::Tensor> fit_in_parts(torch::Device device, const std::string&
     auto wrapped = wrap(model);
     Trainer trainer({.max_epochs = 3, .device = device});
     if (trainer.fit(wrapped, optimizer, fit_data).stopped) continue;
-    if (checkpoint) {  // with the names of the model, whatever wraps it
+    if (checkpoint) {  // under the names of the model, whatever wraps it
       const auto saved = sconce::io::load_torch(checkpoint->latest()).toGenericDict();
       CHECK(saved.at("model").toGenericDict().contains("0.weight"));
     }
@@ -176,7 +177,7 @@ TEST_CASE("the monitored metric determines which checkpoint is the best") {
   sconce::optim::SGD optimizer(model->parameters(), 3.0);  // too large: losses go up and down
   auto with = data();
   with.callbacks = {&saving};
-  // The share of wrong answers.
+  // The fraction of wrong answers.
   struct Wrong : sconce::metrics::Accuracy {
     torch::Tensor compute(const torch::Tensor& sums) const override {
       return 1 - Accuracy::compute(sums);
@@ -200,7 +201,7 @@ TEST_CASE("the monitored metric determines which checkpoint is the best") {
 
 namespace {
 
-// A fit that is saved.
+// A fit with a checkpoint.
 struct SavedFitting : sconce::test::Fitting<sconce::optim::SGD> {
   explicit SavedFitting(Checkpoint& checkpoint, double lr = 0.1)
       : Fitting({}, data(), lr), saving(checkpoint) {
@@ -286,7 +287,7 @@ TEST_CASE("a fit resumed with another monitor restarts the choice of the best ch
   const sconce::test::Warnings warnings;
   CHECK(resume(2, {.monitor = "test_acc"}).first <= 2);
   CHECK(warnings.messages().empty());
-  // The accuracies are above 0, and the losses are compared by their negatives.
+  // The accuracies are above 0, and losses are compared by their negatives.
   CHECK(resume(3, {.monitor = "test_loss"}).first == 3);
   const auto [best, epochs] = resume(6, {.monitor = "test_loss", .mode = mode});
   const auto less = [](const auto& a, const auto& b) {
@@ -313,7 +314,7 @@ TEST_CASE(
   CHECK(std::filesystem::is_empty(folder.path() / "run"));
   CHECK(fitting.parts()[0].equal(net()->parameters()[0]));
   const sconce::Metrics undirected = {{"acc", std::make_shared<sconce::metrics::MeanMetric>()}};
-  ModelCheckpoint usual(checkpoint);  // of "test_acc"
+  ModelCheckpoint usual(checkpoint);  // for "test_acc"
   fitting.with.callbacks = {&usual};
   CHECK_THROWS_WITH(fitting.fit({.metrics = undirected}),
                     ContainsSubstring("mode (min or max) for test_acc"));

@@ -1,4 +1,4 @@
-// Resumes the checkpoints that older versions of the library wrote.
+// Resumes checkpoints that older versions of the library wrote.
 #include <torch/version.h>
 
 #include <algorithm>
@@ -27,8 +27,8 @@ bool same(const std::vector<double>& a, const std::vector<double>& b) {
   });
 }
 
-// Returns whether the numbers are those that the old version ended with. It recorded them once for
-// all CPUs, or once for those with AVX2 and once for others.
+// Returns whether the numbers equal the final numbers of the old version, which were recorded once
+// for all CPUs, or once for CPUs with AVX2 and once for others.
 bool are_recorded(const std::vector<double>& numbers, const fs::path& folder) {
   return std::ranges::any_of(fs::directory_iterator(folder), [&](const auto& entry) {
     return entry.path().extension() == ".txt" &&
@@ -57,7 +57,7 @@ void check_old_file(const fs::path& file, const std::function<void(Training&)>& 
   CHECK(result.stopped == expected.stopped);
   CHECK(same(numbers_of(resumed, result), numbers_of(whole, expected)));
   CHECK(are_recorded(numbers_of(resumed, result), file.parent_path()));
-  for (const auto& warning : warnings.messages()) {  // none of options that differ from the file's
+  for (const auto& warning : warnings.messages()) {  // none about options that the file changes
     CHECK_THAT(warning, Catch::Matchers::StartsWith("sconce::Trainer: fp16 on a CPU"));
   }
 }

@@ -23,7 +23,7 @@ using sconce::test::error_of;
 
 namespace {
 
-// A loop of one's own with an optimizer of LibTorch, of two groups where it takes them. The last
+// A custom loop with a LibTorch optimizer, with two groups if the optimizer supports them. The last
 // parameter has no gradient.
 template <class Optimizer, class Options>
 struct Loop {
@@ -62,7 +62,7 @@ struct Loop {
   Optimizer optimizer{groups(), options};
 };
 
-// Compares the parameters, and the random numbers that come next.
+// Compares the parameters and the random numbers that follow.
 template <class L>
 void check_equal(const L& a, const std::vector<torch::Tensor>& b, const torch::Tensor& next) {
   for (size_t i = 0; i < b.size(); ++i) CHECK(torch::equal(a.net->parameters()[i], b[i]));
@@ -90,16 +90,16 @@ void check_resumed(const Options& options) {
     const auto next = torch::rand({1});
 
     auto other = options;
-    other.set_lr(0.9);  // the file's counts
+    other.set_lr(0.9);  // the value in the file counts
     Run resumed(other);
-    resumed.steps(1);  // leaves a state, which is replaced
+    resumed.steps(1);  // leaves state that is then replaced
     REQUIRE(sconce::Checkpoint(folder.path(), {.resume = true}).load(resumed.parts()));
     resumed.steps(3);
     check_equal(resumed, copies(whole), next);
   }
 }
 
-// Changes a state as `damage` does, and finds that it is refused and that the run does not notice.
+// Changes a state with `damage`, and checks that it is rejected and that the run is not affected.
 template <class Optimizer, class Options>
 void check_refused(const Options& options, const std::string& error,
                    const std::function<void(GenericDict&)>& damage) {
@@ -256,7 +256,7 @@ TEST_CASE("the state of a LibTorch optimizer has Python's keys and types") {
   CHECK_FALSE(state.contains("max_exp_avg_sq"));
   CHECK(state.at("exp_avg").toTensor().sizes() == torch::IntArrayRef({3, 4}));
 
-  // float32 has no more steps than 2^24; Python's older versions have no tensor.
+  // float32 cannot count more steps than 2^24. Older Python versions have no tensor.
   for (const double count : {16'777'217.0, 3.0}) {
     auto from = loop.state();
     of_parameter(from, 0).insert_or_assign("step", count);

@@ -1,6 +1,7 @@
-// What a training step asks of LibTorch beyond the same forward and backward pass written with
-// LibTorch alone: upper bounds, which hold on a busy machine too and with every LibTorch. They are
-// what is counted now; a change that lowers one writes down the lower one.
+// The work that a training step requests from LibTorch beyond the same forward and backward pass
+// written with LibTorch alone. The numbers are upper bounds, which also hold on a busy machine and
+// with every LibTorch. They equal the current counts; a change that lowers a count also lowers its
+// bound.
 
 #include <array>
 
@@ -60,7 +61,7 @@ void forget_gradients(const std::vector<torch::Tensor>& parameters) {
   for (const auto& parameter : parameters) parameter.mutable_grad().reset();
 }
 
-// The pass of which every step here consists, by LibTorch alone.
+// The pass that every step here consists of, with LibTorch alone.
 template <class Model>
 void pass(Model& model, const sconce::data::Dataset& batch, bool bf16 = false) {
   torch::Tensor loss;
@@ -93,7 +94,7 @@ Counts extra_of_step(sconce::optim::Optimizer& optimizer, torch::nn::Sequential&
   return step - counts_of_pass(model, batch);
 }
 
-// Keeps what was counted up to the end of each step.
+// Keeps the counts up to the end of each step.
 struct CountSteps : sconce::TrainerCallback {
   explicit CountSteps(const Counting& of) : counting(of) {}
   void on_after_optimizer_step(sconce::Fit&) override { after.push_back(counting.counts()); }
@@ -101,7 +102,7 @@ struct CountSteps : sconce::TrainerCallback {
   std::vector<Counts> after = {};
 };
 
-// A warm step of the Trainer less the same by hand: batch, pass and optimizer.
+// A warm step of the Trainer minus the same step by hand: batch, pass, and optimizer.
 Counts extra_of_trainer(torch::nn::Sequential model, const sconce::TrainerOptions& options) {
   const sconce::data::Batches batches(pictures(6 * rows, {1, 28, 28}),
                                       {.batch_size = rows, .shuffle = true});
@@ -125,15 +126,16 @@ Counts extra_of_trainer(torch::nn::Sequential model, const sconce::TrainerOption
 TEST_CASE("SGD adds one kernel to a step") {
   auto model = simple_nn();
   sconce::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.01).momentum(0.9));
-  // An empty tensor, over which the threads share the parameters; the kernel.
+  // One call for an empty tensor, over which the threads share the parameters, and one for the
+  // kernel.
   CHECK_AT_MOST(extra_of_step(optimizer, model), (Counts{.operators = 2, .allocations = 1}));
 }
 
 TEST_CASE("Adam adds one kernel to a step and on the CPU reads each step count") {
   auto model = simple_nn();
   sconce::optim::Adam optimizer(model->parameters(), 0.001);
-  // As SGD, and: one call adds 1 to all step counts; LibTorch's kernel makes two for each count
-  // that it reads.
+  // The calls of SGD, plus one call that adds 1 to all step counts. LibTorch's kernel makes two
+  // calls for each count that it reads.
   CHECK_AT_MOST(extra_of_step(optimizer, model),
                 (Counts{.operators = 2 + 1 + 2 * 4, .host_reads = 4, .allocations = 1}));
 }
@@ -173,20 +175,20 @@ TEST_CASE("the overhead of scaling and clipping in a mixed precision step is bou
     scaler.step(optimizer);
     scaler.update();
   });
-  // SGD's 2; of the other calls clip_grad_norm_ makes 44, nearly all in the foreach kernels, which
-  // on the CPU go from tensor to tensor. Nothing is read.
+  // SGD makes 2 calls. Of the other calls, clip_grad_norm_ makes 44, nearly all of them in the
+  // foreach kernels, which process one tensor after another on the CPU. Nothing is read.
   CHECK_AT_MOST(step - counts_of_pass(model, batch, /*bf16=*/true),
                 (Counts{.operators = 71, .allocations = 21, .copies = 4}));
 }
 
 TEST_CASE("the Trainer's overhead per step does not depend on the model") {
   for (const auto& model : {mlp(), lenet()}) {
-    // Two for a batch that is on its device already; two to detach the loss; five to add it, a
-    // float, to a sum of doubles.
+    // Two calls for a batch that is already on its device, two to detach the loss, and five to add
+    // it, a float, to a sum of doubles.
     Counts bound = {.operators = 2 + 2 + 5, .allocations = 1, .copies = 1};
     CHECK_AT_MOST(extra_of_trainer(model, {.num_gpus = 0, .metrics = sconce::Metrics{}}), bound);
-    // The accuracy: two to detach the outputs, two of argmax, one to compare, three to fill three
-    // sums, two to choose the first, seven to count the hits in it, one to add them.
+    // The accuracy needs two calls to detach the outputs, two in argmax, one to compare, three to
+    // fill three sums, two to select the first sum, seven to count its hits, and one to add them.
     bound.operators += 2 + 2 + 1 + 3 + 2 + 7 + 1;
     bound.allocations += 5;
     bound.copies += 1;
@@ -203,9 +205,10 @@ TEST_CASE("a shuffled batch is copied once, and a batch in order is not copied")
       ++next;
     });
   };
-  // Three of narrow for each of two tensors.
+  // Three calls in narrow for each of two tensors.
   CHECK_AT_MOST(count(false), (Counts{.operators = 6}));
-  // Three for the rows' numbers, and eight in the two index_select, of two allocations each.
+  // Three calls for the rows' numbers, and eight in the two index_select calls, which make two
+  // allocations each.
   CHECK_AT_MOST(count(true), (Counts{.operators = 11, .allocations = 4}));
 }
 
@@ -221,8 +224,8 @@ TEST_CASE("the overhead of DistributedDataParallel in a step is bounded") {
     pass(callee, batch);
     optimizer.step();
   });
-  // SGD's 2; LibTorch's Reducer copies each of four gradients into its bucket and back, in nine
-  // calls, and reduces the bucket.
+  // SGD makes 2 calls. LibTorch's Reducer copies each of four gradients into its bucket and back,
+  // in nine calls, and reduces the bucket.
   CHECK_AT_MOST(step - counts_of_pass(model, batch),
                 (Counts{.operators = 39, .allocations = 9, .copies = 8}));
 }

@@ -1,5 +1,5 @@
-// Values and counts of steps, and named test sets: how they are averaged, where they appear, what
-// is refused.
+// Values and counts of steps, and named test sets: how they are averaged, where they appear, and
+// which ones are rejected.
 
 #include <array>
 #include <cmath>
@@ -43,7 +43,7 @@ namespace {
 
 using NamedTensors = std::vector<std::pair<std::string, torch::Tensor>>;
 
-// Its step returns the values that a function makes of the mean of the batch.
+// Its step returns the values that a function computes from the mean of the batch.
 struct ValuesModel : torch::nn::Cloneable<ValuesModel> {
   explicit ValuesModel(std::function<NamedTensors(const torch::Tensor&)> f) : values(std::move(f)) {
     reset();
@@ -80,7 +80,7 @@ struct ValuesFitting {
                           .test = Batches(points(6, /*seed=*/2), {.batch_size = 4})};
 };
 
-// The mean of a value over the batches of `size` rows, weighted by their examples.
+// The mean of a value over the batches of `size` rows, weighted by the number of examples.
 double weighted_mean(const torch::Tensor& all, int64_t size,
                      const std::function<torch::Tensor(const torch::Tensor&)>& value) {
   double sum = 0;
@@ -106,7 +106,7 @@ sconce::LossSum over_targets(const torch::Tensor& output, const torch::Tensor& t
           .count = (target != -100).sum()};
 }
 
-// Points of which batches of four rows have 4, 0, 1, 3, and 2 targets.
+// Points whose batches of four rows have 4, 0, 1, 3, and 2 targets.
 Dataset with_ignored_targets() {
   auto dataset = points(20);
   const std::array<int64_t, 5> targets = {4, 0, 1, 3, 2};
@@ -116,7 +116,7 @@ Dataset with_ignored_targets() {
   return dataset;
 }
 
-// Returns the step's loss with a count that a function makes of the batch.
+// Its step returns the loss with a count that a function computes from the batch.
 struct TargetsModel : torch::nn::Cloneable<TargetsModel> {
   explicit TargetsModel(std::function<torch::Tensor(const Dataset&)> f) : count(std::move(f)) {
     reset();
@@ -153,7 +153,7 @@ torch::Tensor flat_parameters(const torch::nn::Module& model) {
   return torch::cat(all);
 }
 
-// Fits with a loss over the targets, unless the options have another.
+// Fits with a loss over the targets unless the options contain another loss.
 CountedFit fit_counted(const Dataset& dataset, int64_t batch_size, sconce::TrainerOptions options,
                        sconce::Callbacks callbacks = {}) {
   auto model = linear_with_seed();
@@ -355,7 +355,7 @@ TEST_CASE("accumulation over uneven counts of targets equals one large batch") {
   };
   const auto accumulated = fit(4, 5), large = fit(20, 1);
   const auto mean = fit(20, 1, torch::nn::functional::cross_entropy);
-  // Rounding alone differs: float32 has a unit of 6e-8, and float16 of 5e-4.
+  // Only rounding differs: float32 has a unit of 6e-8, and float16 has a unit of 5e-4.
   const double tolerance = precision == Precision::fp16 ? 5e-3 : 1e-6;
   CHECK(torch::allclose(accumulated.parameters, large.parameters, tolerance, tolerance));
   CHECK(torch::allclose(large.parameters, mean.parameters, tolerance, tolerance));

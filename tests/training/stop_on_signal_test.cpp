@@ -26,12 +26,12 @@ using sconce::test::TempDir;
 
 namespace {
 
-int passed_on = 0;  // signals that reached the action from before the fit
+int passed_on = 0;  // signals that reached the action set before the fit
 void count_signal(int) {
   ++passed_on;
 }
 
-// Gives a signal an action for its lifetime. It starts with no signal passed on.
+// Sets the action of a signal during its lifetime. It starts with no signal passed on.
 class SignalAction {
  public:
   SignalAction(int signal, void (*action)(int))
@@ -47,7 +47,7 @@ class SignalAction {
   void (*before_)(int);
 };
 
-// Calls a function at each place of a fit, with the number of the place.
+// Calls a function at each place in a fit with the number of the place.
 struct AtPlaces : sconce::TrainerCallback {
   explicit AtPlaces(std::function<void(int)> f) : call(std::move(f)) {}
   void on_before_optimizer_step(Fit&) override { call(place++); }
@@ -77,7 +77,7 @@ struct InterruptedRun {
   int places;
 };
 
-// Starts a training run or resumes it, and raises the signal at a place.
+// Starts or resumes a training run and raises the signal at one place.
 InterruptedRun interrupted_run(const TempDir& folder, int signal, int at) {
   torch::manual_seed(3);
   StopOnSignal stopping;
@@ -91,7 +91,7 @@ InterruptedRun interrupted_run(const TempDir& folder, int signal, int at) {
   return {std::move(result), fitting.model->parameters(), places.place};
 }
 
-// Stops a run by signals at random places until it ends, and compares it with an undisturbed one.
+// Stops a run with signals at random places until it ends, and compares it with an undisturbed run.
 void check_interrupted_runs(int count) {
   const SignalAction terminate(SIGTERM, count_signal), interrupt(SIGINT, count_signal),
       user(SIGUSR1, count_signal);
@@ -154,7 +154,7 @@ TEST_CASE("StopOnSignal restores the signal actions after a fit and after a sign
   StopOnSignal stopping;
   int raised = 0;
   AtPlaces places([&](int place) {
-    if (place == 1) std::raise(SIGINT);  // ignored before, so it stays ignored
+    if (place == 1) std::raise(SIGINT);  // it was ignored before and stays ignored
     if (place < 3 || raised == 2) return;
     std::raise(SIGUSR1);
     ++raised;
@@ -162,7 +162,7 @@ TEST_CASE("StopOnSignal restores the signal actions after a fit and after a sign
   Fitting<> fitting({&stopping, &places});
   fitting.fit();
   CHECK(raised == 2);
-  CHECK(passed_on == 1);  // the second one
+  CHECK(passed_on == 1);  // the second signal
   std::raise(SIGUSR1);
   CHECK(passed_on == 2);
 

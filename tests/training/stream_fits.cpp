@@ -23,7 +23,7 @@ using sconce::test::TempDir;
 
 namespace {
 
-// Rows of a dataset, one after another, with a count of those that were read.
+// Returns the rows of a dataset one after another, and counts the rows that were read.
 struct Rows {
   std::optional<Dataset> next() {
     if (place == all.data.size(0)) return {};
@@ -39,7 +39,7 @@ struct Rows {
   std::shared_ptr<int64_t> read = std::make_shared<int64_t>(0);
 };
 
-// The same, without states.
+// The same stream without states.
 struct PlainRows {
   std::optional<Dataset> next() { return rows.next(); }
   Rows rows = {};
@@ -88,10 +88,10 @@ TEST_CASE("a fit on a stream that is stopped and resumed matches an uninterrupte
 TEST_CASE("a resumed fit reads only the rows that its stream has not returned yet") {
   const TempDir folder;
   const Rows first, second;
-  fit(folder, StreamLoader(first, options), 13);  // 52 rows: all, and 2 of 6 that are shuffled
+  fit(folder, StreamLoader(first, options), 13);  // 52 rows: all, and 2 of 6 shuffled ones
   CHECK(*first.read == 56);
   fit(folder, StreamLoader(second, options), -1);
-  CHECK(*second.read == 36);  // the same 6 again, to 84 rows in all
+  CHECK(*second.read == 36);  // the same 6 again, up to 84 rows in total
 }
 
 TEST_CASE("a fit on a stream requires a number of steps per epoch") {

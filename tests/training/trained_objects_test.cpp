@@ -1,4 +1,4 @@
-// What `Trainer::fit_epoch` keeps of a captured step from call to call.
+// What `Trainer::fit_epoch` keeps of a captured step between calls.
 
 #include <functional>
 #include <memory>
@@ -62,8 +62,8 @@ struct EpochTraining {
   Trainer trainer;
 };
 
-// Makes six epochs, captured and not, with `between` before the fourth, and expects the same of
-// both. Returns how often the host code of the captured one has run in each epoch.
+// Makes six epochs, captured and eager, with `between` before the fourth, and expects the same from
+// both. Returns how often the host code of the captured step has run in each epoch.
 std::vector<int> host_runs(const std::function<void(EpochTraining&)>& between, bool clips = false) {
   EpochTraining plain(/*graph=*/false, clips), captured(/*graph=*/true, clips);
   std::vector<int> runs;
@@ -104,7 +104,7 @@ TEST_CASE("another model, optimizer, or group is captured again, even at the sam
     training.make_optimizer();
   };
   CHECK(host_runs(other_model) == anew);
-  // The optimizer is remade where it was.
+  // The optimizer is recreated at the same address.
   CHECK(host_runs([](EpochTraining& training) { training.make_optimizer(); }) == anew);
   const auto other_group = [](EpochTraining& training) {
     const auto parameter = torch::ones({2}, torch::requires_grad());
@@ -147,7 +147,7 @@ TEST_CASE("a parameter whose size changes between two epochs is captured again")
     torch::manual_seed(3);
     const torch::NoGradGuard no_grad;
     for (auto& parameter : training.model->parameters()) {
-      if (parameter.size(0) == 2 && parameter.dim() == 1) continue;  // the bias of the outputs
+      if (parameter.size(0) == 2 && parameter.dim() == 1) continue;  // the bias of the output layer
       auto sizes = parameter.sizes().vec();
       for (auto& size : sizes) size = size == 8 ? 5 : size;
       parameter.mutable_grad().reset();

@@ -64,7 +64,7 @@ struct Plain : torch::nn::Module {
   torch::nn::Linear linear = register_module("linear", torch::nn::Linear(2, 2));
 };
 
-// Writes down which of its verbs are called.
+// Records which of its functions are called.
 struct Recorder : sconce::TrainerCallback {
   explicit Recorder(std::string of = "") : prefix(std::move(of)) {}
   void write(const std::string& verb) { (log ? *log : verbs) += prefix + verb + " "; }
@@ -91,7 +91,7 @@ struct Recorder : sconce::TrainerCallback {
   bool saves_each_step = false;
 };
 
-// The loop's named ranges while this lives, as "step(data() forward())"; without waits for a
+// The loop's named ranges during its lifetime, as "step(data() forward())", without waits for a
 // device.
 class Ranges {
  public:
@@ -124,7 +124,7 @@ class Ranges {
   at::CallbackHandle handle_;
 };
 
-// A model with its own loss, and its own step: what the loop does for `Plain` by itself.
+// A model with its own loss and its own step, which do the same as the loop does for `Plain`.
 struct OwnStep : torch::nn::Cloneable<OwnStep> {
   OwnStep() { reset(); }
   void reset() override { linear = register_module("linear", torch::nn::Linear(2, 2)); }
@@ -187,8 +187,8 @@ TEST_CASE("the Trainer rejects graph together with accumulate_grad_batches") {
 
 namespace {
 
-// The losses, accuracies and parameters that a fit with or without a graph comes to, of batches of
-// 16 of which each epoch's last has 2.
+// The losses, accuracies, and parameters of a fit with or without a graph. The batches contain 16
+// rows, except for the last one of each epoch, which contains 2.
 std::vector<double> fit_with_graph(bool graph, Precision precision) {
   const auto device = sconce::try_gpu();
   auto model = net();
@@ -344,7 +344,7 @@ TEST_CASE("fit_epoch trains the same as a hand-written loop") {
 
 namespace {
 
-// A model that writes down the rows that it is trained and tested on.
+// A model that records the rows that it is trained and tested on.
 struct Reading : Plain {
   using Order = std::vector<int64_t>;
   torch::Tensor training_step(const sconce::data::Dataset& batch) { return read(batch, trained); }
@@ -357,7 +357,7 @@ struct Reading : Plain {
   Order trained, tested;
 };
 
-// Ten rows, each with its number as the target.
+// Ten rows, each with its number as its target.
 const sconce::data::Dataset& numbered_rows() {
   static const sconce::data::Dataset rows = {torch::ones({10, 2}), torch::arange(10)};
   return rows;
@@ -367,7 +367,7 @@ Batches shuffled_rows() {
   return Batches(numbered_rows(), {.batch_size = 4, .shuffle = true, .seed = 3});
 }
 
-// The order of these epochs of shuffled_rows() one after another, as Python's seeds have it.
+// The order of the rows in these epochs of shuffled_rows(), one after another, from Python's seeds.
 Reading::Order rows_of(std::initializer_list<uint64_t> epochs) {
   Reading::Order rows;
   for (const uint64_t epoch : epochs) {
@@ -463,12 +463,12 @@ TEST_CASE("nested and concurrent fits over the same batches each have their own 
 }
 
 TEST_CASE("a fit resumed within or after an epoch keeps its order of rows") {
-  const int steps = GENERATE(2, 3, 5, 6);  // of three an epoch
+  const int steps = GENERATE(2, 3, 5, 6);  // with three steps per epoch
   const sconce::test::TempDir folder;
   const Batches batches = shuffled_rows();
   Reading::Order trained;
   for (const bool resumes : {false, true}) {
-    if (resumes) (void)batches.begin();  // a look between the two is not the fit's
+    if (resumes) (void)batches.begin();  // a loop in between does not affect the fit
     Reading model;
     sconce::optim::SGD optimizer(model.parameters(), torch::optim::SGDOptions(0.01));
     sconce::Checkpoint checkpoint(folder.path() / "run", {.resume = resumes});
@@ -497,7 +497,7 @@ TEST_CASE("a custom loop resumed within an epoch keeps its order of rows") {
   };
   read(0, 3, 0);
   read(0, 1, 1);
-  read(1, 3, 1);  // as another process would
+  read(1, 3, 1);  // like another process
   read(0, 3, 2);
   CHECK(rows == rows_of({0, 1, 2}));
 }
@@ -634,7 +634,7 @@ TEST_CASE(
   REQUIRE(trainer.scaler().is_enabled());
   const sconce::test::HostReads reads;
   trainer.fit(model, optimizer, fit);
-  CHECK(reads.count() == 0);  // on the CPU the sums are read where they lie
+  CHECK(reads.count() == 0);  // on the CPU the sums are read in place
 }
 
 TEST_CASE("the number of host reads does not grow with the number of steps") {
@@ -661,11 +661,11 @@ TEST_CASE("gradient_clip_val bounds the step") {
 
 TEST_CASE("gradient clipping covers exactly the parameters that the optimizer steps") {
   const auto precision = GENERATE(Precision::fp32, Precision::fp16);
-  const bool is_frozen = GENERATE(false, true);  // or trained on, without an optimizer
+  const bool is_frozen = GENERATE(false, true);  // or trained, but without an optimizer
   auto model = net_without_dropout(), twin = net_without_dropout();
   for (auto& parameter : model[0]->parameters()) {
     parameter.set_requires_grad(!is_frozen);
-    parameter.mutable_grad() = torch::full_like(parameter, 1e30);  // of an earlier fit
+    parameter.mutable_grad() = torch::full_like(parameter, 1e30);  // left over from an earlier fit
   }
   const torch::optim::SGDOptions options(0.1);
   sconce::optim::SGD optimizer(model[2]->parameters(), options);
@@ -719,7 +719,7 @@ TEST_CASE("modules, module holders, and shared pointers are accepted as models")
   fit(holder, *holder);
 }
 
-// Logits of two classes for each element of its data.
+// Returns logits of two classes for each element of its data.
 struct SignOfEach : torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& x) { return torch::stack({-x, x}, 1) * scale; }
   torch::Tensor scale = register_parameter("scale", torch::ones({1}));
@@ -730,7 +730,7 @@ TEST_CASE("with logits for each pixel, accuracy is the share of correct pixels")
   torch::manual_seed(1);
   const auto x = torch::randn({10, 4, 5});
   auto y = x.gt(0).to(torch::kLong);  // (10, 4, 5)
-  y.select(1, 0).mul_(-1).add_(1);    // a quarter of them is wrong
+  y.select(1, 0).mul_(-1).add_(1);    // a quarter of the targets is wrong
   const Batches batches({x, y}, {.batch_size = 4});
   CHECK(Trainer({.num_gpus = 0}).evaluate(model, batches).at("acc") == Catch::Approx(0.75));
   torch::optim::SGD optimizer(model.parameters(), 0.0);
@@ -896,7 +896,7 @@ TEST_CASE("a model's own training_step is used in each precision, in ranks, and 
     return sconce::nn::DistributedDataParallel(model, one_with_gloo());
   };
   CHECK(fit(made<OwnStep>(), of_rank).second.equal(expected_weight));
-  if (precision != Precision::fp32) return;  // chunks round otherwise than the whole
+  if (precision != Precision::fp32) return;  // chunks round differently than the whole
   const auto replicas = [](auto model) {
     return sconce::nn::DataParallel(model, {.device_ids = {torch::kCPU, torch::kCPU}});
   };
@@ -910,7 +910,7 @@ TEST_CASE("the losses of replicas are weighted by their numbers of examples") {
   auto twin = made<OwnStep>();
   torch::optim::SGD optimizer(model->parameters(), 0.5), twin_optimizer(twin->parameters(), 0.5);
   sconce::nn::DataParallel replicas(model, {.device_ids = {torch::kCPU, torch::kCPU}});
-  const Batches five(points(5), {.batch_size = 5});  // of which one gets three
+  const Batches five(points(5), {.batch_size = 5});  // one replica gets three
   const double loss = Trainer({.num_gpus = 0}).fit_epoch(replicas, optimizer, five).loss;
   CHECK(loss == Catch::Approx(Trainer({.num_gpus = 0}).fit_epoch(twin, twin_optimizer, five).loss)
                     .epsilon(1e-6));
@@ -943,7 +943,7 @@ TEST_CASE("evaluate uses validation_step if the model has one and test_step othe
 
 namespace {
 
-// Batches of any type, one after the other.
+// Batches of any type, one after another.
 template <class T>
 struct Each {
   int64_t size() const { return std::ssize(batches); }
@@ -955,7 +955,7 @@ struct Each {
 
 namespace {
 
-// A batch with a part that is not a tensor, which its model reads.
+// A batch with a part that is not a tensor, which the model reads.
 struct CountedRows {
   torch::Tensor data, target;
   double rows;
@@ -1123,7 +1123,7 @@ TEST_CASE("evaluate runs in evaluation mode without recording gradients") {
 
 TEST_CASE("evaluate restores the mode of every module, even if the model throws") {
   auto model = net();
-  model[2]->eval();  // a layer frozen by its user
+  model[2]->eval();  // a layer that the user has frozen
   const Batches batches(points(64), {.batch_size = 10});
   Trainer({.num_gpus = 0}).evaluate(model, batches);
   CHECK(model->is_training());
@@ -1170,7 +1170,7 @@ TEST_CASE("the Trainer rejects data without a batch") {
 
 namespace {
 
-// Calls a function in each of its own.
+// Calls a function in each of its own functions.
 struct InEach : sconce::TrainerCallback {
   explicit InEach(std::function<void()> f) : run(std::move(f)) {}
   void load(sconce::Fit&) override { run(); }
@@ -1186,7 +1186,7 @@ struct InEach : sconce::TrainerCallback {
   std::function<void()> run;
 };
 
-// Appends a metric's sums after each test, as a chart reads them.
+// Appends a metric's sums after each test, like a chart that reads them.
 struct ReadSums : sconce::TrainerCallback {
   ReadSums(const sconce::metrics::Metric& of, std::vector<double>& into) : metric(of), all(into) {}
   void on_epoch_end(sconce::Fit&) override { append(metric.sums()); }
@@ -1199,7 +1199,7 @@ struct ReadSums : sconce::TrainerCallback {
 };
 
 // All numbers of a fit whose callback calls `inner` in each of its functions: the values of each
-// epoch, the sums of a metric at its end and after the fit, and the parameters.
+// epoch, the sums of a metric at the end of the epoch and after the fit, and the parameters.
 std::vector<double> numbers_of_fit(
     const std::function<void(Trainer& trainer, const sconce::Metrics& metrics)>& inner) {
   const auto matrix = std::make_shared<sconce::metrics::ConfusionMatrix>(
@@ -1290,7 +1290,7 @@ TEST_CASE("outside a fit evaluate leaves its sums in the metrics, even after a f
   const Batches ten(points(10), {.batch_size = 5});
   auto with = data();
   int64_t calls = 0;
-  InEach evaluating([&] {  // by metrics that are not those of the fit
+  InEach evaluating([&] {  // with other metrics than the fit's
     const double value = other.evaluate(model, ten).at("acc");
     CHECK(own->compute().item<double>() == value);
     if (++calls == 4) throw std::runtime_error("thrown by a callback");
@@ -1604,7 +1604,7 @@ TEST_CASE("a process group of one trains the same as the module, even with accum
   }
 }
 
-// How often a function of LibTorch's is called in all threads while this lives.
+// Counts the calls of a LibTorch function in all threads during its lifetime.
 class Calls {
  public:
   explicit Calls(std::string name) {
@@ -1632,13 +1632,13 @@ TEST_CASE("gradients are reduced once per step and metrics once per epoch") {
   const auto group = one_with_gloo();
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
-  // Without a hook the gradients of a group of one do not travel.
+  // Without a hook, the gradients in a group of one are not sent.
   sconce::nn::DistributedDataParallel of_rank(model, group,
                                               {.comm_hook = sconce::nn::CommHook::bf16_compress});
   Trainer trainer({.num_gpus = 0, .accumulate_grad_batches = 2, .process_group = group});
   const Calls sums("c10d::allreduce_");
   trainer.fit_epoch(of_rank, optimizer, {Batches(points(96), {.batch_size = 16})});
-  CHECK(sums.count() == 3 + 1);  // of six batches
+  CHECK(sums.count() == 3 + 1);  // for six batches
 }
 
 TEST_CASE("on a GPU a training step matches the CPU", "[gpu]") {
@@ -1648,7 +1648,7 @@ TEST_CASE("on a GPU a training step matches the CPU", "[gpu]") {
     torch::manual_seed(0);
     auto model =
         torch::nn::Sequential(torch::nn::Linear(2, 8), torch::nn::ReLU(), torch::nn::Linear(8, 2));
-    torch::optim::SGD optimizer(model->parameters(), 0.1);  // before the model moves
+    torch::optim::SGD optimizer(model->parameters(), 0.1);  // created before the model moves
     const auto result = Trainer({.max_epochs = 3, .gradient_clip_val = 1, .device = device})
                             .fit(model, optimizer, data());
     CHECK(model->parameters()[0].device() == device);
@@ -1847,7 +1847,7 @@ TEST_CASE("a loss with further arguments whose defaults are unknown is rejected"
 
 namespace {
 
-// Writes down the numbers of its batches.
+// Records the numbers of its batches.
 struct NumbersBatches : Plain {
   torch::Tensor training_step(const sconce::data::Dataset& batch, int64_t batch_idx) {
     trained.push_back(batch_idx);
