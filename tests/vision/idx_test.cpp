@@ -56,7 +56,7 @@ std::string gzip(std::string_view bytes) {
   return packed;
 }
 
-// Written in pieces, since a test of peak memory must not itself raise the peak.
+// Written in pieces, because a test of peak memory must not raise the peak itself.
 void write_gzip_bomb(const fs::path& file, const std::string& head, int64_t zeros) {
   const std::string piece(kMiB, '\0');
   const gzFile stream = gzopen(file.c_str(), "wb1");
@@ -67,7 +67,7 @@ void write_gzip_bomb(const fs::path& file, const std::string& head, int64_t zero
   REQUIRE(gzclose(stream) == Z_OK);
 }
 
-// The message of the c10::Error that `call` throws. Checks the form that all of them share.
+// The message of the c10::Error that `call` throws. Checks the form that all messages share.
 std::string refusal(const fs::path& named, const std::function<void()>& call) {
   std::string message;
   try {
@@ -131,7 +131,7 @@ void check_refused_without_memory(const fs::path& file) {
   CHECK(address_space_bytes("VmPeak") <= std::max(peak, now + 64 * kMiB));
 }
 
-// Drops root's rights for its lifetime, because root may read everything.
+// Drops root's rights during its lifetime, because root may read everything.
 class AsOrdinaryUser {
  public:
   AsOrdinaryUser() { ordinary_ = geteuid() != 0 || seteuid(65534) == 0; }

@@ -33,7 +33,7 @@ namespace fs = std::filesystem;
 
 const fs::path pictures = SCONCE_TESTS_DIR "/reference/pictures";
 
-// The pictures of a folder in the formats that sconce was built with.
+// The pictures in a folder whose formats this build of sconce supports.
 std::vector<fs::path> pictures_in(const fs::path& folder) {
   std::vector<fs::path> found;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -67,7 +67,7 @@ void check_pixels(fs::path file) {
   CHECK(apart.max().item<int>() <= (is_png ? 0 : 2));
 }
 
-// The text of the error that refuses the file, or nothing if it is read.
+// The text of the error that rejects the file, or nothing if the file can be read.
 std::string picture_refusal(const fs::path& file) {
   try {
     read_image(file, ImageReadMode::rgb);
@@ -77,7 +77,7 @@ std::string picture_refusal(const fs::path& file) {
   return "";
 }
 
-// The same within a limit that keeps a damaged header from asking for much memory.
+// The same with a limit that keeps a damaged header from requesting a lot of memory.
 std::string picture_refusal_of_small(const fs::path& path, ImageReadMode mode) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
                                                              std::fclose);
@@ -89,7 +89,7 @@ std::string picture_refusal_of_small(const fs::path& path, ImageReadMode mode) {
   return "";
 }
 
-// The first bytes of a gray PNG of that size.
+// The first bytes of a gray PNG of this size.
 std::string first_bytes(int64_t width, int64_t height) {
   return sconce::test::png_header(1, height, width) + std::string(4, '\0') + "IDAT";
 }
@@ -100,7 +100,7 @@ void check_no_picture(const fs::path& file, const std::string& why) {
       StartsWith("sconce::vision::read_image: " + file.string() + ": ") && ContainsSubstring(why));
 }
 
-// The same for a file whose header is refused.
+// The same for a file whose header is rejected.
 void check_no_header(const fs::path& file, const std::string& why) {
   check_no_picture(file, why);
   CHECK_THAT(error_of([&] { read_image_size(file); }),
@@ -164,7 +164,7 @@ TEST_CASE("read_image converts colors to gray and keeps transparency like Pillow
   // The values of Image.convert('L') for (255, 0, 255), (0, 255, 255), (10, 20, 30).
   CHECK(read_image(file, ImageReadMode::gray)
             .equal(torch::tensor({105, 179, 18}, torch::kByte).view({1, 1, 3})));
-  // Sums of the alpha that Image.convert('RGBA') gives.
+  // Sums of the alpha channel that Image.convert('RGBA') returns.
   const auto alpha = [](const char* name) {
     return read_image(pictures / name, ImageReadMode::rgb_alpha)[3].sum().item<int64_t>();
   };
@@ -347,7 +347,7 @@ TEST_CASE("a picture above the caller's limits is rejected, and the error names 
       CHECK_THAT(error, ContainsSubstring(expected));
     }
   }
-  if (has_libjpeg()) {  // each scan costs as much as reading all pixels, however few bytes it has
+  if (has_libjpeg()) {  // each scan takes as long as reading all pixels, however few bytes it has
     std::string bytes = contents(pictures / "progressive.jpg");
     const size_t first = bytes.find("\xff\xda");
     const std::string scan = bytes.substr(first, bytes.find("\xff\xc4", first) - first);

@@ -83,7 +83,7 @@ void check_near(const torch::Tensor& result, const std::vector<double>& expected
   CHECK(torch::allclose(result.to(torch::kDouble), values, rtol, atol));
 }
 
-// uint8 is compared exactly, other integers within 1, since a half may be rounded either way, and
+// uint8 is compared exactly, other integers within 1 because halves may be rounded either way, and
 // floats with the tolerances of Python's torch.testing.
 void check_as_expected(const torch::Tensor& result, const std::vector<double>& expected) {
   REQUIRE(result.numel() == static_cast<int64_t>(expected.size()));
@@ -315,7 +315,7 @@ TEST_CASE("RandomResizedCrop matches torchvision on one image after the other") 
     CHECK(torch::equal(input, copy));
   }
   const auto boxes = cases("box");
-  const auto& [input, options, expected] = boxes.front();  // has torchvision's defaults
+  const auto& [input, options, expected] = boxes.front();  // uses torchvision's defaults
   check_as_expected(RandomResizedCrop({5, 6})(input, seeded(0)), expected);
 }
 
@@ -345,7 +345,7 @@ TEST_CASE("ColorJitter matches torchvision on one image after the other") {
     const auto copy = input.clone();
     const auto result = jitter(input, seeded(static_cast<uint64_t>(options[4])));
     CHECK(result.scalar_type() == input.scalar_type());
-    // Another processor may round a mean otherwise, which ends on the other side of an integer.
+    // Another processor may round a mean differently and end up on the other side of an integer.
     if (input.scalar_type() == torch::kByte) {
       check_near(result, expected, 0, 1);
     } else {
