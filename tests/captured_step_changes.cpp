@@ -74,7 +74,7 @@ struct Training {
   torch::nn::Linear second = torch::nn::Linear(16, 3);
   torch::nn::Sequential net = torch::nn::Sequential(first, dropout, second);
   std::unique_ptr<sconce::optim::SGD> optimizer;
-  std::function<void()> within = nullptr;  // what else the step does
+  std::function<void()> within = nullptr;  // additional work of the step
   int runs_on_host = 0;
 };
 

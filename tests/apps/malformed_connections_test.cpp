@@ -128,7 +128,7 @@ struct TwoRanks {
 };
 
 // Trains with two processes. To disturb the run, each port receives malformed connections: the port
-// where the ranks meet before they do, and every port during the training.
+// where the ranks meet before they do, and every port during training.
 TwoRanks trained_by_two(bool is_disturbed) {
   const TempDir folder;
   const std::string port = sconce::test::free_port();

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Uses the source archive and the wheel in a bare Debian without network, by hand and as root.
 
-    bare_root.py ROOT --torch <the environment that holds LibTorch> --deps <a folder for SCONCE_DEPS_DIR>
+    bare_root.py ROOT --torch <the environment that contains LibTorch> --deps <a folder for SCONCE_DEPS_DIR>
 
 Creates ROOT with debootstrap, with g++, CMake, Ninja, Python 3, and zlib's headers, unless it exists. Creates the archive
 and the wheel of the last commit (tests/release.py --dist). Then, with the network cut off, builds apps/template in ROOT

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Applies each patch of this folder to a fresh clone of the last commit, builds what it names and runs its tests.
+"""Applies each patch in this folder to a fresh clone of the last commit, builds its targets, and runs its tests.
 
-The patches are what somebody writes who follows CONTRIBUTING.md: a metric, an optimizer, a launcher. The lines before a
-patch's diff are "Build: targets" and "Test: a program and its arguments". They leave out the line in CHANGELOG.md.
+The patches show the changes of a contributor who follows CONTRIBUTING.md: a metric, an optimizer, and a launcher. The lines
+before a patch's diff are "Build: targets" and "Test: a program and its arguments". The patches omit the line in
+CHANGELOG.md.
 
-  run.py [PATCH...]   all patches, or those named, such as metric
+  run.py [PATCH...]   all patches, or the named ones, such as metric
   run.py --tree F     in the clone F, which has no changes and is left without any, with its build folder
-  run.py --check      only finds out whether the patches apply to the sources
+  run.py --check      only checks whether the patches apply to the sources
 """
 import argparse
 import os

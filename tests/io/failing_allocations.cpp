@@ -104,7 +104,7 @@ TEST_CASE("loading a program throws and never ends the process if any of its all
 }
 
 TEST_CASE("a checkpoint throws if any allocation fails and leaves the earlier or the later file") {
-  const TempDir folder("/dev/shm");  // where a sync costs nothing
+  const TempDir folder("/dev/shm");  // a sync is free there
   const auto path = folder.path() / "run";
   Run run, other;
   run.step();

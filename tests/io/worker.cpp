@@ -1,7 +1,7 @@
 // The program that the file tests stop, kill, and resume.
 //
 // test-io-worker fit FOLDER OUT [STEPS]: fits two epochs of five steps each and saves a checkpoint
-// in FOLDER after each step. Stops after STEPS steps of its own. Otherwise, it writes the final
+// in FOLDER after each step. Stops after running STEPS steps. Otherwise, it writes the final
 // state to OUT. With FOLDER "-" it saves nothing.
 //
 // test-io-worker save FOLDER: saves one version after another until it is killed.

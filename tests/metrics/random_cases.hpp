@@ -30,7 +30,7 @@ class MetricDraw {
 
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
-/// The number of cases before those of `further_metric_of_case`.
+/// The number of cases before the cases of `further_metric_of_case`.
 constexpr size_t first_cases = 1000;
 
 /// The types of the numbers.

@@ -4,7 +4,7 @@ with its own LibTorch.
 Run: python3 tests/reference/random_split.py parts FILE
 
 Each line: size, seed, "lengths" or "fractions", their number, the numbers, the indices with a bar
-after each part, and the number that the generator draws afterwards.
+after each part, and the number that the generator draws afterward.
 """
 
 import itertools

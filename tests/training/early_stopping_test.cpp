@@ -35,7 +35,7 @@ struct Losses : sconce::TrainerCallback {
   std::vector<double> values;
 };
 
-// Returns how many epochs a fit runs of at most as many as there are values.
+// Returns the number of epochs that a fit runs, which is at most the number of values.
 size_t epochs_of(const std::vector<double>& values, const sconce::EarlyStoppingOptions& options) {
   Losses losses(values);
   EarlyStopping stopping("loss", options);

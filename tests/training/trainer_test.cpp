@@ -1170,7 +1170,7 @@ TEST_CASE("the Trainer rejects data without a batch") {
 
 namespace {
 
-// Calls a function in each of its own functions.
+// Calls the given function in each callback function.
 struct InEach : sconce::TrainerCallback {
   explicit InEach(std::function<void()> f) : run(std::move(f)) {}
   void load(sconce::Fit&) override { run(); }
