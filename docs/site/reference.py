@@ -31,7 +31,7 @@ ROOMS = {
     "training": ("Training", "The trainer, its callbacks, and checkpoints.", ["training/trainer", "training/early_stopping",
                  "training/model_checkpoint", "training/checkpoint", "training/lr_scheduling", "training/"]),
     "metrics": ("Metrics", "Metrics of a model's outputs, with torchmetrics' names.", ["metrics/"]),
-    "report": ("Seeing a run", "Progress, charts, scalars, summaries, and traces.", ["report/"]),
+    "report": ("Monitoring a run", "Progress, charts, scalars, summaries, and traces.", ["report/"]),
 }
 NO_PAGE = {"sconce", "version"}  # contains only includes; contains only macros
 

@@ -10,7 +10,7 @@
 
 namespace sconce::data {
 
-/// Options of `Batches`, with the names and defaults of `torch.utils.data.DataLoader`. `seed`
+/// Options for `Batches`, with the names and defaults of `torch.utils.data.DataLoader`. `seed`
 /// replaces the default generator and determines the order.
 struct BatchesOptions {
   int64_t batch_size = 1;   ///< rows per batch, at least 1; the last batch may be shorter
@@ -20,7 +20,7 @@ struct BatchesOptions {
   uint64_t seed = 0;        ///< seed for `shuffle`
 };
 
-/// Options of `DataLoader`, in the order of the arguments of `torch.utils.data.DataLoader`, with
+/// Options for `DataLoader`, in the order of the arguments of `torch.utils.data.DataLoader`, with
 /// `seed` in place of its generator. Options shared with `Batches` have the same meaning.
 struct DataLoaderOptions {
   int64_t batch_size = 1;   ///< items per batch, at least 1; the last batch may be shorter
@@ -36,7 +36,7 @@ struct DataLoaderOptions {
   std::optional<torch::Device> device = {};
 };
 
-/// Options of `StreamLoader`. Options shared with `DataLoader` have the same meaning.
+/// Options for `StreamLoader`. Options shared with `DataLoader` have the same meaning.
 struct StreamLoaderOptions {
   int64_t batch_size = 1;  ///< items per batch, at least 1
   /// Number of batches in an epoch. The next epoch continues where this one ends, and a stream that

@@ -10,7 +10,7 @@
 
 namespace sconce::data {
 
-/// Options of `DistributedSampler`, with Python's names, order, and defaults.
+/// Options for `DistributedSampler`, with Python's names, order, and defaults.
 struct DistributedSamplerOptions {
   std::optional<int> num_replicas = {};  ///< defaults to the size of the group
   std::optional<int> rank = {};          ///< defaults to the rank in the group

@@ -36,7 +36,7 @@ concept TakesAsDataset =
 
 }  // namespace detail
 
-/// Options of `TransformedBatches`.
+/// Options for `TransformedBatches`.
 struct TransformedBatchesOptions {
   uint64_t seed = 0;  ///< seed of the generators, combined with epoch and batch index
 };

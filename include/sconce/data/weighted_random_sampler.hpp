@@ -8,7 +8,7 @@
 
 namespace sconce::data {
 
-/// Options of `WeightedRandomSampler`, with Python's names and defaults.
+/// Options for `WeightedRandomSampler`, with Python's names and defaults.
 struct WeightedRandomSamplerOptions {
   bool replacement = true;  ///< whether a row may be drawn more than once in an epoch
   uint64_t seed = 0;        ///< seed of the draws, combined with the epoch

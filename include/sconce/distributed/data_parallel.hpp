@@ -15,7 +15,7 @@
 
 namespace sconce::nn {
 
-/// Options of `DataParallel`, with Python's names and defaults.
+/// Options for `DataParallel`, with Python's names and defaults.
 struct DataParallelOptions {
   /// Devices of the replicas, the first of which holds the module itself. A device may occur more
   /// than once, and CPUs and GPUs may be mixed. The default is all GPUs. Without a GPU, the module

@@ -24,7 +24,7 @@ enum class CommHook {
   bf16_compress   ///< divided by the number of ranks and summed in bfloat16
 };
 
-/// Options of `DistributedDataParallel`, with Python's names and defaults.
+/// Options for `DistributedDataParallel`, with Python's names and defaults.
 struct DistributedDataParallelOptions {
   /// Whether rank 0 broadcasts its buffers to all ranks, in the first forward and in each forward
   /// after one with synchronized gradients. This includes forward passes for evaluation, so if only

@@ -28,7 +28,7 @@ enum class ReduceOp {
   avg       ///< mean, rounded toward 0 for integers; unlike in Python, also with Gloo
 };
 
-/// Options of `ProcessGroup::init`, with the names and order of
+/// Options for `ProcessGroup::init`, with the names and order of
 /// `torch.distributed.init_process_group`.
 struct InitOptions {
   /// Backend of the collectives: "gloo" for tensors on CPUs and GPUs, "nccl" for tensors on GPUs

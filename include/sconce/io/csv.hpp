@@ -23,7 +23,7 @@ struct CsvColumn {
   std::vector<std::string> categories = {};
 };
 
-/// Options of `read_csv`. Columns are identified by their names in the file's first line.
+/// Options for `read_csv`. Columns are identified by their names in the file's first line.
 struct CsvOptions {
   /// Column to return as `CsvTable::target`. If it is empty, there is no target.
   std::string target = {};

@@ -14,7 +14,7 @@ namespace sconce::io {
 /// Strings stored in a safetensors file along with its tensors, such as `{"format": "pt"}`.
 using Metadata = std::map<std::string, std::string>;
 
-/// Options of `load_safetensors`.
+/// Options for `load_safetensors`.
 struct SafetensorsOptions {
   torch::Device device = c10::kCPU;  ///< device of the loaded tensors
 

@@ -10,7 +10,7 @@
 
 namespace sconce::io {
 
-/// Options of `load_torch` and `load_torch_state_dict`.
+/// Options for `load_torch` and `load_torch_state_dict`.
 struct TorchFileOptions {
   torch::Device device = c10::kCPU;  ///< device of the loaded tensors; the saved one is ignored
 

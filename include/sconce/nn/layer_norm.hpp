@@ -12,7 +12,7 @@
 
 namespace sconce::nn {
 
-/// Options of `LayerNorm`: LibTorch's options plus `bias`.
+/// Options for `LayerNorm`: LibTorch's options plus `bias`.
 struct LayerNormOptions {
   /// Constructs options that normalize over the last dimension of the input, of size `size`.
   LayerNormOptions(int64_t size) : normalized_shape_({size}) {}

@@ -59,7 +59,7 @@ void check_initialized(const torch::nn::Module& module, const char* who);
 /// unchanged. Python: `load_state_dict` on a lazy module.
 void materialize_from(torch::nn::Module& module, const StateDict& state);
 
-/// Options of `LazyLinear`. They match the options of `torch::nn::Linear`, without `in_features`.
+/// Options for `LazyLinear`. They match the options of `torch::nn::Linear`, without `in_features`.
 struct LazyLinearOptions {
   /// Constructs options with a bias.
   LazyLinearOptions(int64_t out_features) : out_features_(out_features) {}
@@ -69,7 +69,7 @@ struct LazyLinearOptions {
   TORCH_ARG(bool, bias) = true;      ///< whether to learn an additive bias
 };
 
-/// Options of the lazy convolutions. They match `torch::nn::Conv1d` to `Conv3d`, without
+/// Options for the lazy convolutions. They match `torch::nn::Conv1d` to `Conv3d`, without
 /// `in_channels`.
 template <size_t D>
 struct LazyConvOptions {
@@ -96,7 +96,7 @@ using LazyConv1dOptions = LazyConvOptions<1>;  ///< options of `LazyConv1d`
 using LazyConv2dOptions = LazyConvOptions<2>;  ///< options of `LazyConv2d`
 using LazyConv3dOptions = LazyConvOptions<3>;  ///< options of `LazyConv3d`
 
-/// Options of the lazy batch norms. They match `torch::nn::BatchNorm1d`, without `num_features`.
+/// Options for the lazy batch norms. They match `torch::nn::BatchNorm1d`, without `num_features`.
 struct LazyBatchNormOptions {
   operator torch::nn::BatchNormOptions() const;  ///< converts with `num_features` set to 0
 

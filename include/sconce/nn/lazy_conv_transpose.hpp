@@ -4,7 +4,7 @@
 
 namespace sconce::nn {
 
-/// Options of the lazy transposed convolutions. They match the options of
+/// Options for the lazy transposed convolutions. They match the options of
 /// `torch::nn::ConvTranspose1d` to `ConvTranspose3d`, without `in_channels`.
 template <size_t D>
 struct LazyConvTransposeOptions {

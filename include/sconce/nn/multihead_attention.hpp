@@ -12,7 +12,7 @@
 
 namespace sconce::nn {
 
-/// Options of `MultiheadAttention`, with Python's names and defaults.
+/// Options for `MultiheadAttention`, with Python's names and defaults.
 struct MultiheadAttentionOptions {
   /// Constructs options with defaults for all other values. `kdim` and `vdim` default to
   /// `embed_dim`.

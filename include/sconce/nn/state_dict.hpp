@@ -27,7 +27,7 @@ struct LoadReport {
   std::vector<SizeMismatch> mismatched_keys = {};  ///< in both, but with different shapes
 };
 
-/// Options of `load_state_dict`.
+/// Options for `load_state_dict`.
 struct LoadOptions {
   bool strict = true;  ///< throw unless the report is empty; if false, load all matching entries
                        ///< even if others have mismatched shapes, for which Python throws

@@ -13,7 +13,7 @@
 
 namespace sconce::nn {
 
-/// Options of the transformer layers, with Python's names and defaults.
+/// Options for the transformer layers, with Python's names and defaults.
 struct TransformerLayerOptions {
   /// Constructs options with defaults for all other values.
   TransformerLayerOptions(int64_t d_model, int64_t nhead) : d_model_(d_model), nhead_(nhead) {}

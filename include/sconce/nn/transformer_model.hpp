@@ -10,7 +10,7 @@
 
 namespace sconce::nn {
 
-/// Options of `Transformer`, with Python's names and defaults.
+/// Options for `Transformer`, with Python's names and defaults.
 struct TransformerOptions {
   /// Constructs options with defaults for all other values.
   TransformerOptions(int64_t d_model = 512, int64_t nhead = 8) : d_model_(d_model), nhead_(nhead) {}

@@ -7,7 +7,7 @@
 
 namespace sconce::program {
 
-/// Options of `inductor`.
+/// Options for `inductor`.
 struct InductorOptions {
   /// Which form of a step to keep.
   KeptStep keep = KeptStep::faster;

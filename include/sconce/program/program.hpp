@@ -29,7 +29,7 @@ struct TensorSpec {
   std::vector<int64_t> shape = {};        ///< sizes, with -1 for a dynamic size
 };
 
-/// Options of `Program::load`.
+/// Options for `Program::load`.
 struct LoadOptions {
   /// Device to run the program on. The default is the type of device that the program was recorded
   /// on. `cuda` means the current GPU.

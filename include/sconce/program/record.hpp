@@ -29,7 +29,7 @@ struct DynamicDim {
   std::string name = "batch";  ///< name of the size
 };
 
-/// Options of `record`.
+/// Options for `record`.
 struct RecordOptions {
   /// Dimensions whose sizes may differ from the example. There can be at most three sizes.
   std::vector<DynamicDim> dynamic_shapes = {};

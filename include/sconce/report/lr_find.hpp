@@ -16,14 +16,14 @@
 
 namespace sconce {
 
-/// Options of `lr_find`, with fastai's names and defaults.
+/// Options for `lr_find`, with fastai's names and defaults.
 struct LRFindOptions {
   double start_lr = 1e-7;  ///< learning rate of the first step, above 0
   double end_lr = 10;      ///< learning rate of the last step, above `start_lr`
   int64_t num_it = 100;    ///< number of steps, at least 10
   /// Whether to stop when the smoothed loss exceeds four times its lowest value.
   bool stop_div = true;
-  /// Options of the trainer that runs the steps, such as the device, the precision, and the loss.
+  /// Options for the trainer that runs the steps, such as the device, the precision, and the loss.
   /// `max_epochs`, `max_time`, `graph`, `compiler`, `fast_dev_run`, and `metrics` are ignored.
   TrainerOptions trainer = {};
 };

@@ -11,7 +11,7 @@
 
 namespace sconce {
 
-/// Options of `TerminalBar`.
+/// Options for `TerminalBar`.
 struct TerminalBarOptions {
   /// File descriptor of the terminal that the stream writes to, or -1 if it does not write to a
   /// terminal. The default is the descriptor of `std::cout`, `std::cerr`, or `std::clog`, and -1
@@ -63,7 +63,7 @@ class TerminalBar {
   bool is_line_there_ = false;
 };
 
-/// Options of `ProgressBar`.
+/// Options for `ProgressBar`.
 struct ProgressBarOptions {
   /// Whether to also show the loss of the last batch. To read it, the host waits for the device at
   /// most twice per second.

@@ -8,7 +8,7 @@
 
 namespace sconce {
 
-/// Options of `ScalarLogger`.
+/// Options for `ScalarLogger`.
 struct ScalarLogOptions {
   /// Number of steps between two values of "loss_step" and "lr_step". If it is 0, neither is
   /// logged.

@@ -19,7 +19,7 @@ struct ScalarEvent {
   double wall_time = 0;  ///< seconds since 1970
 };
 
-/// Options of `ScalarWriter`.
+/// Options for `ScalarWriter`.
 struct ScalarFilesOptions {
   /// Number of steps that a resumed run has already completed. Scalars of later steps are dropped.
   /// If it is empty, the run is new, and its folder must not contain scalars.

@@ -18,31 +18,31 @@ class AppendFile;  // grows by complete pieces; defined in src/
 
 namespace sconce::utils::tensorboard {
 
-/// Options of `SummaryWriter`.
+/// Options for `SummaryWriter`.
 struct SummaryWriterOptions {
   /// Step at which a resumed run continues. TensorBoard hides earlier values from this step on.
   std::optional<int64_t> purge_step = {};
 };
 
-/// Options of `SummaryWriter::add_scalar`.
+/// Options for `SummaryWriter::add_scalar`.
 struct AddScalarOptions {
   std::optional<double> walltime = {};  ///< seconds since 1970; defaults to now
 };
 
-/// Options of `SummaryWriter::add_image`.
+/// Options for `SummaryWriter::add_image`.
 struct AddImageOptions {
   std::optional<double> walltime = {};  ///< seconds since 1970; defaults to now
   /// One letter per dimension: C, H, W; H, W; or N, C, H, W, in any order, in upper or lower case.
   std::string dataformats = "CHW";
 };
 
-/// Options of `SummaryWriter::add_images`.
+/// Options for `SummaryWriter::add_images`.
 struct AddImagesOptions {
   std::optional<double> walltime = {};  ///< seconds since 1970; defaults to now
   std::string dataformats = "NCHW";     ///< as in `AddImageOptions`
 };
 
-/// Options of `SummaryWriter::add_histogram`.
+/// Options for `SummaryWriter::add_histogram`.
 struct AddHistogramOptions {
   /// Bin edges in ascending order, as in `numpy.histogram`. A bin includes its left edge, and the
   /// last bin includes both edges. Values outside the bins are not counted. If it is empty,
@@ -54,7 +54,7 @@ struct AddHistogramOptions {
   std::optional<int64_t> max_bins = {};
 };
 
-/// Options of `SummaryWriter::add_histogram_raw`.
+/// Options for `SummaryWriter::add_histogram_raw`.
 struct AddHistogramRawOptions {
   std::optional<double> walltime = {};  ///< seconds since 1970; defaults to now
 };
@@ -70,7 +70,7 @@ struct RawHistogram {
   std::vector<double> bucket_counts = {};  ///< number of values in each bucket
 };
 
-/// Options of `SummaryWriter::add_text`.
+/// Options for `SummaryWriter::add_text`.
 struct AddTextOptions {
   std::optional<double> walltime = {};  ///< seconds since 1970; defaults to now
 };
@@ -81,7 +81,7 @@ using HParam = std::variant<bool, int64_t, double, std::string>;
 /// Hyperparameters by name, such as `{{"lr", 0.1}, {"optimizer", "adamw"}}`. Python: `hparam_dict`.
 using HParams = std::vector<std::pair<std::string, HParam>>;
 
-/// Options of `SummaryWriter::add_hparams`.
+/// Options for `SummaryWriter::add_hparams`.
 struct AddHParamsOptions {
   /// All possible values of each hyperparameter, of the same type as its value.
   std::map<std::string, std::vector<HParam>> hparam_domain_discrete = {};

@@ -9,7 +9,7 @@
 
 namespace sconce::vision {
 
-/// Options of `read_idx`.
+/// Options for `read_idx`.
 struct IdxOptions {
   /// Maximum size of a tensor, in bytes. By default, only the size of the file limits it. A gzipped
   /// file can expand to 1032 times its size.

@@ -26,7 +26,7 @@ struct ImageSample {
   int64_t target = 0;
 };
 
-/// Options of `ImageFolder`.
+/// Options for `ImageFolder`.
 struct ImageFolderOptions {
   /// Called with each image, a uint8 tensor of shape `(C, H, W)`, and the item's generator, from
   /// several threads. If images have different sizes, the transform must bring them to the same

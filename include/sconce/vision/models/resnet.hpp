@@ -14,7 +14,7 @@
 
 namespace sconce::vision::models {
 
-/// Options of a ResNet, with torchvision's names and defaults.
+/// Options for a ResNet, with torchvision's names and defaults.
 struct ResNetOptions {
   int64_t num_classes = 1000;       ///< number of outputs
   bool zero_init_residual = false;  ///< initialize each block's last norm with weight 0
