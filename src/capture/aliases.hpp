@@ -9,19 +9,20 @@
 
 namespace sconce::detail {
 
-/// Returns whether an operator's schema says that it writes the argument.
+/// Returns whether the operator's schema marks the argument as written.
 inline bool writes(const c10::Argument& argument) {
   return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
 }
 
-/// Returns whether the operator writes each element of its argument with this index and reads none.
+/// Returns whether the operator overwrites every element of the argument at this index without
+/// reading any of them.
 inline bool fills(const c10::FunctionSchema& schema, size_t index) {
   const auto& argument = schema.arguments()[index];
   return writes(argument) &&
          (argument.is_out() || (index == 0 && has_trait(schema.name(), Trait::fill)));
 }
 
-/// Returns whether two tensors that share memory have the same elements of it.
+/// Returns whether two tensors that share memory cover the same elements of it.
 inline bool lie_alike(const at::Tensor& a, const at::Tensor& b) {
   return a.sizes() == b.sizes() && a.strides() == b.strides() &&
          a.storage_offset() == b.storage_offset() && a.scalar_type() == b.scalar_type() &&

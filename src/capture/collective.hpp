@@ -5,8 +5,8 @@
 
 namespace sconce::detail {
 
-/// Runs a collective operator of LibTorch with these arguments, and waits for its end.
-/// @throw c10::Error if another process fails or is late.
+/// Runs a collective operator of LibTorch with these arguments and waits until it finishes.
+/// @throw c10::Error if another process fails or times out.
 void run_collective(const c10::OperatorHandle& op, torch::jit::Stack arguments);
 
 }  // namespace sconce::detail

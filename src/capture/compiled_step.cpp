@@ -18,11 +18,12 @@ namespace sconce::detail {
 namespace {
 
 constexpr auto step_name = "sconce::CapturedStep";
-constexpr size_t timed_calls = 10;  // of each form
+constexpr size_t timed_calls = 10;  // per form
 constexpr int most_comparisons = 5;
 
-// By how much compiled code may differ, relative to the values' norm, if it computes in types of
-// this many bits or more. It adds in another order, and rounds to 16 bits elsewhere.
+// The largest accepted difference, relative to the norm of the values, for compiled code that
+// computes in types with at least this many bits. Compiled code adds in a different order and
+// rounds to 16 bits at different places.
 double tolerance_at(int bits) {
   return bits >= 64 ? 1e-6 : bits >= 32 ? 1e-3 : 5e-2;
 }
@@ -31,7 +32,7 @@ double norm_of(const at::Tensor& tensor) {
   return at::linalg_vector_norm(tensor.to(at::kDouble)).item<double>();
 }
 
-// What two forms of a part have computed.
+// The values that the two forms of a part computed.
 struct Pair {
   at::Tensor compiled;
   at::Tensor replayed;
@@ -46,9 +47,10 @@ bool is_compared_by_norm(const at::Tensor& tensor) {
   return tensor.is_floating_point() && tensor.numel() > 0;
 }
 
-// Returns how far the compiled values are from the replayed ones, relative to these, or to a
-// thousandth of the largest values of the part: what should be 0 is not 0 after rounding. Both may
-// be infinite or nan at the same places.
+// Returns the distance between the compiled and the replayed values, relative to the norm of the
+// replayed values. The denominator is at least a thousandth of the largest values of the part,
+// because rounding leaves small values where the exact result is 0. Infinities and nans are equal
+// if both forms have them at the same places.
 double difference(const Pair& pair, double largest) {
   if (!is_compared_by_norm(pair.replayed)) {
     return at::equal(pair.compiled, pair.replayed) ? 0 : HUGE_VAL;
@@ -69,8 +71,8 @@ bool are_finite(const std::vector<Pair>& pairs) {
   });
 }
 
-// Returns whether a replay has left memory that the step makes as it was. Then it has no values,
-// such as the means that batch normalization does not compute in evaluation.
+// Returns whether a replay left this memory of the step unchanged. Such memory holds no values. For
+// example, batch normalization does not compute its means in evaluation mode.
 bool has_no_values(const StepTrace& trace, const at::Tensor& memory, const at::Tensor& before) {
   const auto* const storage = memory.storage().unsafeGetStorageImpl();
   const bool is_input =
@@ -79,7 +81,7 @@ bool has_no_values(const StepTrace& trace, const at::Tensor& memory, const at::T
   return !is_input && at::equal(memory.view(at::kByte), before.view(at::kByte));
 }
 
-// Returns the first difference above the tolerance, or an empty text.
+// Returns the first difference above the tolerance, or an empty string.
 std::string difference_in(const std::vector<Pair>& pairs, double tolerance) {
   double largest = 0;
   for (const auto& pair : pairs) {
@@ -103,7 +105,7 @@ std::vector<at::Tensor> copies_of(const std::vector<at::Tensor>& tensors) {
   return copies;
 }
 
-// Puts calls in place of those that they replace.
+// Substitutes compiled calls for the calls that they replace.
 RecordedStep::Calls replaced(const RecordedStep::Calls& calls, std::vector<CompiledCall> by) {
   RecordedStep::Calls all;
   size_t next = 0;
@@ -181,7 +183,7 @@ void CompiledStep::run() {
   step_.replay(state_ == State::compiled ? compiled_ : step_.calls);
 }
 
-// Takes what the compiler has made, and runs the step by it and by the replay.
+// Collects the compiler's result, and compares it with a replay in this step.
 void CompiledStep::take() {
   try {
     compiled_ = replaced(step_.calls, compilation_->take());
@@ -194,8 +196,8 @@ void CompiledStep::take() {
   compare();
 }
 
-// Compiled code need not turn the same values into nan, so another step is compared after one that
-// overflows.
+// Compiled code may produce nans in different places, so if a step overflows, a later step is
+// compared too.
 void CompiledStep::compare() {
   Finding finding;
   step_.replay(compared(finding));
@@ -259,7 +261,7 @@ void CompiledStep::choose(const StepVotes& votes) {
   }
 }
 
-// Returns calls that run the step by the replay, and compare each part with the compiled one.
+// Returns calls that replay the step and compare each part with its compiled counterpart.
 RecordedStep::Calls CompiledStep::compared(Finding& finding) const {
   RecordedStep::Calls calls = compiled_;
   for (auto& call : calls) {
@@ -275,7 +277,7 @@ void CompiledStep::compare(const CompiledCall& part, Finding& finding) const {
   const auto before = copies_of(part.written);
   std::vector<at::Tensor> results;
   if (reason.empty()) {
-    const nn::KeepGenerator kept;  // the replay draws the same numbers
+    const nn::KeepGenerator kept;  // so that the replay draws the same numbers
     const auto failure = failure_of([&] { results = run_code(part); });
     if (!failure.empty()) reason = "the compiled code throws: " + failure;
   }
@@ -296,7 +298,7 @@ void CompiledStep::compare(const CompiledCall& part, Finding& finding) const {
   reason = difference_in(pairs, tolerance_at(part.bits));
 }
 
-// Alternates, because a machine's speed drifts.
+// Alternates between the two forms, because a machine's speed drifts.
 void CompiledStep::time() {
   const bool compiled = compiled_seconds_.size() < replayed_seconds_.size();
   const Stopwatch stopwatch;

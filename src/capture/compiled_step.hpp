@@ -16,21 +16,21 @@ class StepCompilation {
  public:
   virtual ~StepCompilation() = default;
 
-  /// Returns whether the compiler is done. Does not wait.
+  /// Returns whether the compiler has finished, without waiting for it.
   virtual bool is_over() = 0;
 
-  /// Waits for the compiler.
+  /// Waits for the compiler to finish.
   virtual void wait() = 0;
 
-  /// Returns the calls that replace those of the step, in their order.
+  /// Returns the calls that replace calls of the step, in order.
   /// @throw c10::Error with the reason if the step could not be compiled.
   virtual std::vector<CompiledCall> take() = 0;
 
-  /// Returns a text that is the same for the same step on the same machine.
+  /// Returns a key that identifies this step on this machine.
   virtual const std::string& key() const = 0;
 };
 
-/// Runs a recorded step by a replay or by compiled code, whichever is better.
+/// Runs a recorded step as a replay or as compiled code, whichever is better.
 class CompiledStep {
  public:
   /// `compiler` may be null.
@@ -41,26 +41,26 @@ class CompiledStep {
 
   bool is_compiled() const { return state_ == State::compiled; }
 
-  /// Returns whether the step keeps its form.
+  /// Returns whether the form of the step is final.
   bool is_settled() const { return state_ == State::compiled || state_ == State::replay; }
 
-  /// Returns what this process tells the others about the form.
+  /// Returns the vote about the form that this process sends to the others.
   StepVote vote() const;
 
-  /// Takes the next step to a form, which depends on the votes of all processes alone. Those of a
-  /// single process include only its own. Does nothing as long as one of them is undecided.
+  /// Advances the choice of a form. The choice depends only on the votes of all processes. A single
+  /// process passes only its own vote. Does nothing while any process is undecided.
   void choose(const StepVotes& votes);
 
-  /// Returns why the step runs as it does.
+  /// Returns why the step runs in its current form.
   const std::string& reason() const { return reason_; }
 
  private:
   enum class State { compiling, comparing, compared, timing, timed, replay, compiled };
 
-  // What a comparison of both forms has found.
+  // The outcome of comparing both forms.
   struct Finding {
-    std::string reason = {};  // against the compiled code
-    bool is_finite = true;    // whether all values that were compared are
+    std::string reason = {};  // why the compiled code is rejected; empty if it is not
+    bool is_finite = true;    // whether all compared values are finite
   };
 
   void take();
@@ -80,7 +80,7 @@ class CompiledStep {
   std::unique_ptr<StepCompilation> compilation_ = {};
   RecordedStep::Calls compiled_ = {};
   int comparisons_ = 0;
-  std::optional<StepMode> preferred_ = {};  // that needs no timing
+  std::optional<StepMode> preferred_ = {};  // the form to keep without timing, if any
   std::vector<double> replayed_seconds_ = {};
   std::vector<double> compiled_seconds_ = {};
 };

@@ -24,8 +24,8 @@ CpuGraphs::Graph CpuGraphs::record(const Step& step) {
   return {std::move(recording.step), std::move(outputs)};
 }
 
-// Returns whether an earlier recording under the same conditions was the same. If only values of
-// the host differ, the step is one that cannot be captured.
+// Returns whether an earlier recording under the same conditions matches this one. If only host
+// values differ, the step cannot be captured.
 bool CpuGraphs::is_repetition(const StepTrace& trace) {
   std::erase_if(traces_, [](const auto& other) { return !other.conditions.hold(); });
   const std::string* changed = nullptr;
@@ -45,7 +45,8 @@ bool CpuGraphs::is_repetition(const StepTrace& trace) {
   return is_known && changed == nullptr;
 }
 
-// It keeps only the trace. The recording would hold its gradients beside those of the next call.
+// Keeps only the trace. Keeping the whole recording would hold its gradients in memory together
+// with the gradients of the next call.
 CpuGraphs::Tensors CpuGraphs::rehearse(const Step& step) {
   if (!can_record()) return step();
   auto graph = record(step);
@@ -75,8 +76,9 @@ std::string CpuGraphs::mode_reason() const {
   return last_ == nullptr ? "the step is not captured" : last_->reason();
 }
 
-// Returns the step that this process votes about: the first one without a form, or else the one
-// that ran. So processes with the same captures vote about the same one.
+// Returns the step that this process votes about. This is the first step whose form is not final,
+// or the step that ran last if every form is final. Processes with the same captures therefore vote
+// about the same step.
 CompiledStep* CpuGraphs::voting() const {
   for (const auto& graph : graphs_) {
     if (!graph.runner->is_settled()) return graph.runner.get();
@@ -84,7 +86,8 @@ CompiledStep* CpuGraphs::voting() const {
   return last_;
 }
 
-// Votes come while a step runs, which may not change its form then, so they wait for the next call.
+// Votes arrive while a step runs. The step cannot change its form at that point, so the votes wait
+// for the next call.
 void CpuGraphs::take_votes() {
   if (ballot_ == nullptr || ballot_->of_all.empty()) return;
   const auto votes = std::exchange(ballot_->of_all, {});

@@ -14,8 +14,9 @@
 
 namespace sconce::detail {
 
-/// The captures of one step on the CPU. There are several if the step meets different gradients, as
-/// the first and the later of the batches whose gradients add up do.
+/// The captures of one step on the CPU. There are several captures if the gradients differ between
+/// calls. With gradient accumulation, for example, the first batch starts without gradients and
+/// later batches add to them.
 class CpuGraphs {
  public:
   using Tensors = std::vector<at::Tensor>;
@@ -26,25 +27,26 @@ class CpuGraphs {
       : compiler_(compiler),
         ballot_(compiler == nullptr ? nullptr : std::make_shared<StepBallot>()) {}
 
-  /// Runs the step, and finds out whether it can be captured. The first call.
+  /// Runs the step for the first time, and checks whether it can be captured.
   Tensors rehearse(const Step& step);
 
-  /// Replays the capture that fits, or else runs and records the step. The recording is a capture
-  /// if an earlier one had the same operators and values: the first steps may do more than the
-  /// later ones, as to make the states of an optimizer. Each replay of a capture returns the same
-  /// tensors.
-  /// @throw c10::Error, before anything is run, if an earlier step was one that cannot be captured,
-  /// or if a parameter no longer exists.
+  /// Replays the capture that fits. If there is none, runs and records the step. A recording
+  /// becomes a capture if an earlier recording had the same operators and values. This is necessary
+  /// because the first steps may do more than later ones, such as create the optimizer's state.
+  /// Each replay of a capture returns the same tensors.
+  /// @throw c10::Error before running anything if an earlier step could not be captured, or if a
+  /// parameter no longer exists.
   Tensors run(const Step& step);
 
-  /// Returns whether there is a capture.
+  /// Returns whether there is no capture.
   bool empty() const { return graphs_.empty(); }
 
-  /// Returns how the last call ran the step, and why.
+  /// Returns how the last call ran the step.
   StepMode mode() const;
   std::string mode_reason() const;
 
-  /// Returns what carries the votes about the forms of the captures, or null without a compiler.
+  /// Returns the ballot that carries the votes about the forms of the captures, or null without a
+  /// compiler.
   const std::shared_ptr<StepBallot>& ballot() const { return ballot_; }
 
  private:
@@ -64,8 +66,8 @@ class CpuGraphs {
 
   StepCompiler* compiler_;
   std::shared_ptr<StepBallot> ballot_;
-  CompiledStep* last_ = nullptr;        // that ran; null if the last call ran the function
-  std::vector<StepTrace> traces_ = {};  // of recordings that differ, the last one at the end
+  CompiledStep* last_ = nullptr;        // ran last; null if the last call ran the function
+  std::vector<StepTrace> traces_ = {};  // distinct recordings, newest last
   std::vector<Graph> graphs_ = {};
   std::string refusal_ = {};
 };

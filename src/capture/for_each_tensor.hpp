@@ -7,7 +7,7 @@
 
 namespace sconce::detail {
 
-/// Calls `f` with each tensor of an operator's argument or result, undefined ones too.
+/// Calls `f` with each tensor in an operator's argument or result, including undefined tensors.
 template <class F>
 void for_each_tensor(const c10::IValue& value, const F& f) {
   if (value.isTensor()) {

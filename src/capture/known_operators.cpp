@@ -29,7 +29,7 @@ bool has_trait(std::string_view op, Trait trait) {
       {"aten::max_pool1d", Trait::unseen},
       {"aten::mkldnn_rnn_layer", Trait::reads_grad_mode},
       {"aten::native_batch_norm", Trait::silent_write},
-      {"aten::native_batch_norm", Trait::wrong_out_variant},  // takes its input for contiguous
+      {"aten::native_batch_norm", Trait::wrong_out_variant},  // assumes a contiguous input
       {"aten::new_empty", Trait::allocation},
       {"aten::new_empty_strided", Trait::allocation},
       {"aten::normal_", Trait::fill},

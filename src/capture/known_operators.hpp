@@ -4,22 +4,22 @@
 
 namespace sconce::detail {
 
-/// What a recording must know of an operator and its schema does not tell.
+/// Properties of an operator that a recording needs and that the schema does not contain.
 enum class Trait {
-  allocation,       ///< it makes memory without values
-  cast,             ///< it copies a tensor to another type
-  collective,       ///< it writes its tensors in place, together with other processes
-  constant,         ///< it makes the same values each time
-  fill,             ///< it writes every element of its tensor and reads none
-  host_read,        ///< it returns a value to the host, and no tag says so
-  reads_grad_mode,  ///< it computes something else where gradients are not enabled
-  reads_lengths,  ///< its result has a shape that depends on a tensor's values, and no tag says so
-  relocation,     ///< it gives a tensor other memory
-  silent_write,   ///< it may write tensors that its schema does not name as written
-  takes_count,    ///< its result has a shape that depends on values only if no count is given
-  takes_indices,  ///< its result has a shape that depends on values only if an index is a mask
-  unseen,         ///< it composes others, or computes on the host where the dispatcher sees none
-  wrong_out_variant  ///< its variant for given memory is wrong on the CPU
+  allocation,        ///< allocates memory without values
+  cast,              ///< copies a tensor to another type
+  collective,        ///< writes its tensors in place, together with other processes
+  constant,          ///< produces the same values in every call
+  fill,              ///< overwrites every element of its tensor without reading any
+  host_read,         ///< returns a value to the host, although no tag says so
+  reads_grad_mode,   ///< computes something different when gradients are disabled
+  reads_lengths,     ///< the result's shape depends on a tensor's values, although no tag says so
+  relocation,        ///< moves a tensor to different memory
+  silent_write,      ///< may write tensors that its schema does not mark as written
+  takes_count,       ///< the result's shape depends on values unless a count is passed
+  takes_indices,     ///< the result's shape depends on values if an index is a mask
+  unseen,            ///< calls other operators, or computes on the host unseen by the dispatcher
+  wrong_out_variant  ///< its out variant is wrong on the CPU
 };
 
 /// Returns whether the operator, such as "aten::zeros", has the trait.

@@ -8,7 +8,7 @@ namespace sconce::detail {
 
 namespace {
 
-constexpr size_t alignment = 64;  // of LibTorch's memory on the CPU
+constexpr size_t alignment = 64;  // LibTorch's alignment on the CPU
 
 size_t aligned(size_t bytes) {
   return (bytes + alignment - 1) / alignment * alignment;
@@ -28,7 +28,7 @@ MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes) {
   std::sort(largest_first.begin(), largest_first.end(), [&](size_t a, size_t b) {
     return std::pair(lifetimes[b].bytes, a) < std::pair(lifetimes[a].bytes, b);
   });
-  std::vector<size_t> placed;  // by offset
+  std::vector<size_t> placed;  // ordered by offset
   for (const size_t next : largest_first) {
     const size_t bytes = aligned(lifetimes[next].bytes);
     size_t offset = 0;

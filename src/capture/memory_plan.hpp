@@ -5,21 +5,21 @@
 
 namespace sconce::detail {
 
-/// Memory that is in use from call `first` to call `last`, both included.
+/// The span in which memory is in use, from call `first` through call `last`.
 struct Lifetime {
   size_t bytes;
   size_t first;
   size_t last;
 };
 
-/// Places in one block of memory.
+/// Offsets into a single block of memory.
 struct MemoryPlan {
-  std::vector<size_t> offsets = {};  ///< of the lifetimes, multiples of 64 bytes
-  size_t bytes = 0;                  ///< of the block
+  std::vector<size_t> offsets = {};  ///< one per lifetime, in multiples of 64 bytes
+  size_t bytes = 0;                  ///< size of the block
 };
 
-/// Returns places in which no two lifetimes that have a call in common overlap. The largest gets
-/// its place first, each the lowest one that is free.
+/// Returns offsets at which memory overlaps only if the lifetimes share no call. The largest memory
+/// is placed first, and each one goes to the lowest free offset.
 MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes);
 
 }  // namespace sconce::detail

@@ -9,15 +9,15 @@
 
 namespace sconce::detail {
 
-/// What a capture of a module depends on: the modes of its modules, and where its parameters and
-/// buffers are and which of them require gradients. The module must outlive this; its submodules
-/// and tensors need not.
+/// The state of a module that a capture depends on: the training mode of each submodule, the
+/// addresses of parameters and buffers, and which of them require gradients. The module must
+/// outlive this object. Its submodules and tensors need not.
 class ModuleState {
  public:
   explicit ModuleState(const torch::nn::Module& module);
 
-  /// Returns whether all this is as it was. A submodule or a tensor that was added later, or that
-  /// has been replaced and still exists, is not noticed.
+  /// Returns whether this state is unchanged. Does not detect a submodule or tensor that was added
+  /// later, or one that was replaced but still exists.
   bool is_unchanged() const;
 
  private:

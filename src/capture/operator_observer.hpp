@@ -6,9 +6,10 @@
 
 namespace sconce::detail {
 
-/// Calls functions at the beginning and the end of each operator of this thread while it lives,
-/// with its arguments and its results. Threads that take over this one's state are observed too.
-/// Sources that read these need NDEBUG: see src/capture/CMakeLists.txt.
+/// During its lifetime, calls one function before and another after each operator of this thread,
+/// with the operator's arguments and results. This includes operators in threads that inherit this
+/// thread's state. Sources that read the arguments and results need NDEBUG. See
+/// src/capture/CMakeLists.txt.
 class OperatorObserver {
  public:
   using Begin = std::unique_ptr<at::ObserverContext> (*)(const at::RecordFunction&);

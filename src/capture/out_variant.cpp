@@ -15,7 +15,7 @@ namespace {
 
 using Overloads = std::map<std::string, std::vector<c10::OperatorName>>;
 
-// All operators, by name.
+// All operator overloads, keyed by name.
 Overloads all_overloads() {
   Overloads overloads;
   for (const auto& name : c10::Dispatcher::singleton().getAllOpNames()) {
@@ -46,7 +46,7 @@ std::optional<c10::OperatorHandle> find(const c10::FunctionSchema& functional) {
   if (found == overloads.end()) return {};
   for (const auto& name : found->second) {
     const auto op = c10::Dispatcher::singleton().findSchema(name);
-    // Those that copy are registered for all backends at once.
+    // An out variant that copies is registered for all backends at once.
     if (op && writes_results_of(op->schema(), functional) &&
         op->hasKernelForDispatchKey(c10::DispatchKey::CPU)) {
       return op;

@@ -27,7 +27,7 @@ void free_memory(c10::StorageImpl& storage) {
   storage.set_data_ptr_noswap({nullptr, c10::kCPU});
 }
 
-// Gives the memory of a result to the storage that the later calls read.
+// Moves the memory of a result into the storage that later calls read.
 void take_memory(c10::StorageImpl& storage, const at::Tensor& result) {
   auto& memory = result.storage().unsafeGetStorageImpl()->_mutable_data_ptr_no_checks();
   storage.set_data_ptr_noswap(std::move(memory));
@@ -55,7 +55,7 @@ void run(const OperatorCall& call, torch::jit::Stack& stack) {
   for (const auto& name : call.last_used) free_memory(*name.storage().unsafeGetStorageImpl());
 }
 
-// Returns the result, or a copy that lies as the name does, in as much memory.
+// Returns the result, or a copy with the layout of `name` and as much memory.
 at::Tensor placed_as(const at::Tensor& name, const at::Tensor& result) {
   const size_t bytes = name.storage().nbytes();
   if (result.strides() == name.strides() && result.storage_offset() == name.storage_offset() &&
@@ -159,14 +159,15 @@ Fit RecordedStep::fit() const {
   return same_gradients ? Fit::fits : Fit::changed;
 }
 
-// Frees the gradients that the step drops, which would otherwise lie beside what it computes.
+// Frees the gradients that the step discards, so that they do not add to the peak memory of the
+// step.
 void RecordedStep::drop_gradients() const {
   for (const auto& gradient : gradients) {
     if (gradient.is_new_memory) free_memory(*gradient.after.storage().unsafeGetStorageImpl());
   }
 }
 
-// After an error, a parameter must have no gradient without memory.
+// After an error, no parameter may keep a gradient without memory.
 void RecordedStep::forget_dropped_gradients() const {
   for (const auto& gradient : gradients) {
     if (gradient.is_new_memory && gradient.after.storage().data() == nullptr) {

@@ -21,8 +21,8 @@ using Source = StepMemory::Source;
 
 constexpr size_t most_constant_bytes = 1 << 16;
 
-// Larger memory comes from the allocator in each replay and goes back, as in the plain loop. A pool
-// beside it would have a peak of its own, and the time to allocate does not count there.
+// Larger memory comes from the allocator in each replay and is freed again, as in the plain loop.
+// Keeping it in the pool would add to peak memory, and allocation time is negligible at this size.
 constexpr size_t most_pooled_bytes = 1 << 20;
 
 template <class T>
@@ -54,7 +54,8 @@ size_t hash_of_numbers(c10::ArrayRef<c10::IValue> arguments) {
   return hash;
 }
 
-// Returns whether both calls copy the same values to the same type. Their arguments are named.
+// Returns whether both calls copy the same values to the same type. The tensors in their arguments
+// must refer to the memory of the replays.
 bool are_equal_casts(const OperatorCall& a, const OperatorCall& b) {
   const auto& x = a.arguments[0].toTensor();
   const auto& y = b.arguments[0].toTensor();
@@ -83,7 +84,7 @@ void Recorder::refuse(std::string reason) {
   if (refusal_.empty()) refusal_ = std::move(reason);
 }
 
-// Takes note of a tensor that the step has not made.
+// Registers a tensor created outside the step.
 void Recorder::see(const at::Tensor& tensor) {
   if (!tensor.defined() || memory_.has(tensor)) return;
   const auto* impl = tensor.unsafeGetTensorImpl();
@@ -119,7 +120,8 @@ void Recorder::composite_call(OperatorCall call, const at::Tensor& result) {
   step_->calls.push_back(std::move(call));
 }
 
-// Adds a collective as a call of the host. It holds its tensors, so their memory stays in place.
+// Adds a collective as a host call. The host call holds the tensors, so their memory stays in
+// place.
 void Recorder::add_collective(const OperatorCall& call) {
   const std::string& name = call.op.schema().name();
   const c10::ArrayRef<c10::IValue> arguments = call.arguments;
@@ -132,7 +134,7 @@ void Recorder::add_collective(const OperatorCall& call) {
   host_call([op = call.op, given = call.arguments] { run_collective(op, given); });
 }
 
-// Takes note of what the call writes, and returns whether that is anything.
+// Registers the writes of the call, and returns whether there are any.
 bool Recorder::write(const OperatorCall& call) {
   const auto& schema = call.op.schema();
   const bool may_write_all = has_trait(schema.name(), Trait::silent_write);
@@ -155,8 +157,8 @@ bool Recorder::write(const OperatorCall& call) {
   return writes_any;
 }
 
-// A cast of the tensor has no earlier one that is equal, nor is a cast equal to one that is
-// written.
+// After a write to a tensor, earlier casts of it are outdated. A cast whose result is written no
+// longer equals the original.
 void Recorder::forget_casts(const at::Tensor& written) {
   std::erase_if(casts_, [&](const Cast& cast) {
     return cast.result == memory_.id_of(written) ||
@@ -164,8 +166,8 @@ void Recorder::forget_casts(const at::Tensor& written) {
   });
 }
 
-// Lets the replays compute a cast once that the step makes several times. Autocast does so by a
-// cache, which is off while a step is recorded, since it would keep casts from call to call.
+// Makes replays compute repeated casts only once. In an eager step, autocast's cache does this. The
+// cache is off during recording, because it would keep casts between calls.
 void Recorder::merge_cast(const OperatorCall& call, const at::Tensor& result) {
   const auto equal = std::find_if(casts_.begin(), casts_.end(), [&](const Cast& earlier) {
     return are_equal_casts(earlier.call, call);
@@ -177,7 +179,7 @@ void Recorder::merge_cast(const OperatorCall& call, const at::Tensor& result) {
   }
 }
 
-// Returns the results of the call, and which of them have memory that it has made.
+// Returns the results of the call, and which of them use memory that the call allocated.
 Recorder::Results Recorder::results_of(const OperatorCall& call,
                                        c10::ArrayRef<c10::IValue> values) const {
   const c10::ArrayRef<c10::IValue> arguments = call.arguments;
@@ -199,21 +201,21 @@ void Recorder::add(OperatorCall call, c10::ArrayRef<c10::IValue> values) {
   const Results results = results_of(call, values);
   if (writes_any || results.any_new || values.empty()) {
     step_->trace.host_values.push_back({call.op.schema().name(), hash_of_numbers(call.arguments)});
-    if (has_trait(call.op.schema().name(), Trait::allocation)) {  // it reads no values
+    if (has_trait(call.op.schema().name(), Trait::allocation)) {  // reads no values
       memory_.add(results.tensors[0], Source::allocation, here());
       return;
     }
     for (auto& argument : call.arguments) argument = memory_.name(argument, here());
     add_named(std::move(call), results, !writes_any);
   }
-  for (const auto& result : results.tensors) {  // views of memory that the step has got
+  for (const auto& result : results.tensors) {  // views of memory already known to the step
     if (result.defined() && !memory_.has(result)) {
       seen_.emplace(result.unsafeGetTensorImpl(), weak(result));
     }
   }
 }
 
-// Adds a call whose arguments are named.
+// Adds a call whose arguments already refer to the memory of the replays.
 void Recorder::add_named(OperatorCall call, const Results& results, bool is_functional) {
   const auto& name = call.op.schema().name();
   if (is_functional && add_with_out(call, results)) return;
@@ -221,7 +223,7 @@ void Recorder::add_named(OperatorCall call, const Results& results, bool is_func
                            results.tensors[0].storage().nbytes() <= most_constant_bytes;
   for (size_t i = 0; results.any_new && i < results.tensors.size(); ++i) {
     const auto& result = results.tensors[i];
-    const bool takes = results.are_new[i] && !memory_.has(result);  // two may share memory
+    const bool takes = results.are_new[i] && !memory_.has(result);  // two results may share memory
     if (takes) memory_.add(result, is_constant ? Source::constant : Source::result, here());
     call.results.push_back(takes ? memory_.name(result, here()) : at::Tensor());
   }
@@ -229,7 +231,7 @@ void Recorder::add_named(OperatorCall call, const Results& results, bool is_func
   step_->calls.push_back(std::move(call));
 }
 
-// Adds the call with its variant that writes into given memory, if there is one.
+// Adds the call through its out variant, if it has one.
 bool Recorder::add_with_out(OperatorCall& call, const Results& results) {
   const auto& tensors = results.tensors;
   if (tensors.size() != call.op.schema().returns().size()) return false;  // a list
@@ -263,7 +265,7 @@ Gradients Recorder::gradients_now() const {
 void Recorder::host_call(std::function<void()> call) {
   if (!refusal_.empty()) return;
   step_->trace.host_values.push_back({"a call of the host", 0});
-  casts_.clear();  // it may have written any of their tensors
+  casts_.clear();  // the call may have written to any of their tensors
   step_->calls.push_back(HostCall{std::move(call), gradients_now()});
 }
 
@@ -287,8 +289,8 @@ RecordingOutcome Recorder::finish() {
   }
   if (!refusal_.empty()) return {nullptr, std::move(refusal_)};
   end_gradients();
-  // Autograd and the host make tensors too, which ended with the step. So may the memory of the
-  // host under one.
+  // Autograd and the host also create tensors that end with the step. Host memory used by such a
+  // tensor may have ended with it.
   for (const auto& input : step_->trace.inputs) {
     if (!input.tensor.expired() || !input.is_foreign) continue;
     return {nullptr, "memory of the host that a tensor was made on within the step (from_blob)"};

@@ -14,41 +14,41 @@
 
 namespace sconce::detail {
 
-/// What came of a recording.
+/// The outcome of a recording.
 struct RecordingOutcome {
   std::unique_ptr<RecordedStep> step;
-  std::string refusal;  // why the step cannot be replayed; empty if it can
+  std::string refusal;  // why the step cannot be replayed; empty if it can be
 };
 
 /// Records the operators of one step in one thread.
 class Recorder {
  public:
-  /// `earlier` is the trace of the last recording of the same step, or null.
+  /// `earlier` is the trace of the previous recording of the same step, or null.
   explicit Recorder(const StepTrace* earlier);
 
   /// Runs the operator with the arguments on the stack, and adds it to the step.
   void call(OperatorCall call, torch::jit::Stack* stack);
 
-  /// Adds a call of a composite operator, whose arguments are the tensors' own. It is needed only
-  /// if the operator has computed the result without calling others.
+  /// Adds a call of a composite operator, with the original tensors as arguments. This is only
+  /// needed if the operator computed the result without calling other operators.
   void composite_call(OperatorCall call, const at::Tensor& result);
 
-  /// Adds a call of host code, which has been run.
+  /// Adds a call of host code that has already run.
   void host_call(std::function<void()> call);
 
-  /// Makes the step one that cannot be replayed, for the first reason that is given.
+  /// Marks the step as one that cannot be replayed. Only the first reason is kept.
   void refuse(std::string reason);
 
-  /// Returns what the step depends on besides tensors, to add to.
+  /// Returns the non-tensor conditions of the step, so that callers can add to them.
   Conditions& conditions() { return step_->trace.conditions; }
 
-  /// Returns the recording, when the step is over.
+  /// Returns the recording at the end of the step.
   RecordingOutcome finish();
 
  private:
   struct Results {
     std::vector<at::Tensor> tensors = {};
-    std::vector<bool> are_new = {};  // whether the call has made a result's memory
+    std::vector<bool> are_new = {};  // whether the call allocated the result's memory
     bool any_new = false;
   };
   struct Cast {
@@ -71,9 +71,10 @@ class Recorder {
 
   std::unique_ptr<RecordedStep> step_ = std::make_unique<RecordedStep>();
   StepMemory memory_ = {};
-  std::vector<Cast> casts_ = {};  // of tensors that nobody has written since
+  std::vector<Cast> casts_ = {};  // only of tensors that have not been written since
   std::string refusal_ = {};
-  // Tensors of memory that the step has not made. They keep their addresses.
+  // Tensors in memory created outside the step. The weak references keep the addresses from being
+  // reused.
   std::unordered_map<const c10::TensorImpl*, WeakTensor> seen_ = {};
   std::unordered_map<const c10::TensorImpl*, WeakTensor> gradients_before_ = {};
 };

@@ -22,7 +22,8 @@ bool has_mask(c10::ArrayRef<c10::IValue> values) {
   return found;
 }
 
-// one_hot takes -1 for a count that depends on the values, and repeat_interleave takes a tensor.
+// one_hot uses -1 for a count that depends on the values. repeat_interleave accepts a tensor of
+// counts.
 bool has_count(c10::ArrayRef<c10::IValue> arguments) {
   return arguments.size() > 1 && arguments[1].isInt() && arguments[1].toInt() >= 0;
 }

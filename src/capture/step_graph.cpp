@@ -10,7 +10,8 @@ namespace sconce {
 
 namespace {
 
-// LibTorch 2.15 registers a generator when it is first drawn from; in 2.11 this must be done here.
+// LibTorch 2.15 registers a generator when it is first used. LibTorch 2.11 requires explicit
+// registration.
 template <class Graph>
 void register_generator(Graph& graph, const at::Generator& generator) {
   if constexpr (requires { graph.register_generator_state(generator); }) {
@@ -18,8 +19,9 @@ void register_generator(Graph& graph, const at::Generator& generator) {
   }
 }
 
-// In LibTorch 2.11 a generator records that it is being captured. After an interrupted capture the
-// record stays, and the generator would refuse to draw. A clone of its state has no such record.
+// In LibTorch 2.11, a generator stores that it is being captured. This flag survives an interrupted
+// capture, and the generator would then refuse to draw numbers. A clone of its state does not have
+// the flag.
 template <class Impl>
 void release_generator(at::Generator generator) {
   if constexpr (requires(Impl& impl, at::cuda::CUDAGraph* graph) { impl.register_graph(graph); }) {
@@ -27,13 +29,13 @@ void release_generator(at::Generator generator) {
   }
 }
 
-// Runs one part of the clean-up after an error. Which parts are needed depends on where the capture
-// stopped, and LibTorch throws for the others.
+// Runs one part of the cleanup after an error. The parts that are needed depend on where the
+// capture stopped, and LibTorch throws for the others.
 template <class F>
 void attempt(const F& clean_up) noexcept {
   try {
     clean_up();
-  } catch (...) {  // only the error that ended the capture is reported
+  } catch (...) {  // report only the error that ended the capture
   }
 }
 
@@ -46,8 +48,8 @@ class CudaGraph final : public StepGraph {
     generators_.push_back(at::cuda::detail::getDefaultCUDAGenerator(device_));
     for (const auto& generator : generators_) register_generator(graph_, generator);
     try {
-      // The other modes forbid pinning memory in other threads, such as those that read batches
-      // ahead.
+      // The other modes forbid other threads, such as those that prefetch batches, from pinning
+      // memory.
       graph_.capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
     } catch (...) {
       abandon();
@@ -67,7 +69,7 @@ class CudaGraph final : public StepGraph {
   void replay() override { graph_.replay(); }
 
  private:
-  // After an error in the step, the end of the capture fails too, before LibTorch tells its
+  // After an error in the step, ending the capture fails too, and LibTorch does not notify its
   // allocators and generators that the capture is over.
   void abandon() noexcept {
     try {

@@ -7,12 +7,12 @@
 
 namespace sconce {
 
-/// A CUDA graph of the work queued on the current stream between `begin` and `end`. If it is
-/// destroyed without `end`, the capture stops, and the stream, the allocators and the generators
-/// are usable again. The stream must be current then.
+/// A CUDA graph of the work that is queued on the current stream between `begin` and `end`.
+/// Destroying the object without calling `end` stops the capture, and the stream, the allocators,
+/// and the generators become usable again. The stream must be current at that point.
 class StepGraph {
  public:
-  /// Begins to capture on the current stream, which must not be a default stream.
+  /// Starts capturing on the current stream, which must not be a default stream.
   /// @throw c10::Error if sconce was built without CUDA.
   static std::unique_ptr<StepGraph> begin(const std::vector<at::Generator>& generators);
   virtual ~StepGraph() = default;

@@ -27,8 +27,8 @@ void let_name(const std::vector<at::Tensor>& names, const c10::Storage& storage)
   }
 }
 
-// Drops the calls with these indices. Returns the new index of each call, or for one that was
-// dropped, of the last operator before it.
+// Drops the calls with these indices. Returns the new index of each call. For a dropped call, this
+// is the index of the last operator before it.
 std::vector<size_t> drop_calls(const std::set<size_t>& needless, RecordedStep::Calls& calls) {
   std::vector<size_t> now_at;
   RecordedStep::Calls kept;
@@ -47,7 +47,7 @@ std::vector<size_t> drop_calls(const std::set<size_t>& needless, RecordedStep::C
   return now_at;
 }
 
-// The parts of a step that can be compiled. Each other call is a part of its own.
+// The parts of a step that can be compiled. Each remaining call is a separate part.
 class PartsOfStep {
  public:
   explicit PartsOfStep(const RecordedStep::Calls& calls) : parts_(calls.size()) {
@@ -60,8 +60,9 @@ class PartsOfStep {
     }
   }
 
-  // Returns the lifetime of memory. It is that of its first and its last part if these differ,
-  // because compiled parts read and write in another order.
+  // Returns the lifetime of memory. If memory is used in several parts, its lifetime covers the
+  // first through the last of these parts, because compiled parts read and write in a different
+  // order.
   Lifetime extended(Lifetime lifetime) const {
     const auto& first = parts_[lifetime.first];
     const auto& last = parts_[lifetime.last];
@@ -75,7 +76,7 @@ class PartsOfStep {
     size_t last;
   };
 
-  std::vector<Part> parts_;  // of each call
+  std::vector<Part> parts_;  // one per call
 };
 
 size_t hash_of(const c10::Storage& storage) {
@@ -183,7 +184,7 @@ bool StepMemory::is_named_by(const at::Tensor& tensor, const at::Tensor& name) c
   return name.storage().is_alias_of(memory == nullptr ? tensor.storage() : memory->named);
 }
 
-// Returns the calls that are not needed then.
+// Returns the calls that the merge makes redundant.
 std::set<size_t> StepMemory::merge_all() {
   std::set<size_t> needless;
   for (auto& memory : memory_) {
@@ -198,8 +199,7 @@ std::set<size_t> StepMemory::merge_all() {
   return needless;
 }
 
-// Keeps the constants that nobody but this object holds after the step. Returns the calls that make
-// them.
+// Keeps the constants that nothing else holds after the step. Returns the calls that create them.
 std::set<size_t> StepMemory::keep_constants(RecordedStep& step) const {
   std::set<size_t> needless;
   for (const auto& memory : memory_) {
@@ -211,8 +211,8 @@ std::set<size_t> StepMemory::keep_constants(RecordedStep& step) const {
   return needless;
 }
 
-// Lets the calls name the memory that somebody holds after the step, this object included, where
-// the step has put it. The other memory is only named from here on.
+// Memory that is still held after the step, by this object or by others, stays where the step put
+// it, and the calls refer to it there. The remaining memory has no data yet.
 void StepMemory::stay_where_held(RecordedStep& step) {
   for (auto& memory : memory_) {
     auto original = memory.original.lock();
@@ -240,7 +240,7 @@ void StepMemory::place_in_pool(RecordedStep& step) const {
   }
 }
 
-// `now_at` has the index of each recorded call in the step.
+// `now_at` maps each recorded call to its index in the step.
 void StepMemory::free_after_last_use(const std::vector<size_t>& now_at, RecordedStep& step) const {
   for (const auto& memory : memory_) {
     if (memory.source != Source::result) continue;

@@ -18,11 +18,11 @@ namespace sconce::detail {
 
 namespace {
 
-// Below autograd and autocast, and above the backends. LibTorch means it for fake tensors, and has
-// no kernels for it in C++.
+// This key lies below autograd and autocast, and above the backends. LibTorch reserves it for fake
+// tensors, and has no C++ kernels for it.
 constexpr auto key = c10::DispatchKey::Fake;
 
-// Calls in threads that record nothing, which a step has started.
+// Operator calls in threads that a step started and that do not record.
 std::atomic<int64_t> calls_of_other_threads = 0;
 
 // Returns the thread's state without the recorder.
@@ -32,7 +32,7 @@ ThreadState thread_state() {
   return thread;
 }
 
-// The recorder of a thread, to which the host code of other layers announces its calls.
+// The recorder of a thread. Host code in other layers announces its calls here.
 class RecordingOfThread final : public StepRecording {
  public:
   explicit RecordingOfThread(const StepTrace* earlier) : recorder(earlier) {}
@@ -90,7 +90,7 @@ void end_operator(const at::RecordFunction& function, at::ObserverContext* conte
       function.outputs()[0].toTensor());
 }
 
-// Registers the recorder once, and returns whether nobody else had the key.
+// Registers the recorder once, and returns whether the key was still unused.
 bool registers_recorder() {
   auto& dispatcher = c10::Dispatcher::singleton();
   if (dispatcher.hasBackendFallbackForDispatchKey(key)) {

@@ -6,12 +6,13 @@
 
 namespace sconce::detail {
 
-/// Returns whether steps can be recorded in this process. They cannot where another library uses
-/// LibTorch's dispatch key `Fake`.
+/// Returns whether this process can record steps. It cannot if another library uses LibTorch's
+/// `Fake` dispatch key.
 bool can_record();
 
-/// Runs the step in this thread, and records its operators. `earlier` is the trace of its last
-/// recording, which tells its parameters, or null. No step is being recorded in this thread.
+/// Runs the step in this thread and records its operators. `earlier` is the trace of the previous
+/// recording of the step, which identifies its parameters, or null. No other step may be recording
+/// in this thread.
 RecordingOutcome record(const std::function<void()>& step, const StepTrace* earlier);
 
 }  // namespace sconce::detail
