@@ -27,14 +27,14 @@ using torch::autograd::SavedVariable;
 using torch::autograd::SavedVariableHooks;
 using Tensors = CheckpointGuard::Tensors;
 
-// Ends a second run of which nothing more is needed. It is no error, so nobody else should catch
-// it.
+// Thrown to end a second run that has recomputed everything it needs. This is not an error, so no
+// other code should catch it.
 struct EverythingIsSaved {};
 
-// The state of autocast in this thread.
+// The autocast state of this thread.
 class AutocastState {
  public:
-  // Autocast as it was, in the thread that calls.
+  // Restores the saved autocast state in the calling thread for its scope.
   class Guard {
    public:
     explicit Guard(const AutocastState& state)
@@ -56,8 +56,8 @@ class AutocastState {
   amp::AutocastOptions gpu_ = of(c10::kCUDA);
 };
 
-// Returns whether the current stream of the device is being captured. LibTorch 2.11 tells it only
-// by refusing to read the offset of the device's generator then.
+// Returns whether the device's current stream is being captured. LibTorch 2.11 exposes this only
+// indirectly: during a capture, it refuses to read the offset of the device's generator.
 template <class Guard = c10::impl::VirtualGuardImpl>
 bool is_capturing(c10::Device device) {
   const Guard guard(device.type());
@@ -74,7 +74,7 @@ bool is_capturing(c10::Device device) {
   }
 }
 
-// States of the generators of the CPU and of the GPUs of some tensors.
+// The generator states of the CPU and of the GPUs that hold the given tensors.
 class GeneratorStates {
  public:
   explicit GeneratorStates(const Tensors& tensors) {
@@ -82,7 +82,8 @@ class GeneratorStates {
     add(c10::kCPU);
     for (const auto& tensor : tensors) {
       if (!tensor.defined() || !tensor.is_cuda()) continue;
-      // A replay draws other numbers at each place of the graph, whatever the state was.
+      // Each replay draws different numbers at every place in the graph, regardless of the saved
+      // state.
       TORCH_CHECK(!is_capturing(tensor.device()),
                   "sconce::checkpoint: expected preserve_rng_state = false during a capture, in "
                   "which a generator of a GPU cannot be set back; the function must draw nothing");
@@ -90,7 +91,8 @@ class GeneratorStates {
     }
   }
 
-  // Restores the generators at its end, and begins with the states.
+  // Sets the generators to the saved states, and restores their previous states at the end of the
+  // scope.
   class Guard {
    public:
     explicit Guard(const GeneratorStates& states) {
@@ -119,18 +121,19 @@ class GeneratorStates {
 
 }  // namespace
 
-// One call of checkpoint: what its first run saved by kind, and what a second run saved again.
+// One call of checkpoint: the properties of the tensors that the first run saved, and the tensors
+// that a second run recomputed.
 class CheckpointFrame {
  public:
   CheckpointFrame(const ActivationCheckpointOptions& options, const Tensors& inputs,
                   CheckpointGuard::Again again)
       : again_(std::move(again)) {
     if (options.preserve_rng_state) generators_.emplace(inputs);
-    // In a function that is checkpointed itself, its hooks drop the inputs, too.
+    // If this call is nested in another checkpointed function, the outer hooks drop the inputs too.
     for (const auto& input : inputs) inputs_.emplace_back(input, /*is_output=*/false);
   }
 
-  // Adds a tensor of the first run. Returns its place.
+  // Adds a tensor from the first run. Returns its index.
   size_t add(const torch::Tensor& tensor) {
     const std::scoped_lock lock(mutex_);
     kinds_.push_back(tensor.options());
@@ -138,35 +141,36 @@ class CheckpointFrame {
     return kinds_.size() - 1;
   }
 
-  // Returns the tensor of that place for a backward pass, which takes each once.
+  // Returns the tensor at the index. A backward pass takes each tensor once.
   torch::Tensor take(size_t place);
 
-  // Adds a tensor of a second run.
+  // Adds a tensor from a second run.
   void add_again(const torch::Tensor& tensor);
 
  private:
   void run_again();
 
-  std::recursive_mutex mutex_;  // a backward pass on several devices has several threads
+  std::recursive_mutex mutex_;  // a backward pass on several devices uses several threads
   CheckpointGuard::Again again_;
   std::vector<SavedVariable> inputs_;
   AutocastState autocast_;
   std::optional<GeneratorStates> generators_ = {};
   std::vector<at::TensorOptions> kinds_ = {};
   std::vector<std::vector<int64_t>> shapes_ = {};
-  Tensors saved_ = {};      // by a second run; undefined where taken
-  int backward_pass_ = -1;  // that the second run was for
+  Tensors saved_ = {};      // from a second run; undefined once taken
+  int backward_pass_ = -1;  // the pass that the second run was for
 };
 
 namespace {
 
-// What a thread's operations save goes to: the first run of a frame, or a second one.
+// The destination for tensors that a thread's operations save: the first run or a second run of a
+// frame.
 struct Recording {
   std::shared_ptr<CheckpointFrame> frame;
   bool is_again = false;
 };
 
-// The innermost is the last. The inner ones end first.
+// The last element is the innermost. Inner recordings end first.
 thread_local std::vector<Recording> recordings;
 
 struct RecordingGuard {
@@ -176,7 +180,7 @@ struct RecordingGuard {
   RecordingGuard& operator=(const RecordingGuard&) = delete;
 };
 
-// In place of a tensor that is saved: in a first run, its place in the frame.
+// Replaces a tensor saved in a first run with its index in the frame.
 class SavedInFrame : public SavedVariableHooks {
  public:
   explicit SavedInFrame(std::shared_ptr<CheckpointFrame> frame) : frame_(std::move(frame)) {}
@@ -188,8 +192,8 @@ class SavedInFrame : public SavedVariableHooks {
   size_t place_ = 0;
 };
 
-// In a second run the tensor goes to the frame. It is kept here too, for a function that has a
-// backward pass within itself.
+// In a second run, the tensor goes to the frame. It is also kept here for functions that run a
+// backward pass themselves.
 class SavedAgain : public SavedVariableHooks {
  public:
   explicit SavedAgain(CheckpointFrame& frame) : frame_(frame) {}
@@ -200,12 +204,12 @@ class SavedAgain : public SavedVariableHooks {
   torch::Tensor call_unpack_hook() override { return tensor_; }
 
  private:
-  CheckpointFrame& frame_;  // which waits for the second run
+  CheckpointFrame& frame_;  // waiting for the second run
   torch::Tensor tensor_;
 };
 
-// LibTorch's engine, which is asked for hooks wherever a tensor is saved. Only Python's knows
-// hooks.
+// LibTorch's engine with support for saved-tensor hooks, which LibTorch otherwise supports only in
+// Python's engine. LibTorch asks the engine for hooks whenever it saves a tensor.
 class HookedEngine : public Engine {
  public:
   ~HookedEngine() override { stop(); }
@@ -222,8 +226,9 @@ class HookedEngine : public Engine {
   }
 };
 
-// Before main: a backward pass that has begun would end in another engine. An engine that is not
-// LibTorch's own, such as that of a Python process, stays.
+// Runs before main, because a backward pass that had already started would finish in a different
+// engine. An engine other than LibTorch's own, such as the engine of a Python process, is left in
+// place.
 [[maybe_unused]] const bool is_hooked = [] {
   const Engine& engine = Engine::get_default_engine();
   const bool is_own = typeid(engine) == typeid(Engine);
@@ -245,7 +250,7 @@ torch::Tensor CheckpointFrame::take(size_t place) {
 
 void CheckpointFrame::add_again(const torch::Tensor& tensor) {
   const size_t place = saved_.size();
-  if (place == kinds_.size()) return;  // it comes after what the first run has saved so far
+  if (place == kinds_.size()) return;  // beyond the tensors that the first run has saved so far
   const auto& kind = kinds_[place];
   TORCH_CHECK(tensor.sizes() == shapes_[place] && tensor.dtype() == kind.dtype() &&
                   tensor.device() == kind.device(),
@@ -266,7 +271,7 @@ void CheckpointFrame::run_again() {
   if (generators_) generators.emplace(*generators_);
   const AutocastState::Guard autocast(autocast_);
   const at::AutoGradMode with_gradients(true);
-  // The frame lives as long as what asked for a tensor.
+  // The caller, which asked for a tensor, keeps the frame alive.
   const RecordingGuard recording({.frame = {std::shared_ptr<void>(), this}, .is_again = true});
   try {
     again_(inputs);

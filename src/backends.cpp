@@ -22,8 +22,8 @@ void check(const Flags& flags) {
               "or medium, got '", precision, "'");
 }
 
-// Reads only the settings that `flags` changes: LibTorch refuses to return some that were set
-// through other interfaces.
+// Reads only the settings that `flags` changes, because LibTorch refuses to return some settings
+// that were set through other interfaces.
 Flags read_those_of(const Flags& flags) {
   auto& now = at::globalContext();
   Flags read;
@@ -37,7 +37,7 @@ Flags read_those_of(const Flags& flags) {
   return read;
 }
 
-// LibTorch's word for all matrix products sets the precision of each of these.
+// LibTorch's global setting for matrix products sets the precision of each of these backends.
 constexpr std::array matmul_backends = {at::Float32Backend::CUDA, at::Float32Backend::MKLDNN};
 
 void set(const Flags& flags, bool warn_only) {

@@ -10,47 +10,48 @@
 
 namespace sconce::detail {
 
-/// What a capture depends on besides tensors. It is used as long as all its conditions hold.
+/// The non-tensor conditions that a capture depends on. The capture is used as long as all of them
+/// hold.
 class Conditions {
  public:
   using Holds = std::function<bool()>;
 
-  /// Adds a condition about the object, unless there is one already.
+  /// Adds a condition on the object, unless the object already has one.
   void add(const void* object, Holds holds);
 
-  /// Returns whether all conditions hold. Each replay asks.
+  /// Returns whether all conditions hold. Called before each replay.
   bool hold() const;
 
  private:
   std::vector<std::pair<const void*, Holds>> all_ = {};
 };
 
-/// Marks a run of a captured step's function in this thread: before the capture, while the CPU
-/// records it, or while a GPU captures it.
+/// Marks a run of a captured step's function in this thread. The run may come before the capture,
+/// or the CPU may record it, or a GPU may capture it.
 class CaptureScope {
  public:
-  /// `of_graph` gets the conditions of a capture on a GPU; null in other runs. `ballot` carries the
-  /// votes about a step with a compiler; null without one.
+  /// `of_graph` collects the conditions of a capture on a GPU and is null in other runs. `ballot`
+  /// carries the votes about a step with a compiler and is null without a compiler.
   explicit CaptureScope(Conditions* of_graph, std::shared_ptr<StepBallot> ballot = {});
   ~CaptureScope();
   CaptureScope(const CaptureScope&) = delete;
   CaptureScope& operator=(const CaptureScope&) = delete;
 
-  /// Checks the end of the function, such as that a scaler has been updated.
-  /// @throw what the checks throw.
+  /// Runs the checks for the end of the function, for example that a scaler has been updated.
+  /// @throw any error from the checks.
   void end() const;
 
-  /// Adds a check of the object at the end of the function, unless there is one already. Does
+  /// Adds a check of the object at the end of the function, unless the object already has one. Does
   /// nothing outside of a capture.
   static void check_at_end(const void* object, std::function<void()> check);
 
-  /// Returns whether this thread runs the function of a captured step.
+  /// Returns whether this thread is running the function of a captured step.
   static bool is_active();
 
-  /// Returns the conditions of the capture on a GPU that this thread makes, or null.
+  /// Returns the conditions of this thread's capture on a GPU, or null.
   static Conditions* graph_conditions();
 
-  /// Returns the ballot of the captured step whose function this thread runs, or null.
+  /// Returns the ballot of the captured step that this thread is running, or null.
   static std::shared_ptr<StepBallot> ballot();
 
  private:
@@ -60,9 +61,9 @@ class CaptureScope {
   std::vector<std::pair<const void*, std::function<void()>>> checks_ = {};
 };
 
-/// Refuses a call of the function, such as "sconce::seed_everything", on a GPU, whose replays do
-/// not call the host.
-/// @throw c10::Error with the function if a capture on a GPU is being made.
+/// Rejects a call of the function, such as "sconce::seed_everything", during a capture on a GPU,
+/// because replays do not run host code.
+/// @throw c10::Error with the function's name if this thread is capturing on a GPU.
 void refuse_in_graph(std::string_view function);
 
 }  // namespace sconce::detail

@@ -54,7 +54,8 @@ void wait(const c10::Stream& waiting, const c10::Stream& for_this) {
   event.block(waiting);
 }
 
-// For the end of a step or a graph, where an error of the step must not be replaced by another one.
+// For use at the end of a step or graph, where a second error must not replace the step's own
+// error.
 void try_to_wait(const c10::Stream& waiting, const c10::Stream& for_this) {
   try {
     wait(waiting, for_this);
@@ -64,14 +65,14 @@ void try_to_wait(const c10::Stream& waiting, const c10::Stream& for_this) {
   }
 }
 
-// Kernels choose their code, and with it their rounding, by strides and alignment too.
+// Kernels choose their code path, and therefore their rounding, based on strides and alignment too.
 bool is_like_fresh(const torch::Tensor& tensor) {
   if (tensor.layout() != c10::kStrided || !tensor.has_storage()) return true;
   return tensor.is_non_overlapping_and_dense() &&
          reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr()) % c10::gAlignment == 0;
 }
 
-// Refuses other calls of a captured step until the end of the scope.
+// Rejects nested or concurrent calls of a captured step until the end of the scope.
 class OnlyCall {
  public:
   explicit OnlyCall(std::atomic<bool>& is_taken) : is_taken_(is_taken) {
@@ -89,7 +90,7 @@ class OnlyCall {
 
 }  // namespace
 
-// Of a GPU. On the CPU each of several captures has its own conditions.
+// For GPUs only. On the CPU, each of several captures keeps separate conditions.
 struct CapturedStep::Graph {
   std::unique_ptr<StepGraph> graph;
   Tensors outputs = {};  // written by the graph
@@ -121,8 +122,8 @@ CapturedStep::~CapturedStep() {
   drop_graph();
 }
 
-// What the step has made, such as gradients and states of an optimizer, may be freed next. It
-// belongs to the side stream, which may use its memory again only after the replays.
+// Tensors that the step created, such as gradients and optimizer state, may be freed next. Their
+// memory belongs to the side stream, which must not reuse it before the replays finish.
 void CapturedStep::drop_graph() {
   if (!graph_) return;
   const auto graph = std::move(graph_);
@@ -143,7 +144,7 @@ CapturedStep::Tensors CapturedStep::operator()(const Tensors& batch) {
   try {
     return step(batch);
   } catch (...) {
-    inputs_.reset();  // later batches need not be like one whose step threw
+    inputs_.reset();  // later batches may differ from a batch whose step threw
     throw;
   }
 }
@@ -182,8 +183,8 @@ CapturedStep::Tensors CapturedStep::step(const Tensors& batch) {
   return graph_->outputs;
 }
 
-// Returns the batch on the device, for a step that runs eagerly. A tensor of other strides or
-// alignment than the captured input is copied, because the results could differ from a replay's.
+// Returns the batch on the device for a step that runs eagerly. Copies tensors whose strides or
+// alignment differ from the captured input, because their results could differ from a replay.
 CapturedStep::Tensors CapturedStep::like_fresh(const Tensors& batch, bool is_like) const {
   Tensors fresh;
   for (size_t i = 0; i < batch.size(); ++i) {
@@ -196,7 +197,7 @@ CapturedStep::Tensors CapturedStep::like_fresh(const Tensors& batch, bool is_lik
   return fresh;
 }
 
-// Returns whether the graph can take the batch. Throws if it cannot and `on_shape_mismatch` is
+// Returns whether the graph accepts the batch. Throws if it does not and `on_shape_mismatch` is
 // `refuse`.
 bool CapturedStep::is_like_first(const Tensors& batch) const {
   bool is_like = batch.size() == inputs_->size();
@@ -214,9 +215,10 @@ bool CapturedStep::is_like_first(const Tensors& batch) const {
   return is_like;
 }
 
-// The inputs are detached, so that a step which calls `requires_grad_` on one changes neither the
-// caller's tensor nor the memory of the replays. So are the outputs: an autograd graph would keep
-// the nodes that accumulate gradients, which stay on the stream that they were made on.
+// The inputs are detached. If the step calls `requires_grad_` on an input, neither the caller's
+// tensor nor the memory of the replays changes. The outputs are detached too, because an autograd
+// graph would keep the nodes that accumulate gradients alive, and these nodes stay on the stream on
+// which they were created.
 CapturedStep::Tensors CapturedStep::run(const Tensors& batch, detail::Conditions* of_graph) const {
   const amp::NoCastCache no_cache;
   const detail::CaptureScope scope(of_graph, cpu_graphs_ ? cpu_graphs_->ballot() : nullptr);
@@ -231,8 +233,8 @@ CapturedStep::Tensors CapturedStep::run(const Tensors& batch, detail::Conditions
   return outputs;
 }
 
-// The last step of the warm-up is recorded, if any can be. It shows what cannot be captured before
-// the next call would run any of it.
+// Records the last step of the warm-up, if recording is possible. This reports operators that
+// cannot be captured before the next call runs any of them.
 CapturedStep::Tensors CapturedStep::warm_up_on_cpu(const Tensors& batch, bool is_like) {
   const auto step = [&] { return run(batch); };
   const bool is_last = is_like && warmed_up_ + 1 == options_.num_warmup_iters;
@@ -247,7 +249,7 @@ CapturedStep::Tensors CapturedStep::run_aside(const Tensors& batch) const {
     const c10::StreamGuard guard(*side_);
     outputs = run(batch);
   } catch (...) {
-    // The caller frees the batch, which the side stream may still read.
+    // The caller may free the batch while the side stream is still reading it.
     try_to_wait(current, *side_);
     throw;
   }
@@ -260,7 +262,7 @@ CapturedStep::Tensors CapturedStep::run_aside(const Tensors& batch) const {
 
 void CapturedStep::capture() {
   synchronize(device_);
-  cuda::empty_cache();  // the graph allocates its own memory and cannot use the cache
+  cuda::empty_cache();  // the graph allocates separate memory and cannot use the cache
   const auto current = current_stream(device_);
   const c10::StreamGuard guard(*side_);
   std::string error;
@@ -275,7 +277,7 @@ void CapturedStep::capture() {
   } catch (const std::exception& caught) {
     error = caught.what();
   }
-  // LibTorch 2.11 writes a generator's seed where a capture begins, and again in each replay.
+  // LibTorch 2.11 writes the generator's seed at the start of a capture, and again in each replay.
   if (graph_) return wait(current, *side_);
   try_to_wait(current, *side_);
   TORCH_CHECK(false, step_name, ": expected a step that can be captured, got the error: ", error);

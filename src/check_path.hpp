@@ -7,8 +7,8 @@
 
 namespace sconce {
 
-/// Refuses a path that contains a NUL byte. The system would use only the part before it, and so
-/// another file.
+/// Rejects a path that contains a NUL byte. The system would stop at the NUL byte and use a
+/// different file.
 inline void check_path(const std::filesystem::path& path, const std::string& who) {
   const std::string& text = path.native();
   const size_t end = text.find('\0');

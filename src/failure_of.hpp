@@ -8,7 +8,8 @@
 
 namespace sconce::detail {
 
-/// Calls the function and returns the error that it throws, in one line, or an empty text.
+/// Calls the function. If it throws, returns the error message as a single line. Otherwise, returns
+/// an empty string.
 template <class F>
 std::string failure_of(const F& function) {
   std::string text;

@@ -25,7 +25,7 @@ constexpr int64_t threshold = 1000;
 constexpr int64_t edge = 3;
 constexpr int64_t line_width = 80;
 
-// Style of the floats, which depends on all those shown.
+// The format of the floats, chosen from all values shown.
 struct FloatStyle {
   bool whole = true;
   bool scientific = false;
@@ -49,7 +49,7 @@ struct FloatStyle {
   }
 };
 
-// The elements' texts in order, padded to one width.
+// The elements as strings, in order and padded to the same width.
 struct Cells {
   std::vector<std::string> texts = {};
   size_t width = 1;
@@ -74,7 +74,8 @@ Cells make_cells(const torch::Tensor& tensor) {
     const FloatStyle style(values);
     for (const double value : values) {
       cells.texts.push_back(style(value));
-      // Other texts may be wider: a tensor of only zeros has the width 1, but cells like "0.".
+      // Other strings may be wider: a tensor with only zeros has a width of 1, but its cells look
+      // like "0.".
       if (std::isfinite(value) && value != 0) {
         cells.width = std::max(cells.width, cells.texts.back().size());
       }
@@ -99,7 +100,7 @@ Cells make_cells(const torch::Tensor& tensor) {
 class Body {
  public:
   explicit Body(torch::Tensor tensor) {
-    // A large tensor shows only the edges of its long dimensions, so only those are read.
+    // A large tensor shows only the edges of its long dimensions, so only the edges are read.
     const bool summarize = tensor.numel() > threshold;
     for (int64_t dim = 0; dim < tensor.dim(); ++dim) {
       cut_.push_back(summarize && tensor.size(dim) > 2 * edge);
@@ -139,7 +140,7 @@ class Body {
   size_t next_ = 0;
 };
 
-// Python's name of the function that made the tensor; empty for none.
+// Python's name for the function that created the tensor, or an empty string.
 std::string grad_fn_name(const torch::Tensor& tensor) {
   try {
     const auto& function = tensor.grad_fn();
@@ -148,7 +149,7 @@ std::string grad_fn_name(const torch::Tensor& tensor) {
     const auto colons = name.rfind("::");
     return colons == std::string::npos ? name : name.substr(colons + 2);
   } catch (const c10::Error&) {
-    return "Invalid";  // a view made without gradients and then changed in place
+    return "Invalid";  // a view created without gradients and later changed in place
   }
 }
 
@@ -167,7 +168,7 @@ void check_supported(const torch::Tensor& tensor) {
               dtype);
 }
 
-// Indents all lines except the first and empty ones.
+// Indents every line except the first line and empty lines.
 std::string indented(const std::string& text) {
   std::string moved;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -177,10 +178,10 @@ std::string indented(const std::string& text) {
   return moved;
 }
 
-// The lines of the children. Consecutive children of a ModuleList with equal texts share a line.
+// The lines for the children. Consecutive children of a ModuleList with the same text share a line.
 std::vector<std::string> child_lines(const torch::nn::Module& module) {
   const bool merge = dynamic_cast<const torch::nn::ModuleListImpl*>(&module) != nullptr;
-  // Python's attention holds a Linear of another name.
+  // Python's attention module uses a Linear subclass with a different name.
   const bool renames = dynamic_cast<const torch::nn::MultiheadAttentionImpl*>(&module) != nullptr ||
                        dynamic_cast<const nn::MultiheadAttentionImpl*>(&module) != nullptr;
   std::vector<std::string> lines;
@@ -211,7 +212,7 @@ std::string repr(const torch::Tensor& tensor) {
   if (tensor.is_meta() || (shows_none && tensor.dim() != 1)) {
     suffixes.push_back("size=" + extra_repr::text(tensor.sizes()));
   }
-  // The elements show int64 and bool, so these types are named only if there are no elements.
+  // The elements already show int64 and bool, so these types are printed only for empty tensors.
   const auto dtype = tensor.scalar_type();
   const bool evident = !shows_none && (dtype == torch::kInt64 || dtype == torch::kBool);
   if (dtype != torch::get_default_dtype_as_scalartype() && !evident) {
@@ -230,8 +231,7 @@ std::string repr(const torch::Tensor& tensor) {
   } else {
     text += shows_none ? "[]" : Body(tensor.detach().resolve_neg()).text(indent);
   }
-  // As in Python, the count begins one above the length of the line, and two above it in the first
-  // line.
+  // As in Python, the count starts one above the line's length, or two above it on the first line.
   const auto line_start = text.rfind('\n');
   auto column = static_cast<int64_t>(text.size()) + 1 -
                 (line_start == std::string::npos ? -1 : static_cast<int64_t>(line_start));

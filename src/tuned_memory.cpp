@@ -22,15 +22,15 @@ namespace {
 constexpr auto variable = "THP_MEM_ALLOC_ENABLE";
 
 bool keep_freed() {
-  constexpr int largest_block = 32 << 20;  // the highest that glibc accepts on 64 bits
+  constexpr int largest_block = 32 << 20;  // the maximum in 64-bit glibc
   return mallopt(M_MMAP_THRESHOLD, largest_block) == 1 &&
          mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max()) == 1;
 }
 
-// Whether the system gives this process huge pages if it asks for them.
+// Returns whether the system provides huge pages to this process on request.
 bool system_allows_huge_pages() {
   std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
-  std::string modes;  // such as "always [madvise] never"
+  std::string modes;  // for example, "always [madvise] never"
   return std::getline(file, modes) && modes.find("[never]") == std::string::npos &&
          prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0) == 0;
 }
@@ -43,17 +43,18 @@ bool begins_a_page(const at::Tensor& tensor) {
   return reinterpret_cast<intptr_t>(tensor.const_data_ptr()) % page_bytes() == 0;
 }
 
-// LibTorch aligns what it asks huge pages for to pages. Without, malloc's own header begins a page,
-// or the second of two blocks in a row is not where a page begins.
+// With huge pages, LibTorch aligns blocks to pages. Without that alignment, either malloc's header
+// starts a page, or the second of two consecutive blocks does not start on a page boundary.
 bool asks_for_huge_pages() {
   const auto first = at::empty({4 << 20}, at::kByte), second = at::empty_like(first);
   return begins_a_page(first) && begins_a_page(second);
 }
 
-// The pages that the system gives to this thread while it fills a new block. The block is malloc's,
-// not a tensor: for an aligned block glibc may pass over a free one that just fits.
+// Counts the pages that the system maps for this thread while it fills a new block. The block comes
+// from malloc rather than from a tensor, because for an aligned block, glibc may skip a free block
+// of exactly the right size.
 long pages_for_a_block() {
-  constexpr size_t bytes = 1 << 20;  // by default each block of this size goes back when freed
+  constexpr size_t bytes = 1 << 20;  // by default, malloc unmaps freed blocks of this size
   const auto pages = [] {
     rusage usage = {};
     getrusage(RUSAGE_THREAD, &usage);
@@ -66,8 +67,8 @@ long pages_for_a_block() {
   return pages() - before;
 }
 
-// Whether a block is soon one that has its pages already. The first ones may lie in different
-// places.
+// Returns whether malloc soon returns a block whose pages are already mapped. The first blocks may
+// come from different places.
 bool reuses_freed() {
   for (int i = 0; i < 8; ++i) {
     if (pages_for_a_block() < 2) return true;
