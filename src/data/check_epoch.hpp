@@ -9,7 +9,7 @@
 
 namespace sconce::data {
 
-// Returns the epoch that `who` is asked for. Throws if it is negative, or in a captured step.
+// Returns the epoch passed to `who`. Throws if it is negative, or if called in a captured step.
 inline int64_t check_epoch(int64_t epoch, std::string_view who) {
   TORCH_CHECK(epoch >= 0, who, ": expected an epoch of 0 or more, got ", epoch);
   sconce::detail::refuse_in_capture(who);

@@ -4,7 +4,7 @@
 
 namespace sconce::data {
 
-// Throws unless these options of a loader, which `who` has, are valid.
+// Throws unless these options of the loader `who` are valid.
 template <class Options>
 void check_loading(const char* who, const Options& options) {
   TORCH_CHECK(options.batch_size >= 1, who, ": expected a batch_size of 1 or more, got ",

@@ -22,7 +22,7 @@ torch::Tensor checked(const torch::Tensor& weights) {
               weights.size(0));
   TORCH_CHECK(!weights.is_complex(), name, "real weights, got ", weights.scalar_type());
   const auto copy = weights.detach().to(at::kCPU, at::kDouble, /*non_blocking=*/false, true);
-  const double least = copy.min().item<double>();  // nan if a weight is
+  const double least = copy.min().item<double>();  // nan if any weight is nan
   const double sum = copy.sum().item<double>();
   TORCH_CHECK(least >= 0, name, "weights of 0 or more, got ", least);
   TORCH_CHECK(sum > 0 && sum <= std::numeric_limits<double>::max(), name,

@@ -30,7 +30,8 @@ CopyStream::Wait CopyStream::copy(const std::vector<torch::Tensor*>& tensors) co
     for (auto* tensor : tensors) *tensor = tensor->to(device_);
     return {};
   }
-  // What is there already was made on the stream of this thread, which may be a worker.
+  // Tensors already on the device were created on this thread's stream. This thread may be a
+  // worker.
   const auto is_here = [this](const torch::Tensor* tensor) { return tensor->device() == device_; };
   if (std::any_of(tensors.begin(), tensors.end(), is_here)) {
     c10::Event made(device_.type());

@@ -34,7 +34,8 @@ const MadeBatch& LoaderLoop::batch() {
   return *current_;
 }
 
-// Takes the batch at this place, or what making it throws. Without a batch the epoch is over.
+// Takes the batch at this index, or rethrows the error from making it. If there is no batch, the
+// epoch is over.
 void LoaderLoop::take() {
   try {
     current_ = next();
@@ -60,7 +61,7 @@ void LoaderLoop::rethrow() {
 }
 
 void LoaderLoop::advance() {
-  batch();  // batches are taken in order
+  batch();  // takes batches in order
   current_.reset();
   ++index_;
 }
