@@ -17,8 +17,8 @@ namespace sconce::cuda {
 
 namespace {
 
-// Returns LibTorch's GPU allocator, or null before the first tensor on a GPU, when it refuses
-// queries.
+// Returns LibTorch's GPU allocator. Returns null before the first tensor on a GPU exists, because
+// the allocator rejects queries until then.
 c10::DeviceAllocator* gpu_allocator() {
   if (!c10::impl::hasDeviceGuardImpl(c10::kCUDA)) return nullptr;
   auto* allocator = at::getDeviceAllocator(c10::kCUDA);
@@ -30,7 +30,8 @@ void check_type(torch::Device device, const char* who) {
               device);
 }
 
-// Returns a figure of the process in bytes, by a name such as "VmRSS", if the system tells it.
+// Returns the value in bytes of an entry in this process's status, such as "VmRSS", if the system
+// provides it.
 std::optional<int64_t> process_memory(const std::string& name) {
   std::ifstream status("/proc/self/status");
   std::string line;
@@ -43,7 +44,7 @@ std::optional<int64_t> process_memory(const std::string& name) {
   return kibibytes > 0 ? std::optional(kibibytes * 1024) : std::nullopt;
 }
 
-// gVisor has no "VmHWM".
+// gVisor does not provide "VmHWM".
 int64_t peak_memory() {
   if (const auto peak = process_memory("VmHWM")) return *peak;
   rusage usage = {};
@@ -65,7 +66,7 @@ MemoryStats memory_stats(torch::Device device) {
   auto* allocator = gpu_allocator();
   if (allocator == nullptr) return {};
   const auto stats = allocator->getDeviceStats(resolve_device(device, who).index());
-  const auto& allocated = stats.allocated_bytes[0];  // of all pools
+  const auto& allocated = stats.allocated_bytes[0];  // all pools together
   const auto& reserved = stats.reserved_bytes[0];
   return {allocated.current, allocated.peak, reserved.current, reserved.peak};
 }
@@ -75,7 +76,7 @@ void reset_peak_memory_stats(torch::Device device) {
   check_type(device, who);
   if (device.is_cpu()) {
     std::ofstream file("/proc/self/clear_refs");
-    file << 5 << std::flush;  // 5 resets only the peak
+    file << 5 << std::flush;  // 5 resets only the peak value
     TORCH_CHECK(file, who,
                 ": expected /proc/self/clear_refs, which resets the peak, to be writable, ",
                 "got an error");
