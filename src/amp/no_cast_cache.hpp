@@ -4,8 +4,8 @@
 
 namespace sconce::amp {
 
-/// Keeps autocast from caching casts in this thread while it lives. A recording must see each
-/// cast, and a replay must not use one of the recording.
+/// Disables autocast's cast cache in this thread during its lifetime. A recording must see every
+/// cast, and a replay must not use a cast cached by the recording.
 class NoCastCache {
  public:
   NoCastCache() { at::autocast::set_autocast_cache_enabled(false); }
