@@ -8,18 +8,19 @@
 
 #include "distributed/rendezvous.hpp"
 
-// How the ranks agree on the backend. All choose by what every rank has told, and so choose alike.
+// How the ranks agree on the backend. Every rank decides from the information of all ranks, so all
+// make the same choice.
 namespace sconce::distributed {
 
 constexpr auto both_backends = "cpu:gloo,cuda:nccl";
 
-// What a rank tells the others.
+// The information that each rank shares with the others.
 struct BackendOfRank {
-  std::string named = {};  // in its options; empty: the default
+  std::string named = {};  // from its options; empty for the default
   std::string gpu = {};    // UUID of its GPU; empty without a GPU or without NCCL
 };
 
-// Returns the backend of a group. NCCL needs a GPU for each rank.
+// Returns the backend of a group. NCCL requires a GPU for each rank.
 inline std::string agree_backend(const std::vector<BackendOfRank>& ranks) {
   const auto text = [](const std::string& named) { return named.empty() ? "none" : named; };
   std::set<std::string> gpus;
@@ -34,7 +35,8 @@ inline std::string agree_backend(const std::vector<BackendOfRank>& ranks) {
   return gpus.size() == ranks.size() ? both_backends : "gloo";
 }
 
-// Tells the others about this rank, waits until every rank has, and returns the backend of all.
+// Announces this rank's information, waits until every rank has done the same, and returns the
+// backend for all ranks.
 inline std::string agree_backend(c10d::Store& store, const Launch& launch, const BackendOfRank& own,
                                  Clock::time_point deadline) {
   announce(store, launch.rank, "joined", own.named + " " + own.gpu);

@@ -31,7 +31,8 @@ std::vector<torch::Device> resolved(std::vector<torch::Device> devices) {
   return devices;
 }
 
-// The state that a new thread needs to compute like the thread that made this object.
+// The thread-local state that a new thread needs to compute in the same way as the thread that
+// constructed this object.
 class CallerState {
  public:
   CallerState() : in_autocast_(at::autocast::increment_nesting() > 1) {
@@ -43,8 +44,8 @@ class CallerState {
     const at::ThreadLocalStateGuard guard(state_);
     at::init_num_threads();
     at::autocast::set_autocast_cache_enabled(cache_enabled_);
-    // Otherwise an autocast scope in the module would be the outermost here and drop the caller's
-    // casts.
+    // Without this, an autocast scope in the module would be the outermost scope here, and its end
+    // would drop the caller's cached casts.
     if (in_autocast_) at::autocast::increment_nesting();
     f();
   }
@@ -104,7 +105,7 @@ void DataParallelBase::make_replicas() {
 }
 
 DataParallelBase::Tensors DataParallelBase::current_tensors() const {
-  // This runs at each forward, and asking the module for all tensors at once would also build their
+  // This runs in every forward. Asking the module for all tensors at once would also build their
   // names.
   Tensors tensors;
   for (const auto& layer : layers_) {
@@ -132,7 +133,7 @@ void DataParallelBase::replicate(size_t count) {
                 device_ids_.front(), ", got one on ", pair.original.device());
   }
   const bool with_grad = at::GradMode::is_enabled();
-  const c10::InferenceMode trainable(false);  // it turns grad mode on, so it comes first
+  const c10::InferenceMode trainable(false);  // enables grad mode, so it comes first
   const at::AutoGradMode grad_mode(with_grad);
   for (size_t i = 1; i < count; ++i) replicas_[i - 1].update(with_grad);
 }
@@ -182,7 +183,7 @@ void DataParallelBase::run(size_t count, const std::function<void(size_t)>& forw
     }
   };
   {
-    std::vector<std::jthread> threads;  // joins all, also if one cannot be started
+    std::vector<std::jthread> threads;  // joins all threads, even if one cannot be started
     threads.reserve(count - 1);
     for (size_t i = 1; i < count; ++i) {
       threads.emplace_back([&, i] { caller.run([&] { run_one(i); }); });

@@ -29,7 +29,7 @@ constexpr size_t broadcast_bytes = size_t{250} * 1024 * 1024;  // per broadcast,
 
 using Group = c10::intrusive_ptr<c10d::ProcessGroup>;
 
-// The parameters that the Reducer handles, each once.
+// The parameters that the Reducer handles, without duplicates.
 struct Parameters {
   std::vector<torch::Tensor> tensors;
   std::vector<bool> sparse;  // whether the gradient is sparse
@@ -75,7 +75,7 @@ void check(const torch::nn::Module& module, const Parameters& parameters,
               ": expected a module on a GPU for backend nccl, got one on ", device);
 }
 
-// One line for each tensor that must be the same on all ranks.
+// One line for each tensor that has to match on all ranks.
 std::string description(const torch::nn::Module& module) {
   std::ostringstream lines;
   const auto add = [&](const char* kind, const auto& tensors) {
@@ -100,7 +100,7 @@ std::string first_difference(const std::string& ours, const std::string& theirs)
   return first + ", rank 0 has " + second;
 }
 
-// Checks the module and returns its parameters. Either all ranks throw or none.
+// Checks the module and returns its parameters. Either every rank throws or no rank throws.
 Parameters check_everywhere(const torch::nn::Module* module, const distributed::ProcessGroup& group,
                             const DistributedDataParallelOptions& options) {
   Parameters parameters;
@@ -131,15 +131,16 @@ std::vector<torch::Tensor> detached(const std::vector<torch::Tensor>& tensors) {
   return all;
 }
 
-// Writing to these counts as no change of the tensors, as in Python: a backward of an earlier
-// forward may still need the buffers of that one.
+// Writes through the returned tensors do not change the originals' version counters. As in Python,
+// this is necessary because the backward of an earlier forward may still need the buffers of that
+// forward.
 std::vector<torch::Tensor> uncounted(const std::vector<torch::Tensor>& tensors) {
   std::vector<torch::Tensor> all;
   for (const auto& tensor : tensors) all.push_back(tensor.variable_data());
   return all;
 }
 
-// Sums gradients in a smaller type. LibTorch's own hook supports only float16.
+// Sums gradients in a smaller type. LibTorch's built-in hook supports only float16.
 class Compress : public c10d::CppCommHookInterface<Group> {
  public:
   Compress(const Group& group, torch::ScalarType type) : CppCommHookInterface(group), type_(type) {}
@@ -156,7 +157,7 @@ class Compress : public c10d::CppCommHookInterface<Group> {
   }
 
  private:
-  // A recording does not see what the other thread computes, so it is one call of the host.
+  // A recording does not see what the other thread computes, so this is a single host call.
   c10::intrusive_ptr<c10::ivalue::Future> run_and_wait(const torch::Tensor& buffer) const {
     sconce::detail::record_host_call([group = state_, type = type_, buffer] {
       std::vector<torch::Tensor> small = {buffer.to(type).div_(group->getSize())};
@@ -177,8 +178,8 @@ struct OnBackward : torch::CustomClassHolder {
   std::function<void()> call;
 };
 
-// Passes all outputs on together. If the loss leaves one out, backward still visits its parameters,
-// without a gradient, so the Reducer knows that they are done.
+// Passes all outputs through together. If the loss ignores an output, backward still visits its
+// parameters, without a gradient, so the Reducer knows that they are ready.
 struct Sink : torch::autograd::Function<Sink> {
   static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context,
                                                 at::TensorList outputs,
@@ -201,8 +202,8 @@ struct Sink : torch::autograd::Function<Sink> {
 
 std::vector<size_t> bucket_limits(const DistributedDataParallelOptions& options, int64_t first,
                                   int64_t cap) {
-  // In the first step one bucket is enough, since its buckets are rebuilt before the second. Only
-  // with find_unused_parameters and without static_graph are they never rebuilt.
+  // One bucket is enough for the first step, because the Reducer rebuilds its buckets before the
+  // second step. With find_unused_parameters and without static_graph, it never rebuilds them.
   if (options.static_graph || !options.find_unused_parameters) {
     return {static_cast<size_t>(std::numeric_limits<int64_t>::max())};
   }
@@ -210,15 +211,16 @@ std::vector<size_t> bucket_limits(const DistributedDataParallelOptions& options,
   return {static_cast<size_t>(cap)};
 }
 
-// Whether a Reducer does more for a group of one than checks: it rounds gradients that are sent in
-// a smaller type, sums the rows of sparse ones, looks for unused parameters, and learns the graph.
+// Returns whether the Reducer does more than checks in a group of one. It rounds gradients that are
+// sent in a smaller type, sums the rows of sparse gradients, looks for unused parameters, and
+// learns a static graph.
 bool needs_reducer(const Parameters& parameters, const DistributedDataParallelOptions& options) {
   return options.comm_hook != CommHook::none || options.find_unused_parameters ||
          options.static_graph || parameters.any_sparse();
 }
 
-// Returns which of the options a captured step on the CPU cannot replay, or null. With these the
-// Reducer reads values on the host in each backward.
+// Returns the option that a captured step on the CPU cannot replay, or null. With these options,
+// the Reducer reads values on the host in each backward.
 const char* not_replayed(const Parameters& parameters,
                          const DistributedDataParallelOptions& options) {
   if (!parameters.tensors.front().is_cpu()) return nullptr;
@@ -252,14 +254,14 @@ struct DistributedCore::Engine {
   Group group = {};
   DistributedDataParallelOptions options = {};
   bool has_buffers = false;
-  const char* not_replayed = nullptr;  // what a captured step on the CPU cannot replay
+  const char* not_replayed = nullptr;  // the option that a captured step on the CPU cannot replay
   std::shared_ptr<c10d::Reducer> reducer = {};
-  std::shared_ptr<c10d::Logger> logger = {};  // the Reducer uses it but holds it weakly
+  std::shared_ptr<c10d::Logger> logger = {};  // the Reducer only holds it weakly
   bool sync_buffers = true;
-  bool sync_outside = true;  // whether gradients are averaged where no step is being recorded
+  bool sync_outside = true;  // whether to average gradients outside of a recording
   distributed::StepVoting voting = {};
   std::shared_ptr<bool> graph_is_known = std::make_shared<bool>(false);  // for a static graph
-  std::unique_ptr<LoneChecks> alone = {};  // in the place of the Reducer in a group of one
+  std::unique_ptr<LoneChecks> alone = {};  // replaces the Reducer in a group of one
 
   void synchronize_values() {
     auto tensors = detached(module->parameters());
@@ -286,8 +288,8 @@ struct DistributedCore::Engine {
         std::make_unique<Compress>(group, fp16 ? torch::kHalf : torch::kBFloat16));
   }
 
-  // Does what all ranks do together before a forward. A captured step on the CPU does it in each
-  // replay, so its collectives are those of a rank that runs its step eagerly.
+  // Runs the collective work before a forward. In a captured step on the CPU, each replay runs it
+  // too, so the collectives match the collectives of a rank that runs its step eagerly.
   void begin_forward(const distributed::ProcessGroup& of_ranks, bool grad, bool sync) {
     if (sync) voting.exchange(of_ranks);
     if (grad) reducer->rebuild_buckets();
@@ -309,7 +311,7 @@ struct DistributedCore::Engine {
     reducer->prepare_for_backward(tensors);
   }
 
-  // Whether backward must visit all outputs first.
+  // Returns whether backward must visit all outputs first.
   bool needs_sink() const {
     return options.static_graph ? !*graph_is_known : options.find_unused_parameters;
   }
@@ -327,7 +329,7 @@ struct DistributedCore::Engine {
     for (size_t i = 0; i < copies.size(); ++i) *with_graph[i] = copies[i];
   }
 
-  // The first backward of a static graph is only recorded; all gradients are sent at its end.
+  // The first backward of a static graph is only recorded. All gradients are sent at its end.
   c10::intrusive_ptr<OnBackward> on_backward() const {
     if (!options.static_graph) return c10::make_intrusive<OnBackward>([] {});
     return c10::make_intrusive<OnBackward>([reducer = reducer, known = graph_is_known] {
@@ -389,7 +391,7 @@ void DistributedCore::before_forward() {
       });
 }
 
-// A guard within a step that is being recorded is part of the step.
+// A guard inside a step that is being recorded is part of that step.
 bool DistributedCore::exchange_sync(bool sync) {
   if (engine_ && !sconce::detail::is_recording()) engine_->sync_outside = sync;
   return std::exchange(sync_, sync);

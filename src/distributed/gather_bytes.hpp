@@ -16,13 +16,13 @@
 
 namespace sconce::distributed {
 
-/// Returns the device for the bytes of a collective: NCCL alone does not accept CPU tensors.
+/// Returns the device for the bytes in a collective. Only NCCL does not accept CPU tensors.
 inline torch::Device device_for(const ProcessGroup& group) {
   return group.backend() == "nccl" ? group.device() : cpu();
 }
 
-/// Returns the bytes of every rank, in rank order and on the CPU. `bytes` is a uint8 `(n,)` tensor
-/// on the CPU, and `n` may differ between ranks.
+/// Returns the bytes from every rank, in rank order and on the CPU. `bytes` is a uint8 tensor of
+/// shape `(n,)` on the CPU, and `n` may differ between ranks.
 inline std::vector<torch::Tensor> gather_bytes(const ProcessGroup& group,
                                                const torch::Tensor& bytes) {
   const auto device = device_for(group);
@@ -38,7 +38,7 @@ inline std::vector<torch::Tensor> gather_bytes(const ProcessGroup& group,
   return all;
 }
 
-/// Returns the text of every rank, in rank order.
+/// Returns the text from every rank, in rank order.
 inline std::vector<std::string> gather_texts(const ProcessGroup& group, std::string text) {
   const auto size = static_cast<int64_t>(text.size());
   std::vector<std::string> texts;
@@ -49,7 +49,8 @@ inline std::vector<std::string> gather_texts(const ProcessGroup& group, std::str
   return texts;
 }
 
-/// Returns the integers of every rank, in rank order. Every rank has as many.
+/// Returns the integers from every rank, in rank order. Every rank passes the same number of
+/// integers.
 inline std::vector<std::vector<int64_t>> gather_integers(const ProcessGroup& group,
                                                          at::IntArrayRef own) {
   const auto all = at::cat(group.all_gather(at::tensor(own).to(device_for(group)))).cpu();

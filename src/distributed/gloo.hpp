@@ -10,11 +10,11 @@
 
 #include "distributed/rendezvous.hpp"
 
-// LibTorch's Gloo backend, with errors that name the rank and the operation, which LibTorch's do
-// not. The Reducer of DistributedDataParallel gets the same texts.
+// LibTorch's Gloo backend with errors that include the rank and the operation, which LibTorch's
+// errors omit. The Reducer of DistributedDataParallel receives the same messages.
 namespace sconce::distributed {
 
-// Runs a function. If it throws, throws the error again with `words` before its text.
+// Runs a function. If it throws, rethrows the error with `words` prepended to its message.
 template <class F>
 auto naming(const std::string& words, F&& function) {
   try {
@@ -26,7 +26,7 @@ auto naming(const std::string& words, F&& function) {
   }
 }
 
-// A running collective that adds its name to errors.
+// A running collective that adds its operation and rank to errors.
 class NamedWork : public c10d::Work {
  public:
   NamedWork(c10::intrusive_ptr<c10d::Work> work, std::string words)
@@ -97,17 +97,18 @@ class Gloo : public c10d::ProcessGroupGloo {
 
 constexpr auto loopback = "127.0.0.1";
 
-// Returns the address of this machine that leads to the one where the ranks meet; loopback if that
-// is on this machine, or if it is not known.
+// Returns this machine's address on the route to the address where the ranks meet. Returns loopback
+// if that address is on this machine or is unknown.
 inline std::string address_toward_rank_0(const Launch& launch) {
   if (launch.address.empty() || launch.is_on_one_machine()) return loopback;
   const Endpoint master(launch.address, launch.port);
   return master.is_loopback() ? loopback : master.own_side();
 }
 
-// Returns the address on which Gloo listens and from which it connects: the one that leads to rank
-// 0. On the machine of rank 0 that can be loopback, though some ranks are elsewhere: then the one
-// that leads to these, which have announced theirs.
+// Returns the address on which Gloo listens and from which it connects. This is the address on the
+// route to rank 0. On rank 0's machine, that route may be loopback even though some ranks are on
+// other machines. In that case, this is the address on the route to those ranks, which have
+// announced their addresses.
 inline std::string gloo_address(c10d::Store& store, const Launch& launch) {
   std::string own = address_toward_rank_0(launch);
   if (own != loopback || launch.address.empty() || launch.is_on_one_machine()) return own;
@@ -117,7 +118,7 @@ inline std::string gloo_address(c10d::Store& store, const Launch& launch) {
   return own;
 }
 
-// Returns the interfaces that Gloo listens on and connects from.
+// Returns the interfaces on which Gloo listens and from which it connects.
 inline std::vector<std::shared_ptr<::gloo::transport::Device>> gloo_devices(c10d::Store& store,
                                                                             const Launch& launch) {
   using c10d::ProcessGroupGloo;
@@ -135,7 +136,7 @@ inline std::vector<std::shared_ptr<::gloo::transport::Device>> gloo_devices(c10d
   return {ProcessGroupGloo::createDeviceForHostname(gloo_address(store, launch))};
 }
 
-// The store has the address of every rank.
+// The store contains the address of every rank.
 inline c10::intrusive_ptr<c10d::Backend> make_gloo(const Store& store, const Launch& launch,
                                                    Milliseconds timeout) {
   auto options = c10d::ProcessGroupGloo::Options::create(timeout);

@@ -14,21 +14,21 @@
 #include "sconce/devices.hpp"
 #include "sconce/distributed/process_group.hpp"
 
-// The place of this process in its group, and where the group meets, as read from the options and
-// the environment of the launcher.
+// The rank of this process in its group and the address where the group meets, as read from the
+// options and the launcher's environment.
 namespace sconce::distributed {
 
 struct Launch {
-  std::string launcher = {};  // source of rank and size; empty without any
+  std::string launcher = {};  // where rank and size come from; empty if there is no launcher
   int rank = 0;
   int world_size = 1;
   int local_rank = 0;
   int local_world_size = 0;            // 0: unknown
-  std::optional<int> job_number = {};  // last three digits; none: MASTER_PORT must be set
+  std::optional<int> job_number = {};  // last three digits; if empty, MASTER_PORT must be set
   std::string address = {};            // where the ranks meet by TCP
   uint16_t port = 0;
-  std::string file = {};          // where they meet by a file
-  bool others_own_store = false;  // torchrun's agent has the store, and rank 0 is a client
+  std::string file = {};          // the file through which they meet
+  bool others_own_store = false;  // torchrun's agent owns the store, and rank 0 is a client
 
   // Returns whether some ranks are known to be on other machines.
   bool spans_machines() const { return local_world_size > 0 && local_world_size < world_size; }
@@ -37,8 +37,8 @@ struct Launch {
   bool is_on_one_machine() const { return world_size == 1 || local_world_size == world_size; }
 };
 
-// Returns the GPU of a rank. `gpus` is the number that this process sees: all of the machine, or a
-// single one that the launcher shows this rank.
+// Returns the GPU of a rank. `gpus` is the number of GPUs that this process sees: either all GPUs
+// of the machine, or a single GPU that the launcher exposes to this rank.
 inline torch::Device device_of(int local_rank, int gpus) {
   return gpus > 0 ? gpu(local_rank % gpus) : cpu();
 }
@@ -75,18 +75,18 @@ inline uint16_t port_number(const std::string& text, const std::string& name) {
   return static_cast<uint16_t>(port);
 }
 
-// Names of a launcher's variables.
+// The environment variables of a launcher.
 struct Launcher {
   const char* name;
-  const char* rank;  // a process that has this variable was started by the launcher
+  const char* rank;  // set only in processes that this launcher started
   const char* world_size;
-  const char* local_rank;                // if it is not set: the rank
-  const char* local_world_size;          // null: slurm_local_world_size
-  std::array<const char*, 2> jobs = {};  // of the first that is set come the digits of the port;
-                                         // none: the launcher tells where the ranks meet
+  const char* local_rank;                // if unset: the rank
+  const char* local_world_size;          // if null: slurm_local_world_size
+  std::array<const char*, 2> jobs = {};  // the first one set provides the port's digits; if there
+                                         // is none, the launcher says where the ranks meet
 };
 
-// In the order in which they are asked. mpirun's processes inherit the variables of a Slurm job.
+// In the order in which they are checked. mpirun's processes inherit the variables of a Slurm job.
 inline constexpr std::array launchers = {
     Launcher{"torchrun's variables", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
     Launcher{"Open MPI's variables",
@@ -106,13 +106,14 @@ inline constexpr const Launcher& torchrun = launchers.front();
 
 // Returns the launcher that started this process, or null.
 inline const Launcher* find_launcher() {
-  if (variable(torchrun.world_size)) return &torchrun;  // set by hand, and the rank is missing
+  if (variable(torchrun.world_size)) return &torchrun;  // set by hand, without a rank
   const auto found = std::find_if(launchers.begin(), launchers.end(),
                                   [](const auto& each) { return variable(each.rank).has_value(); });
   return found == launchers.end() ? nullptr : &*found;
 }
 
-// Returns the last three digits of the job's number, so that two jobs on one machine do not meet.
+// Returns the last three digits of the job number, so that two jobs on one machine use different
+// ports.
 inline std::optional<int> job_number(const Launcher& from) {
   if (from.jobs[0] == nullptr) return {};
   int number = 0;
@@ -133,7 +134,7 @@ inline int slurm_local_world_size(int world_size) {
   return std::atoi(variable("SLURM_TASKS_PER_NODE").value_or("0").c_str());
 }
 
-// Reads the place of the rank among those of its machine.
+// Reads the local rank and the number of ranks on this machine.
 inline void read_place(Launch& launch, const Launcher& from) {
   launch.local_rank = integer_variable(from.local_rank).value_or(launch.rank);
   launch.local_world_size = from.local_world_size == nullptr
@@ -186,8 +187,8 @@ inline void parse_meeting_point(Launch& launch, const std::string& method) {
   launch.port = port_number(method.substr(colon + 1), "init_method");
 }
 
-// Returns whether torchrun's agent has a store where the ranks meet. It promises one at its own
-// address only, which init_method can name too.
+// Returns whether torchrun's agent owns a store where the ranks meet. The agent provides a store
+// only at its own address, which init_method may refer to as well.
 inline bool agent_owns_store(const Launch& launch) {
   return variable("TORCHELASTIC_USE_AGENT_STORE") == "True" &&
          variable("MASTER_ADDR") == launch.address &&

@@ -16,12 +16,13 @@
 
 namespace sconce::nn {
 
-/// What is left of LibTorch's Reducer in a group of one, where the mean of all gradients is the
-/// gradient: its checks, and zeros for a parameter that backward reached without a gradient. Like
-/// the Reducer it only counts the backward that follows a forward with synchronization.
+/// The part of LibTorch's Reducer that remains in a group of one, where the mean of all gradients
+/// is the gradient itself: the checks, and zeros for parameters that backward reached without a
+/// gradient. Like the Reducer, it counts only the backward after a forward with synchronization.
 class LoneChecks {
  public:
-  /// `names` are those of the parameters by their places, for errors that begin with `caller`.
+  /// `names` contains the parameters' names in the same order, for error messages that start with
+  /// `caller`.
   LoneChecks(const char* caller, std::vector<at::Tensor> parameters,
              std::unordered_map<size_t, std::string> names)
       : who_(caller),
@@ -53,7 +54,7 @@ class LoneChecks {
                 "parameters, or find_unused_parameters = true, got no gradient for ", missing);
   }
 
-  /// Called after each forward that is to be synchronized.
+  /// Called after each forward that synchronizes gradients.
   void expect_gradients() {
     const std::lock_guard lock(mutex_);
     is_expecting_ = true;
@@ -75,7 +76,7 @@ class LoneChecks {
   };
 
   void arrive(size_t i) {
-    const std::lock_guard lock(mutex_);  // each device has its own thread in backward
+    const std::lock_guard lock(mutex_);  // backward uses one thread per device
     if (!is_expecting_) return;
     TORCH_CHECK(!arrived_[i], who_, ": Expected to mark a variable ready only once. Expected one ",
                 "backward after each forward, which reaches each parameter once, but the ",
@@ -103,9 +104,9 @@ class LoneChecks {
   std::unordered_map<size_t, std::string> names_;
   std::mutex mutex_ = {};
   std::vector<bool> arrived_;
-  size_t count_ = 0;  // of the parameters that have arrived
+  size_t count_ = 0;  // of the parameters that are ready
   bool is_expecting_ = false, is_begun_ = false;
-  // The parameters hold their accumulators weakly.
+  // Parameters hold their accumulators only weakly.
   using Accumulator = decltype(torch::autograd::impl::grad_accumulator(at::Tensor()));
   std::vector<std::pair<Accumulator, uintptr_t>> hooks_ = {};
 };

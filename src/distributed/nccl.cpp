@@ -11,11 +11,12 @@
 namespace sconce::distributed {
 namespace {
 
-// Shuts its communicators down before its destruction, as Python's destroy_process_group does.
-// Otherwise they would be aborted with a warning. Shutting down waits without a limit for the
-// collectives that still run. If an exception destroys the group, other ranks may never come to
-// these, and nobody would see the exception: then they are aborted. No count of the exceptions at
-// the construction is needed: that runs in a thread of its own, where there are none.
+// Shuts down its communicators before it is destroyed, as Python's destroy_process_group does.
+// Otherwise, they would be aborted with a warning. The shutdown waits without a timeout for
+// collectives that are still running. If an exception destroys the group, other ranks may never
+// reach these collectives, and the exception would never surface. In that case, the communicators
+// are aborted. The number of uncaught exceptions at construction does not have to be saved: the
+// constructor runs in a separate thread, where there are none.
 class Nccl : public c10d::ProcessGroupNCCL {
  public:
   using ProcessGroupNCCL::ProcessGroupNCCL;

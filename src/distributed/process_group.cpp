@@ -23,9 +23,9 @@ struct ProcessGroup::Core {
   Launch launch = {};
   Milliseconds timeout = InitOptions().timeout;
   std::string backend = {};
-  bool on_cpu = false;                                // whether gloo was asked for
+  bool on_cpu = false;                                // whether gloo was requested
   c10::intrusive_ptr<c10d::ProcessGroup> group = {};  // null without a backend
-  std::shared_ptr<const Core> parent = {};            // whose store a subgroup uses
+  std::shared_ptr<const Core> parent = {};            // owns the store that a subgroup uses
   mutable int subgroups = 0;
 };
 
@@ -42,9 +42,9 @@ void check_backend(const std::string& named) {
               "expected backend gloo, got '", named, "' but sconce was built without NCCL");
 }
 
-// Returns a separate prefix in the store for each group that this process joins, and counts only
-// those that other processes join too. It includes the restart count, because torchrun's agent
-// keeps its store over restarts.
+// Returns a separate prefix in the store for each group that this process joins. It counts only
+// groups that other processes join too. The prefix includes the restart count, because torchrun's
+// agent keeps its store across restarts.
 std::string next_prefix(const Launch& launch) {
   static std::atomic<int> groups = 0;
   if (launch.world_size == 1) return "sconce/alone";
@@ -72,8 +72,9 @@ Group make_group(const Store& store, const Launch& launch, const std::string& ba
   return group;
 }
 
-// A write to a lost peer is then an error that names it; otherwise it would end this process
-// without a message. Python's interpreter does the same when it starts.
+// With SIGPIPE ignored, writing to a lost peer raises an error that identifies the peer. Otherwise,
+// the write would end this process without a message. Python's interpreter does the same at
+// startup.
 void ignore_sigpipe() {
   struct sigaction action = {};
   if (sigaction(SIGPIPE, nullptr, &action) != 0 || action.sa_handler != SIG_DFL) return;
@@ -109,7 +110,7 @@ std::pair<Group, std::string> join(const Launch& launch, const std::string& name
 }
 
 void check_timeout(const char* function, Milliseconds timeout) {
-  constexpr auto longest = std::chrono::hours(24 * 365);  // sums with times do not overflow
+  constexpr auto longest = std::chrono::hours(24 * 365);  // avoids overflow when added to a time
   TORCH_CHECK(timeout.count() > 0 && timeout <= longest, function,
               "expected a timeout above 0 and of at most a year, got ", timeout.count(), " ms");
 }
@@ -126,7 +127,8 @@ std::vector<int> checked_ranks(std::vector<int> ranks, int world_size) {
   return ranks;
 }
 
-// Waits until all ranks of the larger group have called, and checks that they named the same ranks.
+// Waits until all ranks of the larger group have called, and checks that they passed the same
+// ranks.
 void agree_ranks(c10d::Store& store, const Launch& launch, const std::vector<int>& ranks,
                  Clock::time_point deadline) {
   const std::string own = c10::str(ranks);
@@ -138,8 +140,8 @@ void agree_ranks(c10d::Store& store, const Launch& launch, const std::vector<int
   }
 }
 
-// Returns the place of this process in a group of some ranks. It keeps the address where the ranks
-// of the larger group met, by which Gloo finds an interface.
+// Returns the launch settings of this process in a subgroup. They keep the address where the ranks
+// of the larger group met, because Gloo uses it to choose an interface.
 Launch launch_of(const Launch& larger, const std::vector<int>& ranks, int rank) {
   Launch launch = larger;
   launch.rank = rank;
@@ -177,7 +179,8 @@ c10d::ReduceOp reduce_op(ReduceOp op, bool with_mean) {
   TORCH_CHECK(false, "sconce::distributed::ReduceOp: expected sum, product, min, max or avg");
 }
 
-// Runs a collective that changes a tensor in place. The tensor may be strided and may require grad.
+// Runs a collective that modifies a tensor in place. The tensor may be strided and may require
+// gradients.
 template <class Collective>
 void in_place(const torch::Tensor& tensor, Collective&& collective) {
   const at::NoGradGuard no_grad;
@@ -209,7 +212,7 @@ std::optional<ProcessGroup> ProcessGroup::new_group(std::vector<int> ranks,
   ranks = checked_ranks(std::move(ranks), world_size());
   const Milliseconds limit = timeout.value_or(core_->timeout);
   check_timeout(new_group_name, limit);
-  if (!core_->group) return *this;  // of one rank
+  if (!core_->group) return *this;  // a group of one
   const auto found = std::find(ranks.begin(), ranks.end(), rank());
   const bool is_member = found != ranks.end();
   const Launch launch = launch_of(core_->launch, ranks, static_cast<int>(found - ranks.begin()));
@@ -312,7 +315,7 @@ void ProcessGroup::barrier() const {
   if (!core_->group) return;
   const auto device = device_for(*this);
   c10d::BarrierOptions options;
-  if (device.is_cuda()) options.device_ids = {device.index()};  // otherwise guessed from the rank
+  if (device.is_cuda()) options.device_ids = {device.index()};  // otherwise, guessed from the rank
   core_->group->getBackend(device.type())->barrier(options)->wait();
 }
 

@@ -27,8 +27,8 @@
 
 #include "distributed/launch.hpp"
 
-// How the ranks find each other: through a store of LibTorch that all can reach, and by waiting
-// until all have joined.
+// How the ranks find each other: they connect to a LibTorch store that all of them can reach, and
+// wait until every rank has joined.
 namespace sconce::distributed {
 
 using Milliseconds = std::chrono::milliseconds;
@@ -36,12 +36,13 @@ using Clock = std::chrono::steady_clock;
 
 inline Milliseconds left_until(Clock::time_point deadline) {
   const auto left = std::chrono::ceil<Milliseconds>(deadline - Clock::now());
-  return std::max(left, Milliseconds(1));  // c10d takes 0 as no limit
+  return std::max(left, Milliseconds(1));  // c10d treats 0 as no timeout
 }
 
-// Runs a function that may block forever, and gives up after the limit. A store client blocks like
-// this while the process with the store is stopped, and no timeout of LibTorch applies. The
-// abandoned thread owns what it uses, ends when its peer does, and blocks nobody.
+// Runs a function that may block forever, and gives up after the timeout. For example, a store
+// client blocks while the process that owns the store is stopped, and none of LibTorch's timeouts
+// apply. The abandoned thread owns the objects that it uses, ends when its peer does, and blocks no
+// one.
 template <class F>
 std::invoke_result_t<F> within(Milliseconds limit, const std::string& what, F function) {
   std::packaged_task<std::invoke_result_t<F>()> task(std::move(function));
@@ -55,7 +56,7 @@ std::invoke_result_t<F> within(Milliseconds limit, const std::string& what, F fu
   return result.get();
 }
 
-// An address of a host, with a port.
+// A host address with a port.
 struct SocketAddress {
   sockaddr_storage storage = {};
   socklen_t length = 0;
@@ -73,7 +74,7 @@ struct SocketAddress {
     return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
   }
 
-  // Returns it without the port, in digits.
+  // Returns the numeric address without the port.
   std::string host() const {
     char text[NI_MAXHOST] = {};
     const int failed = getnameinfo(raw(), length, text, sizeof text, nullptr, 0, NI_NUMERICHOST);
@@ -82,8 +83,9 @@ struct SocketAddress {
   }
 };
 
-// Returns all addresses of a host. IPv4's come first: Gloo cannot connect an address of one kind to
-// one of the other, so ranks that choose the first that they can use should choose the same kind.
+// Returns all addresses of a host, with IPv4 addresses first. Gloo cannot connect an IPv4 address
+// to an IPv6 address. Each rank chooses the first address that works, so this order makes the ranks
+// choose the same kind.
 inline std::vector<SocketAddress> resolve(const std::string& host, uint16_t port) {
   const std::string number = std::to_string(port);
   addrinfo hints = {};
@@ -104,14 +106,14 @@ inline std::vector<SocketAddress> resolve(const std::string& host, uint16_t port
   return addresses;
 }
 
-// Returns whether a host is given in digits, not by a name.
+// Returns whether the host is a numeric address rather than a name.
 inline bool is_numeric(const std::string& host) {
-  in6_addr address = {};  // has room for IPv4's too
+  in6_addr address = {};  // also large enough for IPv4
   return inet_pton(AF_INET, host.c_str(), &address) == 1 ||
          inet_pton(AF_INET6, host.c_str(), &address) == 1;
 }
 
-// A host and a port to listen on or connect to, by one or several addresses.
+// A host and port to listen on or connect to, with one or more addresses.
 class Endpoint {
  public:
   Endpoint(std::string text, std::vector<SocketAddress> addresses)
@@ -123,7 +125,7 @@ class Endpoint {
   size_t num_addresses() const { return addresses_.size(); }
   bool is_loopback() const { return addresses_.front().is_loopback(); }
 
-  // Returns a socket that listens on one address only: the first that this machine has.
+  // Returns a socket that listens on a single address: the first one that belongs to this machine.
   int listen() const {
     int error = 0;
     for (const auto& address : addresses_) {
@@ -131,31 +133,32 @@ class Endpoint {
       const int on = 1, off = 0;
       if (fd >= 0) {
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-        // All of IPv6's addresses include IPv4's.
+        // The IPv6 wildcard address includes the IPv4 addresses.
         if (address.is_ipv6()) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
         const bool bound = ::bind(fd, address.raw(), address.length) == 0;
         if (bound && ::listen(fd, SOMAXCONN) == 0) return fd;
       }
       error = errno;
       close(fd);
-      if (error == EADDRINUSE) break;  // others would connect to the program that has the port
+      if (error == EADDRINUSE) break;  // peers would connect to the program that owns the port
     }
     TORCH_CHECK(false, "cannot listen on ", text_, " (", std::strerror(error),
                 "); MASTER_PORT or init_method can name another port");
   }
 
   struct Answer {
-    std::string host = {};  // address at which something listens; empty: at none
-    int error = 0;          // why not, at the last address that failed; 0: none failed in time
+    std::string host = {};  // an address with a listener; empty if there is none
+    int error = 0;          // the last failed address's error; 0: all timed out
   };
 
   static constexpr Milliseconds longest_try = std::chrono::seconds(2);
 
-  // Connects to all addresses at once, and closes the connections. Packets to one may be lost: it
-  // must neither hold up the others, nor for long the next try of one that refuses as yet.
+  // Connects to all addresses at once, and closes the connections. Packets to an address may be
+  // lost. Such an address must not hold up the other addresses, and an address that still refuses
+  // connections must be retried soon.
   Answer ask(Milliseconds patience) const {
     Answer answer;
-    std::vector<pollfd> sockets;  // poll skips those whose fd is -1
+    std::vector<pollfd> sockets;  // poll skips entries whose fd is -1
     sockets.reserve(addresses_.size());
     const auto fail = [&](pollfd& each, int error) {
       answer.error = error;
@@ -192,10 +195,10 @@ class Endpoint {
     return answer;
   }
 
-  // Returns the address of this machine from which the other one is reached.
+  // Returns this machine's address on the route to the other machine.
   std::string own_side() const {
     for (const auto& address : addresses_) {
-      const int fd = address.open(SOCK_DGRAM);  // connecting it sends nothing
+      const int fd = address.open(SOCK_DGRAM);  // connecting a UDP socket sends no packets
       SocketAddress own = {.storage = {}, .length = sizeof(sockaddr_storage)};
       auto* raw = reinterpret_cast<sockaddr*>(&own.storage);
       const bool found = fd >= 0 && ::connect(fd, address.raw(), address.length) == 0 &&
@@ -211,9 +214,10 @@ class Endpoint {
   std::vector<SocketAddress> addresses_;
 };
 
-// On rank 0's machine its name often resolves to a loopback address. On another machine nobody
-// listens there, and the first rank of another machine is surely not on rank 0's. A literal
-// loopback address is intended: several launchers on one machine.
+// On rank 0's own machine, its hostname often resolves to a loopback address. On another machine,
+// nothing listens at that loopback address, and the first local rank of another machine is
+// definitely not on rank 0's machine. A literal loopback address is deliberate, for several
+// launchers on one machine.
 inline void check_leads_to_rank_0(const Launch& launch, const Endpoint& endpoint) {
   const bool meant = launch.address == "localhost" || is_numeric(launch.address);
   const bool elsewhere = launch.spans_machines() && launch.rank > 0 && launch.local_rank == 0;
@@ -222,19 +226,21 @@ inline void check_leads_to_rank_0(const Launch& launch, const Endpoint& endpoint
               ", which is a loopback address here; use the address of a network interface there");
 }
 
-// Returns the socket at which rank 0 listens: on the named address only, if that is certain. Other
-// machines may know a name by another address: by one of several, or by none of those here, such as
-// the 127.0.1.1 of a machine's own name or the localhost of a pod's. Then it listens on all.
+// Returns the socket on which rank 0 listens. If it is certain that other machines use the same
+// address, rank 0 listens on that address only. Other machines may resolve a name to a different
+// address: one of several addresses, or an address that this machine does not see, because here the
+// name resolves to 127.0.1.1 (a machine's own hostname) or to localhost (in a pod). In those cases,
+// rank 0 listens on all addresses.
 inline int listen_for_ranks(const Launch& launch, const Endpoint& named) {
   const bool is_certain = launch.is_on_one_machine() || is_numeric(launch.address) ||
                           (named.num_addresses() == 1 && !named.is_loopback());
   if (is_certain) return named.listen();
   auto all = resolve("::", launch.port);
-  all.push_back(resolve("0.0.0.0", launch.port).front());  // where there is no IPv6
+  all.push_back(resolve("0.0.0.0", launch.port).front());  // if IPv6 is unavailable
   return Endpoint(named.text(), std::move(all)).listen();
 }
 
-// Waits until something listens, and returns its address.
+// Waits until a listener is up, and returns its address.
 inline std::string wait_for_listener(const Endpoint& endpoint, Clock::time_point deadline) {
   int error = ETIMEDOUT;
   while (true) {
@@ -249,7 +255,7 @@ inline std::string wait_for_listener(const Endpoint& endpoint, Clock::time_point
 
 using Store = c10::intrusive_ptr<c10d::Store>;
 
-// Some builds of LibTorch, such as Debian's, have no libuv and refuse the default, which uses it.
+// Some LibTorch builds, such as Debian's, lack libuv and reject the default, which uses it.
 inline Store make_tcp_store(const std::string& host, c10d::TCPStoreOptions options) {
   try {
     return c10::make_intrusive<c10d::TCPStore>(host, options);
@@ -290,7 +296,7 @@ inline std::vector<std::string> keys_of(const std::vector<int>& ranks, const std
   return keys;
 }
 
-// Returns the values that these ranks have announced with a state.
+// Returns the values that these ranks announced with a state.
 inline std::vector<std::string> told_by(c10d::Store& store, const std::vector<int>& ranks,
                                         const std::string& state) {
   std::vector<std::string> values;
@@ -300,7 +306,7 @@ inline std::vector<std::string> told_by(c10d::Store& store, const std::vector<in
   return values;
 }
 
-// Waits until these ranks are in a state, such as "joined", and names those that are not.
+// Waits until these ranks reach a state, such as "joined". The error lists the ranks that did not.
 inline void wait_for_ranks(c10d::Store& store, const std::vector<int>& ranks,
                            const std::string& state, Clock::time_point deadline) {
   std::string missing;
@@ -320,7 +326,8 @@ inline void wait_for_ranks(c10d::Store& store, const std::vector<int>& ranks,
   TORCH_CHECK(missing.empty(), "these ranks have not ", state, ": ", missing);
 }
 
-// Tells the others that this rank is in a state, and a value. Some stores do not keep empty values.
+// Announces to the other ranks that this rank reached a state, together with a value. Some stores
+// do not keep empty values.
 inline void announce(c10d::Store& store, int rank, const std::string& state,
                      const std::string& value = "1") {
   store.set(keys_of({rank}, state).front(), std::vector<uint8_t>(value.begin(), value.end()));
@@ -332,7 +339,7 @@ inline std::vector<int> ranks_from(int first, const Launch& launch) {
   return ranks;
 }
 
-// Waits until every rank has connected to the others. A rank that left before would close
+// Waits until every rank has connected to the others. If a rank left early, it would close
 // connections that others still wait for. Rank 0, which may own the store, returns last.
 inline void connect_all(c10d::Store& store, const Launch& launch, Clock::time_point deadline) {
   announce(store, launch.rank, "connected");

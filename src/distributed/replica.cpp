@@ -57,8 +57,8 @@ ModulePtr clone_of(const torch::nn::Module& module, std::optional<torch::Device>
   }
 }
 
-// The children of a clone are made by its `reset`. Children of a class without `clone` then keep
-// their initial values, and LibTorch does not report it. So each class is tried.
+// A clone's `reset` creates its children. If the class of a child lacks `clone`, that child keeps
+// its initial values, and LibTorch does not report it. Therefore, this function tries each class.
 void check_cloneable(const torch::nn::Module& module, std::set<std::type_index>& tried) {
   for (const auto& child : module.children()) {
     const torch::nn::Module& layer = *child;
@@ -67,8 +67,8 @@ void check_cloneable(const torch::nn::Module& module, std::set<std::type_index>&
   }
 }
 
-// The usual counts: each tensor that the layer registered is held by one member, other tensors by
-// none.
+// The expected counts: each tensor that the layer registered is held by one member, and other
+// tensors are held by none.
 std::vector<size_t> usual_counts(const torch::nn::Module& layer,
                                  const std::vector<torch::Tensor>& tensors) {
   const auto own = tensors_of(layer, /*recurse=*/false);
@@ -80,8 +80,8 @@ std::vector<size_t> usual_counts(const torch::nn::Module& layer,
   return counts;
 }
 
-// Restores the data of the original's tensors. LibTorch's clone changes it if `reset` registers a
-// tensor that was given as an option, as in `Embedding::from_pretrained`.
+// Restores the data of the original's tensors. LibTorch's clone modifies it if `reset` registers a
+// tensor that was passed as an option, as in `Embedding::from_pretrained`.
 class KeepData {
  public:
   explicit KeepData(const torch::nn::Module& module) : tensors_(tensors_of(module)) {
@@ -153,13 +153,15 @@ void DataParallelBase::Replica::pair_up_tensors(
     if (!item.value().defined()) continue;
     torch::Tensor copy = copies[item.key()];
     if (copy.is_same(item.value())) {
-      // The weight of an Embedding or of a loss, given as an option. The members are set later.
+      // The weight of an Embedding or of a loss that was passed as an option. The members are set
+      // later.
       TORCH_CHECK(!tensor_members(layer).empty(), data_parallel_name, ": expected a reset() of ",
                   class_of(layer), " that registers a new tensor for '", item.key(),
                   "', got one that registers ", "the tensor of the original in a clone");
       copy = to_device(copy.detach(), device, /*copy=*/true);
     }
-    // Its gradient comes only through an edge to the original, so a forward can remove it.
+    // The copy receives gradients only through an edge to the original, so a forward can remove the
+    // edge.
     copy.set_requires_grad(false);
     tensors.push_back({item.value(), copy});
   }
@@ -176,8 +178,8 @@ torch::Tensor DataParallelBase::Replica::copy_of(const torch::Tensor& original) 
       .copy;
 }
 
-// A layer may compute with other tensors than it registered: a user may have set a member to a
-// tensor of another layer, or to one that is not registered.
+// A layer may compute with tensors other than the ones it registered. A user may have set a member
+// to another layer's tensor, or to an unregistered tensor.
 void DataParallelBase::Replica::set_members() {
   for (const auto& [original, copy] : layers) {
     const auto from = tensor_members(*original);
@@ -186,7 +188,7 @@ void DataParallelBase::Replica::set_members() {
   }
 }
 
-// Members of other classes cannot be set here, so they must be as `reset` sets them.
+// Members of other classes cannot be set here, so they must be the ones that `reset` sets.
 void DataParallelBase::Replica::check_members() const {
   namespace nn = torch::nn;
   std::vector<torch::Tensor> originals, copies;
@@ -207,9 +209,9 @@ void DataParallelBase::Replica::check_members() const {
   }
 }
 
-// The tensors get new values but keep their identity, which the members of LibTorch's modules rely
-// on. With grad mode off a gradient edge stays, because the backward of an earlier forward may
-// still need it.
+// The tensors receive new values but keep their identity, because the members of LibTorch's modules
+// refer to them. With grad mode off, an existing gradient edge stays, because the backward of an
+// earlier forward may still need it.
 void DataParallelBase::Replica::update(bool with_grad) const {
   namespace autograd = torch::autograd::impl;
   for (const auto& [original, copy] : layers) {

@@ -10,14 +10,14 @@
 
 namespace sconce::nn {
 
-/// Begins the errors.
+/// The prefix of error messages.
 inline constexpr auto data_parallel_name = "sconce::nn::DataParallel";
 
-/// Returns the parameters and buffers of a module, or of one layer alone.
+/// Returns the parameters and buffers of a module and, with `recurse`, of its submodules.
 std::vector<torch::Tensor> tensors_of(const torch::nn::Module& module, bool recurse = true);
 
-/// A clone of the module on another device, with pairs that map layers and tensors of the module to
-/// those of the clone.
+/// A clone of the module on another device. Its pairs map the module's layers and tensors to their
+/// counterparts in the clone.
 struct DataParallelBase::Replica {
   template <class T>
   struct Pair {
@@ -30,14 +30,15 @@ struct DataParallelBase::Replica {
   std::vector<Pair<std::shared_ptr<torch::nn::Module>>> layers = {};  // parents before children
   std::vector<Pair<torch::Tensor>> tensors = {};
 
-  /// Returns a replica for each device except the first, where the module is. The module's values
-  /// and the state of the random generators stay as they are.
-  /// @throw c10::Error naming a class that cannot be cloned, or whose clone would compute with
-  /// other tensors.
+  /// Returns a replica for each device except the first, which holds the module itself. The
+  /// module's values and the states of the random generators do not change.
+  /// @throw c10::Error with the name of a class that cannot be cloned, or whose clone would compute
+  /// with different tensors.
   static std::vector<Replica> make(const std::shared_ptr<torch::nn::Module>& module,
                                    const std::vector<torch::Device>& devices);
 
-  /// Copies the mode and the values of the module. `with_grad` lets gradients flow back to it.
+  /// Copies the module's training mode and values to the replica. `with_grad` lets gradients flow
+  /// back to the module.
   void update(bool with_grad) const;
 
  private:

@@ -10,19 +10,20 @@
 
 namespace sconce::distributed {
 
-/// Lets the ranks of a DistributedDataParallel exchange votes about the form of their captured
-/// steps. All ranks count the same forwards, so they exchange in the same ones: in each one after
-/// votes that differ from the last ones, and otherwise after intervals that double.
+/// Exchanges votes about the form of captured steps between the ranks of a DistributedDataParallel
+/// module. All ranks count the same forwards, so they exchange votes in the same forwards. If the
+/// votes changed in the last exchange, the next exchange happens in the next forward. Otherwise,
+/// the interval doubles.
 class StepVoting {
  public:
-  /// Exchanges the votes of this ballot from now on, without keeping it alive.
+  /// Exchanges this ballot's votes from now on, without keeping the ballot alive.
   void use(const std::shared_ptr<sconce::detail::StepBallot>& ballot) {
     ballot->is_shared = true;
     ballot_ = ballot;
     is_used_ = true;
   }
 
-  /// Counts a forward whose gradients are averaged. Without a ballot it does nothing.
+  /// Counts a forward with gradient averaging. Does nothing without a ballot.
   void exchange(const ProcessGroup& group) {
     if (!is_used_ || --left_ > 0) return;
     const auto ballot = ballot_.lock();

@@ -40,8 +40,8 @@ std::vector<size_t> reference_counts(const std::vector<torch::Tensor>& tensors) 
   return counts;
 }
 
-// Calls a function once, right before this thread's next operation. LibTorch calls back plain
-// functions only, so a variable of the thread holds this one.
+// Calls a function once, right before this thread's next operation. LibTorch accepts only plain
+// functions as callbacks, so a thread-local variable stores this function.
 class BeforeNextOperation {
  public:
   explicit BeforeNextOperation(std::function<void()> function)
@@ -77,14 +77,14 @@ std::vector<torch::Tensor*> tensor_members(torch::nn::Module& layer) {
                            CrossEntropyLossImpl, BCEWithLogitsLossImpl>(layer);
 }
 
-// C++ cannot list the members of a class, and LibTorch knows only the registered tensors. But
+// C++ cannot list the members of a class, and LibTorch knows only the registered tensors. However,
 // `Cloneable::clone` copies the layer with all its members, clears the registered tensors of the
-// copy, and calls `reset`, whose first operation makes a tensor. Right before this operation each
-// tensor therefore has one more reference for each member that holds it.
+// copy, and calls `reset`. The first operation in `reset` creates a tensor. Right before this
+// operation, each tensor therefore has one additional reference for each member that holds it.
 std::vector<size_t> count_members(const torch::nn::Module& layer,
                                   const std::vector<torch::Tensor>& tensors) {
   const auto before = reference_counts(tensors);
-  auto during = before;  // if `reset` makes no tensor
+  auto during = before;  // in case `reset` creates no tensor
   {
     const BeforeNextOperation count([&] { during = reference_counts(tensors); });
     layer.clone(torch::kCPU);

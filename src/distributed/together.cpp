@@ -15,12 +15,12 @@ namespace sconce::distributed {
 
 namespace {
 
-// The ranks compare the index of the call.
+// The ranks compare indices into this list.
 constexpr std::array<std::string_view, 6> calls = {
     "sconce::nn::DistributedDataParallel", "sconce::Trainer::fit",     "sconce::Trainer::fit_epoch",
     "sconce::Trainer::evaluate",           "sconce::Trainer::predict", "sconce::Checkpoint"};
 
-// What a rank tells the others: its call, whether its work failed, and its values.
+// The layout of a rank's message: its call, whether its work failed, and its values.
 constexpr size_t call_index = 0;
 constexpr size_t failure_index = 1;
 constexpr size_t first_value = 2;

@@ -9,15 +9,16 @@
 
 namespace sconce::distributed {
 
-/// The integers that one rank shares with the others, at most 8.
+/// The integers that one rank shares with the others. There may be at most 8.
 using RankValues = std::vector<int64_t>;
 
-/// Runs `work` on every rank, and returns what it returned on each rank, in rank order. All ranks
-/// return or all throw: no rank waits in vain for one that failed or called something else. In a
-/// group of several this is one collective, of the same size in each call.
+/// Runs `work` on every rank, and returns each rank's result in rank order. Either every rank
+/// returns or every rank throws, so no rank waits forever for a rank that failed or made a
+/// different call. In a group of more than one rank, this is a single collective, with the same
+/// size in each call.
 ///
-/// `call` is the public function that the ranks have called, one of those listed in the source.
-/// @throw what `work` throws on this rank.
+/// `call` is the public function that the ranks called. It must be in the list in the source file.
+/// @throw any error that `work` throws on this rank.
 /// @throw c10::Error if `work` throws on another rank, or if the ranks make different calls.
 std::vector<RankValues> together(const ProcessGroup& group, std::string_view call,
                                  const std::function<RankValues()>& work);

@@ -1,4 +1,4 @@
 #pragma once
 
-// LibTorch contains Gloo's code, but not its headers. These five headers declare what
-// ProcessGroupGloo.hpp uses, with the virtual tables that LibTorch was built with.
+// LibTorch contains Gloo's code, but does not ship its headers. These five headers declare the
+// parts that ProcessGroupGloo.hpp uses, with the same virtual tables that LibTorch was built with.
