@@ -21,7 +21,7 @@ namespace sconce::io {
 
 namespace {
 
-// Whether a AtomicFile with this prefix gave the file its name:
+// Returns whether an AtomicFile with this prefix chose the file name:
 // <prefix>...<process>-<number>.part
 bool is_part(const std::string& name, const std::string& prefix) {
   if (!name.starts_with(prefix) || !name.ends_with(".part")) return false;
@@ -34,7 +34,7 @@ bool is_part(const std::string& name, const std::string& prefix) {
          is_number(std::string_view(numbers).substr(dash + 1));
 }
 
-// Returns 0 or the errno. Some file systems have no locks; no parts are removed there.
+// Returns 0 or errno. Some file systems do not support locks, so old parts are not removed there.
 int lock_part(int fd) {
   while (::flock(fd, LOCK_EX) != 0) {
     if (errno == ENOSYS || errno == ENOLCK || errno == EOPNOTSUPP) return 0;
@@ -43,9 +43,9 @@ int lock_part(int fd) {
   return 0;
 }
 
-// Whether the system would follow the link if `fs.protected_symlinks` were set. Otherwise, a link
-// that another user makes in a folder like /tmp could choose which file is replaced. Nobody else
-// can exchange the links that pass.
+// Returns whether the system would follow the link with `fs.protected_symlinks` set. Otherwise, a
+// link that another user creates in a folder like /tmp could choose which file is replaced. Links
+// that pass this check cannot be replaced by other users.
 bool may_follow(const struct stat& link, const std::filesystem::path& folder) {
   struct stat around = {};
   if (::stat(folder.empty() ? "." : folder.c_str(), &around) != 0) return false;
@@ -53,7 +53,7 @@ bool may_follow(const struct stat& link, const std::filesystem::path& folder) {
   return !is_shared || link.st_uid == ::geteuid() || link.st_uid == around.st_uid;
 }
 
-// Follows the symbolic links of the path. The limit ends a cycle of links.
+// Follows the symbolic links in the path. The limit stops at a cycle of links.
 std::filesystem::path resolved(std::filesystem::path path, const std::string& who) {
   check_path(path, who);
   std::error_code error;
@@ -101,7 +101,7 @@ void AtomicFile::write(const void* data, size_t size) {
 }
 
 void AtomicFile::finish() {
-  struct stat now = {};  // the permissions may have changed since, or the file be another's new one
+  struct stat now = {};  // permissions may have changed, or a new file may be in place
   if (::lstat(path_.c_str(), &now) == 0 && S_ISREG(now.st_mode)) before_ = now;
   if (before_) keep_access();
   if (::fsync(fd_) != 0) fail("sync");
@@ -112,8 +112,8 @@ void AtomicFile::finish() {
               ": cannot sync its folder: ", std::strerror(error));
 }
 
-// Checked here, because a rename only needs write permission for the folder, and what is wrong with
-// the path would otherwise be found after everything was written.
+// Checked at the start, because a rename only requires write permission for the folder, and a
+// problem with the path would otherwise surface only after everything was written.
 void AtomicFile::check_before() {
   TORCH_CHECK(path_.has_filename(), who_, ": expected the path of a file, got '", path_.string(),
               "'");
@@ -129,8 +129,8 @@ void AtomicFile::check_before() {
   before_ = before;
 }
 
-// The permissions come last: until then only the owner has any. If the group cannot be kept, its
-// members count as others, so these get no more than the group had.
+// Permissions are set last, and until then only the owner has access. If the group cannot be kept,
+// its members count as others. Others therefore receive no more permissions than the group had.
 void AtomicFile::keep_access() {
   const mode_t mode = before_->st_mode & 0777;
   const mode_t without_group = mode & (0700 | (mode >> 3 & 07));
@@ -138,7 +138,7 @@ void AtomicFile::keep_access() {
   if (::fchmod(fd_, is_kept ? mode : without_group) != 0) fail("keep the permissions of");
 }
 
-// Returns whether the group is kept. Without root's rights the file belongs to the writer.
+// Returns whether the group is kept. Without root privileges, the file belongs to the writer.
 bool AtomicFile::keep_owner() {
   struct stat part = {};
   if (::fstat(fd_, &part) != 0) fail("look at");
@@ -148,8 +148,9 @@ bool AtomicFile::keep_owner() {
          ::fchown(fd_, part.st_uid, before_->st_gid) == 0;
 }
 
-// With an access control list, the group's permissions in the mode are those of the whole list, so
-// the mode alone would give them to the group. The folder may also have given the part a list.
+// With an access control list, the group bits in the mode apply to the whole list, so copying only
+// the mode would grant these permissions to the group. The part may also have inherited a list from
+// its folder.
 bool AtomicFile::keep_access_list() {
   constexpr auto name = "system.posix_acl_access";
   std::array<char, 1 << 16> list;  // the system's limit
@@ -164,29 +165,28 @@ void AtomicFile::fail(const char* doing) const {
   TORCH_CHECK(false, who_, ": ", path_.string(), ": cannot ", doing, " it: ", std::strerror(error));
 }
 
-// The name of a part is longer than that of the file, and file systems allow 255 bytes, some only
-// 143.
+// A part has a longer name than the file. File systems limit names to 255 bytes, and some to 143.
 std::string AtomicFile::prefix() const {
   return path_.filename().string().substr(0, 100) + ".";
 }
 
-// The lock distinguishes a part being written from an abandoned one.
+// The lock distinguishes a part that is being written from an abandoned part.
 void AtomicFile::create() {
   static std::atomic<int> parts = 0;
   struct stat now = {};
-  do {  // repeat if it was swept between the two calls
+  do {  // repeat if another process removed the part between the two calls
     if (fd_ >= 0) ::close(fd_);
     part_ =
         folder_ / (prefix() + std::to_string(::getpid()) + "-" + std::to_string(parts++) + ".part");
-    // What replaces a private file must not be open to others while it is written.
+    // The replacement for a private file must not be readable by others while it is being written.
     const mode_t mode = before_ ? 0600 : 0666;
     fd_ = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-    if (fd_ < 0 && errno == EEXIST) continue;  // left by an earlier process with the same number
+    if (fd_ < 0 && errno == EEXIST) continue;  // left by an earlier process with the same ID
     if (fd_ < 0) fail("make");
     int error = lock_part(fd_);
     if (error == 0 && ::fstat(fd_, &now) != 0) error = errno;
     if (error != 0) {
-      discard();  // no destructor runs after a constructor's exception
+      discard();  // the destructor does not run if a constructor throws
       errno = error;
       fail("lock");
     }

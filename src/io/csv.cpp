@@ -16,11 +16,11 @@ namespace sconce::io {
 
 namespace {
 
-// For each column the place of each code among its sorted categories. Known categories have none:
-// they are in order.
+// For each column, maps category codes to positions among the sorted categories. A column with
+// known categories has no entries, because its codes are already in order.
 using Places = std::vector<std::vector<int64_t>>;
 
-// Sorts the new categories into the columns.
+// Sorts the new categories in the columns.
 Places sort_categories(std::vector<TableColumn>& columns) {
   Places places(columns.size());
   for (size_t i = 0; i < columns.size(); ++i) {

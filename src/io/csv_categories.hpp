@@ -13,16 +13,16 @@ namespace sconce::io {
 
 inline constexpr auto missing_category = "nan";
 
-/// The categories of a column in the order in which they were found. While all are numbers, those
-/// of the same value are one category, named as the first of them is written. Trees, not hash
-/// tables: a file cannot choose texts that make these slow.
+/// The categories of a column in order of appearance. While all of them are numbers, numbers with
+/// the same value form one category, which is named after its first spelling. This class uses trees
+/// instead of hash tables, because a file could choose strings that make hash tables slow.
 class Categories {
  public:
   Categories() = default;
-  Categories(const Categories&) = delete;  // values_ points into codes_
+  Categories(const Categories&) = delete;  // values_ refers to nodes in codes_
   Categories& operator=(const Categories&) = delete;
 
-  /// Returns the code of a text, which is the number of texts so far if it is new.
+  /// Returns the code of a string. A new string gets the current number of strings as its code.
   int64_t add(const std::string& text) {
     const auto [place, is_new] = codes_.try_emplace(text, texts());
     if (!is_new) return place->second;
@@ -37,7 +37,7 @@ class Categories {
     return place->second;
   }
 
-  /// Returns the code of a known text, or of a known number with the same value.
+  /// Returns the code of a known string, or of a known number with the same value.
   std::optional<int64_t> find(const std::string& text) const {
     const auto code = codes_.find(text);
     if (code != codes_.end()) return code->second;
@@ -46,14 +46,14 @@ class Categories {
     return same != values_.end() ? std::optional(same->second->second) : std::nullopt;
   }
 
-  /// The number of texts, where numbers that are written differently count separately.
+  /// The number of distinct strings. Different spellings of a number count separately.
   int64_t texts() const { return static_cast<int64_t>(codes_.size()); }
 
   int64_t size() const {
     return are_numbers_ ? static_cast<int64_t>(values_.size()) + (has_missing_ ? 1 : 0) : texts();
   }
 
-  /// Returns the names of the categories as `CsvColumn` sorts them.
+  /// Returns the category names, in the order that `CsvColumn` uses.
   std::vector<std::string> sorted() const {
     std::vector<std::string> names;
     for (const auto& [value, place] : values_) names.push_back(place->first);
@@ -64,7 +64,7 @@ class Categories {
     return names;
   }
 
-  /// Returns the place of each code among the names that `sorted` returned.
+  /// Returns the index of each code in the names that `sorted` returned.
   std::vector<int64_t> places(const std::vector<std::string>& names) const {
     std::vector<int64_t> places(codes_.size());
     const auto place_of = [&](int64_t code) -> int64_t& {
@@ -84,7 +84,7 @@ class Categories {
   using Codes = std::map<std::string, int64_t>;
 
   Codes codes_ = {};
-  std::map<Decimal, Codes::const_iterator> values_ = {};  // the first text of each value
+  std::map<Decimal, Codes::const_iterator> values_ = {};  // keyed by value: its first spelling
   bool are_numbers_ = true;
   bool has_missing_ = false;
 };

@@ -12,7 +12,7 @@ namespace sconce::io {
 
 namespace {
 
-// What the options say about each of some columns.
+// The roles that the options assign to some columns.
 struct Roles {
   std::vector<bool> is_dropped;
   std::vector<bool> has_categories;
@@ -48,7 +48,7 @@ Roles find_roles(const std::string& who, const std::vector<std::string>& names,
   return roles;
 }
 
-// Adds the categories of a column that was read before.
+// Adds the categories of a column that was read earlier.
 void add_known(TableColumn& added, CsvFile& file) {
   const auto& [name, categories] = added.column;
   added.is_known = true;

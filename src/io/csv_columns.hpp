@@ -12,30 +12,31 @@
 
 namespace sconce::io {
 
-inline constexpr int64_t most_categories = int64_t{1} << 24;  // float32 has all integers up to here
+inline constexpr int64_t most_categories = int64_t{1} << 24;  // float32 is exact up to here
 
-/// A column that is read.
+/// A column to read.
 struct TableColumn {
-  CsvColumn column = {};  ///< has the categories only if they are known, or once all rows are read
-  size_t field = 0;       ///< its place in a record
+  CsvColumn column = {};  ///< with categories only if they are known or all rows are read
+  size_t field = 0;       ///< its index in a record
   bool is_target = false;
   bool has_categories = false;
-  bool is_known = false;    ///< given by `CsvOptions::columns`
-  int64_t number_line = 0;  ///< the line whose number made it a column of numbers, or 0
+  bool is_known = false;    ///< from `CsvOptions::columns`
+  int64_t number_line = 0;  ///< line of the number that made this a column of numbers, or 0
   std::unique_ptr<Categories> categories = {};
 };
 
-/// Returns the columns to read, in order: those of the options, or else those of the file without
-/// the dropped ones. Known categories count toward the file's memory.
-/// @throw c10::Error if a column that the options name does not exist, or no feature is left.
+/// Returns the columns to read, in order. These are the columns in the options or, if there are
+/// none, the file's columns without the dropped ones. Known categories count toward the file's
+/// memory.
+/// @throw c10::Error if the options name a column that does not exist, or if no feature remains.
 std::vector<TableColumn> choose_columns(CsvFile& file, const CsvOptions& options);
 
-/// Finds the columns of texts, which become columns of categories. One number makes a column one of
-/// numbers, so that a wrong text is reported and does not become a category.
+/// Finds the columns of strings, which become categorical columns. A single number makes a column
+/// numeric, so that a misplaced string is reported instead of becoming a category.
 void find_kinds(std::vector<TableColumn>& columns, const CsvFile& file,
                 const MissingTexts& missing);
 
-/// Counts the memory of another category of a column.
+/// Counts the memory of one more category in a column.
 void count_category(TableMemory& memory, const TableColumn& column, const std::string& category);
 
 }  // namespace sconce::io

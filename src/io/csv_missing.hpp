@@ -9,8 +9,8 @@
 
 namespace sconce::io {
 
-/// The texts of missing values: those of pandas and of the options. As in pandas, a number stands
-/// for all numbers of its value.
+/// The strings that mark missing values: pandas' defaults and the ones from the options. As in
+/// pandas, a number matches every number with the same value.
 class MissingTexts {
  public:
   explicit MissingTexts(const std::vector<std::string>& more) {

@@ -9,16 +9,16 @@
 
 namespace sconce::io {
 
-/// Returns a text of a file for a message: on one line, and not long.
+/// Shortens a string from a file to a single line for an error message.
 inline std::string shown(std::string_view text) {
   size_t end = std::min<size_t>(text.size(), 40);
-  while (end > 0 && end < text.size() && (text[end] & 0xC0) == 0x80) --end;  // within a character
+  while (end > 0 && end < text.size() && (text[end] & 0xC0) == 0x80) --end;  // inside a character
   std::string line(text.substr(0, end));
   for (char& c : line) c = static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
   return "'" + line + (end < text.size() ? "...'" : "'");
 }
 
-/// Returns the first ten names for a message.
+/// Returns the first ten names for an error message.
 inline std::string shown(const std::vector<std::string>& names) {
   constexpr size_t most = 10;
   std::string line;
@@ -28,8 +28,8 @@ inline std::string shown(const std::vector<std::string>& names) {
   return line + (names.size() > most ? ", ..." : "");
 }
 
-/// Where each name is in a list. Sorted, because a file can choose names that make a hash table
-/// slow.
+/// Maps names to their positions in a list. It uses sorting instead of hashing, because a file
+/// could choose names that make a hash table slow.
 class NameIndex {
  public:
   /// The names must outlive this object.
@@ -46,7 +46,7 @@ class NameIndex {
     return *found;
   }
 
-  /// Returns a name that occurs more than once, or null.
+  /// Returns a duplicate name, or null.
   const std::string* twice() const {
     const auto same = [&](size_t a, size_t b) { return names_[a] == names_[b]; };
     const auto found = std::adjacent_find(order_.begin(), order_.end(), same);

@@ -14,8 +14,8 @@
 
 namespace sconce::io {
 
-/// Returns a field without the blanks around it and without a plus, neither of which
-/// `std::from_chars` accepts. Returns an empty text if a sign follows the plus.
+/// Strips surrounding blanks and a leading plus sign, because `std::from_chars` accepts neither.
+/// Returns an empty string if another sign follows the plus sign.
 inline std::string_view without_plus(std::string_view text) {
   constexpr auto blanks = " \t";
   text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
@@ -36,7 +36,8 @@ inline bool is_infinite(std::string_view text) {
   return is("inf") || is("infinity");
 }
 
-// For a number that is too large or too small for a double; std::from_chars does not tell which.
+// For a number that is too large or too small for a double. std::from_chars does not report which
+// one it is.
 inline double infinity_or_zero(std::string_view text) {
   std::istringstream in{std::string(text)};
   in.imbue(std::locale::classic());
@@ -45,7 +46,7 @@ inline double infinity_or_zero(std::string_view text) {
   return value;
 }
 
-/// Returns the nearest double of a finite number, and nothing for any other text.
+/// Returns the nearest double for a finite number, and nothing for any other string.
 inline std::optional<double> number_of(std::string_view text) {
   text = without_plus(text);
   const size_t first = text.starts_with('-') ? 1 : 0;
@@ -59,11 +60,11 @@ inline std::optional<double> number_of(std::string_view text) {
   return error == std::errc::result_out_of_range ? infinity_or_zero(text) : value;
 }
 
-/// The exact value of a number. A double would merge different integers above 2^53.
+/// The exact value of a number. A double would merge distinct integers above 2^53.
 struct Decimal {
   bool is_negative = false;
-  int64_t exponent = zero_exponent;  // the value is 0.DIGITS times 10 to the exponent
-  std::string digits = {};           // neither begins nor ends with a 0
+  int64_t exponent = zero_exponent;  // the value is 0.DIGITS times 10 to this power
+  std::string digits = {};           // without leading or trailing zeros
 
   static constexpr int64_t zero_exponent = std::numeric_limits<int64_t>::min();
   static constexpr int64_t infinite_exponent = std::numeric_limits<int64_t>::max();
@@ -76,8 +77,8 @@ struct Decimal {
   }
 };
 
-/// Returns the value of a finite or infinite number, and nothing for a text or an exponent beyond
-/// +-10^18.
+/// Returns the value of a finite or infinite number. Returns nothing for other strings, or for an
+/// exponent beyond +-10^18.
 inline std::optional<Decimal> decimal_of(std::string_view text) {
   text = without_plus(text);
   const bool is_negative = text.starts_with('-');

@@ -13,12 +13,12 @@
 
 namespace sconce::io {
 
-/// The records of a CSV text, from the first on. Blank lines are none.
+/// Iterates over the records in a CSV text, including the first one. Blank lines are skipped.
 class CsvRecords {
  public:
-  /// `who` begins the message of an error. The text must outlive this object. A record keeps at
-  /// most `most_fields` fields and only counts the others, so that its memory does not depend on
-  /// the number of delimiters.
+  /// `who` is the prefix of error messages. The text must outlive this object. A record keeps at
+  /// most `most_fields` fields and only counts the rest, so that its memory does not depend on the
+  /// number of delimiters.
   CsvRecords(std::string_view text, char delimiter, std::string who, size_t most_fields)
       : text_(text),
         who_(std::move(who)),
@@ -27,7 +27,7 @@ class CsvRecords {
         most_fields_(most_fields) {}
 
   /// Reads the next record. Returns false at the end.
-  /// @throw c10::Error naming the line of a quote that is never closed.
+  /// @throw c10::Error with the line of a quote that is never closed.
   bool next() {
     while (at_ < text_.size()) {
       const size_t begin = at_;
@@ -46,16 +46,16 @@ class CsvRecords {
     return false;
   }
 
-  /// The line of the record's first field, from 1 on.
+  /// The line of the record's first field, starting at 1.
   int64_t line() const { return begin_line_; }
 
-  /// The number of fields of the record.
+  /// The number of fields in the record.
   size_t size() const { return count_; }
 
-  /// A field of the record that was kept, without its quotes.
+  /// One of the fields that the record kept, without quotes.
   const std::string& operator[](size_t i) const { return fields_[i]; }
 
-  /// What is wrong with the record, or null.
+  /// The problem with the record, or null.
   const char* problem() const { return problem_; }
 
  private:
@@ -102,7 +102,7 @@ class CsvRecords {
     }
   }
 
-  // A quoted field of blanks is a field; blanks alone are none.
+  // A quoted field that contains only blanks counts as a field. Unquoted blanks do not.
   bool is_blank(std::string_view raw) const {
     return count_ == 1 && raw.find_first_not_of(" \t\r\n") == raw.npos;
   }

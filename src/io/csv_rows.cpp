@@ -45,7 +45,8 @@ class RowReader {
   }
 
  private:
-  // Each value ends with a delimiter or a line break, except the last one.
+  // Each value except the last ends with a delimiter or a line break, which bounds the number of
+  // values.
   void reserve_cells() {
     const std::string& text = file_.text;
     const auto lines =
@@ -63,7 +64,7 @@ class RowReader {
     TORCH_CHECK(!rows_.cells.empty(), file_.who, "expected rows, found none");
   }
 
-  // Returns what is wrong with a row, or nothing. Sets its values, except new categories.
+  // Returns the problem with a row, or nothing. Sets the row's values, except for new categories.
   std::string problem_of(const CsvRecords& row, std::vector<float>& values) const {
     if (row.problem() != nullptr) return c10::str("line ", row.line(), ": ", row.problem());
     if (row.size() != file_.names.size()) {
@@ -77,7 +78,7 @@ class RowReader {
     return {};
   }
 
-  // Returns the problem of a value that is not as expected.
+  // Returns the problem with a value that differs from what was expected.
   static std::string problem_of(const CsvRecords& row, const TableColumn& column,
                                 const std::string& expected) {
     const std::string problem =
@@ -91,7 +92,8 @@ class RowReader {
     return c10::str("line ", row.line(), ", column ", shown(column.column.name), ": ");
   }
 
-  // Returns what was expected of a wrong text, or nothing and the value.
+  // Returns what was expected in place of an invalid string. If the string is valid, sets the value
+  // and returns nothing.
   std::string expectation(const TableColumn& column, const std::string& text, float& value) const {
     const bool is_missing = missing_.contains(text);
     if (is_missing && column.is_target) return "a target";
@@ -121,7 +123,7 @@ class RowReader {
     }
   }
 
-  // Returns the code of a value's category, which may be new.
+  // Returns the code of a value's category, which may be a new category.
   int64_t code_of(const CsvRecords& row, const TableColumn& column) {
     const std::string& field = row[column.field];
     const std::string& text = missing_.contains(field) ? missing_text_ : field;
@@ -138,7 +140,8 @@ class RowReader {
     return code;
   }
 
-  // One number in a column of texts makes all other rows bad, which `skip_bad` must not hide.
+  // A single number in a column of strings makes all other rows bad, and `skip_bad` must not hide
+  // this.
   void check_kinds() const {
     struct Counts {
       int64_t numbers = 0;
@@ -161,7 +164,7 @@ class RowReader {
     }
   }
 
-  // Of a column of numbers.
+  // For a column of numbers.
   std::string problem_of_first_text(const TableColumn& column) const {
     CsvRecords row = file_.rows();
     const auto is_found = [&] {

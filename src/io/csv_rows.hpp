@@ -11,17 +11,17 @@
 
 namespace sconce::io {
 
-/// The values of the good rows, and what is wrong with the others.
+/// The values of the good rows, and the problems with the others.
 struct TableRows {
-  /// Row by row a number for each column: its value, or the code of its category.
+  /// Row by row, one number per column: the value or the code of its category.
   std::vector<float> cells = {};
   int64_t skipped = 0;                          ///< the number of bad rows
-  std::vector<std::string> first_skipped = {};  ///< why, for the first ten
+  std::vector<std::string> first_skipped = {};  ///< reasons for the first ten
 };
 
-/// Reads all rows. New categories are added to the columns, and count toward the file's memory.
-/// @throw c10::Error if there is no good row; if there is a bad one and no `skip_bad`, or if that
-/// would leave out most values of a column; or if there are too many categories.
+/// Reads all rows. New categories are added to the columns and count toward the file's memory.
+/// @throw c10::Error if there is no good row, or if there are too many categories. Also throws for
+/// a bad row without `skip_bad`, or if `skip_bad` would leave out most values of a column.
 TableRows read_rows(CsvFile& file, std::vector<TableColumn>& columns, const CsvOptions& options,
                     const MissingTexts& missing);
 

@@ -11,10 +11,10 @@
 #include "io/input_file.hpp"
 #include "io/safetensors_header.hpp"
 
-// Weights come from the web, where the wrong file is easily downloaded under the right name.
+// Weights are usually downloaded, and it is easy to download the wrong file under the right name.
 namespace sconce::io {
 
-/// Kinds of files that occur in place of weights.
+/// The kinds of files that appear where weights are expected.
 enum class FileKind : uint8_t {
   safetensors,
   zip_archive,
@@ -26,7 +26,7 @@ enum class FileKind : uint8_t {
   unknown
 };
 
-/// Returns what the first bytes of the file look like.
+/// Returns the kind of file that the first bytes suggest.
 inline FileKind file_kind(const InputFile& file) {
   std::array<char, 64> bytes = {};
   const auto size = std::min<uint64_t>(file.size(), bytes.size());
@@ -41,7 +41,7 @@ inline FileKind file_kind(const InputFile& file) {
     return FileKind::pickle;
   if (begin.starts_with("\x1f\x8b")) return FileKind::gzip;
   if (begin.starts_with("version https://git-lfs")) return FileKind::lfs_pointer;
-  if (begin.starts_with("\xef\xbb\xbf")) begin.remove_prefix(3);  // a mark of UTF-8
+  if (begin.starts_with("\xef\xbb\xbf")) begin.remove_prefix(3);  // UTF-8 byte order mark
   begin.remove_prefix(std::min(begin.find_first_not_of(" \t\r\n"), begin.size()));
   std::string lower(begin);
   for (char& letter : lower) {
@@ -51,7 +51,7 @@ inline FileKind file_kind(const InputFile& file) {
   return lower.starts_with("{") ? FileKind::json : FileKind::unknown;
 }
 
-/// Returns the name of the kind for an error, with its article.
+/// Returns the name of the kind, with its article, for error messages.
 inline const char* name_of(FileKind kind) {
   switch (kind) {
     case FileKind::safetensors:

@@ -12,8 +12,8 @@
 
 namespace sconce::detail {
 
-/// Returns the names of a folder's entries, in any order, and sets `error`.
-/// std::filesystem::directory_iterator ends the process if memory is short.
+/// Returns the names of a folder's entries in any order, and sets `error`. This function does not
+/// use std::filesystem::directory_iterator, which terminates the process if memory runs out.
 inline std::vector<std::string> folder_names(const std::filesystem::path& folder,
                                              std::error_code& error) {
   std::vector<std::string> names;

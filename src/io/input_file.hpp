@@ -17,7 +17,7 @@
 
 namespace sconce::io {
 
-/// Returns what `stat` found, such as "a FIFO".
+/// Returns a description of the kind of file that `stat` found, such as "a FIFO".
 inline std::string_view kind_of(mode_t mode) {
   if (S_ISREG(mode)) return "a regular file";
   if (S_ISDIR(mode)) return "a folder";
@@ -27,14 +27,15 @@ inline std::string_view kind_of(mode_t mode) {
   return S_ISCHR(mode) || S_ISBLK(mode) ? "a device" : "something else";
 }
 
-/// A regular file for reading. Its errors name it. What is at the path is checked after opening it:
-/// before, another process could still put something else there. Opening never waits.
+/// A regular file, open for reading. Error messages include its path. The file's type is checked
+/// after opening, because another process could replace the file between a check and opening it.
+/// Opening never blocks.
 class InputFile {
  public:
   InputFile(const std::filesystem::path& path, const std::string& who)
       : name_(who + ": " + path.string() + ": ") {
     check_path(path, who);
-    // Without O_NONBLOCK, opening a FIFO would wait for its writer.
+    // Without O_NONBLOCK, opening a FIFO would wait for a writer.
     fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     TORCH_CHECK(fd_ >= 0, name_, "cannot open it: ", std::strerror(errno));
     struct stat status = {};
@@ -47,7 +48,7 @@ class InputFile {
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
 
-  /// Returns "function: path: ", the beginning of messages.
+  /// Returns "function: path: ", the prefix of error messages.
   const std::string& name() const { return name_; }
   uint64_t size() const { return size_; }
 
@@ -64,14 +65,15 @@ class InputFile {
     }
   }
 
-  /// Returns the whole content.
+  /// Returns the whole contents.
   std::string text() const {
     std::string bytes(size_, '\0');
     read(0, bytes.data(), bytes.size());
     return bytes;
   }
 
-  /// Returns another descriptor of the open file, at its beginning. The caller closes it.
+  /// Returns another descriptor of the open file, positioned at the beginning. The caller closes
+  /// it.
   int duplicate() const {
     const int fd = ::fcntl(fd_, F_DUPFD_CLOEXEC, 0);
     TORCH_CHECK(fd >= 0, name_, "cannot open it: ", std::strerror(errno));
@@ -79,7 +81,7 @@ class InputFile {
   }
 
   /// Maps the whole file. Changes to the memory are not written to the file. With `random_access`,
-  /// touching a page reads that page alone, and not those around it.
+  /// touching a page reads only this page, without the pages around it.
   std::shared_ptr<char> map(bool random_access) const {
     if (size_ == 0) return nullptr;
     void* mapped =

@@ -9,9 +9,9 @@
 
 namespace sconce::io {
 
-/// The memory that a file may take for more than it stores: for values made of a few bytes each and
-/// for compressed records. It is counted before it is allocated, because a std::bad_alloc inside
-/// LibTorch's containers would end the process.
+/// Limits the memory that a file may use beyond its own size, for values that take only a few bytes
+/// in the file and for compressed records. Memory is counted before it is allocated, because a
+/// std::bad_alloc inside LibTorch's containers would terminate the process.
 class MemoryBudget {
  public:
   MemoryBudget(uint64_t file_size, uint64_t max_expansion) : max_expansion_(max_expansion) {
@@ -22,7 +22,7 @@ class MemoryBudget {
     left_ = limit_;
   }
 
-  /// @throw c10::Error, beginning with `who`, if less is left.
+  /// @throw c10::Error, prefixed with `who`, if not enough is left.
   void take(uint64_t size, const std::string& who) {
     TORCH_CHECK(size <= left_, who, "expected to need at most ", limit_, " bytes of memory: ", base,
                 " and max_expansion = ", max_expansion_,
@@ -34,7 +34,7 @@ class MemoryBudget {
   void give_back(uint64_t size) { left_ += size; }
 
  private:
-  static constexpr uint64_t base = uint64_t{48} << 20;  // enough for small files of any content
+  static constexpr uint64_t base = uint64_t{48} << 20;  // enough for any small file
 
   uint64_t max_expansion_;
   uint64_t limit_ = 0;

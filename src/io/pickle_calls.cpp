@@ -31,8 +31,8 @@ constexpr std::array callables = {
     Callable{"torch.nn.parameter", "Parameter", Global::tensor_class},
     Callable{"torch.storage", "UntypedStorage", Global::untyped_storage_class}};
 
-// Upper bounds of the bytes of a tensor, with those of its gradient's bookkeeping, and of one of
-// its dimensions.
+// Upper bounds on the bytes per tensor, including the bookkeeping for its gradient, and per
+// dimension.
 constexpr size_t tensor_bytes = 1024, dimension_bytes = 32;
 
 // Returns the arguments of a call one by one.
@@ -60,7 +60,7 @@ class Arguments {
   }
 
   std::vector<int64_t> next_integers(const char* what) {
-    constexpr size_t most = 64;  // LibTorch's own limit; a pickle may repeat one tuple
+    constexpr size_t most = 64;  // LibTorch's own limit; a pickle may repeat a tuple
     const auto items = next(&c10::IValue::isTuple, what).toTupleRef().elements().asArrayRef();
     TORCH_CHECK(items.size() <= most, place_, "expected ", what, " of at most ", most,
                 " dimensions, got ", items.size());
@@ -72,13 +72,14 @@ class Arguments {
     return integers;
   }
 
-  // torch.save writes an empty dict, since hooks are code.
+  // torch.save writes an empty dict, because hooks are code.
   void skip_hooks() {
     TORCH_CHECK(next(&c10::IValue::isGenericDict, "a dict of hooks").toGenericDict().empty(),
                 place_, "expected a tensor without hooks");
   }
 
-  // The attributes that a user set on a tensor: a dict, or a pair with those of __slots__.
+  // The attributes that a user set on a tensor: either a dict, or a pair of a dict and the
+  // attributes in __slots__.
   void skip_attributes() {
     TORCH_CHECK(left() > 0, place_, "expected attributes of a tensor, got no further argument");
     const auto& value = items_[next_++];
@@ -104,7 +105,7 @@ void set_requires_grad(const at::Tensor& tensor, bool requires_grad, const Place
   tensor.set_requires_grad(requires_grad);
 }
 
-// Sets the bits that mark the numbers of a tensor as conjugated or negated.
+// Sets the bits that mark a tensor as conjugated or negated.
 void set_bits(const at::Tensor& tensor, const c10::impl::GenericDict& bits, const Place& place) {
   TORCH_CHECK(bits.size() <= 2, place, "expected only 'conj' and 'neg' of a tensor, got ",
               bits.size(), " names");
@@ -134,7 +135,7 @@ at::Tensor view_of(const c10::Storage& storage, c10::ScalarType type, int64_t of
   return at::empty({0}, options).set_(storage, offset, sizes, strides);
 }
 
-// _rebuild_tensor_v2, and _rebuild_tensor_v3 for types without a storage class.
+// Handles _rebuild_tensor_v2, and _rebuild_tensor_v3 for types without a storage class.
 at::Tensor rebuild_tensor(Arguments arguments, bool has_dtype, Containers& containers,
                           const Place& place) {
   const auto& from = arguments.next_named(Global::storage, "a storage");
@@ -168,8 +169,8 @@ at::Tensor rebuild_parameter(Arguments arguments, bool has_attributes, Container
   return tensor;
 }
 
-// _rebuild_from_type_v2, of a tensor with attributes: the function that makes the tensor, the
-// tensor's class, the function's arguments and the attributes.
+// Handles _rebuild_from_type_v2 for a tensor with attributes. The arguments are the function that
+// creates the tensor, the tensor's class, the function's arguments, and the attributes.
 c10::IValue rebuild_with_attributes(Arguments arguments, Containers& containers,
                                     const Place& place) {
   const auto& function = arguments.next(&c10::IValue::isCapsule, "a function");
@@ -186,7 +187,7 @@ c10::IValue rebuild_with_attributes(Arguments arguments, Containers& containers,
 
 c10::IValue new_dict(Arguments arguments, Global global, Containers& containers,
                      const Place& place) {
-  if (global == Global::counter && arguments.left() > 0) {  // nothing else refers to the dict
+  if (global == Global::counter && arguments.left() > 0) {  // nothing else references the dict
     const auto& dict = arguments.next(&c10::IValue::isGenericDict, "a dict of counts");
     arguments.finish();
     return dict;

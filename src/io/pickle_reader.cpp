@@ -19,10 +19,10 @@ static_assert(std::endian::native == std::endian::little, "the format's numbers 
 
 namespace {
 
-// Upper bounds of the bytes of a text without its letters and of an entry of the memo.
+// Upper bounds on the bytes per string, without its characters, and per memo entry.
 constexpr size_t text_bytes = 96, memo_bytes = 80;
 
-// The machine described in Python's Lib/pickle.py: a stack of values, marks in it, and a memo.
+// The machine described in Python's Lib/pickle.py: a stack of values with marks in it, and a memo.
 class PickleReader {
  public:
   PickleReader(std::string_view pickle, const LoadStorage& load, MemoryBudget& budget,
@@ -101,7 +101,8 @@ class PickleReader {
     return items;
   }
 
-  // Calls the function with the value below the last mark and those above it, and drops the latter.
+  // Calls the function with the value below the last mark and the values above the mark, and then
+  // drops the values above it.
   template <class F>
   void with_items(const F& use) {
     check(!marks_.empty(), "expected a mark on the stack");
@@ -138,7 +139,7 @@ class PickleReader {
     push(number);
   }
 
-  void push_real() {  // the only big-endian number of the format
+  void push_real() {  // the only big-endian number in the format
     uint64_t bits = 0;
     for (const char byte : take(8)) bits = bits << 8 | static_cast<unsigned char>(byte);
     push(std::bit_cast<double>(bits));
@@ -194,7 +195,7 @@ class PickleReader {
     push(call_global(global, arguments, containers_, place()));
   }
 
-  // Attributes, such as the _metadata of a state dict, cannot be stored in LibTorch's dicts.
+  // LibTorch's dicts cannot store attributes, such as the _metadata of a state dict.
   void drop_attributes() {
     const auto attributes = pop();
     check(attributes.isGenericDict() && containers_.is_ordered_dict(top()),
@@ -218,7 +219,7 @@ class PickleReader {
     const auto elements = static_cast<int64_t>(storage.nbytes() / c10::elementSize(type));
     check(items[4].toInt() == elements, "storage '", key, "': expected ", items[4].toInt(), " of ",
           type, ", found ", elements);
-    containers_.take(named_bytes + key.size());  // looking up the key takes time as well
+    containers_.take(named_bytes + key.size());  // looking up the key takes time too
     push(capsule(Global::storage, type, storage));
   }
 
@@ -229,13 +230,13 @@ class PickleReader {
   const std::string& who_;
   size_t next_ = 0;        // next byte to read
   size_t at_ = 0;          // first byte of the operation
-  Containers containers_;  // destroyed after the members below
+  Containers containers_;  // must outlive the members below
   std::vector<c10::IValue> stack_ = {};
   std::vector<size_t> marks_ = {};
-  std::map<size_t, c10::IValue> memo_ = {};  // not hashed, since the file chooses the keys
+  std::map<size_t, c10::IValue> memo_ = {};  // not hashed, because the file chooses the keys
 };
 
-// Runs the next operation; returns false at the end. The letters are the opcodes of the format.
+// Runs the next operation. Returns false at the end. The letters are the opcodes of the format.
 bool PickleReader::step() {
   using Reader = PickleReader;
   static const auto operations = [] {

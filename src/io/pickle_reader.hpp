@@ -12,16 +12,17 @@
 
 namespace sconce::io {
 
-/// Returns the whole storage of a key, on its final device. The type is the one that the pickle
-/// gives the storage, or none if its elements have no type.
+/// Returns the whole storage for a key, on its final device. The type is the element type that the
+/// pickle specifies for the storage. It is empty if the storage is untyped.
 using LoadStorage =
     std::function<c10::Storage(const std::string& key, std::optional<c10::ScalarType> type)>;
 
 /// Reads a pickle of a state dict written by torch.save, in Python's pickle protocol 2. Supports
-/// the operations of torch.load with weights_only, except those that make objects of classes. Calls
-/// only functions on a closed list. `load` is called each time the pickle names a storage. `who`
-/// begins the errors.
-/// @throw c10::Error naming the byte, or if the values need more memory than the budget.
+/// the same operations as torch.load with weights_only, except operations that create objects of
+/// classes. Calls only functions on a closed list. `load` is called each time the pickle refers to
+/// a storage. `who` is the prefix of error messages.
+/// @throw c10::Error with the byte offset, or if the values need more memory than the budget
+/// allows.
 c10::IValue read_pickle(std::string_view pickle, const LoadStorage& load, MemoryBudget& budget,
                         const std::string& who);
 

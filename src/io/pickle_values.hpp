@@ -15,14 +15,14 @@
 
 #include "io/memory_budget.hpp"
 
-// The values that exist while a pickle is read: those of LibTorch, and those that only pickles
-// have.
+// The values that exist while a pickle is read: LibTorch's values, and values that occur only in
+// pickles.
 namespace sconce::io {
 
-/// Limit of the nesting of containers, because walking them recurses on the stack.
+/// The maximum nesting depth of containers. Traversing them recurses on the stack.
 constexpr size_t max_depth = 1000;
 
-/// Position in the pickle; begins errors.
+/// A position in the pickle. It is the prefix of error messages.
 struct Place {
   const std::string& who;
   size_t byte;
@@ -48,18 +48,18 @@ enum class Global : uint8_t {
   storage
 };
 
-/// A value that occurs only inside a pickle: a named object or a storage. It is held as a capsule,
-/// a kind of IValue that no pickle can make.
+/// A value that occurs only inside a pickle: a named object or a storage. It is stored as a
+/// capsule, a kind of IValue that no pickle can create.
 struct Named : torch::CustomClassHolder {
   explicit Named(Global what, c10::ScalarType of = c10::kByte, c10::Storage bytes = {})
       : global(what), type(of), storage(std::move(bytes)) {}
 
   Global global;
-  c10::ScalarType type;  ///< type of a dtype, a storage class or a storage
-  c10::Storage storage;  ///< may be shared by others with a different type
+  c10::ScalarType type;  ///< of a dtype, a storage class, or a storage
+  c10::Storage storage;  ///< may be shared by values with a different type
 };
 
-/// Upper bound of the bytes of such a value.
+/// An upper bound on the bytes per value.
 constexpr size_t named_bytes = 128;
 
 /// Wraps such a value as an IValue.
@@ -67,35 +67,37 @@ inline c10::IValue capsule(Global what, c10::ScalarType of = c10::kByte, c10::St
   return c10::IValue::make_capsule(c10::make_intrusive<Named>(what, of, std::move(bytes)));
 }
 
-/// Returns the named object of a capsule, or null.
+/// Returns the named object in a capsule, or null.
 inline const Named* named(const c10::IValue& value) {
   return value.isCapsule() ? static_cast<const Named*>(value.toCapsule().get()) : nullptr;
 }
 
-/// Returns Python's name of the kind of a value, with its article.
+/// Returns Python's name for the type of a value, with its article.
 const char* kind_of(const c10::IValue& value);
 
-/// The places of a dict's keys. LibTorch's Dict doubles its table until every key lies close to the
-/// place of its hash. An attacker can choose keys that stay together: 60 of them made it use all
-/// memory. So the keys are first placed here, in a table without keys and values.
+/// The slots of a dict's keys. LibTorch's Dict doubles its table until every key lies close to the
+/// slot of its hash. An attacker can choose keys that stay together: 60 of them made the Dict use
+/// all memory. Therefore, keys are placed here first, in a table that stores neither keys nor
+/// values.
 class KeyPlaces {
  public:
-  /// Places a key that is not there yet, by LibTorch's hash of it.
-  /// @throw c10::Error if the keys need too large a table or more than the budget.
+  /// Places a new key, given LibTorch's hash of the key.
+  /// @throw c10::Error if the keys need a table that is too large, or more memory than the budget
+  /// allows.
   void insert(size_t hash, MemoryBudget& budget, const Place& place);
 
  private:
   bool find_place(uint64_t& spread);
   void grow(uint64_t added, MemoryBudget& budget, const Place& place);
 
-  std::vector<uint64_t> spreads_ = {};  // by place: the hash, multiplied as LibTorch does
-  std::vector<int8_t> distances_ = {};  // from the place of the hash; -1 if the place is free
+  std::vector<uint64_t> spreads_ = {};  // per slot: the hash, multiplied as in LibTorch
+  std::vector<int8_t> distances_ = {};  // per slot: distance from the hash's slot; -1 if free
   size_t size_ = 0;                     // a power of two
   size_t count_ = 0;
 };
 
-/// The containers of one pickle, in the order in which they were made. Frees containers that
-/// contain themselves, or are nested too deeply for the stack, which IValue cannot do.
+/// The containers in a pickle, in order of creation. Frees containers that contain themselves or
+/// are nested too deeply for the stack, because IValue cannot free them.
 class Containers {
  public:
   Containers(MemoryBudget& budget, const std::string& who) : budget_(budget), who_(who) {}
@@ -103,8 +105,9 @@ class Containers {
   Containers(const Containers&) = delete;
   Containers& operator=(const Containers&) = delete;
 
-  /// Makes a container at this byte.
-  /// @throw c10::Error if it needs more than the budget, as all functions that make values.
+  /// Creates a container at this byte.
+  /// @throw c10::Error if it needs more memory than the budget allows. This applies to all
+  /// functions that create values.
   c10::IValue make_list(size_t byte);
   c10::IValue make_dict(size_t byte, bool is_ordered_dict = false);
   c10::IValue make_tuple(std::vector<c10::IValue> items, size_t byte);
@@ -112,7 +115,7 @@ class Containers {
   /// Takes memory for other values from the budget.
   void take(size_t size) { budget_.take(size, who_); }
 
-  /// Makes room for more elements in a vector, as push_back does, within the budget.
+  /// Reserves room for more elements in a vector with push_back's growth, within the budget.
   template <class T>
   void make_room(std::vector<T>& elements) {
     if (elements.size() < elements.capacity()) return;
@@ -122,30 +125,30 @@ class Containers {
     budget_.give_back(before * sizeof(T));
   }
 
-  /// Returns whether it is an OrderedDict, the only type whose attributes torch.save saves.
+  /// Returns whether the value is an OrderedDict, the only type whose attributes torch.save writes.
   bool is_ordered_dict(const c10::IValue& value) const;
 
   /// Appends items to a list.
   void append(const c10::IValue& list, c10::ArrayRef<c10::IValue> items);
 
   /// Inserts alternating keys and values into a dict.
-  /// @throw c10::Error if a key is neither a str nor an int, or if the hashes of the keys collide
-  /// too much.
+  /// @throw c10::Error if a key is neither a str nor an int, or if too many hashes of the keys
+  /// collide.
   void insert(const c10::IValue& dict, c10::ArrayRef<c10::IValue> items, const Place& place);
 
   /// Checks the whole result of the pickle once.
-  /// @throw c10::Error, naming the byte, if a container contains itself, a type or a storage, or is
-  /// nested too deeply.
+  /// @throw c10::Error with the byte offset if a container contains itself, a type, or a storage,
+  /// or if it is nested too deeply.
   void check(const c10::IValue& result) { height(result, 0, 0); }
 
  private:
   struct Record {
     size_t made_at = 0;
     bool is_ordered_dict = false;
-    bool is_open = false;                    // its content is being checked
-    size_t height = 0;                       // nesting depth, itself included; 0: not checked yet
-    size_t room = 0;                         // items that a list has memory for
-    std::unique_ptr<KeyPlaces> places = {};  // of a dict that is not empty
+    bool is_open = false;                    // its contents are being checked
+    size_t height = 0;                       // nesting depth, including itself; 0: not checked yet
+    size_t room = 0;                         // capacity of a list, in items
+    std::unique_ptr<KeyPlaces> places = {};  // of a non-empty dict
   };
 
   c10::IValue keep(c10::IValue container, size_t byte, bool is_ordered_dict = false);

@@ -44,7 +44,7 @@ class PickleWriter {
     put({reinterpret_cast<const char*>(&number), sizeof(T)});
   }
 
-  // Adds the value just written to the memo, so that it can be referred to later.
+  // Adds the last written value to the memo, so that later values can refer to it.
   uint32_t keep() {
     put("r");
     put_number(kept_);
@@ -96,14 +96,14 @@ class PickleWriter {
     for (int shift = 56; shift >= 0; shift -= 8) put_number(static_cast<uint8_t>(bits >> shift));
   }
 
-  // Writes a str. One that occurs in many places is not compared with the others again.
+  // Writes a str. A repeated string is not compared with the other strings again.
   void write_string(const c10::IValue& value) {
     const auto [kept, is_new] = objects_.emplace(value.internalToPointer(), 0);
     if (!is_new) return repeat(kept->second);
     kept->second = write_text(value.toStringRef());
   }
 
-  // Returns the number of the text in the memo.
+  // Returns the string's index in the memo.
   uint32_t write_text(const std::string& text) {
     const auto [kept, is_new] = texts_.emplace(text, kept_);
     if (!is_new) {
@@ -144,7 +144,7 @@ class PickleWriter {
     open_.erase(address);
   }
 
-  // Writes a value inside a container; `place` is `[index]` or `['key']`.
+  // Writes a value inside a container. `place` is `[index]` or `['key']`.
   void write_inside(const c10::IValue& value, const std::string& place) {
     const size_t size = where_.size();
     where_ += place;
@@ -198,7 +198,7 @@ class PickleWriter {
     write_integers(tensor.sizes());
     write_integers(tensor.strides());
     put(tensor.requires_grad() ? "\x88" : "\x89");
-    write_global("collections", "OrderedDict");  // no hooks: they are code
+    write_global("collections", "OrderedDict");  // without hooks, which are code
     put(")R");
     if (!type->storage) write_global("torch", type->name);
     if (tensor.is_conj() || tensor.is_neg()) write_bits(tensor);
@@ -232,13 +232,13 @@ class PickleWriter {
     put("tQ");
   }
 
-  // Returns the number of the storage's record. Untyped storages count as bytes, as in torch.save.
-  // A storage without data has a record for each type.
+  // Returns the index of the storage's record. As in torch.save, untyped storages count as bytes. A
+  // storage without data has a record for each type.
   size_t record_of(const c10::Storage& storage, c10::ScalarType type) {
     auto& records = storages_[storage.unsafeGetStorageImpl()];
     const auto [record, is_new] = records.emplace(type, pickled_.storages.size());
     if (is_new) pickled_.storages.push_back(storage);
-    // Some versions of torch.load would use the first type for both.
+    // Some versions of torch.load would use the first type for both tensors.
     check(records.size() == 1 || storage.data() == nullptr,
           "expected one type of tensors that share memory, got ", records.begin()->first, " and ",
           records.rbegin()->first);
@@ -258,12 +258,12 @@ class PickleWriter {
     put("u");
   }
 
-  std::string where_;  // beginning of errors and place of the current value
+  std::string where_;  // prefix of errors, and path of the current value
   Pickled pickled_ = {};
   uint32_t kept_ = 0;
-  std::map<std::string, uint32_t> texts_ = {};  // not hashed, since files may have chosen them
+  std::map<std::string, uint32_t> texts_ = {};  // not hashed: files may have chosen the keys
   std::map<std::string, uint32_t> globals_ = {};
-  std::unordered_map<const void*, uint32_t> objects_ = {};  // already written, by address
+  std::unordered_map<const void*, uint32_t> objects_ = {};  // already written, keyed by address
   std::unordered_set<const void*> open_ = {};               // containers being written
   std::unordered_map<const void*, std::map<c10::ScalarType, size_t>> storages_ = {};
 };

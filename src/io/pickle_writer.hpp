@@ -11,13 +11,13 @@ namespace sconce::io {
 /// A pickle and its storages.
 struct Pickled {
   std::string text = {};
-  std::vector<c10::Storage> storages = {};  ///< storages of the keys "0", "1"..., on any device
+  std::vector<c10::Storage> storages = {};  ///< storages for the keys "0", "1"..., on any device
 };
 
-/// Writes a value as torch.save does, in Python's pickle protocol 2. LibTorch's Pickler does not
+/// Writes a value in Python's pickle protocol 2, as torch.save does. LibTorch's Pickler does not
 /// support types without a storage class, such as uint16, and would write a file that no loader
 /// accepts.
-/// @throw c10::Error, beginning with `who` and naming the place of a value that cannot be saved.
+/// @throw c10::Error, prefixed with `who`, with the path of a value that cannot be saved.
 Pickled write_pickle(const c10::IValue& value, const std::string& who);
 
 }  // namespace sconce::io

@@ -21,14 +21,14 @@ std::string big_endian(uint64_t value) {
   return bytes;
 }
 
-// `content` begins with the chunk's type, four letters.
+// `content` starts with the chunk's four-letter type.
 std::string chunk(const std::string& content) {
   const uLong checksum = crc32_z(0, bytes_of(content), content.size());
   return big_endian(content.size() - 4) + content + big_endian(checksum);
 }
 
-// Each row follows a byte with its filter's number. Filter 2 stores what a byte has more than the
-// one above, modulo 256. Such rows are compressed better.
+// Each row starts with a byte for its filter. Filter 2 stores the difference between each byte and
+// the byte above it, modulo 256. Such rows compress better.
 at::Tensor filtered(const at::Tensor& pixels) {
   const at::Tensor rows = pixels.flatten(1);
   const at::Tensor result = at::full({rows.size(0), rows.size(1) + 1}, 2, rows.options());
@@ -51,7 +51,7 @@ std::string compressed(std::string_view data) {
 }  // namespace
 
 std::string png_file(const at::Tensor& pixels) {
-  constexpr std::string_view color_types("\0\4\2\6", 4);  // by the number of channels
+  constexpr std::string_view color_types("\0\4\2\6", 4);  // indexed by the number of channels
   const auto size = [&](int64_t dim) {
     return big_endian(static_cast<uint64_t>(pixels.size(dim)));
   };

@@ -21,11 +21,11 @@ static_assert(std::endian::native == std::endian::little, "the format's numbers 
 
 namespace {
 
-constexpr uint64_t length_size = 8;  // bytes of the number before the header
+constexpr uint64_t length_size = 8;  // bytes of the header's length field
 
 struct Located {
   SafetensorsHeader header;
-  uint64_t data = 0;  // where the tensors' bytes begin
+  uint64_t data = 0;  // where the tensor data starts
 };
 
 Located read_header(const InputFile& file) {
@@ -54,7 +54,7 @@ torch::Tensor read_tensor(const InputFile& file, const SafetensorsEntry& entry, 
   return tensor;
 }
 
-// Returns a view of the mapped file, or a copy if its bytes are not aligned for the type.
+// Returns a view of the mapped file, or a copy if the bytes are not aligned for the type.
 torch::Tensor mapped_tensor(const std::shared_ptr<char>& file, const SafetensorsEntry& entry,
                             uint64_t data) {
   if (entry.begin == entry.end) return at::empty(entry.sizes(), entry.type.type);
@@ -64,7 +64,7 @@ torch::Tensor mapped_tensor(const std::shared_ptr<char>& file, const Safetensors
     std::memcpy(copy.mutable_data_ptr(), start, copy.nbytes());
     return copy;
   }
-  // With a function as deleter, a lack of memory would end the process.
+  // A function as deleter would terminate the process if memory runs out.
   auto owner = std::make_unique<std::shared_ptr<char>>(file);
   return at::for_blob(start, entry.sizes())
       .context(owner.release(), [](void* of) { delete static_cast<std::shared_ptr<char>*>(of); })
@@ -72,7 +72,8 @@ torch::Tensor mapped_tensor(const std::shared_ptr<char>& file, const Safetensors
       .make_tensor();
 }
 
-// Returns the tensors in the order of the format: from the widest type down, then by name.
+// Returns the tensors in the order of the format: from the widest type to the narrowest, then by
+// name.
 std::vector<std::pair<SafetensorsEntry, torch::Tensor>> in_order(const StateDict& tensors,
                                                                  const std::string& who) {
   std::vector<std::pair<SafetensorsEntry, torch::Tensor>> all;

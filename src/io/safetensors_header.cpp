@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::json;
 using c10::ScalarType;
 
-// The types in the order of the format. Tensors in a file are sorted by it, from the last.
+// The types in the order of the format. A file stores its tensors in the reverse of this order.
 constexpr std::array types = {SafetensorsType{"BOOL", ScalarType::Bool, 8},
                               SafetensorsType{"F4", ScalarType::Float4_e2m1fn_x2, 4},
                               SafetensorsType{"U8", ScalarType::Byte, 8},
@@ -38,8 +38,8 @@ constexpr std::array types = {SafetensorsType{"BOOL", ScalarType::Bool, 8},
                               SafetensorsType{"I64", ScalarType::Long, 64},
                               SafetensorsType{"U64", ScalarType::UInt64, 64}};
 
-// Reads the JSON piece by piece, so that a header is never held twice, and refuses values that are
-// not allowed at their place. nlohmann::json's parser calls these functions.
+// Reads the JSON incrementally, so that the header is never in memory twice, and rejects values
+// that are not allowed where they occur. nlohmann::json's parser calls these functions.
 class HeaderReader : public nlohmann::json_sax<Json> {
  public:
   explicit HeaderReader(const std::string& who) : who_(who) {}
@@ -47,7 +47,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   SafetensorsHeader take() { return std::move(header_); }
 
   bool null() override {
-    // Python's package reads this as no metadata.
+    // Python's package treats this as no metadata.
     const bool is_metadata = level_ == Level::top && name_ == "__metadata__";
     return is_metadata || skips() || refuse("null");
   }
@@ -187,15 +187,15 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   std::string field_ = {};
   SafetensorsEntry entry_ = {};
   std::vector<int64_t> numbers_ = {};
-  std::set<std::string> names_ = {};  // not hashed, so no collisions
+  std::set<std::string> names_ = {};  // not hashed, to rule out collisions
   std::set<std::string> fields_ = {};
-  size_t skipped_ = 0;  // depth of the lists and objects in the value of an unknown field
+  size_t skipped_ = 0;  // nesting depth inside the value of an unknown field
 };
 
 // Returns the number of bytes for the type and shape.
 uint64_t bytes_of(const SafetensorsEntry& entry, const std::string& where) {
   uint64_t elements = 1;
-  uint64_t strides = 1;  // LibTorch multiplies sizes of 0 as if they were 1
+  uint64_t strides = 1;  // LibTorch treats sizes of 0 as 1 in strides
   bool fits = true;
   for (const int64_t size : entry.shape) {
     fits = fits && !c10::mul_overflows(elements, static_cast<uint64_t>(size), &elements);
@@ -277,8 +277,8 @@ SafetensorsHeader parse_header(std::string_view text, uint64_t data_size, const 
 }
 
 std::string header_text(const SafetensorsHeader& header, const std::string& who) {
-  // Written piece by piece: the destructor of a larger nlohmann::json allocates memory, and a lack
-  // of it would end the process.
+  // Written incrementally. The destructor of a larger nlohmann::json allocates memory, and running
+  // out of memory there would terminate the process.
   const auto quoted = [](const std::string& text) { return Json(text).dump(); };
   std::string text = "{";
   const auto begin_item = [&](const std::string& name) {

@@ -8,22 +8,22 @@
 #include <string_view>
 #include <vector>
 
-// The header of a safetensors file: names, types, shapes and places of its tensors, as JSON.
+// The header of a safetensors file: the names, types, shapes, and offsets of its tensors, as JSON.
 namespace sconce::io {
 
-/// A type of the format, by its name there.
+/// A type in the format, with its name there.
 struct SafetensorsType {
   const char* name;
   c10::ScalarType type;
-  int bits;  ///< bits per element of the format; LibTorch packs two 4-bit elements in one
+  int bits;  ///< bits per element in the format; LibTorch packs two 4-bit elements into one
 };
 
-/// What the header says of one tensor.
+/// The header's entry for one tensor.
 struct SafetensorsEntry {
   std::string name = {};
   SafetensorsType type = {};
-  std::vector<int64_t> shape = {};  ///< counted in elements of the format
-  uint64_t begin = 0;               ///< first byte, counted from the end of the header
+  std::vector<int64_t> shape = {};  ///< in elements of the format
+  uint64_t begin = 0;               ///< first byte, relative to the end of the header
   uint64_t end = 0;
 
   /// Returns the shape of the tensor in LibTorch.
@@ -35,21 +35,21 @@ struct SafetensorsHeader {
   std::vector<SafetensorsEntry> entries = {};  ///< in the order of their bytes
 };
 
-/// Longest header that the format allows, in bytes.
+/// The maximum header size in the format, in bytes.
 constexpr uint64_t max_header_size = 100'000'000;
 
-/// Returns the type with this name or LibTorch type, or null. LibTorch lacks the 6-bit types of the
-/// format, and the format lacks complex128 and quantized types.
+/// Returns the type with this name or this LibTorch type, or null. LibTorch lacks the format's
+/// 6-bit types, and the format lacks complex128 and quantized types.
 const SafetensorsType* find_type(std::string_view name);
 const SafetensorsType* find_type(c10::ScalarType type);
 
-/// Parses a header that is followed by `data_size` bytes of tensors, and checks all rules of the
-/// format. `who` begins the errors.
-/// @throw c10::Error naming the entry or the byte.
+/// Parses a header that is followed by `data_size` bytes of tensor data, and checks all rules of
+/// the format. `who` is the prefix of error messages.
+/// @throw c10::Error with the entry or the byte offset.
 SafetensorsHeader parse_header(std::string_view text, uint64_t data_size, const std::string& who);
 
 /// Returns the JSON, padded to a multiple of 8 bytes.
-/// @throw c10::Error if a name or text is not UTF-8.
+/// @throw c10::Error if a name or string is not valid UTF-8.
 std::string header_text(const SafetensorsHeader& header, const std::string& who);
 
 }  // namespace sconce::io

@@ -8,12 +8,12 @@
 
 namespace sconce::io {
 
-/// Returns whether all elements of a tensor lie in a storage with `elements` elements. Also false
-/// if a number is negative, if the numbers of sizes and strides differ, or if the count of bytes
-/// would overflow.
+/// Returns whether all elements of a tensor lie inside a storage with `elements` elements. Returns
+/// false if any number is negative, if sizes and strides have different lengths, or if the byte
+/// count would overflow.
 inline bool lies_inside(int64_t offset, c10::IntArrayRef sizes, c10::IntArrayRef strides,
                         uint64_t elements) {
-  constexpr uint64_t widest = 64;  // more bytes than any element has
+  constexpr uint64_t widest = 64;  // no element has more bytes
   constexpr uint64_t most = std::numeric_limits<int64_t>::max();
   if (offset < 0 || sizes.size() != strides.size()) return false;
   uint64_t count = widest, last = static_cast<uint64_t>(offset);
@@ -29,7 +29,8 @@ inline bool lies_inside(int64_t offset, c10::IntArrayRef sizes, c10::IntArrayRef
     if (c10::add_overflows(last, reach, &last)) return false;
   }
   if (count > most) return false;
-  // A view without elements may begin anywhere: so does the imaginary part of an empty tensor.
+  // A view without elements may start anywhere. For example, the imaginary part of an empty tensor
+  // does not start at 0.
   return empty ? static_cast<uint64_t>(offset) <= most / widest : last < elements;
 }
 

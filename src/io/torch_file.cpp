@@ -24,7 +24,7 @@ namespace sconce::io {
 
 namespace {
 
-// Checks that the file is a zip archive, and says what it is otherwise if that is known.
+// Checks that the file is a zip archive. If it is not, the error says what it is instead, if known.
 void check_begin(const InputFile& file) {
   const auto kind = file_kind(file);
   TORCH_CHECK(
@@ -44,7 +44,7 @@ std::string read_text(ZipReader& zip, ZipRecord& record) {
   return text;
 }
 
-// Returns the folder of all records, with its slash.
+// Returns the folder that contains all records, with its trailing slash.
 std::string folder_of(ZipReader& zip, const std::string& who) {
   const std::string first = zip.records().empty() ? "" : zip.records().front().name;
   const std::string folder = first.substr(0, first.find('/') + 1);
@@ -61,14 +61,14 @@ std::string folder_of(ZipReader& zip, const std::string& who) {
   return folder;
 }
 
-// Returns the text of a record that has a few bytes, or none if there is no such record.
+// Returns the contents of a record that is a few bytes long, or nothing if there is no such record.
 std::optional<std::string> short_text(ZipReader& zip, const std::string& name) {
   auto* record = zip.find(name);
   if (record == nullptr) return std::nullopt;
   return record->unpacked <= 16 ? read_text(zip, *record) : "something longer";
 }
 
-// Python refuses files without a version, and those of a version that it does not know.
+// Python rejects files without a version or with an unknown version.
 void check_version(ZipReader& zip, const std::string& folder, const std::string& who) {
   namespace versions = caffe2::serialize;
   const std::string name = folder + "version";
@@ -84,8 +84,8 @@ void check_version(ZipReader& zip, const std::string& folder, const std::string&
               versions::kMaxSupportedFileFormatVersion, ", got '", *text, "'");
 }
 
-// Returns whether the file comes from a big-endian machine. Archives of torch 1.x do not say it;
-// they came from little-endian machines.
+// Returns whether the file comes from a big-endian machine. Archives from torch 1.x do not store
+// the byte order. They came from little-endian machines.
 bool is_big_endian(ZipReader& zip, const std::string& folder, const std::string& who) {
   const std::string name = folder + "byteorder";
   const auto order = short_text(zip, name).value_or("little");
@@ -94,7 +94,7 @@ bool is_big_endian(ZipReader& zip, const std::string& folder, const std::string&
   return order == "big";
 }
 
-// Turns the bytes of each number around.
+// Reverses the bytes of each number.
 void swap_bytes(const at::Tensor& bytes, c10::ScalarType type) {
   const auto size = c10::elementSize(type) / (c10::isComplexType(type) ? 2 : 1);
   auto* begin = static_cast<char*>(bytes.mutable_data_ptr());
@@ -103,7 +103,7 @@ void swap_bytes(const at::Tensor& bytes, c10::ScalarType type) {
   }
 }
 
-// Reads the bytes of a storage. The type is given if they have to be turned around.
+// Reads the bytes of a storage. The type is set if the bytes have to be swapped.
 c10::Storage read_storage(ZipReader& zip, const std::string& name, torch::Device device,
                           std::optional<c10::ScalarType> swapped, const std::string& who) {
   auto* record = zip.find(name);
@@ -114,7 +114,7 @@ c10::Storage read_storage(ZipReader& zip, const std::string& name, torch::Device
   return bytes.to(device).storage();
 }
 
-// Writes the records of an archive, beginning with the pickle.
+// Writes the records of an archive, starting with the pickle.
 void write_archive(const Pickled& pickled, caffe2::serialize::PyTorchStreamWriter& archive,
                    const std::function<void()>& check) {
   const auto write = [&](const std::string& name, const void* data, size_t size) {
@@ -138,12 +138,12 @@ void write_archive(const Pickled& pickled, caffe2::serialize::PyTorchStreamWrite
   archive.writeEndOfFile();
 }
 
-// Ends an archive that is not needed. Otherwise its destructor would do so, and a lack of memory
-// there would end the process.
+// Ends an archive that is not needed. Otherwise, its destructor would end it, and running out of
+// memory there would terminate the process.
 void finish_in_vain(caffe2::serialize::PyTorchStreamWriter& archive) {
   try {
     archive.writeEndOfFile();
-  } catch (...) {  // the first error is reported
+  } catch (...) {  // report the first error instead
   }
 }
 
@@ -160,7 +160,7 @@ c10::IValue read_value(const InputFile& file, const TorchFileOptions& options) {
   const bool swaps = is_big_endian(zip, folder, file.name());
   std::map<std::string, c10::Storage> storages;
   const auto load = [&](const std::string& key, std::optional<c10::ScalarType> type) {
-    // Python leaves the bytes of such numbers as they are, so they are wrong there.
+    // Python leaves the bytes of such numbers unswapped, which gives wrong values.
     TORCH_CHECK(type || !swaps, file.name(), "storage '", key, "': expected a class of storages ",
                 "with a type in a file of a big-endian machine, got UntypedStorage");
     const auto [place, is_new] = storages.try_emplace(key);
@@ -217,7 +217,7 @@ void save_torch(const std::filesystem::path& path, const c10::IValue& value) {
   AtomicFile file(path, name);
   std::exception_ptr failure;
   {
-    // The destructor of the archive also writes, so no exception may leave this function.
+    // The archive's destructor also writes, so this function must not throw.
     caffe2::serialize::PyTorchStreamWriter archive([&](const void* data, size_t size) {
       if (failure) return size;
       try {

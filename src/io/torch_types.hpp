@@ -7,11 +7,11 @@
 
 namespace sconce::io {
 
-/// A tensor type in files of torch.save.
+/// A tensor type in files written by torch.save.
 struct TorchType {
   c10::ScalarType type;
-  const char* name;     ///< Python's name in the module torch
-  const char* storage;  ///< storage class in torch; null if storages are untyped
+  const char* name;     ///< Python's name in the torch module
+  const char* storage;  ///< torch's storage class; null if storages are untyped
 };
 
 inline constexpr std::array torch_types = {

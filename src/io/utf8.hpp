@@ -5,7 +5,7 @@
 
 namespace sconce::io {
 
-/// Returns whether the text is valid UTF-8: no overlong forms, no surrogates, nothing above
+/// Returns whether the text is valid UTF-8, without overlong forms, surrogates, or values above
 /// U+10FFFF.
 inline bool is_utf8(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
@@ -23,7 +23,7 @@ inline bool is_utf8(std::string_view text) {
       if ((next & 0xC0U) != 0x80) return false;
       code = code << 6 | (next & 0x3FU);
     }
-    constexpr uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};  // by length
+    constexpr uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};  // indexed by length
     if (code < least[length] || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return false;
     i += length;
   }

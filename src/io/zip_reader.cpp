@@ -20,8 +20,8 @@ constexpr uint64_t entry_size = 46, local_size = 30;  // without the name and th
 constexpr uint32_t unknown32 = std::numeric_limits<uint32_t>::max();  // see the zip64 field
 constexpr uint16_t unknown16 = std::numeric_limits<uint16_t>::max();
 constexpr uint16_t sizes_follow = 1 << 3, utf8_names = 1 << 11;  // the flags that torch.save sets
-constexpr uint16_t effort = 3 << 1;           // flags that say how it was deflated
-constexpr uint16_t stored = 0, deflated = 8;  // compression methods
+constexpr uint16_t effort = 3 << 1;                              // flags for the compression level
+constexpr uint16_t stored = 0, deflated = 8;                     // compression methods
 
 template <class T>
 T number(const char* bytes) {
@@ -34,15 +34,15 @@ bool has_signature(const char* bytes, char third, char fourth) {
   return bytes[0] == 'P' && bytes[1] == 'K' && bytes[2] == third && bytes[3] == fourth;
 }
 
-// Place of the list of records.
+// The location of the list of records.
 struct Directory {
   uint64_t entries = 0;
   uint64_t begin = 0;
   uint64_t size = 0;
-  uint64_t end = 0;  // where the next part of the file begins
+  uint64_t end = 0;  // where the next part of the file starts
 };
 
-// Reads the zip64 end record, if the file has one before the usual one.
+// Reads the zip64 end record, if the file has one before the regular end record.
 bool read_end64(const InputFile& file, uint64_t file_end, Directory& directory) {
   if (file_end < end64_size + locator_size + end_size) return false;
   std::array<char, locator_size> locator = {};
@@ -75,8 +75,8 @@ size_t comment_size(const InputFile& file) {
   return 0;
 }
 
-// Returns where the archive ends. Text tools may add a newline, and no archive without a comment
-// ends with one.
+// Returns the end of the archive. Text tools may append a newline, and no archive without a comment
+// ends with a newline.
 uint64_t end_without_newline(const InputFile& file) {
   std::array<char, 2> last = {};
   if (file.size() < last.size()) return file.size();
@@ -117,14 +117,15 @@ Directory read_end(const InputFile& file) {
   return directory;
 }
 
-// A record of the directory. Its local header must agree with it.
+// A record in the directory. Its local header must match.
 struct Entry {
   ZipRecord record;
-  uint64_t header = 0;  // where its local header begins
+  uint64_t header = 0;  // where its local header starts
   uint16_t flags = 0;
 };
 
-// Reads numbers that did not fit into their fields from the zip64 field, which holds only those.
+// Reads the numbers that did not fit into their fields from the zip64 field. That field contains
+// only these numbers.
 bool read_zip64(const char* extra, size_t size, std::initializer_list<uint64_t*> numbers) {
   const auto is_missing = [](const uint64_t* value) { return *value == unknown32; };
   if (std::none_of(numbers.begin(), numbers.end(), is_missing)) return true;
@@ -149,7 +150,7 @@ bool read_zip64(const char* extra, size_t size, std::initializer_list<uint64_t*>
   return false;
 }
 
-// Reads the entry at `bytes`, of which `left` are left, and returns its size.
+// Reads the entry at `bytes`, where `left` bytes remain, and returns its size.
 size_t parse_entry(const char* bytes, size_t left, const std::string& where, Entry& entry) {
   TORCH_CHECK(left >= entry_size && has_signature(bytes, 1, 2), where,
               "expected a record of the zip directory");
@@ -194,7 +195,7 @@ std::vector<Entry> read_entries(const InputFile& file, const Directory& director
   return entries;
 }
 
-// Finds the bytes of the record after its local header, which must lie between `from` and `to`.
+// Finds the bytes of the record after its local header. They must lie between `from` and `to`.
 void locate(const InputFile& file, Entry& entry, uint64_t from, uint64_t to) {
   auto& record = entry.record;
   const std::string where = file.name() + "'" + record.name + "': ";
@@ -223,14 +224,14 @@ void locate(const InputFile& file, Entry& entry, uint64_t from, uint64_t to) {
               " and the zip directory disagree about size or checksum");
 }
 
-constexpr size_t chunk_size = size_t{1} << 18;  // stays in the cache between reading and checksum
+constexpr size_t chunk_size = size_t{1} << 18;  // keeps the data in the cache for the checksum
 
 uint32_t add_to_checksum(uLong crc, const char* bytes, size_t size) {
   return static_cast<uint32_t>(
       ::crc32(crc, reinterpret_cast<const Bytef*>(bytes), static_cast<uInt>(size)));
 }
 
-// Reads a record to `data`, unless it is null, and returns its checksum.
+// Reads a record into `data`, unless `data` is null, and returns its checksum.
 uint32_t copy(const InputFile& file, const ZipRecord& record, char* data) {
   std::vector<char> own(data == nullptr ? std::min<uint64_t>(record.size, chunk_size) : 0);
   uint32_t crc = 0;
@@ -244,7 +245,7 @@ uint32_t copy(const InputFile& file, const ZipRecord& record, char* data) {
   return crc;
 }
 
-// Does the same for a deflated record.
+// Like `copy`, for a deflated record.
 uint32_t inflate_record(const InputFile& file, const ZipRecord& record, char* data) {
   const std::string where = file.name() + "'" + record.name + "': ";
   std::vector<char> packed(std::min<uint64_t>(record.size, chunk_size));
@@ -264,7 +265,7 @@ uint32_t inflate_record(const InputFile& file, const ZipRecord& record, char* da
     }
     char* to = data == nullptr ? own.data() : data + made;
     const auto room = static_cast<size_t>(std::min<uint64_t>(record.unpacked - made, chunk_size));
-    char none = 0;  // zlib needs an address even where nothing more is expected
+    char none = 0;  // zlib needs an address even if no more data is expected
     stream.next_out = reinterpret_cast<Bytef*>(room > 0 ? to : &none);
     stream.avail_out = static_cast<uInt>(room);
     result = ::inflate(&stream, Z_NO_FLUSH);
@@ -307,7 +308,7 @@ ZipRecord* ZipReader::find(const std::string& name) {
 uint64_t ZipReader::unpacked_size() const {
   uint64_t size = 0;
   for (const auto& record : records_) {
-    // A sum that does not fit in 64 bits is too large anyway.
+    // A sum that overflows 64 bits is too large in any case.
     if (record.method != stored && c10::add_overflows(size, record.unpacked, &size))
       return std::numeric_limits<uint64_t>::max();
   }
