@@ -8,7 +8,7 @@
 namespace sconce::metrics {
 
 /// Checks that preds and target are tensors of real numbers on one device.
-/// @throw c10::Error, beginning with `who`, if not.
+/// @throw c10::Error, prefixed with `who`, if they are not.
 inline void check_tensors(const torch::Tensor& preds, const torch::Tensor& target,
                           const char* who) {
   TORCH_CHECK(preds.defined() && target.defined(), who,
@@ -20,9 +20,9 @@ inline void check_tensors(const torch::Tensor& preds, const torch::Tensor& targe
               preds.scalar_type(), " and ", target.scalar_type());
 }
 
-/// Checks that preds and target are tensors of real numbers on one device, and of the same sizes.
-/// Broadcasting, such as of (N, 1) and (N,), would give N * N pairs.
-/// @throw c10::Error, beginning with `who`, if not.
+/// Checks that preds and target are tensors of real numbers, on the same device and with the same
+/// sizes. Broadcasting, for example of (N, 1) and (N,), would give N * N pairs.
+/// @throw c10::Error, prefixed with `who`, if they are not.
 inline void check_pair(const torch::Tensor& preds, const torch::Tensor& target, const char* who) {
   check_tensors(preds, target, who);
   TORCH_CHECK(preds.sizes() == target.sizes(), who,

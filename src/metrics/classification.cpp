@@ -14,7 +14,7 @@ namespace sconce::metrics {
 
 namespace {
 
-// The micro average counts all classes as one.
+// The micro average treats all classes as one.
 int64_t scores(const ClassificationOptions& options) {
   return options.average == Average::micro ? 1 : *options.num_classes;
 }
@@ -37,11 +37,11 @@ void ClassScore::update(const torch::Tensor& preds, const torch::Tensor& target)
   auto [answers, right, ignored] = labels_of(preds, target, options_, name_);
   if (options_.average == Average::micro) {
     auto hits = answers.eq(right);
-    // What logits answer is a class, so that their batches, the usual ones, need no further kernel.
+    // Answers from logits are always valid classes, so the usual case needs no extra kernel.
     const bool are_logits = preds.dim() > target.dim();
     if (!are_logits) hits.masked_fill_(no_class(right, options_.num_classes), false);
     if (ignored.defined()) hits.masked_fill_(ignored, false);
-    // The sum is written into its place, which saves a few calls for small models.
+    // Writes the sum directly into its place, which saves a few calls for small models.
     auto all = at::full({3}, right.numel(), hits.options().dtype(at::kDouble));
     if (ignored.defined()) all -= ignored.sum(at::kDouble);
     auto hit = all.select(0, 0);
@@ -66,7 +66,7 @@ torch::Tensor ClassScore::compute(const torch::Tensor& sums) const {
                : divisor_ == Divisor::targets ? share(hits, targets)
                                               : share(2 * hits, both);
   if (options_.average == Average::none) return score;
-  // With a top_k above 1, torchmetrics ignores classes without targets in the mean, except for F1.
+  // With top_k above 1, torchmetrics excludes classes without targets from the mean, except for F1.
   const bool by_targets = options_.average == Average::weighted ||
                           (options_.top_k > 1 && divisor_ != Divisor::mean_of_both);
   auto weight = by_targets ? targets : both;

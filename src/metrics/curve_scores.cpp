@@ -52,7 +52,7 @@ double checked_rate(std::optional<double> max_fpr, const char* who) {
   return max_fpr.value_or(1);
 }
 
-// Returns the thresholds in float32, as torchmetrics has them.
+// Returns the thresholds in float32, like torchmetrics.
 torch::Tensor tensor_of(const Thresholds& thresholds, const char* who) {
   if (const auto* number = std::get_if<int64_t>(&thresholds)) {
     TORCH_CHECK(*number >= 2, who, ": expected thresholds, a number of 2 or more or a list, got ",
@@ -68,7 +68,7 @@ torch::Tensor tensor_of(const Thresholds& thresholds, const char* who) {
   return at::tensor(list, at::kFloat);
 }
 
-// The area below y(x) up to x = end, in each row. x does not ascend.
+// Returns the area below y(x) up to x = end for each row. x must not increase.
 torch::Tensor area(const torch::Tensor& x, const torch::Tensor& y, double end) {
   const int64_t size = x.size(1) - 1;
   const auto left = x.narrow(1, 1, size), right = x.narrow(1, 0, size);
@@ -97,9 +97,9 @@ torch::Tensor average_precision(const torch::Tensor& precision, const torch::Ten
 
 struct CurveScore::Batch {
   torch::Tensor scores;   // (rows, positions)
-  torch::Tensor ones;     // mask of the targets 1
-  torch::Tensor counted;  // mask of the positions that are not ignored
-  torch::Tensor wrong;    // 0-dim: whether there is another target
+  torch::Tensor ones;     // mask of targets equal to 1
+  torch::Tensor counted;  // mask of positions that are not ignored
+  torch::Tensor wrong;    // 0-dim: whether any target is neither 0 nor 1
 };
 
 CurveScore::CurveScore(const char* name, Curve curve, const BinaryAUROCOptions& options)
@@ -195,7 +195,7 @@ void CurveScore::check(const torch::Tensor& preds, const torch::Tensor& target) 
 
 torch::Tensor CurveScore::compute(const torch::Tensor& sums) const {
   const auto counts = sums.view({rows(options_), 2, -1});
-  // Of each bin, and of all after it: what reaches its last threshold.
+  // Counts for each bin and all later bins: the scores that reach the bin's threshold.
   const auto reaching = counts.flip(2).cumsum(2).flip(2);
   const auto all = reaching.select(2, 0);
   const auto ones = all.select(1, 1), zeros = all.select(1, 0);

@@ -12,7 +12,7 @@ namespace sconce::metrics {
 
 namespace {
 
-// The micro average counts all labels as one.
+// The micro average treats all labels as one.
 int64_t rows(const MultilabelOptions& options) {
   return options.average == Average::micro ? 1 : options.num_labels;
 }

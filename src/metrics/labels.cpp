@@ -35,8 +35,8 @@ void check_labels(const torch::Tensor& preds, const torch::Tensor& target,
               " classes or more, the top_k, got ", preds.sizes());
 }
 
-// Returns the labels as int64 in one dimension. Calls that change nothing are left out, because
-// they take time in the step of a small model.
+// Returns the labels as a 1-dim int64 tensor. Skips calls that would change nothing, because they
+// take time in the step of a small model.
 torch::Tensor as_row(const torch::Tensor& labels) {
   const torch::Tensor row = labels.dim() == 1 ? labels : labels.flatten();
   return row.scalar_type() == at::kLong ? row : row.to(at::kLong);

@@ -36,7 +36,8 @@ void Perplexity::update(const torch::Tensor& preds, const torch::Tensor& target)
       options_.ignore_index ? right.ne(*options_.ignore_index) : at::ones_like(right, at::kBool);
   const auto log_probabilities =
       preds.log_softmax(2, c10::promoteTypes(preds.scalar_type(), at::kFloat));
-  // A position without a token takes the first one's, which is not counted then.
+  // A position without a valid token uses token 0. If the position counts, `nan_if` below makes the
+  // result nan.
   const auto of_target =
       log_probabilities.gather(2, right.masked_fill(no_token, 0).unsqueeze(2)).squeeze(2);
   const auto sum = of_target.masked_fill(counted.logical_not(), 0).sum(at::kDouble);

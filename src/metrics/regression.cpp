@@ -33,7 +33,7 @@ torch::Tensor differences(const torch::Tensor& preds, const torch::Tensor& targe
   return (preds.to(type) - target.to(type)).reshape({preds.numel() / num_outputs, num_outputs});
 }
 
-// Returns the sum of each output, and the number of examples.
+// Returns the sum for each output, and the number of examples.
 torch::Tensor with_count(const torch::Tensor& errors) {
   const auto sums = errors.sum(0, /*keepdim=*/false, at::kDouble);
   return at::cat({sums, at::full({1}, errors.size(0), sums.options())});
@@ -56,7 +56,7 @@ int64_t checked_outputs(const R2ScoreOptions& options) {
   return options.num_outputs;
 }
 
-// torchmetrics' `isclose` to 0. nan is not.
+// Like torchmetrics' `isclose` with 0. nan is not close to 0.
 torch::Tensor vanishes(const torch::Tensor& sum) {
   return sum.abs().le(1e-4);
 }
