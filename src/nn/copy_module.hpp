@@ -8,17 +8,17 @@
 
 namespace sconce::nn {
 
-/// Copies which parameters require a gradient. LibTorch's `clone` lets each one require it,
-/// Python's `deepcopy` does not.
+/// Copies the requires_grad flags of the parameters. LibTorch's `clone` sets the flag on every
+/// copy, unlike Python's `deepcopy`.
 inline void copy_requires_grad(const torch::nn::Module& from, torch::nn::Module& to) {
   const auto given = from.parameters();
   const auto copies = to.parameters();
   for (size_t i = 0; i < given.size(); ++i) copies[i].set_requires_grad(given[i].requires_grad());
 }
 
-/// Returns a deep copy of the module, with the same modes, without drawing random numbers. Python:
-/// `copy.deepcopy`.
-/// @throw c10::Error, whose text begins with `who`, if the module cannot be cloned.
+/// Returns a deep copy of the module with the same training modes, without drawing random numbers.
+/// Python: `copy.deepcopy`.
+/// @throw c10::Error, prefixed with `who`, if the module cannot be cloned.
 inline std::shared_ptr<torch::nn::Module> copy_module(const torch::nn::Module& module,
                                                       const char* who) {
   const KeepGenerator kept;

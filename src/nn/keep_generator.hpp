@@ -7,8 +7,8 @@
 
 namespace sconce::nn {
 
-// Restores the state of a generator, because the constructors of LibTorch's layers draw numbers
-// where Python draws none.
+// Restores the state of a generator, because the constructors of LibTorch's layers draw random
+// numbers in places where Python draws none.
 class KeepGenerator {
  public:
   KeepGenerator() : KeepGenerator(at::detail::getDefaultCPUGenerator()) {}

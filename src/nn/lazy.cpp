@@ -21,7 +21,8 @@ using torch::nn::LinearOptions;
 template <size_t D>
 using ConvOptions = torch::nn::detail::ConvNdOptions<D>;
 
-// The number of features that a lazy layer reads from its input; 0 while it is uninitialized.
+// The number of features that a lazy layer infers from its input, or 0 while the layer is
+// uninitialized.
 template <class Options>
 auto& features_in(Options& options) {
   if constexpr (requires { options.in_features(); }) {
@@ -33,8 +34,9 @@ auto& features_in(Options& options) {
   }
 }
 
-// Options for constructing the real layer before its size is known. They make it small, and keep
-// the options from which the constructor computes something once (the padding of a convolution).
+// Options for constructing the real layer before its size is known. They make the layer small. They
+// keep the options from which the constructor computes values once, such as the padding of a
+// convolution.
 LinearOptions blank(const LinearOptions& options, const KeepGenerator& = {}) {
   TORCH_CHECK(options.out_features() >= 0,
               "sconce::nn::LazyLinear: expected out_features of at least 0, got ",
@@ -42,7 +44,7 @@ LinearOptions blank(const LinearOptions& options, const KeepGenerator& = {}) {
   return LinearOptions(1, 0).bias(false);
 }
 
-// The options of a convolution, for either kind.
+// The options of either kind of convolution.
 template <size_t D>
 struct BlankConv {
   template <class Options>
@@ -81,8 +83,8 @@ BatchNormOptions blank(const BatchNormOptions& options, const KeepGenerator& = {
   return BatchNormOptions(options).num_features(0);
 }
 
-// Returns the number of features of an input after checking its dimensions, with the error texts of
-// the real layers.
+// Returns the number of features of an input after checking its dimensions, with the same error
+// messages as the real layers.
 int64_t features_of(const LinearOptions&, const torch::Tensor& input) {
   TORCH_CHECK(input.dim() > 0,
               "both arguments to matmul need to be at least 1D, but they are 0D and 2D");
@@ -132,7 +134,7 @@ Shape shape_of(const std::string& name, Options options, int64_t features) {
   return {shape.front()};  // one entry per output
 }
 
-// Returns the number of features of a layer that has this tensor; 0 if the tensor does not fit the
+// Returns the number of features of a layer with this tensor, or 0 if the tensor does not fit the
 // layer.
 template <class Options>
 int64_t features_of(const torch::Tensor& tensor, const Options& options) {
@@ -142,10 +144,10 @@ int64_t features_of(const torch::Tensor& tensor, const Options& options) {
     if (!options.transposed()) return tensor.size(1) * options.groups();
     return tensor.size(0) % options.groups() == 0 ? tensor.size(0) : 0;
   }
-  return tensor.size(dim - 1);  // the last of (out, in), or the only one
+  return tensor.size(dim - 1);  // the last of (out, in), or the only dimension
 }
 
-// Draws the same numbers in the same order as the constructors of Linear and of the convolutions.
+// Draws the same numbers in the same order as the constructors of Linear and the convolutions.
 template <class Options>
 void initialize(const Options&, StateDict& tensors) {
   torch::nn::init::kaiming_uniform_(tensors["weight"], std::sqrt(5));
@@ -162,7 +164,7 @@ void initialize(const BatchNormOptions&, StateDict& tensors) {
   }
 }
 
-// Returns the tensors that do not have their shape yet.
+// Returns the tensors whose shape is not known yet.
 StateDict placeholders(const torch::nn::Module& module) {
   StateDict found;
   for (const auto& all : {module.named_parameters(false), module.named_buffers(false)}) {
@@ -187,7 +189,7 @@ bool is_uninitialized_layer(const torch::nn::Module& module) {
               " is uninitialized; its first forward or a load of a full state initializes it");
 }
 
-// What the options of both kinds of lazy convolutions have in common.
+// The options that both kinds of lazy convolutions share.
 template <size_t D, class Options>
 ConvOptions<D> conv_options(const Options& options) {
   return ConvOptions<D>(0, options.out_channels(), options.kernel_size())
@@ -220,12 +222,12 @@ LazyBatchNormOptions::operator BatchNormOptions() const {
       track_running_stats_);
 }
 
-// The KeepGenerator is a temporary of this initializer, so it outlives the constructor of Base.
+// The KeepGenerator is a temporary in this initializer, so it outlives Base's constructor.
 template <class Derived, class Base, class LazyOptions>
 LazyModule<Derived, Base, LazyOptions>::LazyModule(const Options& real_options)
     : Base(blank(real_options)) {
   this->options = real_options;
-  if constexpr (requires { real_options.bias(); }) {  // a BatchNorm of 0 features needs nothing
+  if constexpr (requires { real_options.bias(); }) {  // BatchNorm needs no placeholders
     this->parameters_.clear();
     this->weight = this->register_parameter("weight", torch::empty({0}));
     this->bias = real_options.bias() ? this->register_parameter("bias", torch::empty({0}))
@@ -250,7 +252,7 @@ template <class Derived, class Base, class LazyOptions>
 void LazyModule<Derived, Base, LazyOptions>::materialize(int64_t features, const FindTensor& find) {
   TORCH_CHECK(features > 0, "sconce::nn::", layer_name(),
               ": expected an input with at least one feature, got none");
-  const c10::InferenceMode trainable(false);  // it turns grad mode on, so it comes first
+  const c10::InferenceMode trainable(false);  // enables grad mode, so it comes first
   const torch::NoGradGuard no_grad;
   const StateDict empty = placeholders(*this);
   StateDict real;

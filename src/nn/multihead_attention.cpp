@@ -12,7 +12,7 @@ namespace sconce::nn {
 namespace {
 
 using torch::Tensor;
-using Three = std::array<Tensor, 3>;  // for queries, keys and values
+using Three = std::array<Tensor, 3>;  // for queries, keys, and values
 
 void check_mask(const char* who, const char* name, const Tensor& mask, torch::Device device,
                 const std::vector<c10::IntArrayRef>& shapes) {
@@ -25,7 +25,8 @@ void check_mask(const char* who, const char* name, const Tensor& mask, torch::De
               ": expected ", name, " of shape ", c10::Join(" or ", shapes), ", got ", mask.sizes());
 }
 
-// Projects inputs (L, N, E) in as many products as Python: one for all that are the same tensor.
+// Projects inputs (L, N, E) in as many matrix products as Python does: a single product for inputs
+// that are the same tensor.
 Three projected(const MultiheadAttentionImpl& m, const Three& inputs, bool same_kv, bool same_q) {
   const bool packed = m.in_proj_weight.defined() && same_kv;
   const int64_t features = m.options.embed_dim();
@@ -52,14 +53,14 @@ Three projected(const MultiheadAttentionImpl& m, const Three& inputs, bool same_
   return {parts[0], parts[1], parts[2]};
 }
 
-// Returns numbers to add to the scores: minus infinity where a mask of bool is true.
+// Returns numbers to add to the scores: minus infinity where a bool mask is true.
 Tensor additive_mask(const Tensor& mask, torch::ScalarType dtype) {
   if (!mask.defined() || mask.scalar_type() != torch::kBool) return mask;
   return torch::zeros_like(mask, mask.options().dtype(dtype)).masked_fill_(mask, -INFINITY);
 }
 
 // Returns numbers (1 or N * heads, 1 or L, S) to add to the scores, or an undefined tensor. S
-// counts the keys that are appended, which nobody hides.
+// includes the appended keys, which are never masked.
 Tensor merged_mask(const AttentionArgs& args, const Tensor& query, const Three& heads,
                    int64_t count) {
   auto mask = additive_mask(args.attn_mask, query.scalar_type());
@@ -74,11 +75,11 @@ Tensor merged_mask(const AttentionArgs& args, const Tensor& query, const Three& 
   if (!mask.defined()) return mask;
   const int64_t appended = heads[1].size(1) - mask.size(-1);
   if (appended > 0) mask = torch::constant_pad_nd(mask, {0, appended});
-  return mask.to(heads[0].scalar_type());  // under autocast not that of the query
+  return mask.to(heads[0].scalar_type());  // differs from the query's type under autocast
 }
 
 // Splits projections (L, N, E) into heads (N * heads, L, E / heads), and appends the keys that the
-// options ask for.
+// options request.
 void split(const MultiheadAttentionImpl& m, Three& heads) {
   const int64_t batch = heads[0].size(1), count = m.options.num_heads();
   for (size_t i = 1; m.bias_k.defined() && i < 3; ++i) {
@@ -91,7 +92,7 @@ void split(const MultiheadAttentionImpl& m, Three& heads) {
   }
 }
 
-// Returns outputs of the heads (N * heads, L, E / heads), and weights (N * heads, L, S).
+// Returns the outputs of the heads (N * heads, L, E / heads), and the weights (N * heads, L, S).
 std::pair<Tensor, Tensor> with_weights(const Three& heads, const Tensor& mask, double dropout) {
   const auto& [q, k, v] = heads;
   const auto scaled = q * std::sqrt(1.0 / static_cast<double>(q.size(-1)));
@@ -102,7 +103,7 @@ std::pair<Tensor, Tensor> with_weights(const Three& heads, const Tensor& mask, d
   return {torch::bmm(weights, v), weights};
 }
 
-// Returns outputs of the heads (N, heads, L, E / heads).
+// Returns the outputs of the heads (N, heads, L, E / heads).
 Tensor without_weights(const Three& heads, const Tensor& mask, double dropout, bool is_causal,
                        int64_t count) {
   const auto of_batch = [count](const Tensor& x) {
@@ -137,7 +138,7 @@ void MultiheadAttentionImpl::reset() {
   if (options.bias()) add("in_proj_bias", in_proj_bias, {3 * size});
   if (options.add_bias_kv()) add("bias_k", bias_k, {1, 1, size});
   if (options.add_bias_kv()) add("bias_v", bias_v, {1, 1, size});
-  // The numbers are drawn in Python's order.
+  // Draws random numbers in the same order as Python.
   const auto linear = torch::nn::LinearOptions(size, size).bias(options.bias());
   out_proj = register_module("out_proj", torch::nn::Linear(linear));
   for (const auto& parameter : parameters(/*recurse=*/false)) {
@@ -185,7 +186,7 @@ std::tuple<Tensor, Tensor> MultiheadAttentionImpl::forward(const Tensor& query, 
   const auto length_first = [&](const Tensor& x) {
     return swaps ? x.transpose(1, 0) : is_batched ? x : x.unsqueeze(1);
   };
-  // Without a batch, Python takes no two inputs for one.
+  // For unbatched inputs, Python never treats two inputs as the same tensor.
   const bool same_kv = is_batched && key.is_same(value);
   const Three inputs = {length_first(query), length_first(key), length_first(value)};
   const int64_t length = inputs[0].size(0), batch = inputs[0].size(1);
@@ -196,7 +197,7 @@ std::tuple<Tensor, Tensor> MultiheadAttentionImpl::forward(const Tensor& query, 
   const bool by_hint = args.is_causal && !args.key_padding_mask.defined() && !args.need_weights;
   const auto mask = by_hint ? Tensor() : merged_mask(args, query, heads, count);
   const double dropout = is_training() ? options.dropout() : 0;
-  Tensor joined, weights;  // of all heads; the outputs with L first
+  Tensor joined, weights;  // for all heads; L comes first in the outputs
   if (args.need_weights) {
     std::tie(joined, weights) = with_weights(heads, mask, dropout);
     joined = joined.transpose(0, 1);

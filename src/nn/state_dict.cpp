@@ -19,7 +19,7 @@ namespace {
 
 constexpr auto loader = "sconce::nn::load_state_dict: ";
 
-// All names of tensors in the module, in Python's order.
+// All tensor names in the module, in Python's order.
 void append_names(const torch::nn::Module& module, const std::string& prefix,
                   std::vector<std::pair<std::string, torch::Tensor>>& found) {
   const auto append = [&](const StateDict& own) {
@@ -34,7 +34,7 @@ void append_names(const torch::nn::Module& module, const std::string& prefix,
   }
 }
 
-// The module's tensors, each with all its names.
+// A tensor in the module with all its names.
 struct Target {
   torch::Tensor tensor;
   std::vector<std::string> names = {};
@@ -53,7 +53,7 @@ std::vector<Target> targets_of(const torch::nn::Module& module) {
   return targets;
 }
 
-// Checked first, because a copy that fails midway would leave some tensors changed.
+// Runs first, because a copy that fails midway would leave some tensors modified.
 void check_values(const std::vector<Target>& targets, const StateDict& state) {
   for (const auto& [tensor, names] : targets) {
     for (const auto& name : names) {
@@ -86,14 +86,14 @@ StateDict renamed(const StateDict& state, const LoadOptions& options) {
   return result;
 }
 
-// Returns whether it is the count of a BatchNorm, which PyTorch before 0.4.1 did not save.
+// Returns whether the name is a BatchNorm counter, which PyTorch before 0.4.1 did not save.
 bool is_batch_count(std::string_view name) {
   constexpr std::string_view count = "num_batches_tracked";
   return name.ends_with(count) &&
          (name.size() == count.size() || name[name.size() - count.size() - 1] == '.');
 }
 
-// For each tensor of an uninitialized lazy layer, whether the tensors in the state fit the layer.
+// For each tensor of an uninitialized lazy layer, whether the tensors in the state fit that layer.
 std::map<std::string, bool> fits_of_lazy_layers(torch::nn::Module& module, const StateDict& state) {
   std::map<std::string, bool> fits;
   module.apply([&](const std::string& path, torch::nn::Module& part) {
@@ -121,7 +121,7 @@ std::ostream& operator<<(std::ostream& out, const SizeMismatch& entry) {
                         : out << "an uninitialized layer";
 }
 
-// The state of another model may differ in hundreds of names.
+// The state of a different model may differ in hundreds of names.
 constexpr size_t max_named = 10;
 
 std::string text(const LoadReport& report) {
@@ -171,7 +171,7 @@ LoadReport load_state_dict(torch::nn::Module& module, const StateDict& given,
       if (from == nullptr) continue;
       found = true;
       const auto fit = lazy.find(name);
-      if (tensor.dim() == 0 && from->sizes() == c10::IntArrayRef{1}) {  // of PyTorch before 0.4
+      if (tensor.dim() == 0 && from->sizes() == c10::IntArrayRef{1}) {  // PyTorch before 0.4
         copies.push_back({tensor, from->select(0, 0)});
         continue;
       }
@@ -190,7 +190,7 @@ LoadReport load_state_dict(torch::nn::Module& module, const StateDict& given,
   const std::string faults = text(report);
   TORCH_CHECK(!options.strict || faults.empty(), loader,
               "expected a state with the module's names and sizes", faults);
-  materialize_from(module, state);  // uses set_data, so `copies` holds the same tensors
+  materialize_from(module, state);  // uses set_data, so `copies` still holds the same tensors
   for (const auto& [to, from] : copies) to.copy_(from);
   return report;
 }
