@@ -7,7 +7,7 @@
 #include "repr/extra_repr_shapes.hpp"
 #include "repr/extra_repr_weights.hpp"
 
-// Python's `extra_repr` for each module of torch::nn that has one.
+// Python's `extra_repr` for every module in torch::nn that defines one.
 namespace sconce::extra_repr {
 
 namespace nn = torch::nn;
@@ -71,8 +71,8 @@ std::string of_first(const nn::Module& module) {
   return extra;
 }
 
-// Returns the text that Python shows for the module besides its children; nothing for all other
-// modules.
+// Returns the text that Python shows for the module in addition to its children, or nothing for
+// other modules.
 inline std::string of_any(const nn::Module& module) {
   return of_first<
       nn::LinearImpl, nn::BilinearImpl, nn::Conv1dImpl, nn::Conv2dImpl, nn::Conv3dImpl,

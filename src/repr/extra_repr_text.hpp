@@ -13,7 +13,7 @@
 
 #include "sconce/repr.hpp"
 
-// Values as Python's `extra_repr` writes them.
+// Values in the format of Python's `extra_repr`.
 namespace sconce::extra_repr {
 
 inline std::string text(bool value) {
@@ -47,7 +47,7 @@ std::string text(const torch::ExpandingArray<D, T>& values) {
   return text(c10::ArrayRef<T>(*values));
 }
 
-// Python keeps a single number if one was given. C++ does not know, so equal numbers print as one.
+// Python keeps a single number if one was passed. C++ cannot tell, so equal numbers print as one.
 template <typename T>
 std::string number(c10::ArrayRef<T> values) {
   const bool equal = std::equal(values.begin() + 1, values.end(), values.begin());
@@ -59,7 +59,7 @@ std::string number(const torch::ExpandingArray<D, T>& values) {
   return number(c10::ArrayRef<T>(*values));
 }
 
-// LibTorch's enumerators are Python's strings: torch::kReflect is 'reflect'.
+// LibTorch's enumerators correspond to Python's strings: torch::kReflect is 'reflect'.
 template <typename... Enums>
 std::string word(const std::variant<Enums...>& value) {
   std::string name = torch::enumtype::get_enum_name(value).substr(1);

@@ -25,13 +25,13 @@ std::string class_name(const torch::nn::Module& module) {
   return name;
 }
 
-// A module without a given name returns its class; one that was given exactly that name looks the
-// same.
+// A module without an explicit name returns its class name. A module that was explicitly named
+// after its class looks the same.
 std::string module_name(const torch::nn::Module& module) {
   const auto* own = dynamic_cast<const ReprOverride*>(&module);
   if (const auto name = own != nullptr ? own->repr_name() : std::nullopt) return *name;
   const std::string of_class = c10::demangle(typeid(module).name());
-  // LibTorch itself names its attention module.
+  // LibTorch sets the name of its attention module itself.
   const bool is_given = module.name() != of_class &&
                         dynamic_cast<const torch::nn::MultiheadAttentionImpl*>(&module) == nullptr;
   return is_given ? module.name() : class_name(module);
