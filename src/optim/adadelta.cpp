@@ -25,7 +25,8 @@ struct AdadeltaBucket : Bucket {
   PackedNumbers steps = {};
 };
 
-// Updates the means and returns the steps, before the learning rate.
+// Updates the running averages and returns the updates before they are multiplied by the learning
+// rate.
 Tensors deltas_of(const AdadeltaBucket& b, const AdadeltaOptions& o, bool maximize) {
   const Tensors grads = decayed_grads(b, o.weight_decay(), maximize);
   at::_foreach_mul_(b.square_avgs, o.rho());

@@ -41,8 +41,8 @@ void step_fused(AdagradBucket& b, const AdagradOptions& o, const ExtraOptions& e
   if (found_inf) b.steps.subtract(*found_inf);  // a skipped step does not count
 }
 
-// Returns what the learning rate of each parameter is divided by. Step counts on a GPU are read
-// only if they matter.
+// Returns the divisor of the learning rate for each parameter. Reads step counts from a GPU only if
+// they matter.
 std::vector<double> divisors(const AdagradBucket& b, const AdagradOptions& o) {
   std::vector<double> all(b.params.size(), 1);
   if (o.lr_decay() == 0) return all;
@@ -63,7 +63,7 @@ void step_foreach(const AdagradBucket& b, const AdagradOptions& o, const Learnin
   at::_foreach_add_(roots, o.eps());
 
   const bool may_overwrite = maximize || o.weight_decay() != 0;
-  const auto multiply = [&](const auto& factors) {  // only in place all keep their types
+  const auto multiply = [&](const auto& factors) {  // only in-place operations keep all the types
     if (!may_overwrite) {
       grads = at::_foreach_mul(grads, factors);
     } else {
@@ -85,9 +85,9 @@ void step_foreach(const AdagradBucket& b, const AdagradOptions& o, const Learnin
 
 void step_sparse(const torch::Tensor& param, const torch::Tensor& uncoalesced,
                  const torch::Tensor& sum, double eps, double lr) {
-  const auto grad = uncoalesced.coalesce();  // the square of a sum is not the sum of the squares
+  const auto grad = uncoalesced.coalesce();  // so that sums are squared, not their terms
   const auto with_values = [&grad](const torch::Tensor& values) {
-    const auto tensor = grad.clone()._coalesced_(false);  // as Python's, which is added differently
+    const auto tensor = grad.clone()._coalesced_(false);  // like Python, which adds it differently
     tensor._values().copy_(values);
     return tensor;
   };
@@ -161,7 +161,8 @@ struct Table<Adagrad> {
   static void step(auto& buckets, const Step<AdagradOptions>& s) {
     const auto& o = s.options;
     for (auto& bucket : buckets) {
-      // As in Python, the loop then steps all parameters of this device and type.
+      // As in Python, the for-loop implementation then steps all parameters of this device and
+      // type.
       const bool has_sparse = std::any_of(buckets.begin(), buckets.end(), [&](const auto& other) {
         return other.has_sparse_grad && other.device == bucket.device &&
                other.dtype == bucket.dtype;

@@ -13,7 +13,7 @@ namespace {
 using torch::optim::AdamOptions;
 using torch::optim::AdamWOptions;
 
-// The tables of Adam and AdamW, which differ in the type of their options.
+// The tables of Adam and AdamW, which differ only in their option type.
 template <class AdamOrAdamWOptions>
 struct AdamTable {
   using Options = AdamOrAdamWOptions;
@@ -38,7 +38,7 @@ struct AdamTable {
     visit("weight_decay", o.weight_decay());
     visit("amsgrad", o.amsgrad(), false);
     visit.write_only("capturable", false);
-    bool decoupled = is_adamw;  // states of older PyTorch versions lack it
+    bool decoupled = is_adamw;  // missing in states from older PyTorch versions
     visit("decoupled_weight_decay", decoupled, is_adamw);
     TORCH_CHECK_VALUE(is_adamw || !decoupled, name,
                       "::load_state_dict: expected the state of an Adam, got that of an AdamW");

@@ -1,6 +1,6 @@
 #pragma once
 
-// The three kernels of Adam and AdamW, for the sources of this folder.
+// The three implementations of Adam and AdamW. Internal to this folder.
 
 #include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/_foreach_addcdiv.h>
@@ -27,15 +27,15 @@
 
 namespace sconce::optim {
 
-/// Options of Adam and AdamW in one type; LibTorch has a type for each.
+/// The options of Adam and AdamW in a single type. LibTorch uses a separate type for each.
 struct AdamHyperparameters {
   double lr;                    ///< learning rate
-  double beta1;                 ///< decay of the mean of the gradients
-  double beta2;                 ///< decay of the mean of their squares
-  double eps;                   ///< number added to the denominator
-  double weight_decay;          ///< factor of the weight decay
-  bool amsgrad;                 ///< whether to use the maximum of the means of the squares
-  bool decoupled_weight_decay;  ///< true for AdamW: the decay is not part of the gradient
+  double beta1;                 ///< decay rate of the average of the gradients
+  double beta2;                 ///< decay rate of the average of their squares
+  double eps;                   ///< added to the denominator for stability
+  double weight_decay;          ///< weight decay coefficient
+  bool amsgrad;                 ///< whether to use the maximum of the averages of the squares
+  bool decoupled_weight_decay;  ///< true for AdamW: the decay is separate from the gradient
 };
 
 /// The tensors of one kernel call.
@@ -48,7 +48,7 @@ struct AdamBucket : Bucket {
   PackedNumbers steps = {};
 };
 
-/// Steps with the fused kernel. The step counts must already be those of this step.
+/// Steps with the fused kernel. The step counts must already include this step.
 inline void step_fused(AdamBucket& b, const AdamHyperparameters& h, const ExtraOptions& extra,
                        const Amp& amp) {
   match_strides(b);

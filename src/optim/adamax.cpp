@@ -30,7 +30,7 @@ struct AdamaxBucket : Bucket {
   PackedNumbers steps = {};
 };
 
-// Updates the means and the largest absolute values.
+// Updates the running averages and the largest absolute values.
 void update(const AdamaxBucket& b, const AdamaxOptions& o, bool maximize) {
   const auto [beta1, beta2] = o.betas();
   Tensors grads = decayed_grads(b, o.weight_decay(), maximize);

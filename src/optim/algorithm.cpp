@@ -90,8 +90,9 @@ at::Tensor Algorithm::number_for(const at::Tensor& parameter, const at::Tensor& 
   return number.detach().to(device, at::kFloat, /*non_blocking=*/false, /*copy=*/true).reshape({});
 }
 
-// Fused kernels assume that a state has the strides of its parameter. With other kernels a state
-// keeps its own strides, as in Python, because the rounding of 16-bit types depends on them.
+// Fused kernels assume that a state tensor has the same strides as its parameter. With other
+// kernels, a state tensor keeps its own strides, as in Python, because the rounding of 16-bit types
+// depends on them.
 at::Tensor Algorithm::copy_for(const at::Tensor& parameter, const Tensors& tensors,
                                const char* key) const {
   const auto found = tensors.find(key);

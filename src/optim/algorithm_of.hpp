@@ -1,6 +1,6 @@
 #pragma once
 
-// Makes an optimizer from its table. For the sources of this folder.
+// Builds an optimizer from its table. Internal to this folder.
 
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros_like.h>
@@ -26,27 +26,28 @@
 
 namespace sconce::optim {
 
-/// One step of a group, as `Table::step` gets it.
+/// One step of a group, as passed to `Table::step`.
 template <class Options>
 struct Step {
   const Options& options;
-  const ExtraOptions& extra;  // a learning rate that is a tensor is the group's
+  const ExtraOptions& extra;  // if its learning rate is a tensor, it belongs to the group
   const Amp& amp;
   Kernels kernels;
   bool takes_lr_on_device;
 
-  /// Returns whether the bucket is stepped without reading anything on the host.
+  /// Returns whether stepping the bucket reads nothing on the host.
   bool is_on_device(const Bucket& bucket) const {
     return kernels == Kernels::fused || (takes_lr_on_device && bucket.device.is_cuda());
   }
 };
 
-/// Steps all parameters of a group, for a class without fused kernels. Overload resolution finds
-/// the class's functions by its bucket. Each gets a bucket, the options, the learning rate and
-/// `maximize`:
-/// - `step_for_loop` steps one tensor after another;
-/// - `step_foreach` uses operations on lists of all tensors, and gets real views of complex ones;
-/// - `step_on_device` does the same on a GPU and nothing on the host, as Python with `capturable`.
+/// Steps all parameters of a group, for a class without fused kernels. Overload resolution selects
+/// the functions of the class based on its bucket. Each function receives a bucket, the options,
+/// the learning rate, and `maximize`:
+/// - `step_for_loop` steps one tensor after another.
+/// - `step_foreach` uses operations on lists of all tensors, and receives real views of complex
+///   tensors.
+/// - `step_on_device` does the same on a GPU without the host, like Python with `capturable`.
 template <class Buckets, class Options>
 void step_unfused(Buckets& buckets, const Step<Options>& s) {
   const auto on_host = [&s] { return host_lr(s.options.lr(), s.extra); };
@@ -66,7 +67,7 @@ void step_unfused(Buckets& buckets, const Step<Options>& s) {
   }
 }
 
-/// Checks of options, as `Table::check` gets them.
+/// Checks of options, as passed to `Table::check`.
 struct Expect {
   const std::string& name;
   const ExtraOptions& extra;
@@ -81,7 +82,7 @@ struct Expect {
   }
 };
 
-/// The bucket of a class, filled by its fields.
+/// The bucket of a class, filled from the fields in its table.
 template <class Class>
 struct TableBucket : Table<Class>::Bucket {
   using Base = typename Table<Class>::Bucket;
@@ -114,7 +115,7 @@ struct TableBucket : Table<Class>::Bucket {
     if constexpr (requires(Base& base) { base.seal(all_states); }) Base::seal(all_states);
   }
 
-  /// Returns all lists of tensors like the parameters.
+  /// Returns all lists of tensors that have the parameters' sizes.
   auto lists() {
     std::vector<std::vector<at::Tensor>*> all = {&this->params, &this->grads};
     for (const auto& field : Table<Class>::fields) {
@@ -130,7 +131,7 @@ concept TakesSparse = requires { Table::takes_sparse; };
 template <class Table>
 concept HasFusedOnCpuOnly = requires { Table::python_has_fused_on_cpu_only; };
 
-/// The algorithm of a class, made from its table.
+/// The algorithm of a class, built from its table.
 template <class Class>
 class AlgorithmOf : public Algorithm {
   using Table = optim::Table<Class>;
@@ -238,7 +239,7 @@ class AlgorithmOf : public Algorithm {
     return options_as<const TypedOptions>(options, name());
   }
 
-  // Returns which of the optional fields the options use, as bits.
+  // Returns a bit mask of the optional fields that the options use.
   static int optional_fields(const TypedOptions& options) {
     int bits = 0;
     if constexpr (requires { Table::uses(options, Table::fields[0]); }) {
@@ -264,8 +265,8 @@ class AlgorithmOf : public Algorithm {
     return state;
   }
 
-  // Returns the state of a parameter with a gradient. Makes it, or converts it if it no longer
-  // fits.
+  // Returns the state of a parameter with a gradient. Creates the state if it does not exist, and
+  // converts it if it no longer fits.
   State& fitting_state(torch::optim::Optimizer& optimizer, size_t group, size_t index) const {
     static constexpr auto like = std::find_if(Table::fields.begin(), Table::fields.end(),
                                               [](const auto& f) { return f.list != nullptr; });
@@ -283,12 +284,12 @@ class AlgorithmOf : public Algorithm {
       found->second = make_state(state_tensors(*old), parameter);
     }
     auto& state = static_cast<State&>(*states[key]);
-    state.owner = StateOwner(parameter);  // also for a state that was loaded
+    state.owner = StateOwner(parameter);  // also for a loaded state
     add_optional(state, typed(group_now.options()), parameter);
     return state;
   }
 
-  // Adds the tensors that the options use.
+  // Adds the tensors that the options require.
   static void add_optional(State& state, const TypedOptions& options, const at::Tensor& parameter) {
     if constexpr (requires { Table::uses(options, Table::fields[0]); }) {
       for (const auto& field : Table::fields) {
@@ -299,10 +300,10 @@ class AlgorithmOf : public Algorithm {
     }
   }
 
-  std::vector<StepPlan<TableBucket<Class>, State>> plans_ = {};  // of the groups
+  std::vector<StepPlan<TableBucket<Class>, State>> plans_ = {};  // one per group
 };
 
-/// Writes each option into an archive, as `Table::visit_options` calls it.
+/// Writes each option to an archive, when called by `Table::visit_options`.
 struct OptionsWriter {
   torch::serialize::OutputArchive& archive;
 
@@ -335,8 +336,8 @@ void TableOptions<Class, Derived>::serialize(torch::serialize::InputArchive& arc
   Table<Class>::visit_options(static_cast<Derived&>(*this), OptionsReader{archive});
 }
 
-// Like LibTorch's, archives leave out undefined tensors. A number may be a view of a larger tensor,
-// which would be written with it.
+// Like LibTorch's archives, these leave out undefined tensors. A number may be a view of a larger
+// tensor, which would be written with it.
 template <class Class, class Derived>
 void TableParamState<Class, Derived>::serialize(torch::serialize::OutputArchive& archive) const {
   const auto& state = static_cast<const Derived&>(*this);
@@ -374,14 +375,14 @@ OptimizerOf<Class, ClassOptions>::OptimizerOf(
     : Optimizer(std::make_unique<AlgorithmOf<Class>>(), param_groups,
                 std::make_unique<ClassOptions>(std::move(defaults)), std::move(extra)) {}
 
-// In C++ a layer that was not registered in its module is the usual cause of an empty list.
+// In C++, an empty list is usually caused by a layer that was not registered in its module.
 template <class Class, class ClassOptions>
 OptimizerOf<Class, ClassOptions>::OptimizerOf(std::vector<torch::Tensor> params,
                                               ClassOptions defaults, ExtraOptions extra)
     : OptimizerOf(one_group(Table<Class>::name, std::move(params)), std::move(defaults),
                   std::move(extra)) {}
 
-// LibTorch would replace a group's option that has the default value of its type by that of
+// If an option of a group has its type's default value, LibTorch would replace it with the value in
 // `defaults`, so the weight decay is set afterwards.
 template <class Class, class ClassOptions>
 OptimizerOf<Class, ClassOptions>::OptimizerOf(const DecayGroups& groups, ClassOptions defaults,

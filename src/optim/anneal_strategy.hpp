@@ -6,7 +6,7 @@
 
 namespace sconce::optim::lr_scheduler {
 
-/// What StateVisitor looks up: Python's words, in the order of the enum.
+/// Looked up by StateVisitor: Python's names, in the order of the enum.
 constexpr std::array<const char*, 2> names(AnnealStrategy) {
   return {"cos", "linear"};
 }

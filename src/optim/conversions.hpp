@@ -1,6 +1,6 @@
 #pragma once
 
-// For the sources of this folder and of state/.
+// Internal to this folder and to state/.
 
 #include <torch/optim/optimizer.h>
 
@@ -8,8 +8,8 @@
 
 namespace sconce::optim {
 
-/// Returns the options with the optimizer's type of options.
-/// @throw c10::Error if they have another type.
+/// Returns the options, cast to the optimizer's option type.
+/// @throw c10::Error if they are of a different type.
 template <class T, class Base>
 T& options_as(Base& options, const std::string& name) {
   T* typed = dynamic_cast<T*>(&options);

@@ -17,7 +17,7 @@
 
 namespace sconce::optim::lr_scheduler {
 
-// What StateVisitor looks up: an unnamed namespace would hide them.
+// Looked up by StateVisitor, which would not find it in an unnamed namespace.
 static constexpr std::array<const char*, 3> names(CyclicMode) {
   return {"triangular", "triangular2", "exp_range"};
 }
@@ -36,7 +36,7 @@ static void visit_state(OneCycleLR::Phase& phase, StateVisitor& state) {
 
 namespace {
 
-// Sets the momentum or the first beta. Returns false if the options have neither.
+// Sets the momentum or the first beta. Returns false if the options contain neither.
 bool set_momentum(torch::optim::OptimizerOptions& options, double value) {
   const auto momentum = [value](auto* of_class) {
     if (of_class != nullptr) of_class->momentum(value);
@@ -89,7 +89,7 @@ struct Momenta {
   std::vector<double> max;
 };
 
-// Gives the optimizer the largest momenta, notes both bounds in the groups, and returns them.
+// Sets the optimizer's momenta to their maxima, stores both bounds in the groups, and returns them.
 template <class Options, class Groups>
 Momenta begin_momenta(const char* who, const Options& options, torch::optim::Optimizer& optimizer,
                       Groups& groups) {
@@ -134,7 +134,8 @@ double OneCycleLR::get_lr(size_t group, double, bool) const {
   expect(last_epoch_ <= total_steps_, "OneCycleLR", total_steps_, " steps in all, got step ",
          last_epoch_);
   base_lr(group);  // throws if the group was added later
-  // A state may have brought its initial learning rate, but only the optimizer has other values.
+  // A loaded state may contain the group's initial learning rate, but the other values exist only
+  // in the optimizer.
   expect(group < groups_->size(), "OneCycleLR", "the ", groups_->size(),
          " parameter groups that the optimizer has values for, got more");
   const auto value = [&](const std::string& name) {
@@ -209,7 +210,7 @@ CyclicLR::CyclicLR(torch::optim::Optimizer& optimizer, const PerGroup<double>& b
   for (size_t i = 0; i < base_lrs.size(); ++i) {
     if (!groups_->at(i).contains("initial_lr")) base_lrs_[i] = base_lrs[i];
   }
-  start();  // from the initial learning rates
+  start();  // starts from the initial learning rates
   base_lrs_ = base_lrs;
 }
 
@@ -223,7 +224,7 @@ double CyclicLR::scale(double cycle) const {
 
 double CyclicLR::get_lr(size_t group, double, bool) const {
   const double base = base_lr(group);  // throws if the group was added later
-  // A state may have brought its initial learning rate, but only lists of this length.
+  // A loaded state may contain the group's initial learning rate, but only in lists of this length.
   expect(group < max_lrs_.size() && (!cycle_momentum_ || group < max_momentums_.size()), of_cyclic,
          "one max_lr and one momentum for each parameter group, got more groups");
   const auto epoch = static_cast<double>(last_epoch_);
@@ -251,7 +252,7 @@ void CyclicLR::visit_options(StateVisitor& state) {
   state.check(step_ratio_ > 0 && step_ratio_ <= 1, "above 0 and at most 1");
   state("mode", mode_);
   state("gamma", gamma_);
-  // Without a function, the mode decides what its factor depends on.
+  // Without a custom function, the mode determines the argument of the scaling factor.
   auto of_mode = mode_ == CyclicMode::exp_range ? ScaleMode::iterations : ScaleMode::cycle;
   state("scale_mode", scale_fn_ ? scale_mode_ : of_mode);
   state.write_only("_scale_fn_custom", c10::IValue());

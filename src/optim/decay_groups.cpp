@@ -14,7 +14,7 @@ namespace sconce::optim {
 
 namespace {
 
-// The parameters of a model, each once, and whether each decays.
+// The distinct parameters of a model, and whether weight decay applies to each.
 struct SplitParameters {
   std::vector<std::pair<torch::Tensor, bool>> all = {};
   std::unordered_map<const void*, size_t> place_of = {};

@@ -16,13 +16,13 @@ namespace sconce::optim {
 
 namespace {
 
-// The averages and the values, in groups of one type and device. Both have the same groups.
+// The averages and the current values, grouped by type and device. Both use the same groups.
 struct Groups {
   TensorGroups averages = {};
   TensorGroups values = {};
 };
 
-// Autocast keeps its casts by parameter, not by value.
+// Autocast caches casts per parameter and does not check whether the value changed.
 void forget_casts() {
   at::autocast::clear_cache();
 }

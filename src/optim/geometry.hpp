@@ -1,7 +1,7 @@
 #pragma once
 
-// Devices, memory, sizes and strides of parameters. A program may change them between two steps.
-// For the sources of this folder.
+// Devices, memory, sizes, and strides of parameters. A program may change them between two steps.
+// Internal to this folder.
 
 #include <ATen/core/Tensor.h>
 #include <torch/optim/optimizer.h>
@@ -13,7 +13,7 @@
 
 namespace sconce::optim {
 
-/// Returns whether all parameters of the groups are on devices of the type.
+/// Returns whether all parameters in the groups are on a device of this type.
 inline bool all_are_on(c10::DeviceType type,
                        const std::vector<torch::optim::OptimizerParamGroup>& groups) {
   return std::all_of(groups.begin(), groups.end(), [type](const auto& group) {
@@ -22,7 +22,7 @@ inline bool all_are_on(c10::DeviceType type,
   });
 }
 
-/// Returns whether two of the tensors share memory. Of a tensor with gaps it checks only the first
+/// Returns whether any two tensors share memory. For a tensor with gaps, only checks the first
 /// `nbytes()` bytes.
 inline bool share_memory(const std::vector<at::Tensor>& tensors) {
   std::vector<std::pair<const char*, const char*>> ranges;
@@ -36,8 +36,8 @@ inline bool share_memory(const std::vector<at::Tensor>& tensors) {
   return std::adjacent_find(ranges.begin(), ranges.end(), overlap) != ranges.end();
 }
 
-/// Places in memory, sizes and strides of a list of tensors in one array, which is compared in each
-/// step.
+/// Addresses, sizes, and strides of a list of tensors, packed into one array that is compared in
+/// each step.
 class Geometries {
  public:
   void add(const at::Tensor& tensor) {
@@ -51,9 +51,9 @@ class Geometries {
     numbers_.insert(numbers_.end(), strides.begin(), strides.end());
   }
 
-  /// Returns whether the tensors have the places, sizes and strides of the added ones, and
-  /// `grads` have their sizes. Sets `strides_match` to false if a gradient has other strides, or
-  /// none.
+  /// Returns whether the tensors have the recorded addresses, sizes, and strides, and whether each
+  /// tensor in `grads` has the same sizes. Sets `strides_match` to false if a gradient has
+  /// different strides or no strides.
   bool match(const std::vector<at::Tensor>& tensors, const std::vector<at::Tensor>& grads,
              bool& strides_match) const {
     const int64_t* next = numbers_.data();

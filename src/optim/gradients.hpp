@@ -1,6 +1,6 @@
 #pragma once
 
-// The gradients of a step. For the sources of this folder.
+// The gradients of a step. Internal to this folder.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/_foreach_add.h>
@@ -13,7 +13,7 @@
 
 namespace sconce::optim {
 
-/// Returns the bucket's gradients, negated for `maximize`, with the weight decay added.
+/// Returns the bucket's gradients, negated for `maximize`, plus the weight decay.
 inline std::vector<at::Tensor> decayed_grads(const Bucket& bucket, double weight_decay,
                                              bool maximize) {
   auto grads = maximize ? at::_foreach_neg(bucket.grads) : bucket.grads;

@@ -11,7 +11,7 @@ namespace sconce::optim {
 
 namespace {
 
-// A group's parameters as they were. They keep their addresses.
+// A snapshot of a group's parameters. It keeps their addresses from being reused.
 class ParametersOfGroup {
  public:
   explicit ParametersOfGroup(const torch::optim::OptimizerParamGroup& group) {

@@ -4,8 +4,8 @@
 
 namespace sconce::optim {
 
-/// Lets the capture that is being made in this thread depend on the optimizer's groups: on which
-/// parameters they have, and which of these require gradients.
+/// Makes this thread's current capture depend on the parameters in the optimizer's groups, and on
+/// which of them require gradients.
 void depend_on_groups(const torch::optim::Optimizer& optimizer);
 
 }  // namespace sconce::optim

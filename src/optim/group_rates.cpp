@@ -10,7 +10,7 @@ namespace sconce::optim {
 
 namespace {
 
-// Returns what a tensor of that type holds of the number.
+// Returns the number, rounded to the tensor type.
 double rounded(double number, c10::ScalarType type) {
   if (type == c10::kFloat) return static_cast<float>(number);
   if (type == c10::kHalf) return static_cast<c10::Half>(static_cast<float>(number));
@@ -30,7 +30,7 @@ GroupRates::GroupRates(std::vector<torch::optim::OptimizerParamGroup>& groups,
   write();
 }
 
-// Gives every group its rate.
+// Assigns a rate to every group.
 void GroupRates::match() {
   const auto belongs = [](const Rate& rate, const auto& group) {
     return rate.first == first_of(group);
@@ -59,7 +59,8 @@ void GroupRates::match() {
   rates_.insert(rates_.end(), before.begin(), before.end());
 }
 
-// The given tensor becomes that of the first group with its value, unless one has it.
+// The given tensor becomes the rate of the first group with the same value, unless a group already
+// uses it.
 GroupRates::Rate GroupRates::new_rate(torch::optim::OptimizerParamGroup& group) const {
   Rate rate = {.first = first_of(group)};
   if (rate.first != nullptr) rate.owner = StateOwner(group.params().front());
@@ -77,9 +78,9 @@ GroupRates::Rate GroupRates::new_rate(torch::optim::OptimizerParamGroup& group) 
   return rate;
 }
 
-// The options get the tensor's value, so that schedules continue from it whether or not a state was
-// made in between, for which the tensor is read. The defaults follow the given tensor, so that an
-// added group starts with its value.
+// The options receive the tensor's value. Schedules then continue from the same value whether or
+// not a state was written in between, which reads the tensor. The defaults follow the given tensor,
+// so that an added group starts with its value.
 void GroupRates::write() {
   const at::NoGradGuard no_grad;
   match();

@@ -10,43 +10,43 @@
 
 namespace sconce::optim {
 
-/// The learning rates of an optimizer's groups, if they are tensors. A group's options repeat the
+/// The learning rates of an optimizer's groups, if they are tensors. A group's options mirror the
 /// value of its tensor.
 ///
-/// A program may change the list of groups at any time, by `param_groups()`. So a group is
-/// recognized by its first parameter, and keeps its tensor, which a graph may read, even if the
-/// group moves, or is removed and added again.
+/// A program may change the list of groups at any time through `param_groups()`. Therefore, a group
+/// is identified by its first parameter. It keeps its tensor, which a graph may read, even if the
+/// group moves, or if it is removed and added again.
 class GroupRates {
  public:
-  /// Keeps the references. `given` becomes the tensor of the first group with its value.
+  /// Stores the references. `given` becomes the tensor of the first group with the same value.
   GroupRates(std::vector<torch::optim::OptimizerParamGroup>& groups,
              torch::optim::OptimizerOptions& defaults, at::Tensor given);
 
-  /// Writes rates that were changed in the options into the tensors. The host reads nothing.
+  /// Writes rates that changed in the options to the tensors. Reads nothing on the host.
   void write();
 
-  /// Does the same, and then reads the tensors that were changed into the options.
+  /// Calls `write`, and then reads tensors that changed into the options.
   void read();
 
-  /// Does the same with all tensors, even if only a captured step changed them.
+  /// Like `read`, but reads all tensors, including tensors that only a captured step changed.
   void read_all();
 
-  /// Writes all rates of the options into the tensors.
+  /// Writes all rates from the options to the tensors.
   void rewrite();
 
-  /// Makes the defaults equal to the given tensor, so that an added group starts with its value.
+  /// Sets the defaults to the given tensor's value, so that an added group starts with it.
   void read_defaults();
 
-  /// Returns the tensor of a group, after `write`.
+  /// Returns the tensor of a group. Call `write` first.
   const at::Tensor& of_group(size_t index) const { return rates_[index].tensor; }
 
  private:
   struct Rate {
-    const void* first = nullptr;  // address of the first parameter of the group with this rate
-    StateOwner owner = {};        // keeps that address from other tensors
+    const void* first = nullptr;  // address of the first parameter in the group
+    StateOwner owner = {};        // keeps this address from being reused
     at::Tensor tensor = {};
-    double written = std::numeric_limits<double>::quiet_NaN();  // equal in tensor and options
-    int64_t version = 0;                                        // of the tensor then
+    double written = std::numeric_limits<double>::quiet_NaN();  // same value in tensor and options
+    int64_t version = 0;                                        // of the tensor at that time
   };
   void match();
   Rate new_rate(torch::optim::OptimizerParamGroup& group) const;
@@ -55,7 +55,7 @@ class GroupRates {
   std::vector<torch::optim::OptimizerParamGroup>& groups_;
   torch::optim::OptimizerOptions& defaults_;
   at::Tensor given_;
-  std::vector<Rate> rates_ = {};  // of the groups, then of removed ones
+  std::vector<Rate> rates_ = {};  // for the groups, then for removed groups
 };
 
 }  // namespace sconce::optim

@@ -1,6 +1,6 @@
 #pragma once
 
-// For the sources of this folder.
+// Internal to this folder.
 
 #include <ATen/ScalarOps.h>
 #include <ATen/core/Tensor.h>
@@ -12,24 +12,26 @@
 
 namespace sconce::optim {
 
-/// The learning rate of a step. If it is a tensor, each operation rounds to its type, as in Python.
+/// The learning rate of a step. If it is a tensor, each operation rounds to the tensor's type, as
+/// in Python.
 struct LearningRate {
-  double number = 0;                      // of the tensor too, if that is on the CPU
+  double number = 0;                      // also the tensor's value, if it is on the CPU
   std::optional<at::Tensor> tensor = {};  // 0-dim
 
-  /// Returns the factor of the parameters in a decoupled weight decay.
+  /// Returns the factor that a decoupled weight decay applies to the parameters.
   at::Tensor decay_factor(double weight_decay) const {
     if (!tensor) return at::native::wrapped_scalar_tensor(1 - number * weight_decay);
     return at::rsub(tensor->mul(at::native::wrapped_scalar_tensor(weight_decay)), 1);
   }
 
-  /// Returns the rate divided by `divisor`. The host reads a tensor.
+  /// Returns the rate divided by `divisor`. Reads a tensor on the host.
   double over(double divisor) const {
     if (!tensor) return number / divisor;
     return tensor->div(at::native::wrapped_scalar_tensor(divisor)).item<double>();
   }
 
-  /// Returns the product of the rate and `factor`, divided by `divisor`. The host reads a tensor.
+  /// Returns the product of the rate and `factor`, divided by `divisor`. Reads a tensor on the
+  /// host.
   double times_over(double factor, double divisor) const {
     if (!tensor) return number * factor / divisor;
     return LearningRate{0, tensor->mul(at::native::wrapped_scalar_tensor(factor))}.over(divisor);
@@ -43,7 +45,7 @@ inline LearningRate host_lr(double of_options, const ExtraOptions& extra) {
   return {tensor.item<double>(), tensor};
 }
 
-/// Returns a learning rate that is a tensor on a GPU, on this one, without its number.
+/// Moves a learning rate that is a tensor on a GPU to this device, and leaves its number unset.
 inline LearningRate device_lr(const ExtraOptions& extra, c10::Device device) {
   return {0, extra.lr->detach().to(device, /*non_blocking=*/true).reshape({})};
 }

@@ -23,14 +23,14 @@ Functions functions_of(const PerGroup<LambdaLR::Function>& given,
   return functions;
 }
 
-// A state may have brought the initial learning rate of a group that was added later.
+// A loaded state may contain the initial learning rate of a group that was added later.
 double factor(const Functions& functions, size_t group, int64_t epoch, const char* who) {
   expect(group < functions.size(), who, "the ", functions.size(),
          " parameter groups that there were at construction, got more");
   return functions[group](epoch);
 }
 
-// Functions have no state. Python writes None for each.
+// Functions have no state. Python writes None for each function.
 void write_lambdas(size_t functions, StateVisitor& state) {
   auto none = StateVisitor::list();
   none.resize(functions);
@@ -70,7 +70,8 @@ double MultiplicativeLR::get_lr(size_t group, double lr, bool is_initial) const 
   return lr * factor(lr_lambdas_, group, last_epoch_, "MultiplicativeLR");
 }
 
-// Python has no formula for a restart here: it multiplies the current rate by that of epoch 0.
+// Python has no closed formula for a restart. It multiplies the current rate by the factor for
+// epoch 0.
 void MultiplicativeLR::restart() {
   auto undo = restore_unless_released(last_epoch_);
   last_epoch_ = 0;
@@ -147,7 +148,7 @@ double CosineAnnealingLR::get_lr(size_t group, double lr, bool is_initial) const
   constexpr double pi = std::numbers::pi;
   const auto T_max = static_cast<double>(T_max_);
   if (is_initial) return lr;
-  if ((last_epoch_ - 1 - T_max_) % (2 * T_max_) == 0) {  // after eta_min the ratio is 0 / 0
+  if ((last_epoch_ - 1 - T_max_) % (2 * T_max_) == 0) {  // after eta_min, the ratio is 0 / 0
     return lr + (base_lr(group) - eta_min_) * (1 - std::cos(pi / T_max)) / 2;
   }
   const auto epoch = static_cast<double>(last_epoch_);
@@ -257,14 +258,14 @@ SequentialLR::SequentialLR(torch::optim::Optimizer& optimizer,
     expect(&schedulers_[i]->optimizer_ == &optimizer, who,
            "all schedulers to belong to the same optimizer, got one of another at index ", i);
   }
-  // Groups may have been added, which have no initial learning rate, or removed.
+  // Groups may have been added, without an initial learning rate, or removed.
   auto& groups = optimizer.param_groups();
   const auto& values = *schedulers_.front()->groups_;
   for (size_t i = 0; i < std::min(groups.size(), values.size()); ++i) {
     const auto initial = values[i].find("initial_lr");
     if (initial != values[i].end()) groups[i].options().set_lr(initial->second);
   }
-  for (const auto& scheduler : schedulers_) --scheduler->last_epoch_;  // undoes their first steps
+  for (const auto& scheduler : schedulers_) --scheduler->last_epoch_;  // undoes their initial steps
   schedulers_[active()]->start();
   last_lr_ = schedulers_[active()]->get_last_lr();
 }
@@ -277,7 +278,7 @@ size_t SequentialLR::active() const {
 void SequentialLR::step() {
   detail::run_on_host(typeid(*this), "step", [this] {
     auto undo = restore_unless_released(last_epoch_);
-    ++last_epoch_;  // active reads it
+    ++last_epoch_;  // read by active
     const size_t index = active();
     if (index > 0 && milestones_[index - 1] == last_epoch_) {
       schedulers_[index]->restart();

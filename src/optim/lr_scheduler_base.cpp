@@ -15,9 +15,9 @@ namespace sconce::optim::lr_scheduler {
 
 namespace {
 
-// Returns the values of an optimizer's groups. LibTorch's optimizers cannot hold them, so the
-// schedulers of an optimizer share them. No scheduler outlives its optimizer, so an address with
-// values is still that of the same optimizer.
+// Returns the values that schedulers store for an optimizer's groups. LibTorch's optimizers cannot
+// store them, so all schedulers of an optimizer share this object. No scheduler outlives its
+// optimizer, so an address with values still belongs to the same optimizer.
 std::shared_ptr<std::vector<Optimizer::GroupValues>> values_of(
     const torch::optim::Optimizer& optimizer) {
   using Values = std::vector<Optimizer::GroupValues>;
@@ -37,7 +37,7 @@ std::shared_ptr<std::vector<Optimizer::GroupValues>> values_of(
 
 c10::IValue Scheduler::state_dict() const {
   StateVisitor state;
-  const_cast<Scheduler*>(this)->visit(state);  // writing a dict changes no member
+  const_cast<Scheduler*>(this)->visit(state);  // writing a dict does not modify members
   return state.dict();
 }
 
@@ -72,8 +72,9 @@ void Scheduler::visit_progress(StateVisitor& state) {
   visit_per_group("_last_lr", last_lr_, state);
 }
 
-// A list has the groups of its scheduler's construction or latest step. Here a group may have been
-// added before that, and after it where the state was made, or the other way round.
+// A list contains the groups that existed when its scheduler was constructed or last stepped. A
+// group may have been added before that point here and after that point where the state was saved,
+// or vice versa.
 void Scheduler::visit_per_group(const char* key, std::vector<double>& values,
                                 StateVisitor& state) const {
   const size_t most = std::max(values.size(), optimizer_.param_groups().size());
@@ -112,7 +113,7 @@ GroupLRScheduler::GroupLRScheduler(torch::optim::Optimizer& optimizer)
   }
 }
 
-// Only here do the groups get a value, since the constructor of a derived class may throw.
+// Groups receive their values only here, because the constructor of a derived class may throw.
 void GroupLRScheduler::start() {
   for (size_t i = 0; i < base_lrs_.size(); ++i) {
     groups_->at(i).try_emplace("initial_lr", base_lrs_[i]);
@@ -125,7 +126,7 @@ void GroupLRScheduler::start() {
 void GroupLRScheduler::step() {
   detail::run_on_host(typeid(*this), "step", [this] {
     auto undo = restore_unless_released(last_epoch_, step_count_);
-    ++last_epoch_;  // get_lr reads both
+    ++last_epoch_;  // both are read by get_lr
     ++step_count_;
     set_lrs([this](size_t group, double lr) { return get_lr(group, lr, false); });
     undo.release();

@@ -7,12 +7,12 @@
 
 namespace sconce::optim {
 
-/// Returns the names in states, which StateVisitor looks up.
+/// Returns the names used in states. Looked up by StateVisitor.
 constexpr std::array<const char*, 2> names(MetricMode) {
   return {"min", "max"};
 }
 
-/// Returns the value than which every other one is better.
+/// Returns the value that is worse than any other.
 constexpr double worst(MetricMode mode) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   return mode == MetricMode::min ? infinity : -infinity;

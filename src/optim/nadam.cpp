@@ -32,14 +32,14 @@ struct NAdamBucket : Bucket {
   PackedNumbers mu_products = {};
 };
 
-// The numbers of one parameter's step.
+// The factors for one parameter's step.
 struct NAdamFactors {
   double bias_correction2;
-  double of_grad;     // factor of the gradient's step
-  double of_exp_avg;  // factor of the mean's step
+  double of_grad;     // factor of the gradient term
+  double of_exp_avg;  // factor of the running average term
 };
 
-// Multiplies the products of the momenta by those of this step, and returns the factors.
+// Multiplies each running product of momenta by this step's momentum, and returns the factors.
 std::vector<NAdamFactors> factors_on_host(const NAdamBucket& b, const NAdamOptions& o,
                                           const LearningRate& lr) {
   const auto [beta1, beta2] = o.betas();
@@ -60,7 +60,8 @@ std::vector<NAdamFactors> factors_on_host(const NAdamBucket& b, const NAdamOptio
   return factors;
 }
 
-// Updates the means. Returns the gradients, with the weight decay if it is part of them.
+// Updates the running averages. Returns the gradients, plus the weight decay if it is not
+// decoupled.
 Tensors update_means(const NAdamBucket& b, const NAdamOptions& o, const LearningRate& lr,
                      bool maximize) {
   const auto [beta1, beta2] = o.betas();
@@ -96,7 +97,7 @@ void step_foreach(const NAdamBucket& b, const NAdamOptions& o, const LearningRat
   at::_foreach_addcdiv_(b.params, b.exp_avgs, denominators, of_exp_avgs);
 }
 
-// Turns exponents into the momenta of a step, as Python does with `capturable`.
+// Converts exponents to the momenta of a step, like Python with `capturable`.
 Tensors momenta_on_device(at::TensorList exponents, double beta1) {
   Tensors momenta = at::_foreach_pow(0.96, exponents);
   at::_foreach_mul_(momenta, -0.5);

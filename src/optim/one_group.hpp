@@ -1,6 +1,6 @@
 #pragma once
 
-// For the sources of this folder.
+// Internal to this folder.
 
 #include <torch/optim/optimizer.h>
 
@@ -12,8 +12,8 @@
 
 namespace sconce::optim {
 
-/// Returns the parameters in one group, without options.
-/// @throw c10::ValueError if there are none.
+/// Returns the parameters as a single group without options.
+/// @throw c10::ValueError if there are no parameters.
 inline std::vector<torch::optim::OptimizerParamGroup> one_group(const std::string& name,
                                                                 std::vector<at::Tensor> params) {
   TORCH_CHECK_VALUE(!params.empty(), name, ": expected parameters, got an empty list; layers must ",

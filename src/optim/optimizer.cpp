@@ -29,8 +29,8 @@ namespace {
 
 using c10::IValue;
 
-// LibTorch 2.15 merges a group's options with the optimizer's only if it knows their type, and
-// takes the optimizer's alone otherwise.
+// LibTorch 2.15 merges a group's options with the optimizer's options only if it knows their type.
+// For other types, it uses only the optimizer's options.
 void keep_options_of_other_types(const torch::optim::OptimizerParamGroup& given,
                                  torch::optim::OptimizerParamGroup& group) {
   if (!given.has_options()) return;
@@ -46,7 +46,7 @@ void keep_options_of_other_types(const torch::optim::OptimizerParamGroup& given,
   group.set_options(options.clone());
 }
 
-// Returns the defaults with the value of a learning rate that is a tensor.
+// Returns the defaults, with the learning rate set to the tensor's value if it is a tensor.
 std::unique_ptr<torch::optim::OptimizerOptions> with_tensor_lr(
     std::unique_ptr<torch::optim::OptimizerOptions> defaults,
     const std::optional<torch::Tensor>& tensor, const std::string& name) {
@@ -101,7 +101,7 @@ void Optimizer::read_lr() {
   if (rates_) rates_->read();
 }
 
-// In C++ `parameters()` lists the parameters of a layer once for each occurrence of the layer.
+// In C++, `parameters()` lists a layer's parameters once for each occurrence of the layer.
 void Optimizer::drop_repeats(ParamGroup& group) {
   std::unordered_set<const void*> of_others;
   for (size_t i = 0; i < checked_groups_; ++i) {
@@ -117,7 +117,7 @@ void Optimizer::drop_repeats(ParamGroup& group) {
   group.params() = std::move(once);
 }
 
-// The kernels that were chosen for the earlier groups may not support an added group.
+// The kernels chosen for the existing groups may not support the added group.
 void Optimizer::choose_again() {
   const Kernels before = kernels();
   const Kernels chosen = algorithm_->chosen_kernels(param_groups_);
@@ -129,7 +129,7 @@ void Optimizer::choose_again() {
   algorithm_->forget_plans();
 }
 
-// Converts every state to the form of the kernels.
+// Converts every state to the form that the kernels use.
 void Optimizer::renew_states() {
   decltype(state_) renewed;
   for (const auto& group : param_groups_) {
@@ -147,9 +147,9 @@ void Optimizer::add_param_group(const ParamGroup& param_group) {
   detail::refuse_in_capture(algorithm_->name() + "::add_param_group");
   check_new_groups();
   write_lr();
-  if (rates_) rates_->read_defaults();  // which a group without one takes
+  if (rates_) rates_->read_defaults();  // used by a group without its own rate
   {
-    // LibTorch refuses every parameter that has a state, even if no group has it any more.
+    // LibTorch rejects any parameter that has a state, even if no group contains it anymore.
     decltype(state_) states;
     states.swap(state_);
     const auto give_back = c10::make_scope_exit([&] { states.swap(state_); });
@@ -174,7 +174,7 @@ void Optimizer::check_new_groups() {
   }
 }
 
-// Rounding in a schedule may make a rate slightly negative, so negative rates are accepted here.
+// Rounding in a schedule may produce a slightly negative rate, so negative rates are accepted here.
 void Optimizer::check_reached(const Options& options) const {
   const auto copy = options.clone();
   copy->set_lr(std::abs(options.get_lr()));
@@ -241,7 +241,7 @@ void Optimizer::step_all(const torch::Tensor& grad_scale, const torch::Tensor& f
 void Optimizer::step_now(const torch::Tensor& grad_scale, const torch::Tensor& found_inf) {
   const at::NoGradGuard no_grad;
   check_new_groups();
-  // All checks come before the first change, because half a step could not be repeated.
+  // All checks run before the first change, because a partial step could not be repeated.
   const bool takes_sparse = algorithm_->takes_sparse_gradients() && !found_inf.defined();
   const size_t count = param_groups_.size();
   bool is_sparse = false;
@@ -261,10 +261,10 @@ void Optimizer::save(torch::serialize::OutputArchive& archive) const {
   algorithm_->write(archive, *this);
 }
 
-// The table's own swap is used here and below: std::swap would move the table, which allocates
-// memory without throwing, so that a lack of it would end the process.
+// Uses the table's own swap here and below. std::swap would move the table, which allocates memory
+// in a noexcept function, so running out of memory would terminate the process.
 void Optimizer::load(torch::serialize::InputArchive& archive) {
-  check_new_groups();  // with the options that they were added with
+  check_new_groups();  // with the options that were set when they were added
   std::vector<std::unique_ptr<Options>> options;
   for (const auto& group : param_groups_) options.push_back(group.options().clone());
   decltype(state_) before;
@@ -283,7 +283,8 @@ void Optimizer::load(torch::serialize::InputArchive& archive) {
   if (rates_) rates_->rewrite();
 }
 
-// Writes and reads the parts of a state dict. `values` are the schedulers' values of each group.
+// Writes and reads the parts of a state dict. `values` contains the schedulers' values for each
+// group.
 class Optimizer::DictForm : public OptimizerDictForm {
  public:
   DictForm(const Optimizer& optimizer, std::string where)
@@ -336,7 +337,7 @@ class Optimizer::DictForm : public OptimizerDictForm {
     for (const auto& entry : of_param.dict()) {
       const IValue& value = entry.value();
       if (value.isTensor()) tensors[entry.key().toStringRef()] = value.toTensor();
-      if (value.isScalar()) {  // step counts of older PyTorch versions
+      if (value.isScalar()) {  // step counts from older PyTorch versions
         tensors[entry.key().toStringRef()] = at::scalar_tensor(value.toScalar(), at::kFloat);
       }
     }
@@ -364,7 +365,7 @@ IValue Optimizer::options() const {
 }
 
 void Optimizer::load_state_dict(const IValue& state_dict) {
-  check_new_groups();  // with the options that they were added with
+  check_new_groups();  // with the options that were set when they were added
   const std::string where = algorithm_->name() + "::load_state_dict";
   detail::refuse_in_capture(where);
   DictForm form(*this, where);

@@ -1,6 +1,6 @@
 #pragma once
 
-// For the sources of this folder.
+// Internal to this folder.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/_foreach_add.h>
@@ -12,15 +12,15 @@
 
 namespace sconce::optim {
 
-/// A number of each state of a bucket, such as its step count. On the CPU the numbers become views
-/// of one tensor, so that one operation changes them all. On a GPU each keeps its memory, whose
-/// address a CUDA graph of an earlier step may have.
+/// One number from each state in a bucket, such as the step count. On the CPU, the numbers become
+/// views of a single tensor, so that one operation updates all of them. On a GPU, each number keeps
+/// its memory, because a CUDA graph of an earlier step may use its address.
 class PackedNumbers {
  public:
-  /// Adds the number of a state. `seal` makes it a view if it is on the CPU.
+  /// Adds the number of a state. If it is on the CPU, `seal` turns it into a view.
   void add(at::Tensor& number) { of_states_.push_back(&number); }
 
-  /// Must be called after the last number was added.
+  /// Must be called after the last number is added.
   void seal() {
     for (const auto* number : of_states_) views_.push_back(*number);
     if (views_.front().is_cpu()) pack();
@@ -35,7 +35,7 @@ class PackedNumbers {
     }
   }
 
-  /// Subtracts a tensor of no dimension on the device of the numbers from each.
+  /// Subtracts a 0-dim tensor, on the numbers' device, from each number.
   void subtract(const at::Tensor& number) const {
     if (all_.defined()) {
       all_.sub_(number);
@@ -46,7 +46,7 @@ class PackedNumbers {
 
   const std::vector<at::Tensor>& views() const { return views_; }
 
-  /// Returns the tensor of all numbers, which must be on the CPU.
+  /// Returns the tensor with all numbers, which must be on the CPU.
   const at::Tensor& all() const { return all_; }
 
   /// Returns the numbers, which must be on the CPU.
@@ -60,10 +60,10 @@ class PackedNumbers {
     for (size_t i = 0; i < views_.size(); ++i) *of_states_[i] = views_[i];
   }
 
-  std::vector<at::Tensor*> of_states_ = {};  // until `seal`
-  std::vector<at::Tensor> views_ = {};       // on a GPU the states' own tensors
-  at::Tensor all_ = {};                      // on the CPU
-  at::Tensor one_ = {};  // the number 1 would become a tensor and be cast in each step
+  std::vector<at::Tensor*> of_states_ = {};  // until `seal` is called
+  std::vector<at::Tensor> views_ = {};       // on a GPU, the states' own tensors
+  at::Tensor all_ = {};                      // only on the CPU
+  at::Tensor one_ = {};  // avoids creating and casting a tensor for 1 in each step
 };
 
 }  // namespace sconce::optim

@@ -12,7 +12,7 @@ namespace sconce::optim {
 
 namespace lr_scheduler {
 
-// What StateVisitor looks up: an unnamed namespace would hide it.
+// Looked up by StateVisitor, which would not find it in an unnamed namespace.
 static constexpr std::array<const char*, 2> names(ThresholdMode) {
   return {"rel", "abs"};
 }
@@ -25,7 +25,7 @@ ReduceLROnPlateau::ReduceLROnPlateau(torch::optim::Optimizer& optimizer,
       min_lrs_(expand(options.min_lr, optimizer, "ReduceLROnPlateau", "min_lr")),
       best_(worst(mode_)) {
   expect(options.factor < 1, "ReduceLROnPlateau", "factor below 1, got ", options.factor);
-  last_lr_ = current_lrs();  // refuses an optimizer without groups
+  last_lr_ = current_lrs();  // rejects an optimizer without groups
   if (!options.min_lr.is_list()) default_min_lr_ = min_lrs_.front();
 }
 
@@ -96,7 +96,7 @@ void ReduceLROnPlateau::visit_options(StateVisitor& state) {
   state("threshold_mode", options_.threshold_mode);
 }
 
-// The mode is here, because a fit sets it after a load (`set_mode`).
+// The mode is part of the progress, because fitting sets it after a load (`set_mode`).
 void ReduceLROnPlateau::visit_progress(StateVisitor& state) {
   Scheduler::visit_progress(state);
   state.write_only("mode_worse", worst(mode_));

@@ -27,7 +27,7 @@ struct RMSpropBucket : Bucket {
   PackedNumbers steps = {};
 };
 
-// Subtracts the steps from the parameters, as Python does if it may read the learning rate.
+// Subtracts the updates from the parameters, like Python when it may read the learning rate.
 void subtract(const RMSpropBucket& b, at::TensorList grads, at::TensorList averages, bool momentum,
               double lr) {
   if (momentum) {
@@ -37,7 +37,7 @@ void subtract(const RMSpropBucket& b, at::TensorList grads, at::TensorList avera
   }
 }
 
-// The same, as Python does with `capturable`.
+// Like the above, but for Python with `capturable`.
 void subtract(const RMSpropBucket& b, at::TensorList grads, at::TensorList averages, bool momentum,
               const torch::Tensor& lr) {
   if (momentum) {
@@ -131,7 +131,7 @@ struct Table<RMSprop> {
 
   static void visit_options(RMSpropOptions& o, auto&& visit) {
     visit("lr", o.lr());
-    visit("momentum", o.momentum(), 0.0);  // states of older PyTorch versions may lack it
+    visit("momentum", o.momentum(), 0.0);  // may be missing in states from older PyTorch versions
     visit("alpha", o.alpha());
     visit("eps", o.eps());
     visit("centered", o.centered(), false);

@@ -10,14 +10,14 @@
 
 namespace sconce::optim::lr_scheduler {
 
-/// Throws unless `fits`. The parts tell what the scheduler `who` expects.
+/// Throws unless `fits`. The parts form the message that says what the scheduler `who` expected.
 template <class... Parts>
 void expect(bool fits, const char* who, const Parts&... parts) {
   TORCH_CHECK_VALUE(fits, "sconce::optim::lr_scheduler::", who, ": expected ", parts...);
 }
 
-/// Returns one value for each group of the optimizer.
-/// @throw c10::ValueError if a list has another length.
+/// Returns one value for each group in the optimizer.
+/// @throw c10::ValueError if a list has a different length.
 template <class T>
 std::vector<T> expand(const PerGroup<T>& values, const torch::optim::Optimizer& optimizer,
                       const char* who, const char* what) {
@@ -28,8 +28,8 @@ std::vector<T> expand(const PerGroup<T>& values, const torch::optim::Optimizer& 
   return values.values();
 }
 
-/// Gives the variables the values that they have now when the result ends, unless it is released
-/// before, as after a step that did not throw.
+/// Returns a guard that restores the variables to their current values when it is destroyed.
+/// Releasing the guard, for example after a step that did not throw, keeps the new values.
 template <class... T>
 [[nodiscard]] auto restore_unless_released(T&... variables) {
   return c10::make_scope_exit(

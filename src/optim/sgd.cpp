@@ -18,11 +18,11 @@ namespace {
 
 using torch::optim::SGDOptions;
 
-// The first step with momentum is another one than the later ones only with dampening. If a scaler
-// skips it, only the device knows, and the next step must still be the first. So
-// `first_step_pending` of the states is no field of the table: it belongs to no key of Python's, it
-// exists only then, and the parameters of a bucket share one tensor, since one kernel steps them
-// all. The states own it; the bucket and the plan ask them.
+// With momentum, the first step differs from later steps only if dampening is set. If a scaler
+// skips the first step, only the device knows, and the next step must then be treated as the first.
+// Therefore, `first_step_pending` is not a field in the table: it matches no key in Python, it
+// exists only in this case, and the parameters of a bucket share one tensor because a single kernel
+// steps them all. The states own the tensor. The bucket and the plan read it from them.
 struct SgdBucket : Bucket {
   using Bucket::Bucket;
 
@@ -32,8 +32,8 @@ struct SgdBucket : Bucket {
 
   void add(SGDParamState& state) { states.push_back(&state); }
 
-  // Parameters that are no longer stepped together no longer share the tensor. Others keep theirs,
-  // whose address a CUDA graph of an earlier step may have.
+  // Parameters that are no longer stepped together must stop sharing the tensor. Other parameters
+  // keep their tensor, because a CUDA graph of an earlier step may use its address.
   template <class StateMap>
   void seal(const StateMap& all) {
     has_buffers = !buffers.empty();
@@ -47,7 +47,7 @@ struct SgdBucket : Bucket {
     if (static_cast<size_t>(count) > states.size()) set_first_step_pending(pending.clone());
   }
 
-  // Gives every parameter its buffer.
+  // Assigns a buffer to every parameter.
   void set_buffers(std::vector<torch::Tensor> values) {
     buffers = std::move(values);
     for (size_t i = 0; i < states.size(); ++i) states[i]->momentum_buffer = buffers[i];
@@ -66,7 +66,7 @@ struct SgdBucket : Bucket {
   std::vector<torch::Tensor> buffers = {};
 };
 
-// The options of a step of one group.
+// The options for a step of one group.
 struct Settings : Step<SGDOptions> {
   bool momentum() const { return options.momentum() != 0; }
 };
@@ -88,8 +88,8 @@ void call_fused(SgdBucket& bucket, const Settings& s, bool is_first_step,
   });
 }
 
-// Only the device knows whether this is the first step. So both kinds of step are called, and the
-// tensor makes the kernel skip at least one of them.
+// Only the device knows whether this is the first step. Therefore, both kinds of step are launched,
+// and the tensor makes the kernel skip at least one of them.
 void call_fused_pending(SgdBucket& bucket, const Settings& s,
                         const std::optional<torch::Tensor>& grad_scale,
                         const std::optional<torch::Tensor>& found_inf) {
@@ -120,14 +120,14 @@ void step_fused(SgdBucket& bucket, const Settings& s) {
     bucket.set_buffers(std::move(zeros));
   }
   call_fused(bucket, s, is_first_step, grad_scale, found_inf);
-  // Without dampening, a step with a buffer of zeros equals a first step.
+  // Without dampening, a step with a zero buffer equals a first step.
   if (is_first_step && found_inf && s.options.dampening() != 0) {
     bucket.set_first_step_pending(found_inf->clone());
   }
 }
 
-// If a parameter has no momentum yet, Python updates the momenta one by one, which rounds 16-bit
-// types differently: `one_by_one`.
+// If any parameter does not have a momentum buffer yet, Python updates the buffers one at a time,
+// which rounds 16-bit types differently. `one_by_one` selects this.
 void step_foreach(SgdBucket& bucket, const Settings& s, bool one_by_one) {
   std::vector<torch::Tensor> updates =
       decayed_grads(bucket, s.options.weight_decay(), s.extra.maximize);
@@ -184,7 +184,7 @@ struct Table<SGD> {
 
   static bool uses(const SGDOptions& o, const auto& /*field*/) { return o.momentum() != 0; }
 
-  // A buffer of zeros would make the next step another one than the first.
+  // A saved zero buffer would keep the next step from being treated as the first.
   static bool is_empty(const State& state) {
     return state.first_step_pending.defined() && state.first_step_pending.item<float>() == 1;
   }

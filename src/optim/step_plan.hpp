@@ -1,7 +1,7 @@
 #pragma once
 
-// The plan of an optimizer's step: which tensors a kernel takes together. It is kept from step to
-// step. For the sources of this folder.
+// The plan of an optimizer's step: which tensors share a kernel call. It is reused from step to
+// step. Internal to this folder.
 
 #include <ATen/ScalarOps.h>
 #include <ATen/TensorIterator.h>
@@ -21,8 +21,8 @@
 
 namespace sconce::optim {
 
-/// The tensors of one kernel call, which have one device and type. On the CPU small and large
-/// tensors are in different buckets.
+/// The tensors of one kernel call. They have the same device and type. On the CPU, small and large
+/// tensors go into separate buckets.
 struct Bucket {
   explicit Bucket(const at::Tensor& parameter)
       : device(parameter.device()),
@@ -37,10 +37,10 @@ struct Bucket {
     return is_of_kind(parameter) && is_small_on_cpu(parameter) == small_on_cpu;
   }
 
-  /// Returns whether the parameters have the memory, sizes and strides of the plan, and every
-  /// gradient has the sizes of its parameter. Sets `has_sparse_grad` and `strides_match`. This loop
-  /// is separate, because next to the atomic counting of references the processor would wait for
-  /// each tensor.
+  /// Returns whether the parameters still have the planned memory, sizes, and strides, and whether
+  /// every gradient has the same sizes as its parameter. Sets `has_sparse_grad` and
+  /// `strides_match`. This loop is separate because atomic reference counting in the same loop
+  /// would make the processor wait for each tensor.
   bool lies_as_planned() {
     strides_match = true;
     if (!geometries.match(params, grads, strides_match)) return false;
@@ -56,35 +56,35 @@ struct Bucket {
   c10::Device device;
   c10::ScalarType dtype;
   bool small_on_cpu;
-  bool overlaps = false;  // whether two of the parameters share memory
+  bool overlaps = false;  // whether any two parameters share memory
   std::vector<at::Tensor> params = {};
   std::vector<at::Tensor> grads = {};  // filled in each step
   Geometries geometries = {};          // of the parameters
   bool has_sparse_grad = false;
-  bool strides_match = false;  // whether all gradients have the strides of their parameters
-  bool is_stale = false;       // whether a step gave the states other tensors
+  bool strides_match = false;  // whether each gradient has the strides of its parameter
+  bool is_stale = false;       // whether a step replaced tensors in the states
 };
 
-/// The parameters of one group that have a gradient, in buckets that are kept from step to step.
-/// `B` derives from Bucket and has:
+/// The parameters in one group that have a gradient, in buckets that are kept from step to step.
+/// `B` derives from Bucket and provides:
 /// - `B(parameter)`;
-/// - `bool takes(state)`: whether the bucket may hold a parameter with this state;
-/// - `void add(state)`, called after the parameter was added;
-/// - `void seal(states)`, called after the last parameter was added.
+/// - `bool takes(state)`: returns whether the bucket accepts a parameter with this state;
+/// - `void add(state)`: called after a parameter is added;
+/// - `void seal(states)`: called after the last parameter is added.
 template <class B, class State>
 class StepPlan {
  public:
   using StateMap = ska::flat_hash_map<void*, std::unique_ptr<torch::optim::OptimizerParamState>>;
 
-  /// Puts the gradients of this step into the buckets and returns whether one is sparse.
-  /// `make_state(index)` returns the State& of a parameter with a gradient. It makes the state, or
-  /// converts it to the parameter's device, type and strides if needed, or throws. It is called
-  /// only if something has changed since the last step:
+  /// Puts the gradients of this step into the buckets, and returns whether any of them is sparse.
+  /// `make_state(index)` returns a State& for a parameter with a gradient. It creates the state, or
+  /// converts it to the parameter's device, type, and strides if needed, or throws. It is called
+  /// only if one of the following changed since the last step:
   /// - the parameters, or which of them have a gradient;
-  /// - their devices, types, memory, sizes or strides;
+  /// - their devices, types, memory, sizes, or strides;
   /// - the objects in `states`;
-  /// - `variant`, a number for the options that decide which tensors a state has;
-  /// - the sizes of a gradient, which differ from those of its parameter.
+  /// - `variant`, a number for the options that determine which tensors a state contains;
+  /// - the sizes of a gradient, which then differ from its parameter's sizes.
   template <class MakeState>
   bool update(const std::vector<at::Tensor>& params, const StateMap& states, int variant,
               const MakeState& make_state) {
@@ -99,7 +99,7 @@ class StepPlan {
 
   std::vector<B>& buckets() { return buckets_; }
 
-  /// Makes the next step build the plan again, for instance if the tensors of states have changed.
+  /// Makes the next step rebuild the plan, for example because tensors in the states changed.
   void forget() { variant_.reset(); }
 
  private:
@@ -109,8 +109,8 @@ class StepPlan {
     size_t bucket;
   };
 
-  // Returns false if the plan no longer fits; the buckets may then be half filled. It is inlined,
-  // because it runs for every parameter in each step.
+  // Returns false if the plan no longer fits. The buckets may be partially filled in that case. The
+  // call is inlined, because it runs for every parameter in each step.
   [[gnu::flatten]] bool gather(const std::vector<at::Tensor>& params, const StateMap& states) {
     for (auto& bucket : buckets_) bucket.grads.clear();
     size_t next = 0;
@@ -163,8 +163,8 @@ class StepPlan {
   std::optional<int> variant_ = {};
 };
 
-/// Gives every gradient the strides of its parameter. The fused kernels on the CPU assume this, and
-/// would otherwise mix up the elements.
+/// Copies gradients so that each has the strides of its parameter. The fused kernels on the CPU
+/// assume matching strides and would otherwise mix up the elements.
 inline void match_strides(Bucket& bucket) {
   if (bucket.strides_match) return;
   for (size_t i = 0; i < bucket.params.size(); ++i) {
@@ -174,9 +174,9 @@ inline void match_strides(Bucket& bucket) {
   }
 }
 
-/// Divides [0, count) among LibTorch's threads, which call `part(begin, end)`. It iterates over a
-/// tensor of that length. `at::parallel_for` would not use threads: it is a template with an OpenMP
-/// pragma, and only LibTorch itself is compiled with OpenMP.
+/// Divides [0, count) among LibTorch's threads, which call `part(begin, end)`, by iterating over a
+/// tensor of that length. `at::parallel_for` would not use any threads here. It is a template with
+/// an OpenMP pragma, and only LibTorch itself is compiled with OpenMP.
 template <class Part>
 void share_among_threads(int64_t count, const Part& part) {
   const at::Tensor places = at::empty({count}, at::kByte);
@@ -192,9 +192,9 @@ void share_among_threads(int64_t count, const Part& part) {
 }
 
 /// Calls `kernel(slice)`, where `slice(tensors)` returns the part of a list for this call. The
-/// fused kernels on the CPU divide each tensor among the threads, which takes longer than the work
-/// on a small tensor. Therefore lists of small tensors are divided among the threads instead,
-/// unless two of their tensors share memory.
+/// fused kernels on the CPU divide each tensor among the threads, which takes longer than the
+/// actual work on a small tensor. Therefore, lists of small tensors are divided among the threads
+/// instead, unless two of the tensors share memory.
 template <class Kernel>
 void call_fused_kernel(const Bucket& bucket, const Kernel& kernel) {
   const auto part = [&](int64_t begin, int64_t end) {
@@ -208,8 +208,8 @@ void call_fused_kernel(const Bucket& bucket, const Kernel& kernel) {
   part(0, count);
 }
 
-/// Calls `step(lr)` with the learning rate for a fused kernel on the device. It is a number, or a
-/// tensor if it is on a GPU, where the host must not read it.
+/// Calls `step(lr)` with the learning rate for a fused kernel on the device. The rate is a number,
+/// or a tensor if it is on a GPU, because the host must not read it there.
 template <class Step>
 void with_lr(double number, const std::optional<at::Tensor>& tensor, c10::Device device,
              const Step& step) {
@@ -218,13 +218,13 @@ void with_lr(double number, const std::optional<at::Tensor>& tensor, c10::Device
   step(tensor->to(device, /*non_blocking=*/true));
 }
 
-/// Multiplies in place with Python's rounding. As the second operand the number keeps its full
-/// precision; `mul_(Scalar)` would make it the first and round it to the tensor's type.
+/// Multiplies in place with Python's rounding. As the second operand, the number keeps its full
+/// precision. `mul_(Scalar)` would make it the first operand and round it to the tensor's type.
 inline const at::Tensor& scale(const at::Tensor& tensor, double factor) {
   return tensor.mul_(at::native::wrapped_scalar_tensor(factor));
 }
 
-/// Like sconce::to_device, but returns nothing if the tensor is undefined.
+/// Like sconce::to_device, but returns nothing for an undefined tensor.
 inline std::optional<at::Tensor> to_device(const at::Tensor& tensor, c10::Device device) {
   if (!tensor.defined()) return {};
   return sconce::to_device(tensor, device);

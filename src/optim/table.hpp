@@ -1,6 +1,6 @@
 #pragma once
 
-// The table of an optimizer. For the sources of this folder.
+// The table of an optimizer. Internal to this folder.
 
 #include <ATen/core/Tensor.h>
 
@@ -10,65 +10,66 @@
 
 namespace sconce::optim {
 
-/// What each optimizer `Class` defines in its source, as a specialization:
-/// - `Options`, `State` and `Bucket`, the tensors that its kernels take together;
-/// - `name`, and `fastest`: the kernels after it are there too;
-/// - `fields`, an array of all tensors of a state by Python's keys, in Python's order;
+/// The members that each optimizer `Class` defines in its source file, in a specialization:
+/// - `Options`, `State`, and `Bucket`, the tensors that share a kernel call;
+/// - `name`, and `fastest`, the fastest kernels. All slower kernels must be available too;
+/// - `fields`, an array of all tensors in a state with Python's keys, in Python's order;
 /// - `visit_options(options, visit)`, which calls `visit(key, option)` for each option, in Python's
-///   order, or `visit(key, option, otherwise)` if older states lack it;
-/// - `check(options, expect)`, which refuses what Python refuses;
-/// - `step(buckets, step)`, which steps all parameters of a group by Python's operations, in the
-///   order in which Python calls them.
+///   order, or `visit(key, option, otherwise)` if older states lack the option;
+/// - `check(options, expect)`, which rejects the options that Python rejects;
+/// - `step(buckets, step)`, which steps all parameters of a group with Python's operations, in the
+///   same order as Python.
 ///
-/// It may also define:
+/// Optional members:
 /// - `uses(options, field)`: whether the options need an optional field;
-/// - `has_capturable`: whether Python's class has the argument;
-/// - `takes_sparse`: whether kernels other than a given `Kernels::fused` take sparse gradients, and
-///   `check_sparse(options, name)`, which refuses options that do not go with one;
+/// - `has_capturable`: whether Python's class accepts this argument;
+/// - `takes_sparse`: whether kernels other than an explicit `Kernels::fused` support sparse
+///   gradients, and `check_sparse(options, name)`, which rejects options that are incompatible with
+///   them;
 /// - `python_has_fused_on_cpu_only`;
 /// - `starts_with_states`: whether a new optimizer has states before its first step;
-/// - `is_empty(state)`: whether the state is saved as if it had no tensors;
-/// - `fill(state, defaults)`, which sets the values of a new state that the fields do not give.
+/// - `is_empty(state)`: whether the state is saved as if it contained no tensors;
+/// - `fill(state, defaults)`, which sets values in a new state that the fields do not define.
 ///
-/// A Bucket may also define `takes(state)`, `add(state)` and `seal(states)`, which do what the
-/// fields do not say.
+/// A Bucket may also define `takes(state)`, `add(state)`, and `seal(states)` for everything that
+/// the fields do not cover.
 template <class Class>
 struct Table;
 
-/// When a state has the tensor of a field.
+/// When a state contains the tensor of a field.
 enum class Needed {
   always,
-  by_options,      ///< from the first step in which the options use it
-  from_first_step  ///< a step makes it, if the options use it
+  by_options,      ///< from the first step whose options use it
+  from_first_step  ///< created by a step if the options use it
 };
 
-/// One tensor of a state. Of the last two members one is null.
+/// One tensor in a state. Exactly one of `list` and `numbers` is null.
 template <class State, class Bucket>
 struct Field {
   const char* key;
   at::Tensor State::* member;
-  std::vector<at::Tensor> Bucket::* list = nullptr;  ///< of a tensor that is like the parameter
-  PackedNumbers Bucket::* numbers = nullptr;         ///< of a number
+  std::vector<at::Tensor> Bucket::* list = nullptr;  ///< for a tensor shaped like the parameter
+  PackedNumbers Bucket::* numbers = nullptr;         ///< for a number
   Needed needed = Needed::always;
-  double first = 0;       ///< its value in a new state
-  bool is_count = false;  ///< whether archives have it as an integer, as LibTorch's do
+  double first = 0;       ///< initial value in a new state
+  bool is_count = false;  ///< whether archives store it as an integer, as in LibTorch
 };
 
-/// A number of steps.
+/// A step count.
 template <class State, class Bucket>
 constexpr Field<State, Bucket> count(const char* key, at::Tensor State::* member,
                                      PackedNumbers Bucket::* numbers) {
   return {.key = key, .member = member, .numbers = numbers, .is_count = true};
 }
 
-/// Another number, which begins at `first`.
+/// Any other number. Its initial value is `first`.
 template <class State, class Bucket>
 constexpr Field<State, Bucket> number(const char* key, at::Tensor State::* member,
                                       PackedNumbers Bucket::* numbers, double first) {
   return {.key = key, .member = member, .numbers = numbers, .first = first};
 }
 
-/// A tensor that is like the parameter.
+/// A tensor shaped like the parameter.
 template <class State, class Bucket>
 constexpr Field<State, Bucket> like_parameter(const char* key, at::Tensor State::* member,
                                               std::vector<at::Tensor> Bucket::* list,
