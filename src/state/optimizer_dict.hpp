@@ -16,7 +16,7 @@
 
 namespace sconce::optim {
 
-/// How the optimizers of a class write and read the parts of their state dicts.
+/// How optimizers of a class write and read the parts of their state dicts.
 class OptimizerDictForm {
  public:
   using Options = torch::optim::OptimizerOptions;
@@ -25,39 +25,40 @@ class OptimizerDictForm {
 
   virtual ~OptimizerDictForm() = default;
 
-  /// Writes or reads all that the dict has for a group, except the numbers of its parameters.
+  /// Writes or reads everything that the dict stores for a group, except the indices of its
+  /// parameters.
   virtual void visit_group(size_t index, Options& options, StateVisitor& group) = 0;
 
-  /// @throw c10::Error if options that were read are invalid.
+  /// @throw c10::Error if the loaded options are invalid.
   virtual void check(const Options& options) const = 0;
 
-  /// Returns the state of a parameter, or nothing if the dict leaves it out.
+  /// Returns the state of a parameter, or nothing if the dict omits it.
   virtual std::optional<c10::impl::GenericDict> write_state(const ParamState& state,
                                                             const Options& options) const = 0;
 
-  /// Returns the state of a group's parameter `index` from its dict.
+  /// Returns the state of parameter `index` in a group, read from its dict.
   virtual std::unique_ptr<ParamState> read_state(const c10::IValue& dict,
                                                  const Parameters& parameters, size_t index,
                                                  const Options& options) const = 0;
 
-  /// Whether a step needs the state of every parameter.
+  /// Returns whether a step requires the state of every parameter.
   virtual bool needs_every_state() const { return false; }
 };
 
-/// Returns [{..., "params": [index]}], the options of each group.
+/// Returns [{..., "params": [index]}], with the options of each group.
 c10::IValue write_groups(const torch::optim::Optimizer& optimizer, OptimizerDictForm& form);
 
 /// Returns {"state": {index: state}, "param_groups": [{..., "params": [index]}]}.
 c10::IValue write_optimizer(const torch::optim::Optimizer& optimizer, OptimizerDictForm& form);
 
-/// What a state dict has for an optimizer: the options of each group, and the states.
+/// The contents of a state dict for an optimizer: the options of each group, and the states.
 struct OptimizerContents {
   std::vector<std::unique_ptr<torch::optim::OptimizerOptions>> options = {};
   ska::flat_hash_map<void*, std::unique_ptr<torch::optim::OptimizerParamState>> states = {};
 };
 
-/// Reads a dict that `write_optimizer` wrote, or Python. The optimizer does not change.
-/// @throw c10::Error, which begins with `where`, if the dict does not fit the optimizer.
+/// Reads a dict written by `write_optimizer` or by Python. Does not modify the optimizer.
+/// @throw c10::Error, prefixed with `where`, if the dict does not fit the optimizer.
 OptimizerContents read_optimizer(const torch::optim::Optimizer& optimizer, const c10::IValue& dict,
                                  const std::string& where, OptimizerDictForm& form);
 

@@ -30,12 +30,13 @@ using c10::IValue;
 using LibTorchOptimizer = torch::optim::Optimizer;
 using Parameters = std::vector<at::Tensor>;
 
-// Writes or reads the state of one parameter.
+// Writes or reads the state of a single parameter.
 class ParamStateVisitor {
  public:
-  // Makes a visitor that writes.
+  // Creates a visitor that writes.
   ParamStateVisitor() = default;
-  // Makes a visitor that reads. Tensors get the type and device of `like`, and must have its sizes.
+  // Creates a visitor that reads. Tensors get the type and device of `like`, and must have the same
+  // sizes.
   ParamStateVisitor(const IValue& state, std::string where, at::Tensor like)
       : state_(state, std::move(where)), like_(std::move(like)) {}
 
@@ -44,7 +45,7 @@ class ParamStateVisitor {
   void number(const char* key, double& value) { state_(key, value); }
   void count(const char* key, int64_t& value) { state_.count(key, value); }
 
-  // Python counts in float32, which is exact to 2^24.
+  // Python counts in float32, which is exact up to 2^24.
   void steps(const char* key, int64_t& steps) {
     auto count = static_cast<double>(steps);
     state_(key, count);
@@ -55,7 +56,7 @@ class ParamStateVisitor {
     state_.write_only(key, at::scalar_tensor(steps, type));
   }
 
-  // An optional tensor may be undefined here. In Python it is then None, or its key is missing.
+  // An optional tensor may be undefined here. In Python, it is None, or its key is missing.
   void tensor(const char* key, at::Tensor& value, bool is_needed = true, bool is_number = false) {
     if (is_needed) {
       state_(key, value);
@@ -88,10 +89,10 @@ class ParamStateVisitor {
   at::Tensor like_ = {};
 };
 
-// The forms list the options and the state of each class by Python's keys. `like` returns a tensor
-// with the sizes, the type and the device of a parameter's state.
+// Each form lists the options and the state of a class with Python's keys. `like` returns a tensor
+// with the sizes, type, and device of a parameter's state.
 struct ElementwiseForm {
-  static constexpr bool needs_state = false;  // whether a step needs the state of every parameter
+  static constexpr bool needs_state = false;  // whether a step needs every state
   static at::Tensor like(const Parameters& parameters, size_t index) { return parameters[index]; }
 };
 
@@ -172,7 +173,7 @@ struct AdagradForm : ElementwiseForm {
   }
 };
 
-// All parameters share one state, which the first one has.
+// All parameters share one state, which is stored for the first parameter.
 struct LBFGSForm {
   using Options = torch::optim::LBFGSOptions;
   using State = torch::optim::LBFGSParamState;
@@ -197,7 +198,7 @@ struct LBFGSForm {
     state.check(options.history_size() > 0, "above 0");
     state("line_search_fn", options.line_search_fn());
   }
-  // Python's "al" is left out: every step writes it before it reads it.
+  // Python's "al" is omitted, because every step writes it before reading it.
   static void visit_state(State& s, const Options& options, ParamStateVisitor& state) {
     state.count("func_evals", s.func_evals());
     state.count("n_iter", s.n_iter());
@@ -217,7 +218,7 @@ struct LBFGSForm {
   }
 };
 
-// The options that all classes share in Python. LibTorch supports only one value of each.
+// The options that all classes share in Python. LibTorch supports only one value for each of them.
 void visit_choices(StateVisitor& state) {
   bool maximize = false;
   state("maximize", maximize, false);
@@ -226,7 +227,7 @@ void visit_choices(StateVisitor& state) {
   for (const char* key : {"capturable", "differentiable"}) state.write_only(key, false);
 }
 
-// Writes and reads the parts of a state dict of LibTorch's `Optimizer`.
+// Writes and reads the parts of a state dict for LibTorch's `Optimizer`.
 template <class Optimizer, class Form>
 class LibTorchForm : public OptimizerDictForm {
  public:
@@ -237,10 +238,10 @@ class LibTorchForm : public OptimizerDictForm {
     visit_choices(group);
   }
 
-  // LibTorch checks the options when it constructs an optimizer.
+  // LibTorch checks the options in the optimizer's constructor.
   void check(const Options& options) const override {
     auto copy = static_cast<const typename Form::Options&>(options);
-    copy.lr(std::abs(copy.lr()));  // rounding in a schedule may make it slightly negative
+    copy.lr(std::abs(copy.lr()));  // rounding in a schedule may produce a slightly negative rate
     try {
       Optimizer(Parameters(), copy);
     } catch (const c10::Error& error) {
@@ -315,7 +316,7 @@ OptimizerState functions_of_ours() {
 OptimizerState optimizer_state(const LibTorchOptimizer& optimizer) {
   namespace libtorch = torch::optim;
   if (dynamic_cast<const Optimizer*>(&optimizer) != nullptr) return functions_of_ours();
-  // Derived classes are excluded, because they may have more state.
+  // Rejects derived classes, because they may contain more state.
   const auto& type = typeid(optimizer);
   if (type == typeid(libtorch::Adagrad)) return functions<libtorch::Adagrad, AdagradForm>();
   if (type == typeid(libtorch::Adam)) {

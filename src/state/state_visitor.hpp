@@ -17,8 +17,8 @@
 
 namespace sconce {
 
-/// The largest number of steps in a state. A double represents it exactly, and a few more steps do
-/// not overflow.
+/// The largest number of steps in a state. A double represents it exactly, and adding a few steps
+/// does not overflow.
 constexpr int64_t most_steps = int64_t{1} << 53;
 
 /// An empty dict with str keys, like Python's state dicts.
@@ -26,19 +26,20 @@ inline c10::impl::GenericDict string_dict() {
   return c10::impl::GenericDict(c10::StringType::get(), c10::AnyType::get());
 }
 
-/// Writes members to a dict under their keys, or reads them from one. A class lists its members
-/// once, for writing and for reading. A member is a number, a bool, a string, a tensor, an IValue,
-/// an enum that has `names`, a pointer to an object with a state dict, a struct that has a
-/// `visit_state(T&, StateVisitor&)` (both found by argument-dependent lookup), or a vector or an
-/// optional of these. Lists and dicts have elements of type `Any`, and so pickle like Python's own.
+/// Writes members to a dict under their keys, or reads them from a dict. A class lists its members
+/// once for both directions. A member is a number, a bool, a string, a tensor, an IValue, an enum
+/// with `names`, a pointer to an object with a state dict, a struct with a `visit_state(T&,
+/// StateVisitor&)`, or a vector or optional of these. `names` and `visit_state` are found by
+/// argument-dependent lookup. Lists and dicts contain elements of type `Any`, so they pickle like
+/// Python's own.
 class StateVisitor {
  public:
-  /// Makes a visitor that writes.
+  /// Creates a visitor that writes.
   StateVisitor() : reads_(false) {}
 
-  /// Makes a visitor that reads. `where` begins its errors.
-  /// @throw c10::Error if the state is not a dict, or a key is not a str. Every call throws like
-  /// this for a value that it cannot read.
+  /// Creates a visitor that reads. `where` is the prefix of its error messages.
+  /// @throw c10::Error if the state is not a dict, or if a key is not a str. Every call throws in
+  /// the same way for a value that it cannot read.
   StateVisitor(const c10::IValue& state, std::string where)
       : where_(std::move(where)), reads_(true) {
     expect(state.isGenericDict(), "a dict", state);
@@ -50,7 +51,7 @@ class StateVisitor {
 
   const c10::impl::GenericDict& dict() const { return dict_; }
 
-  /// Writes or reads a member. A list must have the length of the member.
+  /// Writes or reads a member. A list must have the member's length.
   template <class T>
   void operator()(const char* key, T& member) {
     key_ = key;
@@ -61,7 +62,8 @@ class StateVisitor {
     }
   }
 
-  /// The same, for a key that states of older versions lack. The member then becomes `otherwise`.
+  /// Like the above, for a key that older states lack. If it is missing, the member is set to
+  /// `otherwise`.
   template <class T>
   void operator()(const char* key, T& member, const T& otherwise) {
     if (reads_ && !dict_.contains(key)) {
@@ -71,8 +73,8 @@ class StateVisitor {
     }
   }
 
-  /// The same, for an optional key: a member without a value is not written, and a member whose key
-  /// is not in the dict stays unchanged.
+  /// Like the above, for an optional key. A member without a value is not written, and a member
+  /// whose key is missing from the dict stays unchanged.
   template <class T>
   void where_there(const char* key, std::optional<T>& member) {
     if (reads_ ? dict_.contains(key) : member.has_value()) {
@@ -80,32 +82,32 @@ class StateVisitor {
     }
   }
 
-  /// The same, for a list whose length may differ from the member's.
+  /// Like the above, for a list whose length may differ from the member's length.
   template <class T>
   void any_length(const char* key, std::vector<T>& member) {
     if (reads_ && value(key).isList()) member.resize(value(key).toListRef().size());
     (*this)(key, member);
   }
 
-  /// The same, for an integer that must be 0 or more.
+  /// Like the above, for an integer that must be 0 or greater.
   template <class T>
   void count(const char* key, T& member) {
     (*this)(key, member);
     check(member >= 0, "of 0 or more");
   }
 
-  /// When reading, throws unless `holds`, with an error about the last value that was read.
+  /// When reading, throws unless `holds`. The error is about the last value that was read.
   void check(bool holds, const char* range) const {
     TORCH_CHECK_VALUE(holds || !reads_, where_, ": expected a value ", range, " for '", key_,
                       "', got another");
   }
 
-  /// Writes a value that has no member. Does nothing when reading.
+  /// Writes a value that does not correspond to a member. Does nothing when reading.
   void write_only(const char* key, const c10::IValue& value) {
     if (!reads_) dict_.insert_or_assign(key, value);
   }
 
-  /// Returns the value of the key in the dict that is read.
+  /// Returns the value of the key in the dict being read.
   c10::IValue value(const char* key) const {
     const auto found = dict_.find(key);
     TORCH_CHECK(found != dict_.end(), where_, ": expected a dict with the key '", key, "'");
@@ -164,7 +166,7 @@ class StateVisitor {
     }
   }
 
-  // Python keeps the type that it was given: int, bool or, for a learning rate, a tensor.
+  // Python keeps the type that was passed: int, bool, or, for a learning rate, a tensor.
   void read(const c10::IValue& from, double& value) {
     const bool one = from.isTensor() && from.toTensor().defined() && from.toTensor().numel() == 1 &&
                      !from.toTensor().is_complex();
@@ -228,7 +230,7 @@ class StateVisitor {
   c10::impl::GenericDict dict_ = string_dict();
 };
 
-/// Returns the state of a value that has a `visit_state`, as a dict.
+/// Returns the state of a value with a `visit_state` function, as a dict.
 template <class T>
 c10::IValue as_state(T value) {
   StateVisitor state;
