@@ -13,7 +13,7 @@ namespace {
 
 using c10::TypeKind;
 
-// Returns the type without Optional.
+// Returns the type without its Optional wrapper.
 const c10::Type& plain(const c10::Type& type) {
   return type.kind() == TypeKind::OptionalType
              ? plain(*type.expectRef<c10::OptionalType>().getElementType())
@@ -121,7 +121,8 @@ Argument argument_of(const c10::IValue& value, const c10::Type& given,
 
 namespace {
 
-// Makes the value for one kind of argument. Each returns nothing if the parameter has another type.
+// Creates the value for one kind of argument. Each overload returns nothing if the parameter has a
+// different type.
 struct ValueMaker {
   using Result = std::optional<c10::IValue>;
 

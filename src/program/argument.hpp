@@ -17,22 +17,22 @@
 
 namespace sconce::program::detail {
 
-/// A tensor of a program, by its number.
+/// A tensor in a program, identified by its number.
 struct ValueId {
   bool operator==(const ValueId&) const = default;
 
   size_t id;
 };
 
-/// A number that autograd and LibTorch's operators on numbers pass in a tensor's place.
+/// A number that autograd and LibTorch's scalar operators pass in place of a tensor.
 struct WrappedNumber {
   bool operator==(const WrappedNumber&) const = default;
 
   std::variant<Size, bool, double, c10::complex<double>> number;
 };
 
-/// An argument of a call, or a result: the numbers of the tensors, nested as the operator returns
-/// them. No value is None, or a result that is not kept.
+/// An argument or a result of a call: the numbers of the tensors, nested in the same way as the
+/// operator's return value. An empty value is None, or a result that is not kept.
 struct Argument {
   using List = std::vector<Argument>;
   using Any = std::variant<std::monostate, bool, Size, double, c10::complex<double>, std::string,
@@ -44,19 +44,19 @@ struct Argument {
   Any value = {};
 };
 
-/// Calls `f` with each tensor's number in the argument.
+/// Calls `f` with the number of each tensor in the argument.
 void for_each_value(const Argument& argument, const std::function<void(size_t)>& f);
 
-/// Returns whether the argument is the same whatever the tensors, the sizes and the device are.
+/// Returns whether the argument is independent of the tensors, the sizes, and the device.
 bool is_fixed(const Argument& argument);
 
-/// Returns the argument for an operator's parameter of this type. `name` numbers the tensors, and
-/// returns null for an undefined one.
-/// @throw c10::Error for a value that programs do not have, such as a generator.
+/// Returns the argument for a parameter of this type. `name` assigns numbers to tensors, and
+/// returns null for an undefined tensor.
+/// @throw c10::Error for a value that programs do not support, such as a generator.
 Argument argument_of(const c10::IValue& value, const c10::Type& type,
                      const std::function<Argument(const at::Tensor&)>& name);
 
-/// What arguments depend on in a run.
+/// The parts of a run that arguments depend on.
 struct Environment {
   const std::vector<at::Tensor>& values;
   c10::IntArrayRef sizes;
@@ -64,8 +64,8 @@ struct Environment {
   c10::Device device;
 };
 
-/// Returns the argument for an operator's parameter of this type.
-/// @throw c10::Error with what was expected and what it is, if the types differ.
+/// Returns the argument for a parameter of this type.
+/// @throw c10::Error with the expected and the actual type if they differ.
 c10::IValue value_of(const Argument& argument, const c10::Type& type, const Environment& in);
 
 }  // namespace sconce::program::detail

@@ -21,7 +21,7 @@ void check_spawn(int error, const char* what) {
   if (error != 0) throw std::system_error(error, std::generic_category(), what);
 }
 
-// Which files the child has, and its current folder.
+// The files and the working directory of the child.
 class SpawnActions {
  public:
   explicit SpawnActions(const ChildSettings& settings) {
@@ -49,8 +49,8 @@ class SpawnActions {
   posix_spawn_file_actions_t actions_ = {};
 };
 
-// A separate process group, and signals as in a new program: Python's subprocesses fail if this
-// process ignores SIGCHLD.
+// Puts the child into a separate process group and resets its signals to their defaults. Python's
+// subprocesses fail if this process ignores SIGCHLD.
 class SpawnAttributes {
  public:
   SpawnAttributes() {
@@ -85,7 +85,7 @@ std::vector<std::string> environment_with(const std::map<std::string, std::strin
   return all;
 }
 
-// The texts must live longer than the pointers, which end with a null pointer.
+// The strings must outlive the pointers. A null pointer ends the list.
 std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   std::vector<char*> pointers;
   for (const auto& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
@@ -112,7 +112,8 @@ ChildProcess::~ChildProcess() {
 bool ChildProcess::has_ended() {
   if (has_ended_) return true;
   siginfo_t info = {};
-  // Only looks: until the process is collected, its id belongs to no other process or group.
+  // Does not reap the process. Until it is reaped, its ID cannot be reused for another process or
+  // group.
   const int result = ::waitid(P_PID, static_cast<id_t>(id_), &info, WEXITED | WNOHANG | WNOWAIT);
   if (result == 0 && info.si_pid == 0) return false;
   if (result == 0) {

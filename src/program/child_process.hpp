@@ -9,18 +9,18 @@
 
 namespace sconce::program::detail {
 
-/// Where and how a child process runs.
+/// The working directory, output, and environment of a child process.
 struct ChildSettings {
-  std::filesystem::path folder;  // its current folder
+  std::filesystem::path folder;  // its working directory
   std::filesystem::path log;     // an absolute path; receives stdout and stderr
   std::map<std::string, std::string> variables = {};  // added to this process's environment
 };
 
-/// A program in a separate process group, which inherits no open file.
+/// A program in a separate process group that does not inherit open files.
 class ChildProcess {
  public:
   /// Starts the command. Its first word is looked up in PATH unless it contains a slash.
-  /// @throw std::system_error with the errno if that fails.
+  /// @throw std::system_error with errno on failure.
   ChildProcess(const std::vector<std::string>& command, const ChildSettings& settings);
 
   /// Kills the process and its group.
@@ -28,15 +28,15 @@ class ChildProcess {
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  /// Returns whether the process has ended, without waiting. Processes that it started and left
-  /// behind are then killed.
+  /// Returns whether the process has ended, without waiting. Once it has, kills any processes that
+  /// it left running.
   bool has_ended();
 
-  /// Returns, after the end, how it failed, such as "exit code 1" or "signal 9 (Killed)", or an
-  /// empty text.
+  /// After the process has ended, returns how it failed, such as "exit code 1" or "signal 9
+  /// (Killed)", or an empty string on success.
   const std::string& failure() const { return failure_; }
 
-  /// Returns, after the end, whether a signal ended the process.
+  /// After the process has ended, returns whether a signal ended it.
   bool was_killed() const { return was_killed_; }
 
  private:

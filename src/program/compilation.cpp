@@ -37,8 +37,8 @@ std::string last_line(const std::string& text) {
   return last;
 }
 
-// Waits until the condition holds, and asks for it again after each interval. Returns whether it
-// does: no, if the thread has to stop.
+// Polls the condition at this interval until it holds. Returns false if the thread has to stop
+// first.
 template <class F>
 bool poll_until(const std::stop_token& stop, std::chrono::milliseconds interval, const F& holds) {
   std::mutex mutex;
@@ -51,8 +51,9 @@ bool poll_until(const std::stop_token& stop, std::chrono::milliseconds interval,
   return false;
 }
 
-// The current folder and PYTHONPATH have the package sconce_cpp. A relative path counts from this
-// process's current folder, and a name without a folder is looked up in PATH.
+// The package sconce_cpp is in the child's working directory and in its PYTHONPATH. A relative path
+// to Python is relative to this process's working directory. A name without a folder is looked up
+// in PATH.
 std::unique_ptr<ChildProcess> start_python(const CompileTask& task, const fs::path& folder,
                                            const fs::path& inductor) {
   const bool is_path = task.python.has_parent_path();
@@ -80,7 +81,7 @@ std::unique_ptr<ChildProcess> start_python(const CompileTask& task, const fs::pa
 
 Compilation::Compilation(const PackageCache& cache, CompileTask task, const Graph& program)
     : cache_(std::make_unique<const PackageCache>(cache)), task_(std::move(task)) {
-  // In this thread, because the program's tensors may change afterwards.
+  // Runs in the calling thread, because the program's tensors may change afterwards.
   const auto error = failure_of([&] {
     folder_ = std::make_unique<CompileFolder>(cache_->folder(), task_.key);
     write_program(folder_->path() / program_name, program, of_compilation);
@@ -105,7 +106,7 @@ void Compilation::compile(const std::stop_token& stop) const {
   CompileFolder::remove_abandoned(cache);
   const auto inductor = cache / "inductor";
   make_private_folder(inductor, of_compilation);
-  check_private(inductor, S_IFDIR);  // Python runs what is in it
+  check_private(inductor, S_IFDIR);  // Python runs the files in it
   const auto child = start_python(task_, folder_->path(), inductor);
   if (!poll_until(stop, 20ms, [&] { return child->has_ended(); })) return;
   check(*child);
@@ -120,7 +121,8 @@ void Compilation::write_python_package() const {
   }
 }
 
-// The last line of a failing script is its exception. That of a killed one may be anything.
+// The last line from a failing script is its exception. If the script was killed, the last line may
+// be anything.
 void Compilation::check(const ChildProcess& child) const {
   const auto& failure = child.failure();
   if (failure.empty()) {

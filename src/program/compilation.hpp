@@ -17,17 +17,17 @@ namespace sconce::program::detail {
 class ChildProcess;
 class PackageCache;
 
-/// What a compilation makes.
+/// The description of a compilation.
 struct CompileTask {
   std::string key;
   PackageTarget target;
   std::filesystem::path python;
 };
 
-/// The compilation of one package by a child process, or by another process that compiles the same
-/// key. If that one ends without a package, this one starts a child. A thread watches the child
-/// and adds the package to the cache, so that another process gets it even while this one waits for
-/// that process.
+/// The compilation of one package, either by a child process or by another process that is already
+/// compiling the same key. If that other process ends without a package, this process starts a
+/// child. A thread watches the child and adds the package to the cache, so that another process can
+/// use it even while this process is waiting for that process.
 class Compilation {
  public:
   /// Writes the program and starts the thread. Does not throw.
@@ -38,13 +38,14 @@ class Compilation {
   Compilation(const Compilation&) = delete;
   Compilation& operator=(const Compilation&) = delete;
 
-  /// Returns whether the package is in the cache or cannot be made. Never waits.
+  /// Returns whether the package is in the cache or cannot be created. Never waits.
   bool is_over() const { return is_over_; }
 
-  /// Waits until it is over.
+  /// Waits for the compilation to finish.
   void wait() const { is_over_.wait(false); }
 
-  /// Returns, after the end, why there is no package, in one line, or an empty text.
+  /// After the compilation has finished, returns the reason why there is no package, as a single
+  /// line, or an empty string.
   const std::string& error() const { return error_; }
 
  private:
@@ -58,7 +59,7 @@ class Compilation {
   std::unique_ptr<CompileFolder> folder_ = {};
   std::string error_ = {};
   std::atomic<bool> is_over_ = false;
-  std::jthread thread_ = {};  // last, because it uses the others
+  std::jthread thread_ = {};  // last, because it uses the members above
 };
 
 }  // namespace sconce::program::detail

@@ -26,7 +26,7 @@ int open_folder(const fs::path& folder) {
   return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 }
 
-// Returns 0 or the errno.
+// Returns 0 or errno.
 int lock_new_folder(int fd) {
   while (::flock(fd, LOCK_EX) != 0) {
     if (errno != EINTR) return errno;
@@ -42,7 +42,7 @@ CompileLock::CompileLock(const fs::path& file)
   is_held_ = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;
   const int error = errno;
   if (is_held_ || error == EWOULDBLOCK || error == EINTR) return;
-  ::close(fd_);  // no destructor runs after a constructor's exception
+  ::close(fd_);  // the destructor does not run if a constructor throws
   TORCH_CHECK(false, file.string(), ": cannot lock it: ", std::strerror(error));
 }
 
@@ -50,7 +50,7 @@ CompileLock::~CompileLock() {
   ::close(fd_);
 }
 
-// Before the folder is locked, another process may remove it as abandoned.
+// Until the folder is locked, another process may remove it as abandoned.
 CompileFolder::CompileFolder(const fs::path& cache, const std::string& key) {
   const std::string pattern = cache / (compile_folder_prefix + key + ".XXXXXX");
   while (fd_ < 0) {

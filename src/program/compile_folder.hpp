@@ -5,12 +5,12 @@
 
 namespace sconce::program::detail {
 
-/// A lock that lets one process at a time compile a package. It ends with this object or with the
-/// process.
+/// A lock that allows only one process at a time to compile a package. It is released with this
+/// object or when the process ends.
 class CompileLock {
  public:
-  /// Takes the lock if it is free. Makes its file if that is missing.
-  /// @throw c10::Error if the file cannot be made or locked.
+  /// Tries to take the lock without waiting. Creates the lock file if it is missing.
+  /// @throw c10::Error if the file cannot be created or locked.
   explicit CompileLock(const std::filesystem::path& file);
   ~CompileLock();
   CompileLock(const CompileLock&) = delete;
@@ -23,11 +23,11 @@ class CompileLock {
   bool is_held_ = false;
 };
 
-/// The temporary folder of a compilation, .compiling.<key>.* in the cache. Only this user can enter
-/// it. While it is in use it is locked.
+/// The temporary folder of a compilation, .compiling.<key>.* in the cache. Only this user can
+/// access it. It is locked while it is in use.
 class CompileFolder {
  public:
-  /// @throw c10::Error if the folder cannot be made or locked.
+  /// @throw c10::Error if the folder cannot be created or locked.
   CompileFolder(const std::filesystem::path& cache, const std::string& key);
 
   /// Removes the folder.
@@ -37,7 +37,7 @@ class CompileFolder {
 
   const std::filesystem::path& path() const { return path_; }
 
-  /// Removes the folders of killed processes.
+  /// Removes folders left by killed processes.
   static void remove_abandoned(const std::filesystem::path& cache);
 
  private:

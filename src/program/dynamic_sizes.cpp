@@ -12,11 +12,11 @@ namespace sconce::program::detail {
 
 namespace {
 
-// From this size on, a function is recorded at smaller sizes than the example's, because a table of
-// positions may end there. Below, it is recorded at larger ones.
+// From this size on, a function is recorded at sizes below the example's size, because the example
+// may already use a whole position table. Below this size, it is recorded at larger sizes.
 constexpr int64_t large = 6;
 
-constexpr size_t most_sizes = 3;  // the function runs at each combination of two values of each
+constexpr size_t most_sizes = 3;  // the function runs at every combination of two values per size
 
 }  // namespace
 

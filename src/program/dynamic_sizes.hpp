@@ -13,24 +13,25 @@
 
 namespace sconce::program::detail {
 
-/// The sizes that may differ from run to run, and the dimensions of inputs that have them.
+/// The sizes that may differ between runs, and the input dimensions that use them.
 class DynamicSizes {
  public:
-  /// @throw c10::Error, naming the dimension, if the example does not have it, if two dimensions of
-  /// one size differ, or if there are more than three sizes.
+  /// @throw c10::Error with the dimension if the example lacks it, if two dimensions that share a
+  /// size differ, or if there are more than three sizes.
   DynamicSizes(const StateDict& example, const std::vector<DynamicDim>& dims);
 
   const std::vector<std::string>& names() const { return names_; }
 
-  /// Returns the smaller value of each size that is recorded. Operators treat 1 differently.
+  /// Returns the smaller recorded value of each size. It is at least 2, because operators treat 1
+  /// differently.
   std::vector<int64_t> smaller() const;
 
-  /// Returns sizes at which an integer that is not a sum of products differs from one through
-  /// `smaller` and one more than that.
+  /// Returns sizes at which any integer that is not a sum of products differs from the sum of
+  /// products fitted through `smaller` and `smaller` plus one.
   std::vector<int64_t> farther() const;
 
-  /// Returns inputs with these sizes, made of the example's rows. The last row comes first, so that
-  /// the values differ from the example's.
+  /// Returns inputs with these sizes, built from the example's rows. The last row comes first, so
+  /// that the values differ from the example's values.
   Tensors inputs(const StateDict& example, const std::vector<int64_t>& sizes) const;
 
   /// Returns the shape of an input.
@@ -41,11 +42,11 @@ class DynamicSizes {
 
   std::vector<std::string> names_ = {};
   std::vector<int64_t> of_example_ = {};
-  std::map<size_t, std::map<int64_t, size_t>> dims_ = {};  // of the inputs, with the sizes' indices
+  std::map<size_t, std::map<int64_t, size_t>> dims_ = {};  // per input: dimension to size index
 };
 
-/// @throw c10::Error unless the name is an identifier of Python and C++, as names of `what` must
-/// be.
+/// @throw c10::Error unless the name is an identifier in both Python and C++, as required for names
+/// of `what`.
 void check_name(const std::string& name, const char* what);
 
 }  // namespace sconce::program::detail

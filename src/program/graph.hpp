@@ -12,7 +12,7 @@
 
 namespace sconce::program::detail {
 
-/// A call of an operator. Its arguments are in the order of the operator's schema.
+/// A call of an operator. Its arguments follow the order of the operator's schema.
 struct Call {
   c10::OperatorHandle op;
   std::vector<Argument> arguments = {};
@@ -29,7 +29,8 @@ struct Port {
 
 enum class WeightKind { parameter, buffer, constant };
 
-/// A tensor that the program keeps. Two of a network that share one parameter have the same value.
+/// A tensor that the program stores. If two weights of a network share a parameter, both use the
+/// same value.
 struct Weight {
   std::string name;
   WeightKind kind;
@@ -38,13 +39,14 @@ struct Weight {
   c10::DeviceType device;  // where the program uses it
 };
 
-/// A size that may differ from run to run.
+/// A size that may differ between runs.
 struct DynamicSize {
   std::string name;
   int64_t min;  // 1, or 2 if the function behaves differently at 1
 };
 
-/// CRC-32s of tensors, as eight hexadecimal digits, by the tensors' names in the file.
+/// CRC-32 checksums of tensors as eight hexadecimal digits, keyed by the tensors' names in the
+/// file.
 using Checksums = std::map<std::string, std::string>;
 
 /// A recorded program.
@@ -57,11 +59,11 @@ struct Graph {
   std::vector<Call> calls = {};
   size_t values = 0;  // the number of tensors
   std::map<std::string, std::string> metadata = {};
-  std::vector<at::Tensor> example_inputs = {};  // none, or one for each input
+  std::vector<at::Tensor> example_inputs = {};  // empty, or one for each input
   std::vector<at::Tensor> example_outputs = {};
 };
 
-/// Returns a call's place in errors, such as "calls[3] aten::linear".
+/// Returns the location of a call for error messages, such as "calls[3] aten::linear".
 std::string place_of(size_t index, const c10::OperatorHandle& op);
 
 }  // namespace sconce::program::detail

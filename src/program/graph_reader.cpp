@@ -19,7 +19,7 @@ namespace {
 // Reads a program.
 class Reader {
  public:
-  // Each value is defined in the text, which has more bytes than values therefore.
+  // The text defines each value, so the number of values is less than its number of bytes.
   Reader(const ReadJson& json, const std::string& who, size_t bytes)
       : root_(json, who), most_values_(bytes) {}
 
@@ -85,7 +85,7 @@ class Reader {
     }
   }
 
-  // Weights and operators are on the program's device or on the CPU.
+  // Weights and operators are either on the program's device or on the CPU.
   c10::DeviceType device(const Node& node) const {
     const auto device = node.one_of(devices);
     if (device != c10::kCPU && device != parsed_.graph.device)
@@ -93,7 +93,7 @@ class Reader {
     return device;
   }
 
-  // A run finds each dynamic size in a dimension of an input.
+  // Each dynamic size must be a dimension of an input, because a run reads it from there.
   void check_inputs() const {
     std::vector<bool> found(parsed_.graph.sizes.size());
     const auto inputs = root_["inputs"].elements();
@@ -246,8 +246,8 @@ class Reader {
   ParsedProgram parsed_ = {};
 };
 
-// JSON that is released without memory. The destructor of nlohmann's class copies nested values to
-// a list first, and ends the process if there is no memory for it.
+// JSON whose destructor does not allocate memory. The destructor of nlohmann's class first copies
+// nested values to a list, and terminates the process if there is no memory for the list.
 class ParsedJson {
  public:
   explicit ParsedJson(const std::string& text) : json_(ReadJson::parse(text)) {}
@@ -258,7 +258,7 @@ class ParsedJson {
   const ReadJson& json() const { return json_; }
 
  private:
-  // Works on the containers themselves, because the functions of nlohmann's class may throw.
+  // Accesses the containers directly, because the member functions of nlohmann's class may throw.
   static void release(ReadJson& json) {
     if (auto* const list = json.get_ptr<ReadJson::array_t*>()) {
       for (auto& element : *list) release(element);
@@ -272,7 +272,7 @@ class ParsedJson {
   ReadJson json_;
 };
 
-// Refuses text that nests deeper than programs do, since reading it is recursive.
+// Rejects text that is nested more deeply than any program, because the reader is recursive.
 void check_depth(const std::string& text, const std::string& who) {
   constexpr int most = 32;
   int depth = 0;

@@ -7,7 +7,7 @@
 
 namespace sconce::program::detail {
 
-/// What the JSON of a program says. The graph's weights have no tensors yet.
+/// The contents of a program's JSON. The graph's weights do not contain tensors yet.
 struct ParsedProgram {
   Graph graph;
   std::vector<std::string> tensor_names = {};  // of the weights, in the file
@@ -16,8 +16,8 @@ struct ParsedProgram {
 };
 
 /// Parses the JSON of a program.
-/// @throw c10::Error, beginning with `who` and naming the place, if it is not a program of version
-/// 1, or it has an operator that LibTorch lacks or a program must not have.
+/// @throw c10::Error, prefixed with `who` and with the location, if the text is not a program of
+/// version 1, or if it contains an operator that LibTorch lacks or that programs must not contain.
 ParsedProgram parse_program(const std::string& text, const std::string& who);
 
 }  // namespace sconce::program::detail

@@ -7,8 +7,8 @@
 
 namespace sconce::program::detail {
 
-/// Returns the JSON of the graph: everything but the bytes of its tensors. `tensor_names` has a
-/// weight's name in the file by its number.
+/// Returns the JSON of the graph, which includes everything except the bytes of its tensors.
+/// `tensor_names` maps a weight's number to its name in the file.
 std::string json_of(const Graph& graph, const std::map<size_t, std::string>& tensor_names,
                     const Checksums& checksums);
 

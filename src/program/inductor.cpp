@@ -36,7 +36,7 @@ std::string text_of(const PackageTarget& target) {
   return c10::str(target.torch, target.cpu, target.device, target.threads, target.compiler);
 }
 
-// A part of a step and its package.
+// A part of a step and its compiled package.
 struct PartPackage {
   StepPart part;
   std::string key = {};
@@ -82,8 +82,8 @@ class Compilation final : public sconce::detail::StepCompilation {
 
  private:
   void add(StepPart part, const std::filesystem::path& python) {
-    // With the threads, which runs of one machine change. The cache compares the rest of the
-    // target.
+    // Includes the number of threads, which may differ between runs on one machine. The cache
+    // compares the rest of the target itself.
     auto key = c10::sha1(c10::str(detail::json_of(part.program, {}, {}), target_.threads)).str();
     key_ = c10::sha1(key_ + key).str();
     const auto found = cache_->find(key, target_);
@@ -107,7 +107,7 @@ class Compilation final : public sconce::detail::StepCompilation {
   std::shared_ptr<const PackageCache> cache_;
   PackageTarget target_ = detail::package_target(c10::kCPU);
   std::vector<PartPackage> parts_ = {};
-  std::string key_ = text_of(target_);  // becomes that of the step
+  std::string key_ = text_of(target_);  // becomes the key of the step
 };
 
 class Inductor final : public StepCompiler {
@@ -129,7 +129,8 @@ class Inductor final : public StepCompiler {
     return stored == "compiled" ? StepMode::compiled : StepMode::replayed;
   }
 
-  // A form that was asked for, and not measured, is no choice for runs that ask for the faster one.
+  // A form that was requested rather than measured must not affect later runs that request the
+  // faster form.
   void keep(const std::string& key, StepMode mode) override {
     if (options().keep == KeptStep::compiled) return;
     StepCompiler::keep(key, mode);

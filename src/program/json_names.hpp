@@ -15,11 +15,11 @@
 #include "program/refusals.hpp"
 #include "sconce/repr.hpp"
 
-// Names in the JSON of a program, which are Python's. The format is described in
-// docs/recorded_programs.md.
+// Names in a program's JSON, which match Python's names. docs/recorded_programs.md describes the
+// format.
 namespace sconce::program::detail {
 
-/// The version of the format, which a change that readers must know raises.
+/// The version of the format. It increases with every change that readers must know about.
 inline constexpr int64_t version = 1;
 
 inline constexpr std::array<std::pair<const char*, c10::Layout>, 1> layouts = {
@@ -37,7 +37,7 @@ inline constexpr std::array<std::pair<const char*, WeightKind>, 3> kinds = {
      {"constant", WeightKind::constant}}};
 
 /// Returns the name of a value in the file.
-/// @throw c10::Error if programs do not have it.
+/// @throw c10::Error if programs do not support the value.
 template <class Names, class T>
 std::string name_in(const Names& names, T value) {
   for (const auto& [name, named] : names) {

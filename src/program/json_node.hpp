@@ -13,12 +13,13 @@
 
 namespace sconce::program::detail {
 
-// Finds a key faster than nlohmann::ordered_json, for objects with as many as a file can have.
+// Finds keys faster than nlohmann::ordered_json in objects with a large number of keys, which a
+// file may contain.
 using ReadJson = nlohmann::json;
 
 class Elements;
 
-/// A value of the JSON with its place, such as "calls[3] args 'weight'".
+/// A value in the JSON together with its location, such as "calls[3] args 'weight'".
 class Node {
  public:
   Node(const ReadJson& json, std::string place) : json_(json), place_(std::move(place)) {}
@@ -98,8 +99,7 @@ class Node {
   std::string place_;
 };
 
-/// The elements of a list. Each is made when it is needed, because a list can be as long as the
-/// file.
+/// The elements of a list. They are created on demand, because a list can be as long as the file.
 class Elements {
  public:
   class Iterator {

@@ -1,4 +1,4 @@
-// Is compiled instead of step_package.cpp if LibTorch has no runtime for compiled packages.
+// Compiled in place of step_package.cpp if LibTorch lacks a runtime for compiled packages.
 #include <c10/util/Exception.h>
 
 #include "program/step_package.hpp"

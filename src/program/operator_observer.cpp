@@ -23,29 +23,29 @@ namespace sconce::program::detail {
 
 namespace {
 
-// The recording of a thread.
+// The recording in a thread.
 struct ObservedRun {
   Tracer& tracer;
   OperatorNames& opened;
-  int depth = 0;                           // number of recorded operators that are running
-  c10::OperatorName outermost = {"", ""};  // the first of these
-  std::exception_ptr error = {};  // the first one; LibTorch swallows exceptions of observers
+  int depth = 0;                           // number of nested recorded operators
+  c10::OperatorName outermost = {"", ""};  // the outermost of these
+  std::exception_ptr error = {};  // the first one; LibTorch swallows exceptions in observers
 };
 thread_local ObservedRun* recording = nullptr;
 
-// Operators in threads that record nothing, which a recorded function has started.
+// Operator calls in threads that a recorded function started and that do not record.
 std::atomic<int64_t> calls_of_other_threads = 0;
 
-// An operator that is running.
+// An operator call in progress.
 struct Running final : at::ObserverContext {
   enum class Kind { nested, recorded, composite };
 
   explicit Running(Kind what) : kind(what) {}
 
   Kind kind;
-  std::vector<c10::IValue> given = {};          // of a composite one
-  std::optional<Tracer::Running> call = {};     // of a recorded one
-  std::optional<at::Tensor> random_state = {};  // of a recorded one that may draw random numbers
+  std::vector<c10::IValue> given = {};          // for a composite operator
+  std::optional<Tracer::Running> call = {};     // for a recorded operator
+  std::optional<at::Tensor> random_state = {};  // for one that may draw random numbers
 };
 
 c10::OperatorHandle operator_of(const at::RecordFunction& function) {
@@ -63,8 +63,8 @@ bool is_cast(const c10::OperatorHandle& op) {
   return false;
 }
 
-// LibTorch's attention asks whether its inputs are equal. For one tensor that is no matter of
-// values.
+// LibTorch's attention checks whether its inputs are equal. If both inputs are the same tensor, the
+// result does not depend on values.
 bool compares_with_itself(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
   return op.schema().name() == "aten::equal" &&
          arguments[0].toTensor().is_same(arguments[1].toTensor());
@@ -88,7 +88,7 @@ void check_random_state(const at::Tensor& before, c10::Device device, const std:
   }
 }
 
-// Runs what an observer does. After an error the rest of the function is not recorded.
+// Runs the body of an observer. After an error, the rest of the function is not recorded.
 template <class F>
 void unless_failed(const F& f) {
   if (recording->error) return;
@@ -116,7 +116,7 @@ void end_recorded(Running& running, c10::ArrayRef<c10::IValue> results) {
 }
 
 std::unique_ptr<at::ObserverContext> begin_operator(const at::RecordFunction& function) {
-  if (!function.operator_name()) return nullptr;  // a scope that is not an operator
+  if (!function.operator_name()) return nullptr;  // a scope, not an operator
   if (recording == nullptr) {
     ++calls_of_other_threads;
     return nullptr;
@@ -140,7 +140,8 @@ std::unique_ptr<at::ObserverContext> begin_operator(const at::RecordFunction& fu
   return running;
 }
 
-// Lets a backward pass on a GPU run in the thread that starts it, and not in one of the GPU's.
+// Makes a backward pass on a GPU run in the thread that starts it, instead of a thread for that
+// GPU.
 struct BackwardInThisThread {
   BackwardInThisThread() { state.set_multithreading_enabled(false); }
   ~BackwardInThisThread() { state.set_multithreading_enabled(before); }
@@ -161,7 +162,7 @@ void end_operator(const at::RecordFunction& function, at::ObserverContext* conte
   const c10::ArrayRef<c10::IValue> results(function.outputs().data(), function.outputs().size());
   unless_failed([&] {
     if (running.kind == Running::Kind::recorded) return end_recorded(running, results);
-    // It has computed the result itself, or returned an argument.
+    // The operator computed the result itself, or returned an argument.
     if (recording->tracer.knows(results)) return;
     recording->tracer.end(recording->tracer.begin(op, running.given), results);
   });

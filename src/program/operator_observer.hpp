@@ -9,15 +9,15 @@
 
 namespace sconce::program::detail {
 
-/// Operators in whose place the operators that they call are recorded, such as those within which
-/// autocast casts.
+/// Operators that are recorded as the operators that they call. For example, autocast casts within
+/// some operators.
 using OperatorNames = std::unordered_set<c10::OperatorName>;
 
-/// Runs the function and adds each operator that it calls to the tracer, at the level at which the
-/// function calls it: an operator that composes others is one call, unless it is one of `opened`.
-/// Adds operators to `opened` and returns false if autocast has cast within others: then call it
-/// again, with a new tracer.
-/// @throw c10::Error for what a program cannot contain; what the function throws.
+/// Runs the function and adds each operator that the function calls directly to the tracer. An
+/// operator that calls other operators is recorded as one call, unless it is in `opened`. If
+/// autocast casts within other operators, adds these to `opened` and returns false. In that case,
+/// call this function again with a new tracer.
+/// @throw c10::Error if a program cannot contain a call, and any error from the function.
 bool observe_operators(Tracer& tracer, OperatorNames& opened,
                        const std::function<void()>& function);
 

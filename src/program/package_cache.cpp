@@ -28,7 +28,7 @@ constexpr const char* package_name = "package.pt2";
 constexpr const char* about_name = "about.json";
 constexpr const char* choice_name = "choice";
 
-// By the rules of XDG, a relative path does not count.
+// The XDG specification says to ignore relative paths.
 fs::path default_cache() {
   const char* cache = std::getenv("XDG_CACHE_HOME");
   if (cache != nullptr && fs::path(cache).is_absolute()) return fs::path(cache) / "sconce/steps";
@@ -53,7 +53,7 @@ PackageTarget target_in(const nlohmann::json& json) {
           .compiler = json.at("compiler").get<std::string>()};
 }
 
-// Throws unless the folder's package is whole and for the target.
+// Throws unless the folder's package is complete and matches the target.
 void check_package(const fs::path& folder, const PackageTarget& target) {
   const auto path = folder / package_name;
   check_private(folder, S_IFDIR);
@@ -85,7 +85,7 @@ PackageCache::PackageCache(const fs::path& folder) {
   TORCH_CHECK(S_ISDIR(status.st_mode), of_cache, path.string(), ": expected a folder, found ",
               io::kind_of(status.st_mode), "; to remove it: rm '", path.string(), "'");
   check_private(path, status, of_cache);
-  folder_ = fs::canonical(path);  // a link that changes later is not followed
+  folder_ = fs::canonical(path);  // later changes to a link have no effect
 }
 
 PackageCache::Found PackageCache::find(const std::string& key, const PackageTarget& target) const {
@@ -125,7 +125,7 @@ void PackageCache::add(const std::string& key, const PackageTarget& target,
   check_private(folder, S_IFDIR);
   fs::permissions(package, fs::perms::owner_read | fs::perms::owner_write);
   const auto text = about(target, io::InputFile(package, "sconce::program")).dump(2);
-  fs::remove(folder / choice_name);  // it was about the package that is replaced
+  fs::remove(folder / choice_name);  // it refers to the replaced package
   fs::rename(package, folder / package_name);
   io::write_file(folder / about_name, text, "sconce::program");
 }

@@ -19,14 +19,14 @@ std::string short_hash(const std::string& text) {
   return c10::sha1(text).str().substr(0, 8);
 }
 
-// The settings of the build contain LibTorch's commit. What precedes them depends on the machine.
+// The build settings contain LibTorch's commit. The text before them depends on the machine.
 std::string torch_build() {
   const auto config = at::show_config();
   const auto settings = config.find("Build settings");
   return short_hash(settings == config.npos ? config : config.substr(settings));
 }
 
-// Returns the value of a line "key : value" of /proc/cpuinfo.
+// Returns the value from a "key : value" line in /proc/cpuinfo.
 std::string value_of(const std::string& line) {
   const auto colon = line.find(": ");
   return colon == line.npos ? "" : line.substr(colon + 2);
@@ -35,7 +35,7 @@ std::string value_of(const std::string& line) {
 std::string cpu_of_machine() {
   std::ifstream info("/proc/cpuinfo");
   std::string model = "unknown model", instructions;
-  // The first processor only. ARM names them "Features".
+  // Reads only the first processor. On ARM, the flags are called "Features".
   for (std::string line; std::getline(info, line) && !line.empty();) {
     if (line.starts_with("model name")) model = value_of(line);
     if (line.starts_with("flags") || line.starts_with("Features")) instructions = value_of(line);
@@ -43,7 +43,7 @@ std::string cpu_of_machine() {
   return model + ", instructions " + short_hash(instructions) + ", " + at::get_cpu_capability();
 }
 
-// Another version of these files may compile the same program in another way.
+// A different version of these files may compile the same program differently.
 std::string hash_of_compiler() {
   std::string all;
   for (const auto& file : python_package()) all += file.text;

@@ -6,22 +6,22 @@
 
 namespace sconce::program::detail {
 
-/// What a compiled package was made for, as texts to compare.
+/// The target that a package was compiled for, as strings to compare.
 struct PackageTarget {
-  std::string torch;   // the version, and what identifies the build
-  std::string cpu;     // the model, its instructions, and those that LibTorch uses
+  std::string torch;   // version and build
+  std::string cpu;     // model, instructions, and the instruction set that LibTorch uses
   std::string device;  // "cpu", or the GPU's name
   int threads = 1;
-  std::string compiler = {};  // a hash of the Python files that compile
+  std::string compiler = {};  // a hash of the Python files that run the compiler
 
   bool operator==(const PackageTarget&) const = default;
 };
 
-/// Returns the target of packages that run in this process on the device.
+/// Returns the target for packages that run on the device in this process.
 PackageTarget package_target(c10::Device device);
 
 /// Returns the first difference, such as "expected a package for 1 thread, found one for 2", or an
-/// empty text.
+/// empty string.
 std::string difference(const PackageTarget& found, const PackageTarget& expected);
 
 }  // namespace sconce::program::detail

@@ -15,7 +15,8 @@ namespace sconce::program::detail {
 
 namespace {
 
-// Nothing is recorded for gradients, and nothing is cast: the calls say all that is done.
+// A run does not record gradients and does not cast, because the calls already contain every
+// operation.
 constexpr auto not_in_runs =
     c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset;
 
@@ -67,7 +68,8 @@ PreparedProgram::PreparedProgram(Graph graph, c10::Device device, const std::str
   }
   for (const auto& port : graph_.inputs) inputs_.push_back(spec_of(port));
   for (const auto& port : graph_.outputs) outputs_.push_back(spec_of(port));
-  // Stand-ins of the right kinds, so that wrong arguments are found before anything runs.
+  // Checks the arguments against stand-ins of the right kinds, so that invalid arguments are
+  // reported before anything runs.
   const std::vector<at::Tensor> values(graph_.values);
   const std::vector<int64_t> sizes(graph_.sizes.size(), 2);
   const Environment in{values, sizes, graph_.device, device_};
@@ -130,7 +132,7 @@ PreparedProgram::PreparedCall PreparedProgram::prepare(size_t index, const Envir
   return prepared;
 }
 
-// A tensor is released after the last call that uses it, except the weights and what is returned.
+// A tensor is released after the last call that uses it, unless it is a weight or an output.
 void PreparedProgram::find_last_uses() {
   std::set<size_t> used;
   for (const auto& weight : graph_.weights) used.insert(weight.value);
@@ -144,7 +146,7 @@ void PreparedProgram::find_last_uses() {
   }
 }
 
-// Returns the values of the dynamic sizes. Each is a whole dimension of an input.
+// Returns the values of the dynamic sizes. Each one is a dimension of an input.
 std::vector<int64_t> PreparedProgram::sizes_of(const Tensors& inputs) const {
   const auto& who = of_run;
   TORCH_CHECK(inputs.size() == inputs_.size(), who, "expected ", inputs_.size(), " inputs, got ",

@@ -17,8 +17,8 @@ namespace sconce::program::detail {
 /// A program that is ready to run on a device.
 class PreparedProgram {
  public:
-  /// `who` begins the errors.
-  /// @throw c10::Error, naming the place, if a call's arguments do not fit its operator, or a
+  /// `who` is the prefix of error messages.
+  /// @throw c10::Error with the location if a call's arguments do not fit its operator, or if a
   /// tensor is used before a call returns it.
   PreparedProgram(Graph graph, c10::Device device, const std::string& who);
   PreparedProgram(const PreparedProgram&) = delete;
@@ -32,7 +32,7 @@ class PreparedProgram {
   c10::Device device() const { return device_; }
 
  private:
-  // A tensor, an argument that is always the same, or one that depends on tensors or sizes.
+  // A tensor, a constant argument, or an argument that depends on tensors or sizes.
   using PreparedArgument = std::variant<size_t, c10::IValue, const Argument*>;
 
   struct PreparedCall {

@@ -5,20 +5,20 @@
 #include <filesystem>
 #include <string>
 
-// Files and folders that nobody else can change.
+// Files and folders that no other user can modify.
 namespace sconce::program::detail {
 
-/// Makes the folder, and its parents, for this user alone. An existing one stays as it is.
-/// @throw c10::Error, beginning with `who`, if that fails.
+/// Creates the folder and its parents for this user only. Does not modify an existing folder.
+/// @throw c10::Error, prefixed with `who`, on failure.
 void make_private_folder(const std::filesystem::path& folder, const std::string& who);
 
 /// Checks a file or folder without following links. `kind` is S_IFREG or S_IFDIR.
-/// @throw c10::Error if it is of another kind, or as below.
+/// @throw c10::Error if it is of a different kind, or for the reasons below.
 void check_private(const std::filesystem::path& path, mode_t kind);
 
-/// Checks the file or folder that `stat` described.
-/// @throw c10::Error, beginning with `who` and with a command that helps, if it belongs to another
-/// user, or its group or others can write to it.
+/// Checks the file or folder that `status` describes.
+/// @throw c10::Error, prefixed with `who` and with a command to fix the problem, if it belongs to
+/// another user or is writable by its group or others.
 void check_private(const std::filesystem::path& path, const struct stat& status,
                    const std::string& who);
 

@@ -66,8 +66,8 @@ bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
   return at::equal(a.reshape({-1}).view(at::kByte), b.reshape({-1}).view(at::kByte));
 }
 
-// The buffers of a module before a run, which restores them at its end. Kernels change some without
-// telling the dispatcher.
+// Saves a module's buffers before a run, and restores them at the end of the scope. Some kernels
+// modify buffers without going through the dispatcher.
 class Buffers {
  public:
   explicit Buffers(const std::vector<Weight>& weights) {
@@ -97,8 +97,8 @@ class Buffers {
   std::vector<std::pair<Weight, at::Tensor>> all_ = {};
 };
 
-// How far an output of a program may be from the function's. Kernels round differently for other
-// memory; a wrong program is much farther off.
+// Returns whether an output of a program is close enough to the function's output. Kernels round
+// differently for different memory, but an incorrect program is much farther off.
 bool are_close(const at::Tensor& a, const at::Tensor& b) {
   if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
   if (!a.is_floating_point() || a.numel() == 0) return at::equal(a, b);
@@ -110,7 +110,7 @@ bool are_close(const at::Tensor& a, const at::Tensor& b) {
   return at::allclose(x, y, rtol, rtol * largest, /*equal_nan=*/true);
 }
 
-// Returns the first output that differs, or nothing.
+// Returns the index of the first output that differs, or nothing.
 std::optional<size_t> first_difference(const Tensors& a, const Tensors& b) {
   for (size_t i = 0; i < a.size(); ++i) {
     if (i >= b.size() || !are_close(a[i], b[i])) return i;
@@ -148,7 +148,7 @@ Graph Recording::record() {
 }
 
 Tensors Recording::run(const Tensors& inputs) const {
-  const amp::NoCastCache no_cache;  // since each cast must be a call
+  const amp::NoCastCache no_cache;  // every cast must be recorded as a call
   auto outputs = function_(inputs);
   TORCH_CHECK(!outputs.empty(), of_record, "expected a function that returns tensors, got none");
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -218,7 +218,8 @@ void Recording::check(const Graph& graph, const TraceAt& other) const {
   TORCH_CHECK(reason.empty(), of_record, reason);
 }
 
-// Returns the smallest value of a dynamic size for which the program does what the function does.
+// Returns the smallest value of a dynamic size for which the program computes the same as the
+// function.
 int64_t Recording::smallest(const PreparedProgram& program, size_t size) const {
   auto sizes = sizes_.smaller();
   sizes[size] = 1;
@@ -271,8 +272,8 @@ void Recording::check_shapes(const Graph& graph, const TraceAt& other) const {
   }
 }
 
-// Compares the program with the function for inputs that were not recorded, so that values which
-// the function has read behind the dispatcher are noticed too.
+// Compares the program with the function for inputs that were not recorded. This also detects
+// values that the function read without going through the dispatcher.
 void Recording::compare_outputs(const PreparedProgram& program) const {
   auto inputs = sizes_.inputs(example_, sizes_.farther());
   for (auto& input : inputs) {

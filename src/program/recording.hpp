@@ -12,15 +12,15 @@
 
 namespace sconce::program::detail {
 
-/// Records a function at several sizes and merges what it did.
+/// Records a function at several sizes and merges the recordings.
 class Recording {
  public:
-  /// @throw c10::Error if the example or the options are wrong.
+  /// @throw c10::Error if the example or the options are invalid.
   Recording(const Function& function, const torch::nn::Module* module, const StateDict& example,
             const RecordOptions& options);
 
-  /// Returns the program, which has been compared with the function.
-  /// @throw c10::Error for what a program cannot contain.
+  /// Returns the program after comparing it with the function.
+  /// @throw c10::Error if a program cannot contain a part of the function.
   Graph record();
 
  private:
@@ -41,7 +41,7 @@ class Recording {
   const RecordOptions& options_;
   DynamicSizes sizes_;
   std::vector<Weight> weights_;
-  // torch.export takes the sizes within take_along_dim for constants.
+  // torch.export treats the sizes inside take_along_dim as constants.
   OperatorNames opened_ = {{"aten::take_along_dim", ""}};
 };
 

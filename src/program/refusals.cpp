@@ -14,7 +14,7 @@ namespace sconce::program::detail {
 
 namespace {
 
-// What an error says about a reason of the layer `capture`, which it begins with.
+// The error message for reasons from the `capture` layer that start with `reason`.
 struct Refusal {
   std::string_view reason;
   const char* text;
@@ -38,8 +38,8 @@ constexpr std::array<Refusal, 5> refusals = {{
      "new tensor instead of resizing one"},
 }};
 
-// Returns whether the operator gives a tensor memory or sizes that nothing checks. C++ code does
-// not call these, but a file could.
+// Returns whether the operator sets a tensor's memory or sizes without any checks. C++ code does
+// not call these operators, but a file could.
 bool is_unchecked(std::string_view op) {
   return op == "aten::shallow_copy_data_" || op == "aten::_reshape_alias" ||
          (op.starts_with("aten::_sparse_") && op.ends_with("_tensor_unsafe"));

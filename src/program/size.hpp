@@ -8,14 +8,14 @@
 
 namespace sconce::program::detail {
 
-/// An integer of a program that may depend on its dynamic sizes, as a sum of terms.
+/// An integer in a program that may depend on its dynamic sizes, expressed as a sum of terms.
 struct Size {
   /// A coefficient times some of the dynamic sizes.
   struct Term {
     bool operator==(const Term&) const = default;
 
     int64_t coefficient = 0;
-    std::vector<size_t> sizes = {};  // their indices
+    std::vector<size_t> sizes = {};  // indices of the sizes
   };
 
   Size() = default;
@@ -25,18 +25,19 @@ struct Size {
   /// Returns the integer, or nothing if it depends on a dynamic size.
   std::optional<int64_t> constant() const;
 
-  /// Returns the integer at these values of the dynamic sizes.
-  /// @throw c10::Error if it does not fit in 64 bits.
+  /// Returns the integer for these values of the dynamic sizes.
+  /// @throw c10::Error if the result does not fit in 64 bits.
   int64_t at(c10::IntArrayRef sizes) const;
 
-  std::vector<Term> terms = {};  // none has the coefficient 0
+  std::vector<Term> terms = {};  // no coefficient is 0
 };
 
-/// A value of each dynamic size at which a function is recorded, and one more than that.
-/// Corner c has the larger value of size i if bit i of c is set.
+/// Returns a value of a dynamic size at a corner. A function is recorded at two values of each
+/// size, `smaller` and `smaller` plus one. Corner c uses the larger value of size i if bit i of c
+/// is set.
 int64_t size_at_corner(int64_t smaller, size_t index, size_t corner);
 
-/// Returns the sum of products of the sizes and integers that has these values at the corners.
+/// Returns the sum of products of sizes and integers that takes these values at the corners.
 Size size_through(std::vector<int64_t> at_corners, c10::IntArrayRef smaller);
 
 }  // namespace sconce::program::detail

@@ -7,11 +7,11 @@
 
 namespace sconce::program::detail {
 
-/// Returns whether LibTorch has a runtime for compiled packages.
+/// Returns whether LibTorch includes a runtime for compiled packages.
 bool can_load_packages();
 
-/// Loads a package that Python's AOTInductor has compiled.
-/// @throw c10::Error if LibTorch cannot load it, or has no runtime for packages.
+/// Loads a package compiled by Python's AOTInductor.
+/// @throw c10::Error if LibTorch cannot load the package or lacks a runtime for packages.
 std::unique_ptr<sconce::detail::CompiledCode> load_package(const std::filesystem::path& path);
 
 }  // namespace sconce::program::detail

@@ -42,7 +42,7 @@ int64_t elements_of(const at::Tensor& tensor) {
   return static_cast<int64_t>(tensor.storage().nbytes()) / tensor.element_size();
 }
 
-// Returns a name of all of the tensor's memory.
+// Returns a 1-dim tensor that refers to all of the tensor's memory.
 at::Tensor flat_name(const at::Tensor& tensor) {
   at::Tensor flat(tensor.unsafeGetTensorImpl()->shallow_copy_and_detach(
       c10::VariableVersion(0), /*allow_tensor_metadata_change=*/true));
@@ -52,7 +52,8 @@ at::Tensor flat_name(const at::Tensor& tensor) {
   return flat;
 }
 
-// The arguments of a call whose results are given memory are followed by that memory.
+// Returns the arguments without the output memory that follows them if the call writes into
+// existing memory.
 c10::ArrayRef<c10::IValue> given_to(const OperatorCall& call) {
   const c10::ArrayRef<c10::IValue> all = call.arguments;
   return call.returning ? all.slice(0, call.returning->schema().arguments().size()) : all;
@@ -80,7 +81,7 @@ void for_each_written(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> 
   }
 }
 
-// What parts need to know about the whole step.
+// Information about the whole step that its parts need.
 struct StepUse {
   explicit StepUse(const RecordedStep& step);
   bool is_needed_after(Address memory, size_t end) const {
@@ -88,9 +89,9 @@ struct StepUse {
     return held.contains(memory) || (found != last_use.end() && found->second >= end);
   }
 
-  std::set<Address> held;  // after the step, or that it has not made
+  std::set<Address> held;  // after the step, or created outside the step
   std::unordered_map<Address, size_t> last_use = {};
-  std::unordered_map<Address, int> writes = {};  // by calls that change what is there
+  std::unordered_map<Address, int> writes = {};  // by calls that modify existing contents
   std::unordered_map<Address, at::Tensor> constants = {};
 };
 
@@ -112,7 +113,7 @@ StepUse::StepUse(const RecordedStep& step) {
   }
 }
 
-// Writes the program of a part.
+// Writes the program for a part.
 class PartWriter {
  public:
   PartWriter(const StepUse& use, std::set<Address>& made, StepPart& part)
@@ -124,7 +125,7 @@ class PartWriter {
   void finish();
 
  private:
-  // Memory in the program: the number of the tensor that fills it.
+  // Memory in the program, identified by the number of the tensor that fills it.
   struct Memory {
     size_t value;
     Placement placement;
@@ -132,7 +133,7 @@ class PartWriter {
     std::unordered_map<std::string, size_t> views = {};
     std::optional<size_t> input = {};
     bool is_written = false;
-    bool is_result = false;  // of a call that makes memory in each replay
+    bool is_result = false;  // of a call that allocates memory in each replay
   };
 
   Graph& graph() { return part_.program; }
@@ -150,7 +151,7 @@ class PartWriter {
   std::set<Address>& made_;  // by the step so far
   StepPart& part_;
   std::unordered_map<Address, Memory> memory_ = {};
-  std::vector<Address> order_ = {};  // in which calls made memory
+  std::vector<Address> order_ = {};  // the order in which calls created memory
 };
 
 PartWriter::Memory& PartWriter::add_input(const at::Tensor& tensor) {
@@ -176,7 +177,8 @@ PartWriter::Memory& PartWriter::memory_of(const at::Tensor& tensor) {
   return constant == use_.constants.end() ? add_input(tensor) : add_constant(tensor);
 }
 
-// Elements that are all equal, which a compiler can use where it could only read an input.
+// A compiler can make use of a constant whose elements are all equal, while it could only read an
+// input.
 PartWriter::Memory& PartWriter::add_constant(const at::Tensor& tensor) {
   const auto number = flat_name(tensor).narrow(0, 0, 1).item();
   const Argument::Any value = number.isBoolean()         ? Argument::Any(number.toBool())
@@ -212,7 +214,7 @@ size_t PartWriter::number_of(const at::Tensor& tensor) {
   return value;
 }
 
-// Takes a tensor that a call has made as memory.
+// Registers a tensor created by a call as memory.
 PartWriter::Memory& PartWriter::take(const at::Tensor& tensor, size_t value, bool is_result) {
   if (tensor.is_floating_point()) {
     part_.call.bits = std::min(part_.call.bits, static_cast<int>(8 * tensor.element_size()));
@@ -227,7 +229,8 @@ PartWriter::Memory& PartWriter::take(const at::Tensor& tensor, size_t value, boo
       .first->second;
 }
 
-// Lets calls that change the memory write a vector, whose elements lie in Python as they do here.
+// Makes calls that modify the memory write to a vector. Its elements have the same order in Python
+// as here.
 void PartWriter::make_vector(Memory& memory) {
   memory.value = add_call(graph(), "aten::clone", "",
                           {{ValueId{add_flat(graph(), memory.value, memory.placement)}},
@@ -236,8 +239,9 @@ void PartWriter::make_vector(Memory& memory) {
   memory.views.clear();
 }
 
-// An operator may be the first to write memory that the step has allocated. Returns what it fills
-// then. It lies as the tensor does, because Inductor may not write a view that lies otherwise.
+// An operator may be the first to write memory that the step allocated. Returns the tensor that it
+// fills in that case. The memory uses the tensor's layout, because Inductor must not write to a
+// view with a different layout.
 at::Tensor PartWriter::allocate_what_is_filled(const OperatorCall& call) {
   if (call.returning || call.arguments.empty() || !call.arguments[0].isTensor()) return {};
   const auto& tensor = call.arguments[0].toTensor();
@@ -250,7 +254,7 @@ at::Tensor PartWriter::allocate_what_is_filled(const OperatorCall& call) {
   return tensor;
 }
 
-// Returns the results of the call, whose numbers begin with the next one.
+// Returns the results of the call, numbered from the next free number.
 std::vector<Argument> PartWriter::results_of(const OperatorCall& call,
                                              const std::vector<at::Tensor>& made) {
   const c10::OperatorHandle op = call.returning.value_or(call.op);
@@ -304,7 +308,7 @@ void PartWriter::add(const OperatorCall& call) {
   }
 }
 
-// Adds what the step needs of the memory afterwards.
+// Adds the memory that the step needs after this part.
 void PartWriter::add_outputs() {
   for (const auto address : order_) {
     const auto memory = memory_.at(address);

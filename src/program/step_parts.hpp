@@ -7,9 +7,9 @@
 
 namespace sconce::program::detail {
 
-/// Operators of a step, between those calls that cannot be compiled, as a program. Its inputs are
-/// the memory that it uses, each as a vector. It writes into that, except for memory that each
-/// replay makes anew: that is an output.
+/// Consecutive operators of a step, between calls that cannot be compiled, as a program. Its inputs
+/// are the memory that it uses, each as a vector. It writes to its inputs, except for memory that
+/// each replay allocates, which is an output.
 struct StepPart {
   Graph program = {};
   sconce::detail::CompiledCall call;  // of the program, without its code

@@ -22,7 +22,7 @@ using sconce::detail::lie_alike;
 using sconce::detail::Trait;
 using sconce::detail::writes;
 
-// Returns the numbers of the tensors in an operator's result, which `number` gives.
+// Returns the tensors in an operator's result, numbered by `number`.
 Argument result_of(const c10::IValue& value,
                    const std::function<size_t(const at::Tensor&)>& number) {
   if (value.isTensor() && value.toTensor().defined()) return {ValueId{number(value.toTensor())}};
@@ -68,7 +68,7 @@ Tracer::Memory* Tracer::memory_of(const at::Tensor& tensor) {
   return found == memory_.end() ? nullptr : &found->second;
 }
 
-// The program keeps a copy, because the host may change the tensor after the run.
+// The program stores a copy, because the host may modify the tensor after the run.
 void Tracer::keep_constant(size_t id) {
   const auto& tensor = values_[id];
   constants_.push_back({.name = "",
@@ -85,8 +85,8 @@ size_t Tracer::add_constant(const at::Tensor& tensor) {
   return id;
 }
 
-// An operator reads memory that was allocated and that no operator has written. The host wrote it,
-// as torch::tensor does, so it becomes a constant and needs no allocation.
+// Called when an operator reads memory that was allocated but never written by an operator. The
+// host wrote it, as in torch::tensor, so it becomes a constant and does not need an allocation.
 void Tracer::keep_what_the_host_wrote(Memory& memory) {
   const size_t id = memory.values.front();
   is_dropped_[*memory.allocation] = true;
@@ -100,7 +100,8 @@ size_t Tracer::number_of(const at::Tensor& tensor) {
   if (known != ids_.end()) return known->second;
   const auto* memory = memory_of(tensor);
   if (memory == nullptr) return add_constant(tensor);
-  // Another tensor for the same elements, which no operator made, such as by `data()`.
+  // A different tensor with the same elements that was not created by an operator, for example by
+  // `data()`.
   const auto& values = memory->values;
   const auto same = std::find_if(values.rbegin(), values.rend(),
                                  [&](size_t id) { return lie_alike(values_[id], tensor); });
@@ -110,7 +111,7 @@ size_t Tracer::number_of(const at::Tensor& tensor) {
   return ids_[tensor.unsafeGetTensorImpl()] = *same;
 }
 
-// A program may only write memory that its calls make.
+// A program may only write to memory that its calls create.
 void Tracer::check_write(const Memory& memory, const c10::OperatorHandle& op) const {
   if (memory.owner == Owner::step) return;
   refuse_write(here(op), memory.owner == Owner::input    ? "the input '" + memory.name + "'"
@@ -150,7 +151,7 @@ Tracer::Running Tracer::begin(const c10::OperatorHandle& op, c10::ArrayRef<c10::
 void Tracer::end(Running running, c10::ArrayRef<c10::IValue> results) {
   const auto& op = running.call.op;
   check_results({here(op), op, device_}, results);
-  // What could have been a view of allocated memory was a read of it.
+  // An argument that could have become a view of allocated memory did not, so the operator read it.
   for_each_tensor(c10::ArrayRef<c10::IValue>(running.given), [&](const at::Tensor& tensor) {
     if (!tensor.defined() || tensor.unsafeGetTensorImpl()->is_wrapped_number()) return;
     auto* const memory = memory_of(tensor);

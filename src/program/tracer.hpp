@@ -20,18 +20,18 @@ struct TracedOutput {
   std::vector<int64_t> shape;
 };
 
-/// The operators of one run of a function, with the tensors that it used.
+/// The operators in one run of a function, and the tensors that the run used.
 struct Trace {
   std::vector<Call> calls = {};
-  std::vector<Weight> constants = {};  // tensors that the host made in the function
+  std::vector<Weight> constants = {};  // tensors that the host created in the function
   std::vector<TracedOutput> outputs = {};
   size_t values = 0;
 };
 
-/// Collects the operators of one run of a function.
+/// Collects the operators in one run of a function.
 class Tracer {
  public:
-  /// A call that is running.
+  /// A call in progress.
   struct Running {
     Call call;
     std::vector<c10::IValue> given;
@@ -43,37 +43,38 @@ class Tracer {
     at::Tensor tensor;
   };
 
-  /// `inputs` and `weights` have numbers before the run; tied weights have the same one.
+  /// `inputs` and `weights` are numbered before the run. Tied weights share a number.
   Tracer(const std::vector<Input>& inputs, const std::vector<Weight>& weights);
 
-  /// Numbers the arguments of an operator that begins. Call it before the operator changes them.
-  /// @throw c10::Error for a call that a program cannot contain, with the reason and what to do.
+  /// Assigns numbers to the arguments of an operator at the start of its call. Must be called
+  /// before the operator modifies them.
+  /// @throw c10::Error with the reason and a suggestion if a program cannot contain the call.
   Running begin(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments);
 
-  /// Adds the call, which has returned.
+  /// Adds a call that has returned.
   void end(Running running, c10::ArrayRef<c10::IValue> results);
 
-  /// Returns whether each of the tensors is known already.
+  /// Returns whether all of the tensors are already known.
   bool knows(c10::ArrayRef<c10::IValue> results) const;
 
   /// Returns the device of the inputs.
   c10::Device device() const { return device_; }
 
-  /// Returns the place of a call that is being recorded, for errors.
+  /// Returns the location of the call that is being recorded, for error messages.
   std::string here(const c10::OperatorHandle& op) const { return place_of(calls_.size(), op); }
 
-  /// Returns the trace of the run, which returned these tensors.
+  /// Returns the trace of the run, given the tensors that the run returned.
   Trace finish(const std::vector<at::Tensor>& outputs);
 
  private:
   enum class Owner { input, weight, constant, step };
 
-  // Memory that tensors of the run share.
+  // Memory shared by tensors in the run.
   struct Memory {
     Owner owner;
     std::string name = {};             // of an input or a weight
-    std::vector<size_t> values = {};   // those that lie in it
-    std::optional<size_t> allocation;  // the call that made it, if nobody has written it since
+    std::vector<size_t> values = {};   // tensors that use this memory
+    std::optional<size_t> allocation;  // the call that allocated it, until it is written
   };
 
   void add(const at::Tensor& tensor, size_t id, Owner owner, const std::string& name);
@@ -88,7 +89,7 @@ class Tracer {
   std::vector<Call> calls_ = {};
   std::vector<bool> is_dropped_ = {};  // allocations of memory that the host wrote
   std::vector<Weight> constants_ = {};
-  std::vector<at::Tensor> values_ = {};  // keeps the tensors, so that no address is used twice
+  std::vector<at::Tensor> values_ = {};  // kept alive, so that addresses are not reused
   std::unordered_map<const c10::TensorImpl*, size_t> ids_ = {};
   std::unordered_map<const c10::StorageImpl*, Memory> memory_ = {};
 };
