@@ -16,11 +16,11 @@
 
 namespace sconce {
 
-/// A file that grows by whole pieces. If a piece cannot be written, the file keeps none of it.
-/// Opening it never waits: a FIFO without a reader is refused.
+/// A file to which complete pieces are appended. If a piece cannot be written, none of it stays in
+/// the file. Opening the file never blocks, so a FIFO without a reader is rejected.
 class AppendFile {
  public:
-  /// Errors begin with `who`. The first `append` opens or creates the file.
+  /// `who` is the prefix of error messages. The first `append` opens or creates the file.
   AppendFile(std::filesystem::path path, std::string who)
       : path_(std::move(path)), who_(std::move(who)) {
     check_path(path_, who_);
@@ -31,7 +31,7 @@ class AppendFile {
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;
 
-  /// Writes the piece at the end of the file, with one call if the system accepts it whole.
+  /// Appends the piece to the file, in a single call if the system accepts all of it.
   void append(std::string_view piece) {
     open();
     struct stat before = {};
@@ -41,7 +41,7 @@ class AppendFile {
       if (written < 0 && errno == EINTR) continue;
       if (written <= 0) {
         const int error = errno;
-        // If the part cannot be removed, later pieces must not follow it.
+        // If the partial piece cannot be removed, no later piece may follow it.
         if (::ftruncate(fd_, before.st_size) != 0) ::close(std::exchange(fd_, broken));
         fail("write", error);
       }

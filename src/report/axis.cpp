@@ -30,14 +30,14 @@ Step step_of(double least) {
   return {.mantissa = 1, .exponent = step.exponent + 1};
 }
 
-// printf would use the decimal point of the locale.
+// printf would use the locale's decimal point.
 std::string text_of(double value, std::chars_format format, int precision) {
   char text[400];
   const auto end = std::to_chars(text, std::end(text), value, format, precision).ptr;
   return {text, end};
 }
 
-// Returns a text such as 1.5e-5, up to the last digit that differs between ticks.
+// Returns a string such as 1.5e-5, up to the last digit that differs between ticks.
 std::string scientific(double value, int step_exponent) {
   const int exponent = static_cast<int>(std::floor(std::log10(std::abs(value)) + 1e-9));
   const int digits = std::clamp(exponent - step_exponent, 0, 16);
@@ -64,7 +64,7 @@ Axis axis_of(double low, double high, const AxisOptions& options) {
   if (largest < 1e-280) {
     axis = {.low = -1, .high = 1};
   } else if (high - low <= 1e-9 * largest) {
-    // So wide that ticks differ, which are multiples of 1 at least on an axis of whole numbers.
+    // Wide enough for distinct ticks. On an axis of whole numbers, ticks are at least 1 apart.
     const double half = options.whole ? std::max(0.5, largest * 1e-9) : largest / 2;
     axis = {.low = low - half, .high = high + half};
   } else {

@@ -5,27 +5,28 @@
 
 namespace sconce {
 
-/// An axis of a chart: its ends, and ticks at round numbers.
+/// An axis of a chart: its range, and ticks at round numbers.
 struct Axis {
   double low = 0;
   double high = 1;
   std::vector<double> ticks = {};
-  std::vector<std::string> labels = {};  ///< one for each tick
+  std::vector<std::string> labels = {};  ///< one per tick
 };
 
-/// Options of `axis_of`.
+/// The options of `axis_of`.
 struct AxisOptions {
   int most_ticks = 6;  ///< maximum number of steps between ticks; there may be one more tick
-  double pad = 0;      ///< free space at each end, as a fraction of the range of the values
+  double pad = 0;      ///< free space at each end, as a fraction of the value range
   bool whole = false;  ///< ticks at whole numbers only
 };
 
-/// Returns whether a value can be drawn: it is finite, and sums of such values do not overflow.
+/// Returns whether a value can be drawn: it must be finite, and sums of such values must not
+/// overflow.
 bool is_drawn(double value);
 
-/// Returns an axis for drawable values from `low` to `high`. If both are equal, they are in the
-/// middle of the axis. An axis of values that are not negative has no negative numbers, unless all
-/// values are 0.
+/// Returns an axis for drawable values from `low` to `high`. If both are equal, they are centered
+/// on the axis. An axis of nonnegative values contains no negative numbers, unless all values are
+/// 0.
 Axis axis_of(double low, double high, const AxisOptions& options);
 
 }  // namespace sconce

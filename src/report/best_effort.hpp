@@ -6,11 +6,11 @@
 
 namespace sconce {
 
-/// Runs functions that write a report of a training. A failed report must not end the training:
-/// the first failure becomes a warning, and later ones are ignored.
+/// Runs functions that write a report about training. A failed report must not stop training. The
+/// first failure becomes a warning, and later failures are ignored.
 class BestEffort {
  public:
-  /// The warning begins with `who`, such as "sconce::ScalarLogger".
+  /// `who` is the prefix of the warning, such as "sconce::ScalarLogger".
   explicit BestEffort(std::string who) : who_(std::move(who)) {}
 
   /// Calls `write`. Returns false if it threw an exception.

@@ -21,14 +21,14 @@ namespace {
 
 constexpr int levels = 40;          // number of color levels above 0
 constexpr double matrix_top = 44;   // pixels above the matrix
-constexpr double beside = 84;       // pixels right of the matrix, for the scale
+constexpr double beside = 84;       // pixels to the right of the matrix, for the scale
 constexpr double most_label = 130;  // maximum width of a class name in pixels
 constexpr double line_height = 14;
 
 constexpr auto matrix_style =
     ".cell{fill:#08306b;shape-rendering:crispEdges}.on{fill:#fff}"
     "@media(prefers-color-scheme:dark){.cell{fill:#9ecbff}.on{fill:#0d1117}}";
-constexpr double on_dark = 0.58;  // from this opacity numbers have the background's color
+constexpr double on_dark = 0.58;  // from this opacity, numbers use the background color
 
 void check_classes(int64_t classes, size_t names, const char* who) {
   TORCH_CHECK(classes >= 2 && classes <= 100, who, ": expected 2 to 100 classes, got ", classes);
@@ -49,7 +49,7 @@ torch::Tensor checked_counts(const ConfusionMatrixChart& chart) {
   return counts;
 }
 
-// Even level 0 has some opacity, so that a small count differs from a count of 0.
+// Even level 0 is not fully transparent, so that a small count differs from a count of 0.
 double opacity_of(int level) {
   return 0.06 + 0.94 * level / levels;
 }
@@ -85,7 +85,7 @@ class Drawing {
   double side() const { return cell_ * static_cast<double>(classes_); }
   double scale() const { return left_ + side() + 18; }
   double at(int64_t i) const { return cell_ * static_cast<double>(i); }
-  bool is_level() const { return label_ + 6 <= cell_; }  // whether names below are horizontal
+  bool is_level() const { return label_ + 6 <= cell_; }  // whether the names below are horizontal
   double below() const { return is_level() ? line_height + 6 : label_ + 10; }
 
   double count(int64_t row, int64_t column) const {
@@ -97,7 +97,8 @@ class Drawing {
     return static_cast<int>(std::lround(count(row, column) / sum * levels));
   }
 
-  // All cells of a level share a path: an element for each cell would make the file far larger.
+  // All cells of a level share a path, because a separate element per cell would make the file far
+  // larger.
   void add_cells(std::array<std::string, levels + 1>& paths) const {
     for (int64_t row = 0; row < classes_; ++row) {
       for (int64_t column = 0; column < classes_; ++column) {
@@ -108,12 +109,12 @@ class Drawing {
     }
   }
 
-  // Draws the cells and the scale, with one path for each color level.
+  // Draws the cells and the scale, with one path per color level.
   std::string draw_colours() const {
     std::array<std::string, levels + 1> paths;
     add_cells(paths);
     std::string drawn;
-    // Whole pixels leave no seam between neighboring levels.
+    // Whole pixels avoid seams between neighboring levels.
     const auto height = [&](int level) { return std::round(side() * level / (levels + 1)); };
     for (int level = 0; level <= levels; ++level) {
       auto& path = paths.at(static_cast<size_t>(level));
@@ -161,7 +162,7 @@ class Drawing {
     return drawn;
   }
 
-  // If the names are too close, only every second, fifth or tenth is drawn.
+  // If the names are too close to each other, draws only every second, fifth, or tenth name.
   int64_t names_every() const {
     for (const int64_t every : {1, 2, 5}) {
       if (static_cast<double>(every) * cell_ >= line_height) return every;

@@ -28,21 +28,22 @@ bool is_any(const torch::nn::Module& module) {
   return ((typeid(module) == typeid(Classes)) || ...);
 }
 
-// Returns whether the module is a layer of LibTorch without tensors and without code of the user.
+// Returns whether the module is a LibTorch layer without tensors or user code.
 bool is_plain_layer(const torch::nn::Module& module) {
   return c10::demangle(typeid(module).name()).starts_with("torch::nn::") &&
          !is_any<torch::nn::FunctionalImpl>(module) && module.children().empty() &&
          module.parameters().empty() && module.buffers().empty();
 }
 
-// Runs a layer without tensors on zeros. Not on a meta tensor, for which relu has no kernel in C++.
+// Runs a layer without tensors on zeros. A meta tensor would not work, because relu has no meta
+// kernel in C++.
 std::optional<LayerOutput> output_for(torch::nn::AnyModule& layer, const LayerOutput& input) {
   if (input.shapes.size() != 1) return {};
   try {
     const auto output = layer.forward(at::zeros(input.shapes[0], input.dtype));
     return LayerOutput{.shapes = {output.sizes().vec()}, .dtype = output.scalar_type()};
   } catch (const c10::Error&) {
-    return {};  // it expects or returns something else than a tensor
+    return {};  // the layer expects or returns something other than a tensor
   }
 }
 
@@ -50,7 +51,7 @@ class Containers {
  public:
   explicit Containers(LayerOutputs& outputs) : outputs_(outputs) {}
 
-  // Parents follow their children.
+  // Children come before their parents.
   void add(const torch::nn::Module& module) {
     for (const auto& child : module.children()) add(*child);
     if (is_any<torch::nn::TransformerEncoderLayerImpl, nn::TransformerEncoderLayerImpl,
@@ -81,7 +82,7 @@ class Containers {
     outputs_[&to] = {.shapes = found->second.shapes, .dtype = found->second.dtype};
   }
 
-  // Its parts keep the shape of the first input, and so does the first norm.
+  // The layer's parts and its first norm keep the shape of the first input.
   void add_layer(const torch::nn::Module& layer) {
     const auto* const norm = child(layer, "norm1");
     copy(norm, layer);
@@ -97,12 +98,12 @@ class Containers {
     copy(layers->children().back().get(), stack);
   }
 
-  // Each module of a Sequential gets the output of the module before it.
+  // Each module in a Sequential receives the output of the previous module.
   void add_sequential(const torch::nn::Module& module) {
-    // LibTorch has no constant access to the modules. They stay as they are.
+    // LibTorch provides no const access to the modules. They are not modified.
     auto& sequential = const_cast<torch::nn::SequentialImpl&>(  // NOLINT(*-const-cast)
         static_cast<const torch::nn::SequentialImpl&>(module));
-    std::vector<const torch::nn::Module*> derived;  // since the last layer whose operator was seen
+    std::vector<const torch::nn::Module*> derived;  // since the last observed operator
     const LayerOutput* last = nullptr;
     const torch::nn::Module* before = nullptr;
     for (auto& each : sequential) {
@@ -122,14 +123,15 @@ class Containers {
     if (!sequential.is_empty()) copy((sequential.end() - 1)->ptr().get(), module);
   }
 
-  // Returns the output of a layer without tensors after it is added, or null.
+  // Adds the output of a layer without tensors and returns it, or returns null.
   const LayerOutput* derive(torch::nn::AnyModule& layer, const LayerOutput& input) {
     auto output = output_for(layer, input);
     if (!output) return nullptr;
     return &outputs_.insert_or_assign(layer.ptr().get(), *std::move(output)).first->second;
   }
 
-  // The output before a layer is its input. If another was derived, the caller ran other modules.
+  // The output before a layer must match its input. If a different output was derived, the caller
+  // ran other modules.
   void compare(const std::vector<const torch::nn::Module*>& derived, const LayerOutput* last,
                const torch::nn::Module* before, const std::vector<int64_t>& input) {
     if (last == nullptr && before != nullptr) outputs_[before] = {.shapes = {input}};

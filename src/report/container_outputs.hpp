@@ -4,8 +4,8 @@
 
 namespace sconce::detail {
 
-/// Adds the outputs that follow from those of other layers: those of a transformer and of its
-/// parts, and in a Sequential those of layers without tensors.
+/// Adds outputs that follow from the outputs of other layers: the outputs of transformers and their
+/// parts, and of layers without tensors in a Sequential.
 void add_container_outputs(const torch::nn::Module& model, LayerOutputs& outputs);
 
 }  // namespace sconce::detail

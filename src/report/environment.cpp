@@ -17,8 +17,8 @@ namespace sconce {
 
 namespace {
 
-// cudaDeviceGetPCIBusId creates no context on the GPU. LibTorch loads it; sconce may be built
-// without its header.
+// cudaDeviceGetPCIBusId does not create a context on the GPU. The function is looked up in the
+// library that LibTorch loads, because sconce may be built without its header.
 std::vector<std::string> gpu_buses(int count) {
   const auto ask =
       reinterpret_cast<int (*)(char*, int, int)>(dlsym(RTLD_DEFAULT, "cudaDeviceGetPCIBusId"));
@@ -72,7 +72,7 @@ GpuStatus gpu_status(const Environment& facts) {
   if (!facts.driver.error.empty()) return GpuStatus::no_driver;
   if (!facts.torch.built_with_cuda) return GpuStatus::cpu_build;
   if (!facts.torch.cuda_loaded) return GpuStatus::cuda_not_loaded;
-  // A driver supports all CUDA versions of its major version, also newer ones.
+  // A driver supports all CUDA versions with the same major version, including newer ones.
   const auto major = [](const std::string& version) { return std::atoi(version.c_str()); };
   if (!facts.driver.cuda.empty() && major(facts.driver.cuda) < major(facts.torch.cuda)) {
     return GpuStatus::driver_too_old;

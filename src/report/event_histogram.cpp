@@ -16,7 +16,7 @@ namespace sconce::utils::tensorboard {
 
 namespace {
 
-// Python multiplies step by step, too: the edges have the same bits.
+// Python also multiplies step by step, so the edges match bit for bit.
 std::vector<double> edges_of_tensorflow() {
   std::vector<double> edges = {0};
   for (double edge = 1e-12; edge < 1e20; edge *= 1.1) edges.push_back(edge);
@@ -36,7 +36,7 @@ void check(const std::string& who, const AddHistogramOptions& options) {
               *options.max_bins);
 }
 
-// Merges each `size` neighboring bins; the last group may be smaller.
+// Merges groups of `size` neighboring bins. The last group may be smaller.
 void merge(int64_t size, std::vector<double>& edges, std::vector<double>& counts) {
   std::vector<double> fewer_edges, fewer_counts;
   for (size_t i = 0; i < counts.size(); i += static_cast<size_t>(size)) {
@@ -77,7 +77,8 @@ RawHistogram make_histogram(const std::string& who, const at::Tensor& values,
                             .num = static_cast<double>(flat.numel()),
                             .sum = flat.sum().item<double>(),
                             .sum_squares = flat.dot(flat).item<double>()};
-  // The file has right edges only. An empty bucket on the left tells where the first one begins.
+  // The file stores only right edges. An empty bucket on the left marks the left edge of the first
+  // bucket.
   histogram.bucket_limits.assign(edges.begin() + (begin - counts.begin()),
                                  edges.begin() + (end - counts.begin()) + 1);
   histogram.bucket_counts.assign(begin, end);

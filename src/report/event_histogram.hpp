@@ -8,9 +8,9 @@
 
 namespace sconce::utils::tensorboard {
 
-/// Counts a tensor's values as `SummaryWriter::add_histogram` describes.
-/// Python: `torch.utils.tensorboard.summary.make_histogram`.
-/// @throw c10::Error that begins with `who`.
+/// Counts a tensor's values as described for `SummaryWriter::add_histogram`. Python:
+/// `torch.utils.tensorboard.summary.make_histogram`.
+/// @throw c10::Error, prefixed with `who`.
 RawHistogram make_histogram(const std::string& who, const at::Tensor& values,
                             const AddHistogramOptions& options);
 

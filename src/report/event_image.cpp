@@ -13,7 +13,7 @@ namespace sconce::utils::tensorboard {
 namespace {
 
 constexpr int64_t grid_columns = 8;
-constexpr int64_t max_pixels = int64_t{1} << 28;  // TensorBoard reads records below 2 GiB
+constexpr int64_t max_pixels = int64_t{1} << 28;  // TensorBoard reads records smaller than 2 GiB
 
 std::string in_capitals(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(),
@@ -21,7 +21,7 @@ std::string in_capitals(std::string text) {
   return text;
 }
 
-// Returns images (N, C, H, W), gray or RGB, as one image (H, W, 3).
+// Arranges gray or RGB images (N, C, H, W) into a single image (H, W, 3).
 at::Tensor grid(const at::Tensor& images) {
   const int64_t height = images.size(2);
   const int64_t width = images.size(3);
@@ -34,7 +34,7 @@ at::Tensor grid(const at::Tensor& images) {
       .reshape({rows * height, columns * width, 3});
 }
 
-// Python cuts off the digits after the point, too.
+// Truncates like Python.
 at::Tensor to_bytes(const at::Tensor& image) {
   if (image.scalar_type() == at::kByte) return image;
   return image.to(at::kFloat).mul(255).clamp(0, 255).nan_to_num(0).to(at::kByte);

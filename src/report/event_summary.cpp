@@ -6,8 +6,8 @@
 #include "io/png_writer.hpp"
 #include "report/protobuf.hpp"
 
-// The field numbers are those of TensorBoard's summary.proto, tensor.proto and histogram.proto, and
-// of api.proto and plugin_data.proto of its hparams plugin.
+// The field numbers come from TensorBoard's summary.proto, tensor.proto, and histogram.proto, and
+// from api.proto and plugin_data.proto of its hparams plugin.
 namespace sconce::utils::tensorboard {
 
 namespace {
@@ -19,7 +19,7 @@ using protobuf::varint_field;
 constexpr uint64_t type_of_strings = 7;  // in types.proto
 constexpr uint64_t session_success = 1;
 
-// An event's field 5. `value` has the fields that follow the tag.
+// Field 5 of an event. `value` contains the fields after the tag.
 std::string summary(const std::string& tag, const std::string& value) {
   return bytes_field(5, bytes_field(1, bytes_field(1, tag) + value));
 }

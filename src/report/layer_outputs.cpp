@@ -36,8 +36,8 @@ using at::Tensor;
 
 // How a class of layers computes its output.
 struct Rule {
-  std::vector<std::string_view> operators;  // the one that computes it; several are alternatives
-  size_t outputs = 1;                       // number of its results that the layer returns
+  std::vector<std::string_view> operators;  // alternatives, of which one computes the output
+  size_t outputs = 1;                       // number of operator results that the layer returns
 };
 using Rules = std::unordered_map<std::type_index, Rule>;
 
@@ -46,7 +46,7 @@ void add(Rules& rules, const Rule& rule) {
   (rules.emplace(typeid(Layers), rule), ...);
 }
 
-// The exact classes only: a derived class may compute something else.
+// Exact classes only, because a derived class may compute something else.
 Rules make_rules() {
   Rules rules;
   add<torch::nn::LinearImpl, nn::LazyLinearImpl>(rules,
@@ -91,9 +91,9 @@ struct Layer {
   const Rule* rule;
 };
 
-// An operator that is running.
+// An operator call in progress.
 struct Running final : at::ObserverContext {
-  std::optional<Layer> layer = {};  // whose output it computes
+  std::optional<Layer> layer = {};  // the layer whose output it computes
   LayerOutput output = {};
   bool is_unsqueeze = false;
 };
@@ -110,8 +110,8 @@ std::vector<Tensor> tensors_in(const Values& values) {
   return all;
 }
 
-// Returns the tensor by which a layer is recognized. It is read anew for each operator, because the
-// first run of a lazy layer makes its tensors.
+// Returns the tensor that identifies a layer. It is read again for each operator, because the first
+// run of a lazy layer creates its tensors.
 Tensor key_of(const torch::nn::Module& layer) {
   for (const auto& tensors : {layer.parameters(/*recurse=*/false), layer.buffers(false)}) {
     if (!tensors.empty()) return tensors.front();
@@ -129,7 +129,7 @@ bool is_transpose(const Tensor& a, const Tensor& b) {
          a.stride(0) == b.stride(1) && a.stride(1) == b.stride(0);
 }
 
-// Returns whether the layer pads its input in another way than by zeros, before its operator.
+// Returns whether the layer pads its input before its operator runs, with a mode other than zeros.
 bool pads_before(const torch::nn::Module& layer) {
   const auto pads = [](const auto* conv) {
     return conv != nullptr &&
@@ -140,7 +140,7 @@ bool pads_before(const torch::nn::Module& layer) {
          pads(dynamic_cast<const torch::nn::Conv3dImpl*>(&layer));
 }
 
-// Returns the shape of the layer's input, unless its operator got another tensor.
+// Returns the shape of the layer's input, unless its operator received a different tensor.
 std::optional<std::vector<int64_t>> input_of(const torch::nn::Module& layer, std::string_view name,
                                              const std::vector<Tensor>& arguments) {
   if (name == "aten::embedding_bag" || pads_before(layer)) return {};
@@ -148,7 +148,7 @@ std::optional<std::vector<int64_t>> input_of(const torch::nn::Module& layer, std
   return arguments[is_second ? 1 : 0].sizes().vec();
 }
 
-// Observes the operators that a forward calls itself, not those that operators call.
+// Observes the operators that a forward calls directly, without the operators that those call.
 class Observation {
  public:
   explicit Observation(const torch::nn::Module& model) {
@@ -160,7 +160,7 @@ class Observation {
     if (depth_++ > 0) return;
     const auto [name, overload] = *function.operator_name();
     running.is_unsqueeze = name == "aten::unsqueeze";
-    if (overload == "data") return;  // takes a packed sequence, and the layer returns one
+    if (overload == "data") return;  // for a packed sequence, which the layer returns as well
     std::optional<std::vector<Tensor>> arguments;
     for (const auto& layer : layers_) {
       const auto& names = layer.rule->operators;
@@ -177,7 +177,7 @@ class Observation {
     --depth_;
     if (!running.layer && !running.is_unsqueeze) return;
     const auto results = tensors_in(function.outputs());
-    if (results.empty()) return;  // it has thrown
+    if (results.empty()) return;  // the operator threw
     if (running.is_unsqueeze) {
       unsqueezed_.emplace_back(results[0].getIntrusivePtr());
       return;
@@ -213,7 +213,8 @@ class Observation {
     return found && !(may_unsqueeze(layer) && is_unsqueezed(arguments.front()));
   }
 
-  // These add a dimension to inputs without a batch and remove it later. The caller may do so too.
+  // These layers add a dimension to unbatched inputs and remove it later. The caller may do the
+  // same.
   static bool may_unsqueeze(const Layer& layer) {
     return typeid(*layer.module) == typeid(nn::MultiheadAttentionImpl) ||
            layer.rule->operators.front() == "aten::instance_norm";
@@ -225,7 +226,8 @@ class Observation {
     });
   }
 
-  // The attention's operator projects the queries (L, N, E), from which follows the output's shape.
+  // The attention's operator projects the queries (L, N, E). The output's shape follows from their
+  // shape.
   static void use_options(const torch::nn::Module* layer, LayerOutput& output) {
     const auto* attention = dynamic_cast<const nn::MultiheadAttentionImpl*>(layer);
     if (attention == nullptr) return;

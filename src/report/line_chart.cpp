@@ -24,8 +24,8 @@ constexpr double swatch = 30;
 constexpr int most_markers = 40;
 constexpr size_t colours = 6, dashes = 4, marker_shapes = 4;
 
-// Color-blind people can tell these colors apart. They are those of Okabe and Ito, but darker on
-// white to stand out from it.
+// The colors are distinguishable for people with color blindness. They are Okabe and Ito's colors,
+// darkened on white to stand out from it.
 constexpr auto line_style =
     ".grid{stroke:#d8dee4}"
     ".line{fill:none;stroke-width:2;stroke-linejoin:round}"
@@ -43,7 +43,7 @@ constexpr auto line_style =
 struct Point {
   int64_t x = 0, y = 0;  // tenths of a pixel
 };
-using Run = std::vector<Point>;  // points that a line connects
+using Run = std::vector<Point>;  // points connected by a line
 
 // The range of the drawn values.
 struct Range {
@@ -59,7 +59,7 @@ struct Range {
   }
 };
 
-// The position of a panel in the picture, in pixels.
+// The position of a panel in the image, in pixels.
 struct Plot {
   double left = 0, top = 0, bottom = 0;
   Axis x = {}, y = {};
@@ -72,7 +72,7 @@ struct Plot {
   }
 };
 
-// Appends the points of a pixel column that can be seen: the first, lowest, highest and last.
+// Appends the visible points of a pixel column: the first, the lowest, the highest, and the last.
 void append_seen(const Run& column, Run& run) {
   const auto below = [](const Point& a, const Point& b) { return a.y < b.y; };
   const auto [low, high] = std::minmax_element(column.begin(), column.end(), below);
@@ -83,8 +83,8 @@ void append_seen(const Run& column, Run& run) {
   }
 }
 
-// Splits the series at its gaps. A gap that shares its pixel column with points cannot be seen, and
-// does not split it.
+// Splits the series at its gaps. A gap that shares its pixel column with points is not visible, and
+// does not split the series.
 std::vector<Run> runs_of(const ChartSeries& series, const Plot& plot) {
   std::vector<Run> runs(1);
   Run column;
@@ -111,7 +111,7 @@ std::vector<Run> runs_of(const ChartSeries& series, const Plot& plot) {
   return runs;
 }
 
-// Returns two numbers of a path. A minus sign separates them as a blank does.
+// Returns two numbers for a path. A minus sign separates them as well as a space does.
 std::string pair_of(int64_t x, int64_t y) {
   return tenths(x) + (y < 0 ? "" : " ") + tenths(y);
 }
@@ -159,7 +159,7 @@ std::string draw_runs(const std::vector<Run>& runs, size_t series) {
   return draw_paths(lines, markers, series);
 }
 
-// A single series with the name of its axis needs no legend.
+// A single series with the same name as its axis needs no legend.
 bool has_legend(const ChartPanel& panel) {
   return panel.series.size() > 1 || (panel.series.size() == 1 && !panel.series[0].name.empty() &&
                                      panel.series[0].name != panel.y_label);
@@ -226,7 +226,7 @@ std::string draw_series(const ChartPanel& panel, const Plot& plot) {
                    {.anchor = "middle", .style_class = "muted"});
 }
 
-// The labels limit the number of ticks: they must not overlap.
+// The labels limit the number of ticks, because they must not overlap.
 Axis x_axis(const std::vector<ChartPanel>& panels, double plot_width) {
   Range range;
   bool whole = true;

@@ -22,12 +22,12 @@ namespace sconce {
 namespace {
 
 constexpr auto lr_find_name = "sconce::lr_find";
-constexpr double lr_find_decay = 0.98;    // of the average
-constexpr double lr_find_divergence = 4;  // above the lowest loss
-constexpr int64_t left_out_end = 5;       // losses that may be rising already
+constexpr double lr_find_decay = 0.98;    // for the moving average
+constexpr double lr_find_divergence = 4;  // relative to the lowest loss
+constexpr int64_t left_out_end = 5;       // the losses there may already be rising
 
 int64_t left_out_begin(const LRFindOptions& options) {
-  return options.num_it / 10;  // the average is not yet smooth
+  return options.num_it / 10;  // the average is not smooth before this
 }
 
 void set_lrs(torch::optim::Optimizer& optimizer, double lr) {
@@ -43,7 +43,7 @@ double loss_of(const Fit& fit) {
   return (loss / ranks).item<double>();
 }
 
-// Returns the place in the middle of the longest strictly decreasing subsequence.
+// Returns the index at the middle of the longest strictly decreasing subsequence.
 std::optional<size_t> middle_of_descent(const std::vector<double>& values) {
   std::vector<size_t> length(values.size(), 1), before(values.size(), 0);
   size_t last = 0;
@@ -72,7 +72,7 @@ LineChart LRFindResult::chart(std::string title) const {
 
 namespace detail {
 
-// What a fit changes.
+// The state that fitting changes.
 struct LRSweep::Saved {
   explicit Saved(const Fit& fit)
       : modes(fit.model), optimizer(fit.optimizer), state(optimizer.state_dict().deepcopy()) {
@@ -98,8 +98,8 @@ struct LRSweep::Saved {
     optimizer.load_state_dict(state);
   }
 
-  nn::ModeGuard modes;                       // whose destructor restores them
-  std::deque<nn::KeepGenerator> generators;  // the same
+  nn::ModeGuard modes;                       // restored by its destructor
+  std::deque<nn::KeepGenerator> generators;  // restored by their destructors
   std::vector<std::pair<torch::Tensor, torch::Tensor>> tensors, gradients;
   Stateful optimizer;
   c10::IValue state;
@@ -165,7 +165,7 @@ void LRSweep::on_fit_end(Fit&) {
   saved_.reset();
 }
 
-// Ranks agree on the end of a fit where they save.
+// Ranks agree on the end of fitting only at points where they save.
 bool LRSweep::should_save(const Fit& fit) const {
   return fit.process_group.world_size() > 1;
 }

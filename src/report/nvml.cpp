@@ -8,7 +8,8 @@ namespace sconce {
 
 namespace {
 
-// These are the types of NVML's header. Their layouts are stable: NVML gives new ones new names.
+// The types from NVML's header. Their layouts are stable, because NVML renames types when it
+// changes them.
 using NvmlDevice = void*;
 struct NvmlMemory {
   unsigned long long total, free, used;
@@ -45,14 +46,15 @@ class Nvml {
 
   const std::string& error() const { return error_; }
 
-  // Returns NVML's code: 0 for success, `function_not_found` if the library lacks the function.
+  // Returns NVML's return code: 0 for success, or `function_not_found` if the library lacks the
+  // function.
   template <class... Arguments>
   int call(const char* name, Arguments... arguments) const {
     const auto function = symbol<int(Arguments...)>(name);
     return function != nullptr ? function(arguments...) : function_not_found;
   }
 
-  // Returns the text that the function writes, or an empty one if it fails.
+  // Returns the string that the function writes, or an empty string if it fails.
   template <class... Arguments>
   std::string text(const char* name, Arguments... arguments) const {
     std::array<char, 256> buffer = {};
@@ -113,7 +115,7 @@ DriverInfo ask_nvml(const char* library) {
     if (nvml.call("nvmlDeviceGetHandleByIndex_v2", i, &device) == 0) {
       facts.gpus.push_back(ask_device(nvml, device));
     } else {
-      facts.gpus.emplace_back();  // a GPU that fell off the bus keeps its position
+      facts.gpus.emplace_back();  // a GPU that fell off the bus still counts
     }
   }
   return facts;

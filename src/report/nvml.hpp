@@ -4,8 +4,8 @@
 
 namespace sconce {
 
-/// Returns the facts that NVML reports about the driver and its GPUs. NVML is loaded from `library`
-/// and unloaded again. The GPUs have no index yet.
+/// Returns the information that NVML reports about the driver and its GPUs. Loads NVML from
+/// `library` and unloads it afterwards. The GPUs do not have an index yet.
 DriverInfo ask_nvml(const char* library = "libnvidia-ml.so.1");
 
 }  // namespace sconce

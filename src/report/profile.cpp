@@ -24,7 +24,8 @@ namespace sconce {
 
 namespace profiler {
 
-// The level from which on Kineto logs. LibTorch exports it, although the headers do not declare it.
+// The lowest level that Kineto logs. LibTorch exports this variable, although no header declares
+// it.
 extern std::atomic_int kineto_log_level asm("_ZN9libkineto6Logger14severityLevel_E")
     __attribute__((weak));
 
@@ -32,19 +33,19 @@ namespace {
 
 namespace impl = torch::profiler::impl;
 
-// A process has one profiler. Starting it again would discard its records.
+// A process has only one profiler. Starting it again would discard its records.
 std::atomic<bool> is_ours_under_way = false;
 
-// Returns whether LibTorch's profiler was started by others: in this thread, by any of LibTorch's
-// functions, or in another thread, by Kineto.
+// Returns whether someone else started LibTorch's profiler: in this thread through any of
+// LibTorch's functions, or in another thread through Kineto.
 bool is_another_under_way() {
   if (impl::profilerEnabled()) return true;
   auto& kineto = libkineto::api();
   return kineto.isProfilerInitialized() && kineto.activityProfiler().isActive();
 }
 
-// While it lives, Kineto logs nothing. It logs to the error stream when a profile starts and stops,
-// and that there is no GPU.
+// Silences Kineto during its lifetime. Otherwise, Kineto logs to stderr when a profile starts and
+// stops, and when there is no GPU.
 class QuietKineto {
  public:
   QuietKineto() {
@@ -62,8 +63,8 @@ class QuietKineto {
 
 constexpr auto who = "sconce::profiler::Profile::export_chrome_trace";
 
-// Returns the trace for a file. LibTorch can only save it to a file, overwrites what is there, and
-// reports no error if the disk is full.
+// Returns the trace that would be written to a file. LibTorch can only save it to a file,
+// overwrites any existing file, and reports no error if the disk is full.
 std::string saved(torch::autograd::profiler::ProfilerResult& result,
                   const std::filesystem::path& file) {
   std::string folder = (file.parent_path() / ".sconce-trace-XXXXXX").string();
@@ -107,7 +108,7 @@ Profile::~Profile() {
   try {
     const QuietKineto quiet;
     torch::autograd::profiler::disableProfiler();
-  } catch (...) {  // the records are discarded anyway
+  } catch (...) {  // the records are discarded in any case
   }
   is_ours_under_way = false;
 }

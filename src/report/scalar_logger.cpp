@@ -22,7 +22,7 @@ namespace sconce {
 
 namespace {
 
-// Returns the number of finished steps. The last step of an epoch may have fewer batches.
+// Returns the number of finished steps. The last step in an epoch may contain fewer batches.
 int64_t scalar_step(const Fit& fit) {
   return std::ssize(fit.epochs) * fit.steps_in(fit.num_training_batches) + fit.steps_in(fit.batch);
 }
@@ -38,7 +38,7 @@ class ScalarLogger::Writing {
   Writing(const std::filesystem::path& folder, std::optional<int64_t> resume_step)
       : files_(folder, {.resume_step = resume_step}) {}
 
-  // The rates are read before the step, because a scheduler changes them after it.
+  // Reads the rates before the step, because a scheduler changes them after it.
   void note_lrs(torch::optim::Optimizer& optimizer) {
     lrs_.clear();
     if (auto* ours = dynamic_cast<optim::Optimizer*>(&optimizer)) ours->read_lr();
@@ -76,7 +76,7 @@ class ScalarLogger::Writing {
 
  private:
   using seconds = std::chrono::duration<double>;
-  static constexpr size_t gathered = 1024;  // number of values that become one tensor
+  static constexpr size_t gathered = 1024;  // number of values that are merged into one tensor
 
   void begin(int64_t step, int64_t epoch) {
     step_ = step;
@@ -88,8 +88,8 @@ class ScalarLogger::Writing {
     scalars_.push_back({std::move(tag), value, step_, epoch_, wall_time_});
   }
 
-  // The value is copied, because a loop may write its next loss into the same tensor. A loss may
-  // also have the shape (1).
+  // Copies the value, because a loop may write its next loss to the same tensor. A loss may also
+  // have shape (1).
   void add(std::string tag, const torch::Tensor& value) {
     on_device_.push_back(
         value.detach().reshape({}).to(at::kDouble, /*non_blocking=*/false, /*copy=*/true));
@@ -104,14 +104,14 @@ class ScalarLogger::Writing {
     }
   }
 
-  // A tensor takes at least half a KiB on the device, so many values are kept in one. This does not
-  // wait for the device.
+  // A tensor uses at least half a KiB on the device, so many values are merged into one tensor.
+  // This does not wait for the device.
   void gather() {
     blocks_.push_back(at::stack(on_device_));
     on_device_.clear();
   }
 
-  // If this throws, the next call reads the same values.
+  // If this throws, the next call reads the same values again.
   void read_device() {
     if (from_device_.empty()) return;
     if (!on_device_.empty()) gather();
@@ -130,7 +130,7 @@ class ScalarLogger::Writing {
   int64_t epoch_ = 0;
   double wall_time_ = 0;
   std::vector<ScalarEvent> scalars_ = {};
-  std::vector<size_t> from_device_ = {};       // indices of the `scalars_` that are not read yet
+  std::vector<size_t> from_device_ = {};       // indices of `scalars_` that have not been read yet
   std::vector<torch::Tensor> on_device_ = {};  // their values that are not in `blocks_` yet
   std::vector<torch::Tensor> blocks_ = {};
 };

@@ -33,7 +33,7 @@ std::string csv_line(const ScalarEvent& scalar) {
          shortest_text(scalar.value) + ',' + shortest_text(scalar.wall_time) + '\n';
 }
 
-// Returns the step and the epoch of a line, or nothing if the line is not a scalar.
+// Returns the step and epoch of a line, or nothing if the line does not contain a scalar.
 std::optional<std::pair<int64_t, int64_t>> csv_place(const std::string& line) {
   int64_t step = 0;
   int64_t epoch = 0;
@@ -45,7 +45,7 @@ std::optional<std::pair<int64_t, int64_t>> csv_place(const std::string& line) {
   return {{step, epoch}};
 }
 
-// Returns the name of a file of an earlier run, or an empty text if there is none.
+// Returns the name of a file from an earlier run, or an empty string if there is none.
 std::string earlier_file(const fs::path& folder) {
   std::error_code error;
   for (const auto& name : detail::folder_names(folder, error)) {
@@ -59,7 +59,8 @@ std::string earlier_file(const fs::path& folder) {
 // The file scalars.csv.
 class ScalarWriter::Csv {
  public:
-  // Checks the folder before an event file is made, which would hide the scalars of another run.
+  // Checks the folder before an event file is created, because that file would hide scalars from
+  // another run.
   Csv(const fs::path& folder, const std::optional<int64_t>& resume_step)
       : path_(folder / "scalars.csv"), file_(path_, who) {
     if (resume_step) {
@@ -89,12 +90,12 @@ class ScalarWriter::Csv {
                 ": name another folder, or resume that run");
   }
 
-  // Keeps the lines up to a step.
+  // Keeps the lines up to and including a step.
   void resume(int64_t last_step) {
     std::error_code error;
     if (!fs::exists(path_, error)) return;
     const std::string text = io::read_file(path_, who);
-    if (csv_header.starts_with(text)) {  // only the header, or a part of it
+    if (csv_header.starts_with(text)) {  // only the header, or part of it
       kept_ = std::string();
       return;
     }
@@ -106,7 +107,7 @@ class ScalarWriter::Csv {
     if (kept != text) kept_ = std::move(kept);
   }
 
-  // Returns the header and the lines up to a step, without a last line that is cut off.
+  // Returns the header and the lines up to and including a step, without a truncated last line.
   std::string kept_lines(const std::string& text, int64_t last_step) const {
     std::string kept = csv_header;
     int64_t number = 1;
@@ -128,7 +129,7 @@ class ScalarWriter::Csv {
 
   fs::path path_;
   AppendFile file_;
-  std::optional<std::string> kept_ = {};  // content that replaces the file's at the next flush
+  std::optional<std::string> kept_ = {};  // replaces the file's contents at the next flush
   std::string pending_ = csv_header;
 };
 

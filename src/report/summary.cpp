@@ -47,7 +47,8 @@ bool add(Output& output, torch::nn::AnyValue& value) {
   return typed != nullptr;
 }
 
-// LibTorch's modules return one tensor; GRU and MultiheadAttention return two, LSTM returns three.
+// LibTorch's modules return one tensor. GRU and MultiheadAttention return two, and LSTM returns
+// three.
 Output output_of(torch::nn::AnyValue& value) {
   using torch::Tensor;
   Output output;
@@ -57,7 +58,7 @@ Output output_of(torch::nn::AnyValue& value) {
   return output;
 }
 
-// Returns the outputs of the model and, if it is a Sequential, of each module directly in it.
+// Returns the outputs of the model and, if it is a Sequential, of each direct child.
 std::vector<Output> run(torch::nn::Module& model, const SummaryCalls& calls) {
   if (typeid(model) != typeid(torch::nn::SequentialImpl)) return {output_of(calls.forward())};
   auto& sequential = static_cast<torch::nn::SequentialImpl&>(model);
@@ -85,7 +86,7 @@ void check_devices(const torch::nn::Module& model, const Tensors& inputs) {
   }
 }
 
-// Adds a row for a module and for all its descendants.
+// Adds rows for a module and all its descendants.
 class Rows {
  public:
   Rows(Summary& summary, const std::vector<Output>& outputs, const detail::LayerOutputs& inner)
@@ -111,7 +112,7 @@ class Rows {
     if (is_run) return outputs_[next_++];
     const auto found = inner_.find(&module);
     if (found == inner_.end()) return {};
-    // The size is of all runs of the module.
+    // The size covers all runs of the module.
     return {.shapes = found->second.shapes, .bytes = row.is_repeated ? 0 : found->second.bytes};
   }
 
@@ -126,8 +127,8 @@ class Rows {
   }
 
   Summary& summary_;
-  const std::vector<Output>& outputs_;  // of the modules that were run one by one
-  const detail::LayerOutputs& inner_;   // of the other modules
+  const std::vector<Output>& outputs_;  // for modules that were run one by one
+  const detail::LayerOutputs& inner_;   // for all other modules
   size_t next_ = 0;
   std::set<const torch::nn::Module*> seen_ = {};
   std::set<const c10::TensorImpl*> counted_ = {};
@@ -144,7 +145,7 @@ std::string text_of(const Shapes& shapes) {
   return text.empty() ? "--" : text;
 }
 
-// Returns the number with a comma between thousands.
+// Returns the number with commas as thousands separators.
 std::string with_commas(int64_t number) {
   std::string text = std::to_string(number);
   for (auto at = std::ssize(text) - 3; at > 0; at -= 3)
@@ -175,7 +176,7 @@ std::string megabytes(int64_t bytes) {
 Summary summarize(torch::nn::Module& model, const SummaryCalls& calls) {
   check_devices(model, calls.inputs);
   std::set<std::string> gpus;
-  // The numbers that lazy layers draw for their weights must not be drawn again.
+  // If lazy layers draw numbers for their weights, these numbers must not be drawn again.
   const bool keeps = !nn::has_uninitialized_params(model);
   std::deque<nn::KeepGenerator> generators(keeps ? 1 : 0);
   Summary summary;

@@ -38,7 +38,7 @@ double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// The table of CRC-32C (Castagnoli), which neither LibTorch nor zlib has.
+// The lookup table for CRC-32C (Castagnoli), which neither LibTorch nor zlib provides.
 constexpr auto crc_table = [] {
   std::array<uint32_t, 256> table = {};
   for (uint32_t byte = 0; byte < 256; ++byte) {
@@ -62,7 +62,7 @@ std::string record(const std::string& data) {
   return length + fixed(masked_crc(length), 4) + data + fixed(masked_crc(data), 4);
 }
 
-// The field numbers are those of TensorBoard's event.proto. Step 0 is the default and is left out.
+// The field numbers come from TensorBoard's event.proto. Step 0 is the default and is omitted.
 std::string event(double wall_time, int64_t step, const std::string& content) {
   const std::string of_step = step == 0 ? "" : varint_field(2, static_cast<uint64_t>(step));
   return record(protobuf::double_field(1, wall_time) + of_step + content);
@@ -81,7 +81,7 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
 }
 
-// The result is later than all files in the folder, even if the process restarted within a second
+// Returns a time later than every file in the folder, even if the process restarted within a second
 // or the clock was set back.
 int64_t seconds_for_name(const std::filesystem::path& folder) {
   auto seconds = static_cast<int64_t>(now());

@@ -12,7 +12,7 @@ namespace {
 
 constexpr auto no_character = "\xEF\xBF\xBD";  // U+FFFD
 
-// Returns the first character of the text, and sets `length` to its number of bytes.
+// Returns the first character of the text, and sets `length` to its size in bytes.
 std::string first_character(std::string_view text, size_t& length) {
   length = 1;
   while (length < 4 && !io::is_utf8(text.substr(0, length))) ++length;
@@ -43,7 +43,8 @@ std::string escape_character(const std::string& character) {
   return character;
 }
 
-// Widths of the widest common font. Chinese characters and emoji are at least as wide as high.
+// The widths in the widest common font. Chinese characters and emoji are at least as wide as they
+// are high.
 double character_width(const std::string& character) {
   const auto first = static_cast<unsigned char>(character[0]);
   if (first >= 0xF0) return 17;
@@ -55,7 +56,7 @@ double character_width(const std::string& character) {
   return first >= 'A' && first <= 'Z' ? 9.5 : 7.7;
 }
 
-// Returns the beginning of the text that fits, and an ellipsis.
+// Returns the part of the text that fits, followed by an ellipsis.
 std::string cut(std::string_view whole, double room) {
   std::string fitting;
   double used = character_width("\xE2\x80\xA6");
@@ -140,7 +141,7 @@ std::string document(const Document& document) {
          "\" role=\"img\" aria-label=\"" + name + "\">\n<title>" + name + "</title>\n<style>" +
          common_style + document.style + "</style>\n<rect class=\"background\" width=\"" + wide +
          "\" height=\"" + height + "\"/>\n" +
-         // The size is larger than the font's, because bold letters are wider.
+         // Uses a larger size than the font, because bold letters are wider.
          text(16, 26, document.title,
               {.room = chart_width - 32, .size = 18, .style = "font-size:16px;font-weight:600"}) +
          document.body + "</svg>\n";

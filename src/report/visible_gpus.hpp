@@ -6,13 +6,14 @@
 
 namespace sconce {
 
-/// Returns the positions in `driver.gpus` of the GPUs that CUDA_VISIBLE_DEVICES lists, in its
-/// order. An entry is a number or the beginning of a UUID; the first one that fits no GPU ends the
-/// list. All GPUs are visible if the variable is not set.
+/// Returns the positions in `driver.gpus` of the GPUs that CUDA_VISIBLE_DEVICES lists, in the same
+/// order. An entry is a number or the beginning of a UUID. The first entry that matches no GPU ends
+/// the list. If the variable is not set, all GPUs are visible.
 std::vector<size_t> visible_gpus(const Environment& facts);
 
-/// Sets the index of each GPU in CUDA's order. It is known from the bus ids that CUDA reports, or
-/// else from the variables. GPUs that are hidden, or whose order only CUDA knows, get no index.
+/// Sets the index of each GPU in CUDA's order. The order comes from the bus IDs that CUDA reports
+/// or, if there are none, from the variables. A GPU gets no index if it is hidden, or if only CUDA
+/// knows the order.
 void number_gpus(Environment& facts);
 
 }  // namespace sconce
