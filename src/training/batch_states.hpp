@@ -9,13 +9,13 @@
 
 namespace sconce {
 
-/// Returns a list of the batches' state on each rank, or nothing if they have none. In a group of
-/// several it is a collective.
+/// Returns a list with each rank's batch state, or nothing if the batches have no state. In a group
+/// of more than one rank, this is a collective.
 std::optional<c10::IValue> states_of_ranks(const AnyBatches& batches,
                                            const distributed::ProcessGroup& group);
 
 /// Loads this rank's state from the list.
-/// @throw c10::Error if it is not a list with a state for each rank, and what the batches throw.
+/// @throw c10::Error if it is not a list with one state per rank, and any error from the batches.
 void load_state_of_rank(const AnyBatches& batches, const c10::IValue& states,
                         const distributed::ProcessGroup& group);
 

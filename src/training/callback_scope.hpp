@@ -10,9 +10,9 @@ inline void call_all(const Callbacks& callbacks, Fit& fit, CallbackVerb verb) {
   for (TrainerCallback* callback : callbacks) (callback->*verb)(fit);
 }
 
-/// Calls the opening function of each callback in the given order. At the end of the scope it calls
-/// the closing function in reverse order, for the callbacks that were opened. Exceptions of closing
-/// functions are ignored if the scope ends by another exception.
+/// Calls the opening function of each callback in the given order. At the end of the scope, calls
+/// the closing functions in reverse order, for the callbacks that were opened. If an exception ends
+/// the scope, exceptions from closing functions are ignored.
 class CallbackScope {
  public:
   CallbackScope(const Callbacks& callbacks, Fit& fit, CallbackVerb opening, CallbackVerb closing)
@@ -44,7 +44,7 @@ class CallbackScope {
     while (!opened_.empty()) {
       try {
         close();
-      } catch (...) {  // the first error is the one that users see
+      } catch (...) {  // report only the first error
       }
     }
   }

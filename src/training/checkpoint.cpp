@@ -41,15 +41,15 @@ using c10::IValue;
 constexpr auto checkpoint_name = "sconce::Checkpoint: ";
 constexpr auto file_prefix = "checkpoint-";
 constexpr auto best_link = "best.pt";
-// A number in a name has 18 digits at most.
+// A number in a file name has at most 18 digits.
 constexpr int64_t largest_in_name = 999'999'999'999'999'999;
 
 bool writes(const CheckpointOptions& options) {
   return options.process_group.rank() == 0;
 }
 
-// Runs `work` on this rank. If it throws on one rank, this throws on every rank, so that no rank
-// waits for another in vain.
+// Runs `work` on this rank. If it throws on any rank, this throws on every rank, so that no rank
+// waits forever for another.
 template <class F>
 void together(const distributed::ProcessGroup& group, const F& work) {
   distributed::together(group, "sconce::Checkpoint", [&] {
@@ -75,7 +75,8 @@ torch::Tensor random_state() {
   return at::cat(states);
 }
 
-// LibTorch accepts a CPU state whose next number is beyond its 624 numbers, and then reads there.
+// LibTorch accepts a CPU generator state whose position lies beyond its 624 numbers, and would then
+// read out of bounds.
 void check_random_state(const torch::Tensor& state, const std::string& where) {
   auto trial = at::detail::createCPUGenerator();
   const int64_t size = trial.get_state().numel();
@@ -87,7 +88,8 @@ void check_random_state(const torch::Tensor& state, const std::string& where) {
               ": expected the state of a random generator, got one that is damaged");
 }
 
-// If this machine has more GPUs than the one of the file, their generators keep their state.
+// If this machine has more GPUs than the file, the generators of the additional GPUs keep their
+// state.
 void set_random_state(const torch::Tensor& state) {
   int64_t next = 0;
   for (auto generator : generators()) {
@@ -103,12 +105,12 @@ void set_random_state(const torch::Tensor& state) {
 std::vector<torch::Tensor> random_states(const distributed::ProcessGroup& group) {
   std::vector<torch::Tensor> states;
   for (const auto& state : distributed::gather_bytes(group, random_state())) {
-    states.push_back(state.clone());  // a file would store the whole memory that a view is in
+    states.push_back(state.clone());  // a view would store all of its base's memory in the file
   }
   return states;
 }
 
-// The keys of a file that are not names of parts.
+// The keys in a file that are not names of parts.
 const std::set<std::string> other_keys = {"classes", "generators", "epoch",
                                           "batch",   "extra",      "best"};
 
@@ -133,8 +135,8 @@ c10::impl::GenericDict states_of(const NamedStates& parts) {
   return states;
 }
 
-// Returns the parts by their keys in a file. One that the file does not have by its name may have a
-// former name, unless that is another part's.
+// Assigns the parts to keys in a file. If the file does not contain a part's name, the part may use
+// a former name, unless that is the name of another part.
 NamedStates by_keys(const StateVisitor& saved, NamedStates parts) {
   std::set<std::string> taken;
   for (const auto& [name, part] : parts) taken.insert(name);
@@ -149,15 +151,15 @@ NamedStates by_keys(const StateVisitor& saved, NamedStates parts) {
   return parts;
 }
 
-// An optimizer or a scheduler would accept the state of another class with the same keys.
+// An optimizer or scheduler would accept the state of a different class with the same keys.
 void check_classes(const StateVisitor& saved, const NamedStates& parts, const std::string& where) {
-  if (!saved.dict().contains("classes")) return;  // another program wrote it
+  if (!saved.dict().contains("classes")) return;  // written by another program
   StateVisitor classes(saved.value("classes"), where + ": 'classes'");
   for (const auto& [name, part] : parts) {
     if (part.type().empty() || !classes.dict().contains(name)) continue;
     std::string type;
     classes(name.c_str(), type);
-    // Earlier versions saved it with its namespaces.
+    // Earlier versions saved the class with its namespaces.
     TORCH_CHECK(type == part.type() || type.ends_with("::" + part.type()), where,
                 ": expected for '", name, "' the class ", type, ", as it was saved, got ",
                 part.type());
@@ -178,7 +180,7 @@ void check_parts(const StateVisitor& saved, const NamedStates& parts, const std:
   check_classes(saved, parts, where);
 }
 
-// The parts' own errors name neither the file nor the part.
+// The parts' own errors contain neither the file nor the name of the part.
 void load_part(const Stateful& part, const c10::IValue& state, const std::string& where,
                const std::string& key) {
   try {
@@ -200,12 +202,13 @@ void copy_whole(const fs::path& from, const fs::path& to) {
   out.finish();
 }
 
-// Returns a number of which the highest is the best.
+// Returns a score for which higher is better.
 double score_of(const MonitoredValue& of) {
   return of.mode == optim::MetricMode::max ? of.value : -of.value;
 }
 
-// Returns the value of a score and of a text of `describe_best`, which is empty without a name.
+// Returns the value for a score and a string from `describe_best`. The string is empty if there is
+// no name.
 MonitoredValue monitored_value(double score, const std::string& described) {
   for (const auto mode : {optim::MetricMode::min, optim::MetricMode::max}) {
     const std::string prefix = describe_best(mode, "");
@@ -215,7 +218,7 @@ MonitoredValue monitored_value(double score, const std::string& described) {
   return {described, score, optim::MetricMode::max};
 }
 
-// The lock ends with the last pointer to it, or with the process.
+// The lock is released with the last pointer to it, or when the process ends.
 std::shared_ptr<const int> lock_folder(const fs::path& folder) {
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   TORCH_CHECK(fd >= 0, checkpoint_name, folder.string(),
@@ -224,7 +227,8 @@ std::shared_ptr<const int> lock_folder(const fs::path& folder) {
     ::close(*open);
     delete open;
   });
-  // Any other failure means that the file system has no locks, or (NFS) no locks of folders.
+  // Any other failure means that the file system does not support locks or, on NFS, locks on
+  // folders.
   const bool is_taken = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   TORCH_CHECK(!is_taken, checkpoint_name, folder.string(),
               ": expected a folder in which nobody else saves, found that another Checkpoint, of ",
@@ -234,14 +238,15 @@ std::shared_ptr<const int> lock_folder(const fs::path& folder) {
 
 }  // namespace
 
-// The content of a file besides the parts of the run.
+// The contents of a file, except for the parts of the run.
 struct Checkpoint::RunState {
   std::vector<torch::Tensor> generators = {};
   RunProgress progress = {};
   std::optional<Best> best = {};
 };
 
-// In a file the highest "metric" is the best, and "monitor" is a text such as "lowest test_loss".
+// In a file, "metric" is a score for which higher is better, and "monitor" is a string such as
+// "lowest test_loss".
 void visit_state(Checkpoint::Best& best, StateVisitor& state) {
   const auto& [name, value, mode] = best.of;
   double score = score_of(best.of);
@@ -285,7 +290,8 @@ void Checkpoint::take_folder() {
   if (!lock_ && writes(options_)) lock_ = lock_folder(folder_);
 }
 
-// A later checkpoint than this object's belongs to another run, and a save would remove it.
+// A checkpoint later than the last one from this object belongs to a different run, and a save
+// would remove it.
 void Checkpoint::check_own(const char* expected) const {
   const auto all = files();
   TORCH_CHECK(all.empty() || position_of(all.back()) <= last_, checkpoint_name, folder_.string(),
@@ -322,7 +328,7 @@ void Checkpoint::save(const NamedStates& parts, const RunProgress& progress,
       state.insert(entry.key(), entry.value());
     }
     io::save_torch(folder_ / name, state);
-    last_ = position;  // even if something fails now, the next save must accept this file
+    last_ = position;  // even if a later step fails, the next save must accept this file
   });
   last_ = position;
   best_ = best;
@@ -339,7 +345,7 @@ bool Checkpoint::is_of_other(const MonitoredValue& given) const {
   return best_->of.name != given.name || best_->of.mode != given.mode;
 }
 
-// A writer may be killed before it does this, so a load does it again.
+// A load repeats this, because the writer may have been killed before it got here.
 void Checkpoint::end_save(const std::optional<Best>& best) const {
   together(options_.process_group, [&] {
     if (!lock_) return;
@@ -402,7 +408,7 @@ std::string Checkpoint::file_name(const Position& position) {
   return name + (round > 1 ? "-" + std::to_string(round) : "") + ".pt";
 }
 
-// Returns the position in a checkpoint's name, or nothing if it is another name.
+// Returns the position in a checkpoint's name, or nothing if the name has a different form.
 std::optional<Checkpoint::Position> Checkpoint::position_of(const std::string& name) {
   static const std::regex pattern(
       file_prefix + std::string("([0-9]{6,18})-([0-9]{8,18})(-([2-9]|[1-9][0-9]{1,17}))?\\.pt"));
@@ -412,7 +418,7 @@ std::optional<Checkpoint::Position> Checkpoint::position_of(const std::string& n
                   std::stoll(numbers[2])};
 }
 
-// Returns the names of the checkpoints, from the earliest to the latest.
+// Returns the names of the checkpoints, from earliest to latest.
 std::vector<std::string> Checkpoint::files() const {
   std::map<Position, std::string> names;
   std::error_code error;
@@ -426,7 +432,8 @@ std::vector<std::string> Checkpoint::files() const {
   return sorted;
 }
 
-// Returns the latest name that rank 0 sees, on all ranks: another machine may not see it yet.
+// Returns, on all ranks, the latest name that rank 0 sees, because another machine may not see it
+// yet.
 std::string Checkpoint::agreed_latest() const {
   const auto& group = options_.process_group;
   std::string name;
@@ -442,14 +449,14 @@ std::string Checkpoint::agreed_latest() const {
 
 void Checkpoint::link_best(const std::optional<Best>& best) const {
   std::error_code error;
-  if (!best) {  // an existing link would lead to a file that is not kept
+  if (!best) {  // an existing link would point to a file that is not kept
     fs::remove(folder_ / best_link, error);
     return;
   }
   const fs::path beside = folder_ / (std::string(best_link) + ".part");
   fs::remove(beside, error);
   fs::create_symlink(best->file, beside, error);
-  if (error) copy_whole(folder_ / best->file, beside);  // some file systems have no links
+  if (error) copy_whole(folder_ / best->file, beside);  // some file systems do not support links
   fs::rename(beside, folder_ / best_link, error);
   TORCH_CHECK(!error, checkpoint_name, (folder_ / best_link).string(),
               ": cannot link it: ", error.message());

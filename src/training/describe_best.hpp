@@ -6,7 +6,7 @@
 
 namespace sconce {
 
-/// Returns what is best, such as "lowest test_loss".
+/// Describes the criterion for the best value, such as "lowest test_loss".
 inline std::string describe_best(optim::MetricMode mode, const std::string& monitor) {
   return (mode == optim::MetricMode::max ? "highest " : "lowest ") + monitor;
 }

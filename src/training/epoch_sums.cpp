@@ -17,7 +17,7 @@ namespace sconce {
 
 namespace {
 
-// The count is the first of the values, so that ranks agree on it and checkpoints store it.
+// The count comes first among the values, so that ranks agree on it and checkpoints store it.
 constexpr auto count_name = "StepOutput::count";
 
 // A nan may have a sign, which would be printed.
@@ -25,7 +25,7 @@ double without_sign_of_nan(double value) {
   return std::isnan(value) ? std::abs(value) : value;
 }
 
-// Returns a text that no other list of names has. No list has an empty one.
+// Returns a string that identifies the list of names. No list has an empty string.
 std::string text_of(const std::optional<std::vector<std::string>>& names) {
   if (!names) return {};
   std::string text;
@@ -121,7 +121,7 @@ void EpochSums::set_names(std::vector<std::string> names) {
 
 void EpochSums::agree_on_names(const distributed::ProcessGroup& group) {
   if (std::exchange(are_names_agreed_, true) || group.world_size() == 1) return;
-  std::optional<size_t> first;  // rank with a step
+  std::optional<size_t> first;  // rank that has run a step
   const auto all = distributed::gather_texts(group, text_of(names_));
   for (size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank].empty()) continue;

@@ -36,8 +36,8 @@ void check_gradients_enabled(const torch::nn::Module& model, const char* who) {
   }
 }
 
-// What each rank of a fit must have alike, by name. A rank with more batches than another would
-// wait forever.
+// The settings that must match on all ranks of a fit, with their names. A rank with more batches
+// than another would wait forever.
 std::vector<std::pair<const char*, int64_t>> alike(const TrainerOptions& options,
                                                    const FitData& data) {
   return {{"training batches", data.train.size()},
@@ -59,7 +59,7 @@ void check_test_sets(const TestSets& test, int world_size, const char* who) {
   }
 }
 
-// Returns a bit for each test set that has batches on this rank.
+// Returns one bit for each test set that has batches on this rank.
 int64_t sets_with_batches(const TestSets& test) {
   int64_t bits = 0;
   int64_t number = 0;

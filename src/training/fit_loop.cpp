@@ -27,7 +27,7 @@ namespace {
 
 constexpr auto fit_call = "sconce::Trainer::fit";
 
-// Without a checkpoint the optimizer may be one that has no state.
+// Without a checkpoint, the optimizer is not required to have a state.
 Stateful state_of(torch::optim::Optimizer& optimizer) {
   return {[&] { return Stateful(optimizer).state_dict(); },
           [&](const c10::IValue& state) { Stateful(optimizer).load_state_dict(state); },
@@ -110,12 +110,12 @@ EpochMetrics FitLoop::run_epoch(std::shared_ptr<TrainStep>& kept) {
   return std::move(epochs.front());
 }
 
-// Continues an earlier fit if a callback has one. The order has these reasons:
-// - setup: callbacks check what they need while nothing has changed yet;
-// - the model goes to its device: states are copied into the tensors that will train;
-// - the step is made: it refuses the optimizer before a file is read;
-// - load: a callback restores the parts, and then the position by `resume`.
-// If a rank throws before `load`, all ranks throw.
+// Resumes an earlier fit if a callback provides one. The order of the steps matters:
+// - setup: callbacks check their requirements before anything has changed;
+// - the model moves to its device: states are then copied into the tensors that will be trained;
+// - the step is created: it rejects an unsupported optimizer before a file is read;
+// - load: a callback restores the parts, and then the position through `resume`. If a rank throws
+//   before `load`, all ranks throw.
 void FitLoop::start() {
   distributed::together(process_group, fit_call, [&] {
     states = states_of(*this, data_.callbacks);
@@ -131,7 +131,7 @@ void FitLoop::start() {
   if (!options_.fast_dev_run) call(&TrainerCallback::load);
 }
 
-// Trains the rest of the epoch. Returns false if the fit stopped before its end.
+// Trains the rest of the epoch. Returns false if the fit stopped before the end of the epoch.
 bool FitLoop::train_epoch(const AnyBatches::Next& next) {
   steps_.module.train();
   sums_.begin(batch);
@@ -155,8 +155,8 @@ bool FitLoop::train_epoch(const AnyBatches::Next& next) {
   return true;
 }
 
-// Makes a step of one or more batches. Its range in a profile ends before
-// `on_after_optimizer_step`, in which callbacks may start or stop a profile.
+// Runs a step of one or more batches. Its range in a profile ends before `on_after_optimizer_step`,
+// because callbacks may start or stop a profile there.
 void FitLoop::train_step(const AnyBatches::Next& next) {
   RECORD_USER_SCOPE("step");
   const int64_t of_step = std::min(accumulate_grad_batches, num_training_batches - batch);
@@ -199,7 +199,7 @@ void FitLoop::end_epoch() {
   warn_of_loss();
 }
 
-// A callback that stops the fit has noticed the loss.
+// A callback that stops the fit has already noticed the loss.
 void FitLoop::warn_of_loss() {
   const double of_epoch = epochs.back().loss;
   if (std::isfinite(of_epoch) || is_stopping() || process_group.rank() > 0) return;
@@ -208,7 +208,7 @@ void FitLoop::warn_of_loss() {
              ", and training continues; the callback sconce::TerminateOnNaN stops such a fit");
 }
 
-// Reads the clock of the host alone, so that nothing waits for the device.
+// Reads only the host's clock, so that nothing waits for the device.
 void FitLoop::check_time() {
   if (!begin_) return;
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - *begin_;
@@ -217,8 +217,8 @@ void FitLoop::check_time() {
   }
 }
 
-// Saves the fit within an epoch if callbacks want it, and returns whether it stops. Ranks agree on
-// a stop only where they save.
+// Saves the fit within an epoch if a callback requests it, and returns whether the fit stops. Ranks
+// agree on stopping only at points where they save.
 bool FitLoop::pause() {
   Callbacks wanting;
   std::copy_if(data_.callbacks.begin(), data_.callbacks.end(), std::back_inserter(wanting),
@@ -234,7 +234,7 @@ void FitLoop::save(const Callbacks& saving) {
   call_all(saving, *this, &TrainerCallback::save);
 }
 
-// Returns whether any rank wants to stop, so that all stop at the same step.
+// Returns whether any rank wants to stop, so that all ranks stop at the same step.
 bool FitLoop::agree_to_stop() {
   if (process_group.world_size() == 1) return is_stopping();
   const auto stopping = distributed::together(

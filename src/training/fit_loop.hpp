@@ -19,19 +19,19 @@
 
 namespace sconce {
 
-/// A fit with its loop. The arguments of the constructor must outlive it.
+/// A fit and its loop. The constructor's arguments must outlive this object.
 class FitLoop final : public Fit {
  public:
-  /// The options name the device. Errors begin with `who`.
-  /// @throw c10::Error as `Trainer::fit` does before it changes anything.
+  /// The options specify the device. `who` is the prefix of error messages.
+  /// @throw c10::Error for the reasons for which `Trainer::fit` throws before it changes anything.
   FitLoop(const TrainerOptions& options, amp::MixedPrecision& precision,
           const detail::ModelSteps& steps, torch::optim::Optimizer& of, const FitData& data,
           const char* who);
 
-  /// Does what `Trainer::fit` does. Call it once.
+  /// Runs `Trainer::fit`. Call it only once.
   FitResult run();
-  /// Does what `Trainer::fit_epoch` does, with the step of an earlier call if that fits, and leaves
-  /// the step there. Call it once.
+  /// Runs `Trainer::fit_epoch`. Reuses the step from an earlier call if it fits, and stores the
+  /// step for later calls. Call it only once.
   EpochMetrics run_epoch(std::shared_ptr<TrainStep>& kept);
 
   RunProgress progress() const override;
@@ -58,7 +58,7 @@ class FitLoop final : public Fit {
   RunScope run_;
   EpochSums sums_;
   std::shared_ptr<TrainStep> step_ = {};
-  std::optional<std::chrono::steady_clock::time_point> begin_ = {};  // of a fit with a max_time
+  std::optional<std::chrono::steady_clock::time_point> begin_ = {};  // only with a max_time
   bool has_warned_ = false;
 };
 

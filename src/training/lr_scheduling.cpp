@@ -11,7 +11,8 @@ constexpr auto plateau_scheduling = "sconce::PlateauScheduling";
 
 }  // namespace
 
-// A OneCycleLR throws after its last step. This finds out before the fit, and not at its end.
+// OneCycleLR throws after its last step. This check reports the problem before the fit rather than
+// at its end.
 void LRScheduling::on_fit_start(Fit& fit) {
   const auto* schedule = dynamic_cast<const optim::lr_scheduler::OneCycleLR*>(&scheduler_);
   if (schedule == nullptr) return;

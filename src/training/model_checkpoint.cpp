@@ -10,7 +10,7 @@ namespace {
 constexpr auto model_checkpoint = "sconce::ModelCheckpoint";
 constexpr auto usual_monitor = "val_acc";  // or "test_acc", unless a test set is called "val"
 
-// The fit's own errors do not name the file.
+// The fit's own errors do not contain the file.
 void resume(Fit& fit, const RunProgress& saved, const std::filesystem::path& file) {
   try {
     fit.resume(saved);

@@ -8,7 +8,7 @@ namespace sconce {
 
 namespace {
 
-std::mutex counts_mutex;  // runs may begin and end in several threads
+std::mutex counts_mutex;  // runs may start and end in several threads
 
 }  // namespace
 
@@ -29,7 +29,7 @@ RunScope::RunScope(const Metrics& metrics, amp::GradScaler* scaler) : RunScope()
 RunScope::~RunScope() {
   try {
     close();
-  } catch (...) {  // the error that ended the run is the one that users see
+  } catch (...) {  // report the error that ended the run instead
   }
 }
 
@@ -41,8 +41,8 @@ void RunScope::close() {
   for (const auto& put_back : std::exchange(put_back_, {})) put_back();
 }
 
-// Counts this run, once for each object: a metric may have two names. Returns whether another run
-// uses the object.
+// Counts this run once per object, because one metric may have two names. Returns whether another
+// run uses the object.
 bool RunScope::begin_use(int& runs) {
   if (std::find(counts_.begin(), counts_.end(), &runs) != counts_.end()) return false;
   counts_.push_back(&runs);

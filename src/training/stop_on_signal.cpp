@@ -15,12 +15,12 @@ namespace {
 
 constexpr auto stop_on_signal = "sconce::StopOnSignal";
 
-// The signal that has arrived, or 0. It is the only thing that the handler shares with the fits.
+// The signal that has arrived, or 0. The handler shares only this variable with the fits.
 std::atomic<int> arrived_signal = 0;
 static_assert(std::atomic<int>::is_always_lock_free);
 
-// A signal that fits handle. `previous` does not change while there are users, because the handler
-// reads it.
+// A signal that fits handle. `previous` does not change while the signal has users, because the
+// handler reads it.
 struct Handled {
   int users = 0;
   struct sigaction previous = {};
@@ -48,11 +48,11 @@ void begin_handling(int signal) {
   if ((previous.sa_flags & SA_SIGINFO) == 0 && previous.sa_handler == SIG_IGN) return;
   struct sigaction action = {};
   action.sa_handler = handle_signal;
-  action.sa_flags = SA_RESTART;  // reads and writes of other threads are not interrupted
+  action.sa_flags = SA_RESTART;  // system calls in other threads are not interrupted
   ::sigaction(signal, &action, nullptr);
 }
 
-// A handler that the program has set during the fit stays.
+// If the program installed its own handler during the fit, that handler stays.
 void end_handling(int signal) {
   Handled& of_signal = handled_signals[static_cast<size_t>(signal)];
   if (--of_signal.users > 0) return;

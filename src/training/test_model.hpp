@@ -18,19 +18,20 @@
 
 namespace sconce {
 
-/// Returns the next batch on the device. `index` is its number in the epoch.
+/// Returns the next batch on the device. `index` is its index in the epoch.
 AnyBatch next_batch(const AnyBatches::Next& next, torch::Device device, int64_t index);
 
-/// The scope of an evaluation or a prediction: the precision, no gradients, and the model in
-/// evaluation mode with the buffers of rank 0.
+/// The scope of an evaluation or a prediction. It sets the precision, disables gradients, and puts
+/// the model in evaluation mode with the buffers of rank 0.
 class EvaluationScope {
  public:
-  /// Begins it. `who` names the caller.
-  /// @throw c10::Error if there are no batches in a group of one.
+  /// Enters the scope. `who` is the name of the caller.
+  /// @throw c10::Error if a group of one has no batches.
   EvaluationScope(const TrainerOptions& options, const amp::MixedPrecision& precision,
                   const detail::ModelSteps& model, const AnyBatches& batches, const char* who);
 
-  /// Calls `step` with each batch of `of_epoch` or of the next epoch, on the device.
+  /// Calls `step` with each batch on the device. The batches come from epoch `of_epoch` or, if it
+  /// is empty, from the next epoch.
   void for_each_batch(std::optional<int64_t> of_epoch,
                       const std::function<void(const AnyBatch&)>& step) const;
 
@@ -43,8 +44,8 @@ class EvaluationScope {
   amp::AutocastGuard autocast_;
 };
 
-/// Does what `Trainer::evaluate` does, over the batches of `of_epoch` or the next epoch, and leaves
-/// the sums in the metrics.
+/// Runs `Trainer::evaluate` on the batches of epoch `of_epoch` or, if it is empty, of the next
+/// epoch. The sums stay in the metrics.
 MetricValues test_model(const TrainerOptions& options, const amp::MixedPrecision& precision,
                         const Metrics& metrics, const detail::ModelSteps& model,
                         const AnyBatches& batches, std::optional<int64_t> of_epoch = {});

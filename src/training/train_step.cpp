@@ -24,7 +24,8 @@ namespace sconce {
 
 namespace {
 
-// Returns the parameters of all groups. `Optimizer::parameters` returns only those of the first.
+// Returns the parameters in all groups. `Optimizer::parameters` returns only the parameters in the
+// first group.
 std::vector<torch::Tensor> parameters_of(const torch::optim::Optimizer& optimizer) {
   std::vector<torch::Tensor> all;
   for (const auto& group : optimizer.param_groups()) {
@@ -33,7 +34,7 @@ std::vector<torch::Tensor> parameters_of(const torch::optim::Optimizer& optimize
   return all;
 }
 
-// Returns the count as a divisor. A sum over nothing is 0, and stays so.
+// Returns the count as a divisor. For a count of 0, the divisor is 1, so that an empty sum stays 0.
 torch::Tensor as_divisor(const torch::Tensor& count) {
   return count + (count == 0);
 }
@@ -53,15 +54,16 @@ void multiply_gradients(const torch::optim::Optimizer& optimizer, const torch::T
 }
 
 // Weights the batches of a step by their counts. The total is known only after the last forward.
-// The losses of several batches are divided by the total that the first count suggests, which keeps
-// gradients in the range of float16, and the gradients are corrected afterwards.
+// Until then, if a step has several batches, their losses are divided by an estimate of the total
+// that is based on the first count. This keeps gradients in the range of float16. The gradients are
+// corrected afterwards.
 class CountedBatches {
  public:
   explicit CountedBatches(const std::optional<distributed::ProcessGroup>& group) : group_(group) {}
 
   void begin() { unit_ = total_ = torch::Tensor(); }
 
-  // Returns the loss of a batch for its backward pass.
+  // Returns a batch's loss for its backward pass.
   torch::Tensor weighted(const StepOutput& output, int64_t of_step) {
     if (of_step == 1) return output.loss / divisor(output.count);
     total_ = total_.defined() ? total_ + output.count : output.count;
@@ -69,13 +71,14 @@ class CountedBatches {
     return output.loss / unit_;
   }
 
-  // Corrects the gradients of all batches.
+  // Corrects the gradients from all batches.
   void end(const torch::optim::Optimizer& optimizer) const {
     if (total_.defined()) multiply_gradients(optimizer, unit_ / divisor(total_));
   }
 
  private:
-  // Returns the mean of the count over all ranks, as a DistributedDataParallel averages gradients.
+  // Returns the mean of the count over all ranks, because DistributedDataParallel averages
+  // gradients.
   torch::Tensor divisor(const torch::Tensor& count) const {
     if (!group_ || group_->world_size() == 1) return as_divisor(count);
     const auto mean = count.to(at::kDouble, /*non_blocking=*/false, /*copy=*/true);
@@ -84,8 +87,8 @@ class CountedBatches {
   }
 
   std::optional<distributed::ProcessGroup> group_;
-  torch::Tensor unit_ = {};   // the divisor of each of several batches
-  torch::Tensor total_ = {};  // of this rank; undefined without counts
+  torch::Tensor unit_ = {};   // the divisor for each of several batches
+  torch::Tensor total_ = {};  // on this rank; undefined without counts
 };
 
 [[noreturn]] void refuse_optimizer(const torch::nn::Module& model,
@@ -104,7 +107,7 @@ class CountedBatches {
               " are the model's and none has a gradient after the backward pass");
 }
 
-// LibTorch's own error names neither the Trainer nor the model.
+// LibTorch's own error mentions neither the Trainer nor the model.
 void check_requires_grad(const torch::Tensor& loss, const torch::nn::Module& model) {
   if (loss.requires_grad()) return;
   const auto all = model.parameters();
@@ -155,13 +158,14 @@ class EagerStep final : public TrainStep {
     RECORD_USER_SCOPE("optimizer");
     if (clip_ > 0) {
       precision_.unscale_(optimizer_);
-      // The optimizer's parameters and not the model's: other gradients are not zeroed or unscaled.
+      // Uses the optimizer's parameters instead of the model's, because other gradients are neither
+      // zeroed nor unscaled.
       nn::clip_grad_norm_(parameters_of(optimizer_), clip_);
     }
     precision_.step(optimizer_);
   }
 
-  // The parts of a step of one batch.
+  // Runs all parts of a step with a single batch.
   StepOutput whole(const AnyBatch& batch) {
     zero_grad();
     StepOutput output = forward_and_backward(batch, /*of_step=*/1);
@@ -190,10 +194,10 @@ class EagerStep final : public TrainStep {
   const detail::ModelSteps& model_;
   torch::optim::Optimizer& optimizer_;
   CountedBatches counted_;
-  int64_t batches_ = 0;  // of the step so far
+  int64_t batches_ = 0;  // in the step so far
 };
 
-// What the batches of one capture have in common.
+// The properties that all batches of a capture share.
 struct BatchKind {
   explicit BatchKind(const AnyBatch& batch) : type(batch.type()) {
     for (const auto& tensor : batch.tensors()) {
@@ -208,9 +212,9 @@ struct BatchKind {
   std::vector<std::pair<std::vector<int64_t>, torch::ScalarType>> tensors = {};
 };
 
-// The function of a capture: the tensors of a batch go in, those of the step's output come out. It
-// puts the tensors into a batch of its own, the first one, which has the parts that are no tensors,
-// and the step's output into `names`, which keeps the names of the values.
+// Returns the function to capture. It accepts the tensors of a batch and returns the tensors of the
+// step's output. It stores the input tensors in a copy of the first batch, which also contains the
+// non-tensor parts. It stores the step's output in `names`, which keeps the names of the values.
 CapturedStep::Step captured_function(const std::function<StepOutput(const AnyBatch&)>& step,
                                      AnyBatch first, StepOutput& names) {
   const auto batch = std::make_shared<AnyBatch>(std::move(first));
@@ -230,7 +234,8 @@ class GraphStep final : public TrainStep {
   GraphStep(const EagerStep& step, const TrainerOptions& options)
       : step_(step), device_(options.device.value()), compiler_(options.compiler) {}
 
-  // Makes this the step of another loop. What the earlier one referred to may be gone.
+  // Makes this the step of a new loop. The objects that the previous step referred to may no longer
+  // exist.
   void use_for(const EagerStep& step) {
     step_.emplace(step);
     is_first_ = true;
@@ -240,7 +245,7 @@ class GraphStep final : public TrainStep {
 
   StepOutput backward(AnyBatch batch, int64_t /*of_step*/) override {
     const BatchKind kind(batch);
-    // The capture itself refuses an undefined tensor, by its place.
+    // The capture itself rejects undefined tensors, and reports their position.
     const bool is_other = !is_first_ && kind.is_whole && kind != kind_;
     if (is_other) return step_->whole(batch);
     const auto tensors = batch.tensors();
@@ -249,7 +254,7 @@ class GraphStep final : public TrainStep {
     StepOutput output = names_;
     auto next = outputs.begin();
     nn::for_each_tensor(output, [&](torch::Tensor& tensor) { tensor = *next++; });
-    // The next replay overwrites the outputs. The loss may be read after it.
+    // The next replay overwrites the outputs, but the loss may be read after it.
     output.loss = output.loss.clone();
     return output;
   }
@@ -269,7 +274,8 @@ class GraphStep final : public TrainStep {
   }
 
  private:
-  // The first batch of a loop tells the shape that is captured. The modules have their mode then.
+  // The first batch of a loop determines the captured shape. At this point, the modules are in the
+  // right mode.
   void begin(const BatchKind& kind, AnyBatch first) {
     is_first_ = false;
     TrainedObjects objects = step_->objects();
@@ -284,10 +290,10 @@ class GraphStep final : public TrainStep {
   std::optional<EagerStep> step_;
   torch::Device device_;
   std::shared_ptr<StepCompiler> compiler_;
-  bool is_first_ = true;  // whether the loop has had no batch
+  bool is_first_ = true;  // whether the loop has not had a batch yet
   std::optional<BatchKind> kind_ = {};
   std::optional<TrainedObjects> objects_ = {};
-  StepOutput names_ = {};  // an output without tensors, whose values have the names of the capture
+  StepOutput names_ = {};  // output without tensors that keeps the names of the captured values
   std::optional<CapturedStep> captured_ = {};
 };
 

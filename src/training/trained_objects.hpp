@@ -10,15 +10,15 @@
 
 namespace sconce {
 
-/// The objects that a step trains, without a share in them. As long as this exists, no later object
-/// is taken for one of them.
+/// Non-owning references to the objects that a step trains. While this object exists, no new object
+/// can be mistaken for one of them.
 class TrainedObjects {
  public:
   TrainedObjects(const torch::nn::Module& model, const optim::Optimizer& optimizer);
 
-  /// Returns whether both are the same objects: all modules in the same mode, all parameters and
-  /// buffers, the optimizer with its groups. A model that no std::shared_ptr owns cannot be told
-  /// from another at its address, and is never the same.
+  /// Returns whether both refer to the same objects: the same modules in the same modes, the same
+  /// parameters and buffers, and the same optimizer with its groups. A model that is not owned by a
+  /// std::shared_ptr never counts as the same, because another model could be at its address.
   bool are(const TrainedObjects& others) const;
 
  private:

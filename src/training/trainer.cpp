@@ -32,7 +32,7 @@ torch::Device choose_device(const TrainerOptions& options) {
     TORCH_WARN("sconce::Trainer: 1 GPU wanted, none found: using the CPU");
   }
   if (*options.num_gpus == 0 || num_gpus() == 0) return cpu();
-  return gpu(options.process_group.local_rank() % num_gpus());  // each rank its own
+  return gpu(options.process_group.local_rank() % num_gpus());  // one GPU per rank
 }
 
 TrainerOptions with_device(TrainerOptions options) {
