@@ -29,14 +29,14 @@ constexpr int64_t kMaxRank = 255;
 constexpr int64_t kMagicBytes = 4;
 constexpr int64_t kDimensionBytes = 4;
 
-// The beginning of each message; "expected ..., found ..." follows.
+// The start of each message, followed by "expected ..., found ...".
 std::string at_field(const fs::path& file, std::string_view field) {
   return c10::str("sconce::vision::read_idx: ", file.string(), ": ", field, ": ");
 }
 
-// The content of a file, unpacked if it is gzipped. It calls inflate, because versions of zlib
-// differ in what gzread reports about damaged files: 1.3.2 reads one whose first block is invalid
-// as empty.
+// The contents of a file, decompressed if it is gzipped. This class calls inflate directly, because
+// zlib versions differ in the errors that gzread reports for damaged files. Version 1.3.2 treats a
+// file whose first block is invalid as empty.
 class Content {
  public:
   explicit Content(const fs::path& file) : file_(file), input_(file, "sconce::vision::read_idx") {
@@ -56,12 +56,13 @@ class Content {
 
   const fs::path& file() const { return file_; }
 
-  // Returns whether the file can hold so many bytes. No byte of a gzip stream unpacks to more.
+  // Returns whether the file can contain this many bytes. One byte in a gzip stream expands to at
+  // most 1032 bytes.
   bool can_hold(int64_t bytes) const {
     return bytes / (gzipped_ ? 1032 : 1) <= static_cast<int64_t>(input_.size());
   }
 
-  // Reads `count` bytes, or fewer at the end of the content. A gzip stream ends only after its
+  // Reads `count` bytes, or fewer at the end of the contents. A gzip stream ends only after its
   // checksum, so reading past the payload verifies the payload.
   int64_t read(void* to, int64_t count) {
     auto* bytes = static_cast<Bytef*>(to);
@@ -90,7 +91,8 @@ class Content {
     return done;
   }
 
-  // A gzipped file may consist of several streams. Like gzip, this ignores other bytes after them.
+  // A gzipped file may consist of several streams. Like gzip, this class ignores any other bytes
+  // after them.
   bool start_next_member() {
     if (stream_.avail_in < kMagic.size()) fill();
     in_member_ = has_magic();
@@ -103,7 +105,8 @@ class Content {
            std::equal(kMagic.begin(), kMagic.end(), stream_.next_in);
   }
 
-  // Moves the unread bytes to the front of the buffer, and reads the file's next bytes behind them.
+  // Moves the unread bytes to the front of the buffer, and reads the next bytes of the file after
+  // them.
   void fill() {
     std::copy_n(stream_.next_in, stream_.avail_in, buffer_.begin());
     const uint64_t room = buffer_.size() - stream_.avail_in;
@@ -265,7 +268,7 @@ torch::Tensor read_idx(const fs::path& file, const IdxOptions& options) {
                 " bytes for shape ", at::IntArrayRef(header.sizes), " of ", header.type, ", found ",
                 found);
   };
-  // A false header allocates no memory.
+  // Checked first, so that an invalid header does not allocate memory.
   expect(content.can_hold(header.payload_bytes), "a file too small to hold them");
   TORCH_CHECK(!options.max_bytes || header.payload_bytes <= *options.max_bytes,
               at_field(file, "payload"), "expected at most ", *options.max_bytes,

@@ -38,8 +38,8 @@ File open(const fs::path& path, const char* who) {
   return file;
 }
 
-// Returns `work()`. Its errors become LibTorch's and begin with `who`, which names function and
-// file.
+// Returns `work()`. Converts its errors to LibTorch errors with the prefix `who`, which contains
+// the function and the file.
 template <class Work>
 auto with_name(const std::string& who, const Work& work) {
   try {

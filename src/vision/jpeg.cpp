@@ -2,7 +2,7 @@
 
 #include <csetjmp>
 #include <cstdio>
-// These two need <cstdio>.
+// These two headers need <cstdio>.
 #include <jerror.h>
 #include <jpeglib.h>
 
@@ -13,8 +13,8 @@ namespace sconce::vision {
 
 namespace {
 
-// If a function of libjpeg fails, it is left by longjmp. Therefore the functions that call setjmp,
-// and those that libjpeg calls, have no object with a destructor.
+// If a libjpeg function fails, it exits through longjmp. Therefore, the functions that call setjmp
+// and the callbacks for libjpeg contain no objects with destructors.
 class JpegDecoder final : public ImageDecoder {
  public:
   JpegDecoder(std::FILE* file, int max_scans)
@@ -50,7 +50,7 @@ class JpegDecoder final : public ImageDecoder {
     of(jpeg).fail(message);
   }
 
-  // A warning that pixels are missing is an error. Other warnings are ignored.
+  // A warning about missing pixels is treated as an error. Other warnings are ignored.
   static void emit_message(j_common_ptr jpeg, int level) {
     if (level >= 0) return;
     switch (jpeg->err->msg_code) {
@@ -66,7 +66,7 @@ class JpegDecoder final : public ImageDecoder {
 
   static void print_nothing(j_common_ptr) {}
 
-  // A scan may have few bytes, and decoding it takes as long as reading all pixels.
+  // A scan may consist of only a few bytes, and decoding it takes as long as reading all pixels.
   static void check_scans(j_common_ptr jpeg) {
     auto& self = of(jpeg);
     if (reinterpret_cast<j_decompress_ptr>(jpeg)->input_scan_number <= self.max_scans_) return;
@@ -132,7 +132,7 @@ class JpegDecoder final : public ImageDecoder {
     return true;
   }
 
-  // CMYK is stored inverted, as Adobe's programs write it.
+  // CMYK values are stored inverted, as Adobe's programs write them.
   void convert_cmyk(uint8_t* rgb) const {
     for (size_t i = 0; i < cmyk_row_.size(); i += 4) {
       const int light = cmyk_row_[i + 3];
@@ -146,7 +146,7 @@ class JpegDecoder final : public ImageDecoder {
   std::FILE* file_;
   int max_scans_;
   std::vector<uint8_t> buffer_;
-  std::vector<uint8_t> cmyk_row_ = {};  // empty: the pixels are not CMYK
+  std::vector<uint8_t> cmyk_row_ = {};  // empty if the pixels are not CMYK
   jpeg_decompress_struct jpeg_ = {};
   jpeg_error_mgr errors_ = {};
   jpeg_source_mgr source_ = {};

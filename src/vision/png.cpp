@@ -10,8 +10,8 @@ namespace sconce::vision {
 
 namespace {
 
-// If a function of libpng fails, it is left by longjmp. Therefore the functions that call setjmp,
-// and those that libpng calls, have no object with a destructor.
+// If a libpng function fails, it exits through longjmp. Therefore, the functions that call setjmp
+// and the callbacks for libpng contain no objects with destructors.
 class PngDecoder final : public ImageDecoder {
  public:
   explicit PngDecoder(std::FILE* file) : file_(file) {
@@ -50,7 +50,7 @@ class PngDecoder final : public ImageDecoder {
   bool try_header() {
     if (setjmp(png_jmpbuf(png_))) return false;
     png_set_read_fn(png_, file_, read_bytes);
-    // The caller checks the size. Chunks such as texts and color profiles are skipped.
+    // The caller checks the size. Chunks such as text and color profiles are skipped.
     png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
     png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
     png_read_info(png_, info_);
@@ -91,8 +91,8 @@ class PngDecoder final : public ImageDecoder {
     return true;
   }
 
-  // Converts a row of 16-bit gray to 8 bits in place. As in Pillow, values above 255 become 255,
-  // whereas 16-bit colors keep their upper byte.
+  // Converts a row of 16-bit gray values to 8 bits in place. As in Pillow, values above 255 become
+  // 255, whereas 16-bit colors keep their upper byte.
   static void narrow(png_structp, png_row_infop row, png_bytep bytes) {
     for (size_t i = 0; i < size_t{row->width} * row->channels; ++i) {
       bytes[i] = bytes[2 * i] == 0 ? bytes[2 * i + 1] : png_byte{255};
@@ -108,7 +108,7 @@ class PngDecoder final : public ImageDecoder {
   char message_[256] = {};
 };
 
-// As above, its functions are left by longjmp.
+// As above, its functions may exit through longjmp.
 class PngEncoder {
  public:
   PngEncoder() {

@@ -25,7 +25,7 @@
 namespace sconce::vision::transforms {
 namespace {
 
-// Returns `work` of the images, whose one image is a batch of one.
+// Applies `work` to a batch of images, and treats a single image as a batch of one.
 template <class Work>
 torch::Tensor of_batch(const torch::Tensor& images, const std::string& name, const Work& work) {
   TORCH_CHECK(images.defined(), name, ": expected images, got an undefined tensor");
@@ -55,8 +55,8 @@ double draw_between(double low, double high, const at::Generator& generator) {
   return at::empty({1}, at::kFloat).uniform_(low, high, generator).item<float>();
 }
 
-// The functions below take one image `(C, H, W)`, as do those of torchvision with these names,
-// whose arithmetic they follow to the last bit.
+// The functions below accept a single image `(C, H, W)`, like torchvision's functions with the same
+// names, and match their arithmetic bit for bit.
 
 at::Tensor blend(const at::Tensor& image, const at::Tensor& other, double ratio) {
   const double most = image.is_floating_point() ? 1 : 255;
@@ -84,12 +84,12 @@ at::Tensor adjust_saturation(const at::Tensor& image, double factor) {
   return image.size(0) == 1 ? image : blend(image, rgb_to_grayscale(image), factor);
 }
 
-// Returns hue, saturation and value of RGB from 0 to 1, each `(H, W)`.
+// Returns the hue, saturation, and value of an RGB image, from 0 to 1, each with shape `(H, W)`.
 std::array<at::Tensor, 3> rgb_to_hsv(const at::Tensor& rgb) {
   const auto [low, high] = rgb.aminmax(0);
   const auto is_gray = high.eq(low);
   const auto range = high - low;
-  const auto below = (high - rgb).div(range.masked_fill(is_gray, 1));  // of each color
+  const auto below = (high - rgb).div(range.masked_fill(is_gray, 1));  // for each color
   const auto by_red = below[2] - below[1];
   const auto by_green = below[0] + 2 - below[2];
   const auto by_blue = below[1] + 4 - below[0];
@@ -107,7 +107,7 @@ at::Tensor hsv_to_rgb(const at::Tensor& hue, const at::Tensor& saturation,
   const auto falling = (1 - part).mul_(value).clamp_(0, 1);
   const auto rising = (part + rest).mul_(value).clamp_(0, 1);
   const auto lowest = rest.mul(value).clamp_(0, 1);
-  // Which of the four a color is in each of the six sectors.
+  // For each of the six sectors, selects one of the four values for each color.
   const auto choices =
       at::tensor({0, 2, 1, 1, 3, 0, 3, 0, 0, 2, 1, 1, 1, 1, 3, 0, 0, 2}, at::kLong);
   const auto chosen = to_device(choices.view({3, 6}), hue.device())
@@ -122,7 +122,7 @@ at::Tensor adjust_hue(const at::Tensor& image, double shift) {
   const auto floats = image.to(at::kFloat);
   const auto [hue, saturation, value] = rgb_to_hsv(is_byte ? floats * (1. / 255) : floats);
   const auto rgb = hsv_to_rgb(hue.add(shift).remainder(1), saturation, value);
-  // The largest float below 256 makes each of 0 to 255 as likely.
+  // Scaling by almost 256 makes each of 0 to 255 equally likely.
   return (is_byte ? rgb.mul(255 + 1.0 - 1e-3) : rgb).to(image.scalar_type());
 }
 
@@ -170,7 +170,7 @@ torch::Tensor Resize::operator()(const torch::Tensor& given) const {
             "sconce::vision::transforms::Resize: expected images of one pixel or more, got shape ",
             images.sizes());
         if (images.sizes().slice(2).equals(size_)) return images;
-        // The kernel for uint8 does not accept an empty batch.
+        // The kernel for uint8 does not support an empty batch.
         if (images.size(0) == 0) return images.new_empty({0, images.size(1), size_[0], size_[1]});
         const bool has_kernel =
             type == at::kFloat || type == at::kDouble || (type == at::kByte && images.is_cpu());
@@ -214,8 +214,9 @@ torch::Tensor RandomCrop::operator()(const torch::Tensor& given,
         const auto padded =
             (is_padded ? at::constant_pad_nd(images, {left, right, top, bottom}) : images)
                 .contiguous();
-        // A view of all crops, one beginning at each pixel; each image selects one of them. Its
-        // rows are copied whole. at::index copies pixel by pixel and took up to ten times as long.
+        // A view of all crops, one starting at each pixel, from which each image selects one. Whole
+        // rows are copied at once. at::index copies pixel by pixel, which took up to ten times as
+        // long.
         const int64_t row = padded.size(3);
         const int64_t plane = padded.size(2) * row;
         const int64_t last = (channels - 1) * plane + (height - 1) * row + width - 1;
@@ -258,7 +259,7 @@ torch::Tensor CenterCrop::operator()(const torch::Tensor& given) const {
             is_padded ? at::constant_pad_nd(images, {missing_columns / 2, (missing_columns + 1) / 2,
                                                      missing_rows / 2, (missing_rows + 1) / 2})
                       : images;
-        // Halves are rounded to even, as in Python.
+        // Rounds halves to even, as in Python.
         const auto start = [](int64_t all, int64_t part) {
           return std::lrint(static_cast<double>(all - part) / 2);
         };
@@ -281,7 +282,7 @@ RandomResizedCrop::RandomResizedCrop(std::array<int64_t, 2> size, std::array<dou
   check_bounds(ratio_, "ratio");
 }
 
-// Returns top, left, height and width.
+// Returns the top, left, height, and width.
 std::array<int64_t, 4> RandomResizedCrop::draw_box(int64_t height, int64_t width,
                                                    const at::Generator& generator) const {
   const auto log = [](double value) { return std::log(static_cast<float>(value)); };
@@ -342,7 +343,7 @@ torch::Tensor ColorJitter::operator()(const torch::Tensor& given,
                                       const at::Generator& generator) const {
   constexpr auto name = "sconce::vision::transforms::ColorJitter";
   check_generator(generator, name);
-  // The center of a factor is 1, that of a shift is 0.
+  // Factors are centered on 1, and shifts on 0.
   const auto draw = [&](double range, double center) {
     if (range == 0) return center;
     return draw_between(center == 0 ? -range : std::max(1 - range, 0.), center + range, generator);

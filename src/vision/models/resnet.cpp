@@ -18,7 +18,7 @@ using torch::nn::ReLU;
 using torch::nn::ReLUOptions;
 using torch::nn::Sequential;
 
-// The sizes of a block's convolutions.
+// The sizes of the convolutions in a block.
 struct Sizes {
   int64_t in, planes;  // channels
   int64_t stride = 1, groups = 1, base_width = 64, dilation = 1;
@@ -37,7 +37,7 @@ Conv2d conv3x3(int64_t in, int64_t out, const Sizes& of) {
                     .bias(false));
 }
 
-// Brings the input of a block to the size of its output. Undefined if it has that size already.
+// Resizes the input of a block to the size of its output. Undefined if the sizes already match.
 Sequential make_downsample(const Sizes& of, int64_t out) {
   if (of.stride == 1 && of.in == out) return nullptr;
   Sequential downsample;
@@ -52,7 +52,7 @@ struct BasicBlockImpl : torch::nn::Cloneable<BasicBlockImpl> {
   explicit BasicBlockImpl(const Sizes& of) : sizes(of) { BasicBlockImpl::reset(); }
 
   void reset() override {
-    downsample = make_downsample(sizes, sizes.planes);  // draws first, is registered last
+    downsample = make_downsample(sizes, sizes.planes);  // drawn first, registered last
     const Sizes second = {.in = sizes.planes, .planes = sizes.planes};
     conv1 = register_module("conv1", conv3x3(sizes.in, sizes.planes, sizes));
     bn1 = register_module("bn1", BatchNorm2d(sizes.planes));
@@ -85,7 +85,7 @@ struct BottleneckImpl : torch::nn::Cloneable<BottleneckImpl> {
   void reset() override {
     const int64_t width = sizes.planes * sizes.base_width / 64 * sizes.groups;
     const int64_t out = sizes.planes * expansion;
-    downsample = make_downsample(sizes, out);  // draws first, is registered last
+    downsample = make_downsample(sizes, out);  // drawn first, registered last
     conv1 = register_module("conv1", conv1x1(sizes.in, width));
     bn1 = register_module("bn1", BatchNorm2d(width));
     conv2 = register_module("conv2", conv3x3(width, width, sizes));
@@ -113,7 +113,7 @@ struct BottleneckImpl : torch::nn::Cloneable<BottleneckImpl> {
 };
 TORCH_MODULE(Bottleneck);
 
-// The blocks of a layer. The first may have another stride and dilation than the others.
+// The blocks in a layer. The first block may use a different stride and dilation than the others.
 template <class Block>
 Sequential make_layer(Sizes sizes, int64_t blocks, int64_t dilation) {
   Sequential layer;
@@ -163,7 +163,7 @@ void check_resnet(ResNetBlock block, const std::array<int64_t, 4>& layers,
               "basic blocks without dilation, got replace_stride_with_dilation");
 }
 
-// Sets what torchvision sets in all modules, in their order.
+// Sets the values that torchvision sets, for all modules in the same order.
 void init_resnet(torch::nn::Module& net, bool zero_init_residual) {
   for (const auto& module : net.modules(/*include_self=*/false)) {
     if (auto* conv = module->as<Conv2d>()) {
