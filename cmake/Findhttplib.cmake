@@ -1,6 +1,6 @@
-# Finds cpp-httplib: by its own CMake package, or as Debian installs it, with a compiled library and a pkg-config file,
-# but without a CMake package. The macros in that file change the header's classes and must be those of the library.
-# Makes the target httplib::httplib and sets httplib_INCLUDE_DIRS and httplib_VERSION_STRING, as FindZLIB does.
+# Finds cpp-httplib, either through its own CMake package or in the form that Debian installs: a compiled library and a
+# pkg-config file without a CMake package. The macros in that file change the classes in the header and must match the
+# library. Creates the target httplib::httplib and sets httplib_INCLUDE_DIRS and httplib_VERSION_STRING, like FindZLIB.
 find_package(httplib ${httplib_FIND_VERSION} CONFIG QUIET)
 if(TARGET httplib::httplib)
   return()
@@ -34,7 +34,7 @@ find_package_handle_standard_args(httplib REQUIRED_VARS httplib_LIBRARY ${folder
 if(httplib_FOUND)
   set(httplib_INCLUDE_DIRS "${httplib_INCLUDE_DIR}")
   add_library(httplib::httplib SHARED IMPORTED)
-  # With a DT_RPATH instead of a DT_RUNPATH, a program also finds the libraries that the library needs.
+  # With DT_RPATH instead of DT_RUNPATH, a program also finds the libraries that its libraries need.
   set_target_properties(httplib::httplib PROPERTIES IMPORTED_LOCATION "${httplib_LIBRARY}"
     INTERFACE_COMPILE_DEFINITIONS "${macros}" INTERFACE_LINK_OPTIONS LINKER:--disable-new-dtags)
   foreach(folder IN LISTS folders)

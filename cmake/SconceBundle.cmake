@@ -1,9 +1,9 @@
-# Packs a program with the libraries that it needs, so that it runs without LibTorch, Python, and a compiler on the
-# machine. find_package(sconce) includes this file.
+# Packs a program with the libraries that it needs, so that it runs on machines without LibTorch, Python, or a compiler.
+# find_package(sconce) includes this file.
 #
 #   sconce_bundle(TARGET <program> [CPU])
 #
-# Call it last, in the folder that adds the program. It adds the install component <program>, which consists of
+# Call it last, in the folder that adds the program. It adds the install component <program>, which consists of:
 #
 #   bin/<program>                      finds its libraries relative to its own place
 #   lib/<program>/                     the libraries, except glibc's and those of NVIDIA's driver
@@ -12,11 +12,11 @@
 #   cmake --install <build> --component <program> --prefix <folder> --strip    makes the folder
 #   cpack -G TGZ, cpack -G DEB                                                 in <build>, make the archives
 #
-# With CPU, the program is linked without libtorch_cuda and the libraries that only it needs. Operations on a GPU then
-# throw, as they do with a CPU LibTorch. CPU changes nothing if LibTorch is a CPU build.
+# With CPU, the program is linked without libtorch_cuda and the libraries that only libtorch_cuda needs. Operations on a
+# GPU then throw, as with a CPU LibTorch. If LibTorch is a CPU build, CPU has no effect.
 #
-# The archives contain this component only. Variables of CPack that the project sets before the call are kept. A project
-# that calls include(CPack) itself makes its own archives instead.
+# The archives contain only this component. CPack variables that the project sets before the call are kept. A project
+# that calls include(CPack) itself creates its own archives instead.
 
 include_guard(GLOBAL)
 
@@ -32,11 +32,11 @@ function(sconce_bundle)
   if(bundle_CPU)
     sconce_link_without_cuda(${target})
   endif()
-  # A run path of the old kind, which also serves the libraries that the program needs indirectly. LD_LIBRARY_PATH does
-  # not override it.
+  # Uses DT_RPATH instead of DT_RUNPATH, because it also applies to indirect dependencies. LD_LIBRARY_PATH does not
+  # override it.
   target_link_options(${target} PRIVATE LINKER:--disable-new-dtags)
-  # One folder deeper than lib, because the run paths of LibTorch's libraries begin with $ORIGIN/../../nvidia. That is
-  # then inside the bundle.
+  # One folder below lib, because the run paths of LibTorch's libraries begin with $ORIGIN/../../nvidia. That path then
+  # stays inside the bundle.
   set_target_properties(${target} PROPERTIES
     INSTALL_RPATH "$ORIGIN/../lib/${target}" INSTALL_RPATH_USE_LINK_PATH OFF)
   install(TARGETS ${target} RUNTIME DESTINATION bin COMPONENT ${target} EXCLUDE_FROM_ALL)
@@ -54,7 +54,7 @@ sconce_bundle_files()"
   sconce_set_up_cpack(${target})
 endfunction()
 
-# Replaces the members of sconce's archives that call CUDA, and leaves libtorch_cuda out.
+# Replaces the members of sconce's archives that call CUDA, and omits libtorch_cuda.
 function(sconce_link_without_cuda target)
   get_target_property(type sconce::core TYPE)
   if(type STREQUAL "SHARED_LIBRARY")
@@ -70,7 +70,7 @@ function(sconce_link_without_cuda target)
     list(GET configurations 0 configuration)
     get_target_property(objects sconce::without_cuda IMPORTED_OBJECTS_${configuration})
     foreach(object IN LISTS objects)
-      if(NOT EXISTS "${object}") # in the build folder of sconce after its demo
+      if(NOT EXISTS "${object}") # in sconce's build folder after the demo
         message(FATAL_ERROR "  sconce_bundle: CPU: ${object} is not built yet. "
                             "Build sconce's target sconce_without_cuda")
       endif()
@@ -79,10 +79,10 @@ function(sconce_link_without_cuda target)
   target_sources(${target} PRIVATE $<TARGET_OBJECTS:sconce::without_cuda>)
 endfunction()
 
-# Writes the configuration of CPack, in whose archives the component <target> is the only one.
+# Writes the CPack configuration. The archives contain only the component <target>.
 function(sconce_set_up_cpack target)
   execute_process(COMMAND getconf GNU_LIBC_VERSION OUTPUT_VARIABLE glibc ERROR_QUIET)
-  string(REGEX MATCH "[0-9.]+" glibc "${glibc}") # that the program is linked with
+  string(REGEX MATCH "[0-9.]+" glibc "${glibc}") # the one that the program is linked with
   sconce_cpack_default(CPACK_PACKAGE_NAME "${target}")
   sconce_cpack_default(CPACK_PACKAGE_VENDOR "${PROJECT_NAME}")
   sconce_cpack_default(CPACK_PACKAGE_CONTACT "${PROJECT_NAME}")
@@ -94,7 +94,7 @@ function(sconce_set_up_cpack target)
   include(CPack)
 endfunction()
 
-# Sets a variable of CPack that the project has not set.
+# Sets a CPack variable unless the project has already set it.
 macro(sconce_cpack_default variable value)
   if(NOT DEFINED ${variable})
     set(${variable} "${value}")

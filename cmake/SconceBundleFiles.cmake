@@ -1,17 +1,17 @@
-# The part of sconce_bundle that runs during the installation: copies the libraries and the licenses. The script that
-# includes this file sets
+# The part of sconce_bundle that runs during installation: it copies the libraries and the licenses. The script that
+# includes this file sets:
 #   bundle_name, bundle_program   the name of the bundle, and the built program
 #   bundle_is_cpu                 whether libtorch_cuda must stay out
 #   bundle_build, bundle_torch    the build folder, and the folder of LibTorch
 #   bundle_strip                  the program strip
 
-# Libraries that every machine brings because they must fit its kernel, its loader, or its GPU's driver.
+# Libraries that every machine provides, because they must match its kernel, its loader, or its GPU's driver.
 set(bundle_of_machine "^ld-linux" "^lib(c|m|mvec|dl|pthread|rt|util|resolv)[.]so" "^libcuda[.]so" "^libnvidia-")
 
 function(sconce_bundle_files)
   set(libraries_folder "${CMAKE_INSTALL_PREFIX}/lib/${bundle_name}")
   set(licenses_folder "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/share/doc/${bundle_name}/licenses")
-  file(REMOVE_RECURSE "$ENV{DESTDIR}${libraries_folder}" "${licenses_folder}") # of an earlier installation
+  file(REMOVE_RECURSE "$ENV{DESTDIR}${libraries_folder}" "${licenses_folder}") # from an earlier installation
   sconce_bundle_find_libraries(libraries)
   file(INSTALL ${libraries} DESTINATION "${libraries_folder}" TYPE SHARED_LIBRARY FOLLOW_SYMLINK_CHAIN)
   foreach(library IN LISTS libraries)
@@ -21,7 +21,7 @@ function(sconce_bundle_files)
   sconce_bundle_licenses("${libraries}" "${licenses_folder}")
 endfunction()
 
-# Sets <out> to the libraries that the program needs, directly or indirectly, and those that they open by name.
+# Sets <out> to the libraries that the program needs directly or indirectly, plus the libraries that those open by name.
 function(sconce_bundle_find_libraries out)
   sconce_bundle_needed(libraries "")
   set(opened "")
@@ -59,15 +59,15 @@ function(sconce_bundle_needed out opened)
     message(FATAL_ERROR "sconce_bundle: expected all libraries of ${bundle_program}, did not find ${missing}")
   endif()
   set(libraries "")
-  foreach(library IN LISTS found) # found by a run path such as torch/lib/../../nvidia
+  foreach(library IN LISTS found) # found through a run path such as torch/lib/../../nvidia
     cmake_path(NORMAL_PATH library)
     list(APPEND libraries "${library}")
   endforeach()
   set(${out} "${libraries}" PARENT_SCOPE)
 endfunction()
 
-# Strips a copied library of LibTorch if the installation strips, and removes a run path that names folders of this
-# machine. NVIDIA's libraries stay as NVIDIA made them, and the distribution's are stripped already.
+# Strips a copied LibTorch library if the installation strips, and removes a run path that refers to folders on this
+# machine. NVIDIA's libraries are left as they are, and the distribution's libraries are already stripped.
 function(sconce_bundle_finish_library library copy)
   string(FIND "${library}" "${bundle_torch}/" of_torch)
   if(CMAKE_INSTALL_DO_STRIP AND of_torch EQUAL 0)
@@ -76,13 +76,13 @@ function(sconce_bundle_finish_library library copy)
   endif()
   file(READ_ELF "${copy}" RPATH old RUNPATH new CAPTURE_ERROR error)
   if("${old}:${new}" MATCHES "(^|[:;])/")
-    file(RPATH_REMOVE FILE "${copy}") # the program's run path serves its libraries too
+    file(RPATH_REMOVE FILE "${copy}") # the program's run path also applies to its libraries
   endif()
 endfunction()
 
-# Copies the licenses of sconce and of the packages that the libraries come from: wheels, or the distribution's.
+# Copies the licenses of sconce and of the packages that provide the libraries: wheels or distribution packages.
 function(sconce_bundle_licenses libraries folder)
-  foreach(place IN ITEMS "" "/..") # installed, or in the sources
+  foreach(place IN ITEMS "" "/..") # installed, or in the source tree
     foreach(notice IN ITEMS LICENSE THIRD_PARTY.txt)
       if(EXISTS "${CMAKE_CURRENT_FUNCTION_LIST_DIR}${place}/${notice}")
         file(COPY "${CMAKE_CURRENT_FUNCTION_LIST_DIR}${place}/${notice}" DESTINATION "${folder}/sconce")
@@ -110,7 +110,7 @@ function(sconce_bundle_licenses libraries folder)
   endforeach()
 endfunction()
 
-# Sets <out> to the folder with the metadata of the Python wheel that contains the library, or to nothing.
+# Sets <out> to the metadata folder of the Python wheel that contains the library, or to an empty string.
 function(sconce_bundle_wheel_of out library)
   set(${out} "" PARENT_SCOPE)
   cmake_path(GET library PARENT_PATH site)
@@ -130,7 +130,7 @@ function(sconce_bundle_wheel_of out library)
   endforeach()
 endfunction()
 
-# Sets <out> to the Debian package that contains the library, or to nothing.
+# Sets <out> to the Debian package that contains the library, or to an empty string.
 function(sconce_bundle_package_of out library)
   set(${out} "" PARENT_SCOPE)
   file(REAL_PATH "${library}" real)

@@ -1,10 +1,9 @@
-# Finds CUDA's headers for the sources under src/cuda. LibTorch's wheels contain them except for the
-# folder crt/, which a small wheel of the same CUDA version adds. Consumers of sconce never need
-# them.
+# Finds CUDA's headers for the sources in src/cuda. LibTorch's wheels contain them except for the crt/ folder, which a
+# small wheel with the same CUDA version provides. Consumers of sconce never need these headers.
 
 include_guard(GLOBAL)
 
-# The CUDA version that LibTorch was built for ("13.2"), read from its Python package.
+# Sets <out> to the CUDA version that LibTorch was built for ("13.2"), read from its Python package.
 function(sconce_cuda_version_of_torch out)
   set(found "")
   if(EXISTS "${SCONCE_TORCH_ROOT}/version.py")
@@ -21,7 +20,7 @@ function(sconce_cuda_version_of_torch out)
   set(${out} "${found}" PARENT_SCOPE)
 endfunction()
 
-# The version that a cuda.h states ("13.2"), or nothing if there is no cuda.h.
+# Sets <out> to the version in a cuda.h file ("13.2"), or to an empty string if there is no cuda.h.
 function(sconce_cuda_version_of_headers out folder)
   set(found "")
   if(EXISTS "${folder}/cuda.h")
@@ -35,8 +34,8 @@ function(sconce_cuda_version_of_headers out folder)
   set(${out} "${found}" PARENT_SCOPE)
 endfunction()
 
-# The folder that holds crt/ of CUDA <version>, from a wheel unpacked under SCONCE_SETUP_DIR, or
-# nothing if Python or the network is missing.
+# Sets <out> to the folder that contains crt/ for CUDA <version>, from a wheel unpacked under SCONCE_SETUP_DIR, or to an
+# empty string if Python or the network is unavailable.
 function(sconce_unpack_crt out version)
   set(unpacked "${SCONCE_SETUP_DIR}/cuda-crt-${version}")
   set(${out} "" PARENT_SCOPE)
@@ -74,13 +73,13 @@ function(sconce_has_cuda_headers out)
   endforeach()
 endfunction()
 
-# Sets <out> to the include folders for CUDA sources: those of the wheels beside LibTorch, else
-# those of a toolkit of the same version, behind the wheels', which alone have NCCL's. If there are
-# none, sets it to nothing and prints a status line.
+# Sets <out> to the include folders for CUDA sources: the folders from the wheels installed with LibTorch or, if those
+# are incomplete, the folders of a toolkit with the same version, listed after the wheels' folders. Only the wheels
+# contain NCCL's headers. If there are none, sets it to an empty string and prints a status line.
 function(sconce_find_cuda_headers out)
   sconce_cuda_version_of_torch(wanted)
   cmake_path(GET SCONCE_TORCH_ROOT PARENT_PATH site_packages)
-  # CUDA 13's wheels share one folder. CUDA 12's wheels have one folder each.
+  # CUDA 13's wheels share one folder. CUDA 12's wheels use one folder each.
   file(GLOB wheels "${site_packages}/nvidia/*/include")
   set(wheels_version "")
   foreach(folder IN LISTS wheels)

@@ -1,7 +1,7 @@
-# The libraries that sconce needs besides LibTorch. sconce_find_dependency(<Name>) provides the target of the table
-# below from the first place that has it: a folder that the user names, an installed package, the distribution's package
-# unpacked without root, or the sources from their Git host. The including file sets SCONCE_SETUP_DIR, the absolute path
-# of a folder that the set-up may fill. Several builds may share it.
+# The libraries that sconce needs in addition to LibTorch. sconce_find_dependency(<Name>) provides the target from the
+# table below, using the first place that contains it: a folder that the user specifies, an installed package, the
+# distribution's package unpacked without root, or the sources from their Git host. The including file sets
+# SCONCE_SETUP_DIR, the absolute path of a folder for downloaded files. Several builds may share it.
 include(FetchContent)
 
 set(SCONCE_DEPS_DIR "" CACHE PATH "A folder that holds sconce's dependencies: a prefix, unpacked Debian packages, or a copy of <set-up>/deps")
@@ -14,12 +14,11 @@ set(SCONCE_DEPENDENCIES
   "nlohmann_json | 3.10 | nlohmann_json::nlohmann_json | nlohmann-json3-dev | v3.11.3 | https://github.com/nlohmann/json.git"
   "ZLIB | 1.2.11 | ZLIB::ZLIB | zlib1g-dev | v1.3.1 | https://github.com/madler/zlib.git")
 
-# Makes the dependency's target visible in every directory and prints one line with its version and its origin. If none
-# is found, stops with a message that suggests fixes. With OPTIONAL <what>, it prints the message and goes on without
-# <what>. Catch2's modules are added to the caller's CMAKE_MODULE_PATH.
-# The functions below read name, minimum, target, package, tag, repository, content and upper from this scope. A step
-# that succeeds returns version, origin and place (the folder it was found in). One that fails adds its reason to
-# why_not.
+# Makes the dependency's target visible in every directory, and prints one line with its version and origin. If the
+# dependency is not found, stops with a message that suggests fixes. With OPTIONAL <what>, prints the message and
+# continues without <what>. Adds Catch2's modules to the caller's CMAKE_MODULE_PATH. The functions below read name,
+# minimum, target, package, tag, repository, content, and upper from this scope. On success, a step returns version,
+# origin, and place (the folder where it was found). On failure, it adds its reason to why_not.
 function(sconce_find_dependency name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "OPTIONAL" "")
   set(row ${SCONCE_DEPENDENCIES})
@@ -29,14 +28,14 @@ function(sconce_find_dependency name)
   string(TOLOWER ${name} content)
   string(TOUPPER ${name} upper)
   foreach(result IN ITEMS version origin why_not source_is_here)
-    set(${result} "")  # the caller may have variables of these names
+    set(${result} "")  # the caller may use variables with these names
   endforeach()
 
   get_property(place GLOBAL PROPERTY sconce_${name}_place)
   get_property(known GLOBAL PROPERTY sconce_${name}_place SET)
   if(TARGET ${target} AND NOT known)
     set(origin "from the enclosing project")
-    set(place "${${name}_DIR}")  # set by find_package, else below by add_subdirectory
+    set(place "${${name}_DIR}")  # set by find_package or, below, by add_subdirectory
     if(NOT place)
       set(place "${${name}_SOURCE_DIR}")
     endif()
@@ -54,7 +53,7 @@ function(sconce_find_dependency name)
         set(mode STATUS)
         string(APPEND why_not ". Without it, ${arg_OPTIONAL} is left out")
       endif()
-      message(${mode}  # CMake does not wrap lines that begin with a blank
+      message(${mode}  # CMake does not wrap lines that start with a blank
         "  sconce: no ${name} ${minimum} or newer: ${why_not}.\n"
         "  To fix this: apt install ${package}, or -DSCONCE_DEPS_DIR=<a folder that holds it>,\n"
         "  or -DFETCHCONTENT_SOURCE_DIR_${upper}=<a folder with its sources>")
@@ -68,7 +67,7 @@ function(sconce_find_dependency name)
     set_property(GLOBAL PROPERTY sconce_${name}_version "${version}") # for the bill of materials
   endif()
   if(name STREQUAL "Catch2")
-    list(APPEND CMAKE_MODULE_PATH "${place}" "${place}/extras")  # of a package and of the sources
+    list(APPEND CMAKE_MODULE_PATH "${place}" "${place}/extras")  # for the package and for the sources
     return(PROPAGATE CMAKE_MODULE_PATH)
   endif()
 endfunction()
@@ -110,9 +109,9 @@ function(sconce_find_unpacked)
   return(PROPAGATE version origin place why_not)
 endfunction()
 
-# Step 3: the sources, from FETCHCONTENT_SOURCE_DIR_<NAME> or by tag from the Git host. The host is asked first, because
-# FetchContent prints pages of errors without a network. Tests, install rules and messages of the sources' project are
-# turned off.
+# Step 3: the sources, from FETCHCONTENT_SOURCE_DIR_<NAME> or, by tag, from the Git host. The host is contacted first,
+# because without a network, FetchContent prints pages of errors. Tests, install rules, and messages of the fetched
+# project are turned off.
 function(sconce_find_source)
   if(FETCHCONTENT_SOURCE_DIR_${upper})
     set(origin "source in ${FETCHCONTENT_SOURCE_DIR_${upper}}")
@@ -140,12 +139,12 @@ function(sconce_find_source)
   endforeach()
   set(SKIP_INSTALL_ALL ON)  # for zlib
   set(CMAKE_CXX_CLANG_TIDY "")
-  set(CMAKE_POLICY_DEFAULT_CMP0077 NEW)  # lets option() take the values above
+  set(CMAKE_POLICY_DEFAULT_CMP0077 NEW)  # makes option() use the values above
   set(CMAKE_MESSAGE_LOG_LEVEL WARNING)
   FetchContent_Declare(${content} SYSTEM GIT_REPOSITORY ${repository} GIT_TAG ${tag} GIT_SHALLOW ON GIT_SUBMODULES "")
   FetchContent_MakeAvailable(${content})
   set(place "${${content}_SOURCE_DIR}")
-  if(TARGET zlibstatic AND NOT TARGET ZLIB::ZLIB)  # imported, not an alias, so that an installed sconce can refer to it
+  if(TARGET zlibstatic AND NOT TARGET ZLIB::ZLIB)  # imported, because an installed sconce cannot refer to an alias
     add_library(ZLIB::ZLIB INTERFACE IMPORTED GLOBAL)
     target_link_libraries(ZLIB::ZLIB INTERFACE zlibstatic)
     target_include_directories(ZLIB::ZLIB INTERFACE "${place}" "${zlib_BINARY_DIR}")
@@ -161,8 +160,8 @@ function(sconce_find_source)
   return(PROPAGATE version origin place)
 endfunction()
 
-# Sets source_is_here if the user names the sources or an earlier configure fetched this very tag. The other steps are
-# then skipped, so that a repeated configure finds the same library without network.
+# Sets source_is_here if the user specifies the sources, or if an earlier configure fetched exactly this tag. The other
+# steps are then skipped, so that configuring again finds the same library without a network.
 function(sconce_is_source_here)
   set(stamp "${FETCHCONTENT_BASE_DIR}/${content}-tag.txt")
   if(EXISTS "${stamp}" AND EXISTS "${FETCHCONTENT_BASE_DIR}/${content}-src/CMakeLists.txt")
@@ -175,7 +174,7 @@ function(sconce_is_source_here)
 endfunction()
 
 # find_package for steps 1 and 2. Removes the cache entries of a failed search, and of a package whose folder may be
-# deleted before the next run. Otherwise ZLIB_LIBRARY-NOTFOUND or a path into a deleted folder would mislead the next
+# deleted before the next run. Otherwise, ZLIB_LIBRARY-NOTFOUND or a path to a deleted folder would mislead the next
 # search.
 function(sconce_find_package keep)
   get_cmake_property(before CACHE_VARIABLES)
@@ -204,8 +203,8 @@ function(sconce_find_package keep)
 endfunction()
 
 # Fills prefix with the package's files, or returns the reason in failure. A lock keeps other builds out. The folder is
-# filled under another name and renamed last, so that an interrupted run is repeated and a complete one is not. A stamp
-# file holds what was asked for.
+# filled under a temporary name and renamed last, so that an interrupted run is repeated and a complete run is not. A
+# stamp file stores the request.
 function(sconce_unpack prefix)
   file(MAKE_DIRECTORY "${SCONCE_SETUP_DIR}/deps")
   file(LOCK "${SCONCE_SETUP_DIR}/deps" DIRECTORY GUARD FUNCTION TIMEOUT 600)
@@ -266,9 +265,9 @@ function(sconce_unpack prefix)
 endfunction()
 
 # Asks apt for the newest version of a package. Sets offered to the version without epoch and revision, offers to the
-# packages to download, and headers to the packages whose headers its own include. A -dev package needs the library of
-# the same source in exactly its own version, and the -dev packages of other libraries. A need with an alternative, such
-# as libc6-dev, comes with the compiler.
+# packages to download, and headers to the packages whose headers this package's headers include. A -dev package
+# requires the library from the same source package in exactly the same version, and the -dev packages of other
+# libraries. A dependency with an alternative, such as libc6-dev, is installed with the compiler.
 function(sconce_find_offer dev config)
   execute_process(COMMAND apt-cache ${config} madison ${dev} OUTPUT_VARIABLE answer ERROR_QUIET)
   string(REGEX MATCH "\\| *([^ |]+) \\|" ignored "${answer}")  # the newest is listed first
@@ -289,12 +288,12 @@ function(sconce_find_offer dev config)
   return(PROPAGATE offered offers headers)
 endfunction()
 
-# Fetches the package indexes into a state folder of our own, with a sources list of our own, once per configure. After
-# 45 s it gives up in favor of the next step, and a later configure resumes. Nothing of the system is written. The
-# system's hooks are off, as are all indexes except those of the packages of this architecture. apt's cache is kept,
-# because parsing the indexes takes a second per call otherwise. The sources are copied from the system's, because they
-# hold the mirrors, options and keys (apt-get indextargets does not print the keys). On Debian the backports are added,
-# since only they have Catch2 3 for Debian 12.
+# Fetches the package indexes into a separate state folder with a separate sources list, once per configure. After 45 s,
+# it gives up and continues with the next step, and a later configure resumes. No system files are written. The system's
+# hooks are disabled, as are all indexes except the package indexes for this architecture. apt's cache is kept, because
+# parsing the indexes would otherwise take a second per call. The sources list is copied from the system because it
+# contains the mirrors, options, and keys (apt-get indextargets does not print the keys). On Debian, the backports are
+# added, because Catch2 3 for Debian 12 is available only there.
 function(sconce_update_apt folder)
   get_property(updated GLOBAL PROPERTY sconce_apt_updated)
   if(updated)

@@ -1,4 +1,4 @@
-# Helpers shared by all parts of this build: the set-up lock, warnings, precompiled headers, programs.
+# Helpers shared by all parts of this build: the setup lock, warnings, precompiled headers, and programs.
 
 include_guard(GLOBAL)
 
@@ -12,8 +12,9 @@ macro(sconce_lock_setup)
   endif()
 endmacro()
 
-# Sets <out> to the Python whose torch is this build's LibTorch, or to nothing. That is the Python of the wheel's
-# environment or, if a distribution installed LibTorch, one whose torch links to the distribution's libraries.
+# Sets <out> to the Python whose torch is this build's LibTorch, or to an empty string. This is the Python in the
+# wheel's environment or, if a distribution installed LibTorch, a Python whose torch links to the distribution's
+# libraries.
 function(sconce_python_of_torch out)
   cmake_path(SET python NORMALIZE "${SCONCE_TORCH_ROOT}/../../../../bin/python")
   if(NOT SCONCE_TORCH_ROOT MATCHES "/site-packages/torch$")
@@ -31,24 +32,25 @@ function(sconce_python_of_torch out)
   set(${out} "${python}" PARENT_SCOPE)
 endfunction()
 
-# The warnings are private to this build. They are errors only if a preset says so. Further arguments are further flags.
+# The warnings are private to this build. They are errors only if a preset says so. Any additional arguments are
+# additional flags.
 function(sconce_set_warnings target)
   target_compile_options(${target} PRIVATE
     -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor ${ARGN})
   if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # GCC takes the sources of a unity build for headers, where types in unnamed namespaces would be a mistake.
+    # GCC treats the sources in a unity build as headers, where types in unnamed namespaces would be a mistake.
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
-    # False positives about the std::vector<bool> in LibTorch's torch::autograd::Function.
+    # False positives for the std::vector<bool> in LibTorch's torch::autograd::Function.
     target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-stringop-overflow)
   endif()
 endfunction()
 
 # Adds the library sconce_<layer>, which users link as sconce::<layer>:
 #   sconce_add_layer(<layer> <concept>...)
-# A concept, such as data/data_loader, has a header in include/sconce, a source in src, or both. A project that adds sconce
-# as a subdirectory builds only the layers that it links.
+# A concept, such as data/data_loader, consists of a header in include/sconce, a source in src, or both. A project that
+# adds sconce as a subdirectory builds only the layers that it links.
 function(sconce_add_layer layer)
   set(target sconce_${layer})
   set(headers "")
@@ -69,7 +71,7 @@ function(sconce_add_layer layer)
       list(APPEND sources "${source}")
     endif()
     if(EXISTS "${PROJECT_SOURCE_DIR}/src/no_cuda/${concept}.cpp")
-      # A separate member of the archive, so that sconce::without_cuda can replace it when a program is linked.
+      # Compiled as a separate archive member, so that sconce::without_cuda can replace it when a program is linked.
       set_source_files_properties("${source}" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     endif()
   endforeach()
@@ -78,16 +80,17 @@ function(sconce_add_layer layer)
   target_sources(${target} PUBLIC
     FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${headers})
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src")
-  # Without this, a source that uses one operator includes the declarations of all, which takes 3 to 4 s.
+  # Without this, a source that uses one operator includes the declarations of all operators, which takes 3 to 4 s.
   target_compile_definitions(${target} PRIVATE AT_PER_OPERATOR_HEADERS)
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${layer} UNITY_BUILD_BATCH_SIZE 0
     POSITION_INDEPENDENT_CODE ON CXX_EXTENSIONS OFF)
   if(BUILD_SHARED_LIBS)
-    # Nothing marks what is exported, so all of it must be visible, even if the parent hides its own symbols.
+    # Exported symbols are not marked, so all symbols must be visible, even if the parent project hides its own.
     set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET default VISIBILITY_INLINES_HIDDEN OFF)
-    # The binary interface is promised for no other version.
+    # No other version guarantees the same binary interface.
     set_target_properties(${target} PROPERTIES SOVERSION "${PROJECT_VERSION}")
-    # The installed layers lie side by side. LibTorch is named, because the run paths of the build are left out.
+    # The installed layers are in the same folder. LibTorch's folder is listed explicitly, because the build's run paths
+    # are not installed.
     set(run_path "$ORIGIN")
     if(SCONCE_INSTALL_TORCH_FALLBACK)
       list(APPEND run_path "${SCONCE_TORCH_LIBRARIES_DIR}")
@@ -100,9 +103,9 @@ function(sconce_add_layer layer)
   sconce_set_warnings(${target} -Wconversion)
 endfunction()
 
-# Lets <target> use the precompiled header of sconce_core, torch/nn/module.h. GCC requires the same flags, so the target
-# is compiled as the library is. Projects that add sconce as a subdirectory do not use it, because it takes 0.5 GB and
-# their flags may differ.
+# Makes <target> use the precompiled header of sconce_core, torch/nn/module.h. GCC requires identical flags, so the
+# target is compiled with the library's flags. Projects that add sconce as a subdirectory do not use it, because it
+# takes 0.5 GB and their flags may differ.
 function(sconce_use_core_pch target)
   if(sconce_IS_TOP_LEVEL AND NOT CMAKE_DISABLE_PRECOMPILE_HEADERS)
     target_compile_definitions(${target} PRIVATE AT_PER_OPERATOR_HEADERS)
@@ -111,10 +114,10 @@ function(sconce_use_core_pch target)
   endif()
 endfunction()
 
-# Lets <target> use the precompiled header of torch/torch.h. It is compiled once per build folder, for the first target
-# that asks for it. All targets share it and must have the same optimization level, or GCC 14 rejects it. It adds 4.6 s
-# to each source, and the header of sconce_core adds half of that. It pays off only where torch/torch.h is included
-# anyway.
+# Makes <target> use the precompiled header of torch/torch.h. The header is compiled once per build folder, for the
+# first target that requests it. All targets share it and must use the same optimization level, because GCC 14 rejects
+# it otherwise. It adds 4.6 s to each source. The header of sconce_core adds half as much. It pays off only for sources
+# that include torch/torch.h anyway.
 function(sconce_use_pch target)
   if(NOT TARGET sconce_pch)
     file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/sconce_pch.cpp" CONTENT "") # an existing file is kept
@@ -127,7 +130,7 @@ function(sconce_use_pch target)
   target_precompile_headers(${target} REUSE_FROM sconce_pch)
 endfunction()
 
-# Adds a program of this build that links sconce. In a unity build, all its sources are compiled together.
+# Adds a program of this build that links sconce. In a unity build, all of its sources are compiled together.
 function(sconce_add_program name)
   add_executable(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE sconce::sconce)
@@ -136,8 +139,9 @@ function(sconce_add_program name)
   sconce_set_warnings(${name})
 endfunction()
 
-# Lets `cmake --install <build> --component programs` install a program. It finds LibTorch, and sconce if that is shared,
-# by its run path. LibTorch is named, because CMake keeps folders of the build out of the run path.
+# Makes `cmake --install <build> --component programs` install a program. It finds LibTorch, and sconce if it is shared,
+# through its run path. LibTorch's folder is listed explicitly, because CMake removes the build's folders from the run
+# path.
 function(sconce_install_program name)
   if(NOT SCONCE_INSTALL)
     return()
@@ -152,7 +156,7 @@ function(sconce_install_program name)
   set_target_properties(${name} PROPERTIES INSTALL_RPATH "${run_path}"
     INSTALL_RPATH_USE_LINK_PATH ${SCONCE_INSTALL_TORCH_FALLBACK}) # for libpng and the like
   if(SCONCE_INSTALL_TORCH_FALLBACK AND NOT BUILD_SHARED_LIBS)
-    # To have another one, the built program's would end with a colon, which stands for the current folder.
+    # A separate run path for the built program would end with a colon, which means the working directory.
     set_target_properties(${name} PROPERTIES BUILD_WITH_INSTALL_RPATH ON)
   endif()
   install(TARGETS ${name} RUNTIME DESTINATION bin COMPONENT programs EXCLUDE_FROM_ALL)

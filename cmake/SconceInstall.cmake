@@ -1,11 +1,11 @@
-# Two packages that find_package(sconce) reads.
+# The two packages that find_package(sconce) can read.
 #
-# The installed one comes with the library and its headers. It searches for LibTorch again with SconceTorch.cmake, which
-# is installed with it. With SCONCE_INSTALL_TORCH_FALLBACK, sconce-config.cmake contains the folder of this build's LibTorch,
-# which is tried last. The package contains no other path of the build and no part of LibTorch.
+# The installed package comes with the library and its headers. It searches for LibTorch again, using SconceTorch.cmake,
+# which is installed with it. With SCONCE_INSTALL_TORCH_FALLBACK, sconce-config.cmake contains the folder of this
+# build's LibTorch, which is tried last. The package contains no other path from the build and no part of LibTorch.
 #
-# The build folder is the other: -Dsconce_DIR=<build folder> needs no installation. It takes the LibTorch of the build
-# before Python's, and the headers and libraries where they lie.
+# The build folder is the other package: -Dsconce_DIR=<build folder> works without an installation. It prefers the
+# build's LibTorch to Python's, and uses headers and libraries in place.
 
 include_guard(GLOBAL)
 include(CMakePackageConfigHelpers)
@@ -62,8 +62,8 @@ function(sconce_install)
     DESTINATION "${folder}")
 endfunction()
 
-# Installs the licenses and the bill of materials, once with the library and once with the programs. Called last, since
-# the programs have dependencies of their own.
+# Installs the licenses and the bill of materials, once with the library and once with the programs. Must be called
+# last, because the programs add dependencies.
 function(sconce_install_notices)
   sconce_write_sbom("${PROJECT_BINARY_DIR}/installed/sconce.spdx.json")
   set(notices LICENSE THIRD_PARTY.txt "${PROJECT_BINARY_DIR}/installed/sconce.spdx.json")
@@ -71,9 +71,9 @@ function(sconce_install_notices)
   install(FILES ${notices} DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT programs EXCLUDE_FROM_ALL)
 endfunction()
 
-# Sets <library> and <headers> to those of the zlib that this build links, which may be its own and not the system's.
+# Sets <library> and <headers> for the zlib that this build links, which may differ from the system's zlib.
 function(sconce_zlib_of_build library headers)
-  if(TARGET zlibstatic) # built from its sources
+  if(TARGET zlibstatic) # built from source
     set(${library} "${zlib_BINARY_DIR}/${CMAKE_STATIC_LIBRARY_PREFIX}z${CMAKE_STATIC_LIBRARY_SUFFIX}" PARENT_SCOPE)
     set(${headers} "${zlib_SOURCE_DIR};${zlib_BINARY_DIR}" PARENT_SCOPE)
     return()

@@ -1,5 +1,6 @@
-# Installs what the tests of sconce-export need besides PyTorch: ONNX, its exporter, and ONNX Runtime, all in pinned
-# versions, into a folder for PYTHONPATH. The environment of LibTorch, which may be the user's, stays as it is.
+# Installs the packages that the tests of sconce-export need in addition to PyTorch: ONNX, its exporter, and ONNX
+# Runtime, all in pinned versions, into a folder for PYTHONPATH. LibTorch's environment, which may belong to the user,
+# is not modified.
 
 include_guard(GLOBAL)
 
@@ -7,8 +8,8 @@ set(SCONCE_ONNX_PACKAGES
   flatbuffers==25.12.19 ml_dtypes==0.6.0 onnx==1.23.2 onnx-ir==1.1.0 onnxruntime==1.32.0 onnxscript==0.7.2
   packaging==26.4 protobuf==7.36.2)
 
-# Sets <out> to the folder with the packages for <python>: onnx-<version of Python> in SCONCE_DEPS_DIR, or in the folder
-# deps of SCONCE_SETUP_DIR, which it fills unless one of them is complete. If that fails, so do the tests that need the
+# Sets <out> to the folder with the packages for <python>: onnx-<version of Python> in SCONCE_DEPS_DIR or in
+# SCONCE_SETUP_DIR/deps. If neither is complete, fills the latter. If that fails, so do the tests that need the
 # packages.
 function(sconce_find_onnx out python)
   execute_process(COMMAND "${python}" -c "import sys; print('%d.%d' % sys.version_info[:2])"

@@ -1,4 +1,5 @@
-# Writes the software bill of materials that is installed: an SPDX 2.3 document, as JSON, of the versions in this build.
+# Writes the software bill of materials for the installation: an SPDX 2.3 document, as JSON, with the versions in this
+# build.
 
 include_guard(GLOBAL)
 
@@ -11,7 +12,7 @@ set(sconce_sbom_packages
   "libjpeg | IJG AND BSD-3-Clause AND Zlib | https://libjpeg-turbo.org | DEPENDS_ON"
   "LibTorch | BSD-3-Clause | https://pytorch.org | DEPENDS_ON")
 
-# Sets <out> to the JSON of a package. An unknown license or home page is NOASSERTION.
+# Sets <out> to the JSON for a package. An unknown license or home page becomes NOASSERTION.
 function(sconce_sbom_package out id name version license home)
   set(json "{\"SPDXID\": \"SPDXRef-${id}\", \"name\": \"${name}\", \"versionInfo\": \"${version}\",
      \"filesAnalyzed\": false, \"downloadLocation\": \"NOASSERTION\", \"copyrightText\": \"NOASSERTION\",
@@ -22,7 +23,7 @@ function(sconce_sbom_package out id name version license home)
   set(${out} "    ${json}}" PARENT_SCOPE)
 endfunction()
 
-# Writes the document to <file>. The packages are those whose version is in the global property sconce_<name>_version.
+# Writes the document to <file>. It includes the packages whose version is in the global property sconce_<name>_version.
 function(sconce_write_sbom file)
   sconce_sbom_package(packages sconce sconce-cpp "${PROJECT_VERSION}" MIT "")
   set(relation "{\"spdxElementId\": \"SPDXRef-")
@@ -33,15 +34,15 @@ function(sconce_write_sbom file)
     list(POP_FRONT row name license home how)
     get_property(version GLOBAL PROPERTY sconce_${name}_version)
     if(version)
-      string(REPLACE "_" "-" id "${name}") # SPDX allows no underscore in it
+      string(REPLACE "_" "-" id "${name}") # SPDX IDs must not contain underscores
       sconce_sbom_package(package ${id} ${name} "${version}" "${license}" "${home}")
       string(APPEND packages ",\n${package}")
       string(APPEND relations
              ",\n    ${relation}sconce\", \"relationshipType\": \"${how}\", \"relatedSpdxElement\": \"SPDXRef-${id}\"}")
     endif()
   endforeach()
-  string(UUID uuid NAMESPACE 6ba7b811-9dad-11d1-80b4-00c04fd430c8 TYPE SHA1 NAME "${packages}") # that of URLs
-  string(TIMESTAMP now "%Y-%m-%dT%H:%M:%SZ" UTC) # or that of SOURCE_DATE_EPOCH
+  string(UUID uuid NAMESPACE 6ba7b811-9dad-11d1-80b4-00c04fd430c8 TYPE SHA1 NAME "${packages}") # the namespace for URLs
+  string(TIMESTAMP now "%Y-%m-%dT%H:%M:%SZ" UTC) # or SOURCE_DATE_EPOCH, if set
   file(WRITE "${file}" "{
   \"spdxVersion\": \"SPDX-2.3\",
   \"dataLicense\": \"CC0-1.0\",

@@ -1,16 +1,16 @@
-# Finds LibTorch and provides it as one target, sconce::torch. Used by this build and, unchanged, by the installed
-# package. Neither nvcc nor a CUDA toolkit is needed.
+# Finds LibTorch and provides it as a single target, sconce::torch. This build and the installed package use the same
+# file. Neither nvcc nor a CUDA toolkit is needed.
 #
 #   sconce_find_torch()   makes sconce::torch; sets SCONCE_TORCH_ROOT, SCONCE_TORCH_LIBRARIES_DIR,
 #                         SCONCE_TORCH_IS_CUDA and SCONCE_TORCH_BUILT_VERSION
 #                         (global properties of these names keep them for further calls)
 #
 # SCONCE_TORCH_VERSION, if set, requires exactly that version. SCONCE_TORCH_VARIANT, cpu or cuda, restricts the
-# LibTorchs that the user did not name. One that the user names is used whatever its variant is. An installed package
-# sets SCONCE_TORCH_OF_BUILD, the LibTorch that it was built with, and SCONCE_TORCH_OF_BUILD_VARIANT. A build folder that
-# is used as a package also sets SCONCE_TORCH_OF_BUILD_FIRST, so that this LibTorch comes before Python's. A package that
-# is not required sets SCONCE_TORCH_OPTIONAL: without a LibTorch there is no sconce::torch, and the global property
-# SCONCE_TORCH_MISSING says why.
+# LibTorchs that the user did not specify. A LibTorch that the user specifies is used regardless of its variant. An
+# installed package sets SCONCE_TORCH_OF_BUILD, the LibTorch that it was built with, and SCONCE_TORCH_OF_BUILD_VARIANT.
+# A build folder that is used as a package also sets SCONCE_TORCH_OF_BUILD_FIRST, so that this LibTorch comes before
+# Python's. A package that is not required sets SCONCE_TORCH_OPTIONAL: if no LibTorch is found, sconce::torch is not
+# created, and the global property SCONCE_TORCH_MISSING contains the reason.
 
 # The only definition of the supported range. The pinned wheel is the newest version.
 set(SCONCE_TORCH_OLDEST 2.11.0)
@@ -22,7 +22,7 @@ endif()
 include_guard(GLOBAL) # below the variables, which each folder of a project needs
 
 # Stops the configure step with the given lines. The leading blanks keep CMake from wrapping them. With
-# SCONCE_TORCH_OPTIONAL it only keeps the lines, and the caller must return.
+# SCONCE_TORCH_OPTIONAL, only stores the lines, and the caller must return.
 function(sconce_stop)
   list(JOIN ARGN "\n  " text)
   if(SCONCE_TORCH_OPTIONAL)
@@ -32,7 +32,7 @@ function(sconce_stop)
   message(FATAL_ERROR "  sconce: ${text}")
 endfunction()
 
-# Returns from the calling function if sconce_stop kept its lines.
+# Returns from the calling function if sconce_stop stored its lines.
 macro(sconce_return_if_missing)
   get_property(missing GLOBAL PROPERTY SCONCE_TORCH_MISSING)
   if(missing)
@@ -41,7 +41,7 @@ macro(sconce_return_if_missing)
 endmacro()
 
 # Upstream's package looks for a toolkit and enables the CUDA language unless these two targets exist. They may be
-# empty, because the libraries record the paths to their CUDA libraries.
+# empty, because the libraries store the paths to their CUDA libraries.
 function(sconce_skip_toolkit)
   foreach(target torch::cudart torch::nvtoolsext)
     if(NOT TARGET ${target})
@@ -50,8 +50,8 @@ function(sconce_skip_toolkit)
   endforeach()
 endfunction()
 
-# Looks for a LibTorch in the site-packages of <python>, without importing it. Sets <out> to torch's folder or to
-# nothing.
+# Looks for LibTorch in the site-packages of <python>, without importing it. Sets <out> to torch's folder or to an empty
+# string.
 function(sconce_torch_of_python out python)
   set(${out} "" PARENT_SCOPE)
   execute_process(
@@ -63,14 +63,15 @@ function(sconce_torch_of_python out python)
   endif()
 endfunction()
 
-# The folder of the LibTorch whose package was loaded. A distribution installs the package in lib/<architecture>.
+# Sets <out> to the folder of the LibTorch whose package was loaded. A distribution installs the package in
+# lib/<architecture>.
 function(sconce_root_of_torch out)
   string(REGEX REPLACE "/(share|lib[^/]*|lib/[^/]+)/cmake/Torch$" "" root "${Torch_DIR}")
   set(${out} "${root}" PARENT_SCOPE)
 endfunction()
 
 # Sets <package> to the folder of a LibTorch's CMake package, and <libraries> to the folder of its libraries. Wheels and
-# archives have share/cmake/Torch and lib. Distributions, whose <root> is /usr, have both in lib/<architecture>.
+# archives contain share/cmake/Torch and lib. Distributions, whose <root> is /usr, use lib/<architecture> for both.
 function(sconce_folders_of_torch package libraries root)
   cmake_path(SET shared NORMALIZE "${root}/lib/${CMAKE_LIBRARY_ARCHITECTURE}/")
   cmake_path(GET shared PARENT_PATH shared)
@@ -83,7 +84,7 @@ function(sconce_folders_of_torch package libraries root)
   endif()
 endfunction()
 
-# The version that a LibTorch folder declares, read without loading its package.
+# Sets <out> to the version that a LibTorch folder declares, without loading its package.
 function(sconce_version_of_torch out folder)
   set(PACKAGE_VERSION "")
   sconce_folders_of_torch(package libraries "${folder}")
@@ -91,7 +92,8 @@ function(sconce_version_of_torch out folder)
   set(${out} "${PACKAGE_VERSION}" PARENT_SCOPE)
 endfunction()
 
-# The variant of a LibTorch folder, cpu or cuda, according to its Python package or, without one, to its libraries.
+# Sets <out> to the variant of a LibTorch folder, cpu or cuda, based on its Python package or, if there is none, on its
+# libraries.
 function(sconce_variant_of_torch out folder)
   set(cuda "")
   sconce_folders_of_torch(package libraries "${folder}")
@@ -106,7 +108,7 @@ function(sconce_variant_of_torch out folder)
   endif()
 endfunction()
 
-# The version that pip installs: "2.15.0", or "2.15.0+cpu", PyTorch's label for CPU wheels.
+# Sets <out> to the version that pip installs: "2.15.0", or "2.15.0+cpu", PyTorch's label for CPU wheels.
 function(sconce_wanted_wheel out)
   set(version ${SCONCE_TORCH_NEWEST})
   if(DEFINED SCONCE_TORCH_VERSION)
@@ -128,34 +130,34 @@ function(sconce_check_torch_variant)
   endif()
 endfunction()
 
-# Loads Torch's package from <folder>. If <folder> is empty, the user's own variables are searched. This is a macro
-# because the package sets variables that its caller must see.
+# Loads Torch's package from <folder>. If <folder> is empty, searches the user's own variables. This is a macro because
+# the package sets variables that its caller must see.
 macro(sconce_load_torch folder)
-  set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON) # a parent project must see torch's targets too
+  set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON) # a parent project must also see torch's targets
   sconce_skip_toolkit()
-  # The package warns that the wheel has no libkineto.a. No program links that, because it is part of libtorch_cpu. Any
-  # existing target skips the search.
+  # The package warns that the wheel contains no libkineto.a. No program links this library, because it is part of
+  # libtorch_cpu. Any existing target skips the search.
   set(kineto_LIBRARY c10)
-  # The package caches the locations of its parts. Those of an earlier LibTorch must not be used.
+  # The package caches the locations of its parts. Locations from an earlier LibTorch must not be used.
   foreach(part Caffe2_DIR TORCH_LIBRARY c10_LIBRARY C10_CUDA_LIBRARY)
     unset(${part} CACHE)
   endforeach()
   if("${folder}" STREQUAL "")
-    # The system's folders are searched last, by sconce_find_torch.
+    # sconce_find_torch searches the system's folders last.
     find_package(Torch CONFIG QUIET NO_SYSTEM_ENVIRONMENT_PATH NO_CMAKE_SYSTEM_PATH)
   else()
     find_package(Torch CONFIG QUIET PATHS "${folder}" NO_DEFAULT_PATH)
   endif()
 endmacro()
 
-# Makes sconce::torch. Uses the first LibTorch in this order: the one that the enclosing project found; the one that the
-# user names by Torch_DIR or CMAKE_PREFIX_PATH; the active Python's torch; if sconce is the top project, the
-# distribution's (only for the variant cpu) and the pinned wheel in a virtual environment, else the system's; and last,
-# the one that the installed sconce was built with.
+# Creates sconce::torch. Uses the first LibTorch in this order: the one that the enclosing project found; the one that
+# the user specifies with Torch_DIR or CMAKE_PREFIX_PATH; the active Python's torch; if sconce is the top-level project,
+# the distribution's LibTorch (only for the cpu variant) and the pinned wheel in a virtual environment, and otherwise
+# the system's LibTorch; and last, the one that the installed sconce was built with.
 function(sconce_find_torch)
   set(results SCONCE_TORCH_ROOT SCONCE_TORCH_LIBRARIES_DIR SCONCE_TORCH_IS_CUDA SCONCE_TORCH_BUILT_VERSION)
   set_property(GLOBAL PROPERTY SCONCE_TORCH_MISSING "")
-  if(TARGET sconce::torch) # another folder of the project has called this
+  if(TARGET sconce::torch) # another folder of the project has already called this
     foreach(result IN LISTS results)
       get_property(kept GLOBAL PROPERTY ${result})
       set(${result} "${kept}" PARENT_SCOPE)
@@ -215,9 +217,9 @@ function(sconce_find_torch)
   endforeach()
 endfunction()
 
-# Sets <folder> and <from> to the choice of an earlier configure of this build folder, so that a repeated configure
-# searches nothing. Sets them to nothing if that LibTorch is gone, if the user has since named another one by Torch_DIR or
-# another CMAKE_PREFIX_PATH, or if another version or variant is wanted.
+# Sets <folder> and <from> to the choice from an earlier configure of this build folder, so that configuring again does
+# not search. Sets them to empty strings if that LibTorch is gone, if the user has since specified another one with
+# Torch_DIR or a different CMAKE_PREFIX_PATH, or if a different version or variant is requested.
 function(sconce_recall_torch folder from)
   set(${folder} "" PARENT_SCOPE)
   sconce_folders_of_torch(package libraries "${SCONCE_TORCH_CHOSEN}")
@@ -229,15 +231,15 @@ function(sconce_recall_torch folder from)
      OR (DEFINED SCONCE_TORCH_VERSION AND NOT version VERSION_EQUAL SCONCE_TORCH_VERSION)
      OR NOT "${SCONCE_TORCH_CHOSEN_VARIANT}" STREQUAL "${SCONCE_TORCH_VARIANT}"
      OR NOT "${SCONCE_TORCH_CHOSEN_PREFIX}" STREQUAL "${CMAKE_PREFIX_PATH}")
-    unset(Torch_DIR CACHE) # or the search would end there
+    unset(Torch_DIR CACHE) # otherwise, the search would end there
     return()
   endif()
   set(${folder} "${SCONCE_TORCH_CHOSEN}" PARENT_SCOPE)
   set(${from} "${SCONCE_TORCH_CHOSEN_FROM}" PARENT_SCOPE)
 endfunction()
 
-# Sets <out> to SCONCE_TORCH_OF_BUILD if that is still the LibTorch that the installed sconce was built with. Otherwise
-# sets it to nothing, and <state> to the reason.
+# Sets <out> to SCONCE_TORCH_OF_BUILD if it is still the LibTorch that the installed sconce was built with. Otherwise,
+# sets <out> to an empty string and <state> to the reason.
 function(sconce_torch_of_build out state)
   set(${out} "" PARENT_SCOPE)
   set(${state} "" PARENT_SCOPE)
@@ -262,7 +264,8 @@ function(sconce_torch_of_build out state)
   endif()
 endfunction()
 
-# Chooses a LibTorch if the user named none. Sets <folder> to its root and <from> to a description of its origin.
+# Chooses a LibTorch if the user did not specify one. Sets <folder> to its root and <from> to a description of its
+# origin.
 function(sconce_choose_torch folder from)
   sconce_torch_of_build(of_build state_of_build)
   if(of_build AND SCONCE_TORCH_OF_BUILD_FIRST)
@@ -270,7 +273,7 @@ function(sconce_choose_torch folder from)
     set(${from} "the one that sconce was built with" PARENT_SCOPE)
     return()
   endif()
-  # The Python of an earlier configure may not be the active one any more. FindPython3 keeps it in the cache.
+  # The Python from an earlier configure may no longer be the active one. FindPython3 keeps it in the cache.
   if(NOT DEFINED Python3_EXECUTABLE)
     unset(_Python3_EXECUTABLE CACHE)
   endif()
@@ -347,7 +350,7 @@ function(sconce_choose_torch folder from)
               "  cmake -DTorch_DIR=<libtorch>/share/cmake/Torch ...")
 endfunction()
 
-# Rejects a LibTorch that is too old or not the one asked for. Warns of an untested newer one.
+# Rejects a LibTorch that is too old or differs from the requested version. Warns about an untested newer version.
 function(sconce_check_torch_version version from where)
   if(DEFINED SCONCE_TORCH_VERSION AND NOT version VERSION_EQUAL SCONCE_TORCH_VERSION)
     sconce_stop("LibTorch ${SCONCE_TORCH_VERSION} is wanted (${SCONCE_TORCH_WANTED_BY}), found ${version}"
@@ -364,8 +367,8 @@ function(sconce_check_torch_version version from where)
   endif()
 endfunction()
 
-# Warns of CUDA libraries that LibTorch needs and the machine lacks. The linker would report them in hundreds of lines.
-# The driver's libraries are excluded, because a machine without a GPU lacks them.
+# Warns about CUDA libraries that LibTorch needs and that this machine lacks. The linker would report them in hundreds
+# of lines. The driver's libraries are excluded, because a machine without a GPU lacks them.
 function(sconce_check_cuda_libraries root libraries_dir)
   if(CMAKE_CROSSCOMPILING)
     return()
@@ -384,8 +387,8 @@ function(sconce_check_cuda_libraries root libraries_dir)
   endif()
 endfunction()
 
-# Sets <out> to the library Gloo that a distribution's LibTorch loads, because sconce::distributed calls it too, or to
-# nothing for other LibTorchs, in which Gloo is a part of libtorch_cpu.
+# Sets <out> to the Gloo library that a distribution's LibTorch loads, because sconce::distributed calls it too. Sets it
+# to an empty string for other LibTorchs, because their libtorch_cpu contains Gloo.
 function(sconce_gloo_of_torch out root libraries_dir)
   set(${out} "" PARENT_SCOPE)
   if(CMAKE_CROSSCOMPILING OR libraries_dir STREQUAL "${root}/lib")
@@ -397,19 +400,20 @@ function(sconce_gloo_of_torch out root libraries_dir)
   endif()
 endfunction()
 
-# Makes the target and prints one line about the LibTorch found.
+# Creates the target and prints one line about the LibTorch that was found.
 function(sconce_make_torch_target found_first from)
   sconce_root_of_torch(root)
   sconce_folders_of_torch(package libraries "${root}")
   add_library(sconce::torch INTERFACE IMPORTED GLOBAL)
-  # The C++ library comes first. LibTorch's libraries export parts of it (all of std::filesystem, in 2.11.0 with calls
-  # that lead nowhere), and a program uses the symbol of the first library that has it.
+  # The C++ library comes first. LibTorch's libraries export parts of it (in 2.11.0, all of std::filesystem, with calls
+  # that lead nowhere), and a program uses a symbol from the first library that provides it.
   if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
     target_link_libraries(sconce::torch INTERFACE
       "-Wl,--push-state,--no-as-needed,-lstdc++,--pop-state")
   endif()
-  # torch_library, not torch: the wrapper keeps libtorch_cuda linked even if no symbol of it is used. A program with the
-  # property SCONCE_CPU, which sconce_bundle sets, is compiled alike and linked without it.
+  # Links torch_library instead of torch: the wrapper keeps libtorch_cuda linked even if none of its symbols is used. A
+  # program with the property SCONCE_CPU, which sconce_bundle sets, is compiled in the same way and linked without
+  # libtorch_cuda.
   target_link_libraries(sconce::torch INTERFACE
     "$<IF:$<BOOL:$<TARGET_PROPERTY:SCONCE_CPU>>,$<LINK_ONLY:torch_cpu_library>,torch_library>")
   foreach(property IN ITEMS COMPILE_DEFINITIONS COMPILE_OPTIONS INCLUDE_DIRECTORIES SYSTEM_INCLUDE_DIRECTORIES)
@@ -419,7 +423,7 @@ function(sconce_make_torch_target found_first from)
   sconce_gloo_of_torch(gloo "${root}" "${libraries}")
   target_link_libraries(sconce::torch INTERFACE ${gloo})
   target_compile_features(sconce::torch INTERFACE cxx_std_20)
-  # Upstream adds folders like /lib/intel64 here if MKL is part of its libraries. They would become run paths of every
+  # If MKL is among its libraries, upstream adds folders like /lib/intel64 here. They would become run paths in every
   # program.
   if(NOT found_first AND TARGET caffe2::mkl AND NOT MKL_ROOT)
     set_property(TARGET caffe2::mkl PROPERTY INTERFACE_LINK_DIRECTORIES "")

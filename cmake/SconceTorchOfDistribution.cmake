@@ -1,9 +1,10 @@
-# Finds the LibTorch that a distribution has installed, such as Debian's libtorch-dev, for builds without CUDA.
+# Finds a LibTorch installed by a distribution, such as Debian's libtorch-dev, for builds without CUDA.
 
 include_guard(GLOBAL)
 
-# Sets <out> to the folder of the system, such as /usr, that holds a LibTorch of the wanted variant and version, or to
-# nothing. Reports a LibTorch that is skipped. Loads no package, because the targets of a wrong one would remain.
+# Sets <out> to the system folder, such as /usr, that contains a LibTorch with the requested variant and version, or to
+# an empty string. Reports each LibTorch that it skips. Does not load any package, because the targets of a wrong
+# package would remain.
 function(sconce_torch_of_distribution out)
   set(${out} "" PARENT_SCOPE)
   set(wanted "${SCONCE_TORCH_OLDEST} or newer")

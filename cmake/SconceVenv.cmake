@@ -1,9 +1,9 @@
-# Installs the pinned LibTorch wheel in a virtual environment of the build, for machines without LibTorch. Everything is
-# under SCONCE_SETUP_DIR, which the presets share.
+# Installs the pinned LibTorch wheel in a virtual environment for the build, for machines without LibTorch. All files
+# are under SCONCE_SETUP_DIR, which the presets share.
 
 include_guard(GLOBAL)
 
-# Runs a set-up command with its output in <log>. Stops with the first error line of the log if the command fails.
+# Runs a setup command and writes its output to <log>. If the command fails, stops with the first error line in the log.
 function(sconce_set_up log what)
   execute_process(COMMAND ${ARGN} OUTPUT_FILE "${log}" ERROR_FILE "${log}" RESULT_VARIABLE failed)
   if(NOT failed)
@@ -17,8 +17,8 @@ function(sconce_set_up log what)
   set(looked "")
   set(venv_help "  apt install python3-venv      if the virtual environment could not be made")
   if("pip" IN_LIST ARGN)
-    set(venv_help "") # there is one
-    # pip prints its indexes, with passwords hidden, unless it uses only the default one.
+    set(venv_help "") # it is installed
+    # pip prints its indexes, without passwords, unless it uses only the default index.
     file(STRINGS "${log}" looked LIMIT_COUNT 1 REGEX "^(Looking in|Ignoring) indexes: ")
     if(NOT looked)
       set(looked "Looking in indexes: pip's own, if its settings allow one")
@@ -40,8 +40,8 @@ function(sconce_set_up log what)
               "  cmake -DTorch_DIR=<libtorch>/share/cmake/Torch ...      with an existing LibTorch")
 endfunction()
 
-# Sets <out> to the torch folder of the environment. Makes the environment unless it is complete. Simultaneous builds
-# wait for each other. An interrupted set-up starts again.
+# Sets <out> to the environment's torch folder. Creates the environment unless it is complete. Simultaneous builds wait
+# for each other. An interrupted setup starts over.
 function(sconce_torch_of_venv out)
   sconce_wanted_wheel(version)
   string(REPLACE "+" "-" folder "torch-${version}")
@@ -50,7 +50,7 @@ function(sconce_torch_of_venv out)
   sconce_lock_setup()
   # root is empty if the environment's Python has been removed since.
   sconce_torch_of_python(root "${python}")
-  # The tests also need Python's safetensors to compare with, and numpy, which it requires.
+  # The tests also compare with Python's safetensors, which requires numpy.
   set(packages torch==${version} numpy safetensors)
   set(installed "")
   if(EXISTS "${venv}/complete")
@@ -80,8 +80,8 @@ function(sconce_torch_of_venv out)
     sconce_set_up("${venv}.log" "making a virtual environment with ${Python3_EXECUTABLE}"
                   "${Python3_EXECUTABLE}" -m venv "${venv}")
     set(pip_install "${python}" -m pip install --disable-pip-version-check --no-input)
-    # torch is installed by itself first. An index of CPU wheels may lack the other packages, and with --extra-index-url
-    # pip takes each package from either index.
+    # torch is installed separately first. An index of CPU wheels may lack the other packages, and with
+    # --extra-index-url, pip takes each package from either index.
     if(SCONCE_TORCH_INDEX_URL)
       sconce_set_up("${venv}.log" "installing torch ${version} from SCONCE_TORCH_INDEX_URL"
                     ${pip_install} --no-deps --index-url "${SCONCE_TORCH_INDEX_URL}"
@@ -95,7 +95,7 @@ function(sconce_torch_of_venv out)
     endif()
     file(WRITE "${venv}/complete" "${packages}")
   endif()
-  # A version without the label +cpu does not tell the variant, since pip's index may have CPU wheels only.
+  # A version without the label +cpu does not reveal the variant, because pip's index may contain only CPU wheels.
   sconce_variant_of_torch(variant "${root}")
   if(SCONCE_TORCH_VARIANT AND NOT variant STREQUAL SCONCE_TORCH_VARIANT)
     sconce_stop("pip gave a torch ${version} for ${variant}, not for ${SCONCE_TORCH_VARIANT}"
