@@ -78,15 +78,15 @@ bool is_capturing(c10::Device device) {
 class GeneratorStates {
  public:
   explicit GeneratorStates(const Tensors& tensors) {
-    refuse_recording("a checkpoint that sets a generator back (preserve_rng_state)");
+    refuse_recording("a checkpoint that restores a generator (preserve_rng_state)");
     add(c10::kCPU);
     for (const auto& tensor : tensors) {
       if (!tensor.defined() || !tensor.is_cuda()) continue;
       // Each replay draws different numbers at every place in the graph, regardless of the saved
       // state.
       TORCH_CHECK(!is_capturing(tensor.device()),
-                  "sconce::checkpoint: expected preserve_rng_state = false during a capture, in "
-                  "which a generator of a GPU cannot be set back; the function must draw nothing");
+                  "sconce::checkpoint: expected preserve_rng_state = false during a capture, which "
+                  "cannot restore a GPU's generator; the function must not draw random numbers");
       add(tensor.device());
     }
   }
@@ -254,8 +254,8 @@ void CheckpointFrame::add_again(const torch::Tensor& tensor) {
   const auto& kind = kinds_[place];
   TORCH_CHECK(tensor.sizes() == shapes_[place] && tensor.dtype() == kind.dtype() &&
                   tensor.device() == kind.device(),
-              "sconce::checkpoint: expected the second run of the function to save what the first "
-              "saved: tensor ",
+              "sconce::checkpoint: expected the second run of the function to save the same "
+              "tensors as the first: tensor ",
               place + 1, " of shape ", at::IntArrayRef(shapes_[place]), ", ", kind.dtype(), " on ",
               kind.device(), ", got shape ", tensor.sizes(), ", ", tensor.dtype(), " on ",
               tensor.device());
@@ -280,15 +280,15 @@ void CheckpointFrame::run_again() {
   }
   TORCH_CHECK(saved_.size() == kinds_.size(),
               "sconce::checkpoint: expected the second run of the function to save ", kinds_.size(),
-              " tensors, as the first did, got ", saved_.size());
+              " tensors, as in the first run, got ", saved_.size());
 }
 
 CheckpointGuard::CheckpointGuard(const ActivationCheckpointOptions& options, const Tensors& inputs,
                                  Again again) {
   const Engine& engine = Engine::get_default_engine();
   TORCH_CHECK(typeid(engine) == typeid(HookedEngine),
-              "sconce::checkpoint: expected LibTorch's own autograd engine, got that of a Python "
-              "process or of another library; use torch.utils.checkpoint there");
+              "sconce::checkpoint: expected LibTorch's own autograd engine, got the engine of a "
+              "Python process or of another library; use torch.utils.checkpoint there");
   frame_ = std::make_shared<CheckpointFrame>(options, inputs, std::move(again));
   recordings.push_back({.frame = frame_});
 }

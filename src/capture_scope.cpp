@@ -57,8 +57,8 @@ std::shared_ptr<StepBallot> CaptureScope::ballot() {
 
 void refuse_in_graph(std::string_view function) {
   TORCH_CHECK(CaptureScope::graph_conditions() == nullptr, function,
-              ": expected a call outside of a captured step on a GPU, whose replays do not call ",
-              "the host, got one within it");
+              ": expected a call outside of a captured step on a GPU, whose replays do not run "
+              "host code, got one inside it");
 }
 
 }  // namespace sconce::detail

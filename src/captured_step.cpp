@@ -39,7 +39,7 @@ void depend_on_state(const torch::nn::Module& module) {
 void check_batch(const CapturedStep::Tensors& batch) {
   for (size_t i = 0; i < batch.size(); ++i) {
     TORCH_CHECK(batch[i].defined(), step_name,
-                ": expected a batch of tensors, got one that is undefined as number ", i + 1,
+                ": expected a batch of tensors, got an undefined tensor at position ", i + 1,
                 " of ", batch.size());
   }
 }
@@ -77,8 +77,8 @@ class OnlyCall {
  public:
   explicit OnlyCall(std::atomic<bool>& is_taken) : is_taken_(is_taken) {
     TORCH_CHECK(!is_taken_.exchange(true), step_name,
-                ": expected one call at a time, got a call during another, which another thread ",
-                "or the step itself makes");
+                ": expected one call at a time, got a call during another call, made by another "
+                "thread or by the step itself");
   }
   ~OnlyCall() { is_taken_ = false; }
   OnlyCall(const OnlyCall&) = delete;
@@ -132,8 +132,9 @@ void CapturedStep::drop_graph() {
 
 CapturedStep::Tensors CapturedStep::operator()(const Tensors& batch) {
   const OnlyCall only_call(is_running_);
-  TORCH_CHECK(!detail::is_recording(), step_name, ": expected no captured step within the step of ",
-              "another, got one while the other is captured");
+  TORCH_CHECK(!detail::is_recording(), step_name,
+              ": expected no captured step inside another captured step, got one while the other "
+              "is being captured");
   check_batch(batch);
   if (inputs_) return step(batch);
   Tensors inputs;
@@ -202,7 +203,7 @@ CapturedStep::Tensors CapturedStep::like_fresh(const Tensors& batch, bool is_lik
 bool CapturedStep::is_like_first(const Tensors& batch) const {
   bool is_like = batch.size() == inputs_->size();
   TORCH_CHECK(is_like || options_.on_shape_mismatch == ShapeMismatch::run_eagerly, step_name,
-              ": expected a batch of ", inputs_->size(), " tensors, as the first, got ",
+              ": expected a batch of ", inputs_->size(), " tensors, as in the first batch, got ",
               batch.size());
   for (size_t i = 0; is_like && i < batch.size(); ++i) {
     const auto& first = (*inputs_)[i];

@@ -165,9 +165,10 @@ TEST_CASE("a batch of another shape runs eagerly or is rejected, depending on on
                         "of sizes [4, 2], as in the first, got Float of sizes [3, 2]"));
   CHECK_THAT(error_of([&] { one({torch::ones({4, 2}, torch::kLong)}); }),
              ContainsSubstring("got Long of sizes [4, 2]"));
-  CHECK_THAT(error_of([&] { one({}); }),
-             StartsWith("sconce::CapturedStep: expected a batch of 1 tensors, as the "
-                        "first, got 0"));
+  CHECK_THAT(
+      error_of([&] { one({}); }),
+      StartsWith(
+          "sconce::CapturedStep: expected a batch of 1 tensors, as in the first batch, got 0"));
   CHECK(one({torch::ones({4, 2})})[0].item<int>() == 8);
 }
 
@@ -181,8 +182,9 @@ TEST_CASE(
              StartsWith("sconce::CapturedStep: expected a warmup of at least 1 step"));
   CHECK_THAT(error_of([&] { CapturedStep(sconce::gpu(100), same); }),
              StartsWith("sconce::CapturedStep: "));
-  CHECK_THAT(error_of([&] { CapturedStep(torch::kCPU, same)({torch::Tensor()}); }),
-             StartsWith("sconce::CapturedStep: expected a batch of tensors, got one that is"));
+  CHECK_THAT(
+      error_of([&] { CapturedStep(torch::kCPU, same)({torch::Tensor()}); }),
+      StartsWith("sconce::CapturedStep: expected a batch of tensors, got an undefined tensor"));
 }
 
 TEST_CASE("a batch that is rejected or whose step throws does not become the first batch") {
@@ -195,15 +197,15 @@ TEST_CASE("a batch that is rejected or whose step throws does not become the fir
     CapturedStep step(device, sum, {.on_shape_mismatch = on_shape_mismatch});
     const auto good = torch::ones({4}, device);
     CHECK_THAT(error_of([&] { step({good, torch::Tensor()}); }),
-               StartsWith("sconce::CapturedStep: expected a batch of tensors, got one that "
-                          "is undefined as number 2 of 2"));
+               StartsWith("sconce::CapturedStep: expected a batch of tensors, got an undefined "
+                          "tensor at position 2 of 2"));
     CHECK_THAT(error_of([&] { step({torch::ones({2, 3}, device)}); }),
                StartsWith("expected a vector"));
     for (int i = 0; i < 6; ++i) CHECK(step({good})[0].item<int>() == 4);
     CHECK(step.is_captured());
     CHECK_THAT(error_of([&] { step({torch::Tensor()}); }),
-               StartsWith("sconce::CapturedStep: expected a batch of tensors, got one that "
-                          "is undefined as number 1 of 1"));
+               StartsWith("sconce::CapturedStep: expected a batch of tensors, got an undefined "
+                          "tensor at position 1 of 1"));
     CHECK(step({good})[0].item<int>() == 4);
   }
 }

@@ -182,8 +182,7 @@ TEST_CASE("a step whose compiler fails or compiles it wrongly is replayed, with 
       {Fault::compile, "no compiler"},
       {Fault::take, "no package"},
       {Fault::run, "the compiled code throws: it throws"},
-      {Fault::values,
-       "expected compiled code that computes what the replay computes, within 0.001"}};
+      {Fault::values, "expected compiled code to match the replay within 0.001"}};
   for (const auto& [fault, reason] : faults) {
     const sconce::test::Warnings warnings;
     CapturedStep step(torch::kCPU, square,
@@ -196,8 +195,8 @@ TEST_CASE("a step whose compiler fails or compiles it wrongly is replayed, with 
     CHECK_THAT(step.mode_reason(), Catch::Matchers::ContainsSubstring(reason));
     REQUIRE(warnings.messages().size() == 1);
     CHECK_THAT(warnings.messages()[0],
-               Catch::Matchers::StartsWith("sconce::CapturedStep: the step is replayed and not "
-                                           "compiled: ") &&
+               Catch::Matchers::StartsWith(
+                   "sconce::CapturedStep: the step is replayed instead of compiled: ") &&
                    Catch::Matchers::ContainsSubstring(reason));
   }
 }

@@ -68,7 +68,7 @@ class Messages(unittest.TestCase):
         _, output = said([info], LD_LIBRARY_PATH=f"{stand_in}:{os.environ.get('LD_LIBRARY_PATH', '')}")
         if "a CUDA build" not in output or "no GPU can be used" not in output:
             self.skipTest("a CPU build of LibTorch, or a GPU")
-        self.check(output, "the driver 470.1 is too old; it serves CUDA up to 11.4")
+        self.check(output, "the driver 470.1 is too old; it supports CUDA up to 11.4")
 
     def test_the_old_abi_leaves_an_undefined_symbol(self):
         lib = self.torch_lib()

@@ -27,11 +27,11 @@ QUERIES = {
     "cumsum_cuda_kernel does not have a deterministic implementation, but you set"
     " 'torch.use_deterministic_algorithms(True)'": "docs/troubleshooting",
     "/usr/lib/libstdc++.so.6: version `GLIBCXX_3.4.32' not found": "docs/troubleshooting",
-    "no GPU can be used: the driver 550.54 is too old; it serves CUDA up to 12.4, LibTorch needs CUDA 13.2":
+    "no GPU can be used: the driver 550.54 is too old; it supports CUDA up to 12.4, LibTorch needs CUDA 13.2":
         "docs/troubleshooting",
     "static assertion failed: sconce::FitData: expected the validation data as .test": "docs/compile_errors",
     "sconce::program::record: aten::dropout: expected no random numbers, got some; call eval() on the network, run lazy"
-    " layers once before, or pass the numbers as an input": "reference/errors",
+    " layers once before recording, or pass the numbers as an input": "reference/errors",
     "sconce::amp::GradScaler::update: expected gradients checked for inf since the last update, by unscale_ or step":
         "reference/errors",
     "sconce::Trainer: expected num_gpus 0 or 1 (it trains on one device), got 2": "reference/errors",

@@ -10,7 +10,7 @@ namespace {
 
 torch::DeviceType checked(torch::DeviceType device_type) {
   TORCH_CHECK(at::autocast::is_autocast_available(device_type),
-              "sconce::amp::AutocastGuard: expected a type of device that autocast supports, got ",
+              "sconce::amp::AutocastGuard: expected a device type that autocast supports, got ",
               device_type);
   return device_type;
 }

@@ -72,12 +72,12 @@ TensorGroups gradients_of(torch::optim::Optimizer& optimizer, Float16Gradients f
       if (!parameter.grad().defined() || !seen.insert(gradient).second) continue;
       TORCH_CHECK_VALUE(
           float16 == Float16Gradients::accepted || parameter.grad().scalar_type() != c10::kHalf,
-          "sconce::amp::GradScaler::unscale_: expected gradients of more precision than float16, ",
-          "which dividing by the scale would lose; keep the parameters in float32");
+          "sconce::amp::GradScaler::unscale_: expected gradients with more precision than float16, "
+          "which would lose precision when divided by the scale; keep the parameters in float32");
       TORCH_CHECK_VALUE(
           !parameter.is_cuda() || parameter.grad().scalar_type() != c10::kBFloat16,
           "sconce::amp::GradScaler: expected no bfloat16 gradients on a GPU, for "
-          "which LibTorch has no kernel; keep the parameters in float32, or do without a scaler");
+          "which LibTorch has no kernel; keep the parameters in float32, or do not use a scaler");
       add_to_group(gradients, values_of(parameter));
     }
   }
@@ -134,7 +134,7 @@ std::vector<torch::Tensor> GradScaler::scale(const std::vector<torch::Tensor>& o
 GradScaler::OptimizerState& GradScaler::state_of(const torch::optim::Optimizer& optimizer,
                                                  const char* who) {
   TORCH_CHECK(scale_.defined(), "sconce::amp::GradScaler::", who,
-              ": expected a call of scale(loss) earlier in the iteration");
+              ": expected a call to scale(loss) earlier in the iteration");
   detail::CaptureScope::check_at_end(this, [this] {
     if (!states_.empty()) detail::refuse_in_capture(without_update);
   });
@@ -149,7 +149,7 @@ void GradScaler::unscale_(torch::optim::Optimizer& optimizer) {
               "unscale_ has already been called for this one");
   TORCH_CHECK(state.stage != Stage::stepped,
               "sconce::amp::GradScaler::unscale_: expected a call before step; this optimizer has "
-              "made its step since the last update");
+              "already stepped since the last update");
   unscale(optimizer, state);
 }
 
@@ -216,8 +216,9 @@ torch::Tensor GradScaler::step_from_host(torch::optim::Optimizer& optimizer,
 
 void GradScaler::update(std::optional<double> new_scale) {
   if (!is_enabled()) return;
-  TORCH_CHECK(scale_.defined(), "sconce::amp::GradScaler::update: expected a call of scale(loss) ",
-              "earlier in the iteration");
+  TORCH_CHECK(
+      scale_.defined(),
+      "sconce::amp::GradScaler::update: expected a call to scale(loss) earlier in the iteration");
   if (new_scale) {
     scale_.fill_(*new_scale);
   } else {
@@ -260,9 +261,9 @@ void GradScaler::load_state_dict(const c10::IValue& state) {
   if (!is_enabled()) return;
   const std::string where = "sconce::amp::GradScaler::load_state_dict";
   detail::refuse_in_capture(where);
-  TORCH_CHECK(!state.isGenericDict() || !state.toGenericDict().empty(), where,
-              ": expected the state of an enabled scaler, got the empty one, which a disabled ",
-              "scaler has");
+  TORCH_CHECK(
+      !state.isGenericDict() || !state.toGenericDict().empty(), where,
+      ": expected the state of an enabled scaler, got the empty state of a disabled scaler");
   const auto loaded = from_state<ScalerState>(state, where, {options_, 0});
   options_ = loaded.options;
   init_growth_tracker_ = loaded.growth_tracker;

@@ -92,9 +92,9 @@ std::string difference_in(const std::vector<Pair>& pairs, double tolerance) {
   for (const auto& pair : pairs) {
     const double found = difference(pair, largest);
     if (found <= tolerance) continue;
-    return c10::str(step_name, ": expected compiled code that computes what the replay computes, ",
-                    "within ", tolerance, " relative to the norm of the values, got ", found,
-                    " for ", pair.replayed.sizes(), " of ", pair.replayed.scalar_type());
+    return c10::str(step_name, ": expected compiled code to match the replay within ", tolerance,
+                    " relative to the norm of the values, got ", found, " for ",
+                    pair.replayed.sizes(), " of ", pair.replayed.scalar_type());
   }
   return {};
 }
@@ -152,7 +152,7 @@ CompiledStep::CompiledStep(RecordedStep& step, StepCompiler* compiler)
   try {
     compilation_ = compiler_->compile(step_);
     state_ = State::compiling;
-    reason_ = "the compiler is not done";
+    reason_ = "the compiler has not finished";
     if (compiler_->options().wait) compilation_->wait();
   } catch (const c10::Error& error) {
     fall_back(error.what_without_backtrace());
@@ -160,7 +160,7 @@ CompiledStep::CompiledStep(RecordedStep& step, StepCompiler* compiler)
 }
 
 void CompiledStep::fall_back(const std::string& reason) {
-  TORCH_WARN(step_name, ": the step is replayed and not compiled: ", reason);
+  TORCH_WARN(step_name, ": the step is replayed instead of compiled: ", reason);
   settle(StepMode::replayed, reason);
 }
 

@@ -40,7 +40,7 @@ bool CpuGraphs::is_repetition(const StepTrace& trace) {
   }
   traces_.push_back(trace);
   if (changed != nullptr) {
-    refusal_ = "values of the host that change from step to step (" + *changed + ")";
+    refusal_ = "host values that change from step to step (" + *changed + ")";
   }
   return is_known && changed == nullptr;
 }
@@ -61,9 +61,9 @@ CpuGraphs::Graph* CpuGraphs::find_fitting() {
     if (fit == Fit::fits) return &graph;
     is_gone |= fit == Fit::gone;
   }
-  TORCH_CHECK(!is_gone, "sconce::CapturedStep: expected the parameters that the step was captured ",
-              "with, got one that no longer exists; capture a step of the new ones by another "
-              "CapturedStep");
+  TORCH_CHECK(
+      !is_gone, "sconce::CapturedStep: expected the parameters that the step was captured ",
+      "with, got one that no longer exists; capture the new parameters with another CapturedStep");
   return nullptr;
 }
 

@@ -127,7 +127,7 @@ void Recorder::add_collective(const OperatorCall& call) {
   const c10::ArrayRef<c10::IValue> arguments = call.arguments;
   for_each_tensor(arguments, [&](const at::Tensor& tensor) {
     if (!tensor.defined()) return;
-    if (memory_.is_untouched(tensor)) refuse("a collective of values of the host (" + name + ")");
+    if (memory_.is_untouched(tensor)) refuse("a collective on host values (" + name + ")");
     memory_.write(tensor, /*fills_it=*/false, here());
   });
   step_->trace.host_values.push_back({name, hash_of_numbers(arguments)});
@@ -293,7 +293,7 @@ RecordingOutcome Recorder::finish() {
   // tensor may have ended with it.
   for (const auto& input : step_->trace.inputs) {
     if (!input.tensor.expired() || !input.is_foreign) continue;
-    return {nullptr, "memory of the host that a tensor was made on within the step (from_blob)"};
+    return {nullptr, "host memory wrapped by a tensor within the step (from_blob)"};
   }
   std::erase_if(step_->trace.inputs, [](const Input& input) { return input.tensor.expired(); });
   memory_.place(*step_);

@@ -94,8 +94,8 @@ void end_operator(const at::RecordFunction& function, at::ObserverContext* conte
 bool registers_recorder() {
   auto& dispatcher = c10::Dispatcher::singleton();
   if (dispatcher.hasBackendFallbackForDispatchKey(key)) {
-    TORCH_WARN("sconce::CapturedStep: expected the dispatch key ", key, " to be free, and another ",
-               "library has it; steps on the CPU run as they are, without replays");
+    TORCH_WARN("sconce::CapturedStep: expected the dispatch key ", key,
+               " to be free, but another library uses it; steps on the CPU run without replays");
     return false;
   }
   static const auto registration = dispatcher.registerFallback(

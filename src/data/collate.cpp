@@ -11,8 +11,8 @@ namespace sconce::data {
 
 namespace {
 
-// Returns whether `stack_out` produces the same result as `stack`. `stack_out` neither promotes types
-// nor records gradients.
+// Returns whether `stack_out` produces the same result as `stack`. `stack_out` neither promotes
+// types nor records gradients.
 bool stack_without_change(const std::vector<torch::Tensor>& tensors) {
   return std::ranges::all_of(tensors, [&](const torch::Tensor& tensor) {
     return tensor.is_cpu() && tensor.scalar_type() == tensors[0].scalar_type() &&
@@ -41,8 +41,8 @@ torch::Tensor PadSequence::tensors(const std::vector<torch::Tensor>& tensors) co
   for (size_t i = 1; i < tensors.size(); ++i) {
     TORCH_CHECK(tensors[i].dim() == tensors[0].dim() &&
                     tensors[i].sizes().slice(1) == tensors[0].sizes().slice(1),
-                "sconce::data::PadSequence: expected tensors that differ in their first dimension "
-                "alone, got ",
+                "sconce::data::PadSequence: expected tensors that differ only in their first "
+                "dimension, got ",
                 tensors[0].sizes(), " in item 0 of the batch and ", tensors[i].sizes(), " in item ",
                 i);
   }

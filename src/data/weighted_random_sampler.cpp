@@ -40,7 +40,7 @@ WeightedRandomSampler::WeightedRandomSampler(const torch::Tensor& weights, int64
   if (options_.replacement) return;
   const auto most = weights_.count_nonzero().item<int64_t>();
   TORCH_CHECK(num_samples_ <= most, "sconce::data::WeightedRandomSampler: expected a num_samples ",
-              "of ", most, " or less, as many weights are not 0, without replacement, got ",
+              "of ", most, " or less, the number of nonzero weights, without replacement, got ",
               num_samples_);
 }
 

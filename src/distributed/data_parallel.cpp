@@ -69,7 +69,8 @@ class CallerState {
   } catch (const std::exception& e) {
     std::throw_with_nested(std::runtime_error(where + e.what()));
   } catch (...) {
-    std::throw_with_nested(std::runtime_error(where + "an exception that is no std::exception"));
+    std::throw_with_nested(
+        std::runtime_error(where + "an exception not derived from std::exception"));
   }
 }
 

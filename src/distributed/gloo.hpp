@@ -131,8 +131,8 @@ inline std::vector<std::shared_ptr<::gloo::transport::Device>> gloo_devices(c10d
     return devices;
   }
   TORCH_CHECK(!launch.spans_machines() || !launch.address.empty(),
-              "expected GLOO_SOCKET_IFNAME to name the interface to the other machines, since ",
-              "init_method file:// names no address, got none");
+              "expected GLOO_SOCKET_IFNAME to name the interface to the other machines, because "
+              "init_method file:// contains no address, got none");
   return {ProcessGroupGloo::createDeviceForHostname(gloo_address(store, launch))};
 }
 

@@ -162,7 +162,7 @@ inline void read_meeting_point(Launch& launch) {
   const auto port = variable("MASTER_PORT");
   if (!launch.job_number || launch.local_world_size < launch.world_size) {
     TORCH_CHECK(address && port, init_name, "expected MASTER_ADDR and MASTER_PORT, the address of ",
-                "rank 0 and a free port there, in the environment beside ", launch.launcher,
+                "rank 0 and a free port there, in the environment in addition to ", launch.launcher,
                 "; there is no ", address ? "MASTER_PORT" : "MASTER_ADDR");
   }
   launch.address = address.value_or("127.0.0.1");

@@ -28,7 +28,7 @@ class Nccl : public c10d::ProcessGroupNCCL {
         ProcessGroupNCCL::shutdown();
       }
     } catch (const std::exception& error) {
-      TORCH_WARN("sconce::distributed::make_nccl: the end of a group failed: ", error.what());
+      TORCH_WARN("sconce::distributed::make_nccl: shutting down a group failed: ", error.what());
     }
   }
 };

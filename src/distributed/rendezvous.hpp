@@ -78,7 +78,7 @@ struct SocketAddress {
   std::string host() const {
     char text[NI_MAXHOST] = {};
     const int failed = getnameinfo(raw(), length, text, sizeof text, nullptr, 0, NI_NUMERICHOST);
-    TORCH_CHECK(failed == 0, "cannot write an address in digits (", gai_strerror(failed), ")");
+    TORCH_CHECK(failed == 0, "cannot format a numeric address (", gai_strerror(failed), ")");
     return text;
   }
 };
@@ -247,7 +247,7 @@ inline std::string wait_for_listener(const Endpoint& endpoint, Clock::time_point
     const auto answer = endpoint.ask(left_until(deadline));
     if (!answer.host.empty()) return answer.host;
     if (answer.error != 0) error = answer.error;
-    TORCH_CHECK(Clock::now() < deadline, "nobody listens on ", endpoint.text(), " (",
+    TORCH_CHECK(Clock::now() < deadline, "nothing listens on ", endpoint.text(), " (",
                 std::strerror(error), "): rank 0 has not joined");
     std::this_thread::sleep_for(Milliseconds(20));
   }

@@ -40,9 +40,8 @@ bool is_one_of(const torch::nn::Module& module) {
   const std::string class_name = class_of(module);
   TORCH_CHECK((!is_one_of<torch::nn::ParameterListImpl, torch::nn::ParameterDictImpl>(module)),
               data_parallel_name, ": expected modules that can be cloned, got ", class_name,
-              ", of which LibTorch's clone ",
-              "loses the parameters: give them to register_parameter in the reset() of the module ",
-              "around it");
+              ", whose parameters LibTorch's clone loses: register them with register_parameter in "
+              "the reset() of the enclosing module");
   TORCH_CHECK(false, data_parallel_name, ": expected modules that can be cloned, so ", class_name,
               " derived from torch::nn::Cloneable<", class_name, ">, got: ", reason);
 }
@@ -157,7 +156,7 @@ void DataParallelBase::Replica::pair_up_tensors(
       // later.
       TORCH_CHECK(!tensor_members(layer).empty(), data_parallel_name, ": expected a reset() of ",
                   class_of(layer), " that registers a new tensor for '", item.key(),
-                  "', got one that registers ", "the tensor of the original in a clone");
+                  "', got one that registers the original's tensor in a clone");
       copy = to_device(copy.detach(), device, /*copy=*/true);
     }
     // The copy receives gradients only through an edge to the original, so a forward can remove the

@@ -60,8 +60,8 @@ std::filesystem::path resolved(std::filesystem::path path, const std::string& wh
   struct stat link = {};
   for (int i = 0; i < 40 && ::lstat(path.c_str(), &link) == 0 && S_ISLNK(link.st_mode); ++i) {
     TORCH_CHECK(may_follow(link, path.parent_path()), who, ": ", path.string(),
-                ": expected a link of this user's or of the owner of the folder, because ",
-                "everybody may write there, found one of another user's");
+                ": expected a link owned by this user or by the owner of the folder, because "
+                "everyone may write there, found one owned by another user");
     const auto target = std::filesystem::read_symlink(path, error);
     if (error) break;
     path = path.parent_path() / target;

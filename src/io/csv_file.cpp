@@ -16,7 +16,7 @@ namespace {
 void check_options(const std::string& who, const CsvOptions& options) {
   constexpr std::string_view structural("\"\r\n\0", 4);
   TORCH_CHECK(structural.find(options.delimiter) == structural.npos, who,
-              "expected a delimiter that is no quote, no line break and no NUL byte, got ",
+              "expected a delimiter other than a quote, a line break, or a NUL byte, got ",
               static_cast<int>(options.delimiter));
   TORCH_CHECK(options.max_categories >= 1 && options.max_categories <= most_categories, who,
               "expected max_categories from 1 to ", most_categories, ", got ",

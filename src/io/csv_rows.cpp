@@ -111,7 +111,7 @@ class RowReader {
     }
     const auto number = number_of(text);
     if (!number) return is_infinite(text) ? "a finite number" : "a number";
-    if (std::abs(*number) >= beyond_float) return "a number that float32 has";
+    if (std::abs(*number) >= beyond_float) return "a number in the range of float32";
     value = static_cast<float>(*number);
     return {};
   }
@@ -133,7 +133,7 @@ class RowReader {
     count_category(file_.memory, column, text);
     TORCH_CHECK(column.categories->size() <= options_.max_categories && code < most_categories,
                 file_.who, place_of(row, column), "expected at most ", options_.max_categories,
-                " categories, got another: ", shown(field),
+                " categories, got one more: ", shown(field),
                 "; drop the column, or raise max_categories");
     TORCH_CHECK(file_.memory.fits(), file_.who, place_of(row, column), file_.memory.limit(),
                 "another category: ", shown(field));

@@ -63,7 +63,7 @@ inline const char* name_of(FileKind kind) {
     case FileKind::gzip:
       return "a gzip file";
     case FileKind::lfs_pointer:
-      return "a Git LFS pointer, which stands for a file that was not downloaded";
+      return "a Git LFS pointer to a file that was not downloaded";
     case FileKind::html:
       return "an HTML page";
     case FileKind::json:

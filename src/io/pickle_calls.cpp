@@ -254,7 +254,7 @@ std::optional<c10::ScalarType> storage_type(const c10::IValue& global, const Pla
   const auto* what = named(global);
   if (what != nullptr && what->global == Global::untyped_storage_class) return std::nullopt;
   TORCH_CHECK(what != nullptr && what->global == Global::storage_class, place,
-              "expected a class of storages, got ", kind_of(global));
+              "expected a storage class, got ", kind_of(global));
   return what->type;
 }
 

@@ -174,13 +174,12 @@ class PickleReader {
 
   void get(size_t index) {
     const auto kept = memo_.find(index);
-    check(kept != memo_.end(), "expected a value kept under ", index);
+    check(kept != memo_.end(), "expected a value in the memo at ", index);
     push(kept->second);
   }
 
   void put(size_t index) {
-    check(index < pickle_.size(), "expected to keep a value under a number below ", pickle_.size(),
-          ", got ", index);
+    check(index < pickle_.size(), "expected a memo index below ", pickle_.size(), ", got ", index);
     const auto& value = top();
     if (const auto kept = memo_.find(index); kept != memo_.end()) {
       kept->second = value;

@@ -130,7 +130,7 @@ class PickleWriter {
     const void* address = value.internalToPointer();
     const auto kept = objects_.find(address);
     if (kept != objects_.end()) return repeat(kept->second);
-    check(open_.insert(address).second, "expected no container that holds itself, got one");
+    check(open_.insert(address).second, "expected no container that contains itself, got one");
     check(open_.size() <= max_depth, "expected containers at most ", max_depth,
           " deep, got deeper ones");
     if (value.isTuple()) {
@@ -207,7 +207,7 @@ class PickleWriter {
   }
 
   void check_tensor(const at::Tensor& tensor, const TorchType* type) const {
-    check(type != nullptr, "expected a type of tensors that save_torch knows, got ",
+    check(type != nullptr, "expected a tensor type that save_torch supports, got ",
           tensor.scalar_type());
     check(tensor.layout() == c10::kStrided && !tensor.is_nested() && tensor.has_storage() &&
               !tensor.is_meta() && !tensor._is_zerotensor(),
@@ -240,8 +240,8 @@ class PickleWriter {
     if (is_new) pickled_.storages.push_back(storage);
     // Some versions of torch.load would use the first type for both tensors.
     check(records.size() == 1 || storage.data() == nullptr,
-          "expected one type of tensors that share memory, got ", records.begin()->first, " and ",
-          records.rbegin()->first);
+          "expected tensors that share memory to have the same type, got ", records.begin()->first,
+          " and ", records.rbegin()->first);
     return record->second;
   }
 

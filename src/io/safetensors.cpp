@@ -81,11 +81,11 @@ std::vector<std::pair<SafetensorsEntry, torch::Tensor>> in_order(const StateDict
     const auto& [name, tensor] = item.pair();
     const std::string where = who + "'" + name + "': ";
     TORCH_CHECK(name != "__metadata__", where,
-                "expected another name, got the one that the format ", "uses for metadata");
+                "expected a different name, got the one that the format reserves for metadata");
     TORCH_CHECK(tensor.defined() && tensor.layout() == c10::kStrided && !tensor.is_meta(), where,
                 "expected a strided tensor with values");
     const auto* type = find_type(tensor.scalar_type());
-    TORCH_CHECK(type != nullptr, where, "expected a type that the format has, got ",
+    TORCH_CHECK(type != nullptr, where, "expected a type that the format supports, got ",
                 tensor.scalar_type());
     TORCH_CHECK(type->bits >= 8 || tensor.dim() > 0, where,
                 "expected at least one dimension for a type of 4-bit pairs, got a 0-dim tensor");

@@ -79,7 +79,8 @@ class HeaderReader : public nlohmann::json_sax<Json> {
     }
     if (level_ != Level::entry || field_ != "dtype") return refuse("'" + text + "'");
     const auto* type = find_type(text);
-    TORCH_CHECK(type != nullptr, where(), "expected a dtype that LibTorch has, got '", text, "'");
+    TORCH_CHECK(type != nullptr, where(), "expected a dtype that LibTorch supports, got '", text,
+                "'");
     entry_.type = *type;
     return true;
   }
@@ -208,7 +209,7 @@ uint64_t bytes_of(const SafetensorsEntry& entry, const std::string& where) {
          !c10::mul_overflows(strides, uint64_t{64}, &limit);
   TORCH_CHECK(fits, where, "expected a shape whose size fits in 64 bits, got a larger one");
   const bool whole = entry.type.bits >= 8 || (!entry.shape.empty() && entry.shape.back() % 2 == 0);
-  TORCH_CHECK(whole, where, "expected a last size that is even for ", entry.type.name);
+  TORCH_CHECK(whole, where, "expected an even last size for ", entry.type.name);
   return bits / 8;
 }
 
@@ -221,16 +222,16 @@ void check_entries(std::vector<SafetensorsEntry>& entries, uint64_t data_size,
   for (const auto& entry : entries) {
     const std::string where = who + "'" + entry.name + "': ";
     TORCH_CHECK(entry.begin == next && entry.end >= entry.begin, where,
-                "expected data_offsets from ", next, " on, where the tensor before ends, got ",
+                "expected data_offsets from ", next, " on, where the previous tensor ends, got ",
                 entry.begin, " to ", entry.end);
     TORCH_CHECK(entry.end <= data_size, where, "expected data_offsets of at most ", data_size,
-                ", the bytes behind the header, got ", entry.end);
+                ", the bytes after the header, got ", entry.end);
     const uint64_t bytes = bytes_of(entry, where);
     TORCH_CHECK(entry.end - entry.begin == bytes, where, "expected ", bytes,
                 " bytes for its shape and dtype, got data_offsets of ", entry.end - entry.begin);
     next = entry.end;
   }
-  TORCH_CHECK(next == data_size, who, "expected ", next, " bytes behind the header, found ",
+  TORCH_CHECK(next == data_size, who, "expected ", next, " bytes after the header, found ",
               data_size);
 }
 

@@ -33,7 +33,7 @@ void check_begin(const InputFile& file) {
       "save it again with Python");
   TORCH_CHECK(kind != FileKind::unknown, file.name(),
               "expected a zip archive of torch.save, got a file of ", file.size(),
-              " bytes that does not begin like one");
+              " bytes that does not start like one");
   TORCH_CHECK(kind == FileKind::zip_archive, file.name(),
               "expected a zip archive of torch.save, got ", name_of(kind));
 }
@@ -152,7 +152,7 @@ c10::IValue read_value(const InputFile& file, const TorchFileOptions& options) {
   check_begin(file);
   ZipReader zip(file);
   TORCH_CHECK(zip.has_checksums() || !options.require_checksums, file.name(),
-              "expected an archive with checksums, got one that was written without");
+              "expected an archive with checksums, got one without");
   const std::string folder = folder_of(zip, file.name());
   check_version(zip, folder, file.name());
   MemoryBudget budget(file.size(), options.max_expansion);
@@ -161,8 +161,9 @@ c10::IValue read_value(const InputFile& file, const TorchFileOptions& options) {
   std::map<std::string, c10::Storage> storages;
   const auto load = [&](const std::string& key, std::optional<c10::ScalarType> type) {
     // Python leaves the bytes of such numbers unswapped, which gives wrong values.
-    TORCH_CHECK(type || !swaps, file.name(), "storage '", key, "': expected a class of storages ",
-                "with a type in a file of a big-endian machine, got UntypedStorage");
+    TORCH_CHECK(type || !swaps, file.name(), "storage '", key,
+                "': expected a typed storage class in a file from a big-endian machine, got "
+                "UntypedStorage");
     const auto [place, is_new] = storages.try_emplace(key);
     if (is_new) {
       place->second = read_storage(zip, folder + "data/" + key, options.device,

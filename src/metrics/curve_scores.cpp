@@ -174,7 +174,7 @@ void CurveScore::check(const torch::Tensor& preds, const torch::Tensor& target) 
   check_tensors(preds, target, name_);
   const int64_t columns = options_.num_labels;
   TORCH_CHECK(preds.is_floating_point(), name_,
-              ": expected probabilities or logits of floating point, got preds of ",
+              ": expected floating-point probabilities or logits, got preds of ",
               preds.scalar_type());
   if (!classes_) {
     check_pair(preds, target, name_);

@@ -47,7 +47,7 @@ torch::Tensor as_row(const torch::Tensor& labels) {
 void check_options(const ClassificationOptions& options, const char* who) {
   const auto classes = options.num_classes;
   TORCH_CHECK(classes || options.average == Average::micro, who,
-              ": expected num_classes, which only the micro average does without");
+              ": expected num_classes, which is optional only for the micro average");
   TORCH_CHECK(classes.value_or(2) >= 2, who, ": expected num_classes of 2 or more, got ", *classes);
   TORCH_CHECK(options.top_k >= 1 && options.top_k <= classes.value_or(options.top_k), who,
               ": expected a top_k of 1 to num_classes, got ", options.top_k);

@@ -21,8 +21,8 @@ void check_tokens(const torch::Tensor& preds, const torch::Tensor& target) {
               " for ", target.sizes());
   TORCH_CHECK(
       preds.is_floating_point() && at::isIntegralType(target.scalar_type(), /*includeBool=*/false),
-      who, ": expected logits of floating point and a target of integers, got ",
-      preds.scalar_type(), " and ", target.scalar_type());
+      who, ": expected floating-point logits and an integer target, got ", preds.scalar_type(),
+      " and ", target.scalar_type());
 }
 
 }  // namespace

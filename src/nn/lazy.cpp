@@ -71,7 +71,7 @@ BlankConv<D> blank(const ConvOptions<D>& options, const KeepGenerator& = {}) {
   TORCH_CHECK(options.out_channels() > 0 && options.groups() > 0 &&
                   options.out_channels() % options.groups() == 0,
               name, D,
-              "d: expected positive out_channels that positive groups divide, got out_channels ",
+              "d: expected positive out_channels divisible by positive groups, got out_channels ",
               options.out_channels(), " and groups ", options.groups());
   TORCH_CHECK(!options.transposed() ||
                   std::holds_alternative<torch::enumtype::kZeros>(options.padding_mode()),
@@ -321,7 +321,7 @@ void LazyModule<Derived, Base, LazyOptions>::load(torch::serialize::InputArchive
   };
   TORCH_CHECK(materialize_from(find), "sconce::nn::", layer_name(),
               "::load: expected an archive with tensors that fit ", *this,
-              ", got one where some are missing or have other shapes");
+              ", got one where some are missing or have different shapes");
   Base::load(archive);
 }
 

@@ -168,7 +168,8 @@ void MultiheadAttentionImpl::check(const char* who, const Tensor& query, const T
   const auto features_at = static_cast<size_t>(dim - 1);
   TORCH_CHECK(key.sizes().slice(0, features_at) == value.sizes().slice(0, features_at) &&
                   (dim == 2 || key.size(1 - length_dim) == batch),
-              who, ": expected keys and values of one length, and one batch size, got ", shapes);
+              who, ": expected keys and values of the same length, and a single batch size, got ",
+              shapes);
   const std::array padding = {batch, source}, two = {length, source};
   const std::array three = {batch * options.num_heads(), length, source};
   check_mask(who, "key_padding_mask", args.key_padding_mask, query.device(),

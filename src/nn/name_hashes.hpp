@@ -21,8 +21,8 @@ inline void check_name_hashes(const std::vector<std::string_view>& names, const 
   std::unordered_multiset<size_t, Unchanged> hashes;  // grows like the dict's table
   const auto check = [&](size_t bucket) {
     TORCH_CHECK(hashes.bucket_size(bucket) <= most, who,
-                "expected names that differ in their hashes, got more than ", most,
-                " that share a place in a torch::OrderedDict");
+                "expected names with different hashes, got more than ", most,
+                " that share a bucket in a torch::OrderedDict");
   };
   for (const auto name : names) {
     hashes.insert(std::hash<std::string_view>()(name));

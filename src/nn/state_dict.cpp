@@ -75,7 +75,7 @@ StateDict renamed(const StateDict& state, const LoadOptions& options) {
     const std::string name = options.rename(item.key());
     if (name.empty()) continue;
     TORCH_CHECK(names.insert(name).second, loader, "rename: expected a different name for '",
-                item.key(), "', got '", name, "', which another entry has");
+                item.key(), "', got '", name, "', which another entry already uses");
     entries.emplace_back(name, item.value());
   }
   std::vector<std::string_view> in_order;

@@ -40,8 +40,9 @@ struct AdamTable {
     visit.write_only("capturable", false);
     bool decoupled = is_adamw;  // missing in states from older PyTorch versions
     visit("decoupled_weight_decay", decoupled, is_adamw);
-    TORCH_CHECK_VALUE(is_adamw || !decoupled, name,
-                      "::load_state_dict: expected the state of an Adam, got that of an AdamW");
+    TORCH_CHECK_VALUE(
+        is_adamw || !decoupled, name,
+        "::load_state_dict: expected the state of an Adam, got the state of an AdamW");
   }
 
   static void check(const Options& o, const Expect& expect) {

@@ -45,10 +45,11 @@ Kernels Algorithm::chosen_kernels(const std::vector<ParamGroup>& groups) const {
 void Algorithm::choose_kernels(ExtraOptions extra, const std::vector<ParamGroup>& groups) {
   extra_ = std::move(extra);
   kernels_ = extra_.kernels == Kernels::automatic ? chosen_kernels(groups) : extra_.kernels;
-  TORCH_CHECK_VALUE(kernels_ >= traits_.fastest, name(), ": expected ",
-                    traits_.fastest == Kernels::foreach ? "Kernels::foreach or " : "",
-                    "Kernels::for_loop, because LibTorch has no others for it, got Kernels::",
-                    kernels_ == Kernels::fused ? "fused" : "foreach");
+  TORCH_CHECK_VALUE(
+      kernels_ >= traits_.fastest, name(), ": expected ",
+      traits_.fastest == Kernels::foreach ? "Kernels::foreach or " : "",
+      "Kernels::for_loop, because LibTorch provides no other kernels for it, got Kernels::",
+      kernels_ == Kernels::fused ? "fused" : "foreach");
 }
 
 void Algorithm::check_parameter(const at::Tensor& parameter) const {

@@ -52,7 +52,7 @@ void ExponentialMovingAverage::add(const std::string& name, const torch::Tensor&
 void ExponentialMovingAverage::check(const char* what) const {
   TORCH_CHECK(!is_swapped_, "sconce::optim::ExponentialMovingAverage::", what,
               ": expected the model to have its own values, got the averages of a SwapGuard that "
-              "still lives");
+              "is still alive");
   for (const auto& [name, value, average, is_copied] : averages_) {
     TORCH_CHECK(value.sizes() == average.sizes() && value.scalar_type() == average.scalar_type(),
                 "sconce::optim::ExponentialMovingAverage::", what, ": expected '", name,

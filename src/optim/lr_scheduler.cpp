@@ -26,7 +26,7 @@ Functions functions_of(const PerGroup<LambdaLR::Function>& given,
 // A loaded state may contain the initial learning rate of a group that was added later.
 double factor(const Functions& functions, size_t group, int64_t epoch, const char* who) {
   expect(group < functions.size(), who, "the ", functions.size(),
-         " parameter groups that there were at construction, got more");
+         " parameter groups from construction, got more");
   return functions[group](epoch);
 }
 
@@ -171,7 +171,7 @@ void CosineAnnealingLR::visit_options(StateVisitor& state) {
 ConstantLR::ConstantLR(torch::optim::Optimizer& optimizer, double factor, int64_t total_iters)
     : GroupLRScheduler(optimizer), factor_(factor), total_iters_(total_iters) {
   expect(factor > 0 && factor <= 1, "ConstantLR",
-         "factor greater than 0 and less or equal to 1, got ", factor);
+         "factor greater than 0 and less than or equal to 1, got ", factor);
   start();
 }
 
@@ -214,7 +214,7 @@ void PolynomialLR::visit_options(StateVisitor& state) {
 LinearLR::LinearLR(torch::optim::Optimizer& optimizer, LinearLROptions options)
     : GroupLRScheduler(optimizer), options_(options) {
   expect(options.start_factor > 0 && options.start_factor <= 1, "LinearLR",
-         "start_factor greater than 0 and less or equal to 1, got ", options.start_factor);
+         "start_factor greater than 0 and less than or equal to 1, got ", options.start_factor);
   expect(options.end_factor >= 0 && options.end_factor <= 1, "LinearLR",
          "end_factor between 0 and 1, got ", options.end_factor);
   start();

@@ -150,7 +150,7 @@ void GroupLRScheduler::set_lrs(const std::function<double(size_t group, double l
 
 double GroupLRScheduler::base_lr(size_t group) const {
   TORCH_CHECK(group < base_lrs_.size(), c10::demangle(typeid(*this).name()), ": expected the ",
-              base_lrs_.size(), " parameter groups that there were at construction, got more");
+              base_lrs_.size(), " parameter groups from construction, got more");
   return base_lrs_[group];
 }
 

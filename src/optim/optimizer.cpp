@@ -209,7 +209,7 @@ torch::Tensor Optimizer::step(LossClosure closure) {
 void Optimizer::step_with_amp_scaling(const torch::Tensor& grad_scale,
                                       const torch::Tensor& found_inf) {
   TORCH_CHECK(kernels() == Kernels::fused, algorithm_->name(),
-              "::step_with_amp_scaling: only Kernels::fused can do it");
+              "::step_with_amp_scaling: only Kernels::fused supports it");
   const auto one_float = [](const torch::Tensor& tensor) {
     return tensor.numel() == 1 && tensor.scalar_type() == at::kFloat;
   };
@@ -247,7 +247,7 @@ void Optimizer::step_now(const torch::Tensor& grad_scale, const torch::Tensor& f
   bool is_sparse = false;
   for (size_t i = 0; i < count; ++i) is_sparse |= algorithm_->prepare_group(*this, i);
   TORCH_CHECK(takes_sparse || !is_sparse, algorithm_->name(),
-              ": expected dense gradients, got a sparse one, which these kernels do not take");
+              ": expected dense gradients, got a sparse one, which these kernels do not support");
   write_lr();
   ExtraOptions extra = algorithm_->extra();
   for (size_t i = 0; i < count; ++i) {
@@ -301,7 +301,7 @@ class Optimizer::DictForm : public OptimizerDictForm {
     group("maximize", maximize, false);
     TORCH_CHECK_VALUE(maximize == algorithm.extra().maximize, where_,
                       ": expected maximize=", algorithm.extra().maximize,
-                      ", which is this optimizer's, got ", maximize);
+                      ", as in this optimizer, got ", maximize);
     group.write_only("foreach",
                      is_fused ? IValue() : IValue(algorithm.kernels() == Kernels::foreach));
     group.write_only("differentiable", false);

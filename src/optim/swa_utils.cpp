@@ -79,8 +79,9 @@ double SWALR::anneal(int64_t step) const {
 
 double SWALR::get_lr(size_t group, double lr, bool) const {
   const bool has_value = group < groups_->size() && groups_->at(group).contains("swa_lr");
-  TORCH_CHECK_VALUE(has_value, "sconce::optim::swa_utils::SWALR: expected the parameter groups ",
-                    "that there were at construction, got more");
+  TORCH_CHECK_VALUE(
+      has_value,
+      "sconce::optim::swa_utils::SWALR: expected the parameter groups from construction, got more");
   const double swa_lr = groups_->at(group).at("swa_lr");
   const int64_t step =
       anneal_epochs_ == 0 ? std::max<int64_t>(1, step_count_ - 1) : step_count_ - 1;

@@ -68,7 +68,8 @@ c10::IValue list_of(const std::vector<c10::IValue>& elements, const c10::Type& t
     case TypeKind::NumberType:
       return list_of<at::Scalar>(elements);
     default:
-      TORCH_CHECK(false, "expected a list of a type that programs have, got one of ", type.str());
+      TORCH_CHECK(false, "expected a list of a type that programs support, got one of ",
+                  type.str());
   }
 }
 
@@ -110,7 +111,7 @@ Argument argument_of(const c10::IValue& value, const c10::Type& given,
   if (value.isComplexDouble()) return {value.toComplexDouble()};
   if (value.isString()) return {value.toStringRef()};
   if (value.isDevice()) return {value.toDevice().type()};
-  TORCH_CHECK(value.isList(), "expected an argument of a type that programs have, got a ",
+  TORCH_CHECK(value.isList(), "expected an argument of a type that programs support, got a ",
               value.tagKind());
   Argument::List list;
   for (const c10::IValue& element : value.toListRef()) {

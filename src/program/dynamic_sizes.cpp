@@ -96,7 +96,7 @@ void DynamicSizes::add(const StateDict& example, const DynamicDim& given) {
   }
   TORCH_CHECK(of_example_[size] == tensor.size(given.dim), of_record, "dynamic: expected ",
               given.name, " = ", of_example_[size], " in '", given.input, "' as before, got ",
-              tensor.size(given.dim), "; give sizes that differ different names");
+              tensor.size(given.dim), "; give different sizes different names");
   const auto first = dims_[input].emplace(given.dim, size).first->second;
   TORCH_CHECK(first == size, of_record, "dynamic: expected one size for dimension ", given.dim,
               " of '", given.input, "', got '", names_[first], "' and '", given.name, "'");

@@ -225,7 +225,7 @@ class Reader {
     if (json.contains("layout")) return {node["layout"].one_of(layouts)};
     if (json.contains("memory_format")) return {node["memory_format"].one_of(memory_formats)};
     if (json.contains("device")) return {device(node["device"])};
-    node.refuse("an argument of a kind that programs have");
+    node.refuse("an argument of a kind that programs support");
   }
 
   Argument result(const Node& node, const c10::Type& type) const {

@@ -53,7 +53,7 @@ class Compilation final : public sconce::detail::StepCompilation {
       if (part.call.end - part.call.begin >= least_operators) add(std::move(part), python);
     }
     TORCH_CHECK(!parts_.empty(), of_inductor, "expected ", least_operators,
-                " operators or more between two calls of the host, got fewer");
+                " operators or more between two host calls, got fewer");
   }
 
   bool is_over() override {
@@ -136,7 +136,7 @@ class Inductor final : public StepCompiler {
     StepCompiler::keep(key, mode);
     const auto error =
         cache_->store_choice(key, mode == StepMode::compiled ? "compiled" : "replay");
-    if (!error.empty()) TORCH_WARN(of_inductor, "the form that was kept is not stored: ", error);
+    if (!error.empty()) TORCH_WARN(of_inductor, "cannot store the form that was kept: ", error);
   }
 
  private:
@@ -147,8 +147,8 @@ class Inductor final : public StepCompiler {
 }  // namespace
 
 std::shared_ptr<StepCompiler> inductor(InductorOptions options) {
-  TORCH_CHECK(detail::can_load_packages(), of_inductor, "expected a LibTorch with the runtime of ",
-              "AOTInductor, got one without it");
+  TORCH_CHECK(detail::can_load_packages(), of_inductor,
+              "expected a LibTorch with the AOTInductor runtime, got one without it");
   return std::make_shared<Inductor>(std::move(options));
 }
 

@@ -89,7 +89,7 @@ class Node {
       const auto type = static_cast<c10::ScalarType>(i);
       if (type != c10::ScalarType::Undefined && dtype_name(type) == name) return type;
     }
-    refuse("a dtype that LibTorch has");
+    refuse("a dtype that LibTorch supports");
   }
 
  private:

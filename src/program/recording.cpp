@@ -163,7 +163,7 @@ Tensors Recording::run_at(const std::vector<int64_t>& sizes, const Tensors& inpu
     return run(inputs);
   } catch (const c10::Error& error) {
     if (sizes.empty()) throw;
-    TORCH_CHECK(false, of_record, "expected a function of any dynamic sizes, but at ",
+    TORCH_CHECK(false, of_record, "expected a function that supports any dynamic sizes, but at ",
                 at_text(sizes, sizes_.names()), " it throws: ", error.what_without_backtrace());
   }
 }
@@ -280,11 +280,10 @@ void Recording::compare_outputs(const PreparedProgram& program) const {
     if (input.is_floating_point()) input = input * 0.75;
   }
   const auto differs = first_difference(program.run(inputs), run(inputs));
-  TORCH_CHECK(
-      !differs, of_record, "output '", program.outputs()[differs.value_or(0)].name,
-      "': expected a program that computes what the function computes for other inputs too, ",
-      "got other values; the function depends on values that operators do not see, such as ",
-      "elements that the host reads, or state that it keeps");
+  TORCH_CHECK(!differs, of_record, "output '", program.outputs()[differs.value_or(0)].name,
+              "': expected a program that matches the function for other inputs too, got different "
+              "values; the function depends on values that operators do not see, such as ",
+              "elements that the host reads, or state that it keeps");
 }
 
 void Recording::add_example(Graph& graph) const {

@@ -34,8 +34,8 @@ constexpr std::array<Refusal, 5> refusals = {{
      "expected operators of one process, got a collective; record the network without "
      "DistributedDataParallel"},
     {"a tensor that gets other memory",
-     "expected tensors that keep their memory, got an operator that gives one other memory; make a "
-     "new tensor instead of resizing one"},
+     "expected tensors that keep their memory, got an operator that replaces it; create a new "
+     "tensor instead of resizing one"},
 }};
 
 // Returns whether the operator sets a tensor's memory or sizes without any checks. C++ code does
@@ -48,7 +48,7 @@ bool is_unchecked(std::string_view op) {
 void check_tensors(const RecordedCall& call, c10::ArrayRef<c10::IValue> values) {
   const auto reason = sconce::detail::refusal_of_layout(call.op, values);
   TORCH_CHECK(reason.empty(), of_record, call.place, ": expected dense tensors, got a sparse or ",
-              "quantized one; call to_dense() or dequantize() before");
+              "quantized one; call to_dense() or dequantize() first");
   sconce::detail::for_each_tensor(values, [&](const at::Tensor& tensor) {
     if (!tensor.defined()) return;
     TORCH_CHECK(tensor.is_cpu() || tensor.device() == call.device, of_record, call.place,
@@ -100,7 +100,7 @@ void refuse_write(const std::string& place, const std::string& what) {
 void refuse_random(const std::string& place) {
   TORCH_CHECK(false, of_record, place,
               ": expected no random numbers, got some; call eval() on the ",
-              "network, run lazy layers once before, or pass the numbers as an input");
+              "network, run lazy layers once before recording, or pass the numbers as an input");
 }
 
 }  // namespace sconce::program::detail

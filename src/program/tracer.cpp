@@ -130,8 +130,9 @@ Tracer::Running Tracer::begin(const c10::OperatorHandle& op, c10::ArrayRef<c10::
       if (!tensor.defined() || tensor.unsafeGetTensorImpl()->is_wrapped_number()) return;
       number_of(tensor);
       auto* const memory = memory_of(tensor);
-      TORCH_CHECK(memory != nullptr, of_record, here(op), ": expected tensors that keep their ",
-                  "memory, got one that has other memory since; run lazy layers once before");
+      TORCH_CHECK(
+          memory != nullptr, of_record, here(op), ": expected tensors that keep their ",
+          "memory, got one whose memory has been replaced; run lazy layers once before recording");
       if (memory->allocation && !has_trait(schema.name(), Trait::allocation)) {
         if (fills(schema, i)) {
           memory->allocation.reset();

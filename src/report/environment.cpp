@@ -90,21 +90,21 @@ std::string gpu_status_text(const Environment& facts) {
     case GpuStatus::cpu_build:
       return "no GPU can be used: LibTorch is a CPU build; build sconce with a CUDA build of it";
     case GpuStatus::cuda_not_loaded:
-      return "no GPU can be used: libtorch_cuda is not loaded; link the program by sconce's CMake "
-             "targets, or with -Wl,--no-as-needed -ltorch_cuda";
+      return "no GPU can be used: libtorch_cuda is not loaded; link the program through sconce's "
+             "CMake targets, or with -Wl,--no-as-needed -ltorch_cuda";
     case GpuStatus::hidden:
       return "no GPU can be used: CUDA_VISIBLE_DEVICES='" +
              one_line(facts.visible_devices.value_or("")) + "' hides all " +
              std::to_string(facts.driver.gpus.size()) + " of this machine";
     case GpuStatus::driver_too_old:
       return "no GPU can be used: the driver " + facts.driver.version +
-             " is too old; it serves CUDA up to " + facts.driver.cuda + ", LibTorch needs CUDA " +
+             " is too old; it supports CUDA up to " + facts.driver.cuda + ", LibTorch needs CUDA " +
              facts.torch.cuda;
     case GpuStatus::unusable:
       break;
   }
   return "no GPU can be used: the driver lists " + std::to_string(facts.driver.gpus.size()) +
-         ", and CUDA can start none of them";
+         ", but CUDA cannot start any of them";
 }
 
 std::string gpu_names(const Environment& facts) {

@@ -69,7 +69,7 @@ std::string saved(torch::autograd::profiler::ProfilerResult& result,
                   const std::filesystem::path& file) {
   std::string folder = (file.parent_path() / ".sconce-trace-XXXXXX").string();
   TORCH_CHECK(::mkdtemp(folder.data()) != nullptr, who, ": ", file.string(),
-              ": cannot make a folder beside it: ", std::strerror(errno));
+              ": cannot make a folder next to it: ", std::strerror(errno));
   const auto cleanup = c10::make_scope_exit([&] {
     std::error_code error;
     std::filesystem::remove_all(folder, error);
@@ -80,7 +80,7 @@ std::string saved(torch::autograd::profiler::ProfilerResult& result,
   std::string text{std::istreambuf_iterator<char>(in), {}};
   const auto end = text.find_last_not_of(" \n");
   TORCH_CHECK(end != text.npos && text[end] == '}', who, ": ", file.string(),
-              ": expected room for the trace twice, got less");
+              ": expected room for two copies of the trace, got less");
   return text;
 }
 
@@ -92,8 +92,8 @@ Profile::Profile() {
     if (is_first) is_ours_under_way = false;
   });
   TORCH_CHECK(is_first && !is_another_under_way(),
-              "sconce::profiler::Profile: expected no other profile under way in this process, ",
-              "which has one profiler, got one");
+              "sconce::profiler::Profile: expected no other active profile in this process, which "
+              "has only one profiler, got one");
   const impl::ProfilerConfig config(impl::ProfilerState::KINETO);
   std::set<impl::ActivityType> activities = {impl::ActivityType::CPU};
   if (num_gpus() > 0) activities.insert(impl::ActivityType::CUDA);
@@ -115,7 +115,7 @@ Profile::~Profile() {
 
 void Profile::export_chrome_trace(const std::filesystem::path& file) {
   check_path(file, who);
-  TORCH_CHECK(is_under_way_, who, ": expected a profile under way, got one that is over");
+  TORCH_CHECK(is_under_way_, who, ": expected an active profile, got one that has ended");
   if (num_gpus() > 0) synchronize(c10::Device(c10::kCUDA));
   is_under_way_ = false;
   const auto give_back = c10::make_scope_exit([] { is_ours_under_way = false; });

@@ -87,7 +87,7 @@ class ScalarWriter::Csv {
     const std::string earlier = earlier_file(folder);
     TORCH_CHECK(earlier.empty(), who, ": ", folder.string(),
                 ": expected a folder without scalars for a new run, got one with ", earlier,
-                ": name another folder, or resume that run");
+                ": choose another folder, or resume that run");
   }
 
   // Keeps the lines up to and including a step.
@@ -120,8 +120,9 @@ class ScalarWriter::Csv {
                   ": expected a line of a scalar, got another");
       const auto [step, epoch] = *place;
       TORCH_CHECK(last_step > 0 || epoch <= 1, who, ": ", path_.string(),
-                  ": expected scalars of epoch 1 at most, as the run begins again, got those of ",
-                  "epoch ", epoch, ": name another folder, or remove it");
+                  ": expected scalars of epoch 1 at most, because the run starts over, got scalars "
+                  "of epoch ",
+                  epoch, ": choose another folder, or remove it");
       if (step <= last_step) kept += line + '\n';
     }
     return kept;

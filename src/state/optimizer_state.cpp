@@ -331,8 +331,9 @@ OptimizerState optimizer_state(const LibTorchOptimizer& optimizer) {
   if (type == typeid(libtorch::RMSprop)) return functions<libtorch::RMSprop, RMSpropForm>();
   if (type == typeid(libtorch::SGD)) return functions<libtorch::SGD, SGDForm>();
   TORCH_CHECK_TYPE(false, "sconce::Stateful: expected one of sconce's optimizers, or ",
-                   "torch::optim::Adagrad, Adam, AdamW, LBFGS, RMSprop or SGD, or a class with ",
-                   "state_dict and load_state_dict of its own, got a ", c10::demangle(type.name()));
+                   "torch::optim::Adagrad, Adam, AdamW, LBFGS, RMSprop or SGD, or a class with its "
+                   "own state_dict and load_state_dict, got a ",
+                   c10::demangle(type.name()));
 }
 
 }  // namespace sconce::optim

@@ -118,8 +118,8 @@ void check_names(const NamedStates& parts) {
   std::set<std::string> names = other_keys;
   for (const auto& [name, part] : parts) {
     TORCH_CHECK(names.insert(name).second, checkpoint_name,
-                "expected parts of different names, and none called 'epoch' or so, got '", name,
-                "'");
+                "expected parts with different names, and no reserved name such as 'epoch', got '",
+                name, "'");
   }
 }
 
@@ -231,8 +231,8 @@ std::shared_ptr<const int> lock_folder(const fs::path& folder) {
   // folders.
   const bool is_taken = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   TORCH_CHECK(!is_taken, checkpoint_name, folder.string(),
-              ": expected a folder in which nobody else saves, found that another Checkpoint, of ",
-              "this process or another, does");
+              ": expected a folder that no other Checkpoint writes to, found that another "
+              "Checkpoint, in this process or another, is writing there");
   return lock;
 }
 
@@ -307,7 +307,7 @@ void Checkpoint::save(const NamedStates& parts, const RunProgress& progress,
   Position position = {last_ ? last_->front() : 1, progress.epoch, progress.batch};
   if (position <= last_) ++position.front();
   TORCH_CHECK(fits(position.front()), checkpoint_name, folder_.string(),
-              ": expected a run that has begun ", "again ", largest_in_name, " times at most");
+              ": expected a run that restarted ", largest_in_name, " times at most");
   const std::string name = file_name(position);
   const auto random = random_states(options_.process_group);
   auto best = best_;

@@ -64,8 +64,9 @@ void EpochSums::add(const StepOutput& step, int64_t examples) {
   examples_ += examples;
   add_values(step, examples);
   if (metrics_.empty()) return;
-  TORCH_CHECK(step.output.defined(), "sconce::Trainer: expected a step that returns a ",
-              "StepOutput with what the metrics are to get, or no metrics ",
+  TORCH_CHECK(step.output.defined(),
+              "sconce::Trainer: expected a step that returns a StepOutput with the metrics' "
+              "inputs, or no metrics ",
               "(TrainerOptions::metrics = sconce::Metrics())");
   const auto output = step.output.detach();
   for (const auto& [name, metric] : metrics_) metric->update(output, step.target);
@@ -82,8 +83,9 @@ void EpochSums::add_values(const StepOutput& step, int64_t examples) {
   if (!are_same) {
     std::vector<std::string> names(static_cast<size_t>(first), count_name);
     for (const auto& value : step.values) {
-      TORCH_CHECK(value.first != count_name, "sconce::Trainer: expected a value with a name of ",
-                  "its own, got '", count_name, "', which is the name of the count");
+      TORCH_CHECK(value.first != count_name,
+                  "sconce::Trainer: expected a value with a unique name, got '", count_name,
+                  "', which is the name of the count");
       names.push_back(value.first);
     }
     TORCH_CHECK(!names_, "sconce::Trainer: expected the values [", c10::Join(", ", *names_),
@@ -108,9 +110,9 @@ void EpochSums::set_names(std::vector<std::string> names) {
         !names[i].empty() && names[i].find('\0') == std::string::npos,
         "sconce::Trainer: expected values with names, got an empty name or one with a null ",
         "character");
-    TORCH_CHECK(!is_metric && names[i] != "loss", "sconce::Trainer: expected a value with a name ",
-                "of its own, got '", names[i], "', which is ",
-                is_metric ? "the name of a metric" : "the name of the loss");
+    TORCH_CHECK(!is_metric && names[i] != "loss",
+                "sconce::Trainer: expected a value with a unique name, got '", names[i],
+                "', which is ", is_metric ? "the name of a metric" : "the name of the loss");
     TORCH_CHECK(std::find(names.begin(), before, names[i]) == before, "sconce::Trainer: expected ",
                 "values of different names, got two called '", names[i], "'");
   }
@@ -169,7 +171,7 @@ void EpochSums::load(const at::Tensor& all_sums, std::vector<std::string> names,
       all_sums.dim() == 2 && all_sums.size(0) > rank && all_sums.size(1) == size,
       "sconce::Trainer::fit: expected the metrics that the checkpoint was saved with within an ",
       "epoch, with 'sums' of the sizes ", all_sums.sizes(), ", got others, of ", size,
-      " sums; one that an earlier sconce saved within an epoch cannot be resumed");
+      " sums; a checkpoint that an earlier sconce saved within an epoch cannot be resumed");
   const auto own = all_sums[rank].to(at::kCPU, at::kDouble).contiguous();
   loss_.copy_(own.narrow(0, 0, 1));
   set_examples_and_metrics(own);

@@ -28,11 +28,11 @@ void check_gradients_enabled(const torch::nn::Module& model, const char* who) {
   TORCH_CHECK(!c10::InferenceMode::is_enabled(), who, ": expected gradients, got a call within ",
               "c10::InferenceMode, which turns them off");
   TORCH_CHECK(c10::GradMode::is_enabled(), who,
-              ": expected gradients, got a call with them turned ",
-              "off, as by torch::NoGradGuard");
+              ": expected gradients, got a call with gradients turned off, for example by "
+              "torch::NoGradGuard");
   for (const auto& parameter : model.named_parameters()) {
     TORCH_CHECK(!parameter.value().is_inference(), who, ": expected parameters that can have a ",
-                "gradient, got ", parameter.key(), ", which was made within c10::InferenceMode");
+                "gradient, got ", parameter.key(), ", which was created within c10::InferenceMode");
   }
 }
 
@@ -95,7 +95,7 @@ void check_batches(int64_t batches, const char* who, const char* expected) {
 
 void check_callbacks(const Callbacks& callbacks, const char* who) {
   for (size_t i = 0; i < callbacks.size(); ++i) {
-    TORCH_CHECK(callbacks[i] != nullptr, who, ": expected callbacks, got null as number ", i + 1,
+    TORCH_CHECK(callbacks[i] != nullptr, who, ": expected callbacks, got null at position ", i + 1,
                 " of ", callbacks.size());
   }
 }
@@ -103,7 +103,7 @@ void check_callbacks(const Callbacks& callbacks, const char* who) {
 void check_output(const TrainerOptions& options, const char* without_output, const char* who) {
   const bool has_metrics = options.metrics && !options.metrics->empty();
   TORCH_CHECK(!has_metrics || without_output == nullptr, who, ": expected ", without_output,
-              " to return a StepOutput with what the metrics are to get, or no metrics");
+              " to return a StepOutput with the metrics' inputs, or no metrics");
 }
 
 void check_fit(const TrainerOptions& options, const detail::ModelSteps& model,
@@ -113,8 +113,9 @@ void check_fit(const TrainerOptions& options, const detail::ModelSteps& model,
   const auto names = alike(options, data);
   const auto of_ranks = distributed::together(group, who, [&] {
     check_callbacks(data.callbacks, who);
-    TORCH_CHECK(is_alone || model.group, who, ": expected, in a process group of several, a ",
-                "sconce::nn::DistributedDataParallel, got another model");
+    TORCH_CHECK(is_alone || model.group, who,
+                ": expected a sconce::nn::DistributedDataParallel in a process group of several "
+                "ranks, got another model");
     check_wrapper(options, model, who);
     check_optimizer(optimizer, who);
     check_gradients_enabled(model.module, who);
@@ -135,8 +136,10 @@ void check_fit(const TrainerOptions& options, const detail::ModelSteps& model,
                   names[i].first, " on every rank, got ", of_ranks[0][i + 2], " on rank 0 and ",
                   of_ranks[rank][i + 2], " on rank ", rank);
     }
-    TORCH_CHECK(of_ranks[rank][1] == of_ranks[0][1], who, ": expected test sets of the same names ",
-                "on every rank, got others on rank ", rank, " than on rank 0");
+    TORCH_CHECK(
+        of_ranks[rank][1] == of_ranks[0][1], who,
+        ": expected test sets with the same names on every rank, got different names on rank ",
+        rank, " than on rank 0");
   }
   for (const auto& set : data.test) {
     check_batches(tested % 2, who, (set.name + " data").c_str());
@@ -154,8 +157,9 @@ void check_evaluation(const TrainerOptions& options, const detail::ModelSteps& m
     return distributed::RankValues{model.broadcast_buffers ? 1 : 0};
   });
   for (size_t rank = 1; rank < of_ranks.size(); ++rank) {
-    TORCH_CHECK(of_ranks[rank][0] == of_ranks[0][0], who, ": expected broadcast_buffers alike on ",
-                "every rank (true for a model that is not a DistributedDataParallel), got ",
+    TORCH_CHECK(of_ranks[rank][0] == of_ranks[0][0], who,
+                ": expected the same broadcast_buffers on every rank (true for a model that is not "
+                "a DistributedDataParallel), got ",
                 of_ranks[0][0] != 0, " on rank 0 and ", of_ranks[rank][0] != 0, " on rank ", rank);
   }
 }

@@ -15,7 +15,7 @@ void visit_state(EpochMetrics& epoch, StateVisitor& state) {
   };
   for (const auto& [name, value] : epoch.metrics) {
     TORCH_CHECK(!is_other(name), "sconce::Fit: expected no value of an epoch with the name '", name,
-                "', which the epoch has itself, got one from a callback");
+                "', which the epoch already uses, got one from a callback");
     state.write_only(name.c_str(), value);
   }
   for (const auto& entry : state.dict()) {

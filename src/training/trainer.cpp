@@ -29,7 +29,7 @@ torch::Device choose_device(const TrainerOptions& options) {
               "sconce::Trainer: expected num_gpus 0 or 1 (it trains on one device), got ",
               *options.num_gpus);
   if (*options.num_gpus > num_gpus()) {
-    TORCH_WARN("sconce::Trainer: 1 GPU wanted, none found: using the CPU");
+    TORCH_WARN("sconce::Trainer: 1 GPU requested, none found: using the CPU");
   }
   if (*options.num_gpus == 0 || num_gpus() == 0) return cpu();
   return gpu(options.process_group.local_rank() % num_gpus());  // one GPU per rank
@@ -67,7 +67,7 @@ void check_options(const TrainerOptions& options) {
   if (options.precision == amp::Precision::fp16 && options.device->is_cpu() &&
       options.process_group.rank() == 0) {
     TORCH_WARN("sconce::Trainer: fp16 on a CPU takes several times as long as fp32 on most CPUs; ",
-               "fp32 is faster, and bf16 where the CPU has AVX512-BF16 or AMX");
+               "fp32 is faster, and so is bf16 on CPUs with AVX512-BF16 or AMX");
   }
 }
 

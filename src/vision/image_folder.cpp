@@ -64,7 +64,7 @@ void check_class(const fs::path& folder, const fs::path& of_class) {
   const fs::path target = fs::canonical(of_class);
   if (std::mismatch(target.begin(), target.end(), above.begin(), above.end()).first ==
       target.end()) {
-    refuse(of_class, "expected a class's folder, got a link to a folder around it");
+    refuse(of_class, "expected a class's folder, got a link to a parent folder");
   }
 }
 

@@ -147,7 +147,7 @@ torch::Tensor Normalize::operator()(const torch::Tensor& given) const {
                     "type, got ", images.scalar_type());
         TORCH_CHECK(images.size(1) == static_cast<int64_t>(mean_.size()),
                     "sconce::vision::transforms::Normalize: expected images of ", mean_.size(),
-                    " channels, as mean has values, got ", images.size(1));
+                    " channels, the number of values in mean, got ", images.size(1));
         return images.sub(per_channel(mean_, images)).div_(per_channel(std_, images));
       });
 }

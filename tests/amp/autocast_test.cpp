@@ -283,9 +283,10 @@ TEST_CASE(
   } else {
     CHECK(warnings.messages().size() == 1);
   }
-  CHECK_THROWS_WITH(AutocastGuard(torch::kMeta),
-                    ContainsSubstring("sconce::amp::AutocastGuard: expected a type of device that "
-                                      "autocast supports, got meta"));
+  CHECK_THROWS_WITH(
+      AutocastGuard(torch::kMeta),
+      ContainsSubstring(
+          "sconce::amp::AutocastGuard: expected a device type that autocast supports, got meta"));
 }
 
 TEST_CASE("on a GPU autocast runs each operation in the dtype of its operator list", "[gpu]") {

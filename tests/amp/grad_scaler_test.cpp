@@ -74,11 +74,11 @@ GradScaler cpu_scaler(GradScalerOptions options = {}) {
 // The beginnings of Python's error messages, with underscores for spaces, and ours.
 const std::map<std::string, std::string>& refusals() {
   static const std::map<std::string, std::string> pairs = {
-      {"Attempted_step", "GradScaler::step: expected a call of scale(loss)"},
-      {"Attempted_unscale_", "GradScaler::unscale_: expected a call of scale(loss)"},
-      {"Attempted_update", "GradScaler::update: expected a call of scale(loss)"},
+      {"Attempted_step", "GradScaler::step: expected a call to scale(loss)"},
+      {"Attempted_unscale_", "GradScaler::unscale_: expected a call to scale(loss)"},
+      {"Attempted_update", "GradScaler::update: expected a call to scale(loss)"},
       {"Attempting_to_unscale_FP16_gradients",
-       "GradScaler::unscale_: expected gradients of more precision than float16"},
+       "GradScaler::unscale_: expected gradients with more precision than float16"},
       {"Closure_use_is_not", "GradScaler::step: expected no closure"},
       {"No_inf_checks_were_recorded_for", "GradScaler::step: expected a gradient to check"},
       {"No_inf_checks_were_recorded_prior", "GradScaler::update: expected gradients checked"},
@@ -322,7 +322,7 @@ TEST_CASE("a GradScaler rejects invalid factors, a step before scale, and float1
   const auto p = parameter_of(torch::ones({2}, torch::kHalf));
   torch::optim::SGD optimizer({p}, torch::optim::SGDOptions(0.5));
   auto scaler = cpu_scaler({.init_scale = 8});
-  CHECK_THROWS_WITH(scaler.step(optimizer), ContainsSubstring("expected a call of scale(loss)"));
+  CHECK_THROWS_WITH(scaler.step(optimizer), ContainsSubstring("expected a call to scale(loss)"));
   backward(scaler, p, 1);
   CHECK_THROWS_AS(scaler.unscale_(optimizer), c10::ValueError);
   CHECK(p.grad().equal(torch::full({2}, 8.0, torch::kHalf)));

@@ -127,7 +127,7 @@ TEST_CASE("sconce-train --compile warns once and replays the step if Python fail
   const auto epochs = count_lines(run->out());
   sconce::test::wait_until([&] { return count_lines(run->out()) > epochs + 2; });
   CHECK_THAT(run->err(), ContainsSubstring("Warning: sconce::CapturedStep: the step is replayed "
-                                           "and not compiled: sconce::program::inductor: "));
+                                           "instead of compiled: sconce::program::inductor: "));
   CHECK(count_lines(run->err()) == 1);
 }
 

@@ -246,13 +246,13 @@ TEST_CASE("a captured step names an operation that it cannot replay before runni
         y.sum().backward();
         return StepTensors{y.detach()};
       },
-      "a checkpoint that sets a generator back");
+      "a checkpoint that restores a generator");
   check_refused(
       [](const StepTensors& batch) {
         std::vector<float> weights = {1, 2, 3, 4};
         return StepTensors{batch[0] * torch::from_blob(weights.data(), {4})};
       },
-      "memory of the host that a tensor was made on within the step (from_blob)");
+      "host memory wrapped by a tensor within the step (from_blob)");
 }
 
 TEST_CASE("replays read the current values of host memory behind a from_blob tensor") {
@@ -334,8 +334,7 @@ TEST_CASE(
     plain.step(some_batch(i));
     CHECK(captured.layer->weight.equal(plain.layer->weight));
   }
-  CHECK_THAT(error,
-             ContainsSubstring("got one with values of the host that change from step to step ("));
+  CHECK_THAT(error, ContainsSubstring("got one with host values that change from step to step ("));
   CHECK(captured.layer->weight.equal(plain.layer->weight));
   CHECK_FALSE(step.is_captured());
 }
@@ -511,9 +510,9 @@ TEST_CASE("a captured step inside another one is rejected, and the inner step st
                      {.num_warmup_iters = 1});
   const auto x = torch::ones({2});
   for (int i = 0; i < 2; ++i) {
-    CHECK_THAT(error_of([&] { outer({x}); }),
-               StartsWith("sconce::CapturedStep: expected no captured step within the step of "
-                          "another"));
+    CHECK_THAT(
+        error_of([&] { outer({x}); }),
+        StartsWith("sconce::CapturedStep: expected no captured step inside another captured step"));
   }
   for (int i = 0; i < 6; ++i) CHECK(inner({x})[0].equal(x * 2));
 }

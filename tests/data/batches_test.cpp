@@ -405,7 +405,7 @@ TEST_CASE(
   CHECK(order(batches) == rows_of(5));
   REQUIRE(warnings.messages().size() == 1);
   CHECK_THAT(warnings.messages()[0],
-             StartsWith("sconce::data::Batches::begin: expected a call of"));
+             StartsWith("sconce::data::Batches::begin: expected a call to"));
 }
 
 TEST_CASE("Batches with a DistributedSampler without shuffle never warns about set_epoch") {

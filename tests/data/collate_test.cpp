@@ -51,7 +51,7 @@ TEST_CASE("Stack and PadSequence reject mismatched items and report their positi
   CHECK_THAT(refusal(PadSequence(), std::vector{torch::ones({1, 2}), torch::ones({1, 3})}),
              ContainsSubstring("got [1, 2] in item 0 of the batch and [1, 3] in item 1"));
   CHECK_THAT(refusal(PadSequence(), std::vector{two, torch::ones({2, 1})}),
-             ContainsSubstring("in their first dimension alone"));
+             ContainsSubstring("only in their first dimension"));
   using Lists = std::vector<std::vector<torch::Tensor>>;
   CHECK_THAT(refusal(Stack(), Lists{{two}, {two, two}}),
              ContainsSubstring("the same lengths, keys and undefined tensors") &&

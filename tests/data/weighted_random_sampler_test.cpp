@@ -126,8 +126,10 @@ TEST_CASE("WeightedRandomSampler rejects weights and sample counts that it canno
         name + "weights with a finite sum above 0, got inf");
   CHECK(weights_refusal(torch::zeros({3}), 1) == name + "weights with a finite sum above 0, got 0");
   CHECK(weights_refusal(torch::ones({3}), 0) == name + "a num_samples of 1 or more, got 0");
-  CHECK(weights_refusal(torch::tensor({1., 0., 2.}), 3, {.replacement = false}) ==
-        name + "a num_samples of 2 or less, as many weights are not 0, without replacement, got 3");
+  CHECK(
+      weights_refusal(torch::tensor({1., 0., 2.}), 3, {.replacement = false}) ==
+      name +
+          "a num_samples of 2 or less, the number of nonzero weights, without replacement, got 3");
   WeightedRandomSampler sampler(torch::ones({3}), 3, {.replacement = false});
   CHECK_THAT(sconce::test::error_of([&] { sampler.set_epoch(-1); }),
              ContainsSubstring("expected an epoch of 0 or more, got -1"));

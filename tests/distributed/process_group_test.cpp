@@ -366,7 +366,7 @@ TEST_CASE("an endpoint finds the address that listens or reports why none does")
   CHECK(refused.error == ECONNREFUSED);
   CHECK_THROWS_WITH(
       sconce::distributed::wait_for_listener(Endpoint("node0:1", {unusable}), Clock::now()),
-      ContainsSubstring("nobody listens on node0:1 (Address family not supported by protocol): "
+      ContainsSubstring("nothing listens on node0:1 (Address family not supported by protocol): "
                         "rank 0 has not joined"));
 }
 
@@ -756,7 +756,7 @@ TEST_CASE("the other ranks fail in time if a rank never starts or stops before i
     if (rank == victim) continue;
     check_survivor(
         *ranks[rank], rank, 3,
-        victim == 0 ? "nobody listens on .* \\(Connection refused\\): rank 0 has not joined"
+        victim == 0 ? "nothing listens on .* \\(Connection refused\\): rank 0 has not joined"
         : rank == 0
             ? "these ranks have not joined: 1"
             : "these ranks have not joined: 1|the store where the ranks meet was closed before",

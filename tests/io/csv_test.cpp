@@ -109,9 +109,10 @@ TEST_CASE("different spellings of a number are one category, named after the fir
   CHECK(table.features == Names{"zone_-0", "zone_01", "zone_2.0"});
   CHECK(same_values(table.data.argmax(1), torch::tensor({1, 2, 1, 0, 1, 0, 2}, torch::kLong)));
   CHECK(same_values(table.data.sum(1), torch::ones({7})));
-  CHECK(message_of(text, {.categories = {"zone"}, .max_categories = 2}) ==
-        "line 5, column 'zone': expected at most 2 categories, got another: '-0'; drop the column, "
-        "or raise max_categories");
+  CHECK(
+      message_of(text, {.categories = {"zone"}, .max_categories = 2}) ==
+      "line 5, column 'zone': expected at most 2 categories, got one more: '-0'; drop the column, "
+      "or raise max_categories");
   const auto further = read_text("zone\n2\n1.0\n0.0\n", {.columns = table.columns});
   CHECK(further.features == table.features);
   CHECK(same_values(further.data.argmax(1), torch::tensor({2, 1, 0}, torch::kLong)));
@@ -164,7 +165,7 @@ TEST_CASE("one text value turns all categories of a column into texts") {
   CHECK(message_of("zone\n1.00\n", {.columns = table.columns}) ==
         "line 2, column 'zone': expected one of '01', '1', '1.0', 'old', got '1.00'");
   CHECK(message_of(text, {.categories = {"zone"}, .max_categories = 2}) ==
-        "line 4, column 'zone': expected at most 2 categories, got another: 'old'; drop the "
+        "line 4, column 'zone': expected at most 2 categories, got one more: 'old'; drop the "
         "column, or raise max_categories");
 }
 
@@ -265,8 +266,8 @@ TEST_CASE("a bad row throws an error with its line and column or is skipped") {
   }
   for (const char* number : {"1e39", "-1e400"}) {
     check("7,z," + std::string(number),
-          "line 6, column 'c': expected a number that float32 has, got '" + std::string(number) +
-              "'");
+          "line 6, column 'c': expected a number in the range of float32, got '" +
+              std::string(number) + "'");
   }
   check("7,null,8", "line 6, column 'b': expected a value, got 'null'");
   check("7,\"z\"x,8", "line 6: expected a field to end with its quote, got more text");
@@ -346,7 +347,7 @@ TEST_CASE("read_csv rejects a malformed table and reports the problem") {
   CHECK(message_of("a\n1\n", {.drop = {"a"}}) == "expected a column of features, found none");
   CHECK(message_of("1,2\n", {.names = {"a"}}) == "line 1: expected 1 fields, got 2");
   CHECK(message_of("a\nx\ny\nz\n", {.max_categories = 2}) ==
-        "line 4, column 'a': expected at most 2 categories, got another: 'z'; drop the column, or "
+        "line 4, column 'a': expected at most 2 categories, got one more: 'z'; drop the column, or "
         "raise max_categories");
   CHECK(message_of(std::string(100, 'a') + "," + std::string(100, 'a') + "\n") ==
         "expected each column's name once, got '" + std::string(40, 'a') + "...' twice");
@@ -355,7 +356,7 @@ TEST_CASE("read_csv rejects a malformed table and reports the problem") {
 TEST_CASE("read_csv rejects invalid options and files that it cannot read") {
   for (const char delimiter : {'"', '\n', '\r', '\0'}) {
     CHECK_THAT(message_of("a\n1\n", {.delimiter = delimiter}),
-               ContainsSubstring("expected a delimiter that is no quote"));
+               ContainsSubstring("expected a delimiter other than a quote"));
   }
   for (const int64_t most : {int64_t{0}, (int64_t{1} << 24) + 1}) {
     CHECK_THAT(message_of("a\n1\n", {.max_categories = most}),
@@ -436,7 +437,8 @@ std::vector<WorstCase> worst_cases(size_t size) {
       {"a long name", std::string(size / 2, 'a') + letters.substr(1, size / 2), no_memory},
       {"numbers in many spellings", spellings, read, options_of_x()},
       {"categories", texts, read, many},
-      {"digits of a number", "a\n" + std::string(size, '9') + "\n", "a number that float32 has"},
+      {"digits of a number", "a\n" + std::string(size, '9') + "\n",
+       "a number in the range of float32"},
       {"digits of a category", "x\n" + std::string(size, '9') + "\n", read, options_of_x()},
       {"quotes", "a\n\"" + std::string(size / 2 * 2, '"') + "\"\n"},
       {"blank lines", "a\n1\n" + std::string(size, '\n')},

@@ -217,7 +217,7 @@ TEST_CASE("names crafted to collide in a hash table are rejected before they are
     header += (header.size() > 1 ? ",\"" : "\"") + name + "\":" + entry("U8", "[0]", "[0,0]");
     state.insert(name.substr(1), torch::ones({1}));
   }
-  const char* cause = "expected names that differ in their hashes";
+  const char* cause = "expected names with different hashes";
   CHECK_THAT(refusal(folder, with_length(header + "}")), ContainsSubstring(cause));
   // A prefix can determine which names collide, so names are checked again where it is removed.
   torch::nn::Linear module(1, 1);
@@ -266,7 +266,7 @@ TEST_CASE("load_safetensors rejects files that break the format's rules and repo
                ContainsSubstring("'a': expected "));
   }
   CHECK_THAT(with("{\"a\":" + entry("F6_E2M3", "[4]", "[0,3]") + "}", "abc"),
-             ContainsSubstring("'a': expected a dtype that LibTorch has, got 'F6_E2M3'"));
+             ContainsSubstring("'a': expected a dtype that LibTorch supports, got 'F6_E2M3'"));
   CHECK_THAT(with("{\"a\":" + entry("F4", "[3]", "[0,1]") + "}", "a"), ContainsSubstring("even"));
   CHECK_THAT(with("{\"a\":" + entry("F32", "[1]", "[0]") + "}", four),
              ContainsSubstring("two data_offsets"));
@@ -277,7 +277,7 @@ TEST_CASE("load_safetensors rejects files that break the format's rules and repo
   CHECK_THAT(with("{" + good + ",\"b\":" + entry("F32", "[1]", "[2,6]") + "}", four + "xx"),
              ContainsSubstring("'b': expected data_offsets from 4 on"));
   CHECK_THAT(with("{" + good + "}", four + "x"),
-             ContainsSubstring("expected 4 bytes behind the header, found 5"));
+             ContainsSubstring("expected 4 bytes after the header, found 5"));
   CHECK_THAT(with("{" + good + "}", "abc"),
              ContainsSubstring("'a': expected data_offsets of at most 3"));
   CHECK_THAT(with("{\"a\":" + entry("F32", "[2]", "[0,4]") + "}", four),
@@ -363,14 +363,14 @@ TEST_CASE("save_safetensors rejects what the format cannot store and keeps the e
     return error_of([&] { save_safetensors(file, state); });
   };
   CHECK_THAT(refuse("a", torch::ones({2}, torch::kComplexDouble)),
-             ContainsSubstring("'a': expected a type that the format has, got ComplexDouble"));
+             ContainsSubstring("'a': expected a type that the format supports, got ComplexDouble"));
   CHECK_THAT(refuse("a", torch::eye(2).to_sparse()), ContainsSubstring("strided"));
   CHECK_THAT(refuse("a", torch::Tensor()), ContainsSubstring("strided"));
   CHECK_THAT(refuse("a", torch::ones({2}, torch::kMeta)), ContainsSubstring("strided"));
   CHECK_THAT(refuse("a", torch::zeros({1}, torch::kByte).view(c10::kFloat4_e2m1fn_x2)[0]),
              ContainsSubstring("'a': expected at least one dimension for a type of 4-bit pairs"));
   CHECK_THAT(refuse("__metadata__", torch::ones({2})),
-             ContainsSubstring("another name, got the one"));
+             ContainsSubstring("a different name, got the one"));
   CHECK_THAT(refuse("\xff", torch::ones({2})), ContainsSubstring("UTF-8"));
   CHECK(contents(file) == "kept");
   CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);

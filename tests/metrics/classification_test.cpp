@@ -93,8 +93,8 @@ TEST_CASE("class labels can be of any integer type or bool") {
 
 TEST_CASE("classification metrics reject invalid options with an error that names the metric") {
   CHECK_THAT(error_of([] { Recall recall({.average = Average::macro}); }),
-             ContainsSubstring("sconce::metrics::Recall: expected num_classes, which only the "
-                               "micro average does without"));
+             ContainsSubstring("sconce::metrics::Recall: expected num_classes, which is optional "
+                               "only for the micro average"));
   CHECK_THAT(error_of([] { Recall recall({.num_classes = 1}); }),
              ContainsSubstring("expected num_classes of 2 or more, got 1"));
   CHECK_THAT(error_of([] { Accuracy accuracy({.num_classes = 3, .top_k = 4}); }),

@@ -176,8 +176,9 @@ TEST_CASE(
              ContainsSubstring("got [3] for []"));
   CHECK_THAT(message(torch::zeros({4, 3}), torch::zeros({4})),
              ContainsSubstring("a target of classes, integers (N, ...), got [4] of Float"));
-  CHECK_THAT(message(torch::zeros({4, 3}, torch::kLong), target),
-             ContainsSubstring("of floating point, got preds of Long"));
+  CHECK_THAT(
+      message(torch::zeros({4, 3}, torch::kLong), target),
+      ContainsSubstring("expected floating-point probabilities or logits, got preds of Long"));
   CHECK_THAT(message({}, target), ContainsSubstring("an undefined tensor"));
   CHECK_THAT(message(torch::zeros({4, 3}, torch::kMeta), target),
              ContainsSubstring("on one device, got meta and cpu"));

@@ -69,7 +69,7 @@ TEST_CASE("Perplexity rejects wrong sizes, types, and devices") {
   CHECK_THAT(message(torch::zeros({6, 5}), torch::zeros({6}, torch::kLong)),
              ContainsSubstring("got [6, 5] for [6]"));
   CHECK_THAT(message(torch::zeros({2, 3, 5}), torch::zeros({2, 3})),
-             ContainsSubstring("a target of integers, got Float and Float"));
+             ContainsSubstring("an integer target, got Float and Float"));
   CHECK_THAT(message(torch::zeros({2, 3, 5}, torch::kLong), target),
              ContainsSubstring("got Long and Long"));
   CHECK_THAT(message(torch::zeros({2, 3, 5}), {}), ContainsSubstring("an undefined tensor"));

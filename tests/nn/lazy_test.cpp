@@ -737,11 +737,12 @@ TEST_CASE("a lazy layer rejects options out of range on construction") {
   CHECK_THROWS_WITH(LazyLinear(-1),
                     ContainsSubstring("LazyLinear: expected out_features of at least 0, got -1"));
   CHECK_THROWS_WITH(LazyConv2d(LazyConv2dOptions(3, 1).groups(2)),
-                    ContainsSubstring("LazyConv2d: expected positive out_channels that positive "
-                                      "groups divide, got out_channels 3 and groups 2"));
+                    ContainsSubstring("LazyConv2d: expected positive out_channels divisible by "
+                                      "positive groups, got out_channels 3 and groups 2"));
   CHECK_THROWS(LazyConv1d(0, 1));
-  CHECK_THROWS_WITH(LazyConvTranspose1d(LazyConvTranspose1dOptions(3, 1).groups(2)),
-                    ContainsSubstring("LazyConvTranspose1d: expected positive out_channels that"));
+  CHECK_THROWS_WITH(
+      LazyConvTranspose1d(LazyConvTranspose1dOptions(3, 1).groups(2)),
+      ContainsSubstring("LazyConvTranspose1d: expected positive out_channels divisible"));
   CHECK_THROWS_WITH(
       LazyConvTranspose1d(LazyConvTranspose1dOptions(3, 1).padding_mode(torch::kReflect)),
       ContainsSubstring("LazyConvTranspose1d: expected the padding_mode kZeros"));

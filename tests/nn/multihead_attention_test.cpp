@@ -134,10 +134,10 @@ TEST_CASE("attention rejects invalid arguments before doing any work") {
   CHECK(shapes(x, memory.narrow(2, 0, 6), memory) ==
         who + "expected [8, 8, 8] features, got inputs [3, 5, 8], [3, 4, 6] and [3, 4, 8]");
   CHECK(shapes(x, memory, x) == who +
-                                    "expected keys and values of one length, and one batch size, "
-                                    "got [3, 5, 8], [3, 4, 8] and [3, 5, 8]");
+                                    "expected keys and values of the same length, and a single "
+                                    "batch size, got [3, 5, 8], [3, 4, 8] and [3, 5, 8]");
   CHECK_THAT(shapes(x, memory.narrow(0, 0, 2), memory.narrow(0, 0, 2)),
-             ContainsSubstring("and one batch size"));
+             ContainsSubstring("and a single batch size"));
   const auto nested = at::_nested_tensor_from_tensor_list({x[0], memory[0]});
   CHECK(shapes(nested, nested, nested) ==
         who + "expected dense inputs, got an undefined or nested tensor");

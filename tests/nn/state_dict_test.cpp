@@ -178,7 +178,7 @@ TEST_CASE("load_state_dict renames entries and skips entries whose new name is e
   check_equal(*to, *from);
   CHECK_THROWS_WITH(
       load_state_dict(*to, state, {.rename = [](const std::string&) { return "same"; }}),
-      ContainsSubstring("which another entry has"));
+      ContainsSubstring("which another entry already uses"));
 }
 
 TEST_CASE(

@@ -428,9 +428,9 @@ TEST_CASE("transformer stacks reject invalid arguments before doing any work") {
   CHECK_THAT(error_of([&] { encoder(torch::randn({8})); }),
              ContainsSubstring("expected inputs with 3 dimensions"));
   TransformerDecoder decoder(TransformerDecoderLayer(layer_options()), 2);
-  CHECK_THAT(
-      error_of([&] { decoder(x, torch::randn({2, 5, 8})); }),
-      ContainsSubstring("sconce::nn::TransformerDecoderLayer: expected keys and values of one"));
+  CHECK_THAT(error_of([&] { decoder(x, torch::randn({2, 5, 8})); }),
+             ContainsSubstring(
+                 "sconce::nn::TransformerDecoderLayer: expected keys and values of the same"));
   CHECK_THAT(
       error_of([&] { encoder(x, EncoderArgs{.src_mask = torch::ones({5, 5}).to(torch::kInt)}); }),
       ContainsSubstring("expected a mask of bool or floats, got attn_mask of Int"));

@@ -132,10 +132,11 @@ TEST_CASE(
     const bool has_foreach = kind.fastest == Kernels::foreach;
     CHECK_THROWS_WITH(
         kind.make(groups, 0.1, {.kernels = Kernels::fused}),
-        ContainsSubstring("sconce::optim::" + kind.name + ": expected " +
-                          (has_foreach ? "Kernels::foreach or " : "") +
-                          "Kernels::for_loop, because LibTorch has no others for it, got "
-                          "Kernels::fused"));
+        ContainsSubstring(
+            "sconce::optim::" + kind.name + ": expected " +
+            (has_foreach ? "Kernels::foreach or " : "") +
+            "Kernels::for_loop, because LibTorch provides no other kernels for it, got "
+            "Kernels::fused"));
   }
 }
 

@@ -168,7 +168,7 @@ TEST_CASE("a group added later is scheduled unless the scheduler needs its initi
   CHECK(step.get_last_lr() == std::vector<double>{0.4, 0.4});
   CHECK_THROWS_WITH(lambda.step(),
                     ContainsSubstring("sconce::optim::lr_scheduler::LambdaLR: expected the 1 "
-                                      "parameter groups that there were at construction"));
+                                      "parameter groups from construction"));
 }
 
 TEST_CASE(
@@ -234,7 +234,7 @@ TEST_CASE(
   fresh_cycle.load_state_dict(cycle.state_dict());
   CHECK_THROWS_WITH(fresh_lambda.step(),
                     ContainsSubstring("sconce::optim::lr_scheduler::LambdaLR: expected the 1 "
-                                      "parameter groups that there were at construction"));
+                                      "parameter groups from construction"));
   CHECK_THROWS_WITH(fresh_cycle.step(),
                     ContainsSubstring("sconce::optim::lr_scheduler::OneCycleLR: expected the 1 "
                                       "parameter groups that the optimizer has values for"));

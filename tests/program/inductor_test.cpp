@@ -162,7 +162,7 @@ TEST_CASE("a step is replayed while the compiler runs") {
   CapturedTraining training({.cache_dir = folder.path() / "steps", .python = python});
   training.run(30);
   CHECK(training.captured.mode() == StepMode::replayed);
-  CHECK(training.captured.mode_reason() == "the compiler is not done");
+  CHECK(training.captured.mode_reason() == "the compiler has not finished");
 }
 
 TEST_CASE("a compiler rejects a cache that others can write to") {

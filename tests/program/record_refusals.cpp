@@ -126,7 +126,7 @@ TEST_CASE("record rejects operators whose results have shapes that depend on val
 TEST_CASE("record rejects random numbers") {
   const std::string expected =
       ": expected no random numbers, got some; call eval() on the network, run lazy layers once "
-      "before, or pass the numbers as an input";
+      "before recording, or pass the numbers as an input";
   auto generator = at::make_generator<at::CPUGeneratorImpl>(1);
   check_refused({
       {[](const auto& x) { return torch::dropout(x, 0.5, true); }, "aten::dropout" + expected},
@@ -190,10 +190,10 @@ TEST_CASE("record rejects sparse and quantized tensors") {
   check_refused({
       {[](const auto& x) { return x.to_sparse(); },
        "aten::to_sparse: expected dense tensors, got a sparse or quantized one; call to_dense() or "
-       "dequantize() before"},
+       "dequantize() first"},
       {[](const auto& x) { return torch::quantize_per_tensor(x, 0.1, 0, torch::kQInt8); },
        "aten::quantize_per_tensor: expected dense tensors, got a sparse or quantized one; call "
-       "to_dense() or dequantize() before"},
+       "to_dense() or dequantize() first"},
   });
 }
 
@@ -214,8 +214,7 @@ TEST_CASE("record rejects operators that are not LibTorch's own") {
 TEST_CASE("record rejects operators that replace a tensor's memory") {
   check_refused({{[](auto x) { return x.clone().resize_({2, 3}); },
                   "aten::resize_: expected tensors that keep their memory, got an operator that "
-                  "gives one other memory; "
-                  "make a new tensor instead of resizing one"}});
+                  "replaces it; create a new tensor instead of resizing one"}});
 }
 
 TEST_CASE("record rejects collectives") {
@@ -271,8 +270,8 @@ TEST_CASE("record detects values that the host reads from a tensor's memory") {
   const OneInput reads = [](const auto& x) { return x * x.template data_ptr<float>()[0]; };
   CHECK_THAT(refusal_of(reads), ContainsSubstring("expected the same value for all sizes"));
   CHECK_THAT(refusal_of(reads, torch::rand({4, 3}) + 1, {}),
-             ContainsSubstring("output 'output': expected a program that computes what the "
-                               "function computes for other inputs"));
+             ContainsSubstring(
+                 "output 'output': expected a program that matches the function for other inputs"));
   const OneInput copies = [](const auto& x) {
     return torch::from_blob(x.data_ptr(), {3}).clone() + x;
   };
@@ -368,7 +367,7 @@ TEST_CASE("record rejects invalid options") {
         who + "dynamic: expected an example with rows in dimension 0 of 'x', got none");
   CHECK(refusal_with(two, {.dynamic_shapes = {{"x", 0}, {"y", 0}}}) ==
         who +
-            "dynamic: expected batch = 2 in 'y' as before, got 4; give sizes that differ different "
+            "dynamic: expected batch = 2 in 'y' as before, got 4; give different sizes different "
             "names");
   CHECK(
       refusal_with(

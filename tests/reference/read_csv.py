@@ -33,7 +33,7 @@ DIFFERENT = {
     "text": "expected a number, got",  # pandas reads a column of numbers and texts as objects
     "texts": "skip_bad would leave out",  # in a column of numbers
     "infinite": "expected a finite number, got",
-    "large": "expected a number that float32 has",
+    "large": "expected a number in the range of float32",
     "missing": "expected a value",
     "target": "expected a target",
     "after": "expected a field to end with its quote",

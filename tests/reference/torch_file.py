@@ -283,8 +283,8 @@ def refused_pickles():
     yield "mark-left", b"\x80\x02N(N.", "expected one value and the end of the pickle"
     yield "two-values", b"\x80\x02NN.", "expected one value and the end of the pickle"
     yield "more", b"\x80\x02N.N", "expected one value and the end of the pickle"
-    yield "no-memo", b"\x80\x02h\1.", "expected a value kept under 1"
-    yield "far-memo", b"\x80\x02Nr\xff\xff\xff\xff.", "under a number below 9, got 4294967295"
+    yield "no-memo", b"\x80\x02h\1.", "expected a value in the memo at 1"
+    yield "far-memo", b"\x80\x02Nr\xff\xff\xff\xff.", "expected a memo index below 9, got 4294967295"
     yield "append-to-dict", b"\x80\x02}Na.", "expected a list to add to, got a dict"
     yield "item-of-list", b"\x80\x02]NNs.", "expected a dict to add to, got a list"
     yield "odd-items", b"\x80\x02}(Nu.", "expected a value for each key"
@@ -294,13 +294,13 @@ def refused_pickles():
     # LibTorch's Dict uses an int as its own hash. These keys would all collide in it.
     at_one_place = [pow(11400714819323198485, -1, 2**64) * i % 2**64 for i in range(60)]
     yield ("colliding-keys", saved({(k + 2**63) % 2**64 - 2**63: 1 for k in at_one_place}),
-           "a dict with keys that differ in their hashes")
+           "a dict whose keys have different hashes")
     yield "good-keys", saved({987 * i: i for i in range(1000)}), "nothing was thrown"
     yield "good-same-keys", b"\x80\x02}(" + b"K\1N" * 99 + b"u.", "nothing was thrown"
-    yield "own-list", b"\x80\x02]q\0h\0a.", "no container that holds itself, got a list"
+    yield "own-list", b"\x80\x02]q\0h\0a.", "no container that contains itself, got a list"
     yield "own-dict", b"\x80\x02}q\0K\1(h\0tq\1K\2h\1s.", "expected a dict to add to"
     yield "in-tuple", b"\x80\x02]q\0(h\0tq\1h\0h\1a.", "expected one value"
-    yield "own-in-tuple", b"\x80\x02]q\0(h\0tq\1a.", "no container that holds itself"
+    yield "own-in-tuple", b"\x80\x02]q\0(h\0tq\1a.", "no container that contains itself"
     yield "deep", b"\x80\x02" + b"]" * 1001 + b"a" * 1000 + b".", "containers at most 1000 deep"
     yield "deeper", b"\x80\x02" + b"]" * 100000 + b"a" * 99999 + b".", "at most 1000 deep"
     # A chain of 900 lists that is converted first and occurs again at the end of a second chain.
@@ -383,7 +383,7 @@ def refusals(folder):
         zip_file.writestr("folder/hello.txt", "hello")
     expect("plain-zip", "expected an archive of torch.save with a record 'folder/data.pkl'")
     zipfile.ZipFile(folder / "empty-zip", "w").close()
-    expect("empty-zip", "a file of 22 bytes that does not begin like one")
+    expect("empty-zip", "a file of 22 bytes that does not start like one")
     good = tensor_pickle()
     archive(folder / "good", good, data)
     expect("good", "nothing was thrown")
@@ -404,13 +404,13 @@ def refusals(folder):
     expect("no-version", "expected a record 'no-version/version', found none")
     torch.save({"a": torch.ones(2, dtype=torch.uint16)}, folder / "untyped-big-endian")
     rewrite(folder / "untyped-big-endian", changed={"byteorder": b"big"})
-    expect("untyped-big-endian", "expected a class of storages with a type in a file of a big-")
+    expect("untyped-big-endian", "expected a typed storage class in a file from a big-")
     (folder / "page").write_text("\n<!DOCTYPE html><html></html>")
     expect("page", "expected a zip archive of torch.save, got an HTML page")
     archive(folder / "same-name", good, data + data)
     expect("same-name", "'archive/data/0': the zip archive has two records of this name")
     (folder / "empty").write_bytes(b"")
-    expect("empty", "a file of 0 bytes that does not begin like one")
+    expect("empty", "a file of 0 bytes that does not start like one")
     damages = {
         "damaged-version": (b"3\nPK", b"4\nPK", "version': expected bytes with checksum"),
         "damaged-name": (b"name/version", b"name/Version", "and the zip directory disagree")}

@@ -63,7 +63,7 @@ TEST_CASE("the GPU verdict is driver_too_old if the driver supports only an olde
   Environment facts = none();
   facts.driver.cuda = "12.9";
   check_verdict(facts, GpuStatus::driver_too_old,
-                "580.1 is too old; it serves CUDA up to 12.9, LibTorch needs CUDA 13.2");
+                "580.1 is too old; it supports CUDA up to 12.9, LibTorch needs CUDA 13.2");
   facts.visible_devices = "";  // unsetting it would not help
   check_verdict(facts, GpuStatus::driver_too_old, "too old");
 }
@@ -77,7 +77,7 @@ TEST_CASE("the GPU verdict is hidden if CUDA_VISIBLE_DEVICES hides all GPUs") {
 }
 
 TEST_CASE("the GPU verdict is unusable if no known reason explains why no GPU is found") {
-  check_verdict(none(), GpuStatus::unusable, "the driver lists 1, and CUDA can start none");
+  check_verdict(none(), GpuStatus::unusable, "the driver lists 1, but CUDA cannot start any");
   Environment facts = none();
   facts.driver.gpus.clear();
   check_verdict(facts, GpuStatus::unusable, "the driver lists 0");

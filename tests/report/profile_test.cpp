@@ -153,7 +153,7 @@ TEST_CASE("a profile of a custom loop is written only once") {
   const auto x = torch::ones({2, 2}, torch::requires_grad());
   Profile profile;
   CHECK_THAT(error_of([] { Profile second; }),
-             StartsWith("sconce::profiler::Profile: expected no other profile under way"));
+             StartsWith("sconce::profiler::Profile: expected no other active profile"));
   {
     RECORD_USER_SCOPE("mine");
     torch::mm(x, x).sum().backward();
@@ -162,7 +162,7 @@ TEST_CASE("a profile of a custom loop is written only once") {
   CHECK(named_ranges(file).at("mine").size() == 1);
   CHECK_THAT(contents(file), ContainsSubstring("aten::mm") && ContainsSubstring("MmBackward0"));
   CHECK_THAT(error_of([&] { profile.export_chrome_trace(file); }),
-             ContainsSubstring("got one that is over"));
+             ContainsSubstring("got one that has ended"));
   const Profile next;  // nobody asks for its records
 }
 
@@ -209,7 +209,7 @@ TEST_CASE("a second profile in another thread is rejected and does not affect th
   Profile first;
   std::string error;
   in_another_thread([&] { error = error_of([] { Profile second; }); });
-  CHECK_THAT(error, StartsWith("sconce::profiler::Profile: expected no other profile under way"));
+  CHECK_THAT(error, StartsWith("sconce::profiler::Profile: expected no other active profile"));
   {
     RECORD_USER_SCOPE("mine");
   }
@@ -269,7 +269,7 @@ TEST_CASE("Profile throws while a LibTorch profiler runs in another thread") {
   const auto error = error_of([] { Profile ours; });
   both.arrive_and_wait();
   other.join();
-  CHECK_THAT(error, StartsWith("sconce::profiler::Profile: expected no other profile under way"));
+  CHECK_THAT(error, StartsWith("sconce::profiler::Profile: expected no other active profile"));
   CHECK(events > 0);
   const Profile next;  // the rejected profile has left nothing behind
 }
@@ -285,8 +285,8 @@ TEST_CASE("a fit during another profile continues without its trace and warns wh
   under_way.export_chrome_trace(other);
   REQUIRE(warnings.messages().size() == 1);
   CHECK_THAT(warnings.messages()[0],
-             StartsWith("sconce::StepTrace: the training goes on without this report: "
-                        "sconce::profiler::Profile: expected no other profile under way"));
+             StartsWith("sconce::StepTrace: training continues without this report: "
+                        "sconce::profiler::Profile: expected no other active profile"));
   CHECK(sconce::test::names_in(folder.path()) == std::vector<std::string>{"other.json"});
   CHECK(named_ranges(other).at("step").size() == 8);
 }

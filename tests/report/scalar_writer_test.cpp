@@ -114,7 +114,7 @@ TEST_CASE("ScalarWriter rejects a new run in the folder of another run") {
   }
   const auto names = names_in(folder.path());
   CHECK_THAT(error_of_resuming(folder, 0),
-             ContainsSubstring("as the run begins again, got those of epoch 2"));
+             ContainsSubstring("because the run starts over, got scalars of epoch 2"));
   CHECK(names_in(folder.path()) == names);  // another event file would hide the first one's scalars
   CHECK(contents(folder.path() / "scalars.csv") == before);
 }

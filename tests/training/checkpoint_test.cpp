@@ -197,7 +197,7 @@ TEST_CASE(
   Checkpoint resumed(folder.path(), {.resume = true});
   REQUIRE(resumed.load({}));
   CHECK_THROWS_WITH(resumed.save({}, {.epoch = 1}),
-                    ContainsSubstring("begun again 999999999999999999 times at most"));
+                    ContainsSubstring("restarted 999999999999999999 times at most"));
   CHECK(names_in(folder.path()) == Names{last});
   resumed.save({}, {.epoch = 2});
   CHECK(resumed.latest() ==
@@ -331,7 +331,7 @@ TEST_CASE("a checkpoint folder has one writer at a time and any number of reader
   Checkpoint second(folder.path(), {.resume = true});
   CHECK(second.load({})->epoch == 1);
   const std::string refusal =
-      folder.path().string() + ": expected a folder in which nobody else saves";
+      folder.path().string() + ": expected a folder that no other Checkpoint writes to";
   CHECK_THROWS_WITH(second.lock(), ContainsSubstring(refusal));
   CHECK_THROWS_WITH(second.save({}, {.epoch = 2}), ContainsSubstring(refusal));
   CHECK(names_in(folder.path()) == Names{"best.pt", "checkpoint-000001-00000000.pt"});

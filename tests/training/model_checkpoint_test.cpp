@@ -369,8 +369,9 @@ TEST_CASE("a fit is rejected before its first step if another Checkpoint writes 
   Checkpoint checkpoint(folder.path());
   SavedFitting fitting(checkpoint), fits(*other);
   fits.fit();
-  CHECK_THROWS_WITH(fitting.fit(),
-                    ContainsSubstring(name + ": expected a folder in which nobody else saves"));
+  CHECK_THROWS_WITH(
+      fitting.fit(),
+      ContainsSubstring(name + ": expected a folder that no other Checkpoint writes to"));
   other.reset();
   CHECK_THROWS_WITH(fitting.fit(),
                     ContainsSubstring(name + ": expected a folder without checkpoints, or resume"));

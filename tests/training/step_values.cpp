@@ -261,9 +261,9 @@ TEST_CASE("the Trainer rejects values that are not one number or whose names are
           return NamedTensors{{"kl", mean}, {"kl", mean}};
         }) == who + "values of different names, got two called 'kl'");
   CHECK(refusal_of(named("acc")) ==
-        who + "a value with a name of its own, got 'acc', which is the name of a metric");
+        who + "a value with a unique name, got 'acc', which is the name of a metric");
   CHECK(refusal_of(named("loss")) ==
-        who + "a value with a name of its own, got 'loss', which is the name of the loss");
+        who + "a value with a unique name, got 'loss', which is the name of the loss");
   CHECK_THAT(refusal_of(named("")), ContainsSubstring("values with names"));
   int step = 0;
   CHECK(refusal_of([&](const torch::Tensor& mean) {
@@ -470,7 +470,7 @@ TEST_CASE("the Trainer rejects counts that are not one number or that only some 
   CHECK(refusal_of([](const torch::Tensor& mean) {
           return NamedTensors{{"StepOutput::count", mean}};
         }) == who +
-                  "a value with a name of its own, got 'StepOutput::count', which is the name "
+                  "a value with a unique name, got 'StepOutput::count', which is the name "
                   "of the count");
 }
 

@@ -872,7 +872,7 @@ TEST_CASE("callbacks whose states share a name, or use a reserved one, are rejec
   sconce::optim::SGD of_ours(model->parameters(), 0.1);
   const auto before = model->parameters()[0].detach().clone();
   CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).fit(model, of_ours, with),
-                    ContainsSubstring("none called 'epoch' or so"));
+                    ContainsSubstring("no reserved name such as 'epoch'"));
   CHECK(model->parameters()[0].equal(before));
 }
 
@@ -1056,7 +1056,7 @@ TEST_CASE("a training_step that returns only a loss needs no metrics and cannot 
   CHECK_THROWS_WITH(Trainer({.num_gpus = 0, .metrics = sconce::Metrics{{"acc", accuracy}}})
                         .fit(model, optimizer, data()),
                     StartsWith("sconce::Trainer::fit: expected the model's training_step to return "
-                               "a StepOutput with what the metrics are to get, or no metrics"));
+                               "a StepOutput with the metrics' inputs, or no metrics"));
   const auto epoch = Trainer({.num_gpus = 0}).fit(model, optimizer, data()).epochs[0];
   CHECK(epoch.at("test_loss") > 0);
   CHECK_FALSE(epoch.contains("train_acc"));
@@ -1141,7 +1141,7 @@ TEST_CASE("num_gpus = 1 without a GPU warns and trains on the CPU") {
   } recorder;
   c10::WarningUtils::WarningHandlerGuard guard(&recorder);
   CHECK(Trainer({.num_gpus = 1}).device() == sconce::cpu());
-  CHECK_THAT(recorder.text, ContainsSubstring("1 GPU wanted, none found: using the CPU"));
+  CHECK_THAT(recorder.text, ContainsSubstring("1 GPU requested, none found: using the CPU"));
 }
 
 TEST_CASE("fast_dev_run uses one batch of one epoch and saves nothing") {
@@ -1426,7 +1426,7 @@ TEST_CASE("null callbacks and models are rejected before any work") {
   torch::nn::Linear holder = nullptr;
   const std::string null_model = "sconce::Trainer: expected a model, got null";
   sconce::test::check_refusals(
-      {{[&] { f.fit(); }, "sconce::Trainer::fit: expected callbacks, got null as number 2 of 2"},
+      {{[&] { f.fit(); }, "sconce::Trainer::fit: expected callbacks, got null at position 2 of 2"},
        {[&] { trainer.fit(pointer, f.optimizer, {batches}); }, null_model},
        {[&] { trainer.fit_epoch(pointer, f.optimizer, batches); }, null_model},
        {[&] { trainer.evaluate(pointer, batches); }, null_model},
@@ -1482,9 +1482,9 @@ TEST_CASE("with graph an undefined tensor in a batch is rejected with its positi
   sconce::optim::SGD optimizer(model.parameters(), 0.1);
   const auto [x, y] = points(4);
   const Each<sconce::data::Dataset> batches{{{x, y}, {x, torch::Tensor()}}};
-  CHECK_THROWS_WITH(Trainer({.num_gpus = 0, .graph = true}).fit(model, optimizer, {batches}),
-                    ContainsSubstring("expected a batch of tensors, got one that is undefined as "
-                                      "number 2 of 2"));
+  CHECK_THROWS_WITH(
+      Trainer({.num_gpus = 0, .graph = true}).fit(model, optimizer, {batches}),
+      ContainsSubstring("expected a batch of tensors, got an undefined tensor at position 2 of 2"));
 }
 
 TEST_CASE("an optimizer whose parameters all lack a gradient is rejected in each precision") {
@@ -1712,7 +1712,7 @@ TEST_CASE("a fit that cannot compute gradients reports what it expected and got"
   {
     const torch::NoGradGuard no_grad;
     CHECK_THROWS_WITH(fit(), StartsWith("sconce::Trainer::fit: expected gradients, got a call with "
-                                        "them turned off, as by torch::NoGradGuard"));
+                                        "gradients turned off, for example by torch::NoGradGuard"));
     CHECK_THROWS_WITH(trainer.fit_epoch(model, optimizer, data().train),
                       StartsWith("sconce::Trainer::fit_epoch: expected gradients"));
   }
@@ -1723,7 +1723,7 @@ TEST_CASE("a fit that cannot compute gradients reports what it expected and got"
     model->push_back(torch::nn::Linear(2, 2));
   }
   CHECK_THROWS_WITH(fit(), StartsWith("sconce::Trainer::fit: expected parameters that can have a "
-                                      "gradient, got 4.weight, which was made within"));
+                                      "gradient, got 4.weight, which was created within"));
   model = net();
   sconce::nn::requires_grad_(*model, false);
   const bool graph = GENERATE(false, true);

@@ -101,8 +101,8 @@ TEST_CASE("ImageFolder follows a link to a class and rejects cyclic and broken l
   make_file(temporary.path() / "elsewhere/b.png");
   fs::create_symlink(temporary.path() / "elsewhere", root / "dog");
   CHECK(ImageFolder(root).classes() == std::vector<std::string>{"cat", "dog"});
-  refuse("here", ".", "got a link to a folder around it");
-  refuse("above", temporary.path(), "got a link to a folder around it");
+  refuse("here", ".", "got a link to a parent folder");
+  refuse("above", temporary.path(), "got a link to a parent folder");
   refuse("self", "self", "symbolic links");
   refuse("nothing", "nowhere", "No such file");
   refuse("cat/above", "..", "got a folder");

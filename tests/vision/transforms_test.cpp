@@ -184,8 +184,8 @@ TEST_CASE("Normalize rejects mismatched means, standard deviations, and images")
   CHECK(error_of([&] { normalize(torch::zeros({1, 3, 2, 2}, torch::kByte)); }) ==
         "sconce::vision::transforms::Normalize: expected images of a floating type, got Byte");
   CHECK(error_of([&] { normalize(torch::zeros({1, 1, 2, 2})); }) ==
-        "sconce::vision::transforms::Normalize: expected images of 3 channels, as mean has values, "
-        "got 1");
+        "sconce::vision::transforms::Normalize: expected images of 3 channels, the number of "
+        "values in mean, got 1");
 }
 
 TEST_CASE("RandomCrop matches torchvision's pad and crop at the same positions") {

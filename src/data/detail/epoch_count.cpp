@@ -26,9 +26,11 @@ int64_t EpochCount::take() const {
   if (!requires_set_epoch_) return state_->next++;
   const int64_t epoch = state_->next;
   if (state_->is_taken.exchange(true) && !state_->has_warned.exchange(true)) {
-    TORCH_WARN(who_, "::begin: expected a call of set_epoch before each epoch, because the order ",
-               "of a DistributedSampler moves by set_epoch alone; the order is that of epoch ",
-               epoch, " again. Call set_epoch of the loader: it has a copy of the sampler");
+    TORCH_WARN(
+        who_,
+        "::begin: expected a call to set_epoch before each epoch, because a DistributedSampler "
+        "changes its order only in set_epoch; the order is again the order of epoch ",
+        epoch, ". Call set_epoch on the loader, which holds a copy of the sampler");
   }
   return epoch;
 }

@@ -195,8 +195,8 @@ VisionTransformer vit_b_16(const VisionTransformerOptions& options) {
   TORCH_CHECK(options.patch_size == of.patch_size && options.num_layers == of.num_layers &&
                   options.num_heads == of.num_heads && options.hidden_dim == of.hidden_dim &&
                   options.mlp_dim == of.mlp_dim,
-              "sconce::vision::models::vit_b_16: expected the sizes of ViT-B/16, got others: make ",
-              "another network by VisionTransformer(options)");
+              "sconce::vision::models::vit_b_16: expected the sizes of ViT-B/16, got others: build "
+              "another network with VisionTransformer(options)");
   return VisionTransformer(options);
 }
 

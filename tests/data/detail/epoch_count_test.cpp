@@ -79,8 +79,8 @@ TEST_CASE(
   CHECK(count.take() == 1);
   REQUIRE(warnings.messages().size() == 1);
   CHECK_THAT(warnings.messages()[0],
-             ContainsSubstring("Who::begin: expected a call of set_epoch before each epoch") &&
-                 ContainsSubstring("that of epoch 1 again"));
+             ContainsSubstring("Who::begin: expected a call to set_epoch before each epoch") &&
+                 ContainsSubstring("again the order of epoch 1."));
 }
 
 TEST_CASE("an epoch count rejects epochs below 0 and names the loader") {
