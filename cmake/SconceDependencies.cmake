@@ -4,7 +4,7 @@
 # SCONCE_SETUP_DIR, the absolute path of a folder for downloaded files. Several builds may share it.
 include(FetchContent)
 
-set(SCONCE_DEPS_DIR "" CACHE PATH "A folder that holds sconce's dependencies: a prefix, unpacked Debian packages, or a copy of <set-up>/deps")
+set(SCONCE_DEPS_DIR "" CACHE PATH "A folder that holds sconce's dependencies: a prefix, unpacked Debian packages, or a copy of <setup>/deps")
 
 # Name | oldest supported version | target | Debian package | tag | Git repository
 set(SCONCE_DEPENDENCIES

@@ -38,7 +38,8 @@ function(sconce_find_onnx out python)
   if(failed)
     file(REMOVE_RECURSE "${folder}")
     message(STATUS "sconce: ONNX and ONNX Runtime could not be installed (${folder}.log): the tests sconce-export* will"
-                   " fail. To fix this, use network, or -DSCONCE_DEPS_DIR=<a copy of deps from another machine>")
+                   " fail. To fix this, connect to a network or set -DSCONCE_DEPS_DIR=<a copy of deps from another"
+                   " machine>")
     return()
   endif()
   file(WRITE "${folder}/complete.txt" "${SCONCE_ONNX_PACKAGES}")

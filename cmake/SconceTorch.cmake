@@ -176,8 +176,8 @@ function(sconce_find_torch)
     set(named "${Torch_DIR}") # by the user, unless the choice was recalled
     if(NOT folder)
       if(named AND NOT EXISTS "${named}/TorchConfig.cmake")
-        sconce_stop("Torch_DIR names no LibTorch: ${named} holds no TorchConfig.cmake"
-                    "It takes the folder <libtorch>/share/cmake/Torch")
+        sconce_stop("Torch_DIR is not a LibTorch: ${named} contains no TorchConfig.cmake"
+                    "Set it to <libtorch>/share/cmake/Torch")
         sconce_return_if_missing()
       endif()
       sconce_load_torch("")
@@ -204,7 +204,7 @@ function(sconce_find_torch)
   endif()
   if(NOT Torch_FOUND)
     sconce_stop("LibTorch was found but its package did not load: ${folder}"
-                "Name another one: -DTorch_DIR=<libtorch>/share/cmake/Torch")
+                "Specify another one: -DTorch_DIR=<libtorch>/share/cmake/Torch")
     sconce_return_if_missing()
   endif()
   sconce_check_torch_version("${Torch_VERSION}" "${from}" "${Torch_DIR}")
@@ -297,7 +297,7 @@ function(sconce_choose_torch folder from)
         set(wanted OFF)
       endif()
       if(NOT wanted)
-        message(STATUS "sconce: Python's torch ${version} for ${variant} is not the one wanted"
+        message(STATUS "sconce: Python's torch ${version} for ${variant} is not the requested one"
                        " and is skipped")
       else()
         set(${folder} "${root}" PARENT_SCOPE)
@@ -353,9 +353,9 @@ endfunction()
 # Rejects a LibTorch that is too old or differs from the requested version. Warns about an untested newer version.
 function(sconce_check_torch_version version from where)
   if(DEFINED SCONCE_TORCH_VERSION AND NOT version VERSION_EQUAL SCONCE_TORCH_VERSION)
-    sconce_stop("LibTorch ${SCONCE_TORCH_VERSION} is wanted (${SCONCE_TORCH_WANTED_BY}), found ${version}"
+    sconce_stop("LibTorch ${SCONCE_TORCH_VERSION} is required (${SCONCE_TORCH_WANTED_BY}), found ${version}"
                 "Found: ${where} (${from}). To fix this:"
-                "  name the other LibTorch: cmake -DTorch_DIR=<libtorch>/share/cmake/Torch ...")
+                "  specify the other LibTorch: cmake -DTorch_DIR=<libtorch>/share/cmake/Torch ...")
   elseif(version VERSION_LESS SCONCE_TORCH_OLDEST)
     sconce_stop("LibTorch ${version} is too old: ${SCONCE_TORCH_OLDEST} to ${SCONCE_TORCH_NEWEST} are supported"
                 "Found: ${where} (${from})"
@@ -380,7 +380,7 @@ function(sconce_check_cuda_libraries root libraries_dir)
   if(missing)
     list(JOIN missing " " missing)
     message(WARNING # the leading blanks keep CMake from wrapping the lines
-      "  sconce: the LibTorch in ${root} needs CUDA libraries that are not there: ${missing}\n"
+      "  sconce: the LibTorch in ${root} needs CUDA libraries that are missing: ${missing}\n"
       "  To fix this, use one of:\n"
       "    pip install torch==${Torch_VERSION}      with the packages that it requires\n"
       "    LD_LIBRARY_PATH=<the folder of the libraries> cmake ...")

@@ -24,6 +24,6 @@ function(sconce_torch_of_distribution out)
       return()
     endif()
     message(STATUS "sconce: the distribution's LibTorch ${version} for ${variant} is skipped, because ${wanted} for"
-                   " ${SCONCE_TORCH_VARIANT} is wanted: ${package}")
+                   " ${SCONCE_TORCH_VARIANT} is requested: ${package}")
   endforeach()
 endfunction()

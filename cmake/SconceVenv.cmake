@@ -34,7 +34,7 @@ function(sconce_set_up log what)
   sconce_stop("${what} failed (${log}):"
               "  ${first}"
               ${looked}
-              "Looked before in: ${places}. To fix this, use one of:"
+              "Already looked in: ${places}. To fix this, use one of:"
               ${venv_help}
               ${helps}
               "  cmake -DTorch_DIR=<libtorch>/share/cmake/Torch ...      with an existing LibTorch")
@@ -98,7 +98,7 @@ function(sconce_torch_of_venv out)
   # A version without the label +cpu does not reveal the variant, because pip's index may contain only CPU wheels.
   sconce_variant_of_torch(variant "${root}")
   if(SCONCE_TORCH_VARIANT AND NOT variant STREQUAL SCONCE_TORCH_VARIANT)
-    sconce_stop("pip gave a torch ${version} for ${variant}, not for ${SCONCE_TORCH_VARIANT}"
+    sconce_stop("pip installed a torch ${version} for ${variant}, not for ${SCONCE_TORCH_VARIANT}"
                 "Found: ${root}. To fix this, use one of:"
                 "  rm -r ${venv}      and another index in pip's settings (pip config list)"
                 "  cmake -DTorch_DIR=<libtorch>/share/cmake/Torch ...      with an existing LibTorch")

@@ -60,18 +60,18 @@ use("${WORK}/fitting")
 expect_configured(of-python "LibTorch 2.13.0, CPU (Python's torch: ${WORK}/fitting/torch)")
 make_torch("${WORK}/older/torch" 2.12.0)
 use("${WORK}/older")
-expect_configured(older-of-python "Python's torch 2.12.0 for cpu is not the one wanted"
+expect_configured(older-of-python "Python's torch 2.12.0 for cpu is not the requested one"
                   "(the one that sconce was built with: ${torch})")
 file(WRITE "${WORK}/fitting/torch/version.py" "cuda: Optional[str] = '13.2'\n")
 use("${WORK}/fitting")
-expect_configured(kind-of-python "Python's torch 2.13.0 for cuda is not the one wanted"
+expect_configured(kind-of-python "Python's torch 2.13.0 for cuda is not the requested one"
                   "(the one that sconce was built with: ${torch})")
 make_torch("${WORK}/system" 2.12.0)
 use("${WORK}/none")
 expect_configured(older-of-system "(the one that sconce was built with: ${torch})")
 file(REMOVE_RECURSE "${WORK}/system")
 use("${WORK}/none" "-DTorch_DIR=${WORK}/older/torch/share/cmake/Torch")
-expect_stop(named "LibTorch 2.13.0 is wanted (the one that the installed sconce was built with), found 2.12.0")
+expect_stop(named "LibTorch 2.13.0 is required (the one that the installed sconce was built with), found 2.12.0")
 
 # A LibTorch that has changed since the build is not used.
 file(WRITE "${torch}/lib/libtorch_cuda.so" "")
@@ -90,7 +90,7 @@ file(REMOVE_RECURSE "${torch}")
 use("${WORK}/none")
 expect_stop(gone "The LibTorch that sconce was built with is gone: ${torch}" "pip install torch==2.13.0")
 use("${WORK}/older")
-expect_stop(gone-and-older "LibTorch 2.13.0 is wanted" "found 2.12.0")
+expect_stop(gone-and-older "LibTorch 2.13.0 is required" "found 2.12.0")
 
 # After another Python is activated, the same command uses its torch, unless the first Python was named.
 make_torch("${WORK}/later/torch" 2.13.0)
@@ -120,18 +120,18 @@ use("${WORK}/none" ${optional})
 expect_configured(optional-gone "first: 0. sconce: no LibTorch 2.11.0 to 2.15.0 found"
                   "second: 0. sconce: no LibTorch 2.11.0 to 2.15.0 found")
 use("${WORK}/older" ${optional})
-expect_configured(optional-older "first: 0. sconce: LibTorch 2.13.0 is wanted"
-                  "second: 0. sconce: LibTorch 2.13.0 is wanted")
+expect_configured(optional-older "first: 0. sconce: LibTorch 2.13.0 is required"
+                  "second: 0. sconce: LibTorch 2.13.0 is required")
 use("${WORK}/none" ${optional} -DTorch_DIR=${WORK}/nowhere)
-expect_configured(optional-misspelt "first: 0. sconce: Torch_DIR names no LibTorch")
+expect_configured(optional-misspelt "first: 0. sconce: Torch_DIR is not a LibTorch")
 file(APPEND "${WORK}/fitting/torch/share/cmake/Torch/TorchConfig.cmake"
      "add_library(torch_cuda INTERFACE IMPORTED)\n")
 use("${WORK}/fitting" ${optional})
 expect_configured(optional-kind
-  "first: 0. sconce: the installed sconce was built with a LibTorch of another kind (CUDA: OFF)"
-  "second: 0. sconce: the installed sconce was built with a LibTorch of another kind (CUDA: OFF)")
+  "first: 0. sconce: the installed sconce was built with a different kind of LibTorch (CUDA: OFF)"
+  "second: 0. sconce: the installed sconce was built with a different kind of LibTorch (CUDA: OFF)")
 use("${WORK}/fitting" -DHOW=REQUIRED)
-expect_stop(kind-of-python-required "was built with a LibTorch of another kind (CUDA: OFF)"
+expect_stop(kind-of-python-required "was built with a different kind of LibTorch (CUDA: OFF)"
             "Found: ${WORK}/fitting/torch (CUDA: ON)")
 
 # The LibTorch is not recorded if the option is off, nor by default if sconce is a subdirectory of a project.

@@ -15,7 +15,7 @@ configure(new -DTorch_DIR=${WORK}/torch-new/share/cmake/Torch)
 expect_configured(new "LibTorch 2.99.0 is newer than 2.15.0")
 
 configure(misspelt -DTorch_DIR=${WORK}/nowhere)
-expect_stop(misspelt "Torch_DIR names no LibTorch: ${WORK}/nowhere" "<libtorch>/share/cmake/Torch")
+expect_stop(misspelt "Torch_DIR is not a LibTorch: ${WORK}/nowhere" "<libtorch>/share/cmake/Torch")
 
 make_torch("${WORK}/torch-named" 2.12.0)
 configure(named -DCMAKE_PREFIX_PATH=${WORK}/torch-named)
@@ -65,13 +65,13 @@ file(WRITE "${WORK}/show.cmake" [[cmake_language(DEFER CALL message STATUS "simg
 configure(cuda -DTorch_DIR=${WORK}/torch-cuda/share/cmake/Torch -DSCONCE_CUDA=OFF
           -DCMAKE_PROJECT_sconce_INCLUDE=${WORK}/show.cmake)
 expect_configured(cuda "LibTorch 2.12.0, CUDA" "simgpu: OFF")
-if(output MATCHES "CUDA libraries that are not there")
+if(output MATCHES "CUDA libraries that are missing")
   message(FATAL_ERROR "cuda: warned of libraries that are there\n${output}")
 endif()
 file(REMOVE "${WORK}/torch-cuda/lib/libcublas_of_test.so" "${WORK}/torch-cuda/lib/libcuda.so")
 configure(no-cuda-libraries -DTorch_DIR=${WORK}/torch-cuda/share/cmake/Torch -DSCONCE_CUDA=OFF)
 expect_configured(no-cuda-libraries "the LibTorch in ${WORK}/torch-cuda needs CUDA libraries"
-                  "that are not there: libcublas_of_test.so" "pip install torch==2.12.0")
+                  "that are missing: libcublas_of_test.so" "pip install torch==2.12.0")
 
 # The default of SCONCE_BUILD_SIMGPU follows the build folder's switches. The user's choice takes precedence if it is
 # possible.
@@ -96,7 +96,7 @@ set(ENV{PIP_FIND_LINKS} "")
 make_python("${WORK}/python-no-network" "")
 configure(no-network -DPython3_EXECUTABLE=${WORK}/python-no-network)
 expect_stop(no-network "installing torch 2.15.0 with pip failed" "Could not find a version"
-            "Looked before in:" "Torch_DIR=")
+            "Already looked in:" "Torch_DIR=")
 file(GLOB taken "${WORK}/no-network-setup/torch-*/complete")
 if(taken)
   message(FATAL_ERROR "no-network: an incomplete environment counts as complete")
