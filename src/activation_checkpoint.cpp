@@ -78,7 +78,7 @@ bool is_capturing(c10::Device device) {
 class GeneratorStates {
  public:
   explicit GeneratorStates(const Tensors& tensors) {
-    refuse_recording("a checkpoint that restores a generator (preserve_rng_state)");
+    reject_recording("a checkpoint that restores a generator (preserve_rng_state)");
     add(c10::kCPU);
     for (const auto& tensor : tensors) {
       if (!tensor.defined() || !tensor.is_cuda()) continue;
@@ -126,8 +126,8 @@ class GeneratorStates {
 class CheckpointFrame {
  public:
   CheckpointFrame(const ActivationCheckpointOptions& options, const Tensors& inputs,
-                  CheckpointGuard::Again again)
-      : again_(std::move(again)) {
+                  CheckpointGuard::Recompute recompute)
+      : recompute_(std::move(recompute)) {
     if (options.preserve_rng_state) generators_.emplace(inputs);
     // If this call is nested in another checkpointed function, the outer hooks drop the inputs too.
     for (const auto& input : inputs) inputs_.emplace_back(input, /*is_output=*/false);
@@ -151,7 +151,7 @@ class CheckpointFrame {
   void run_again();
 
   std::recursive_mutex mutex_;  // a backward pass on several devices uses several threads
-  CheckpointGuard::Again again_;
+  CheckpointGuard::Recompute recompute_;
   std::vector<SavedVariable> inputs_;
   AutocastState autocast_;
   std::optional<GeneratorStates> generators_ = {};
@@ -274,7 +274,7 @@ void CheckpointFrame::run_again() {
   // The caller, which asked for a tensor, keeps the frame alive.
   const RecordingGuard recording({.frame = {std::shared_ptr<void>(), this}, .is_again = true});
   try {
-    again_(inputs);
+    recompute_(inputs);
   } catch (const EverythingIsSaved&) {
     return;
   }
@@ -284,12 +284,12 @@ void CheckpointFrame::run_again() {
 }
 
 CheckpointGuard::CheckpointGuard(const ActivationCheckpointOptions& options, const Tensors& inputs,
-                                 Again again) {
+                                 Recompute recompute) {
   const Engine& engine = Engine::get_default_engine();
   TORCH_CHECK(typeid(engine) == typeid(HookedEngine),
               "sconce::checkpoint: expected LibTorch's own autograd engine, got the engine of a "
               "Python process or of another library; use torch.utils.checkpoint there");
-  frame_ = std::make_shared<CheckpointFrame>(options, inputs, std::move(again));
+  frame_ = std::make_shared<CheckpointFrame>(options, inputs, std::move(recompute));
   recordings.push_back({.frame = frame_});
 }
 

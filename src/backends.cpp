@@ -24,7 +24,7 @@ void check(const Flags& flags) {
 
 // Reads only the settings that `flags` changes, because LibTorch refuses to return some settings
 // that were set through other interfaces.
-Flags read_those_of(const Flags& flags) {
+Flags read_flags(const Flags& flags) {
   auto& now = at::globalContext();
   Flags read;
   if (flags.float32_matmul_precision) {
@@ -61,7 +61,7 @@ void set_flags(const Flags& flags) {
 }
 
 FlagsGuard::FlagsGuard(const Flags& flags)
-    : before_(read_those_of(flags)),
+    : before_(read_flags(flags)),
       warn_only_before_(at::globalContext().deterministicAlgorithmsWarnOnly()) {
   for (size_t i = 0; i < matmul_backends.size(); ++i) {
     matmul_before_[i] = static_cast<int>(

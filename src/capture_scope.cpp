@@ -27,8 +27,10 @@ bool Conditions::hold() const {
   return std::all_of(all_.begin(), all_.end(), [](const auto& one) { return one.second(); });
 }
 
-CaptureScope::CaptureScope(Conditions* of_graph, std::shared_ptr<StepBallot> ballot)
-    : outer_(std::exchange(innermost, this)), of_graph_(of_graph), ballot_(std::move(ballot)) {}
+CaptureScope::CaptureScope(Conditions* conditions, std::shared_ptr<StepBallot> ballot)
+    : outer_(std::exchange(innermost, this)),
+      graph_conditions_(conditions),
+      ballot_(std::move(ballot)) {}
 
 CaptureScope::~CaptureScope() {
   innermost = outer_;
@@ -48,14 +50,14 @@ bool CaptureScope::is_active() {
 }
 
 Conditions* CaptureScope::graph_conditions() {
-  return innermost == nullptr ? nullptr : innermost->of_graph_;
+  return innermost == nullptr ? nullptr : innermost->graph_conditions_;
 }
 
 std::shared_ptr<StepBallot> CaptureScope::ballot() {
   return innermost == nullptr ? nullptr : innermost->ballot_;
 }
 
-void refuse_in_graph(std::string_view function) {
+void check_not_capturing_graph(std::string_view function) {
   TORCH_CHECK(CaptureScope::graph_conditions() == nullptr, function,
               ": expected a call outside of a captured step on a GPU, whose replays do not run "
               "host code, got one inside it");

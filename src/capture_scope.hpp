@@ -30,9 +30,9 @@ class Conditions {
 /// or the CPU may record it, or a GPU may capture it.
 class CaptureScope {
  public:
-  /// `of_graph` collects the conditions of a capture on a GPU and is null in other runs. `ballot`
+  /// `conditions` collects the conditions of a capture on a GPU and is null in other runs. `ballot`
   /// carries the votes about a step with a compiler and is null without a compiler.
-  explicit CaptureScope(Conditions* of_graph, std::shared_ptr<StepBallot> ballot = {});
+  explicit CaptureScope(Conditions* conditions, std::shared_ptr<StepBallot> ballot = {});
   ~CaptureScope();
   CaptureScope(const CaptureScope&) = delete;
   CaptureScope& operator=(const CaptureScope&) = delete;
@@ -56,7 +56,7 @@ class CaptureScope {
 
  private:
   CaptureScope* outer_;
-  Conditions* of_graph_;
+  Conditions* graph_conditions_;
   std::shared_ptr<StepBallot> ballot_;
   std::vector<std::pair<const void*, std::function<void()>>> checks_ = {};
 };
@@ -64,6 +64,6 @@ class CaptureScope {
 /// Rejects a call of the function, such as "sconce::seed_everything", during a capture on a GPU,
 /// because replays do not run host code.
 /// @throw c10::Error with the function's name if this thread is capturing on a GPU.
-void refuse_in_graph(std::string_view function);
+void check_not_capturing_graph(std::string_view function);
 
 }  // namespace sconce::detail

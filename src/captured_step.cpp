@@ -73,19 +73,19 @@ bool is_like_fresh(const torch::Tensor& tensor) {
 }
 
 // Rejects nested or concurrent calls of a captured step until the end of the scope.
-class OnlyCall {
+class SingleCallGuard {
  public:
-  explicit OnlyCall(std::atomic<bool>& is_taken) : is_taken_(is_taken) {
-    TORCH_CHECK(!is_taken_.exchange(true), step_name,
+  explicit SingleCallGuard(std::atomic<bool>& in_use) : in_use_(in_use) {
+    TORCH_CHECK(!in_use_.exchange(true), step_name,
                 ": expected one call at a time, got a call during another call, made by another "
                 "thread or by the step itself");
   }
-  ~OnlyCall() { is_taken_ = false; }
-  OnlyCall(const OnlyCall&) = delete;
-  OnlyCall& operator=(const OnlyCall&) = delete;
+  ~SingleCallGuard() { in_use_ = false; }
+  SingleCallGuard(const SingleCallGuard&) = delete;
+  SingleCallGuard& operator=(const SingleCallGuard&) = delete;
 
  private:
-  std::atomic<bool>& is_taken_;
+  std::atomic<bool>& in_use_;
 };
 
 }  // namespace
@@ -131,7 +131,7 @@ void CapturedStep::drop_graph() {
 }
 
 CapturedStep::Tensors CapturedStep::operator()(const Tensors& batch) {
-  const OnlyCall only_call(is_running_);
+  const SingleCallGuard single_call(is_running_);
   TORCH_CHECK(!detail::is_recording(), step_name,
               ": expected no captured step inside another captured step, got one while the other "
               "is being captured");
@@ -171,7 +171,7 @@ CapturedStep::Tensors CapturedStep::step(const Tensors& batch) {
   }
   if (!is_like || warmed_up_ < options_.num_warmup_iters) {
     const Tensors fresh = like_fresh(batch, is_like);
-    Tensors outputs = device_.is_cpu() ? warm_up_on_cpu(fresh, is_like) : run_aside(fresh);
+    Tensors outputs = device_.is_cpu() ? warm_up_on_cpu(fresh, is_like) : run_on_side_stream(fresh);
     if (is_like) ++warmed_up_;
     return outputs;
   }
@@ -220,9 +220,10 @@ bool CapturedStep::is_like_first(const Tensors& batch) const {
 // tensor nor the memory of the replays changes. The outputs are detached too, because an autograd
 // graph would keep the nodes that accumulate gradients alive, and these nodes stay on the stream on
 // which they were created.
-CapturedStep::Tensors CapturedStep::run(const Tensors& batch, detail::Conditions* of_graph) const {
+CapturedStep::Tensors CapturedStep::run(const Tensors& batch,
+                                        detail::Conditions* conditions) const {
   const amp::NoCastCache no_cache;
-  const detail::CaptureScope scope(of_graph, cpu_graphs_ ? cpu_graphs_->ballot() : nullptr);
+  const detail::CaptureScope scope(conditions, cpu_graphs_ ? cpu_graphs_->ballot() : nullptr);
   for (const auto& module : options_.modules) depend_on_state(*module);
   Tensors inputs;
   for (const auto& tensor : batch) inputs.push_back(tensor.detach());
@@ -239,10 +240,10 @@ CapturedStep::Tensors CapturedStep::run(const Tensors& batch, detail::Conditions
 CapturedStep::Tensors CapturedStep::warm_up_on_cpu(const Tensors& batch, bool is_like) {
   const auto step = [&] { return run(batch); };
   const bool is_last = is_like && warmed_up_ + 1 == options_.num_warmup_iters;
-  return is_last ? cpu_graphs_->rehearse(step) : step();
+  return is_last ? cpu_graphs_->run_warmup(step) : step();
 }
 
-CapturedStep::Tensors CapturedStep::run_aside(const Tensors& batch) const {
+CapturedStep::Tensors CapturedStep::run_on_side_stream(const Tensors& batch) const {
   const auto current = current_stream(device_);
   wait(*side_, current);
   Tensors outputs;

@@ -9,10 +9,10 @@ namespace sconce {
 
 /// Rejects a path that contains a NUL byte. The system would stop at the NUL byte and use a
 /// different file.
-inline void check_path(const std::filesystem::path& path, const std::string& who) {
+inline void check_path(const std::filesystem::path& path, const std::string& caller) {
   const std::string& text = path.native();
   const size_t end = text.find('\0');
-  TORCH_CHECK(end == text.npos, who, ": ", text.substr(0, end),
+  TORCH_CHECK(end == text.npos, caller, ": ", text.substr(0, end),
               ": expected a path without NUL bytes, got one after ", end, " bytes");
 }
 

@@ -46,11 +46,11 @@ std::vector<torch::Device> try_all_gpus() {
   return devices;
 }
 
-torch::Device resolve_device(torch::Device device, const char* who) {
+torch::Device resolve_device(torch::Device device, const char* caller) {
   if (device.is_cpu()) return device;
-  TORCH_CHECK(device.is_cuda(), who, ": expected a CPU or CUDA device, got ", device);
+  TORCH_CHECK(device.is_cuda(), caller, ": expected a CPU or CUDA device, got ", device);
   const int count = num_gpus();
-  TORCH_CHECK(count > 0 && device.index() < count, who, ": expected the CPU or one of ", count,
+  TORCH_CHECK(count > 0 && device.index() < count, caller, ": expected the CPU or one of ", count,
               " GPUs, got ", device);
   return device.has_index() ? device : c10::impl::getDeviceGuardImpl(c10::kCUDA)->getDevice();
 }

@@ -28,12 +28,12 @@ void record_host_call(std::function<void()> call) {
   recording->run_host_call(std::move(call));
 }
 
-void refuse_recording(std::string reason) {
+void reject_recording(std::string reason) {
   if (current != nullptr) current->refuse(std::move(reason));
 }
 
-void refuse_in_capture(std::string_view function) {
-  refuse_in_graph(function);
+void check_not_capturing(std::string_view function) {
+  check_not_capturing_graph(function);
   if (current == nullptr) return;
   current->refuse("a call of " + std::string(function) + ", which a replay would not repeat");
 }

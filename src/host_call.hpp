@@ -62,24 +62,24 @@ void run_and_record(Call call) {
 template <class Call>
 void run_on_host(const std::type_info& type, const char* member, Call call) {
   if (!is_capturing()) return call();
-  refuse_in_graph(c10::demangle(type.name()) + "::" + member);
+  check_not_capturing_graph(c10::demangle(type.name()) + "::" + member);
   record_host_call(std::move(call));
 }
 
 /// Marks the step being recorded as one that cannot be captured. `reason` is a noun phrase. Does
 /// nothing if no step is being recorded.
-void refuse_recording(std::string reason);
+void reject_recording(std::string reason);
 
 /// Rejects a call of the function, such as "sconce::seed_everything", during any capture, because a
 /// replay would not repeat it. On the CPU, the function continues, and the next call of the
 /// captured step throws.
 /// @throw c10::Error with the function's name during a capture on a GPU.
-void refuse_in_capture(std::string_view function);
+void check_not_capturing(std::string_view function);
 
 /// Rejects a call of the class's member function.
 /// @throw c10::Error as above.
-inline void refuse_in_capture(const std::type_info& type, const char* member) {
-  if (is_capturing()) refuse_in_capture(c10::demangle(type.name()) + "::" + member);
+inline void check_not_capturing(const std::type_info& type, const char* member) {
+  if (is_capturing()) check_not_capturing(c10::demangle(type.name()) + "::" + member);
 }
 
 /// Adds a condition on the object to this thread's current capture. Does nothing outside of a

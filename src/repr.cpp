@@ -282,7 +282,7 @@ std::string repr(const torch::nn::Module& module) {
   const auto* own = dynamic_cast<const ReprOverride*>(&module);
   const auto own_extra = own != nullptr ? own->extra_repr() : std::nullopt;
   const std::string name = module_name(module);
-  const std::string extra = own_extra ? *own_extra : extra_repr::of_any(module);
+  const std::string extra = own_extra ? *own_extra : extra_repr::for_module(module);
 
   const auto children = child_lines(module);
   if (children.empty() && extra.find('\n') == std::string::npos) return name + "(" + extra + ")";

@@ -6,8 +6,8 @@ namespace sconce {
 
 /// Returns the device with an explicit index. A GPU without an index becomes the current GPU.
 /// Defined in devices.cpp.
-/// @throw c10::Error, starting with `who`, if `device` is a GPU that this process cannot use, or if
-/// it is neither a CPU nor a CUDA device.
-torch::Device resolve_device(torch::Device device, const char* who);
+/// @throw c10::Error, starting with `caller`, if `device` is a GPU that this process cannot use, or
+/// if it is neither a CPU nor a CUDA device.
+torch::Device resolve_device(torch::Device device, const char* caller);
 
 }  // namespace sconce

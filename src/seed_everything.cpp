@@ -7,7 +7,7 @@
 namespace sconce {
 
 uint64_t seed_everything(uint64_t seed) {
-  detail::refuse_in_capture("sconce::seed_everything");
+  detail::check_not_capturing("sconce::seed_everything");
   at::manual_seed(seed);
   std::srand(static_cast<unsigned>(seed));
   return seed;

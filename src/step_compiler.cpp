@@ -22,9 +22,9 @@ c10::IValue StepCompiler::state_dict() const {
 }
 
 void StepCompiler::load_state_dict(const c10::IValue& state) {
-  constexpr auto who = "sconce::StepCompiler::load_state_dict";
+  constexpr auto caller = "sconce::StepCompiler::load_state_dict";
   std::map<std::string, StepMode> kept;
-  StateVisitor saved(state, who);
+  StateVisitor saved(state, caller);
   for (const auto& entry : saved.dict()) {
     std::string name;
     saved(entry.key().toStringRef().c_str(), name);

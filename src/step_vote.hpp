@@ -30,9 +30,9 @@ using StepVotes = std::vector<StepVote>;
 
 /// Carries votes between a captured step and the DistributedDataParallel module that it calls.
 struct StepBallot {
-  StepVote own = {};       // written by the captured step
-  StepVotes of_all = {};   // from the last exchange; taken by the captured step
-  bool is_shared = false;  // whether other processes vote too
+  StepVote own = {};         // written by the captured step
+  StepVotes all_votes = {};  // from the last exchange; taken by the captured step
+  bool is_shared = false;    // whether other processes vote too
 };
 
 }  // namespace sconce::detail

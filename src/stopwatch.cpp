@@ -19,7 +19,7 @@ double Stopwatch::seconds() const {
 }
 
 void Stopwatch::restart() {
-  detail::refuse_in_capture("sconce::Stopwatch::restart");
+  detail::check_not_capturing("sconce::Stopwatch::restart");
   synchronize(device_);
   start_ = std::chrono::steady_clock::now();
 }

@@ -39,21 +39,21 @@ int64_t page_bytes() {
   return sysconf(_SC_PAGESIZE);
 }
 
-bool begins_a_page(const at::Tensor& tensor) {
+bool is_page_aligned(const at::Tensor& tensor) {
   return reinterpret_cast<intptr_t>(tensor.const_data_ptr()) % page_bytes() == 0;
 }
 
 // With huge pages, LibTorch aligns blocks to pages. Without that alignment, either malloc's header
 // starts a page, or the second of two consecutive blocks does not start on a page boundary.
-bool asks_for_huge_pages() {
+bool requests_huge_pages() {
   const auto first = at::empty({4 << 20}, at::kByte), second = at::empty_like(first);
-  return begins_a_page(first) && begins_a_page(second);
+  return is_page_aligned(first) && is_page_aligned(second);
 }
 
 // Counts the pages that the system maps for this thread while it fills a new block. The block comes
 // from malloc rather than from a tensor, because for an aligned block, glibc may skip a free block
 // of exactly the right size.
-long pages_for_a_block() {
+long block_page_faults() {
   constexpr size_t bytes = 1 << 20;  // by default, malloc unmaps freed blocks of this size
   const auto pages = [] {
     rusage usage = {};
@@ -71,7 +71,7 @@ long pages_for_a_block() {
 // come from different places.
 bool reuses_freed() {
   for (int i = 0; i < 8; ++i) {
-    if (pages_for_a_block() < 2) return true;
+    if (block_page_faults() < 2) return true;
   }
   return false;
 }
@@ -83,7 +83,7 @@ TunedMemory tune_memory() {
   const bool may_have_huge = system_allows_huge_pages();
   const bool is_set = std::getenv(variable) != nullptr;
   if (may_have_huge && !is_set) ::setenv(variable, "1", /*overwrite=*/0);
-  const bool huge_pages = asks_for_huge_pages() && may_have_huge;  // LibTorch reads the variable
+  const bool huge_pages = requests_huge_pages() && may_have_huge;  // LibTorch reads the variable
   if (may_have_huge && !is_set) ::unsetenv(variable);
   return {.reuses_freed_memory = accepted && reuses_freed(), .huge_pages = huge_pages};
 }

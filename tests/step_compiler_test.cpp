@@ -81,7 +81,7 @@ ModeAndReason run_beside(const std::function<StepVote(const StepVote&)>& other) 
   CapturedStep step(torch::kCPU, voting, {.num_warmup_iters = 1, .compiler = compiler});
   for (int call = 0; call < 40; ++call) {
     step({torch::rand({16})});
-    ballot->of_all = {ballot->own, other(ballot->own)};
+    ballot->all_votes = {ballot->own, other(ballot->own)};
   }
   return {step.mode(), step.mode_reason()};
 }

@@ -19,10 +19,10 @@ using Floats16 = float __attribute__((vector_size(64)));
 // are enough chains for two units with a latency of four cycles.
 template <class Vector>
 __attribute__((always_inline)) inline float multiply_add(int64_t count) {
-  constexpr int chains = 12, of_a_round = chains * sizeof(Vector) / sizeof(float);
+  constexpr int chains = 12, floats_per_round = chains * sizeof(Vector) / sizeof(float);
   Vector sums[chains] = {}, factor = Vector{} + 0.5F, term = Vector{} + 1.0F;
   asm("" : "+m"(factor), "+m"(term));  // hides the values from the compiler
-  for (int64_t i = 0; i < count; i += of_a_round) {
+  for (int64_t i = 0; i < count; i += floats_per_round) {
 #pragma GCC unroll 12
     for (int chain = 0; chain < chains; ++chain) sums[chain] = sums[chain] * factor + term;
   }

@@ -36,12 +36,12 @@ Workload accuracy(int64_t) {
   net->push_back(torch::nn::Linear(256, 10));
   sconce::optim::Adam optimizer(net->parameters(), 1e-3);
   sconce::data::Batches batches(train, {.batch_size = 256, .shuffle = true});
-  const sconce::data::Batches of_test(test, {.batch_size = 1000});
+  const sconce::data::Batches test_batches(test, {.batch_size = 1000});
   sconce::Trainer trainer({.num_gpus = 0});
   batches.set_epoch(1);  // the first seed of race.py
   for (int epoch = 1; epoch <= 20; ++epoch) {
     trainer.fit_epoch(net, optimizer, batches);
-    const auto values = trainer.evaluate(net, of_test);
+    const auto values = trainer.evaluate(net, test_batches);
     if (values.at("acc") >= 0.87) return {[] {}, {static_cast<double>(epoch)}};
   }
   TORCH_CHECK(false, "race.accuracy: expected an accuracy of 0.87 within 20 epochs");

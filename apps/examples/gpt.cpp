@@ -130,8 +130,8 @@ void train(const Options& o) {
   GPT net(symbols.size(0), o);
   net->to(group.device());
   sconce::optim::AdamW adamw(groups_of(*net, o.lr));
-  const int64_t of_epoch = (training.size() + o.accumulate - 1) / o.accumulate;
-  const auto steps = static_cast<double>(o.epochs * of_epoch), warm_up = steps / 10;
+  const int64_t steps_per_epoch = (training.size() + o.accumulate - 1) / o.accumulate;
+  const auto steps = static_cast<double>(o.epochs * steps_per_epoch), warm_up = steps / 10;
   sconce::optim::lr_scheduler::LambdaLR scheduler(adamw, [=](int64_t done) {
     const auto step = static_cast<double>(done);
     if (step < warm_up) return (step + 1) / (warm_up + 1);

@@ -103,7 +103,7 @@ def train(o):
     torch.manual_seed(rank)
     for epoch in range(o.epochs):
         for batch, (x, y) in enumerate(batches(training, o, rank, ranks, epoch)):
-            of_step = min(o.accumulate, count - batch // o.accumulate * o.accumulate)
+            batches_in_step = min(o.accumulate, count - batch // o.accumulate * o.accumulate)
             is_last = (batch + 1) % o.accumulate == 0 or batch + 1 == count
             if batch % o.accumulate == 0:
                 adamw.zero_grad()
@@ -111,7 +111,7 @@ def train(o):
                 model.require_backward_grad_sync = is_last
             with torch.autocast("cpu", enabled=o.precision == "bf16"):
                 loss = F.cross_entropy(model(x), y)
-            (loss / of_step).backward()
+            (loss / batches_in_step).backward()
             if is_last:
                 nn.utils.clip_grad_norm_([p for group in groups for p in group["params"]], 1.0)
                 adamw.step()

@@ -26,17 +26,17 @@ void train(const std::string& folder, sconce::amp::Precision of, int64_t accumul
   for (int64_t epoch = start.epoch; epoch < epochs; ++epoch) {
     auto sum = torch::zeros({}, torch::kDouble);
     auto batch = batches.begin(/*batch=*/0, epoch);
-    for (int64_t done = 0, of_step = 0; done < batches.size(); done += of_step) {
-      of_step = std::min(accumulate, batches.size() - done);
+    for (int64_t done = 0, batches_in_step = 0; done < batches.size(); done += batches_in_step) {
+      batches_in_step = std::min(accumulate, batches.size() - done);
       optimizer.zero_grad();
-      for (int64_t i = 0; i < of_step; ++i, ++batch) {
+      for (int64_t i = 0; i < batches_in_step; ++i, ++batch) {
         const auto [data, target] = *batch;
         torch::Tensor loss;
         {
           const auto autocast = precision.autocast();
           loss = torch::nn::functional::cross_entropy(net->forward(data), target);
         }
-        precision.scale(loss / of_step).backward();
+        precision.scale(loss / batches_in_step).backward();
         sum.add_(loss.detach(), data.size(0));
       }
       if (clip > 0) {

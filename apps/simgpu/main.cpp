@@ -89,7 +89,7 @@ void set(const char* name, const std::string& value) {
   ::setenv(name, value.c_str(), /*overwrite=*/1);
 }
 
-void say_what_the_gpus_are(const CommandLine& line) {
+void print_gpus(const CommandLine& line) {
   std::cerr << "simulated GPUs: " << line.gpus << " with " << (line.memory >> 20) << " MiB each";
   if (std::getenv("CUDA_VISIBLE_DEVICES") != nullptr) {
     std::cerr << ", of which CUDA_VISIBLE_DEVICES leaves "
@@ -116,7 +116,7 @@ void set_compiler_backend() {
   set("SCONCE_SIMGPU_REPORT", absolute(line.report));
   set("SCONCE_SIMGPU_PLACES", line.places ? "1" : "0");
   set_compiler_backend();
-  say_what_the_gpus_are(line);
+  print_gpus(line);
   std::vector<char*> arguments;
   auto words = line.program;
   for (auto& word : words) arguments.push_back(word.data());

@@ -85,8 +85,8 @@ std::filesystem::path executable_of(const std::filesystem::path& program) {
     file.seekg(0);
     std::getline(file, first_line);
     const auto found = interpreter(first_line);
-    std::ifstream of_interpreter(found, std::ios::binary);
-    check_is_dynamic(found, of_interpreter);
+    std::ifstream interpreter_file(found, std::ios::binary);
+    check_is_dynamic(found, interpreter_file);
     return found;
   }
   file.clear();

@@ -101,7 +101,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     line.predict = predict;
     return line;
   }
-  if (is_of_vision(line.model) && app.count("--image-size") == 0) line.image_size = 224;
+  if (is_vision_model(line.model) && app.count("--image-size") == 0) line.image_size = 224;
   if (is_table(line.data) && app.count("--model") == 0) line.model = "mlp";
   check_flag_rules(app, line);
   return line;

@@ -22,7 +22,7 @@ struct Rule {
   std::string (*error)(const CommandLine&);
 };
 
-std::string unless(bool holds, const std::string& error) {
+std::string error_unless(bool holds, const std::string& error) {
   return holds ? std::string() : error;
 }
 
@@ -45,33 +45,34 @@ Rules data_rules() {
   return {
       {needing(Needs::pictures),
        [](const Line& line) {
-         return unless(is_picture_folder(line.data),
-                       "needs a folder of pictures as --data, not " + line.data);
+         return error_unless(is_picture_folder(line.data),
+                             "needs a folder of pictures as --data, not " + line.data);
        }},
       {needing(Needs::pictures_or_table),
        [](const Line& line) {
-         return unless(is_picture_folder(line.data) || is_table(line.data),
-                       "needs a folder of pictures or a CSV file as --data, not " + line.data);
+         return error_unless(
+             is_picture_folder(line.data) || is_table(line.data),
+             "needs a folder of pictures or a CSV file as --data, not " + line.data);
        }},
       {needing(Needs::table),
        [](const Line& line) {
-         return unless(is_table(line.data), "needs a CSV file as --data, not " + line.data);
+         return error_unless(is_table(line.data), "needs a CSV file as --data, not " + line.data);
        }},
       {{"--weights"},
        [](const Line& line) {
-         return unless(!is_table(line.data), "needs pictures as --data, not " + line.data);
+         return error_unless(!is_table(line.data), "needs pictures as --data, not " + line.data);
        }},
       {{"--data"},
        [](const Line& line) {
-         return unless(!is_table(line.data) || !line.target.empty(),
-                       line.data + " is a table and needs a --target");
+         return error_unless(!is_table(line.data) || !line.target.empty(),
+                             line.data + " is a table and needs a --target");
        }},
       {{"--model"},
        [](const Line& line) {
          const bool takes_rows = line.model == "linear" || line.model == "mlp";
-         return unless(!is_table(line.data) || takes_rows,
-                       line.model + " needs pictures as --data, not " + line.data +
-                           "; a table takes linear or mlp");
+         return error_unless(!is_table(line.data) || takes_rows,
+                             line.model + " needs pictures as --data, not " + line.data +
+                                 "; a table takes linear or mlp");
        }},
   };
 }
@@ -80,27 +81,29 @@ Rules model_rules() {
   return {
       {{"--freeze"},
        [](const Line& line) {
-         return unless(!line.freeze || !line.weights.empty(), "needs --weights");
+         return error_unless(!line.freeze || !line.weights.empty(), "needs --weights");
        }},
       {{"--image-size"},
        [](const Line& line) {
-         return unless(line.model != "lenet" || line.image_size >= 4,
-                       "lenet takes 4 or more, not " + std::to_string(line.image_size));
+         return error_unless(line.model != "lenet" || line.image_size >= 4,
+                             "lenet takes 4 or more, not " + std::to_string(line.image_size));
        }},
       {{"--model"},
        [](const Line& line) {
-         return unless(!is_of_vision(line.model) || is_picture_folder(line.data),
-                       line.model + " needs a folder of pictures as --data, not " + line.data);
+         return error_unless(
+             !is_vision_model(line.model) || is_picture_folder(line.data),
+             line.model + " needs a folder of pictures as --data, not " + line.data);
        }},
       {{"--gray"},
        [](const Line& line) {
-         return unless(!is_of_vision(line.model) || !line.gray,
-                       line.model + " takes pictures in color");
+         return error_unless(!is_vision_model(line.model) || !line.gray,
+                             line.model + " takes pictures in color");
        }},
       {{"--image-size"},
        [](const Line& line) {
-         return unless(line.model != "vit_b_16" || line.image_size % 16 == 0,
-                       "vit_b_16 takes a multiple of 16, not " + std::to_string(line.image_size));
+         return error_unless(
+             line.model != "vit_b_16" || line.image_size % 16 == 0,
+             "vit_b_16 takes a multiple of 16, not " + std::to_string(line.image_size));
        }},
   };
 }
@@ -109,48 +112,50 @@ Rules device_rules() {
   return {
       {{"--parallel"},
        [](const Line& line) {
-         return unless(line.parallel != "data" || line.device == "auto",
-                       "data uses every GPU and needs --device auto, not " + line.device);
+         return error_unless(line.parallel != "data" || line.device == "auto",
+                             "data uses every GPU and needs --device auto, not " + line.device);
        }},
       {{"--parallel"},
        [](const Line& line) {
-         return unless(line.parallel != "distributed" || !line.device.starts_with("cuda"),
-                       "distributed chooses the GPU of each process and needs --device auto, not " +
-                           line.device);
+         return error_unless(
+             line.parallel != "distributed" || !line.device.starts_with("cuda"),
+             "distributed chooses the GPU of each process and needs --device auto, not " +
+                 line.device);
        }},
       {{"--timeout"},
        [](const Line& line) {
-         return unless(line.parallel == "distributed",
-                       "needs --parallel distributed, not " + line.parallel);
+         return error_unless(line.parallel == "distributed",
+                             "needs --parallel distributed, not " + line.parallel);
        }},
       {{"--graph", "--compile"},
        [](const Line& line) {
          const bool is_on_cpus = line.parallel == "distributed" && line.torch_device().is_cpu();
-         return unless(!captures(line) || line.parallel == "none" || is_on_cpus,
-                       "needs --parallel none, or distributed on CPUs, not " + line.parallel);
+         return error_unless(!captures(line) || line.parallel == "none" || is_on_cpus,
+                             "needs --parallel none, or distributed on CPUs, not " + line.parallel);
        }},
       {{"--graph", "--compile"},
        [](const Line& line) {
-         return unless(!captures(line) || line.accumulate == 1,
-                       "needs --accumulate 1, not " + std::to_string(line.accumulate));
+         return error_unless(!captures(line) || line.accumulate == 1,
+                             "needs --accumulate 1, not " + std::to_string(line.accumulate));
        }},
       {{"--graph", "--compile"},
        [](const Line& line) {
-         return unless(!captures(line) || line.scheduler != "onecycle",
-                       "needs a --scheduler that changes only the learning rate, not onecycle, "
-                       "which also changes the momentum");
+         return error_unless(
+             !captures(line) || line.scheduler != "onecycle",
+             "needs a --scheduler that changes only the learning rate, not onecycle, "
+             "which also changes the momentum");
        }},
       {{"--compile"},
        [](const Line& line) {
          const auto device = line.torch_device();
-         return unless(!line.compile || device.is_cpu(),
-                       "needs the CPU, but the device is " + device.str() +
-                           "; add --device cpu, or use --graph on the GPU");
+         return error_unless(!line.compile || device.is_cpu(),
+                             "needs the CPU, but the device is " + device.str() +
+                                 "; add --device cpu, or use --graph on the GPU");
        }},
       {{"--precision"},
        [](const Line& line) {
-         return unless(line.precision != "tf32" || line.torch_device().is_cuda(),
-                       "tf32 needs a GPU, but the device is cpu");
+         return error_unless(line.precision != "tf32" || line.torch_device().is_cuda(),
+                             "tf32 needs a GPU, but the device is cpu");
        }},
   };
 }
@@ -170,29 +175,31 @@ Rules file_rules() {
   return {
       {needing(Needs::checkpoint),
        [](const Line& line) {
-         return unless(!line.checkpoint.empty(), "needs a --checkpoint folder");
+         return error_unless(!line.checkpoint.empty(), "needs a --checkpoint folder");
        }},
       {{"--restart-schedule"},
        [](const Line& line) {
-         return unless(!line.restart_schedule || line.resume, "needs --resume");
+         return error_unless(!line.restart_schedule || line.resume, "needs --resume");
        }},
       {{"--restart-schedule"},
        [](const Line& line) {
-         return unless(!line.restart_schedule || line.scheduler != "none",
-                       "needs a --scheduler other than none");
+         return error_unless(!line.restart_schedule || line.scheduler != "none",
+                             "needs a --scheduler other than none");
        }},
       {needing(Needs::out),
-       [](const Line& line) { return unless(!line.out.empty(), "needs an --out folder"); }},
+       [](const Line& line) { return error_unless(!line.out.empty(), "needs an --out folder"); }},
       {{"--export"},
        [](const Line& line) {
-         return unless(!is_result_of(line, line.export_file),
-                       line.export_file.string() + " is a file of --out; name another file");
+         return error_unless(!is_result_of(line, line.export_file),
+                             line.export_file.string() + " is a file of --out; name another file");
        }},
       {{"--scalars-every"},
-       [](const Line& line) { return unless(!line.scalars.empty(), "needs a --scalars folder"); }},
+       [](const Line& line) {
+         return error_unless(!line.scalars.empty(), "needs a --scalars folder");
+       }},
       {{"--checkpoint", "--scalars"},
        [](const Line& line) {
-         return unless(!line.fast_dev_run, "cannot be used with --fast-dev-run");
+         return error_unless(!line.fast_dev_run, "cannot be used with --fast-dev-run");
        }},
   };
 }

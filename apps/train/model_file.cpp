@@ -231,7 +231,7 @@ TrainedModel load_model(const std::filesystem::path& file) {
 
 Pretrained load_pretrained(const std::filesystem::path& file, const std::string& model_name) {
   Pretrained weights{.file = file};
-  if (is_of_vision(model_name)) {  // torchvision's normalization, for bytes
+  if (is_vision_model(model_name)) {  // torchvision's normalization, for bytes
     weights.task = {.mean = {0.485 * 255, 0.456 * 255, 0.406 * 255},
                     .std = {0.229 * 255, 0.224 * 255, 0.225 * 255}};
   }

@@ -88,7 +88,7 @@ const std::vector<std::string>& vision_names() {
 }
 
 // Wraps a network from sconce::vision in a Sequential.
-nn::Sequential of_vision(const std::string& name, torch::IntArrayRef image, int64_t classes) {
+nn::Sequential vision_model(const std::string& name, torch::IntArrayRef image, int64_t classes) {
   TORCH_CHECK(image[0] == 3, "make_model: ", name, " takes images with 3 channels, got ", image[0]);
   if (name == "resnet18") return nn::Sequential(models::resnet18({.num_classes = classes}));
   if (name == "resnet34") return nn::Sequential(models::resnet34({.num_classes = classes}));
@@ -103,7 +103,7 @@ nn::Sequential make_network(const std::string& name, torch::IntArrayRef image, i
   if (name == "linear") return linear(pixels, classes);
   if (name == "mlp") return mlp(pixels, classes);
   TORCH_CHECK(image.size() == 3, "make_model: ", name, " takes images, got rows of ", pixels);
-  if (is_of_vision(name)) return of_vision(name, image, classes);
+  if (is_vision_model(name)) return vision_model(name, image, classes);
   if (name == "resnet") return resnet(image[0], classes);
   TORCH_CHECK(name == "lenet", "make_model: unknown model ", name);
   TORCH_CHECK(image[1] >= 4 && image[2] >= 4,
@@ -122,7 +122,7 @@ const std::vector<std::string>& model_names() {
   return names;
 }
 
-bool is_of_vision(const std::string& name) {
+bool is_vision_model(const std::string& name) {
   return std::find(vision_names().begin(), vision_names().end(), name) != vision_names().end();
 }
 
@@ -133,7 +133,7 @@ ClassifierImpl::ClassifierImpl(std::string name, torch::IntArrayRef image, int64
 
 void ClassifierImpl::reset() {
   network_ = make_network(name_, image_, classes_);
-  const auto named = is_of_vision(name_) ? network_->ptr(0) : network_.ptr();
+  const auto named = is_vision_model(name_) ? network_->ptr(0) : network_.ptr();
   for (const auto& item : named->named_parameters(/*recurse=*/false)) {
     register_parameter(item.key(), item.value());
   }

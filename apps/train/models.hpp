@@ -14,7 +14,7 @@ namespace train {
 const std::vector<std::string>& model_names();
 
 /// Returns whether this is the name of a network in `sconce::vision::models`.
-bool is_of_vision(const std::string& name);
+bool is_vision_model(const std::string& name);
 
 /// A classifier whose tensors have the same names as in the network it wraps. Create it with
 /// `make_model`.

@@ -114,11 +114,12 @@ Schedule make_schedule(const std::string& name, torch::optim::Optimizer& optimiz
     return {std::make_unique<lr_scheduler::LambdaLR>(optimizer, share)};
   }
   if (name == "onecycle") {
-    const auto& of_optimizer = optimizer.param_groups().front().options();
-    const lr_scheduler::OneCycleLROptions options = {.total_steps = steps,
-                                                     .cycle_momentum = has_momentum(of_optimizer)};
-    return {std::make_unique<lr_scheduler::OneCycleLR>(optimizer, of_optimizer.get_lr(), options),
-            sconce::SchedulerInterval::step};
+    const auto& optimizer_options = optimizer.param_groups().front().options();
+    const lr_scheduler::OneCycleLROptions options = {
+        .total_steps = steps, .cycle_momentum = has_momentum(optimizer_options)};
+    return {
+        std::make_unique<lr_scheduler::OneCycleLR>(optimizer, optimizer_options.get_lr(), options),
+        sconce::SchedulerInterval::step};
   }
   TORCH_CHECK(name == "none", "make_schedule: unknown scheduler ", name);
   return {};

@@ -80,8 +80,8 @@ bool has_picture_folders(const fs::path& folder) {
   return false;
 }
 
-sconce::vision::ImageFolderOptions reading_as(const std::vector<int64_t>& shape,
-                                              const ImageLimits& limits) {
+sconce::vision::ImageFolderOptions folder_options(const std::vector<int64_t>& shape,
+                                                  const ImageLimits& limits) {
   using sconce::vision::ImageReadMode;
   const sconce::vision::transforms::Resize resize({shape[1], shape[2]});
   return {.transform = [resize](const at::Tensor& picture) { return resize(picture).contiguous(); },
@@ -92,7 +92,7 @@ sconce::vision::ImageFolderOptions reading_as(const std::vector<int64_t>& shape,
 std::shared_ptr<const ImageFolder> open_folder(const fs::path& folder,
                                                const std::vector<int64_t>& shape,
                                                const ImageLimits& limits) {
-  auto opened = std::make_shared<const ImageFolder>(folder, reading_as(shape, limits));
+  auto opened = std::make_shared<const ImageFolder>(folder, folder_options(shape, limits));
   TORCH_CHECK(opened->classes().size() > 1, folder.string(),
               ": expected two classes or more, found one folder, ", opened->classes()[0]);
   return opened;

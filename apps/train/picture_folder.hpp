@@ -33,8 +33,8 @@ bool has_picture_folders(const std::filesystem::path& folder);
 
 /// Returns options that convert pictures to uint8 of `shape`, (channels, height, width): to gray if
 /// there is one channel, and resized without keeping their aspect ratio.
-sconce::vision::ImageFolderOptions reading_as(const std::vector<int64_t>& shape,
-                                              const ImageLimits& limits = {});
+sconce::vision::ImageFolderOptions folder_options(const std::vector<int64_t>& shape,
+                                                  const ImageLimits& limits = {});
 
 /// Opens a folder of pictures with two classes or more.
 /// @throw c10::Error naming the folder, or the file or subfolder that is not as expected.

@@ -64,7 +64,7 @@ void predict(const PredictLine& line, std::ostream& out) {
     }
   } else {
     const sconce::vision::transforms::Normalize normalize(task.mean, task.std);
-    const PictureItems items{line.files, reading_as(task.shape, line.limits.image)};
+    const PictureItems items{line.files, folder_options(task.shape, line.limits.image)};
     for (const auto& batch : sconce::data::DataLoader(items, {.batch_size = 64})) {
       outputs.push_back(forward(normalize(batch.to(torch::kFloat))));
     }

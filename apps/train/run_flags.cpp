@@ -58,8 +58,8 @@ Facts facts_of(const CommandLine& line, const TrainingData& data) {
 // The flags come first: if two runs differ in --test-fraction, the error names that flag.
 Facts run_facts(const CommandLine& line, const TrainingData& data) {
   Facts facts = flags_of(line);
-  const Facts of_data = facts_of(line, data);
-  facts.insert(facts.end(), of_data.begin(), of_data.end());
+  const Facts data_facts = facts_of(line, data);
+  facts.insert(facts.end(), data_facts.begin(), data_facts.end());
   return facts;
 }
 

@@ -33,8 +33,9 @@ void ScheduleKeeper::on_fit_start(sconce::Fit& fit) {
   if (!span_.restarts) return;
   const double lr = line_.learning_rate();
   for (auto& group : fit.optimizer.param_groups()) group.options().set_lr(lr);
-  const auto begun = make_schedule(line_.scheduler, fit.optimizer, span_.epochs, span_.steps);
-  schedule_.scheduler->load_state_dict(begun.scheduler->state_dict());
+  const auto initial_schedule =
+      make_schedule(line_.scheduler, fit.optimizer, span_.epochs, span_.steps);
+  schedule_.scheduler->load_state_dict(initial_schedule.scheduler->state_dict());
 }
 
 }  // namespace train

@@ -39,8 +39,8 @@ sconce::FitResult fit_parallel(const std::string& parallel, Classifier& model,
     return fit(replicas);
   }
   if (parallel == "distributed") {
-    sconce::nn::DistributedDataParallel of_rank(model, group);
-    return fit(of_rank);
+    sconce::nn::DistributedDataParallel ddp_model(model, group);
+    return fit(ddp_model);
   }
   return fit(model);
 }
@@ -76,7 +76,7 @@ int TrainingRun::run() {
   make_network();
   open_saved_run();
   check_results();
-  print_beginning();
+  print_header();
   make_trainer();
   make_optimizer();
   print_resumption();
@@ -134,7 +134,7 @@ void TrainingRun::check_results() {
   if (is_first()) check_results_writable(line_);
 }
 
-void TrainingRun::print_beginning() {
+void TrainingRun::print_header() {
   print_hardware(out_, threads_, device_, group_);
   print_task(out_, line_, *data_, network_);
 }

@@ -40,7 +40,7 @@ class TrainingRun {
   void make_network();
   void open_saved_run();
   void check_results();
-  void print_beginning();
+  void print_header();
   void make_trainer();
   void make_optimizer();
   void print_resumption();

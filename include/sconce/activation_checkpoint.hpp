@@ -27,14 +27,15 @@ namespace detail {
 class CheckpointFrame;  // in src/
 
 /// Drops what the operations of this thread save for the backward pass, while the guard is alive.
-/// When the backward pass needs it, `again` recomputes it from `inputs`.
+/// When the backward pass needs it, `recompute` recomputes it from `inputs`.
 class [[nodiscard]] CheckpointGuard {
  public:
-  using Tensors = std::vector<torch::Tensor>;         ///< the inputs that are tensors
-  using Again = std::function<void(const Tensors&)>;  ///< runs the function a second time
+  using Tensors = std::vector<torch::Tensor>;             ///< the inputs that are tensors
+  using Recompute = std::function<void(const Tensors&)>;  ///< runs the function a second time
 
   /// @throw c10::Error if the autograd engine is not LibTorch's own, as in a Python process.
-  CheckpointGuard(const ActivationCheckpointOptions& options, const Tensors& inputs, Again again);
+  CheckpointGuard(const ActivationCheckpointOptions& options, const Tensors& inputs,
+                  Recompute recompute);
   ~CheckpointGuard();
   CheckpointGuard(const CheckpointGuard&) = delete;
   CheckpointGuard& operator=(const CheckpointGuard&) = delete;
@@ -89,8 +90,8 @@ auto checkpoint(const ActivationCheckpointOptions& options, Function function,
     if constexpr (detail::is_tensor<decltype(input)>) tensors.push_back(input);
   };
   (add(inputs), ...);
-  auto again = [function, kept = std::tuple(detail::without_memory(inputs)...)](
-                   const std::vector<torch::Tensor>& saved) {
+  auto recompute = [function, kept = std::tuple(detail::without_memory(inputs)...)](
+                       const std::vector<torch::Tensor>& saved) {
     auto callable = function;
     auto arguments = kept;
     auto next = saved.begin();
@@ -104,7 +105,7 @@ auto checkpoint(const ActivationCheckpointOptions& options, Function function,
         },
         arguments);
   };
-  const detail::CheckpointGuard guard(options, tensors, std::move(again));
+  const detail::CheckpointGuard guard(options, tensors, std::move(recompute));
   return std::invoke(function, inputs...);
 }
 

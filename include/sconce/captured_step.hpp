@@ -155,9 +155,9 @@ class CapturedStep {
 
   Tensors step(const Tensors& batch);
   Tensors like_fresh(const Tensors& batch, bool is_like) const;
-  Tensors run(const Tensors& batch, detail::Conditions* of_graph = nullptr) const;
+  Tensors run(const Tensors& batch, detail::Conditions* conditions = nullptr) const;
   Tensors warm_up_on_cpu(const Tensors& batch, bool is_like);
-  Tensors run_aside(const Tensors& batch) const;
+  Tensors run_on_side_stream(const Tensors& batch) const;
   void capture();
   void drop_graph();
   bool is_like_first(const Tensors& batch) const;

@@ -132,11 +132,11 @@ std::vector<torch::Tensor> GradScaler::scale(const std::vector<torch::Tensor>& o
 }
 
 GradScaler::OptimizerState& GradScaler::state_of(const torch::optim::Optimizer& optimizer,
-                                                 const char* who) {
-  TORCH_CHECK(scale_.defined(), "sconce::amp::GradScaler::", who,
+                                                 const char* caller) {
+  TORCH_CHECK(scale_.defined(), "sconce::amp::GradScaler::", caller,
               ": expected a call to scale(loss) earlier in the iteration");
   detail::CaptureScope::check_at_end(this, [this] {
-    if (!states_.empty()) detail::refuse_in_capture(without_update);
+    if (!states_.empty()) detail::check_not_capturing(without_update);
   });
   return states_[&optimizer];
 }
@@ -260,7 +260,7 @@ c10::IValue GradScaler::state_dict() const {
 void GradScaler::load_state_dict(const c10::IValue& state) {
   if (!is_enabled()) return;
   const std::string where = "sconce::amp::GradScaler::load_state_dict";
-  detail::refuse_in_capture(where);
+  detail::check_not_capturing(where);
   TORCH_CHECK(
       !state.isGenericDict() || !state.toGenericDict().empty(), where,
       ": expected the state of an enabled scaler, got the empty state of a disabled scaler");

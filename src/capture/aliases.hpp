@@ -23,7 +23,7 @@ inline bool fills(const c10::FunctionSchema& schema, size_t index) {
 }
 
 /// Returns whether two tensors that share memory cover the same elements of it.
-inline bool lie_alike(const at::Tensor& a, const at::Tensor& b) {
+inline bool have_same_layout(const at::Tensor& a, const at::Tensor& b) {
   return a.sizes() == b.sizes() && a.strides() == b.strides() &&
          a.storage_offset() == b.storage_offset() && a.scalar_type() == b.scalar_type() &&
          a.is_conj() == b.is_conj() && a.is_neg() == b.is_neg();

@@ -19,7 +19,7 @@ namespace {
 
 constexpr auto step_name = "sconce::CapturedStep";
 constexpr size_t timed_calls = 10;  // per form
-constexpr int most_comparisons = 5;
+constexpr int max_comparisons = 5;
 
 // The largest accepted difference, relative to the norm of the values, for compiled code that
 // computes in types with at least this many bits. Compiled code adds in a different order and
@@ -202,7 +202,7 @@ void CompiledStep::compare() {
   Finding finding;
   step_.replay(compared(finding));
   if (!finding.reason.empty()) return fall_back(finding.reason);
-  if (finding.is_finite || ++comparisons_ == most_comparisons) end_comparison();
+  if (finding.is_finite || ++comparisons_ == max_comparisons) end_comparison();
 }
 
 void CompiledStep::end_comparison() {
@@ -294,7 +294,7 @@ void CompiledStep::compare(const CompiledCall& part, Finding& finding) const {
     pairs.push_back({written[i], memory});
   }
   finding.is_finite &= are_finite(pairs);
-  if (!finding.is_finite && comparisons_ + 1 < most_comparisons) return;
+  if (!finding.is_finite && comparisons_ + 1 < max_comparisons) return;
   reason = difference_in(pairs, tolerance_at(part.bits));
 }
 

@@ -11,8 +11,8 @@ namespace sconce::detail {
 
 namespace {
 
-constexpr size_t most_graphs = 4;
-constexpr size_t most_traces = 8;
+constexpr size_t max_graphs = 4;
+constexpr size_t max_traces = 8;
 
 }  // namespace
 
@@ -20,7 +20,7 @@ CpuGraphs::Graph CpuGraphs::record(const Step& step) {
   Tensors outputs;
   auto recording =
       detail::record([&] { outputs = step(); }, traces_.empty() ? nullptr : &traces_.back());
-  refusal_ = std::move(recording.refusal);
+  reject_reason_ = std::move(recording.reject_reason);
   return {std::move(recording.step), std::move(outputs)};
 }
 
@@ -35,19 +35,19 @@ bool CpuGraphs::is_repetition(const StepTrace& trace) {
   if (is_known) {
     changed = trace.find_changed_value(*earlier);
     traces_.erase(earlier);
-  } else if (traces_.size() == most_traces) {
+  } else if (traces_.size() == max_traces) {
     traces_.erase(traces_.begin());
   }
   traces_.push_back(trace);
   if (changed != nullptr) {
-    refusal_ = "host values that change from step to step (" + *changed + ")";
+    reject_reason_ = "host values that change from step to step (" + *changed + ")";
   }
   return is_known && changed == nullptr;
 }
 
 // Keeps only the trace. Keeping the whole recording would hold its gradients in memory together
 // with the gradients of the next call.
-CpuGraphs::Tensors CpuGraphs::rehearse(const Step& step) {
+CpuGraphs::Tensors CpuGraphs::run_warmup(const Step& step) {
   if (!can_record()) return step();
   auto graph = record(step);
   if (graph.step != nullptr) traces_.push_back(std::move(graph.step->trace));
@@ -89,8 +89,8 @@ CompiledStep* CpuGraphs::voting() const {
 // Votes arrive while a step runs. The step cannot change its form at that point, so the votes wait
 // for the next call.
 void CpuGraphs::take_votes() {
-  if (ballot_ == nullptr || ballot_->of_all.empty()) return;
-  const auto votes = std::exchange(ballot_->of_all, {});
+  if (ballot_ == nullptr || ballot_->all_votes.empty()) return;
+  const auto votes = std::exchange(ballot_->all_votes, {});
   if (auto* step = voting()) step->choose(votes);
 }
 
@@ -104,8 +104,9 @@ void CpuGraphs::vote() {
 
 CpuGraphs::Tensors CpuGraphs::run(const Step& step) {
   if (!can_record()) return step();
-  TORCH_CHECK(refusal_.empty(), "sconce::CapturedStep: expected a step that can be captured, got ",
-              "one with ", refusal_);
+  TORCH_CHECK(reject_reason_.empty(),
+              "sconce::CapturedStep: expected a step that can be captured, got ", "one with ",
+              reject_reason_);
   take_votes();
   auto outputs = replay_or_record(step);
   vote();
@@ -125,7 +126,7 @@ CpuGraphs::Tensors CpuGraphs::replay_or_record(const Step& step) {
   auto graph = record(step);
   auto outputs = graph.outputs;
   if (graph.step == nullptr || !is_repetition(graph.step->trace)) return outputs;
-  if (graphs_.size() == most_graphs) graphs_.erase(graphs_.begin());
+  if (graphs_.size() == max_graphs) graphs_.erase(graphs_.begin());
   graph.runner = std::make_unique<CompiledStep>(*graph.step, compiler_);
   graphs_.push_back(std::move(graph));
   return outputs;

@@ -28,7 +28,7 @@ class CpuGraphs {
         ballot_(compiler == nullptr ? nullptr : std::make_shared<StepBallot>()) {}
 
   /// Runs the step for the first time, and checks whether it can be captured.
-  Tensors rehearse(const Step& step);
+  Tensors run_warmup(const Step& step);
 
   /// Replays the capture that fits. If there is none, runs and records the step. A recording
   /// becomes a capture if an earlier recording had the same operators and values. This is necessary
@@ -69,7 +69,7 @@ class CpuGraphs {
   CompiledStep* last_ = nullptr;        // ran last; null if the last call ran the function
   std::vector<StepTrace> traces_ = {};  // distinct recordings, newest last
   std::vector<Graph> graphs_ = {};
-  std::string refusal_ = {};
+  std::string reject_reason_ = {};
 };
 
 }  // namespace sconce::detail

@@ -19,11 +19,11 @@ namespace {
 
 using Source = StepMemory::Source;
 
-constexpr size_t most_constant_bytes = 1 << 16;
+constexpr size_t max_constant_bytes = 1 << 16;
 
 // Larger memory comes from the allocator in each replay and is freed again, as in the plain loop.
 // Keeping it in the pool would add to peak memory, and allocation time is negligible at this size.
-constexpr size_t most_pooled_bytes = 1 << 20;
+constexpr size_t max_pooled_bytes = 1 << 20;
 
 template <class T>
 void combine(size_t& hash, const T& value) {
@@ -60,7 +60,7 @@ bool are_equal_casts(const OperatorCall& a, const OperatorCall& b) {
   const auto& x = a.arguments[0].toTensor();
   const auto& y = b.arguments[0].toTensor();
   return a.op == b.op && a.keys == b.keys && x.storage().is_alias_of(y.storage()) &&
-         lie_alike(x, y) &&
+         have_same_layout(x, y) &&
          std::equal(a.arguments.begin() + 1, a.arguments.end(), b.arguments.begin() + 1,
                     b.arguments.end());
 }
@@ -81,11 +81,11 @@ Recorder::Recorder(const StepTrace* earlier) {
 }
 
 void Recorder::refuse(std::string reason) {
-  if (refusal_.empty()) refusal_ = std::move(reason);
+  if (reject_reason_.empty()) reject_reason_ = std::move(reason);
 }
 
 // Registers a tensor created outside the step.
-void Recorder::see(const at::Tensor& tensor) {
+void Recorder::note_external(const at::Tensor& tensor) {
   if (!tensor.defined() || memory_.has(tensor)) return;
   const auto* impl = tensor.unsafeGetTensorImpl();
   if (!seen_.emplace(impl, weak(tensor)).second || impl->is_wrapped_number()) return;
@@ -99,21 +99,22 @@ void Recorder::call(OperatorCall call, torch::jit::Stack* stack) {
   };
   const auto& schema = call.op.schema();
   const auto arguments = last(schema.arguments().size());
-  if (refusal_.empty()) refusal_ = refusal_of_call(call.op, arguments);
-  if (!refusal_.empty()) return call.op.redispatchBoxed(call.keys, stack);
-  for_each_tensor(arguments, [&](const at::Tensor& tensor) { see(tensor); });
+  if (reject_reason_.empty()) reject_reason_ = call_rejection(call.op, arguments);
+  if (!reject_reason_.empty()) return call.op.redispatchBoxed(call.keys, stack);
+  for_each_tensor(arguments, [&](const at::Tensor& tensor) { note_external(tensor); });
   call.arguments = arguments.vec();
   call.op.redispatchBoxed(call.keys, stack);
   if (has_trait(schema.name(), Trait::collective)) return add_collective(call);
   const auto results = last(schema.returns().size());
-  refusal_ = refusal_of_tensors(call.op, results);
-  if (refusal_.empty() && !call.op.hasTag(at::Tag::inplace_view)) add(std::move(call), results);
+  reject_reason_ = tensor_rejection(call.op, results);
+  if (reject_reason_.empty() && !call.op.hasTag(at::Tag::inplace_view))
+    add(std::move(call), results);
 }
 
 void Recorder::composite_call(OperatorCall call, const at::Tensor& result) {
-  if (!refusal_.empty() || !memory_.is_untouched(result)) return;
+  if (!reject_reason_.empty() || !memory_.is_untouched(result)) return;
   const c10::ArrayRef<c10::IValue> given = call.arguments;
-  for_each_tensor(given, [&](const at::Tensor& tensor) { see(tensor); });
+  for_each_tensor(given, [&](const at::Tensor& tensor) { note_external(tensor); });
   for (auto& argument : call.arguments) argument = memory_.name(argument, here());
   memory_.add(result, Source::result, here());
   call.results = {memory_.name(result, here())};
@@ -128,7 +129,7 @@ void Recorder::add_collective(const OperatorCall& call) {
   for_each_tensor(arguments, [&](const at::Tensor& tensor) {
     if (!tensor.defined()) return;
     if (memory_.is_untouched(tensor)) refuse("a collective on host values (" + name + ")");
-    memory_.write(tensor, /*fills_it=*/false, here());
+    memory_.write(tensor, /*fills_tensor=*/false, here());
   });
   step_->trace.host_values.push_back({name, hash_of_numbers(arguments)});
   host_call([op = call.op, given = call.arguments] { run_collective(op, given); });
@@ -144,10 +145,10 @@ bool Recorder::write(const OperatorCall& call) {
     const bool is_named = writes(argument);
     if (!is_named && !may_write_all) continue;
     writes_any = true;
-    const bool fills_it = fills(schema, i);
+    const bool fills_tensor = fills(schema, i);
     for_each_tensor(call.arguments[i], [&](const at::Tensor& tensor) {
       if (!tensor.defined()) return;
-      memory_.write(tensor, fills_it, here());
+      memory_.write(tensor, fills_tensor, here());
       forget_casts(tensor);
       if (is_named && !memory_.has(tensor) && !tensor.is_inference()) {
         step_->written.push_back(tensor.unsafeGetTensorImpl()->version_counter());
@@ -220,7 +221,7 @@ void Recorder::add_named(OperatorCall call, const Results& results, bool is_func
   const auto& name = call.op.schema().name();
   if (is_functional && add_with_out(call, results)) return;
   const bool is_constant = has_trait(name, Trait::constant) &&
-                           results.tensors[0].storage().nbytes() <= most_constant_bytes;
+                           results.tensors[0].storage().nbytes() <= max_constant_bytes;
   for (size_t i = 0; results.any_new && i < results.tensors.size(); ++i) {
     const auto& result = results.tensors[i];
     const bool takes = results.are_new[i] && !memory_.has(result);  // two results may share memory
@@ -237,7 +238,7 @@ bool Recorder::add_with_out(OperatorCall& call, const Results& results) {
   if (tensors.size() != call.op.schema().returns().size()) return false;  // a list
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (!results.are_new[i] || tensors[i].nbytes() != tensors[i].storage().nbytes() ||
-        tensors[i].nbytes() > most_pooled_bytes) {
+        tensors[i].nbytes() > max_pooled_bytes) {
       return false;
     }
   }
@@ -263,7 +264,7 @@ Gradients Recorder::gradients_now() const {
 }
 
 void Recorder::host_call(std::function<void()> call) {
-  if (!refusal_.empty()) return;
+  if (!reject_reason_.empty()) return;
   step_->trace.host_values.push_back({"a call of the host", 0});
   casts_.clear();  // the call may have written to any of their tensors
   step_->calls.push_back(HostCall{std::move(call), gradients_now()});
@@ -287,7 +288,7 @@ RecordingOutcome Recorder::finish() {
   for (const size_t hash : memory_.host_values()) {
     step_->trace.host_values.push_back({"memory that the host writes", hash});
   }
-  if (!refusal_.empty()) return {nullptr, std::move(refusal_)};
+  if (!reject_reason_.empty()) return {nullptr, std::move(reject_reason_)};
   end_gradients();
   // Autograd and the host also create tensors that end with the step. Host memory used by such a
   // tensor may have ended with it.

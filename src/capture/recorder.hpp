@@ -17,7 +17,7 @@ namespace sconce::detail {
 /// The outcome of a recording.
 struct RecordingOutcome {
   std::unique_ptr<RecordedStep> step;
-  std::string refusal;  // why the step cannot be replayed; empty if it can be
+  std::string reject_reason;  // why the step cannot be replayed; empty if it can be
 };
 
 /// Records the operators of one step in one thread.
@@ -56,7 +56,7 @@ class Recorder {
     StepMemory::Id result;
   };
 
-  void see(const at::Tensor& tensor);
+  void note_external(const at::Tensor& tensor);
   void add_collective(const OperatorCall& call);
   bool write(const OperatorCall& call);
   void forget_casts(const at::Tensor& written);
@@ -72,7 +72,7 @@ class Recorder {
   std::unique_ptr<RecordedStep> step_ = std::make_unique<RecordedStep>();
   StepMemory memory_ = {};
   std::vector<Cast> casts_ = {};  // only of tensors that have not been written since
-  std::string refusal_ = {};
+  std::string reject_reason_ = {};
   // Tensors in memory created outside the step. The weak references keep the addresses from being
   // reused.
   std::unordered_map<const c10::TensorImpl*, WeakTensor> seen_ = {};

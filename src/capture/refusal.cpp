@@ -30,7 +30,7 @@ bool has_count(c10::ArrayRef<c10::IValue> arguments) {
 
 }  // namespace
 
-std::string refusal_of_layout(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> values) {
+std::string layout_rejection(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> values) {
   std::string reason;
   for_each_tensor(values, [&](const at::Tensor& tensor) {
     if (!tensor.defined()) return;
@@ -41,8 +41,8 @@ std::string refusal_of_layout(const c10::OperatorHandle& op, c10::ArrayRef<c10::
   return reason;
 }
 
-std::string refusal_of_tensors(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> values) {
-  std::string reason = refusal_of_layout(op, values);
+std::string tensor_rejection(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> values) {
+  std::string reason = layout_rejection(op, values);
   if (!reason.empty()) return reason;
   for_each_tensor(values, [&](const at::Tensor& tensor) {
     if (tensor.defined() && !tensor.is_cpu()) reason = named("a tensor on another device", op);
@@ -50,8 +50,8 @@ std::string refusal_of_tensors(const c10::OperatorHandle& op, c10::ArrayRef<c10:
   return reason;
 }
 
-std::string refusal_of_operator(const c10::OperatorHandle& op,
-                                c10::ArrayRef<c10::IValue> arguments) {
+std::string operator_rejection(const c10::OperatorHandle& op,
+                               c10::ArrayRef<c10::IValue> arguments) {
   const std::string& name = op.schema().name();
   if (name.find("c10d") != std::string::npos) return named("a collective", op);
   if (has_trait(name, Trait::relocation)) return named("a tensor that gets other memory", op);
@@ -66,10 +66,10 @@ std::string refusal_of_operator(const c10::OperatorHandle& op,
   return {};
 }
 
-std::string refusal_of_call(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
+std::string call_rejection(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
   const bool is_replayed = has_trait(op.schema().name(), Trait::collective);
-  const std::string reason = is_replayed ? std::string() : refusal_of_operator(op, arguments);
-  return reason.empty() ? refusal_of_tensors(op, arguments) : reason;
+  const std::string reason = is_replayed ? std::string() : operator_rejection(op, arguments);
+  return reason.empty() ? tensor_rejection(op, arguments) : reason;
 }
 
 }  // namespace sconce::detail

@@ -9,17 +9,16 @@ namespace sconce::detail {
 
 /// Returns the reason why a recorded step cannot replay this operator call, such as a host read, or
 /// an empty string.
-std::string refusal_of_call(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments);
+std::string call_rejection(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments);
 
-/// Like `refusal_of_call`, but only for reasons that do not depend on the device or layout of the
+/// Like `call_rejection`, but only for reasons that do not depend on the device or layout of the
 /// tensors.
-std::string refusal_of_operator(const c10::OperatorHandle& op,
-                                c10::ArrayRef<c10::IValue> arguments);
+std::string operator_rejection(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments);
 
 /// Returns which of an operator's tensors does not have strided memory, or an empty string.
-std::string refusal_of_layout(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> values);
+std::string layout_rejection(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> values);
 
 /// Returns which of an operator's tensors a recorded step cannot replay, or an empty string.
-std::string refusal_of_tensors(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> values);
+std::string tensor_rejection(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> values);
 
 }  // namespace sconce::detail

@@ -52,8 +52,8 @@ class PartsOfStep {
  public:
   explicit PartsOfStep(const RecordedStep::Calls& calls) : parts_(calls.size()) {
     for (size_t i = 0; i < calls.size(); ++i) {
-      const bool goes_on = i > 0 && can_compile(calls[i - 1]) && can_compile(calls[i]);
-      parts_[i] = {goes_on ? parts_[i - 1].first : i, i};
+      const bool extends_previous = i > 0 && can_compile(calls[i - 1]) && can_compile(calls[i]);
+      parts_[i] = {extends_previous ? parts_[i - 1].first : i, i};
     }
     for (size_t i = calls.size(); i-- > 1;) {
       if (parts_[i - 1].first == parts_[i].first) parts_[i - 1].last = parts_[i].last;
@@ -157,7 +157,7 @@ c10::IValue StepMemory::name(const c10::IValue& value, size_t call) {
   return value;
 }
 
-void StepMemory::write(const at::Tensor& tensor, bool fills_it, size_t call) {
+void StepMemory::write(const at::Tensor& tensor, bool fills_tensor, size_t call) {
   auto* memory = find(tensor);
   if (memory == nullptr) return;
   memory->merged_with.reset();
@@ -168,7 +168,7 @@ void StepMemory::write(const at::Tensor& tensor, bool fills_it, size_t call) {
     memory->source = Source::result;
     memory->kept = {};
   } else if (memory->source == Source::allocation) {
-    const bool fills_all = fills_it && tensor.nbytes() == tensor.storage().nbytes();
+    const bool fills_all = fills_tensor && tensor.nbytes() == tensor.storage().nbytes();
     memory->source = fills_all ? Source::written : Source::host;
     memory->first = call;
     if (fills_all) memory->kept = {};
@@ -213,7 +213,7 @@ std::set<size_t> StepMemory::keep_constants(RecordedStep& step) const {
 
 // Memory that is still held after the step, by this object or by others, stays where the step put
 // it, and the calls refer to it there. The remaining memory has no data yet.
-void StepMemory::stay_where_held(RecordedStep& step) {
+void StepMemory::keep_held_memory(RecordedStep& step) {
   for (auto& memory : memory_) {
     auto original = memory.original.lock();
     memory.kept = {};
@@ -252,7 +252,7 @@ void StepMemory::free_after_last_use(const std::vector<size_t>& now_at, Recorded
 void StepMemory::place(RecordedStep& step) {
   std::set<size_t> needless = merge_all();
   needless.merge(keep_constants(step));
-  stay_where_held(step);
+  keep_held_memory(step);
   place_in_pool(step);
   const auto now_at = drop_calls(needless, step.calls);
   free_after_last_use(now_at, step);

@@ -57,7 +57,7 @@ class StepMemory {
 
   /// Registers that a call writes the tensor, and whether it overwrites every element without
   /// reading any.
-  void write(const at::Tensor& tensor, bool fills_it, size_t call);
+  void write(const at::Tensor& tensor, bool fills_tensor, size_t call);
 
   /// Makes the calls read `other`, which has the same values, instead of the tensor's memory. Has
   /// no effect if the step writes either memory later, or if either is still held after the step.
@@ -90,7 +90,7 @@ class StepMemory {
   Memory* find(const at::Tensor& tensor);
   std::set<size_t> merge_all();
   std::set<size_t> keep_constants(RecordedStep& step) const;
-  void stay_where_held(RecordedStep& step);
+  void keep_held_memory(RecordedStep& step);
   void place_in_pool(RecordedStep& step) const;
   void free_after_last_use(const std::vector<size_t>& now_at, RecordedStep& step) const;
 

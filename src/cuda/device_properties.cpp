@@ -8,9 +8,9 @@
 namespace sconce::cuda {
 
 DeviceProperties get_device_properties(torch::Device device) {
-  constexpr auto who = "sconce::cuda::get_device_properties";
-  TORCH_CHECK(device.is_cuda(), who, ": expected a GPU, got ", device);
-  device = resolve_device(device, who);
+  constexpr auto caller = "sconce::cuda::get_device_properties";
+  TORCH_CHECK(device.is_cuda(), caller, ": expected a GPU, got ", device);
+  device = resolve_device(device, caller);
   const cudaDeviceProp* found = at::cuda::getDeviceProperties(device.index());
   return {.name = found->name,
           .major = found->major,

@@ -25,8 +25,8 @@ c10::DeviceAllocator* gpu_allocator() {
   return allocator->initialized() ? allocator : nullptr;
 }
 
-void check_type(torch::Device device, const char* who) {
-  TORCH_CHECK(device.is_cpu() || device.is_cuda(), who, ": expected a CPU or CUDA device, got ",
+void check_type(torch::Device device, const char* caller) {
+  TORCH_CHECK(device.is_cpu() || device.is_cuda(), caller, ": expected a CPU or CUDA device, got ",
               device);
 }
 
@@ -55,33 +55,33 @@ int64_t peak_memory() {
 }  // namespace
 
 MemoryStats memory_stats(torch::Device device) {
-  constexpr auto who = "sconce::cuda::memory_stats";
-  check_type(device, who);
+  constexpr auto caller = "sconce::cuda::memory_stats";
+  check_type(device, caller);
   if (device.is_cpu()) {
     const auto now = process_memory("VmRSS");
-    TORCH_CHECK(now, who, ": expected 'VmRSS' in /proc/self/status, found none");
+    TORCH_CHECK(now, caller, ": expected 'VmRSS' in /proc/self/status, found none");
     const int64_t peak = std::max(peak_memory(), *now);
     return {*now, peak, *now, peak};
   }
   auto* allocator = gpu_allocator();
   if (allocator == nullptr) return {};
-  const auto stats = allocator->getDeviceStats(resolve_device(device, who).index());
+  const auto stats = allocator->getDeviceStats(resolve_device(device, caller).index());
   const auto& allocated = stats.allocated_bytes[0];  // all pools together
   const auto& reserved = stats.reserved_bytes[0];
   return {allocated.current, allocated.peak, reserved.current, reserved.peak};
 }
 
 void reset_peak_memory_stats(torch::Device device) {
-  constexpr auto who = "sconce::cuda::reset_peak_memory_stats";
-  check_type(device, who);
+  constexpr auto caller = "sconce::cuda::reset_peak_memory_stats";
+  check_type(device, caller);
   if (device.is_cpu()) {
     std::ofstream file("/proc/self/clear_refs");
     file << 5 << std::flush;  // 5 resets only the peak value
-    TORCH_CHECK(file, who,
+    TORCH_CHECK(file, caller,
                 ": expected /proc/self/clear_refs, which resets the peak, to be writable, ",
                 "got an error");
   } else if (auto* allocator = gpu_allocator()) {
-    allocator->resetPeakStats(resolve_device(device, who).index());
+    allocator->resetPeakStats(resolve_device(device, caller).index());
   }
 }
 

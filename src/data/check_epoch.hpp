@@ -9,10 +9,10 @@
 
 namespace sconce::data {
 
-// Returns the epoch passed to `who`. Throws if it is negative, or if called in a captured step.
-inline int64_t check_epoch(int64_t epoch, std::string_view who) {
-  TORCH_CHECK(epoch >= 0, who, ": expected an epoch of 0 or more, got ", epoch);
-  sconce::detail::refuse_in_capture(who);
+// Returns the epoch passed to `caller`. Throws if it is negative, or if called in a captured step.
+inline int64_t check_epoch(int64_t epoch, std::string_view caller) {
+  TORCH_CHECK(epoch >= 0, caller, ": expected an epoch of 0 or more, got ", epoch);
+  sconce::detail::check_not_capturing(caller);
   return epoch;
 }
 

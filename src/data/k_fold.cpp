@@ -24,12 +24,12 @@ std::vector<int64_t> order_of(int64_t size, const KFoldOptions& options) {
 }  // namespace
 
 std::vector<Fold> k_fold(int64_t size, KFoldOptions options) {
-  constexpr auto who = "sconce::data::k_fold";
+  constexpr auto caller = "sconce::data::k_fold";
   const int64_t folds = options.n_splits;
-  TORCH_CHECK(folds >= 2, who, ": expected n_splits of at least 2, got ", folds);
-  TORCH_CHECK(folds <= size, who, ": expected n_splits of at most ", size,
+  TORCH_CHECK(folds >= 2, caller, ": expected n_splits of at least 2, got ", folds);
+  TORCH_CHECK(folds <= size, caller, ": expected n_splits of at most ", size,
               ", the number of items, got ", folds);
-  TORCH_CHECK(options.shuffle || options.random_state == 0, who,
+  TORCH_CHECK(options.shuffle || options.random_state == 0, caller,
               ": expected random_state only with shuffle, got ", options.random_state, " without");
   const auto order = order_of(size, options);
   std::vector<int64_t> fold_of(order.size());

@@ -12,13 +12,13 @@ DataLoaderOptions data_loader_options(BatchesOptions options) {
           .seed = options.seed};
 }
 
-void check_rows(const char* who, const std::string& name, const torch::Tensor& tensor,
+void check_rows(const char* caller, const std::string& name, const torch::Tensor& tensor,
                 const torch::Tensor& first, const char* first_name) {
-  TORCH_CHECK(tensor.defined(), who, ": ", name, ": expected a tensor, got an undefined one");
-  TORCH_CHECK(tensor.dim() >= 1, who, ": ", name, ": expected rank 1 or more, got rank 0");
-  TORCH_CHECK(tensor.size(0) == first.size(0), who, ": ", name, ": expected ", first.size(0),
+  TORCH_CHECK(tensor.defined(), caller, ": ", name, ": expected a tensor, got an undefined one");
+  TORCH_CHECK(tensor.dim() >= 1, caller, ": ", name, ": expected rank 1 or more, got rank 0");
+  TORCH_CHECK(tensor.size(0) == first.size(0), caller, ": ", name, ": expected ", first.size(0),
               " rows as in ", first_name, ", got ", tensor.size(0));
-  TORCH_CHECK(tensor.device() == first.device(), who, ": ", name, ": expected it on ",
+  TORCH_CHECK(tensor.device() == first.device(), caller, ": ", name, ": expected it on ",
               first.device(), " as ", first_name, ", got it on ", tensor.device());
 }
 

@@ -42,7 +42,7 @@ inline std::string agree_backend(c10d::Store& store, const Launch& launch, const
   announce(store, launch.rank, "joined", own.named + " " + own.gpu);
   wait_for_ranks(store, ranks_from(0, launch), "joined", deadline);
   std::vector<BackendOfRank> ranks;
-  for (const auto& text : told_by(store, ranks_from(0, launch), "joined")) {
+  for (const auto& text : announced_values(store, ranks_from(0, launch), "joined")) {
     const size_t blank = text.find(' ');
     ranks.push_back({text.substr(0, blank), text.substr(blank + 1)});
   }

@@ -148,16 +148,16 @@ std::vector<DataParallelBase::Tensors> DataParallelBase::scatter(const Tensors& 
   std::vector<Tensors> chunks;  // one entry per input
   std::optional<size_t> count;
   for (const auto& input : inputs) {
-    auto& of_input = chunks.emplace_back();
+    auto& input_chunks = chunks.emplace_back();
     if (!input.defined()) continue;
     TORCH_CHECK(devices == 1 || input.dim() > 0, data_parallel_name,
                 ": expected tensors of at least one dimension, got a 0-dim tensor");
-    of_input = devices == 1 ? Tensors{input} : input.chunk(static_cast<int64_t>(devices), dim_);
-    if (!count) count = of_input.size();
-    TORCH_CHECK(count == of_input.size(), data_parallel_name,
+    input_chunks = devices == 1 ? Tensors{input} : input.chunk(static_cast<int64_t>(devices), dim_);
+    if (!count) count = input_chunks.size();
+    TORCH_CHECK(count == input_chunks.size(), data_parallel_name,
                 ": expected tensors with as many chunks as the first,", " which has ", *count,
                 " along dimension ", dim_, " on ", devices, " devices, got one of shape ",
-                input.sizes(), " with ", of_input.size());
+                input.sizes(), " with ", input_chunks.size());
   }
   std::vector<Tensors> replicas(count.value_or(devices), Tensors(inputs.size()));
   for (size_t i = 0; i < replicas.size(); ++i) {
@@ -202,8 +202,8 @@ DataParallelBase::Tensors DataParallelBase::gather(const std::vector<Tensors>& o
     if (!outputs.front()[k].defined()) continue;
     Tensors parts;
     bool numbers = dim_ == 0;
-    for (const auto& of_replica : outputs) {
-      parts.push_back(to_device(of_replica[k], output_device_));
+    for (const auto& replica_outputs : outputs) {
+      parts.push_back(to_device(replica_outputs[k], output_device_));
       numbers = numbers && parts.back().dim() == 0;
     }
     if (numbers) {

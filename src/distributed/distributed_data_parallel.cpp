@@ -290,8 +290,8 @@ struct DistributedCore::Engine {
 
   // Runs the collective work before a forward. In a captured step on the CPU, each replay runs it
   // too, so the collectives match the collectives of a rank that runs its step eagerly.
-  void begin_forward(const distributed::ProcessGroup& of_ranks, bool grad, bool sync) {
-    if (sync) voting.exchange(of_ranks);
+  void begin_forward(const distributed::ProcessGroup& rank_group, bool grad, bool sync) {
+    if (sync) voting.exchange(rank_group);
     if (grad) reducer->rebuild_buckets();
     const bool is_due = std::exchange(sync_buffers, sync);
     if (!is_due || !options.broadcast_buffers || !has_buffers) return;

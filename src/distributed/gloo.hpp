@@ -102,7 +102,7 @@ constexpr auto loopback = "127.0.0.1";
 inline std::string address_toward_rank_0(const Launch& launch) {
   if (launch.address.empty() || launch.is_on_one_machine()) return loopback;
   const Endpoint master(launch.address, launch.port);
-  return master.is_loopback() ? loopback : master.own_side();
+  return master.is_loopback() ? loopback : master.local_address();
 }
 
 // Returns the address on which Gloo listens and from which it connects. This is the address on the
@@ -112,8 +112,8 @@ inline std::string address_toward_rank_0(const Launch& launch) {
 inline std::string gloo_address(c10d::Store& store, const Launch& launch) {
   std::string own = address_toward_rank_0(launch);
   if (own != loopback || launch.address.empty() || launch.is_on_one_machine()) return own;
-  for (const auto& other : told_by(store, ranks_from(0, launch), "address")) {
-    if (other != loopback) return Endpoint(other, launch.port).own_side();
+  for (const auto& other : announced_values(store, ranks_from(0, launch), "address")) {
+    if (other != loopback) return Endpoint(other, launch.port).local_address();
   }
   return own;
 }

@@ -28,7 +28,7 @@ struct Launch {
   std::string address = {};            // where the ranks meet by TCP
   uint16_t port = 0;
   std::string file = {};          // the file through which they meet
-  bool others_own_store = false;  // torchrun's agent owns the store, and rank 0 is a client
+  bool uses_agent_store = false;  // torchrun's agent owns the store, and rank 0 is a client
 
   // Returns whether some ranks are known to be on other machines.
   bool spans_machines() const { return local_world_size > 0 && local_world_size < world_size; }
@@ -199,13 +199,13 @@ inline bool agent_owns_store(const Launch& launch) {
 
 inline Launch read_launch(const InitOptions& options) {
   using detail::init_name;
-  const bool told = options.rank && options.world_size;
-  const auto* launcher = told ? nullptr : detail::find_launcher();
+  const bool explicit_ranks = options.rank && options.world_size;
+  const auto* launcher = explicit_ranks ? nullptr : detail::find_launcher();
   Launch launch = launcher ? detail::read_launcher(*launcher) : Launch{};
-  if (told) launch.launcher = "the options";
+  if (explicit_ranks) launch.launcher = "the options";
   launch.rank = options.rank.value_or(launch.rank);
   launch.world_size = options.world_size.value_or(launch.world_size);
-  if (told) detail::read_place(launch, detail::torchrun);
+  if (explicit_ranks) detail::read_place(launch, detail::torchrun);
   const bool by_environment = options.init_method == "env://";
   TORCH_CHECK(!launch.launcher.empty() || (by_environment && !options.rank && !options.world_size),
               init_name, "expected rank and world_size, both in the options or both from a ",
@@ -218,7 +218,7 @@ inline Launch read_launch(const InitOptions& options) {
   } else if (launch.world_size > 1) {
     detail::read_meeting_point(launch);
   }
-  launch.others_own_store = detail::agent_owns_store(launch);
+  launch.uses_agent_store = detail::agent_owns_store(launch);
   return launch;
 }
 

@@ -25,7 +25,7 @@ class LoneChecks {
   /// `caller`.
   LoneChecks(const char* caller, std::vector<at::Tensor> parameters,
              std::unordered_map<size_t, std::string> names)
-      : who_(caller),
+      : caller_(caller),
         parameters_(std::move(parameters)),
         names_(std::move(names)),
         arrived_(parameters_.size()) {
@@ -44,12 +44,12 @@ class LoneChecks {
   /// Called before each forward with grad mode on.
   void check_finished() {
     const std::lock_guard lock(mutex_);
-    if (!is_begun_) return;
+    if (!started_) return;
     std::string missing;
     for (size_t i = 0; i < arrived_.size(); ++i) {
       if (!arrived_[i]) missing += (missing.empty() ? "" : ", ") + names_.at(i);
     }
-    TORCH_CHECK(false, who_, "::forward: Expected to have finished reduction in the prior ",
+    TORCH_CHECK(false, caller_, "::forward: Expected to have finished reduction in the prior ",
                 "iteration before starting a new one. Expected that backward reaches all ",
                 "parameters, or find_unused_parameters = true, got no gradient for ", missing);
   }
@@ -64,8 +64,8 @@ class LoneChecks {
 
  private:
   struct OnArrival : torch::autograd::FunctionPostHook {
-    OnArrival(LoneChecks& given_checks, size_t given_index)
-        : checks(given_checks), index(given_index) {}
+    OnArrival(LoneChecks& lone_checks, size_t parameter_index)
+        : checks(lone_checks), index(parameter_index) {}
     torch::autograd::variable_list operator()(const torch::autograd::variable_list& outputs,
                                               const torch::autograd::variable_list&) override {
       checks.arrive(index);
@@ -78,13 +78,14 @@ class LoneChecks {
   void arrive(size_t i) {
     const std::lock_guard lock(mutex_);  // backward uses one thread per device
     if (!is_expecting_) return;
-    TORCH_CHECK(!arrived_[i], who_, ": Expected to mark a variable ready only once. Expected one ",
+    TORCH_CHECK(!arrived_[i], caller_,
+                ": Expected to mark a variable ready only once. Expected one ",
                 "backward after each forward, which reaches each parameter once, but the ",
                 "parameter with name ", names_.at(i), " got a gradient twice");
-    arrived_[i] = is_begun_ = true;
+    arrived_[i] = started_ = true;
     const auto& gradient = parameters_[i].grad();
     TORCH_CHECK(!gradient.defined() || gradient.options().type_equal(parameters_[i].options()),
-                who_, ": expected ", parameters_[i].toString(), ", the type of ", names_.at(i),
+                caller_, ": expected ", parameters_[i].toString(), ", the type of ", names_.at(i),
                 ", for its gradient, got ", gradient.toString());
     if (++count_ < arrived_.size()) return;
     torch::autograd::Engine::get_default_engine().queue_callback([this] { finish(); });
@@ -92,20 +93,20 @@ class LoneChecks {
 
   void finish() {
     const std::lock_guard lock(mutex_);
-    is_expecting_ = is_begun_ = false;
+    is_expecting_ = started_ = false;
     for (const auto& parameter : parameters_) {
       if (!parameter.grad().defined())
         parameter.mutable_grad() = at::zeros_like(parameter.detach());
     }
   }
 
-  const char* who_;
+  const char* caller_;
   std::vector<at::Tensor> parameters_;
   std::unordered_map<size_t, std::string> names_;
   std::mutex mutex_ = {};
   std::vector<bool> arrived_;
   size_t count_ = 0;  // of the parameters that are ready
-  bool is_expecting_ = false, is_begun_ = false;
+  bool is_expecting_ = false, started_ = false;
   // Parameters hold their accumulators only weakly.
   using Accumulator = decltype(torch::autograd::impl::grad_accumulator(at::Tensor()));
   std::vector<std::pair<Accumulator, uintptr_t>> hooks_ = {};

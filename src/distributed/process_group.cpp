@@ -85,28 +85,30 @@ void ignore_sigpipe() {
 // Returns the group and its backend.
 std::pair<Group, std::string> join(const Launch& launch, const std::string& named,
                                    Milliseconds timeout) {
-  const std::string who = detail::init_name + std::string("rank ") + std::to_string(launch.rank) +
-                          " of " + std::to_string(launch.world_size) + ": ";
+  const std::string error_prefix = detail::init_name + std::string("rank ") +
+                                   std::to_string(launch.rank) + " of " +
+                                   std::to_string(launch.world_size) + ": ";
   ignore_sigpipe();
   const auto deadline = Clock::now() + timeout;
   const BackendOfRank own = {.named = named,
                              .gpu = gpu_uuid(device_of(launch.local_rank, num_gpus()))};
   const auto work = [=, prefix = next_prefix(launch)] {
     std::string backend;
-    const Store store = naming(who, [&] {
+    const Store store = naming(error_prefix, [&] {
       Store opened = c10::make_intrusive<c10d::PrefixStore>(prefix, open_store(launch, deadline));
       announce(*opened, launch.rank, "address", address_toward_rank_0(launch));
       backend = agree_backend(*opened, launch, own, deadline);
       opened->setTimeout(timeout);
       return opened;
     });
-    return naming(who + "connecting to the others failed: ", [&] {
+    return naming(error_prefix + "connecting to the others failed: ", [&] {
       auto group = make_group(store, launch, backend, timeout);
       connect_all(*store, launch, deadline);
       return std::pair(group, backend);
     });
   };
-  return within(timeout + std::chrono::seconds(1), who + "joining the group", work);
+  return run_with_timeout(timeout + std::chrono::seconds(1), error_prefix + "joining the group",
+                          work);
 }
 
 void check_timeout(const char* function, Milliseconds timeout) {
@@ -135,7 +137,7 @@ void agree_ranks(c10d::Store& store, const Launch& launch, const std::vector<int
   announce(store, launch.rank, "joined", own);
   const auto all = ranks_from(0, launch);
   wait_for_ranks(store, all, "joined", deadline);
-  for (const auto& text : told_by(store, all, "joined")) {
+  for (const auto& text : announced_values(store, all, "joined")) {
     TORCH_CHECK(text == own, "expected the same ranks on every rank, got ", ranks, " and ", text);
   }
 }
@@ -216,10 +218,11 @@ std::optional<ProcessGroup> ProcessGroup::new_group(std::vector<int> ranks,
   const auto found = std::find(ranks.begin(), ranks.end(), rank());
   const bool is_member = found != ranks.end();
   const Launch launch = launch_of(core_->launch, ranks, static_cast<int>(found - ranks.begin()));
-  const std::string who = c10::str(new_group_name, "rank ", rank(), " of ", world_size(), ": ");
+  const std::string error_prefix =
+      c10::str(new_group_name, "rank ", rank(), " of ", world_size(), ": ");
   const auto deadline = Clock::now() + limit;
   const auto work = [=, core = core_, number = core_->subgroups++] {
-    return naming(who, [&] {
+    return naming(error_prefix, [&] {
       const Store store = c10::make_intrusive<c10d::PrefixStore>(c10::str("group/", number),
                                                                  core->group->getStore());
       if (is_member) announce(*store, launch.rank, "address", address_toward_rank_0(launch));
@@ -230,7 +233,8 @@ std::optional<ProcessGroup> ProcessGroup::new_group(std::vector<int> ranks,
     });
   };
   Core core{.launch = launch, .timeout = limit, .backend = core_->backend, .on_cpu = core_->on_cpu};
-  core.group = within(limit + std::chrono::seconds(1), who + "making a group", work);
+  core.group =
+      run_with_timeout(limit + std::chrono::seconds(1), error_prefix + "making a group", work);
   core.parent = core_;
   if (!is_member) return std::nullopt;
   return ProcessGroup(std::make_shared<Core>(std::move(core)));

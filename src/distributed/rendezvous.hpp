@@ -44,7 +44,7 @@ inline Milliseconds left_until(Clock::time_point deadline) {
 // apply. The abandoned thread owns the objects that it uses, ends when its peer does, and blocks no
 // one.
 template <class F>
-std::invoke_result_t<F> within(Milliseconds limit, const std::string& what, F function) {
+std::invoke_result_t<F> run_with_timeout(Milliseconds limit, const std::string& what, F function) {
   std::packaged_task<std::invoke_result_t<F>()> task(std::move(function));
   auto result = task.get_future();
   std::thread worker(std::move(task));
@@ -151,7 +151,7 @@ class Endpoint {
     int error = 0;          // the last failed address's error; 0: all timed out
   };
 
-  static constexpr Milliseconds longest_try = std::chrono::seconds(2);
+  static constexpr Milliseconds max_attempt_time = std::chrono::seconds(2);
 
   // Connects to all addresses at once, and closes the connections. Packets to an address may be
   // lost. Such an address must not hold up the other addresses, and an address that still refuses
@@ -168,11 +168,11 @@ class Endpoint {
     for (const auto& address : addresses_) {
       const int fd = address.open(SOCK_STREAM | SOCK_NONBLOCK);
       auto& each = sockets.emplace_back(pollfd{.fd = fd, .events = POLLOUT, .revents = 0});
-      const bool begun =
+      const bool connecting =
           fd >= 0 && (::connect(fd, address.raw(), address.length) == 0 || errno == EINPROGRESS);
-      if (!begun) fail(each, errno);
+      if (!connecting) fail(each, errno);
     }
-    const auto deadline = Clock::now() + std::min(patience, longest_try);
+    const auto deadline = Clock::now() + std::min(patience, max_attempt_time);
     const auto is_open = [](const pollfd& each) { return each.fd >= 0; };
     while (answer.host.empty() && std::any_of(sockets.begin(), sockets.end(), is_open)) {
       const auto left = static_cast<int>(left_until(deadline).count());
@@ -196,7 +196,7 @@ class Endpoint {
   }
 
   // Returns this machine's address on the route to the other machine.
-  std::string own_side() const {
+  std::string local_address() const {
     for (const auto& address : addresses_) {
       const int fd = address.open(SOCK_DGRAM);  // connecting a UDP socket sends no packets
       SocketAddress own = {.storage = {}, .length = sizeof(sockaddr_storage)};
@@ -219,9 +219,9 @@ class Endpoint {
 // definitely not on rank 0's machine. A literal loopback address is deliberate, for several
 // launchers on one machine.
 inline void check_leads_to_rank_0(const Launch& launch, const Endpoint& endpoint) {
-  const bool meant = launch.address == "localhost" || is_numeric(launch.address);
+  const bool is_intended = launch.address == "localhost" || is_numeric(launch.address);
   const bool elsewhere = launch.spans_machines() && launch.rank > 0 && launch.local_rank == 0;
-  TORCH_CHECK(meant || !elsewhere || !endpoint.is_loopback(),
+  TORCH_CHECK(is_intended || !elsewhere || !endpoint.is_loopback(),
               "expected an address that leads to the machine of rank 0, got ", launch.address,
               ", which is a loopback address here; use the address of a network interface there");
 }
@@ -273,7 +273,7 @@ inline Store open_tcp_store(const Launch& launch, Clock::time_point deadline) {
   c10d::TCPStoreOptions options;
   options.port = launch.port;
   options.waitWorkers = false;
-  options.isServer = launch.rank == 0 && !launch.others_own_store;
+  options.isServer = launch.rank == 0 && !launch.uses_agent_store;
   std::string host = launch.address;
   if (options.isServer) {
     options.masterListenFd = listen_for_ranks(launch, endpoint);
@@ -297,11 +297,11 @@ inline std::vector<std::string> keys_of(const std::vector<int>& ranks, const std
 }
 
 // Returns the values that these ranks announced with a state.
-inline std::vector<std::string> told_by(c10d::Store& store, const std::vector<int>& ranks,
-                                        const std::string& state) {
+inline std::vector<std::string> announced_values(c10d::Store& store, const std::vector<int>& ranks,
+                                                 const std::string& state) {
   std::vector<std::string> values;
-  for (const auto& told : store.multiGet(keys_of(ranks, state))) {
-    values.emplace_back(told.begin(), told.end());
+  for (const auto& bytes : store.multiGet(keys_of(ranks, state))) {
+    values.emplace_back(bytes.begin(), bytes.end());
   }
   return values;
 }

@@ -30,7 +30,7 @@ class StepVoting {
     auto votes = gather(group, ballot ? ballot->own : sconce::detail::StepVote());
     interval_ = votes == last_ ? std::min(2 * interval_, longest_interval) : 1;
     left_ = interval_;
-    if (ballot) ballot->of_all = votes;
+    if (ballot) ballot->all_votes = votes;
     last_ = std::move(votes);
   }
 
@@ -40,9 +40,9 @@ class StepVoting {
   static sconce::detail::StepVotes gather(const ProcessGroup& group,
                                           const sconce::detail::StepVote& own) {
     sconce::detail::StepVotes votes;
-    for (const auto& of_rank :
+    for (const auto& fields :
          gather_integers(group, {own.stage, own.form, own.compiled_ns, own.replay_ns})) {
-      votes.push_back({of_rank[0], of_rank[1], of_rank[2], of_rank[3]});
+      votes.push_back({fields[0], fields[1], fields[2], fields[3]});
     }
     return votes;
   }

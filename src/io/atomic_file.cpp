@@ -54,12 +54,12 @@ bool may_follow(const struct stat& link, const std::filesystem::path& folder) {
 }
 
 // Follows the symbolic links in the path. The limit stops at a cycle of links.
-std::filesystem::path resolved(std::filesystem::path path, const std::string& who) {
-  check_path(path, who);
+std::filesystem::path resolved(std::filesystem::path path, const std::string& caller) {
+  check_path(path, caller);
   std::error_code error;
   struct stat link = {};
   for (int i = 0; i < 40 && ::lstat(path.c_str(), &link) == 0 && S_ISLNK(link.st_mode); ++i) {
-    TORCH_CHECK(may_follow(link, path.parent_path()), who, ": ", path.string(),
+    TORCH_CHECK(may_follow(link, path.parent_path()), caller, ": ", path.string(),
                 ": expected a link owned by this user or by the owner of the folder, because "
                 "everyone may write there, found one owned by another user");
     const auto target = std::filesystem::read_symlink(path, error);
@@ -71,9 +71,9 @@ std::filesystem::path resolved(std::filesystem::path path, const std::string& wh
 
 }  // namespace
 
-AtomicFile::AtomicFile(const std::filesystem::path& path, std::string who)
-    : who_(std::move(who)), path_(resolved(path, who_)), folder_(path_.parent_path()) {
-  sconce::detail::refuse_in_capture(who_);
+AtomicFile::AtomicFile(const std::filesystem::path& path, std::string caller)
+    : caller_(std::move(caller)), path_(resolved(path, caller_)), folder_(path_.parent_path()) {
+  sconce::detail::check_not_capturing(caller_);
   if (folder_.empty()) folder_ = ".";
   check_before();
   sweep_parts(folder_, prefix());
@@ -108,22 +108,22 @@ void AtomicFile::finish() {
   if (::rename(part_.c_str(), path_.c_str()) != 0) fail("rename");
   ::close(std::exchange(fd_, -1));
   const int error = sync_folder(folder_);
-  TORCH_CHECK(error == 0, who_, ": ", path_.string(),
+  TORCH_CHECK(error == 0, caller_, ": ", path_.string(),
               ": cannot sync its folder: ", std::strerror(error));
 }
 
 // Checked at the start, because a rename only requires write permission for the folder, and a
 // problem with the path would otherwise surface only after everything was written.
 void AtomicFile::check_before() {
-  TORCH_CHECK(path_.has_filename(), who_, ": expected the path of a file, got '", path_.string(),
+  TORCH_CHECK(path_.has_filename(), caller_, ": expected the path of a file, got '", path_.string(),
               "'");
   struct stat before = {};
   const int error = ::lstat(path_.c_str(), &before) == 0 ? 0 : errno;
   if (error == ENAMETOOLONG) fail("make");
-  TORCH_CHECK(error != ELOOP && !S_ISLNK(before.st_mode), who_, ": ", path_.string(),
+  TORCH_CHECK(error != ELOOP && !S_ISLNK(before.st_mode), caller_, ": ", path_.string(),
               ": expected a link to a file, found a loop of links");
   if (error != 0) return;
-  TORCH_CHECK(S_ISREG(before.st_mode), who_, ": ", path_.string(),
+  TORCH_CHECK(S_ISREG(before.st_mode), caller_, ": ", path_.string(),
               ": expected a regular file to replace, found ", kind_of(before.st_mode));
   if (::faccessat(AT_FDCWD, path_.c_str(), W_OK, AT_EACCESS) != 0) fail("write");
   before_ = before;
@@ -162,7 +162,8 @@ bool AtomicFile::keep_access_list() {
 
 void AtomicFile::fail(const char* doing) const {
   const int error = errno;
-  TORCH_CHECK(false, who_, ": ", path_.string(), ": cannot ", doing, " it: ", std::strerror(error));
+  TORCH_CHECK(false, caller_, ": ", path_.string(), ": cannot ", doing,
+              " it: ", std::strerror(error));
 }
 
 // A part has a longer name than the file. File systems limit names to 255 bytes, and some to 143.
@@ -193,14 +194,14 @@ void AtomicFile::create() {
   } while (now.st_nlink == 0);
 }
 
-void write_file(const std::filesystem::path& path, std::string_view text, std::string who) {
-  AtomicFile file(path, std::move(who));
+void write_file(const std::filesystem::path& path, std::string_view text, std::string caller) {
+  AtomicFile file(path, std::move(caller));
   file.write(text.data(), text.size());
   file.finish();
 }
 
-std::string read_file(const std::filesystem::path& path, const std::string& who) {
-  return InputFile(path, who).text();
+std::string read_file(const std::filesystem::path& path, const std::string& caller) {
+  return InputFile(path, caller).text();
 }
 
 int sync_folder(const std::filesystem::path& folder) {

@@ -50,8 +50,8 @@ int64_t height_of(const TableRows& rows, const std::vector<TableColumn>& columns
 void check_memory(CsvFile& file, const TableRows& rows, int64_t height, int64_t features) {
   file.memory.add(4 * static_cast<double>(rows.cells.size()) +
                   static_cast<double>(height) * (8 + 4 * static_cast<double>(features)));
-  TORCH_CHECK(file.memory.fits(), file.who, file.memory.limit(), height, " rows of ", features,
-              " features");
+  TORCH_CHECK(file.memory.fits(), file.error_prefix, file.memory.limit(), height, " rows of ",
+              features, " features");
 }
 
 at::Tensor make_data(const TableRows& rows, const std::vector<TableColumn>& columns,

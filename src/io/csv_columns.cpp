@@ -28,14 +28,15 @@ std::vector<std::string> left(const std::vector<std::string>& names,
   return left;
 }
 
-Roles find_roles(const std::string& who, const std::vector<std::string>& names,
+Roles find_roles(const std::string& error_prefix, const std::vector<std::string>& names,
                  const CsvOptions& options) {
   Roles roles{std::vector<bool>(names.size()), std::vector<bool>(names.size())};
   const NameIndex index(names);
   const auto place_of = [&](const char* option, const std::string& name) {
     const auto place = index.find(name);
-    TORCH_CHECK(place && !roles.is_dropped[*place], who, option, ": expected a column's name, got ",
-                shown(name), "; there are ", shown(left(names, roles.is_dropped)));
+    TORCH_CHECK(place && !roles.is_dropped[*place], error_prefix, option,
+                ": expected a column's name, got ", shown(name), "; there are ",
+                shown(left(names, roles.is_dropped)));
     return *place;
   };
   std::vector<size_t> dropped;
@@ -59,7 +60,7 @@ void add_known(TableColumn& added, CsvFile& file) {
     added.categories->add(category);
     count_category(file.memory, added, category);
   }
-  TORCH_CHECK(added.categories->size() == std::ssize(categories), file.who,
+  TORCH_CHECK(added.categories->size() == std::ssize(categories), file.error_prefix,
               "columns: expected each category of ", shown(name), " once, got ", categories.size(),
               ", of which ", added.categories->size(), " are different");
 }
@@ -71,13 +72,13 @@ std::vector<TableColumn> choose_columns(CsvFile& file, const CsvOptions& options
   for (const auto& column : options.columns) known.push_back(column.name);
   check_once(file, known, "columns: ");
   const auto& names = known.empty() ? file.names : known;
-  const Roles roles = find_roles(file.who, names, options);
+  const Roles roles = find_roles(file.error_prefix, names, options);
   const NameIndex fields(file.names);
   std::vector<TableColumn> columns;
   for (size_t i = 0; i < names.size(); ++i) {
     if (roles.is_dropped[i]) continue;
     const auto field = fields.find(names[i]);
-    TORCH_CHECK(field, file.who, "expected a column ", shown(names[i]), ", found ",
+    TORCH_CHECK(field, file.error_prefix, "expected a column ", shown(names[i]), ", found ",
                 shown(file.names), "; to read a file without it, drop it");
     TableColumn& added = columns.emplace_back();
     added.column = known.empty() ? CsvColumn{.name = names[i]} : options.columns[i];
@@ -86,7 +87,7 @@ std::vector<TableColumn> choose_columns(CsvFile& file, const CsvOptions& options
     added.has_categories = roles.has_categories[i];
     if (!known.empty()) add_known(added, file);
   }
-  TORCH_CHECK(columns.size() > (roles.target ? 1U : 0U), file.who,
+  TORCH_CHECK(columns.size() > (roles.target ? 1U : 0U), file.error_prefix,
               "expected a column of features, found none");
   return columns;
 }

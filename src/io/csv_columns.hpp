@@ -12,7 +12,7 @@
 
 namespace sconce::io {
 
-inline constexpr int64_t most_categories = int64_t{1} << 24;  // float32 is exact up to here
+inline constexpr int64_t category_limit = int64_t{1} << 24;  // float32 is exact up to here
 
 /// A column to read.
 struct TableColumn {

@@ -22,10 +22,10 @@ class TableMemory {
   void add_entry(double chars) { bytes_ += bytes_of_entry + chars; }
 
   /// Returns whether this number of additional entries fits, not counting their strings.
-  bool fits(double entries = 0) const { return bytes_ + bytes_of_entry * entries <= most_; }
+  bool fits(double entries = 0) const { return bytes_ + bytes_of_entry * entries <= limit_; }
 
   /// Returns the maximum number of entries in an empty table.
-  size_t most_entries() const { return static_cast<size_t>(most_ / bytes_of_entry); }
+  size_t max_entries() const { return static_cast<size_t>(limit_ / bytes_of_entry); }
 
   /// Returns the start of the error message for a table that does not fit, up to "got".
   std::string limit() const;
@@ -34,12 +34,12 @@ class TableMemory {
   static constexpr double bytes_of_entry = 320;  // for names and tree nodes
 
   double bytes_;
-  double most_;
+  double limit_;
 };
 
 /// A CSV file in memory.
 struct CsvFile {
-  std::string who;  ///< prefix of error messages
+  std::string error_prefix;  ///< prefix of error messages
   TableMemory memory;
   std::string text = {};
   char delimiter = ',';
@@ -47,7 +47,7 @@ struct CsvFile {
   bool begins_with_names = true;
 
   /// Returns all records. Each record keeps at most this number of fields.
-  CsvRecords records(size_t most_fields) const;
+  CsvRecords records(size_t max_fields) const;
 
   /// Returns the records after the column names.
   CsvRecords rows() const;

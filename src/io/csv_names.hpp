@@ -47,7 +47,7 @@ class NameIndex {
   }
 
   /// Returns a duplicate name, or null.
-  const std::string* twice() const {
+  const std::string* find_duplicate() const {
     const auto same = [&](size_t a, size_t b) { return names_[a] == names_[b]; };
     const auto found = std::adjacent_find(order_.begin(), order_.end(), same);
     return found == order_.end() ? nullptr : &names_[*found];

@@ -16,15 +16,15 @@ namespace sconce::io {
 /// Iterates over the records in a CSV text, including the first one. Blank lines are skipped.
 class CsvRecords {
  public:
-  /// `who` is the prefix of error messages. The text must outlive this object. A record keeps at
-  /// most `most_fields` fields and only counts the rest, so that its memory does not depend on the
-  /// number of delimiters.
-  CsvRecords(std::string_view text, char delimiter, std::string who, size_t most_fields)
+  /// `error_prefix` is the prefix of error messages. The text must outlive this object. A record
+  /// keeps at most `max_fields` fields and only counts the rest, so that its memory does not depend
+  /// on the number of delimiters.
+  CsvRecords(std::string_view text, char delimiter, std::string error_prefix, size_t max_fields)
       : text_(text),
-        who_(std::move(who)),
+        error_prefix_(std::move(error_prefix)),
         delimiter_(delimiter),
         ends_({delimiter, '\r', '\n'}),
-        most_fields_(most_fields) {}
+        max_fields_(max_fields) {}
 
   /// Reads the next record. Returns false at the end.
   /// @throw c10::Error with the line of a quote that is never closed.
@@ -79,7 +79,7 @@ class CsvRecords {
 
   std::string& next_field() {
     const size_t i = count_++;
-    if (i >= most_fields_) return other_field_;
+    if (i >= max_fields_) return other_field_;
     if (i == fields_.size()) fields_.emplace_back();
     return fields_[i];
   }
@@ -89,7 +89,7 @@ class CsvRecords {
     const int64_t begin_line = line_;
     while (true) {
       const size_t quote = text_.find('"', at_);
-      TORCH_CHECK(quote != text_.npos, who_, "line ", begin_line,
+      TORCH_CHECK(quote != text_.npos, error_prefix_, "line ", begin_line,
                   ": expected a quote that closes the field, got the end of the file");
       field += text_.substr(at_, quote - at_);
       at_ = quote + 1;
@@ -108,14 +108,14 @@ class CsvRecords {
   }
 
   std::string_view text_;
-  std::string who_;
+  std::string error_prefix_;
   char delimiter_;
   std::string ends_;
   size_t at_ = 0;
   int64_t line_ = 1;
   int64_t begin_line_ = 1;
   size_t count_ = 0;
-  size_t most_fields_;
+  size_t max_fields_;
   std::vector<std::string> fields_ = {};
   std::string other_field_ = {};
   const char* problem_ = nullptr;

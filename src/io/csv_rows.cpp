@@ -14,7 +14,7 @@ namespace sconce::io {
 
 namespace {
 
-constexpr int64_t most_reasons = 10;
+constexpr int64_t max_reasons = 10;
 constexpr double beyond_float = 0x1.ffffffp+127;  // rounds to infinity
 
 bool is_text(const std::string& text) {
@@ -35,7 +35,7 @@ class RowReader {
       if (problem.empty()) {
         add_categories(row, values);
         rows_.cells.insert(rows_.cells.end(), values.begin(), values.end());
-      } else if (rows_.skipped++ < most_reasons) {
+      } else if (rows_.skipped++ < max_reasons) {
         rows_.first_skipped.push_back(problem);
       }
     }
@@ -59,9 +59,9 @@ class RowReader {
   void check_good() const {
     const bool is_good = rows_.skipped == 0 || (options_.skip_bad && !rows_.cells.empty());
     TORCH_CHECK(
-        is_good, file_.who, rows_.first_skipped.front(),
+        is_good, file_.error_prefix, rows_.first_skipped.front(),
         rows_.skipped > 1 ? c10::str("; this is the first of ", rows_.skipped, " bad rows") : "");
-    TORCH_CHECK(!rows_.cells.empty(), file_.who, "expected rows, found none");
+    TORCH_CHECK(!rows_.cells.empty(), file_.error_prefix, "expected rows, found none");
   }
 
   // Returns the problem with a row, or nothing. Sets the row's values, except for new categories.
@@ -131,12 +131,12 @@ class RowReader {
     const int64_t code = column.categories->add(text);
     if (code < before) return code;
     count_category(file_.memory, column, text);
-    TORCH_CHECK(column.categories->size() <= options_.max_categories && code < most_categories,
-                file_.who, place_of(row, column), "expected at most ", options_.max_categories,
-                " categories, got one more: ", shown(field),
+    TORCH_CHECK(column.categories->size() <= options_.max_categories && code < category_limit,
+                file_.error_prefix, place_of(row, column), "expected at most ",
+                options_.max_categories, " categories, got one more: ", shown(field),
                 "; drop the column, or raise max_categories");
-    TORCH_CHECK(file_.memory.fits(), file_.who, place_of(row, column), file_.memory.limit(),
-                "another category: ", shown(field));
+    TORCH_CHECK(file_.memory.fits(), file_.error_prefix, place_of(row, column),
+                file_.memory.limit(), "another category: ", shown(field));
     return code;
   }
 
@@ -158,7 +158,7 @@ class RowReader {
     }
     for (size_t i = 0; i < columns_.size(); ++i) {
       const auto [numbers, texts] = counts[i];
-      TORCH_CHECK(texts <= numbers, file_.who, problem_of_first_text(columns_[i]),
+      TORCH_CHECK(texts <= numbers, file_.error_prefix, problem_of_first_text(columns_[i]),
                   "; skip_bad would leave out ", texts, " of ", numbers + texts,
                   " values of the column");
     }

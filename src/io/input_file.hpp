@@ -32,9 +32,9 @@ inline std::string_view kind_of(mode_t mode) {
 /// Opening never blocks.
 class InputFile {
  public:
-  InputFile(const std::filesystem::path& path, const std::string& who)
-      : name_(who + ": " + path.string() + ": ") {
-    check_path(path, who);
+  InputFile(const std::filesystem::path& path, const std::string& caller)
+      : name_(caller + ": " + path.string() + ": ") {
+    check_path(path, caller);
     // Without O_NONBLOCK, opening a FIFO would wait for a writer.
     fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     TORCH_CHECK(fd_ >= 0, name_, "cannot open it: ", std::strerror(errno));

@@ -22,16 +22,16 @@ class MemoryBudget {
     left_ = limit_;
   }
 
-  /// @throw c10::Error, prefixed with `who`, if not enough is left.
-  void take(uint64_t size, const std::string& who) {
-    TORCH_CHECK(size <= left_, who, "expected to need at most ", limit_, " bytes of memory: ", base,
-                " and max_expansion = ", max_expansion_,
+  /// @throw c10::Error, prefixed with `error_prefix`, if not enough is left.
+  void take(uint64_t size, const std::string& error_prefix) {
+    TORCH_CHECK(size <= left_, error_prefix, "expected to need at most ", limit_,
+                " bytes of memory: ", base, " and max_expansion = ", max_expansion_,
                 " for each byte of the file; got a file that needs more, which can be loaded with ",
                 "a larger max_expansion");
     left_ -= size;
   }
 
-  void give_back(uint64_t size) { left_ += size; }
+  void release(uint64_t size) { left_ += size; }
 
  private:
   static constexpr uint64_t base = uint64_t{48} << 20;  // enough for any small file

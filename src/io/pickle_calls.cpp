@@ -45,10 +45,10 @@ class Arguments {
 
   size_t left() const { return items_.size() - next_; }
 
-  const c10::IValue& next(bool (c10::IValue::*is_it)() const, const char* what) {
+  const c10::IValue& next(bool (c10::IValue::*is_kind)() const, const char* what) {
     TORCH_CHECK(left() > 0, place_, "expected ", what, ", got no further argument");
     const auto& value = items_[next_++];
-    TORCH_CHECK((value.*is_it)(), place_, "expected ", what, ", got ", kind_of(value));
+    TORCH_CHECK((value.*is_kind)(), place_, "expected ", what, ", got ", kind_of(value));
     return value;
   }
 
@@ -128,9 +128,9 @@ void set_bits(const at::Tensor& tensor, const c10::impl::GenericDict& bits, cons
 at::Tensor view_of(const c10::Storage& storage, c10::ScalarType type, int64_t offset,
                    c10::IntArrayRef sizes, c10::IntArrayRef strides, const Place& place) {
   const uint64_t elements = storage.nbytes() / c10::elementSize(type);
-  TORCH_CHECK(lies_inside(offset, sizes, strides, elements), place, "expected a tensor inside its ",
-              "storage of ", elements, " elements, got offset ", offset, ", sizes ", sizes,
-              " and strides ", strides);
+  TORCH_CHECK(fits_in_storage(offset, sizes, strides, elements), place,
+              "expected a tensor inside its ", "storage of ", elements, " elements, got offset ",
+              offset, ", sizes ", sizes, " and strides ", strides);
   const auto options = at::TensorOptions(type).device(storage.device());
   return at::empty({0}, options).set_(storage, offset, sizes, strides);
 }
@@ -179,10 +179,10 @@ c10::IValue rebuild_with_attributes(Arguments arguments, Containers& containers,
       global == Global::tensor_v2 || global == Global::tensor_v3 || global == Global::parameter,
       place, "expected a function that makes a tensor, got another one");
   arguments.next_named(Global::tensor_class, "the class of a tensor");
-  const auto& of_function = arguments.next(&c10::IValue::isTuple, "a tuple of arguments");
+  const auto& function_arguments = arguments.next(&c10::IValue::isTuple, "a tuple of arguments");
   arguments.skip_attributes();
   arguments.finish();
-  return call_global(function, of_function, containers, place);
+  return call_global(function, function_arguments, containers, place);
 }
 
 c10::IValue new_dict(Arguments arguments, Global global, Containers& containers,

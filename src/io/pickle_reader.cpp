@@ -26,8 +26,11 @@ constexpr size_t text_bytes = 96, memo_bytes = 80;
 class PickleReader {
  public:
   PickleReader(std::string_view pickle, const LoadStorage& load, MemoryBudget& budget,
-               const std::string& who)
-      : pickle_(pickle), load_(load), who_(who), containers_(budget, who) {}
+               const std::string& error_prefix)
+      : pickle_(pickle),
+        load_(load),
+        error_prefix_(error_prefix),
+        containers_(budget, error_prefix) {}
 
   c10::IValue read() {
     while (step()) {
@@ -40,7 +43,7 @@ class PickleReader {
   }
 
  private:
-  Place place() const { return {who_, at_}; }
+  Place place() const { return {error_prefix_, at_}; }
 
   template <class... Parts>
   void check(bool holds, const Parts&... parts) const {
@@ -226,7 +229,7 @@ class PickleReader {
 
   std::string_view pickle_;
   const LoadStorage& load_;
-  const std::string& who_;
+  const std::string& error_prefix_;
   size_t next_ = 0;        // next byte to read
   size_t at_ = 0;          // first byte of the operation
   Containers containers_;  // must outlive the members below
@@ -289,8 +292,8 @@ bool PickleReader::step() {
 }  // namespace
 
 c10::IValue read_pickle(std::string_view pickle, const LoadStorage& load, MemoryBudget& budget,
-                        const std::string& who) {
-  return PickleReader(pickle, load, budget, who).read();
+                        const std::string& error_prefix) {
+  return PickleReader(pickle, load, budget, error_prefix).read();
 }
 
 }  // namespace sconce::io

@@ -20,10 +20,10 @@ using LoadStorage =
 /// Reads a pickle of a state dict written by torch.save, in Python's pickle protocol 2. Supports
 /// the same operations as torch.load with weights_only, except operations that create objects of
 /// classes. Calls only functions on a closed list. `load` is called each time the pickle refers to
-/// a storage. `who` is the prefix of error messages.
+/// a storage. `error_prefix` is the prefix of error messages.
 /// @throw c10::Error with the byte offset, or if the values need more memory than the budget
 /// allows.
 c10::IValue read_pickle(std::string_view pickle, const LoadStorage& load, MemoryBudget& budget,
-                        const std::string& who);
+                        const std::string& error_prefix);
 
 }  // namespace sconce::io

@@ -91,10 +91,10 @@ void KeyPlaces::grow(uint64_t added, MemoryBudget& budget, const Place& place) {
     TORCH_CHECK(size_ <= std::max<size_t>(1 << 16, 64 * keys.size()), place,
                 "expected a dict whose keys have different hashes, got too many similar ones");
     const size_t places = size_ + spare_places(size_);
-    budget.take(places * place_bytes, place.who);
+    budget.take(places * place_bytes, place.error_prefix);
     spreads_.assign(places, 0);
     distances_.assign(places, -1);
-    budget.give_back(before * place_bytes);
+    budget.release(before * place_bytes);
     count_ = 0;
     fit = std::all_of(keys.begin(), keys.end(), [&](uint64_t key) { return find_place(key); });
   }
@@ -154,7 +154,7 @@ void Containers::append(const c10::IValue& list, c10::ArrayRef<c10::IValue> item
     const size_t room = std::max(2 * record.room, size);
     take(room * sizeof(c10::IValue));
     elements.reserve(room);
-    budget_.give_back(record.room * sizeof(c10::IValue));
+    budget_.release(record.room * sizeof(c10::IValue));
     record.room = room;
   }
   for (const auto& item : items) elements.push_back(item);
@@ -179,12 +179,12 @@ void Containers::insert(const c10::IValue& dict, c10::ArrayRef<c10::IValue> item
 
 size_t Containers::height(const c10::IValue& value, size_t depth, size_t inside) {
   if (!is_container(value)) {
-    TORCH_CHECK(named(value) == nullptr, Place{who_, inside}, "expected values and tensors, got ",
-                kind_of(value));
+    TORCH_CHECK(named(value) == nullptr, Place{error_prefix_, inside},
+                "expected values and tensors, got ", kind_of(value));
     return 0;
   }
   auto& record = records_.at(value.internalToPointer());
-  const Place place = {who_, record.made_at};
+  const Place place = {error_prefix_, record.made_at};
   TORCH_CHECK(!record.is_open, place, "expected no container that contains itself, got ",
               kind_of(value), " that does");
   TORCH_CHECK(depth + std::max<size_t>(record.height, 1) <= max_depth, place,

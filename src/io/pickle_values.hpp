@@ -24,12 +24,12 @@ constexpr size_t max_depth = 1000;
 
 /// A position in the pickle. It is the prefix of error messages.
 struct Place {
-  const std::string& who;
+  const std::string& error_prefix;
   size_t byte;
 };
 
 inline std::ostream& operator<<(std::ostream& out, const Place& place) {
-  return out << place.who << "byte " << place.byte << ": ";
+  return out << place.error_prefix << "byte " << place.byte << ": ";
 }
 
 enum class Global : uint8_t {
@@ -100,7 +100,8 @@ class KeyPlaces {
 /// are nested too deeply for the stack, because IValue cannot free them.
 class Containers {
  public:
-  Containers(MemoryBudget& budget, const std::string& who) : budget_(budget), who_(who) {}
+  Containers(MemoryBudget& budget, const std::string& error_prefix)
+      : budget_(budget), error_prefix_(error_prefix) {}
   ~Containers();
   Containers(const Containers&) = delete;
   Containers& operator=(const Containers&) = delete;
@@ -113,7 +114,7 @@ class Containers {
   c10::IValue make_tuple(std::vector<c10::IValue> items, size_t byte);
 
   /// Takes memory for other values from the budget.
-  void take(size_t size) { budget_.take(size, who_); }
+  void take(size_t size) { budget_.take(size, error_prefix_); }
 
   /// Reserves room for more elements in a vector with push_back's growth, within the budget.
   template <class T>
@@ -122,7 +123,7 @@ class Containers {
     const size_t before = elements.capacity(), after = std::max<size_t>(2 * before, 16);
     take(after * sizeof(T));
     elements.reserve(after);
-    budget_.give_back(before * sizeof(T));
+    budget_.release(before * sizeof(T));
   }
 
   /// Returns whether the value is an OrderedDict, the only type whose attributes torch.save writes.
@@ -155,7 +156,7 @@ class Containers {
   size_t height(const c10::IValue& value, size_t depth, size_t inside);
 
   MemoryBudget& budget_;
-  const std::string& who_;
+  const std::string& error_prefix_;
   std::vector<c10::IValue> made_ = {};
   std::unordered_map<const void*, Record> records_ = {};
   c10::IValue empty_tuple_ = {};  // as in Python, there is only one

@@ -22,7 +22,7 @@ namespace {
 
 class PickleWriter {
  public:
-  explicit PickleWriter(const std::string& who) : where_(who) {}
+  explicit PickleWriter(const std::string& error_prefix) : where_(error_prefix) {}
 
   Pickled write(const c10::IValue& value) {
     put("\x80\x02");
@@ -214,7 +214,7 @@ class PickleWriter {
           "expected a strided tensor with memory");
     check(tensor.dim() <= 64, "expected a tensor of at most 64 dimensions, got ", tensor.dim());
     const uint64_t elements = tensor.storage().nbytes() / c10::elementSize(tensor.scalar_type());
-    check(lies_inside(tensor.storage_offset(), tensor.sizes(), tensor.strides(), elements),
+    check(fits_in_storage(tensor.storage_offset(), tensor.sizes(), tensor.strides(), elements),
           "expected a tensor inside its storage of ", elements, " elements, got offset ",
           tensor.storage_offset(), ", sizes ", tensor.sizes(), " and strides ", tensor.strides());
   }
@@ -270,8 +270,8 @@ class PickleWriter {
 
 }  // namespace
 
-Pickled write_pickle(const c10::IValue& value, const std::string& who) {
-  return PickleWriter(who).write(value);
+Pickled write_pickle(const c10::IValue& value, const std::string& error_prefix) {
+  return PickleWriter(error_prefix).write(value);
 }
 
 }  // namespace sconce::io

@@ -75,11 +75,11 @@ torch::Tensor mapped_tensor(const std::shared_ptr<char>& file, const Safetensors
 // Returns the tensors in the order of the format: from the widest type to the narrowest, then by
 // name.
 std::vector<std::pair<SafetensorsEntry, torch::Tensor>> in_order(const StateDict& tensors,
-                                                                 const std::string& who) {
+                                                                 const std::string& error_prefix) {
   std::vector<std::pair<SafetensorsEntry, torch::Tensor>> all;
   for (const auto& item : tensors) {
     const auto& [name, tensor] = item.pair();
-    const std::string where = who + "'" + name + "': ";
+    const std::string where = error_prefix + "'" + name + "': ";
     TORCH_CHECK(name != "__metadata__", where,
                 "expected a different name, got the one that the format reserves for metadata");
     TORCH_CHECK(tensor.defined() && tensor.layout() == c10::kStrided && !tensor.is_meta(), where,
@@ -106,8 +106,8 @@ void save_safetensors(const std::filesystem::path& path, const StateDict& tensor
                       const Metadata& metadata) {
   const at::NoGradGuard no_grad;
   constexpr auto name = "sconce::io::save_safetensors";
-  const std::string who = name + std::string(": ") + path.string() + ": ";
-  auto all = in_order(tensors, who);
+  const std::string error_prefix = name + std::string(": ") + path.string() + ": ";
+  auto all = in_order(tensors, error_prefix);
   SafetensorsHeader header = {.metadata = metadata};
   uint64_t next = 0;
   for (auto& [entry, tensor] : all) {
@@ -115,9 +115,9 @@ void save_safetensors(const std::filesystem::path& path, const StateDict& tensor
     entry.end = next += tensor.nbytes();
     header.entries.push_back(entry);
   }
-  const std::string text = header_text(header, who);
-  TORCH_CHECK(text.size() <= max_header_size, who, "expected a header of at most ", max_header_size,
-              " bytes, got ", text.size());
+  const std::string text = header_text(header, error_prefix);
+  TORCH_CHECK(text.size() <= max_header_size, error_prefix, "expected a header of at most ",
+              max_header_size, " bytes, got ", text.size());
   AtomicFile file(path, name);
   const uint64_t length = text.size();
   file.write(&length, length_size);

@@ -42,7 +42,7 @@ constexpr std::array types = {SafetensorsType{"BOOL", ScalarType::Bool, 8},
 // that are not allowed where they occur. nlohmann::json's parser calls these functions.
 class HeaderReader : public nlohmann::json_sax<Json> {
  public:
-  explicit HeaderReader(const std::string& who) : who_(who) {}
+  explicit HeaderReader(const std::string& error_prefix) : error_prefix_(error_prefix) {}
 
   SafetensorsHeader take() { return std::move(header_); }
 
@@ -86,7 +86,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   }
 
   bool start_object(size_t) override {
-    if (skips_more()) return true;
+    if (enter_skipped()) return true;
     if (level_ == Level::outside) {
       level_ = Level::top;
     } else if (level_ == Level::top) {
@@ -113,7 +113,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   }
 
   bool start_array(size_t) override {
-    if (skips_more()) return true;
+    if (enter_skipped()) return true;
     if (level_ != Level::entry || field_ == "dtype") return refuse("a list");
     level_ = Level::array;
     numbers_.clear();
@@ -121,7 +121,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   }
 
   bool end_array() override {
-    if (skips_less()) return true;
+    if (leave_skipped()) return true;
     level_ = Level::entry;
     if (field_ == "shape") {
       entry_.shape = numbers_;
@@ -134,7 +134,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   }
 
   bool end_object() override {
-    if (skips_less()) return true;
+    if (leave_skipped()) return true;
     if (level_ == Level::entry) {
       TORCH_CHECK(fields_.size() == 3, where(), "expected dtype, shape and data_offsets, got ",
                   fields_.size(), " of them");
@@ -145,7 +145,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   }
 
   bool parse_error(size_t position, const std::string&, const Json::exception& error) override {
-    TORCH_CHECK(false, who_, "expected JSON at byte ", position + 7,
+    TORCH_CHECK(false, error_prefix_, "expected JSON at byte ", position + 7,
                 " of the file: ", error.what());
   }
 
@@ -157,19 +157,19 @@ class HeaderReader : public nlohmann::json_sax<Json> {
     return field_ != "dtype" && field_ != "shape" && field_ != "data_offsets";
   }
   bool skips() const { return skipped_ > 0 || (level_ == Level::entry && is_unknown()); }
-  bool skips_more() {
+  bool enter_skipped() {
     if (!skips()) return false;
     ++skipped_;
     return true;
   }
-  bool skips_less() {
+  bool leave_skipped() {
     if (skipped_ == 0) return false;
     --skipped_;
     return true;
   }
 
   std::string where() const {
-    return name_.empty() && names_.empty() ? who_ : who_ + "'" + name_ + "': ";
+    return name_.empty() && names_.empty() ? error_prefix_ : error_prefix_ + "'" + name_ + "': ";
   }
   bool refuse(const std::string& what) const {
     static const std::map<Level, const char*> expected = {
@@ -181,7 +181,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
     TORCH_CHECK(false, where(), "expected ", expected.at(level_), ", got ", what);
   }
 
-  const std::string& who_;
+  const std::string& error_prefix_;
   SafetensorsHeader header_ = {};
   Level level_ = Level::outside;
   std::string name_ = {};
@@ -214,13 +214,13 @@ uint64_t bytes_of(const SafetensorsEntry& entry, const std::string& where) {
 }
 
 void check_entries(std::vector<SafetensorsEntry>& entries, uint64_t data_size,
-                   const std::string& who) {
+                   const std::string& error_prefix) {
   std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
   });
   uint64_t next = 0;
   for (const auto& entry : entries) {
-    const std::string where = who + "'" + entry.name + "': ";
+    const std::string where = error_prefix + "'" + entry.name + "': ";
     TORCH_CHECK(entry.begin == next && entry.end >= entry.begin, where,
                 "expected data_offsets from ", next, " on, where the previous tensor ends, got ",
                 entry.begin, " to ", entry.end);
@@ -231,7 +231,7 @@ void check_entries(std::vector<SafetensorsEntry>& entries, uint64_t data_size,
                 " bytes for its shape and dtype, got data_offsets of ", entry.end - entry.begin);
     next = entry.end;
   }
-  TORCH_CHECK(next == data_size, who, "expected ", next, " bytes after the header, found ",
+  TORCH_CHECK(next == data_size, error_prefix, "expected ", next, " bytes after the header, found ",
               data_size);
 }
 
@@ -266,18 +266,21 @@ const SafetensorsType* find_type(c10::ScalarType scalar) {
   return found == types.end() ? nullptr : found;
 }
 
-SafetensorsHeader parse_header(std::string_view text, uint64_t data_size, const std::string& who) {
-  TORCH_CHECK(!text.empty() && text.front() == '{', who, "expected a header that begins with {");
+SafetensorsHeader parse_header(std::string_view text, uint64_t data_size,
+                               const std::string& error_prefix) {
+  TORCH_CHECK(!text.empty() && text.front() == '{', error_prefix,
+              "expected a header that begins with {");
   const size_t nul = text.find('\0');  // the parser would treat it as the end
-  TORCH_CHECK(nul == text.npos, who, "expected JSON at byte ", nul + 8, " of the file, got a 0");
-  HeaderReader reader(who);
+  TORCH_CHECK(nul == text.npos, error_prefix, "expected JSON at byte ", nul + 8,
+              " of the file, got a 0");
+  HeaderReader reader(error_prefix);
   Json::sax_parse(text.begin(), text.end(), &reader);
   SafetensorsHeader header = reader.take();
-  check_entries(header.entries, data_size, who);
+  check_entries(header.entries, data_size, error_prefix);
   return header;
 }
 
-std::string header_text(const SafetensorsHeader& header, const std::string& who) {
+std::string header_text(const SafetensorsHeader& header, const std::string& error_prefix) {
   // Written incrementally. The destructor of a larger nlohmann::json allocates memory, and running
   // out of memory there would terminate the process.
   const auto quoted = [](const std::string& text) { return Json(text).dump(); };
@@ -304,7 +307,7 @@ std::string header_text(const SafetensorsHeader& header, const std::string& who)
     text.resize((text.size() + 7) / 8 * 8, ' ');
     return text;
   } catch (const nlohmann::json::exception& error) {
-    TORCH_CHECK(false, who, "expected names and texts in UTF-8: ", error.what());
+    TORCH_CHECK(false, error_prefix, "expected names and texts in UTF-8: ", error.what());
   }
 }
 

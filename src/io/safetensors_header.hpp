@@ -44,12 +44,13 @@ const SafetensorsType* find_type(std::string_view name);
 const SafetensorsType* find_type(c10::ScalarType type);
 
 /// Parses a header that is followed by `data_size` bytes of tensor data, and checks all rules of
-/// the format. `who` is the prefix of error messages.
+/// the format. `error_prefix` is the prefix of error messages.
 /// @throw c10::Error with the entry or the byte offset.
-SafetensorsHeader parse_header(std::string_view text, uint64_t data_size, const std::string& who);
+SafetensorsHeader parse_header(std::string_view text, uint64_t data_size,
+                               const std::string& error_prefix);
 
 /// Returns the JSON, padded to a multiple of 8 bytes.
 /// @throw c10::Error if a name or string is not valid UTF-8.
-std::string header_text(const SafetensorsHeader& header, const std::string& who);
+std::string header_text(const SafetensorsHeader& header, const std::string& error_prefix);
 
 }  // namespace sconce::io

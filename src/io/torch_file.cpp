@@ -45,7 +45,7 @@ std::string read_text(ZipReader& zip, ZipRecord& record) {
 }
 
 // Returns the folder that contains all records, with its trailing slash.
-std::string folder_of(ZipReader& zip, const std::string& who) {
+std::string folder_of(ZipReader& zip, const std::string& error_prefix) {
   const std::string first = zip.records().empty() ? "" : zip.records().front().name;
   const std::string folder = first.substr(0, first.find('/') + 1);
   const std::string code = folder + "code/";
@@ -53,9 +53,10 @@ std::string folder_of(ZipReader& zip, const std::string& who) {
   for (const auto& record : zip.records()) {
     is_script = is_script || record.name.starts_with(code);
   }
-  TORCH_CHECK(!is_script, who, "expected an archive of Python's torch.save, got a TorchScript ",
+  TORCH_CHECK(!is_script, error_prefix,
+              "expected an archive of Python's torch.save, got a TorchScript ",
               "archive, of torch.jit.save or C++'s torch::save");
-  TORCH_CHECK(!folder.empty() && zip.find(folder + "data.pkl") != nullptr, who,
+  TORCH_CHECK(!folder.empty() && zip.find(folder + "data.pkl") != nullptr, error_prefix,
               "expected an archive of torch.save with a record '", folder, "data.pkl', got a zip ",
               "archive that begins with '", first, "'");
   return folder;
@@ -69,27 +70,27 @@ std::optional<std::string> short_text(ZipReader& zip, const std::string& name) {
 }
 
 // Python rejects files without a version or with an unknown version.
-void check_version(ZipReader& zip, const std::string& folder, const std::string& who) {
+void check_version(ZipReader& zip, const std::string& folder, const std::string& error_prefix) {
   namespace versions = caffe2::serialize;
   const std::string name = folder + "version";
   auto text = short_text(zip, folder + ".data/version");
   if (!text) text = short_text(zip, name);
-  TORCH_CHECK(text, who, "expected a record '", name, "', found none");
+  TORCH_CHECK(text, error_prefix, "expected a record '", name, "', found none");
   uint64_t version = 0;
   std::from_chars(text->data(), text->data() + text->size(), version);
   TORCH_CHECK(version >= versions::kMinSupportedFileFormatVersion &&
                   version <= versions::kMaxSupportedFileFormatVersion,
-              who, "'", name, "': expected a version from ",
+              error_prefix, "'", name, "': expected a version from ",
               versions::kMinSupportedFileFormatVersion, " to ",
               versions::kMaxSupportedFileFormatVersion, ", got '", *text, "'");
 }
 
 // Returns whether the file comes from a big-endian machine. Archives from torch 1.x do not store
 // the byte order. They came from little-endian machines.
-bool is_big_endian(ZipReader& zip, const std::string& folder, const std::string& who) {
+bool is_big_endian(ZipReader& zip, const std::string& folder, const std::string& error_prefix) {
   const std::string name = folder + "byteorder";
   const auto order = short_text(zip, name).value_or("little");
-  TORCH_CHECK(order == "little" || order == "big", who, "'", name,
+  TORCH_CHECK(order == "little" || order == "big", error_prefix, "'", name,
               "': expected 'little' or 'big', got '", order, "'");
   return order == "big";
 }
@@ -105,9 +106,10 @@ void swap_bytes(const at::Tensor& bytes, c10::ScalarType type) {
 
 // Reads the bytes of a storage. The type is set if the bytes have to be swapped.
 c10::Storage read_storage(ZipReader& zip, const std::string& name, torch::Device device,
-                          std::optional<c10::ScalarType> swapped, const std::string& who) {
+                          std::optional<c10::ScalarType> swapped, const std::string& error_prefix) {
   auto* record = zip.find(name);
-  TORCH_CHECK(record != nullptr, who, "expected a record '", name, "' of a storage, found none");
+  TORCH_CHECK(record != nullptr, error_prefix, "expected a record '", name,
+              "' of a storage, found none");
   const auto bytes = at::empty({static_cast<int64_t>(record->unpacked)}, c10::kByte);
   zip.read(*record, bytes.mutable_data_ptr());
   if (swapped) swap_bytes(bytes, *swapped);
@@ -140,7 +142,7 @@ void write_archive(const Pickled& pickled, caffe2::serialize::PyTorchStreamWrite
 
 // Ends an archive that is not needed. Otherwise, its destructor would end it, and running out of
 // memory there would terminate the process.
-void finish_in_vain(caffe2::serialize::PyTorchStreamWriter& archive) {
+void discard_archive(caffe2::serialize::PyTorchStreamWriter& archive) {
   try {
     archive.writeEndOfFile();
   } catch (...) {  // report the first error instead
@@ -178,18 +180,19 @@ c10::IValue read_value(const InputFile& file, const TorchFileOptions& options) {
   return value;
 }
 
-StateDict state_dict_of(const c10::IValue& value, const std::string& who) {
-  TORCH_CHECK(value.isGenericDict(), who, "expected a dict of tensors, got ", kind_of(value));
+StateDict state_dict_of(const c10::IValue& value, const std::string& error_prefix) {
+  TORCH_CHECK(value.isGenericDict(), error_prefix, "expected a dict of tensors, got ",
+              kind_of(value));
   const auto items = value.toGenericDict();
   std::vector<std::string_view> names;
   for (const auto& item : items) {
     const c10::IValue &key = item.key(), &tensor = item.value();
-    TORCH_CHECK(key.isString(), who, "expected keys of str, got ", key);
-    TORCH_CHECK(tensor.isTensor(), who, "['", key.toStringRef(), "']: expected a tensor, got ",
-                kind_of(tensor));
+    TORCH_CHECK(key.isString(), error_prefix, "expected keys of str, got ", key);
+    TORCH_CHECK(tensor.isTensor(), error_prefix, "['", key.toStringRef(),
+                "']: expected a tensor, got ", kind_of(tensor));
     names.push_back(key.toStringView());
   }
-  nn::check_name_hashes(names, who);
+  nn::check_name_hashes(names, error_prefix);
   StateDict state;
   for (const auto& item : items) state.insert(item.key().toStringRef(), item.value().toTensor());
   return state;
@@ -234,7 +237,7 @@ void save_torch(const std::filesystem::path& path, const c10::IValue& value) {
       });
     } catch (...) {
       if (!failure) failure = std::current_exception();
-      finish_in_vain(archive);
+      discard_archive(archive);
     }
   }
   if (failure) std::rethrow_exception(failure);

@@ -40,8 +40,8 @@ inline constexpr std::array torch_types = {
 
 /// Returns the first type for which the function returns true, or null.
 template <class F>
-const TorchType* find_torch_type(const F& is_it) {
-  const auto* found = std::find_if(torch_types.begin(), torch_types.end(), is_it);
+const TorchType* find_torch_type(const F& matches) {
+  const auto* found = std::find_if(torch_types.begin(), torch_types.end(), matches);
   return found == torch_types.end() ? nullptr : found;
 }
 

@@ -19,9 +19,10 @@ constexpr uint64_t end_size = 22, end64_size = 56, locator_size = 20;
 constexpr uint64_t entry_size = 46, local_size = 30;  // without the name and the fields after it
 constexpr uint32_t unknown32 = std::numeric_limits<uint32_t>::max();  // see the zip64 field
 constexpr uint16_t unknown16 = std::numeric_limits<uint16_t>::max();
-constexpr uint16_t sizes_follow = 1 << 3, utf8_names = 1 << 11;  // the flags that torch.save sets
-constexpr uint16_t effort = 3 << 1;                              // flags for the compression level
-constexpr uint16_t stored = 0, deflated = 8;                     // compression methods
+constexpr uint16_t data_descriptor = 1 << 3,
+                   utf8_names = 1 << 11;        // the flags that torch.save sets
+constexpr uint16_t compression_flags = 3 << 1;  // flags for the compression level
+constexpr uint16_t stored = 0, deflated = 8;    // compression methods
 
 template <class T>
 T number(const char* bytes) {
@@ -131,10 +132,10 @@ bool read_zip64(const char* extra, size_t size, std::initializer_list<uint64_t*>
   if (std::none_of(numbers.begin(), numbers.end(), is_missing)) return true;
   for (size_t i = 0; i + 4 <= size;) {
     const size_t length = number<uint16_t>(extra + i + 2);
-    const bool is_it = number<uint16_t>(extra + i) == 1;
+    const bool is_zip64 = number<uint16_t>(extra + i) == 1;
     i += 4;
     if (length > size - i) return false;
-    if (!is_it) {
+    if (!is_zip64) {
       i += length;
       continue;
     }
@@ -170,8 +171,8 @@ size_t parse_entry(const char* bytes, size_t left, const std::string& where, Ent
               of, "expected a zip64 field with its sizes");
   TORCH_CHECK(number<uint16_t>(bytes + 34) == 0, of, "expected a zip archive of one file");
   TORCH_CHECK((entry.flags & 1) == 0, of, "expected a record that is not encrypted");
-  const int allowed =
-      sizes_follow | utf8_names | (entry.record.method == deflated ? effort : uint16_t{0});
+  const int allowed = data_descriptor | utf8_names |
+                      (entry.record.method == deflated ? compression_flags : uint16_t{0});
   TORCH_CHECK((entry.flags & ~allowed) == 0, of, "expected no flags other than ", allowed, ", got ",
               entry.flags);
   TORCH_CHECK(entry.record.method != stored || entry.record.unpacked == entry.record.size, of,
@@ -214,7 +215,7 @@ void locate(const InputFile& file, Entry& entry, uint64_t from, uint64_t to) {
               where, "expected ", record.size, " bytes between byte ", entry.header, " and byte ",
               to);
   record.begin = entry.header + bytes.size() + extra_size;
-  if ((entry.flags & sizes_follow) != 0) return;
+  if ((entry.flags & data_descriptor) != 0) return;
   uint64_t size = number<uint32_t>(&bytes[18]), unpacked = number<uint32_t>(&bytes[22]);
   std::string extra(extra_size, '\0');
   file.read(entry.header + bytes.size(), extra.data(), extra_size);

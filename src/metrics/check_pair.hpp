@@ -8,24 +8,25 @@
 namespace sconce::metrics {
 
 /// Checks that preds and target are tensors of real numbers on one device.
-/// @throw c10::Error, prefixed with `who`, if they are not.
+/// @throw c10::Error, prefixed with `caller`, if they are not.
 inline void check_tensors(const torch::Tensor& preds, const torch::Tensor& target,
-                          const char* who) {
-  TORCH_CHECK(preds.defined() && target.defined(), who,
+                          const char* caller) {
+  TORCH_CHECK(preds.defined() && target.defined(), caller,
               ": expected preds and target, got an undefined tensor");
-  TORCH_CHECK(preds.device() == target.device(), who,
+  TORCH_CHECK(preds.device() == target.device(), caller,
               ": expected preds and target on one device, got ", preds.device(), " and ",
               target.device());
-  TORCH_CHECK(!preds.is_complex() && !target.is_complex(), who, ": expected real numbers, got ",
+  TORCH_CHECK(!preds.is_complex() && !target.is_complex(), caller, ": expected real numbers, got ",
               preds.scalar_type(), " and ", target.scalar_type());
 }
 
 /// Checks that preds and target are tensors of real numbers, on the same device and with the same
 /// sizes. Broadcasting, for example of (N, 1) and (N,), would give N * N pairs.
-/// @throw c10::Error, prefixed with `who`, if they are not.
-inline void check_pair(const torch::Tensor& preds, const torch::Tensor& target, const char* who) {
-  check_tensors(preds, target, who);
-  TORCH_CHECK(preds.sizes() == target.sizes(), who,
+/// @throw c10::Error, prefixed with `caller`, if they are not.
+inline void check_pair(const torch::Tensor& preds, const torch::Tensor& target,
+                       const char* caller) {
+  check_tensors(preds, target, caller);
+  TORCH_CHECK(preds.sizes() == target.sizes(), caller,
               ": expected preds and target of the same sizes, got ", preds.sizes(), " and ",
               target.sizes());
 }

@@ -19,8 +19,8 @@ int64_t scores(const ClassificationOptions& options) {
   return options.average == Average::micro ? 1 : *options.num_classes;
 }
 
-ClassificationOptions checked(const ClassificationOptions& options, const char* who) {
-  check_options(options, who);
+ClassificationOptions checked(const ClassificationOptions& options, const char* caller) {
+  check_options(options, caller);
   return options;
 }
 

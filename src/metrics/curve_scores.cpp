@@ -22,17 +22,18 @@ namespace sconce::metrics {
 
 namespace {
 
-MultilabelCurveOptions of_one_label(const BinaryAUROCOptions& options) {
+MultilabelCurveOptions single_label_options(const BinaryAUROCOptions& options) {
   return {.num_labels = 1,
           .average = Average::micro,
           .thresholds = options.thresholds,
           .ignore_index = options.ignore_index};
 }
 
-MultilabelCurveOptions of_classes(const MulticlassCurveOptions& options, const char* who) {
-  TORCH_CHECK(options.num_classes >= 2, who, ": expected num_classes of 2 or more, got ",
+MultilabelCurveOptions per_class_options(const MulticlassCurveOptions& options,
+                                         const char* caller) {
+  TORCH_CHECK(options.num_classes >= 2, caller, ": expected num_classes of 2 or more, got ",
               options.num_classes);
-  TORCH_CHECK(options.average != Average::micro, who,
+  TORCH_CHECK(options.average != Average::micro, caller,
               ": expected the average macro, weighted or none, got micro");
   return {.num_labels = options.num_classes,
           .average = options.average,
@@ -40,30 +41,31 @@ MultilabelCurveOptions of_classes(const MulticlassCurveOptions& options, const c
           .ignore_index = options.ignore_index};
 }
 
-MultilabelCurveOptions of_labels(const MultilabelCurveOptions& options, const char* who) {
-  TORCH_CHECK(options.num_labels >= 2, who, ": expected num_labels of 2 or more, got ",
+MultilabelCurveOptions per_label_options(const MultilabelCurveOptions& options,
+                                         const char* caller) {
+  TORCH_CHECK(options.num_labels >= 2, caller, ": expected num_labels of 2 or more, got ",
               options.num_labels);
   return options;
 }
 
-double checked_rate(std::optional<double> max_fpr, const char* who) {
-  TORCH_CHECK(!max_fpr || (*max_fpr > 0 && *max_fpr <= 1), who,
+double checked_rate(std::optional<double> max_fpr, const char* caller) {
+  TORCH_CHECK(!max_fpr || (*max_fpr > 0 && *max_fpr <= 1), caller,
               ": expected a max_fpr above 0 and at most 1, got ", *max_fpr);
   return max_fpr.value_or(1);
 }
 
 // Returns the thresholds in float32, like torchmetrics.
-torch::Tensor tensor_of(const Thresholds& thresholds, const char* who) {
+torch::Tensor tensor_of(const Thresholds& thresholds, const char* caller) {
   if (const auto* number = std::get_if<int64_t>(&thresholds)) {
-    TORCH_CHECK(*number >= 2, who, ": expected thresholds, a number of 2 or more or a list, got ",
-                *number);
+    TORCH_CHECK(*number >= 2, caller,
+                ": expected thresholds, a number of 2 or more or a list, got ", *number);
     return at::linspace(0, 1, *number, at::kFloat);
   }
   const auto& list = std::get<std::vector<double>>(thresholds);
   const auto inside = [](double each) { return each >= 0 && each <= 1; };
   TORCH_CHECK(!list.empty() && std::all_of(list.begin(), list.end(), inside) &&
                   std::is_sorted(list.begin(), list.end()),
-              who, ": expected a list of thresholds from 0 to 1 in ascending order, got ",
+              caller, ": expected a list of thresholds from 0 to 1 in ascending order, got ",
               c10::ArrayRef<double>(list));
   return at::tensor(list, at::kFloat);
 }
@@ -103,15 +105,15 @@ struct CurveScore::Batch {
 };
 
 CurveScore::CurveScore(const char* name, Curve curve, const BinaryAUROCOptions& options)
-    : CurveScore(name, curve, of_one_label(options), /*classes=*/false) {
+    : CurveScore(name, curve, single_label_options(options), /*classes=*/false) {
   max_fpr_ = checked_rate(options.max_fpr, name);
 }
 
 CurveScore::CurveScore(const char* name, Curve curve, const MulticlassCurveOptions& options)
-    : CurveScore(name, curve, of_classes(options, name), /*classes=*/true) {}
+    : CurveScore(name, curve, per_class_options(options, name), /*classes=*/true) {}
 
 CurveScore::CurveScore(const char* name, Curve curve, const MultilabelCurveOptions& options)
-    : CurveScore(name, curve, of_labels(options, name), /*classes=*/false) {}
+    : CurveScore(name, curve, per_label_options(options, name), /*classes=*/false) {}
 
 CurveScore::CurveScore(const char* name, Curve curve, const MultilabelCurveOptions& options,
                        bool classes)

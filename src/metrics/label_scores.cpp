@@ -17,7 +17,7 @@ int64_t rows(const MultilabelOptions& options) {
   return options.average == Average::micro ? 1 : options.num_labels;
 }
 
-MultilabelOptions of_one_label(const BinaryOptions& options) {
+MultilabelOptions single_label_options(const BinaryOptions& options) {
   return {.num_labels = 1,
           .threshold = options.threshold,
           .average = Average::micro,
@@ -25,11 +25,11 @@ MultilabelOptions of_one_label(const BinaryOptions& options) {
 }
 
 template <class Options>
-Options checked(const Options& options, const char* who) {
-  TORCH_CHECK(options.threshold >= 0 && options.threshold <= 1, who,
+Options checked(const Options& options, const char* caller) {
+  TORCH_CHECK(options.threshold >= 0 && options.threshold <= 1, caller,
               ": expected a threshold from 0 to 1, got ", options.threshold);
   if constexpr (requires { options.num_labels; }) {
-    TORCH_CHECK(options.num_labels >= 2, who, ": expected num_labels of 2 or more, got ",
+    TORCH_CHECK(options.num_labels >= 2, caller, ": expected num_labels of 2 or more, got ",
                 options.num_labels);
   }
   return options;
@@ -38,7 +38,10 @@ Options checked(const Options& options, const char* who) {
 }  // namespace
 
 LabelScore::LabelScore(const char* name, Score score, BinaryOptions options)
-    : Metric(4), name_(name), score_(score), options_(of_one_label(checked(options, name))) {}
+    : Metric(4),
+      name_(name),
+      score_(score),
+      options_(single_label_options(checked(options, name))) {}
 
 LabelScore::LabelScore(const char* name, Score score, MultilabelOptions options)
     : Metric(4 * rows(checked(options, name))), name_(name), score_(score), options_(options) {}

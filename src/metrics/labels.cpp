@@ -13,25 +13,26 @@ namespace sconce::metrics {
 namespace {
 
 void check_labels(const torch::Tensor& preds, const torch::Tensor& target,
-                  const ClassificationOptions& options, const char* who) {
+                  const ClassificationOptions& options, const char* caller) {
   const bool logits = preds.dim() == target.dim() + 1;
   const auto rest = preds.sizes().slice(logits ? 2 : 1);
-  TORCH_CHECK(preds.size(0) == target.size(0) && rest == target.sizes().slice(1), who,
+  TORCH_CHECK(preds.size(0) == target.size(0) && rest == target.sizes().slice(1), caller,
               ": expected logits (N, C, ...) or classes (N, ...) for a target (N, ...), got ",
               preds.sizes(), " for ", target.sizes());
   TORCH_CHECK(logits ? preds.is_floating_point()
                      : at::isIntegralType(preds.scalar_type(), /*includeBool=*/true),
-              who, ": expected logits (N, C, ...) to be floating point and classes (N, ...) to be ",
+              caller,
+              ": expected logits (N, C, ...) to be floating point and classes (N, ...) to be ",
               "integers, got preds ", preds.sizes(), " of ", preds.scalar_type(), " for a target ",
               target.sizes());
   if (!logits) {
-    TORCH_CHECK(options.top_k == 1, who, ": expected logits (N, C, ...) for a top_k of ",
+    TORCH_CHECK(options.top_k == 1, caller, ": expected logits (N, C, ...) for a top_k of ",
                 options.top_k, ", got classes ", preds.sizes());
     return;
   }
-  TORCH_CHECK(preds.size(1) == options.num_classes.value_or(preds.size(1)), who,
+  TORCH_CHECK(preds.size(1) == options.num_classes.value_or(preds.size(1)), caller,
               ": expected logits of ", *options.num_classes, " classes, got ", preds.sizes());
-  TORCH_CHECK(preds.size(1) >= options.top_k, who, ": expected logits of ", options.top_k,
+  TORCH_CHECK(preds.size(1) >= options.top_k, caller, ": expected logits of ", options.top_k,
               " classes or more, the top_k, got ", preds.sizes());
 }
 
@@ -44,29 +45,30 @@ torch::Tensor as_row(const torch::Tensor& labels) {
 
 }  // namespace
 
-void check_options(const ClassificationOptions& options, const char* who) {
+void check_options(const ClassificationOptions& options, const char* caller) {
   const auto classes = options.num_classes;
-  TORCH_CHECK(classes || options.average == Average::micro, who,
+  TORCH_CHECK(classes || options.average == Average::micro, caller,
               ": expected num_classes, which is optional only for the micro average");
-  TORCH_CHECK(classes.value_or(2) >= 2, who, ": expected num_classes of 2 or more, got ", *classes);
-  TORCH_CHECK(options.top_k >= 1 && options.top_k <= classes.value_or(options.top_k), who,
+  TORCH_CHECK(classes.value_or(2) >= 2, caller, ": expected num_classes of 2 or more, got ",
+              *classes);
+  TORCH_CHECK(options.top_k >= 1 && options.top_k <= classes.value_or(options.top_k), caller,
               ": expected a top_k of 1 to num_classes, got ", options.top_k);
 }
 
 Labels labels_of(const torch::Tensor& preds, const torch::Tensor& target,
-                 const ClassificationOptions& options, const char* who) {
-  TORCH_CHECK(preds.defined() && target.defined(), who,
+                 const ClassificationOptions& options, const char* caller) {
+  TORCH_CHECK(preds.defined() && target.defined(), caller,
               ": expected preds and target, got an undefined tensor");
   TORCH_CHECK(target.dim() > 0 && at::isIntegralType(target.scalar_type(), /*includeBool=*/true),
-              who, ": expected a target of classes, integers (N, ...), got ", target.sizes(),
+              caller, ": expected a target of classes, integers (N, ...), got ", target.sizes(),
               " of ", target.scalar_type());
-  TORCH_CHECK(preds.dim() == target.dim() || preds.dim() == target.dim() + 1, who,
+  TORCH_CHECK(preds.dim() == target.dim() || preds.dim() == target.dim() + 1, caller,
               ": expected logits (N, C, ...) or classes (N, ...) for a target (N, ...), got ",
               preds.sizes(), " for ", target.sizes());
-  TORCH_CHECK(preds.device() == target.device(), who,
+  TORCH_CHECK(preds.device() == target.device(), caller,
               ": expected preds and target on one device, got ", preds.device(), " and ",
               target.device());
-  check_labels(preds, target, options, who);
+  check_labels(preds, target, options, caller);
 
   const torch::Tensor right = as_row(target);
   torch::Tensor answers = preds;

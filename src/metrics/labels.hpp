@@ -16,17 +16,17 @@ struct Labels {
   torch::Tensor ignored;  ///< mask of ignored positions; undefined if there are none
 };
 
-/// Checks the options. `who` is the prefix of error messages.
+/// Checks the options. `caller` is the prefix of error messages.
 /// @throw c10::Error if num_classes is below 2, if it is missing for an average other than micro,
 /// or if top_k is not in [1, num_classes].
-void check_options(const ClassificationOptions& options, const char* who);
+void check_options(const ClassificationOptions& options, const char* caller);
 
 /// Returns the labels for the arguments of `ClassScore::update`. With top_k above 1, the prediction
 /// is the target if the target is among the k largest logits. Otherwise, it is the class with the
 /// largest logit.
-/// @throw c10::Error, prefixed with `who`, like `ClassScore::update`.
+/// @throw c10::Error, prefixed with `caller`, like `ClassScore::update`.
 Labels labels_of(const torch::Tensor& preds, const torch::Tensor& target,
-                 const ClassificationOptions& options, const char* who);
+                 const ClassificationOptions& options, const char* caller);
 
 /// The targets of binary labels.
 struct BinaryTargets {

@@ -12,9 +12,9 @@ namespace sconce::metrics {
 
 namespace {
 
-void check_sums(const torch::Tensor& sums, int64_t size, const char* who) {
-  TORCH_CHECK(sums.defined(), who, ": expected ", size, " sums, got an undefined tensor");
-  TORCH_CHECK(sums.numel() == size, who, ": expected ", size, " sums, got a tensor of sizes ",
+void check_sums(const torch::Tensor& sums, int64_t size, const char* caller) {
+  TORCH_CHECK(sums.defined(), caller, ": expected ", size, " sums, got an undefined tensor");
+  TORCH_CHECK(sums.numel() == size, caller, ": expected ", size, " sums, got a tensor of sizes ",
               sums.sizes());
 }
 

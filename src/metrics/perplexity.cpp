@@ -14,14 +14,14 @@ namespace sconce::metrics {
 namespace {
 
 void check_tokens(const torch::Tensor& preds, const torch::Tensor& target) {
-  constexpr auto who = "sconce::metrics::Perplexity";
-  check_tensors(preds, target, who);
+  constexpr auto caller = "sconce::metrics::Perplexity";
+  check_tensors(preds, target, caller);
   TORCH_CHECK(preds.dim() == 3 && preds.sizes().slice(0, 2) == target.sizes() && preds.size(2) > 0,
-              who, ": expected logits (N, L, vocabulary) for a target (N, L), got ", preds.sizes(),
-              " for ", target.sizes());
+              caller, ": expected logits (N, L, vocabulary) for a target (N, L), got ",
+              preds.sizes(), " for ", target.sizes());
   TORCH_CHECK(
       preds.is_floating_point() && at::isIntegralType(target.scalar_type(), /*includeBool=*/false),
-      who, ": expected floating-point logits and an integer target, got ", preds.scalar_type(),
+      caller, ": expected floating-point logits and an integer target, got ", preds.scalar_type(),
       " and ", target.scalar_type());
 }
 
@@ -38,9 +38,9 @@ void Perplexity::update(const torch::Tensor& preds, const torch::Tensor& target)
       preds.log_softmax(2, c10::promoteTypes(preds.scalar_type(), at::kFloat));
   // A position without a valid token uses token 0. If the position counts, `nan_if` below makes the
   // result nan.
-  const auto of_target =
+  const auto target_log_probs =
       log_probabilities.gather(2, right.masked_fill(no_token, 0).unsqueeze(2)).squeeze(2);
-  const auto sum = of_target.masked_fill(counted.logical_not(), 0).sum(at::kDouble);
+  const auto sum = target_log_probs.masked_fill(counted.logical_not(), 0).sum(at::kDouble);
   add(nan_if(no_token.logical_and(counted).any(), at::stack({-sum, counted.sum(at::kDouble)})));
 }
 

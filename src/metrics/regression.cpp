@@ -16,16 +16,16 @@ namespace sconce::metrics {
 
 namespace {
 
-int64_t sums_of(int64_t num_outputs, const char* who) {
-  TORCH_CHECK(num_outputs >= 1, who, ": expected num_outputs of 1 or more, got ", num_outputs);
+int64_t sums_of(int64_t num_outputs, const char* caller) {
+  TORCH_CHECK(num_outputs >= 1, caller, ": expected num_outputs of 1 or more, got ", num_outputs);
   return num_outputs + 1;
 }
 
 // Returns preds - target with shape (examples, num_outputs).
 torch::Tensor differences(const torch::Tensor& preds, const torch::Tensor& target,
-                          int64_t num_outputs, const char* who) {
-  check_pair(preds, target, who);
-  TORCH_CHECK(num_outputs == 1 || (preds.dim() == 2 && preds.size(1) == num_outputs), who,
+                          int64_t num_outputs, const char* caller) {
+  check_pair(preds, target, caller);
+  TORCH_CHECK(num_outputs == 1 || (preds.dim() == 2 && preds.size(1) == num_outputs), caller,
               ": expected sizes (N, ", num_outputs, "), got ", preds.sizes());
   const auto common = c10::promoteTypes(preds.scalar_type(), target.scalar_type());
   const auto type =

@@ -18,15 +18,15 @@ inline void copy_requires_grad(const torch::nn::Module& from, torch::nn::Module&
 
 /// Returns a deep copy of the module with the same training modes, without drawing random numbers.
 /// Python: `copy.deepcopy`.
-/// @throw c10::Error, prefixed with `who`, if the module cannot be cloned.
+/// @throw c10::Error, prefixed with `caller`, if the module cannot be cloned.
 inline std::shared_ptr<torch::nn::Module> copy_module(const torch::nn::Module& module,
-                                                      const char* who) {
+                                                      const char* caller) {
   const KeepGenerator kept;
   std::shared_ptr<torch::nn::Module> copy;
   try {
     copy = module.clone();
   } catch (const c10::Error& error) {
-    TORCH_CHECK(false, who, ": expected a module that can be cloned, got one that cannot: ",
+    TORCH_CHECK(false, caller, ": expected a module that can be cloned, got one that cannot: ",
                 error.what_without_backtrace());
   }
   copy_requires_grad(module, *copy);

@@ -14,14 +14,14 @@ namespace {
 using torch::Tensor;
 using Three = std::array<Tensor, 3>;  // for queries, keys, and values
 
-void check_mask(const char* who, const char* name, const Tensor& mask, torch::Device device,
+void check_mask(const char* caller, const char* name, const Tensor& mask, torch::Device device,
                 const std::vector<c10::IntArrayRef>& shapes) {
   if (!mask.defined()) return;
-  TORCH_CHECK(mask.device() == device, who, ": expected ", name, " on ", device, ", got ",
+  TORCH_CHECK(mask.device() == device, caller, ": expected ", name, " on ", device, ", got ",
               mask.device());
-  TORCH_CHECK(mask.scalar_type() == torch::kBool || mask.is_floating_point(), who,
+  TORCH_CHECK(mask.scalar_type() == torch::kBool || mask.is_floating_point(), caller,
               ": expected a mask of bool or floats, got ", name, " of ", mask.scalar_type());
-  TORCH_CHECK(std::find(shapes.begin(), shapes.end(), mask.sizes()) != shapes.end(), who,
+  TORCH_CHECK(std::find(shapes.begin(), shapes.end(), mask.sizes()) != shapes.end(), caller,
               ": expected ", name, " of shape ", c10::Join(" or ", shapes), ", got ", mask.sizes());
 }
 
@@ -106,13 +106,13 @@ std::pair<Tensor, Tensor> with_weights(const Three& heads, const Tensor& mask, d
 // Returns the outputs of the heads (N, heads, L, E / heads).
 Tensor without_weights(const Three& heads, const Tensor& mask, double dropout, bool is_causal,
                        int64_t count) {
-  const auto of_batch = [count](const Tensor& x) {
+  const auto split_heads = [count](const Tensor& x) {
     return x.view({x.size(0) / count, count, x.size(1), x.size(2)});
   };
   std::optional<Tensor> wide;
-  if (mask.defined()) wide = mask.size(0) == 1 ? mask.unsqueeze(0) : of_batch(mask);
-  return torch::scaled_dot_product_attention(of_batch(heads[0]), of_batch(heads[1]),
-                                             of_batch(heads[2]), wide, dropout, is_causal);
+  if (mask.defined()) wide = mask.size(0) == 1 ? mask.unsqueeze(0) : split_heads(mask);
+  return torch::scaled_dot_product_attention(split_heads(heads[0]), split_heads(heads[1]),
+                                             split_heads(heads[2]), wide, dropout, is_causal);
 }
 
 }  // namespace
@@ -149,18 +149,18 @@ void MultiheadAttentionImpl::reset() {
   if (options.bias()) torch::nn::init::zeros_(out_proj->bias);
 }
 
-void MultiheadAttentionImpl::check(const char* who, const Tensor& query, const Tensor& key,
+void MultiheadAttentionImpl::check(const char* caller, const Tensor& query, const Tensor& key,
                                    const Tensor& value, const AttentionArgs& args) const {
   for (const Tensor* input : {&query, &key, &value}) {
-    TORCH_CHECK(input->defined() && !input->is_nested(), who,
+    TORCH_CHECK(input->defined() && !input->is_nested(), caller,
                 ": expected dense inputs, got an undefined or nested tensor");
   }
   const auto shapes = c10::str(query.sizes(), ", ", key.sizes(), " and ", value.sizes());
   const int64_t dim = query.dim();
-  TORCH_CHECK((dim == 2 || dim == 3) && key.dim() == dim && value.dim() == dim, who,
+  TORCH_CHECK((dim == 2 || dim == 3) && key.dim() == dim && value.dim() == dim, caller,
               ": expected inputs with 3 dimensions, or all with 2 without a batch, got ", shapes);
   const std::array features = {options.embed_dim(), options.kdim(), options.vdim()};
-  TORCH_CHECK((features == std::array{query.size(-1), key.size(-1), value.size(-1)}), who,
+  TORCH_CHECK((features == std::array{query.size(-1), key.size(-1), value.size(-1)}), caller,
               ": expected ", c10::IntArrayRef(features), " features, got inputs ", shapes);
   const int64_t length_dim = dim == 3 && options.batch_first() ? 1 : 0;
   const int64_t length = query.size(length_dim), source = key.size(length_dim);
@@ -168,14 +168,15 @@ void MultiheadAttentionImpl::check(const char* who, const Tensor& query, const T
   const auto features_at = static_cast<size_t>(dim - 1);
   TORCH_CHECK(key.sizes().slice(0, features_at) == value.sizes().slice(0, features_at) &&
                   (dim == 2 || key.size(1 - length_dim) == batch),
-              who, ": expected keys and values of the same length, and a single batch size, got ",
+              caller,
+              ": expected keys and values of the same length, and a single batch size, got ",
               shapes);
   const std::array padding = {batch, source}, two = {length, source};
   const std::array three = {batch * options.num_heads(), length, source};
-  check_mask(who, "key_padding_mask", args.key_padding_mask, query.device(),
+  check_mask(caller, "key_padding_mask", args.key_padding_mask, query.device(),
              {c10::IntArrayRef(padding).slice(dim == 3 ? 0 : 1)});
-  check_mask(who, "attn_mask", args.attn_mask, query.device(), {two, three});
-  TORCH_CHECK(!args.is_causal || args.attn_mask.defined(), who,
+  check_mask(caller, "attn_mask", args.attn_mask, query.device(), {two, three});
+  TORCH_CHECK(!args.is_causal || args.attn_mask.defined(), caller,
               ": expected a mask together with is_causal, which is only a hint, got none");
 }
 

@@ -12,15 +12,16 @@ namespace sconce::nn {
 /// Checks that the names, inserted in this order, spread over the hash table of a
 /// torch::OrderedDict. The hash is public, so a file can contain names that all fall into one
 /// bucket. Inserting n such names would take n * n steps.
-/// @throw c10::Error, prefixed with `who`, if too many names share a bucket.
-inline void check_name_hashes(const std::vector<std::string_view>& names, const std::string& who) {
+/// @throw c10::Error, prefixed with `error_prefix`, if too many names share a bucket.
+inline void check_name_hashes(const std::vector<std::string_view>& names,
+                              const std::string& error_prefix) {
   constexpr size_t most = 64;  // ordinary names need at most about 10
   struct Unchanged {
     size_t operator()(size_t hash) const { return hash; }
   };
   std::unordered_multiset<size_t, Unchanged> hashes;  // grows like the dict's table
   const auto check = [&](size_t bucket) {
-    TORCH_CHECK(hashes.bucket_size(bucket) <= most, who,
+    TORCH_CHECK(hashes.bucket_size(bucket) <= most, error_prefix,
                 "expected names with different hashes, got more than ", most,
                 " that share a bucket in a torch::OrderedDict");
   };

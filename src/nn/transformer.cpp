@@ -30,10 +30,11 @@ void add_parts(torch::nn::Module& layer, TransformerParts& parts, MultiheadAtten
   parts.linear1 = layer.register_module("linear1", torch::nn::Linear(widening));
   parts.dropout = layer.register_module("dropout", Dropout(o.dropout()));
   parts.linear2 = layer.register_module("linear2", torch::nn::Linear(narrowing));
-  const auto of_norm = LayerNormOptions(size).eps(o.layer_norm_eps()).bias(o.bias());
+  const auto norm_options = LayerNormOptions(size).eps(o.layer_norm_eps()).bias(o.bias());
   const double p = o.dropout();
   int norm = 0, dropout = 0;
-  for (auto* m : norms) *m = layer.register_module(c10::str("norm", ++norm), LayerNorm(of_norm));
+  for (auto* m : norms)
+    *m = layer.register_module(c10::str("norm", ++norm), LayerNorm(norm_options));
   for (auto* m : dropouts) *m = layer.register_module(c10::str("dropout", ++dropout), Dropout(p));
 }
 

@@ -56,15 +56,15 @@ void TransformerImpl::reset_parameters() {
 
 torch::Tensor TransformerImpl::forward(const torch::Tensor& src, const torch::Tensor& tgt,
                                        const TransformerArgs& args) {
-  constexpr const char* who = "sconce::nn::Transformer: expected ";
+  constexpr const char* error_prefix = "sconce::nn::Transformer: expected ";
   const int64_t batch = options.batch_first() ? 0 : 1;
-  TORCH_CHECK(src.dim() != 3 || (tgt.dim() == 3 && src.size(batch) == tgt.size(batch)), who,
-              "a src and a tgt with the same number of rows, got ", src.sizes(), " and ",
-              tgt.sizes());
+  TORCH_CHECK(src.dim() != 3 || (tgt.dim() == 3 && src.size(batch) == tgt.size(batch)),
+              error_prefix, "a src and a tgt with the same number of rows, got ", src.sizes(),
+              " and ", tgt.sizes());
   TORCH_CHECK(src.dim() > 0 && tgt.dim() > 0 && src.size(-1) == options.d_model() &&
                   tgt.size(-1) == options.d_model(),
-              who, "a src and a tgt with ", options.d_model(), " features, got ", src.sizes(),
-              " and ", tgt.sizes());
+              error_prefix, "a src and a tgt with ", options.d_model(), " features, got ",
+              src.sizes(), " and ", tgt.sizes());
   const auto memory =
       encoder.forward(src, EncoderArgs{.src_mask = args.src_mask,
                                        .src_key_padding_mask = args.src_key_padding_mask,

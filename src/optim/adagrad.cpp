@@ -99,17 +99,17 @@ void step_sparse(const torch::Tensor& param, const torch::Tensor& uncoalesced,
 // Steps one tensor after another.
 void step_for_loop(const AdagradBucket& b, const AdagradOptions& o, const LearningRate& lr,
                    bool maximize) {
-  const auto of_lr = divisors(b, o);
+  const auto lr_divisors = divisors(b, o);
   for (size_t i = 0; i < b.params.size(); ++i) {
     torch::Tensor grad = decayed_grad(b, i, o.weight_decay(), maximize);
     if (grad.is_sparse()) {
-      step_sparse(b.params[i], grad, b.sums[i], o.eps(), lr.over(of_lr[i]));
+      step_sparse(b.params[i], grad, b.sums[i], o.eps(), lr.over(lr_divisors[i]));
       continue;
     }
     grad = as_real(grad);
     const auto sum = as_real(b.sums[i]);
     sum.addcmul_(grad, grad, 1);
-    as_real(b.params[i]).addcdiv_(grad, sum.sqrt().add_(o.eps()), -lr.over(of_lr[i]));
+    as_real(b.params[i]).addcdiv_(grad, sum.sqrt().add_(o.eps()), -lr.over(lr_divisors[i]));
   }
 }
 
@@ -122,7 +122,7 @@ struct Table<Adagrad> {
   using Bucket = AdagradBucket;
   static constexpr const char* name = "sconce::optim::Adagrad";
   static constexpr Kernels fastest = Kernels::fused;
-  static constexpr bool takes_sparse = true;
+  static constexpr bool supports_sparse = true;
   static constexpr bool python_has_fused_on_cpu_only = true;  // Python 2.11
   static constexpr bool starts_with_states = true;
   static constexpr std::array fields = {count("step", &State::step, &Bucket::steps),

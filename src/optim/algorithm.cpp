@@ -61,7 +61,7 @@ void Algorithm::check_parameter(const at::Tensor& parameter) const {
               " and layout ", parameter.layout(), " on ", parameter.device());
 }
 
-bool Algorithm::takes_lr_on_device() const {
+bool Algorithm::supports_lr_on_device() const {
   return kernels_ == traits_.fastest && kernels_ != Kernels::for_loop && extra_.lr &&
          extra_.lr->is_cuda();
 }
@@ -86,7 +86,7 @@ bool Algorithm::state_fits(const torch::optim::Optimizer& optimizer, size_t grou
 
 at::Tensor Algorithm::number_for(const at::Tensor& parameter, const at::Tensor& number) const {
   const bool on_device =
-      kernels_ == Kernels::fused || (takes_lr_on_device() && parameter.is_cuda());
+      kernels_ == Kernels::fused || (supports_lr_on_device() && parameter.is_cuda());
   const auto device = on_device ? parameter.device() : c10::Device(at::kCPU);
   return number.detach().to(device, at::kFloat, /*non_blocking=*/false, /*copy=*/true).reshape({});
 }

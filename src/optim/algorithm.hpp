@@ -24,10 +24,10 @@ struct Amp {
 
 /// The properties of an optimizer class.
 struct Traits {
-  std::string name;   ///< name of the class
-  Kernels fastest;    ///< slower kernels are available too
-  bool takes_sparse;  ///< whether kernels other than an explicit `Kernels::fused` support sparse
-                      ///< gradients
+  std::string name;      ///< name of the class
+  Kernels fastest;       ///< slower kernels are available too
+  bool supports_sparse;  ///< whether kernels other than an explicit `Kernels::fused` support sparse
+                         ///< gradients
   bool python_has_fused_on_gpu;  ///< whether Python's class does, in all supported versions
 };
 
@@ -57,10 +57,10 @@ class Algorithm {
   /// Returns whether the kernels accept a learning rate that is a tensor on a GPU. As in Python
   /// with `capturable`, the fastest kernels then read nothing on the host, unless they are the
   /// for-loop.
-  bool takes_lr_on_device() const;
+  bool supports_lr_on_device() const;
 
-  bool takes_sparse_gradients() const {
-    return traits_.takes_sparse && extra_.kernels != Kernels::fused;
+  bool supports_sparse_gradients() const {
+    return traits_.supports_sparse && extra_.kernels != Kernels::fused;
   }
 
   const Traits& traits() const { return traits_; }

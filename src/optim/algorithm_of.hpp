@@ -33,11 +33,11 @@ struct Step {
   const ExtraOptions& extra;  // if its learning rate is a tensor, it belongs to the group
   const Amp& amp;
   Kernels kernels;
-  bool takes_lr_on_device;
+  bool supports_lr_on_device;
 
   /// Returns whether stepping the bucket reads nothing on the host.
   bool is_on_device(const Bucket& bucket) const {
-    return kernels == Kernels::fused || (takes_lr_on_device && bucket.device.is_cuda());
+    return kernels == Kernels::fused || (supports_lr_on_device && bucket.device.is_cuda());
   }
 };
 
@@ -126,7 +126,7 @@ struct TableBucket : Table<Class>::Bucket {
 };
 
 template <class Table>
-concept TakesSparse = requires { Table::takes_sparse; };
+concept SupportsSparse = requires { Table::supports_sparse; };
 
 template <class Table>
 concept HasFusedOnCpuOnly = requires { Table::python_has_fused_on_cpu_only; };
@@ -142,7 +142,7 @@ class AlgorithmOf : public Algorithm {
   AlgorithmOf()
       : Algorithm({.name = Table::name,
                    .fastest = Table::fastest,
-                   .takes_sparse = TakesSparse<Table>,
+                   .supports_sparse = SupportsSparse<Table>,
                    .python_has_fused_on_gpu = !HasFusedOnCpuOnly<Table>}) {}
 
   void check(const Options& options) const override {
@@ -177,7 +177,8 @@ class AlgorithmOf : public Algorithm {
   void step_group(size_t index, const Options& options, const ExtraOptions& extra,
                   const Amp& amp) override {
     auto& plan = plans_[index];
-    const Step<TypedOptions> step = {typed(options), extra, amp, kernels(), takes_lr_on_device()};
+    const Step<TypedOptions> step = {typed(options), extra, amp, kernels(),
+                                     supports_lr_on_device()};
     Table::step(plan.buckets(), step);
     bool is_stale = false;
     for (auto& bucket : plan.buckets()) {
@@ -220,7 +221,7 @@ class AlgorithmOf : public Algorithm {
   void visit_options(Options& options, StateVisitor& state) const override {
     Table::visit_options(options_as<TypedOptions>(options, name()), state);
     if constexpr (requires { Table::has_capturable; }) {
-      state.write_only("capturable", takes_lr_on_device());
+      state.write_only("capturable", supports_lr_on_device());
     }
   }
 

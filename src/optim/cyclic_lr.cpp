@@ -38,13 +38,14 @@ namespace {
 
 // Sets the momentum or the first beta. Returns false if the options contain neither.
 bool set_momentum(torch::optim::OptimizerOptions& options, double value) {
-  const auto momentum = [value](auto* of_class) {
-    if (of_class != nullptr) of_class->momentum(value);
-    return of_class != nullptr;
+  const auto momentum = [value](auto* typed_options) {
+    if (typed_options != nullptr) typed_options->momentum(value);
+    return typed_options != nullptr;
   };
-  const auto beta1 = [value](auto* of_class) {
-    if (of_class != nullptr) of_class->betas({value, std::get<1>(of_class->betas())});
-    return of_class != nullptr;
+  const auto beta1 = [value](auto* typed_options) {
+    if (typed_options != nullptr)
+      typed_options->betas({value, std::get<1>(typed_options->betas())});
+    return typed_options != nullptr;
   };
   auto* ours = dynamic_cast<MomentumOptions*>(&options);
   return momentum(dynamic_cast<torch::optim::SGDOptions*>(&options)) ||
@@ -91,12 +92,12 @@ struct Momenta {
 
 // Sets the optimizer's momenta to their maxima, stores both bounds in the groups, and returns them.
 template <class Options, class Groups>
-Momenta begin_momenta(const char* who, const Options& options, torch::optim::Optimizer& optimizer,
-                      Groups& groups) {
-  Momenta momenta = {expand(options.base_momentum, optimizer, who, "base_momentum"),
-                     expand(options.max_momentum, optimizer, who, "max_momentum")};
+Momenta begin_momenta(const char* caller, const Options& options,
+                      torch::optim::Optimizer& optimizer, Groups& groups) {
+  Momenta momenta = {expand(options.base_momentum, optimizer, caller, "base_momentum"),
+                     expand(options.max_momentum, optimizer, caller, "max_momentum")};
   for (size_t i = 0; i < momenta.max.size(); ++i) {
-    expect(set_momentum(optimizer.param_groups()[i].options(), momenta.max[i]), who,
+    expect(set_momentum(optimizer.param_groups()[i].options(), momenta.max[i]), caller,
            "an optimizer with momentum or betas, for cycle_momentum is set");
     groups.at(i)["max_momentum"] = momenta.max[i];
     groups.at(i)["base_momentum"] = momenta.base[i];
@@ -177,14 +178,14 @@ void OneCycleLR::visit_options(StateVisitor& state) {
 
 namespace {
 
-constexpr const char* of_cyclic = "CyclicLR";
+constexpr const char* cyclic_lr_name = "CyclicLR";
 
 // Python computes with floats, so a very long cycle does not overflow.
 double total_size_of(const CyclicLROptions& options) {
   const int64_t down = options.step_size_down.value_or(options.step_size_up);
-  expect(options.step_size_up >= 1, of_cyclic, "step_size_up of at least 1, got ",
+  expect(options.step_size_up >= 1, cyclic_lr_name, "step_size_up of at least 1, got ",
          options.step_size_up);
-  expect(down >= 0, of_cyclic, "step_size_down of at least 0, got ", down);
+  expect(down >= 0, cyclic_lr_name, "step_size_down of at least 0, got ", down);
   return static_cast<double>(options.step_size_up) + static_cast<double>(down);
 }
 
@@ -193,7 +194,7 @@ double total_size_of(const CyclicLROptions& options) {
 CyclicLR::CyclicLR(torch::optim::Optimizer& optimizer, const PerGroup<double>& base_lr,
                    const PerGroup<double>& max_lr, const CyclicLROptions& options)
     : GroupLRScheduler(optimizer),
-      max_lrs_(expand(max_lr, optimizer, of_cyclic, "max_lr")),
+      max_lrs_(expand(max_lr, optimizer, cyclic_lr_name, "max_lr")),
       total_size_(total_size_of(options)),
       step_ratio_(static_cast<double>(options.step_size_up) / total_size_),
       mode_(options.mode),
@@ -201,9 +202,9 @@ CyclicLR::CyclicLR(torch::optim::Optimizer& optimizer, const PerGroup<double>& b
       scale_fn_(options.scale_fn),
       scale_mode_(options.scale_mode),
       cycle_momentum_(options.cycle_momentum) {
-  const auto base_lrs = expand(base_lr, optimizer, of_cyclic, "base_lr");
+  const auto base_lrs = expand(base_lr, optimizer, cyclic_lr_name, "base_lr");
   if (cycle_momentum_) {
-    auto momenta = begin_momenta(of_cyclic, options, optimizer_, *groups_);
+    auto momenta = begin_momenta(cyclic_lr_name, options, optimizer_, *groups_);
     base_momentums_ = std::move(momenta.base);
     max_momentums_ = std::move(momenta.max);
   }
@@ -225,8 +226,8 @@ double CyclicLR::scale(double cycle) const {
 double CyclicLR::get_lr(size_t group, double, bool) const {
   const double base = base_lr(group);  // throws if the group was added later
   // A loaded state may contain the group's initial learning rate, but only in lists of this length.
-  expect(group < max_lrs_.size() && (!cycle_momentum_ || group < max_momentums_.size()), of_cyclic,
-         "one max_lr and one momentum for each parameter group, got more groups");
+  expect(group < max_lrs_.size() && (!cycle_momentum_ || group < max_momentums_.size()),
+         cyclic_lr_name, "one max_lr and one momentum for each parameter group, got more groups");
   const auto epoch = static_cast<double>(last_epoch_);
   const double cycle = std::floor(1 + epoch / total_size_);
   const double x = 1.0 + epoch / total_size_ - cycle;
@@ -253,8 +254,9 @@ void CyclicLR::visit_options(StateVisitor& state) {
   state("mode", mode_);
   state("gamma", gamma_);
   // Without a custom function, the mode determines the argument of the scaling factor.
-  auto of_mode = mode_ == CyclicMode::exp_range ? ScaleMode::iterations : ScaleMode::cycle;
-  state("scale_mode", scale_fn_ ? scale_mode_ : of_mode);
+  auto default_scale_mode =
+      mode_ == CyclicMode::exp_range ? ScaleMode::iterations : ScaleMode::cycle;
+  state("scale_mode", scale_fn_ ? scale_mode_ : default_scale_mode);
   state.write_only("_scale_fn_custom", c10::IValue());
   state("cycle_momentum", cycle_momentum_);
   if (cycle_momentum_) {

@@ -115,20 +115,21 @@ torch::OrderedDict<std::string, torch::Tensor> ExponentialMovingAverage::state_d
 
 void ExponentialMovingAverage::load_state_dict(
     const torch::OrderedDict<std::string, torch::Tensor>& state) {
-  detail::refuse_in_capture(typeid(*this), "load_state_dict");
-  constexpr const char* who = "sconce::optim::ExponentialMovingAverage::load_state_dict: expected ";
+  detail::check_not_capturing(typeid(*this), "load_state_dict");
+  constexpr const char* error_prefix =
+      "sconce::optim::ExponentialMovingAverage::load_state_dict: expected ";
   const at::NoGradGuard no_grad;
   const auto own = state_dict();
   for (const auto& item : own) {
     const auto* tensor = state.find(item.key());
-    TORCH_CHECK(tensor != nullptr, who, "a state with the key '", item.key(), "'");
-    TORCH_CHECK(tensor->sizes() == item.value().sizes(), who, "'", item.key(), "' of shape ",
-                item.value().sizes(), ", got ", tensor->sizes());
-    TORCH_CHECK(can_copy(item.value(), *tensor), who, "values that become ",
+    TORCH_CHECK(tensor != nullptr, error_prefix, "a state with the key '", item.key(), "'");
+    TORCH_CHECK(tensor->sizes() == item.value().sizes(), error_prefix, "'", item.key(),
+                "' of shape ", item.value().sizes(), ", got ", tensor->sizes());
+    TORCH_CHECK(can_copy(item.value(), *tensor), error_prefix, "values that become ",
                 item.value().scalar_type(), " for '", item.key(), "', got a ", tensor->toString());
   }
   for (const auto& item : state) {
-    TORCH_CHECK(own.contains(item.key()), who, "no key '", item.key(), "'");
+    TORCH_CHECK(own.contains(item.key()), error_prefix, "no key '", item.key(), "'");
   }
   for (const auto& item : own) item.value().copy_(state[item.key()]);
   n_averaged_ = own["n_averaged"].item<int64_t>();

@@ -26,7 +26,7 @@ const void* first_of(const torch::optim::OptimizerParamGroup& group) {
 
 GroupRates::GroupRates(std::vector<torch::optim::OptimizerParamGroup>& groups,
                        torch::optim::OptimizerOptions& defaults, at::Tensor given)
-    : groups_(groups), defaults_(defaults), given_(std::move(given)) {
+    : groups_(groups), defaults_(defaults), original_lr_(std::move(given)) {
   write();
 }
 
@@ -35,7 +35,7 @@ void GroupRates::match() {
   const auto belongs = [](const Rate& rate, const auto& group) {
     return rate.first == first_of(group);
   };
-  const auto is_given = [this](const Rate& rate) { return rate.tensor.is_same(given_); };
+  const auto is_given = [this](const Rate& rate) { return rate.tensor.is_same(original_lr_); };
   const size_t count = groups_.size();
   if (rates_.size() >= count &&
       std::equal(groups_.begin(), groups_.end(), rates_.begin(),
@@ -64,14 +64,14 @@ void GroupRates::match() {
 GroupRates::Rate GroupRates::new_rate(torch::optim::OptimizerParamGroup& group) const {
   Rate rate = {.first = first_of(group)};
   if (rate.first != nullptr) rate.owner = StateOwner(group.params().front());
-  const double lr = rounded(group.options().get_lr(), given_.scalar_type());
+  const double lr = rounded(group.options().get_lr(), original_lr_.scalar_type());
   const bool is_used = std::any_of(rates_.begin(), rates_.end(), [this](const auto& other) {
-    return other.tensor.is_same(given_);
+    return other.tensor.is_same(original_lr_);
   });
   if (is_used || lr != defaults_.get_lr()) {
-    rate.tensor = at::empty_like(given_);
+    rate.tensor = at::empty_like(original_lr_);
   } else {
-    rate.tensor = given_;
+    rate.tensor = original_lr_;
     rate.written = lr;
     group.options().set_lr(lr);
   }
@@ -93,7 +93,7 @@ void GroupRates::write() {
     rate.written = rounded(lr, rate.tensor.scalar_type());
     rate.version = rate.tensor._version();
     options.set_lr(rate.written);
-    if (rate.tensor.is_same(given_)) defaults_.set_lr(rate.written);
+    if (rate.tensor.is_same(original_lr_)) defaults_.set_lr(rate.written);
   }
 }
 
@@ -122,7 +122,7 @@ void GroupRates::rewrite() {
 }
 
 void GroupRates::read_defaults() {
-  defaults_.set_lr(given_.item<double>());
+  defaults_.set_lr(original_lr_.item<double>());
 }
 
 }  // namespace sconce::optim

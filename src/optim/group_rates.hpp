@@ -38,7 +38,7 @@ class GroupRates {
   void read_defaults();
 
   /// Returns the tensor of a group. Call `write` first.
-  const at::Tensor& of_group(size_t index) const { return rates_[index].tensor; }
+  const at::Tensor& group_tensor(size_t index) const { return rates_[index].tensor; }
 
  private:
   struct Rate {
@@ -54,7 +54,7 @@ class GroupRates {
 
   std::vector<torch::optim::OptimizerParamGroup>& groups_;
   torch::optim::OptimizerOptions& defaults_;
-  at::Tensor given_;
+  at::Tensor original_lr_;
   std::vector<Rate> rates_ = {};  // for the groups, then for removed groups
 };
 

@@ -39,8 +39,8 @@ struct LearningRate {
 };
 
 /// Returns the learning rate on the CPU.
-inline LearningRate host_lr(double of_options, const ExtraOptions& extra) {
-  if (!extra.lr) return {of_options, {}};
+inline LearningRate host_lr(double options_lr, const ExtraOptions& extra) {
+  if (!extra.lr) return {options_lr, {}};
   const auto tensor = extra.lr->detach().cpu().reshape({});
   return {tensor.item<double>(), tensor};
 }

@@ -15,17 +15,17 @@ namespace {
 using Functions = std::vector<LambdaLR::Function>;
 
 Functions functions_of(const PerGroup<LambdaLR::Function>& given,
-                       torch::optim::Optimizer& optimizer, const char* who) {
-  auto functions = expand(given, optimizer, who, "lr_lambdas");
+                       torch::optim::Optimizer& optimizer, const char* caller) {
+  auto functions = expand(given, optimizer, caller, "lr_lambdas");
   for (const auto& function : functions) {
-    expect(function != nullptr, who, "functions, got an empty std::function");
+    expect(function != nullptr, caller, "functions, got an empty std::function");
   }
   return functions;
 }
 
 // A loaded state may contain the initial learning rate of a group that was added later.
-double factor(const Functions& functions, size_t group, int64_t epoch, const char* who) {
-  expect(group < functions.size(), who, "the ", functions.size(),
+double factor(const Functions& functions, size_t group, int64_t epoch, const char* caller) {
+  expect(group < functions.size(), caller, "the ", functions.size(),
          " parameter groups from construction, got more");
   return functions[group](epoch);
 }
@@ -246,16 +246,16 @@ SequentialLR::SequentialLR(torch::optim::Optimizer& optimizer,
     : LRScheduler(optimizer),
       schedulers_(std::move(schedulers)),
       milestones_(std::move(milestones)) {
-  constexpr const char* who = "SequentialLR";
-  expect(!schedulers_.empty(), who, "at least one scheduler, got none");
-  expect(milestones_.size() + 1 == schedulers_.size(), who,
+  constexpr const char* caller = "SequentialLR";
+  expect(!schedulers_.empty(), caller, "at least one scheduler, got none");
+  expect(milestones_.size() + 1 == schedulers_.size(), caller,
          "one milestone fewer than schedulers, got ", milestones_.size(), " for ",
          schedulers_.size());
-  expect(std::is_sorted(milestones_.begin(), milestones_.end()), who, "milestones in order, got ",
-         milestones_);
+  expect(std::is_sorted(milestones_.begin(), milestones_.end()), caller,
+         "milestones in order, got ", milestones_);
   for (size_t i = 0; i < schedulers_.size(); ++i) {
-    expect(schedulers_[i] != nullptr, who, "schedulers, got a null pointer at index ", i);
-    expect(&schedulers_[i]->optimizer_ == &optimizer, who,
+    expect(schedulers_[i] != nullptr, caller, "schedulers, got a null pointer at index ", i);
+    expect(&schedulers_[i]->optimizer_ == &optimizer, caller,
            "all schedulers to belong to the same optimizer, got one of another at index ", i);
   }
   // Groups may have been added, without an initial learning rate, or removed.
@@ -291,10 +291,10 @@ void SequentialLR::step() {
 }
 
 c10::IValue SequentialLR::options() const {
-  auto of_each = StateVisitor::list();
-  for (const auto& scheduler : schedulers_) of_each.push_back(scheduler->options());
+  auto scheduler_options = StateVisitor::list();
+  for (const auto& scheduler : schedulers_) scheduler_options.push_back(scheduler->options());
   auto all = Scheduler::options().toGenericDict();
-  all.insert("_schedulers", of_each);
+  all.insert("_schedulers", scheduler_options);
   return all;
 }
 

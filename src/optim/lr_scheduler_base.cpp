@@ -42,7 +42,7 @@ c10::IValue Scheduler::state_dict() const {
 }
 
 void Scheduler::load_state_dict(const c10::IValue& state) {
-  detail::refuse_in_capture(typeid(*this), "load_state_dict");
+  detail::check_not_capturing(typeid(*this), "load_state_dict");
   const c10::IValue before = state_dict();
   const std::string where = c10::demangle(typeid(*this).name()) + "::load_state_dict";
   StateVisitor reader(state, where);

@@ -35,8 +35,8 @@ struct NAdamBucket : Bucket {
 // The factors for one parameter's step.
 struct NAdamFactors {
   double bias_correction2;
-  double of_grad;     // factor of the gradient term
-  double of_exp_avg;  // factor of the running average term
+  double grad_factor;     // factor of the gradient term
+  double exp_avg_factor;  // factor of the running average term
 };
 
 // Multiplies each running product of momenta by this step's momentum, and returns the factors.
@@ -84,17 +84,17 @@ Tensors update_means(const NAdamBucket& b, const NAdamOptions& o, const Learning
 void step_foreach(const NAdamBucket& b, const NAdamOptions& o, const LearningRate& lr,
                   bool maximize) {
   const Tensors grads = update_means(b, o, lr, maximize);
-  std::vector<at::Scalar> corrections, of_grads, of_exp_avgs;
+  std::vector<at::Scalar> corrections, grad_factors, exp_avg_factors;
   for (const auto& factors : factors_on_host(b, o, {lr.number, {}})) {
     corrections.emplace_back(std::pow(factors.bias_correction2, 0.5));
-    of_grads.emplace_back(factors.of_grad);
-    of_exp_avgs.emplace_back(factors.of_exp_avg);
+    grad_factors.emplace_back(factors.grad_factor);
+    exp_avg_factors.emplace_back(factors.exp_avg_factor);
   }
   const Tensors denominators = at::_foreach_sqrt(b.exp_avg_sqs);
   at::_foreach_div_(denominators, corrections);
   at::_foreach_add_(denominators, o.eps());
-  at::_foreach_addcdiv_(b.params, grads, denominators, of_grads);
-  at::_foreach_addcdiv_(b.params, b.exp_avgs, denominators, of_exp_avgs);
+  at::_foreach_addcdiv_(b.params, grads, denominators, grad_factors);
+  at::_foreach_addcdiv_(b.params, b.exp_avgs, denominators, exp_avg_factors);
 }
 
 // Converts exponents to the momenta of a step, like Python with `capturable`.
@@ -112,28 +112,28 @@ void step_on_device(const NAdamBucket& b, const NAdamOptions& o, const LearningR
   const Tensors grads = update_means(b, o, lr, maximize);
   const Tensors denominators = at::_foreach_sqrt(b.exp_avg_sqs);
   const Tensors exponents = at::_foreach_mul(b.steps.views(), o.momentum_decay());
-  const Tensors of_grads = momenta_on_device(exponents, beta1);
+  const Tensors grad_factors = momenta_on_device(exponents, beta1);
   at::_foreach_add_(exponents, o.momentum_decay());
-  const Tensors of_exp_avgs = momenta_on_device(exponents, beta1);
+  const Tensors exp_avg_factors = momenta_on_device(exponents, beta1);
   const Tensors corrections = at::_foreach_pow(beta2, b.steps.views());
   at::_foreach_sub_(corrections, 1.0);
   at::_foreach_neg_(corrections);
   at::_foreach_sqrt_(corrections);
-  at::_foreach_mul_(b.mu_products.views(), of_grads);
+  at::_foreach_mul_(b.mu_products.views(), grad_factors);
   at::_foreach_div_(denominators, corrections);
   at::_foreach_add_(denominators, o.eps());
 
-  at::_foreach_sub_(of_grads, 1.0);
-  at::_foreach_mul_(of_grads, *lr.tensor);
+  at::_foreach_sub_(grad_factors, 1.0);
+  at::_foreach_mul_(grad_factors, *lr.tensor);
   Tensors divisors = at::_foreach_sub(b.mu_products.views(), 1.0);
   at::_foreach_neg_(divisors);
-  at::_foreach_div_(of_grads, divisors);
-  divisors = at::_foreach_mul(b.mu_products.views(), of_exp_avgs);
-  at::_foreach_mul_(of_exp_avgs, *lr.tensor);
+  at::_foreach_div_(grad_factors, divisors);
+  divisors = at::_foreach_mul(b.mu_products.views(), exp_avg_factors);
+  at::_foreach_mul_(exp_avg_factors, *lr.tensor);
   at::_foreach_sub_(divisors, 1.0);
-  at::_foreach_div_(of_exp_avgs, divisors);
-  const Tensors numerators = at::_foreach_mul(of_grads, grads);
-  at::_foreach_addcmul_(numerators, of_exp_avgs, b.exp_avgs);
+  at::_foreach_div_(exp_avg_factors, divisors);
+  const Tensors numerators = at::_foreach_mul(grad_factors, grads);
+  at::_foreach_addcmul_(numerators, exp_avg_factors, b.exp_avgs);
   at::_foreach_addcdiv_(b.params, numerators, denominators);
 }
 
@@ -157,8 +157,8 @@ void step_for_loop(const NAdamBucket& b, const NAdamOptions& o, const LearningRa
     exp_avg.lerp_(grad, 1 - beta1);
     scale(exp_avg_sq, beta2).addcmul_(grad, grad, 1 - beta2);
     const auto denominator = (exp_avg_sq / factors[i].bias_correction2).sqrt().add_(o.eps());
-    param.addcdiv_(grad, denominator, factors[i].of_grad);
-    param.addcdiv_(exp_avg, denominator, factors[i].of_exp_avg);
+    param.addcdiv_(grad, denominator, factors[i].grad_factor);
+    param.addcdiv_(exp_avg, denominator, factors[i].exp_avg_factor);
   }
 }
 

@@ -90,7 +90,7 @@ Kernels Optimizer::kernels() const {
 
 bool Optimizer::is_capturable() const {
   return all_are_on(c10::kCPU, param_groups_) ||
-         (algorithm_->takes_lr_on_device() && all_are_on(c10::kCUDA, param_groups_));
+         (algorithm_->supports_lr_on_device() && all_are_on(c10::kCUDA, param_groups_));
 }
 
 void Optimizer::write_lr() {
@@ -102,15 +102,17 @@ void Optimizer::read_lr() {
 }
 
 // In C++, `parameters()` lists a layer's parameters once for each occurrence of the layer.
-void Optimizer::drop_repeats(ParamGroup& group) {
-  std::unordered_set<const void*> of_others;
+void Optimizer::drop_duplicates(ParamGroup& group) {
+  std::unordered_set<const void*> other_parameters;
   for (size_t i = 0; i < checked_groups_; ++i) {
-    for (const auto& p : param_groups_[i].params()) of_others.insert(p.unsafeGetTensorImpl());
+    for (const auto& p : param_groups_[i].params())
+      other_parameters.insert(p.unsafeGetTensorImpl());
   }
   SeenTensors seen;
   std::vector<torch::Tensor> once;
   for (const auto& parameter : group.params()) {
-    TORCH_CHECK_VALUE(!of_others.contains(parameter.unsafeGetTensorImpl()), algorithm_->name(),
+    TORCH_CHECK_VALUE(!other_parameters.contains(parameter.unsafeGetTensorImpl()),
+                      algorithm_->name(),
                       ": expected every parameter in one group, got one in two");
     if (seen.insert(parameter.unsafeGetTensorImpl()).second) once.push_back(parameter);
   }
@@ -144,7 +146,7 @@ void Optimizer::renew_states() {
 }
 
 void Optimizer::add_param_group(const ParamGroup& param_group) {
-  detail::refuse_in_capture(algorithm_->name() + "::add_param_group");
+  detail::check_not_capturing(algorithm_->name() + "::add_param_group");
   check_new_groups();
   write_lr();
   if (rates_) rates_->read_defaults();  // used by a group without its own rate
@@ -152,7 +154,7 @@ void Optimizer::add_param_group(const ParamGroup& param_group) {
     // LibTorch rejects any parameter that has a state, even if no group contains it anymore.
     decltype(state_) states;
     states.swap(state_);
-    const auto give_back = c10::make_scope_exit([&] { states.swap(state_); });
+    const auto restore_state = c10::make_scope_exit([&] { states.swap(state_); });
     torch::optim::Optimizer::add_param_group(param_group);
   }
   keep_options_of_other_types(param_group, param_groups_.back());
@@ -168,7 +170,7 @@ void Optimizer::check_new_groups() {
   for (; checked_groups_ < param_groups_.size(); ++checked_groups_) {
     auto& group = param_groups_[checked_groups_];
     check_reached(group.options());
-    drop_repeats(group);
+    drop_duplicates(group);
     choose_again();
     for (const auto& parameter : group.params()) algorithm_->check_parameter(parameter);
   }
@@ -242,16 +244,16 @@ void Optimizer::step_now(const torch::Tensor& grad_scale, const torch::Tensor& f
   const at::NoGradGuard no_grad;
   check_new_groups();
   // All checks run before the first change, because a partial step could not be repeated.
-  const bool takes_sparse = algorithm_->takes_sparse_gradients() && !found_inf.defined();
+  const bool supports_sparse = algorithm_->supports_sparse_gradients() && !found_inf.defined();
   const size_t count = param_groups_.size();
   bool is_sparse = false;
   for (size_t i = 0; i < count; ++i) is_sparse |= algorithm_->prepare_group(*this, i);
-  TORCH_CHECK(takes_sparse || !is_sparse, algorithm_->name(),
+  TORCH_CHECK(supports_sparse || !is_sparse, algorithm_->name(),
               ": expected dense gradients, got a sparse one, which these kernels do not support");
   write_lr();
   ExtraOptions extra = algorithm_->extra();
   for (size_t i = 0; i < count; ++i) {
-    if (rates_) extra.lr = rates_->of_group(i);
+    if (rates_) extra.lr = rates_->group_tensor(i);
     algorithm_->step_group(i, param_groups_[i].options(), extra, {grad_scale, found_inf});
   }
 }
@@ -296,7 +298,7 @@ class Optimizer::DictForm : public OptimizerDictForm {
     const auto& algorithm = *optimizer_.algorithm_;
     const bool is_fused = algorithm.kernels() == Kernels::fused;
     algorithm.visit_options(options, group);
-    if (optimizer_.rates_) group.write_only("lr", optimizer_.rates_->of_group(index));
+    if (optimizer_.rates_) group.write_only("lr", optimizer_.rates_->group_tensor(index));
     bool maximize = algorithm.extra().maximize;
     group("maximize", maximize, false);
     TORCH_CHECK_VALUE(maximize == algorithm.extra().maximize, where_,
@@ -314,7 +316,7 @@ class Optimizer::DictForm : public OptimizerDictForm {
       if (const auto found = values[index].find(key); found != values[index].end()) {
         value = found->second;
       }
-      group.where_there(key, value);
+      group.optional_value(key, value);
       if (value) values[index][key] = *value;
     }
   }
@@ -333,8 +335,8 @@ class Optimizer::DictForm : public OptimizerDictForm {
   std::unique_ptr<ParamState> read_state(const IValue& dict, const Parameters& parameters,
                                          size_t index, const Options&) const override {
     Algorithm::Tensors tensors;
-    const StateVisitor of_param(dict, where_ + ": 'state'");
-    for (const auto& entry : of_param.dict()) {
+    const StateVisitor param_state(dict, where_ + ": 'state'");
+    for (const auto& entry : param_state.dict()) {
       const IValue& value = entry.value();
       if (value.isTensor()) tensors[entry.key().toStringRef()] = value.toTensor();
       if (value.isScalar()) {  // step counts from older PyTorch versions
@@ -367,7 +369,7 @@ IValue Optimizer::options() const {
 void Optimizer::load_state_dict(const IValue& state_dict) {
   check_new_groups();  // with the options that were set when they were added
   const std::string where = algorithm_->name() + "::load_state_dict";
-  detail::refuse_in_capture(where);
+  detail::check_not_capturing(where);
   DictForm form(*this, where);
   auto read = read_optimizer(*this, state_dict, where, form);
   *group_values_ = std::move(form.values);

@@ -18,13 +18,13 @@ namespace sconce::optim {
 class PackedNumbers {
  public:
   /// Adds the number of a state. If it is on the CPU, `seal` turns it into a view.
-  void add(at::Tensor& number) { of_states_.push_back(&number); }
+  void add(at::Tensor& number) { state_numbers_.push_back(&number); }
 
   /// Must be called after the last number is added.
   void seal() {
-    for (const auto* number : of_states_) views_.push_back(*number);
+    for (const auto* number : state_numbers_) views_.push_back(*number);
     if (views_.front().is_cpu()) pack();
-    of_states_.clear();
+    state_numbers_.clear();
   }
 
   void add_one() const {
@@ -57,12 +57,12 @@ class PackedNumbers {
     all_ = at::stack(views_);
     one_ = at::ones({}, all_.options());
     views_ = all_.unbind();
-    for (size_t i = 0; i < views_.size(); ++i) *of_states_[i] = views_[i];
+    for (size_t i = 0; i < views_.size(); ++i) *state_numbers_[i] = views_[i];
   }
 
-  std::vector<at::Tensor*> of_states_ = {};  // until `seal` is called
-  std::vector<at::Tensor> views_ = {};       // on a GPU, the states' own tensors
-  at::Tensor all_ = {};                      // only on the CPU
+  std::vector<at::Tensor*> state_numbers_ = {};  // until `seal` is called
+  std::vector<at::Tensor> views_ = {};           // on a GPU, the states' own tensors
+  at::Tensor all_ = {};                          // only on the CPU
   at::Tensor one_ = {};  // avoids creating and casting a tensor for 1 in each step
 };
 

@@ -30,7 +30,7 @@ ReduceLROnPlateau::ReduceLROnPlateau(torch::optim::Optimizer& optimizer,
 }
 
 void ReduceLROnPlateau::step(double metrics) {
-  detail::refuse_in_capture(typeid(*this), "step");
+  detail::check_not_capturing(typeid(*this), "step");
   ++last_epoch_;
   if (is_better(metrics)) {
     best_ = metrics;

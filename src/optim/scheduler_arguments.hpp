@@ -10,20 +10,20 @@
 
 namespace sconce::optim::lr_scheduler {
 
-/// Throws unless `fits`. The parts form the message that says what the scheduler `who` expected.
+/// Throws unless `fits`. The parts form the message that says what the scheduler `caller` expected.
 template <class... Parts>
-void expect(bool fits, const char* who, const Parts&... parts) {
-  TORCH_CHECK_VALUE(fits, "sconce::optim::lr_scheduler::", who, ": expected ", parts...);
+void expect(bool fits, const char* caller, const Parts&... parts) {
+  TORCH_CHECK_VALUE(fits, "sconce::optim::lr_scheduler::", caller, ": expected ", parts...);
 }
 
 /// Returns one value for each group in the optimizer.
 /// @throw c10::ValueError if a list has a different length.
 template <class T>
 std::vector<T> expand(const PerGroup<T>& values, const torch::optim::Optimizer& optimizer,
-                      const char* who, const char* what) {
+                      const char* caller, const char* what) {
   const size_t groups = optimizer.param_groups().size();
   if (!values.is_list()) return std::vector<T>(groups, values.values().front());
-  expect(values.values().size() == groups, who, what, " to be one or ", groups,
+  expect(values.values().size() == groups, caller, what, " to be one or ", groups,
          ", as many as param_groups, got ", values.values().size());
   return values.values();
 }

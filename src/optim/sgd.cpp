@@ -39,11 +39,11 @@ struct SgdBucket : Bucket {
     has_buffers = !buffers.empty();
     const auto pending = first_step_pending();
     if (!pending.defined()) return;
-    const auto shares_it = [&pending](const auto& entry) {
+    const auto shares_pending = [&pending](const auto& entry) {
       const auto& state = static_cast<const SGDParamState&>(*entry.second);
       return state.first_step_pending.is_same(pending);
     };
-    const auto count = std::count_if(all.begin(), all.end(), shares_it);
+    const auto count = std::count_if(all.begin(), all.end(), shares_pending);
     if (static_cast<size_t>(count) > states.size()) set_first_step_pending(pending.clone());
   }
 
@@ -178,7 +178,7 @@ struct Table<SGD> {
   using Bucket = SgdBucket;
   static constexpr const char* name = "sconce::optim::SGD";
   static constexpr Kernels fastest = Kernels::fused;
-  static constexpr bool takes_sparse = true;
+  static constexpr bool supports_sparse = true;
   static constexpr std::array fields = {like_parameter("momentum_buffer", &State::momentum_buffer,
                                                        &Bucket::buffers, Needed::from_first_step)};
 

@@ -41,7 +41,7 @@ struct Bucket {
   /// every gradient has the same sizes as its parameter. Sets `has_sparse_grad` and
   /// `strides_match`. This loop is separate because atomic reference counting in the same loop
   /// would make the processor wait for each tensor.
-  bool lies_as_planned() {
+  bool matches_plan() {
     strides_match = true;
     if (!geometries.match(params, grads, strides_match)) return false;
     const auto is_sparse = [](const at::Tensor& grad) { return grad.is_sparse(); };
@@ -125,9 +125,8 @@ class StepPlan {
       if (state == states.end() || state->second.get() != entry.state) return false;
       bucket.grads.push_back(grad);
     }
-    return next == entries_.size() && std::all_of(buckets_.begin(), buckets_.end(), [](B& bucket) {
-             return bucket.lies_as_planned();
-           });
+    return next == entries_.size() && std::all_of(buckets_.begin(), buckets_.end(),
+                                                  [](B& bucket) { return bucket.matches_plan(); });
   }
 
   template <class MakeState>
@@ -154,7 +153,7 @@ class StepPlan {
     for (auto& bucket : buckets_) {
       bucket.overlaps = bucket.small_on_cpu && share_memory(bucket.params);
       bucket.seal(states);
-      bucket.lies_as_planned();
+      bucket.matches_plan();
     }
   }
 

@@ -26,7 +26,7 @@ using Tensors = std::vector<Tensor>;
 
 namespace {
 
-constexpr const char* who = "sconce::optim::swa_utils::AveragedModel";
+constexpr const char* caller = "sconce::optim::swa_utils::AveragedModel";
 
 void check_decay(const char* function, double decay) {
   TORCH_CHECK_VALUE(decay >= 0 && decay <= 1, "sconce::optim::swa_utils::", function,
@@ -143,13 +143,13 @@ struct AveragedModelBase::Pairs {
 
 AveragedModelBase::AveragedModelBase(const torch::nn::Module& model, AveragedModelOptions options)
     : options_(std::move(options)) {
-  TORCH_CHECK_VALUE(!options_.avg_fn || !options_.multi_avg_fn, who,
+  TORCH_CHECK_VALUE(!options_.avg_fn || !options_.multi_avg_fn, caller,
                     ": expected only one of avg_fn and multi_avg_fn, got both");
-  nn::check_initialized(model, who);
+  nn::check_initialized(model, caller);
   const auto device = options_.device.value_or(torch::kCPU);
   n_averaged =
       register_buffer("n_averaged", at::zeros({}, at::TensorOptions(at::kLong).device(device)));
-  const auto copy = register_module("module", nn::copy_module(model, who));
+  const auto copy = register_module("module", nn::copy_module(model, caller));
   if (options_.device) copy->to(*options_.device);
 }
 
@@ -157,13 +157,13 @@ AveragedModelBase::Pairs AveragedModelBase::pairs_of(const torch::nn::Module& mo
   Pairs pairs;
   SeenTensors seen;
   const auto add = [&](const StateDict& own, const StateDict& others, Pairs::List& list) {
-    TORCH_CHECK(own.size() == others.size(), who, "::update_parameters: expected ", own.size(),
+    TORCH_CHECK(own.size() == others.size(), caller, "::update_parameters: expected ", own.size(),
                 " tensors, as at construction, got ", others.size());
     for (size_t i = 0; i < own.size(); ++i) {
       const Tensor &average = own[i].value(), &value = others[i].value();
       if (!average.defined() || !seen.insert(average.unsafeGetTensorImpl()).second) continue;
       TORCH_CHECK(value.sizes() == average.sizes() && value.scalar_type() == average.scalar_type(),
-                  who, "::update_parameters: expected '", own[i].key(), "' of shape ",
+                  caller, "::update_parameters: expected '", own[i].key(), "' of shape ",
                   average.sizes(), " and type ", average.scalar_type(), ", got ", value.sizes(),
                   " and ", value.scalar_type());
       list.own.push_back(average.detach());
@@ -178,7 +178,7 @@ AveragedModelBase::Pairs AveragedModelBase::pairs_of(const torch::nn::Module& mo
 }
 
 void AveragedModelBase::update_parameters(const torch::nn::Module& model) {
-  sconce::detail::refuse_in_capture(std::string(who) + "::update_parameters");
+  sconce::detail::check_not_capturing(std::string(caller) + "::update_parameters");
   const at::NoGradGuard no_grad;
   const auto [averaged, copied] = pairs_of(model);
   const auto copy = [](const Pairs::List& list) {

@@ -17,9 +17,9 @@ CosineAnnealingWarmRestarts::CosineAnnealingWarmRestarts(torch::optim::Optimizer
       T_mult_(T_mult),
       eta_min_(eta_min),
       T_i_(static_cast<double>(T_0)) {
-  constexpr const char* who = "CosineAnnealingWarmRestarts";
-  expect(T_0 >= 1, who, "T_0 of at least 1, got ", T_0);
-  expect(T_mult >= 1, who, "T_mult of at least 1, got ", T_mult);
+  constexpr const char* caller = "CosineAnnealingWarmRestarts";
+  expect(T_0 >= 1, caller, "T_0 of at least 1, got ", T_0);
+  expect(T_mult >= 1, caller, "T_mult of at least 1, got ", T_mult);
   start();
 }
 
@@ -36,7 +36,7 @@ void CosineAnnealingWarmRestarts::step() {
 }
 
 void CosineAnnealingWarmRestarts::step(double epoch) {
-  detail::refuse_in_capture(typeid(*this), "step(epoch)");
+  detail::check_not_capturing(typeid(*this), "step(epoch)");
   expect(epoch >= 0 && epoch <= static_cast<double>(most_steps), "CosineAnnealingWarmRestarts",
          "an epoch from 0 to 2^53, got ", epoch);
   auto undo = restore_unless_released(T_i_, T_cur_, last_epoch_);

@@ -26,7 +26,7 @@ using namespace std::chrono_literals;
 
 constexpr const char* program_name = "program.safetensors";
 constexpr const char* compiled_name = "package.pt2";
-constexpr const char* of_compilation = "sconce::program: compiling a step: ";
+constexpr const char* compile_error_prefix = "sconce::program: compiling a step: ";
 
 std::string last_line(const std::string& text) {
   std::istringstream lines(text);
@@ -84,7 +84,7 @@ Compilation::Compilation(const PackageCache& cache, CompileTask task, const Grap
   // Runs in the calling thread, because the program's tensors may change afterwards.
   const auto error = failure_of([&] {
     folder_ = std::make_unique<CompileFolder>(cache_->folder(), task_.key);
-    write_program(folder_->path() / program_name, program, of_compilation);
+    write_program(folder_->path() / program_name, program, compile_error_prefix);
     thread_ = std::jthread(
         [this](const std::stop_token& stop) { end(failure_of([&] { compile(stop); })); });
   });
@@ -105,7 +105,7 @@ void Compilation::compile(const std::stop_token& stop) const {
   if (cache_->find(task_.key, task_.target).package) return;
   CompileFolder::remove_abandoned(cache);
   const auto inductor = cache / "inductor";
-  make_private_folder(inductor, of_compilation);
+  make_private_folder(inductor, compile_error_prefix);
   check_private(inductor, S_IFDIR);  // Python runs the files in it
   const auto child = start_python(task_, folder_->path(), inductor);
   if (!poll_until(stop, 20ms, [&] { return child->has_ended(); })) return;
@@ -115,7 +115,7 @@ void Compilation::compile(const std::stop_token& stop) const {
 
 void Compilation::write_python_package() const {
   const auto folder = folder_->path() / "sconce_cpp";
-  make_private_folder(folder, of_compilation);
+  make_private_folder(folder, compile_error_prefix);
   for (const auto& file : python_package()) {
     io::write_file(folder / file.name, file.text, "sconce::program");
   }

@@ -16,7 +16,7 @@ namespace {
 // may already use a whole position table. Below this size, it is recorded at larger sizes.
 constexpr int64_t large = 6;
 
-constexpr size_t most_sizes = 3;  // the function runs at every combination of two values per size
+constexpr size_t max_sizes = 3;  // the function runs at every combination of two values per size
 
 }  // namespace
 
@@ -26,23 +26,24 @@ void check_name(const std::string& name, const char* what) {
   };
   const bool fits = !name.empty() && std::all_of(name.begin(), name.end(), is_letter) &&
                     !std::isdigit(static_cast<unsigned char>(name.front()));
-  TORCH_CHECK(fits, of_record, "expected identifiers as names of ", what, ", got '", name, "'");
+  TORCH_CHECK(fits, record_error_prefix, "expected identifiers as names of ", what, ", got '", name,
+              "'");
 }
 
 DynamicSizes::DynamicSizes(const StateDict& example, const std::vector<DynamicDim>& dims) {
   for (const auto& dim : dims) add(example, dim);
-  TORCH_CHECK(names_.size() <= most_sizes, of_record, "dynamic: expected at most ", most_sizes,
-              " sizes, got ", names_.size());
+  TORCH_CHECK(names_.size() <= max_sizes, record_error_prefix, "dynamic: expected at most ",
+              max_sizes, " sizes, got ", names_.size());
 }
 
 std::vector<int64_t> DynamicSizes::smaller() const {
-  auto sizes = of_example_;
+  auto sizes = example_sizes_;
   for (auto& size : sizes) size = size >= large ? size - 1 : std::max<int64_t>(size, 2);
   return sizes;
 }
 
 std::vector<int64_t> DynamicSizes::farther() const {
-  auto sizes = of_example_;
+  auto sizes = example_sizes_;
   for (auto& size : sizes) size = size >= large ? size / 2 : 2 * std::max<int64_t>(size, 2) + 3;
   return sizes;
 }
@@ -76,15 +77,15 @@ std::vector<Size> DynamicSizes::shape(size_t index, const at::Tensor& input) con
 void DynamicSizes::add(const StateDict& example, const DynamicDim& given) {
   size_t input = 0;
   while (input < example.size() && example[input].key() != given.input) ++input;
-  TORCH_CHECK(input < example.size(), of_record, "dynamic: expected the name of an input, got '",
-              given.input, "'");
+  TORCH_CHECK(input < example.size(), record_error_prefix,
+              "dynamic: expected the name of an input, got '", given.input, "'");
   const auto& tensor = example[input].value();
-  TORCH_CHECK(tensor.dim() > 0, of_record, "dynamic: expected a dimension of '", given.input,
-              "', which has none, got ", given.dim);
-  TORCH_CHECK(given.dim >= 0 && given.dim < tensor.dim(), of_record,
+  TORCH_CHECK(tensor.dim() > 0, record_error_prefix, "dynamic: expected a dimension of '",
+              given.input, "', which has none, got ", given.dim);
+  TORCH_CHECK(given.dim >= 0 && given.dim < tensor.dim(), record_error_prefix,
               "dynamic: expected a dimension of '", given.input, "' from 0 to ", tensor.dim() - 1,
               ", got ", given.dim);
-  TORCH_CHECK(tensor.size(given.dim) > 0, of_record,
+  TORCH_CHECK(tensor.size(given.dim) > 0, record_error_prefix,
               "dynamic: expected an example with rows in dimension ", given.dim, " of '",
               given.input, "', got none");
   check_name(given.name, "dynamic sizes");
@@ -92,14 +93,16 @@ void DynamicSizes::add(const StateDict& example, const DynamicDim& given) {
   const auto size = static_cast<size_t>(found - names_.begin());
   if (found == names_.end()) {
     names_.push_back(given.name);
-    of_example_.push_back(tensor.size(given.dim));
+    example_sizes_.push_back(tensor.size(given.dim));
   }
-  TORCH_CHECK(of_example_[size] == tensor.size(given.dim), of_record, "dynamic: expected ",
-              given.name, " = ", of_example_[size], " in '", given.input, "' as before, got ",
-              tensor.size(given.dim), "; give different sizes different names");
+  TORCH_CHECK(example_sizes_[size] == tensor.size(given.dim), record_error_prefix,
+              "dynamic: expected ", given.name, " = ", example_sizes_[size], " in '", given.input,
+              "' as before, got ", tensor.size(given.dim),
+              "; give different sizes different names");
   const auto first = dims_[input].emplace(given.dim, size).first->second;
-  TORCH_CHECK(first == size, of_record, "dynamic: expected one size for dimension ", given.dim,
-              " of '", given.input, "', got '", names_[first], "' and '", given.name, "'");
+  TORCH_CHECK(first == size, record_error_prefix, "dynamic: expected one size for dimension ",
+              given.dim, " of '", given.input, "', got '", names_[first], "' and '", given.name,
+              "'");
 }
 
 }  // namespace sconce::program::detail

@@ -41,7 +41,7 @@ class DynamicSizes {
   void add(const StateDict& example, const DynamicDim& given);
 
   std::vector<std::string> names_ = {};
-  std::vector<int64_t> of_example_ = {};
+  std::vector<int64_t> example_sizes_ = {};
   std::map<size_t, std::map<int64_t, size_t>> dims_ = {};  // per input: dimension to size index
 };
 

@@ -20,15 +20,15 @@ namespace {
 class Reader {
  public:
   // The text defines each value, so the number of values is less than its number of bytes.
-  Reader(const ReadJson& json, const std::string& who, size_t bytes)
-      : root_(json, who), most_values_(bytes) {}
+  Reader(const ReadJson& json, const std::string& error_prefix, size_t bytes)
+      : root_(json, error_prefix), max_values_(bytes) {}
 
   ParsedProgram read() {
     const int64_t found = root_["version"].integer();
     if (found != version) root_["version"].refuse("version " + std::to_string(version));
     auto& graph = parsed_.graph;
     graph.device = root_["device"].one_of(devices);
-    graph.values = root_["values"].index(most_values_);
+    graph.values = root_["values"].index(max_values_);
     for (const auto& size : root_["sizes"].elements()) read_size_name(size);
     read_ports(root_["inputs"], graph.inputs);
     read_ports(root_["outputs"], graph.outputs);
@@ -134,7 +134,7 @@ class Reader {
 
   Call call(const Node& node) const {
     const c10::OperatorName name(node["op"].text(), node["overload"].text());
-    const auto refusal = refusal_of_file(name);
+    const auto refusal = file_rejection(name);
     if (!refusal.empty()) {
       node.refuse("operators of the namespace aten on tensors", refusal, " (", name.name, ")");
     }
@@ -241,7 +241,7 @@ class Reader {
   }
 
   Node root_;
-  size_t most_values_;
+  size_t max_values_;
   std::map<std::string, size_t> size_indices_ = {};
   ParsedProgram parsed_ = {};
 };
@@ -273,7 +273,7 @@ class ParsedJson {
 };
 
 // Rejects text that is nested more deeply than any program, because the reader is recursive.
-void check_depth(const std::string& text, const std::string& who) {
+void check_depth(const std::string& text, const std::string& error_prefix) {
   constexpr int most = 32;
   int depth = 0;
   bool in_text = false;
@@ -285,7 +285,7 @@ void check_depth(const std::string& text, const std::string& who) {
       in_text = !in_text;
     } else if (!in_text) {
       depth += (c == '[' || c == '{') - (c == ']' || c == '}');
-      TORCH_CHECK(depth <= most, who, "expected a program that nests at most ", most,
+      TORCH_CHECK(depth <= most, error_prefix, "expected a program that nests at most ", most,
                   " deep, got more at byte ", i);
     }
   }
@@ -293,13 +293,13 @@ void check_depth(const std::string& text, const std::string& who) {
 
 }  // namespace
 
-ParsedProgram parse_program(const std::string& text, const std::string& who) {
-  check_depth(text, who);
+ParsedProgram parse_program(const std::string& text, const std::string& error_prefix) {
+  check_depth(text, error_prefix);
   try {
     const ParsedJson parsed(text);
-    return Reader(parsed.json(), who, text.size()).read();
+    return Reader(parsed.json(), error_prefix, text.size()).read();
   } catch (const nlohmann::json::exception& error) {
-    TORCH_CHECK(false, who, "expected the JSON of a program: ", error.what());
+    TORCH_CHECK(false, error_prefix, "expected the JSON of a program: ", error.what());
   }
 }
 

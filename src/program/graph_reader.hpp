@@ -16,8 +16,9 @@ struct ParsedProgram {
 };
 
 /// Parses the JSON of a program.
-/// @throw c10::Error, prefixed with `who` and with the location, if the text is not a program of
-/// version 1, or if it contains an operator that LibTorch lacks or that programs must not contain.
-ParsedProgram parse_program(const std::string& text, const std::string& who);
+/// @throw c10::Error, prefixed with `error_prefix` and with the location, if the text is not a
+/// program of version 1, or if it contains an operator that LibTorch lacks or that programs must
+/// not contain.
+ParsedProgram parse_program(const std::string& text, const std::string& error_prefix);
 
 }  // namespace sconce::program::detail

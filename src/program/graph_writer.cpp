@@ -49,7 +49,7 @@ class Writer {
       arguments[parameters[i].name()] = argument(call.arguments[i]);
     }
     Json results = Json::array();
-    for (const auto& of_call : call.results) results.push_back(result(of_call));
+    for (const auto& call_result : call.results) results.push_back(result(call_result));
     return {{"op", call.op.schema().name()},
             {"overload", call.op.schema().overload_name()},
             {"args", std::move(arguments)},

@@ -27,10 +27,10 @@ using detail::PackageCache;
 using detail::PackageTarget;
 using detail::StepPart;
 
-constexpr const char* of_inductor = "sconce::program::inductor: ";
+constexpr const char* inductor_error_prefix = "sconce::program::inductor: ";
 
 // A call of compiled code takes as long as a few operators.
-constexpr size_t least_operators = 4;
+constexpr size_t min_operators = 4;
 
 std::string text_of(const PackageTarget& target) {
   return c10::str(target.torch, target.cpu, target.device, target.threads, target.compiler);
@@ -50,9 +50,9 @@ class Compilation final : public sconce::detail::StepCompilation {
               const std::filesystem::path& python)
       : cache_(std::move(cache)) {
     for (auto& part : detail::parts_of(step)) {
-      if (part.call.end - part.call.begin >= least_operators) add(std::move(part), python);
+      if (part.call.end - part.call.begin >= min_operators) add(std::move(part), python);
     }
-    TORCH_CHECK(!parts_.empty(), of_inductor, "expected ", least_operators,
+    TORCH_CHECK(!parts_.empty(), inductor_error_prefix, "expected ", min_operators,
                 " operators or more between two host calls, got fewer");
   }
 
@@ -88,7 +88,8 @@ class Compilation final : public sconce::detail::StepCompilation {
     key_ = c10::sha1(key_ + key).str();
     const auto found = cache_->find(key, target_);
     if (!found.ignored.empty()) {
-      TORCH_WARN(of_inductor, "a package in the cache is compiled again: ", found.ignored);
+      TORCH_WARN(inductor_error_prefix,
+                 "a package in the cache is compiled again: ", found.ignored);
     }
     auto& added = parts_.emplace_back(PartPackage{std::move(part), std::move(key)});
     added.package = found.package;
@@ -97,9 +98,10 @@ class Compilation final : public sconce::detail::StepCompilation {
   }
 
   void find_compiled(PartPackage& part) const {
-    TORCH_CHECK(part.compilation->error().empty(), of_inductor, part.compilation->error());
+    TORCH_CHECK(part.compilation->error().empty(), inductor_error_prefix,
+                part.compilation->error());
     const auto found = cache_->find(part.key, target_);
-    TORCH_CHECK(found.package, of_inductor, "expected a package in the cache, got ",
+    TORCH_CHECK(found.package, inductor_error_prefix, "expected a package in the cache, got ",
                 found.ignored.empty() ? "none" : found.ignored);
     part.package = found.package;
   }
@@ -136,7 +138,8 @@ class Inductor final : public StepCompiler {
     StepCompiler::keep(key, mode);
     const auto error =
         cache_->store_choice(key, mode == StepMode::compiled ? "compiled" : "replay");
-    if (!error.empty()) TORCH_WARN(of_inductor, "cannot store the form that was kept: ", error);
+    if (!error.empty())
+      TORCH_WARN(inductor_error_prefix, "cannot store the form that was kept: ", error);
   }
 
  private:
@@ -147,7 +150,7 @@ class Inductor final : public StepCompiler {
 }  // namespace
 
 std::shared_ptr<StepCompiler> inductor(InductorOptions options) {
-  TORCH_CHECK(detail::can_load_packages(), of_inductor,
+  TORCH_CHECK(detail::can_load_packages(), inductor_error_prefix,
               "expected a LibTorch with the AOTInductor runtime, got one without it");
   return std::make_shared<Inductor>(std::move(options));
 }

@@ -130,8 +130,8 @@ std::vector<Call> merge_traces(const std::vector<TraceAt>& corners,
   for (const auto& corner : corners) {
     const auto other = other_trace(first.trace, corner.trace);
     TORCH_CHECK(
-        other.empty(), of_record, "expected the same operators for all sizes, but ", other, " at ",
-        at_text(first.sizes, names), " and ", at_text(corner.sizes, names),
+        other.empty(), record_error_prefix, "expected the same operators for all sizes, but ",
+        other, " at ", at_text(first.sizes, names), " and ", at_text(corner.sizes, names),
         "; replace the loop or the branch that depends on the size by operators on the whole ",
         "tensor");
   }
@@ -144,7 +144,7 @@ std::vector<Call> merge_traces(const std::vector<TraceAt>& corners,
       for (const auto& corner : corners) all.push_back(&corner.trace.calls[i].arguments[j]);
       auto merged = merger.merge(all);
       TORCH_CHECK(
-          merged.has_value(), of_record, place_of(i, call.op), ": argument '",
+          merged.has_value(), record_error_prefix, place_of(i, call.op), ": argument '",
           call.op.schema().arguments()[j].name(), "': expected the same value for all ",
           "sizes, or an integer that depends on them, got a list of another length or another ",
           "value; compute it with operators, or pass it as an input");

@@ -84,7 +84,7 @@ at::Tensor random_state_of(c10::Device device) {
 void check_random_state(const at::Tensor& before, c10::Device device, const std::string& place) {
   const auto now = random_state_of(device);
   if (std::memcmp(before.const_data_ptr(), now.const_data_ptr(), before.nbytes()) != 0) {
-    refuse_random(place);
+    reject_random(place);
   }
 }
 
@@ -172,11 +172,11 @@ void end_operator(const at::RecordFunction& function, at::ObserverContext* conte
 
 bool observe_operators(Tracer& tracer, OperatorNames& opened,
                        const std::function<void()>& function) {
-  TORCH_CHECK(recording == nullptr, of_record, "expected no recording in this thread,",
+  TORCH_CHECK(recording == nullptr, record_error_prefix, "expected no recording in this thread,",
               " got a call within one");
-  ObservedRun of_thread{tracer, opened};
+  ObservedRun observed_run{tracer, opened};
   const size_t opened_before = opened.size();
-  recording = &of_thread;
+  recording = &observed_run;
   const auto restore = c10::make_scope_exit([] { recording = nullptr; });
   const int64_t before = calls_of_other_threads;
   {
@@ -186,8 +186,8 @@ bool observe_operators(Tracer& tracer, OperatorNames& opened,
     function();
   }
   if (opened.size() != opened_before) return false;
-  if (of_thread.error) std::rethrow_exception(of_thread.error);
-  TORCH_CHECK(calls_of_other_threads == before, of_record, "expected operators in ",
+  if (observed_run.error) std::rethrow_exception(observed_run.error);
+  TORCH_CHECK(calls_of_other_threads == before, record_error_prefix, "expected operators in ",
               "the thread that calls record, got some in another thread; compute in one thread, ",
               "and record the network without DataParallel");
   return true;

@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using sconce::detail::failure_of;
 
-constexpr const char* of_cache = "sconce::program::PackageCache: ";
+constexpr const char* cache_error_prefix = "sconce::program::PackageCache: ";
 constexpr const char* package_name = "package.pt2";
 constexpr const char* about_name = "about.json";
 constexpr const char* choice_name = "choice";
@@ -33,7 +33,7 @@ fs::path default_cache() {
   const char* cache = std::getenv("XDG_CACHE_HOME");
   if (cache != nullptr && fs::path(cache).is_absolute()) return fs::path(cache) / "sconce/steps";
   const char* home = std::getenv("HOME");
-  TORCH_CHECK(home != nullptr && fs::path(home).is_absolute(), of_cache,
+  TORCH_CHECK(home != nullptr && fs::path(home).is_absolute(), cache_error_prefix,
               "expected an absolute path in XDG_CACHE_HOME or HOME, found none; to set one: ",
               "export XDG_CACHE_HOME=/path");
   return fs::path(home) / ".cache/sconce/steps";
@@ -78,13 +78,14 @@ void check_package(const fs::path& folder, const PackageTarget& target) {
 PackageCache::PackageCache(const fs::path& folder) {
   check_path(folder, "sconce::program::PackageCache");
   const auto path = folder.empty() ? default_cache() : fs::absolute(folder);
-  make_private_folder(path, of_cache);
+  make_private_folder(path, cache_error_prefix);
   struct stat status = {};
-  TORCH_CHECK(::stat(path.c_str(), &status) == 0, of_cache, path.string(),
+  TORCH_CHECK(::stat(path.c_str(), &status) == 0, cache_error_prefix, path.string(),
               ": cannot look at it: ", std::strerror(errno));
-  TORCH_CHECK(S_ISDIR(status.st_mode), of_cache, path.string(), ": expected a folder, found ",
-              io::kind_of(status.st_mode), "; to remove it: rm '", path.string(), "'");
-  check_private(path, status, of_cache);
+  TORCH_CHECK(S_ISDIR(status.st_mode), cache_error_prefix, path.string(),
+              ": expected a folder, found ", io::kind_of(status.st_mode), "; to remove it: rm '",
+              path.string(), "'");
+  check_private(path, status, cache_error_prefix);
   folder_ = fs::canonical(path);  // later changes to a link have no effect
 }
 
@@ -105,7 +106,7 @@ std::string PackageCache::choice(const std::string& key) const {
 
 std::string PackageCache::store_choice(const std::string& key, const std::string& text) const {
   return failure_of([&] {
-    make_private_folder(folder_ / key, of_cache);
+    make_private_folder(folder_ / key, cache_error_prefix);
     io::write_file(folder_ / key / choice_name, text, "sconce::program");
   });
 }
@@ -121,7 +122,7 @@ std::unique_ptr<Compilation> PackageCache::compile(const std::string& key,
 void PackageCache::add(const std::string& key, const PackageTarget& target,
                        const fs::path& package) const {
   const auto folder = folder_ / key;
-  make_private_folder(folder, of_cache);
+  make_private_folder(folder, cache_error_prefix);
   check_private(folder, S_IFDIR);
   fs::permissions(package, fs::perms::owner_read | fs::perms::owner_write);
   const auto text = about(target, io::InputFile(package, "sconce::program")).dump(2);

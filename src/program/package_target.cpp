@@ -65,8 +65,8 @@ PackageTarget package_target(c10::Device device) {
 }
 
 std::string difference(const PackageTarget& found, const PackageTarget& expected) {
-  const auto differ = [](const std::string& what, const std::string& of_found) {
-    return "expected a package for " + what + ", found one for " + of_found;
+  const auto differ = [](const std::string& what, const std::string& actual) {
+    return "expected a package for " + what + ", found one for " + actual;
   };
   if (found.torch != expected.torch) return differ("LibTorch " + expected.torch, found.torch);
   if (found.cpu != expected.cpu) return differ("the CPU " + expected.cpu, found.cpu);

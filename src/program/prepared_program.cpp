@@ -20,7 +20,7 @@ namespace {
 constexpr auto not_in_runs =
     c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset;
 
-const std::string of_run = "sconce::program::Program::run: ";
+const std::string run_error_prefix = "sconce::program::Program::run: ";
 
 TensorSpec spec_of(const Port& port) {
   TensorSpec spec{port.name, port.dtype, {}};
@@ -46,8 +46,8 @@ void set_result(const Argument& result, c10::IValue value, std::vector<at::Tenso
     TORCH_CHECK(tensors.size() == list->size(), "expected ", list->size(), " tensors, got ",
                 tensors.size());
     for (size_t i = 0; i < list->size(); ++i) {
-      if (const auto* of_list = std::get_if<ValueId>(&(*list)[i].value)) {
-        values[of_list->id] = tensors.get(i);
+      if (const auto* value_id = std::get_if<ValueId>(&(*list)[i].value)) {
+        values[value_id->id] = tensors.get(i);
       }
     }
   }
@@ -59,9 +59,9 @@ std::string place_of(size_t index, const c10::OperatorHandle& op) {
   return "calls[" + std::to_string(index) + "] " + op.schema().name();
 }
 
-PreparedProgram::PreparedProgram(Graph graph, c10::Device device, const std::string& who)
+PreparedProgram::PreparedProgram(Graph graph, c10::Device device, const std::string& error_prefix)
     : graph_(std::move(graph)), device_(device) {
-  check_values(who);
+  check_values(error_prefix);
   for (auto& weight : graph_.weights) {
     weight.tensor = to_device(
         weight.tensor, weight.device == graph_.device ? device_ : c10::Device(weight.device));
@@ -73,16 +73,16 @@ PreparedProgram::PreparedProgram(Graph graph, c10::Device device, const std::str
   const std::vector<at::Tensor> values(graph_.values);
   const std::vector<int64_t> sizes(graph_.sizes.size(), 2);
   const Environment in{values, sizes, graph_.device, device_};
-  for (size_t i = 0; i < graph_.calls.size(); ++i) calls_.push_back(prepare(i, in, who));
+  for (size_t i = 0; i < graph_.calls.size(); ++i) calls_.push_back(prepare(i, in, error_prefix));
   find_last_uses();
 }
 
-void PreparedProgram::check_values(const std::string& who) const {
+void PreparedProgram::check_values(const std::string& error_prefix) const {
   std::vector<bool> defined(graph_.values);
   for (const auto& input : graph_.inputs) defined[input.value] = true;
   std::vector<bool> is_input = defined;
   for (const auto& weight : graph_.weights) {
-    TORCH_CHECK(!is_input[weight.value], who, "weights '", weight.name,
+    TORCH_CHECK(!is_input[weight.value], error_prefix, "weights '", weight.name,
                 "': expected a new value, got ", weight.value, " again, which is an input");
     defined[weight.value] = true;
   }
@@ -90,25 +90,26 @@ void PreparedProgram::check_values(const std::string& who) const {
     const auto& call = graph_.calls[i];
     const auto place = place_of(i, call.op);
     const auto check_used = [&](size_t id) {
-      TORCH_CHECK(defined[id], who, place,
+      TORCH_CHECK(defined[id], error_prefix, place,
                   ": expected values that are defined before the call, got ", id);
     };
     for (const auto& argument : call.arguments) for_each_value(argument, check_used);
     for (const auto& result : call.results) {
       for_each_value(result, [&](size_t id) {
-        TORCH_CHECK(!defined[id], who, place, ": expected a new value, got ", id, " again");
+        TORCH_CHECK(!defined[id], error_prefix, place, ": expected a new value, got ", id,
+                    " again");
         defined[id] = true;
       });
     }
   }
   for (const auto& output : graph_.outputs) {
-    TORCH_CHECK(defined[output.value], who, "outputs '", output.name,
+    TORCH_CHECK(defined[output.value], error_prefix, "outputs '", output.name,
                 "': expected a value that is defined, got ", output.value);
   }
 }
 
 PreparedProgram::PreparedCall PreparedProgram::prepare(size_t index, const Environment& in,
-                                                       const std::string& who) const {
+                                                       const std::string& error_prefix) const {
   const auto& call = graph_.calls[index];
   const auto& parameters = call.op.schema().arguments();
   PreparedCall prepared{&call};
@@ -118,8 +119,8 @@ PreparedProgram::PreparedCall PreparedProgram::prepare(size_t index, const Envir
     try {
       value = value_of(argument, *parameters[i].real_type(), in);
     } catch (const c10::Error& error) {
-      TORCH_CHECK(false, who, place_of(index, call.op), ": argument '", parameters[i].name(),
-                  "': ", error.what_without_backtrace());
+      TORCH_CHECK(false, error_prefix, place_of(index, call.op), ": argument '",
+                  parameters[i].name(), "': ", error.what_without_backtrace());
     }
     if (const auto* id = std::get_if<ValueId>(&argument.value)) {
       prepared.arguments.emplace_back(id->id);
@@ -148,22 +149,22 @@ void PreparedProgram::find_last_uses() {
 
 // Returns the values of the dynamic sizes. Each one is a dimension of an input.
 std::vector<int64_t> PreparedProgram::sizes_of(const Tensors& inputs) const {
-  const auto& who = of_run;
-  TORCH_CHECK(inputs.size() == inputs_.size(), who, "expected ", inputs_.size(), " inputs, got ",
-              inputs.size());
+  const auto& error_prefix = run_error_prefix;
+  TORCH_CHECK(inputs.size() == inputs_.size(), error_prefix, "expected ", inputs_.size(),
+              " inputs, got ", inputs.size());
   std::vector<int64_t> sizes(graph_.sizes.size(), -1);
   for (size_t i = 0; i < inputs.size(); ++i) {
     const auto& port = graph_.inputs[i];
     const auto& input = inputs[i];
-    TORCH_CHECK(input.defined(), who, "input '", port.name,
+    TORCH_CHECK(input.defined(), error_prefix, "input '", port.name,
                 "': expected a tensor, got an undefined ", "one");
-    TORCH_CHECK(input.scalar_type() == port.dtype, who, "input '", port.name, "': expected ",
-                repr(port.dtype), ", got ", repr(input.scalar_type()));
-    TORCH_CHECK(input.device() == device_, who, "input '", port.name, "': expected a tensor on ",
-                device_, ", got one on ", input.device());
-    TORCH_CHECK(input.layout() == c10::kStrided && !input.is_nested(), who, "input '", port.name,
-                "': expected a dense tensor, got a ", input.is_nested() ? "nested" : "sparse",
-                " one");
+    TORCH_CHECK(input.scalar_type() == port.dtype, error_prefix, "input '", port.name,
+                "': expected ", repr(port.dtype), ", got ", repr(input.scalar_type()));
+    TORCH_CHECK(input.device() == device_, error_prefix, "input '", port.name,
+                "': expected a tensor on ", device_, ", got one on ", input.device());
+    TORCH_CHECK(input.layout() == c10::kStrided && !input.is_nested(), error_prefix, "input '",
+                port.name, "': expected a dense tensor, got a ",
+                input.is_nested() ? "nested" : "sparse", " one");
     bool fits = input.dim() == static_cast<int64_t>(port.shape.size());
     for (size_t dim = 0; fits && dim < port.shape.size(); ++dim) {
       const int64_t size = input.sizes()[dim];
@@ -174,13 +175,13 @@ std::vector<int64_t> PreparedProgram::sizes_of(const Tensors& inputs) const {
       }
       const size_t index = port.shape[dim].terms[0].sizes[0];
       if (sizes[index] == -1) sizes[index] = size;
-      TORCH_CHECK(size >= graph_.sizes[index].min, who, "input '", port.name, "': expected ",
-                  graph_.sizes[index].name, " of at least ", graph_.sizes[index].min, ", got ",
-                  size);
-      TORCH_CHECK(size == sizes[index], who, "input '", port.name, "': expected ",
+      TORCH_CHECK(size >= graph_.sizes[index].min, error_prefix, "input '", port.name,
+                  "': expected ", graph_.sizes[index].name, " of at least ",
+                  graph_.sizes[index].min, ", got ", size);
+      TORCH_CHECK(size == sizes[index], error_prefix, "input '", port.name, "': expected ",
                   graph_.sizes[index].name, " = ", sizes[index], " as before, got ", size);
     }
-    TORCH_CHECK(fits, who, "input '", port.name, "': expected the shape ",
+    TORCH_CHECK(fits, error_prefix, "input '", port.name, "': expected the shape ",
                 shape_text(port, graph_.sizes), ", got ", repr(input.sizes()));
   }
   return sizes;
@@ -222,7 +223,7 @@ Tensors PreparedProgram::run(const Tensors& inputs) const {
     try {
       run(calls_[i], values, in, stack);
     } catch (c10::Error& error) {
-      error.add_context(of_run + place_of(i, calls_[i].call->op));
+      error.add_context(run_error_prefix + place_of(i, calls_[i].call->op));
       throw;
     }
   }

@@ -17,10 +17,10 @@ namespace sconce::program::detail {
 /// A program that is ready to run on a device.
 class PreparedProgram {
  public:
-  /// `who` is the prefix of error messages.
+  /// `error_prefix` is the prefix of error messages.
   /// @throw c10::Error with the location if a call's arguments do not fit its operator, or if a
   /// tensor is used before a call returns it.
-  PreparedProgram(Graph graph, c10::Device device, const std::string& who);
+  PreparedProgram(Graph graph, c10::Device device, const std::string& error_prefix);
   PreparedProgram(const PreparedProgram&) = delete;
   PreparedProgram& operator=(const PreparedProgram&) = delete;
 
@@ -41,8 +41,8 @@ class PreparedProgram {
     std::vector<size_t> last_used = {};
   };
 
-  void check_values(const std::string& who) const;
-  PreparedCall prepare(size_t index, const Environment& in, const std::string& who) const;
+  void check_values(const std::string& error_prefix) const;
+  PreparedCall prepare(size_t index, const Environment& in, const std::string& error_prefix) const;
   void find_last_uses();
   std::vector<int64_t> sizes_of(const Tensors& inputs) const;
   void run(const PreparedCall& prepared, std::vector<at::Tensor>& values, const Environment& in,

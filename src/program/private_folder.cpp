@@ -22,14 +22,15 @@ std::string octal(mode_t mode) {
 
 }  // namespace
 
-void make_private_folder(const std::filesystem::path& folder, const std::string& who) {
+void make_private_folder(const std::filesystem::path& folder, const std::string& error_prefix) {
   if (::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST) return;
   const auto parent = folder.parent_path();
   if (errno == ENOENT && parent != folder && !parent.empty()) {
-    make_private_folder(parent, who);
+    make_private_folder(parent, error_prefix);
     if (::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST) return;
   }
-  TORCH_CHECK(false, who, folder.string(), ": cannot make the folder: ", std::strerror(errno));
+  TORCH_CHECK(false, error_prefix, folder.string(),
+              ": cannot make the folder: ", std::strerror(errno));
 }
 
 void check_private(const std::filesystem::path& path, mode_t kind) {
@@ -42,12 +43,13 @@ void check_private(const std::filesystem::path& path, mode_t kind) {
 }
 
 void check_private(const std::filesystem::path& path, const struct stat& status,
-                   const std::string& who) {
+                   const std::string& error_prefix) {
   const auto user = ::geteuid();
-  TORCH_CHECK(status.st_uid == user, who, path.string(), ": expected the owner to be user ", user,
+  TORCH_CHECK(status.st_uid == user, error_prefix, path.string(),
+              ": expected the owner to be user ", user,
               ", because packages are machine code, found user ", status.st_uid,
               "; to change it: sudo chown ", user, " '", path.string(), "'");
-  TORCH_CHECK((status.st_mode & (S_IWGRP | S_IWOTH)) == 0, who, path.string(),
+  TORCH_CHECK((status.st_mode & (S_IWGRP | S_IWOTH)) == 0, error_prefix, path.string(),
               ": expected that only its owner can write to it, because packages are machine code, ",
               "found the mode ", octal(status.st_mode), "; to change it: chmod go-w '",
               path.string(), "'");

@@ -10,10 +10,10 @@ namespace sconce::program {
 
 Program Program::load(const std::filesystem::path& path, LoadOptions options) {
   const std::string file = "sconce::program::Program::load: " + path.string();
-  const std::string who = file + ": ";
-  auto graph = detail::read_program(path, who);
+  const std::string error_prefix = file + ": ";
+  auto graph = detail::read_program(path, error_prefix);
   const auto device = resolve_device(options.device.value_or(graph.device), file.c_str());
-  return Program(std::make_shared<detail::PreparedProgram>(std::move(graph), device, who));
+  return Program(std::make_shared<detail::PreparedProgram>(std::move(graph), device, error_prefix));
 }
 
 Program::Program(std::shared_ptr<const detail::PreparedProgram> prepared)

@@ -34,42 +34,44 @@ struct FileTensors {
   std::map<size_t, std::string> names = {};
   Checksums checksums = {};
 
-  void add(const std::string& name, const at::Tensor& tensor, const std::string& who) {
-    TORCH_CHECK(!all.contains(name), who, "expected no weight named '", name,
+  void add(const std::string& name, const at::Tensor& tensor, const std::string& error_prefix) {
+    TORCH_CHECK(!all.contains(name), error_prefix, "expected no weight named '", name,
                 "', which the file needs itself");
     all.insert(name, tensor);
     checksums.emplace(name, crc32_of_tensor(tensor));
   }
 };
 
-FileTensors tensors_of(const Graph& graph, const std::string& who) {
+FileTensors tensors_of(const Graph& graph, const std::string& error_prefix) {
   FileTensors tensors;
   for (const auto& weight : graph.weights) {
     if (tensors.names.emplace(weight.value, weight.name).second) {
-      tensors.add(weight.name, weight.tensor, who);
+      tensors.add(weight.name, weight.tensor, error_prefix);
     }
   }
   for (size_t i = 0; i < graph.example_inputs.size(); ++i) {
-    tensors.add(example_name("inputs", graph.inputs[i]), graph.example_inputs[i], who);
+    tensors.add(example_name("inputs", graph.inputs[i]), graph.example_inputs[i], error_prefix);
   }
   for (size_t i = 0; i < graph.example_outputs.size(); ++i) {
-    tensors.add(example_name("outputs", graph.outputs[i]), graph.example_outputs[i], who);
+    tensors.add(example_name("outputs", graph.outputs[i]), graph.example_outputs[i], error_prefix);
   }
   return tensors;
 }
 
-const std::string& text_of(const io::Metadata& texts, const char* key, const std::string& who) {
+const std::string& text_of(const io::Metadata& texts, const char* key,
+                           const std::string& error_prefix) {
   const auto found = texts.find(key);
-  TORCH_CHECK(found != texts.end(), who, "expected a program that sconce::program::record wrote, ",
+  TORCH_CHECK(found != texts.end(), error_prefix,
+              "expected a program that sconce::program::record wrote, ",
               "got a safetensors file without the text '", key, "'");
   return found->second;
 }
 
-void check_example(const Graph& graph, const StateDict& tensors, const std::string& who) {
+void check_example(const Graph& graph, const StateDict& tensors, const std::string& error_prefix) {
   const auto check = [&](const char* kind, const std::vector<Port>& ports) {
     for (const auto& port : ports) {
       const auto name = example_name(kind, port);
-      TORCH_CHECK(tensors.contains(name), who, "example: expected a tensor '", name,
+      TORCH_CHECK(tensors.contains(name), error_prefix, "example: expected a tensor '", name,
                   "' in the file, got none");
     }
   };
@@ -79,8 +81,9 @@ void check_example(const Graph& graph, const StateDict& tensors, const std::stri
 
 }  // namespace
 
-void write_program(const std::filesystem::path& path, const Graph& graph, const std::string& who) {
-  const auto tensors = tensors_of(graph, who);
+void write_program(const std::filesystem::path& path, const Graph& graph,
+                   const std::string& error_prefix) {
+  const auto tensors = tensors_of(graph, error_prefix);
   const auto text = json_of(graph, tensors.names, tensors.checksums);
   io::Metadata texts = {
       {"format", "pt"}, {program_key, text}, {checksum_key, crc32_of(text.data(), text.size())}};
@@ -88,38 +91,38 @@ void write_program(const std::filesystem::path& path, const Graph& graph, const 
   io::save_safetensors(path, tensors.all, texts);
 }
 
-Graph read_program(const std::filesystem::path& path, const std::string& who) {
+Graph read_program(const std::filesystem::path& path, const std::string& error_prefix) {
   const auto texts = io::load_safetensors_metadata(path);
-  const auto& text = text_of(texts, program_key, who);
-  const auto& expected = text_of(texts, checksum_key, who);
+  const auto& text = text_of(texts, program_key, error_prefix);
+  const auto& expected = text_of(texts, checksum_key, error_prefix);
   const auto found = crc32_of(text.data(), text.size());
-  TORCH_CHECK(found == expected, who, "expected a program with the CRC-32 ", expected, ", got ",
-              found, "; the file is damaged");
-  auto parsed = parse_program(text, who);
+  TORCH_CHECK(found == expected, error_prefix, "expected a program with the CRC-32 ", expected,
+              ", got ", found, "; the file is damaged");
+  auto parsed = parse_program(text, error_prefix);
   // The file is not memory-mapped. Kernels round differently, and can be slower, for memory with a
   // different alignment than LibTorch's. Reading a copy also ensures that no one can change the
   // weights after their checksums are compared.
   const auto tensors = io::load_safetensors(path, {.mmap = false});
   for (const auto& item : tensors) {
     const auto checksum = parsed.checksums.find(item.key());
-    TORCH_CHECK(checksum != parsed.checksums.end(), who, "crc32: expected the key '", item.key(),
-                "', which is a tensor of the file, got none");
-    const auto of_tensor = crc32_of_tensor(item.value());
-    TORCH_CHECK(checksum->second == of_tensor, who, "tensor '", item.key(),
-                "': expected bytes with the CRC-32 ", checksum->second, ", got ", of_tensor,
+    TORCH_CHECK(checksum != parsed.checksums.end(), error_prefix, "crc32: expected the key '",
+                item.key(), "', which is a tensor of the file, got none");
+    const auto actual_crc32 = crc32_of_tensor(item.value());
+    TORCH_CHECK(checksum->second == actual_crc32, error_prefix, "tensor '", item.key(),
+                "': expected bytes with the CRC-32 ", checksum->second, ", got ", actual_crc32,
                 "; the file is damaged");
   }
   auto& graph = parsed.graph;
-  if (parsed.has_example) check_example(graph, tensors, who);
+  if (parsed.has_example) check_example(graph, tensors, error_prefix);
   std::map<size_t, std::string> names;
   for (size_t i = 0; i < graph.weights.size(); ++i) {
     auto& weight = graph.weights[i];
     const auto& name = parsed.tensor_names[i];
     const auto* const tensor = tensors.find(name);
-    TORCH_CHECK(tensor != nullptr, who, "weights[", i, "] '", weight.name, "': expected a tensor '",
-                name, "' in the file, got none");
+    TORCH_CHECK(tensor != nullptr, error_prefix, "weights[", i, "] '", weight.name,
+                "': expected a tensor '", name, "' in the file, got none");
     const auto& first = names.emplace(weight.value, name).first->second;
-    TORCH_CHECK(first == name, who, "weights[", i, "] '", weight.name,
+    TORCH_CHECK(first == name, error_prefix, "weights[", i, "] '", weight.name,
                 "': expected one tensor for each value, got '", first, "' and '", name, "'");
     weight.tensor = *tensor;
   }

@@ -9,12 +9,13 @@
 namespace sconce::program::detail {
 
 /// Writes the program atomically: either the complete file appears, or no file.
-/// @throw c10::Error, prefixed with `who`, if a weight's type or name cannot be stored, or if
-/// writing fails.
-void write_program(const std::filesystem::path& path, const Graph& graph, const std::string& who);
+/// @throw c10::Error, prefixed with `error_prefix`, if a weight's type or name cannot be stored, or
+/// if writing fails.
+void write_program(const std::filesystem::path& path, const Graph& graph,
+                   const std::string& error_prefix);
 
 /// Reads a program. Its tensors are on the CPU.
-/// @throw c10::Error, prefixed with `who`, if the file is not a program or is damaged.
-Graph read_program(const std::filesystem::path& path, const std::string& who);
+/// @throw c10::Error, prefixed with `error_prefix`, if the file is not a program or is damaged.
+Graph read_program(const std::filesystem::path& path, const std::string& error_prefix);
 
 }  // namespace sconce::program::detail

@@ -9,10 +9,10 @@ namespace sconce::program {
 void detail::record(const std::filesystem::path& path, const Function& function,
                     const torch::nn::Module* module, const StateDict& example,
                     const RecordOptions& options) {
-  constexpr const char* who = "sconce::program::record";
-  check_path(path, who);
+  constexpr const char* caller = "sconce::program::record";
+  check_path(path, caller);
   write_program(path, Recording(function, module, example, options).record(),
-                std::string(who) + ": ");
+                std::string(caller) + ": ");
 }
 
 }  // namespace sconce::program

@@ -24,21 +24,21 @@ namespace sconce::program::detail {
 namespace {
 
 void check_example(const StateDict& example) {
-  TORCH_CHECK(example.size() > 0, of_record,
+  TORCH_CHECK(example.size() > 0, record_error_prefix,
               "expected an example with at least one input, got none");
   const auto device = example[0].value().defined() ? example[0].value().device() : c10::kCPU;
-  TORCH_CHECK(device.is_cpu() || device.is_cuda(), of_record,
+  TORCH_CHECK(device.is_cpu() || device.is_cuda(), record_error_prefix,
               "expected an example on the CPU or a GPU, ", "got one on ", device);
   for (const auto& item : example) {
     check_name(item.key(), "inputs");
-    TORCH_CHECK(item.value().defined(), of_record, "example '", item.key(),
+    TORCH_CHECK(item.value().defined(), record_error_prefix, "example '", item.key(),
                 "': expected a tensor, got an undefined one");
-    TORCH_CHECK(item.value().layout() == at::kStrided && !item.value().is_quantized(), of_record,
-                "example '", item.key(),
+    TORCH_CHECK(item.value().layout() == at::kStrided && !item.value().is_quantized(),
+                record_error_prefix, "example '", item.key(),
                 "': expected a dense tensor, got a sparse or quantized one");
-    TORCH_CHECK(!item.value().is_nested(), of_record, "example '", item.key(),
+    TORCH_CHECK(!item.value().is_nested(), record_error_prefix, "example '", item.key(),
                 "': expected a dense tensor, got a nested one");
-    TORCH_CHECK(item.value().device() == device, of_record, "example '", item.key(),
+    TORCH_CHECK(item.value().device() == device, record_error_prefix, "example '", item.key(),
                 "': expected a tensor on ", device, " as the first, got one on ",
                 item.value().device());
   }
@@ -88,7 +88,7 @@ class Buffers {
   void check() const {
     for (const auto& [weight, before] : all_) {
       if (!same_bytes(before, weight.tensor)) {
-        refuse_write("the function", "the buffer '" + weight.name + "'");
+        reject_write("the function", "the buffer '" + weight.name + "'");
       }
     }
   }
@@ -127,7 +127,7 @@ Recording::Recording(const Function& function, const torch::nn::Module* module,
       options_(options),
       sizes_(example, options.dynamic_shapes),
       weights_(weights_of(module, example.size())) {
-  TORCH_CHECK(function_ != nullptr, of_record, "expected a function, got an empty one");
+  TORCH_CHECK(function_ != nullptr, record_error_prefix, "expected a function, got an empty one");
 }
 
 Graph Recording::record() {
@@ -139,7 +139,7 @@ Graph Recording::record() {
   for (const auto& name : sizes_.names()) graph.sizes.push_back({name, 1});
   set_ports(graph, corners);
   check_shapes(graph, far);
-  const PreparedProgram program(graph, example_[0].value().device(), of_record);
+  const PreparedProgram program(graph, example_[0].value().device(), record_error_prefix);
   compare_outputs(program);
   for (size_t i = 0; i < graph.sizes.size(); ++i) graph.sizes[i].min = smallest(program, i);
   graph.metadata = options_.metadata;
@@ -150,9 +150,10 @@ Graph Recording::record() {
 Tensors Recording::run(const Tensors& inputs) const {
   const amp::NoCastCache no_cache;  // every cast must be recorded as a call
   auto outputs = function_(inputs);
-  TORCH_CHECK(!outputs.empty(), of_record, "expected a function that returns tensors, got none");
+  TORCH_CHECK(!outputs.empty(), record_error_prefix,
+              "expected a function that returns tensors, got none");
   for (size_t i = 0; i < outputs.size(); ++i) {
-    TORCH_CHECK(outputs[i].defined(), of_record, "output ", i,
+    TORCH_CHECK(outputs[i].defined(), record_error_prefix, "output ", i,
                 ": expected a tensor, got an undefined one");
   }
   return outputs;
@@ -163,7 +164,8 @@ Tensors Recording::run_at(const std::vector<int64_t>& sizes, const Tensors& inpu
     return run(inputs);
   } catch (const c10::Error& error) {
     if (sizes.empty()) throw;
-    TORCH_CHECK(false, of_record, "expected a function that supports any dynamic sizes, but at ",
+    TORCH_CHECK(false, record_error_prefix,
+                "expected a function that supports any dynamic sizes, but at ",
                 at_text(sizes, sizes_.names()), " it throws: ", error.what_without_backtrace());
   }
 }
@@ -211,11 +213,11 @@ Graph Recording::merge(const std::vector<TraceAt>& corners) const {
 
 void Recording::check(const Graph& graph, const TraceAt& other) const {
   const auto calls = difference(graph.calls, other, sizes_.names());
-  TORCH_CHECK(calls.empty(), of_record, calls);
+  TORCH_CHECK(calls.empty(), record_error_prefix, calls);
   const std::vector<Weight> constants(
       graph.weights.begin() + static_cast<std::ptrdiff_t>(weights_.size()), graph.weights.end());
   const auto reason = difference(constants, other.trace.constants);
-  TORCH_CHECK(reason.empty(), of_record, reason);
+  TORCH_CHECK(reason.empty(), record_error_prefix, reason);
 }
 
 // Returns the smallest value of a dynamic size for which the program computes the same as the
@@ -240,14 +242,14 @@ void Recording::set_ports(Graph& graph, const std::vector<TraceAt>& corners) con
   }
   const auto& outputs = corners.front().trace.outputs;
   TORCH_CHECK(options_.output_names.empty() || options_.output_names.size() == outputs.size(),
-              of_record, "outputs: expected ", outputs.size(), " names, got ",
+              record_error_prefix, "outputs: expected ", outputs.size(), " names, got ",
               options_.output_names.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
     const auto standard = outputs.size() == 1 ? "output" : "output_" + std::to_string(i);
     const auto& name = options_.output_names.empty() ? standard : options_.output_names[i];
     check_name(name, "outputs");
-    TORCH_CHECK(names.insert(name).second, of_record, "outputs: expected names that differ, got '",
-                name, "' twice; inputs count too");
+    TORCH_CHECK(names.insert(name).second, record_error_prefix,
+                "outputs: expected names that differ, got '", name, "' twice; inputs count too");
     auto& port = graph.outputs.emplace_back(Port{name, outputs[i].value, outputs[i].dtype, {}});
     for (size_t dim = 0; dim < outputs[i].shape.size(); ++dim) {
       std::vector<int64_t> at_corners;
@@ -264,7 +266,7 @@ void Recording::check_shapes(const Graph& graph, const TraceAt& other) const {
     std::vector<int64_t> shape;
     for (const auto& size : graph.outputs[i].shape) shape.push_back(size.at(other.sizes));
     const auto& found = other.trace.outputs[i].shape;
-    TORCH_CHECK(shape == found, of_record, "output '", graph.outputs[i].name,
+    TORCH_CHECK(shape == found, record_error_prefix, "output '", graph.outputs[i].name,
                 "': expected sizes that are sums of products of the dynamic sizes and integers, ",
                 "so the shape ", repr(c10::IntArrayRef(shape)), " at ",
                 at_text(other.sizes, sizes_.names()), ", got ", repr(c10::IntArrayRef(found)),
@@ -280,7 +282,8 @@ void Recording::compare_outputs(const PreparedProgram& program) const {
     if (input.is_floating_point()) input = input * 0.75;
   }
   const auto differs = first_difference(program.run(inputs), run(inputs));
-  TORCH_CHECK(!differs, of_record, "output '", program.outputs()[differs.value_or(0)].name,
+  TORCH_CHECK(!differs, record_error_prefix, "output '",
+              program.outputs()[differs.value_or(0)].name,
               "': expected a program that matches the function for other inputs too, got different "
               "values; the function depends on values that operators do not see, such as ",
               "elements that the host reads, or state that it keeps");

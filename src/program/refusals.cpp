@@ -46,12 +46,13 @@ bool is_unchecked(std::string_view op) {
 }
 
 void check_tensors(const RecordedCall& call, c10::ArrayRef<c10::IValue> values) {
-  const auto reason = sconce::detail::refusal_of_layout(call.op, values);
-  TORCH_CHECK(reason.empty(), of_record, call.place, ": expected dense tensors, got a sparse or ",
+  const auto reason = sconce::detail::layout_rejection(call.op, values);
+  TORCH_CHECK(reason.empty(), record_error_prefix, call.place,
+              ": expected dense tensors, got a sparse or ",
               "quantized one; call to_dense() or dequantize() first");
   sconce::detail::for_each_tensor(values, [&](const at::Tensor& tensor) {
     if (!tensor.defined()) return;
-    TORCH_CHECK(tensor.is_cpu() || tensor.device() == call.device, of_record, call.place,
+    TORCH_CHECK(tensor.is_cpu() || tensor.device() == call.device, record_error_prefix, call.place,
                 ": expected tensors on the CPU or on ", call.device,
                 ", where the example is, got one on ", tensor.device());
   });
@@ -59,7 +60,7 @@ void check_tensors(const RecordedCall& call, c10::ArrayRef<c10::IValue> values) 
 
 }  // namespace
 
-std::string refusal_of_file(const c10::OperatorName& op) {
+std::string file_rejection(const c10::OperatorName& op) {
   using sconce::detail::Trait;
   if (!op.name.starts_with("aten::")) return "an operator that is not LibTorch's own";
   if (op.name == "aten::from_file") return "an operator that opens files";
@@ -71,18 +72,19 @@ std::string refusal_of_file(const c10::OperatorName& op) {
 }
 
 void check_call(const RecordedCall& call, c10::ArrayRef<c10::IValue> arguments) {
-  const auto reason = sconce::detail::refusal_of_operator(call.op, arguments);
+  const auto reason = sconce::detail::operator_rejection(call.op, arguments);
   for (const auto& refusal : refusals) {
-    TORCH_CHECK(!reason.starts_with(refusal.reason), of_record, call.place, ": ", refusal.text);
+    TORCH_CHECK(!reason.starts_with(refusal.reason), record_error_prefix, call.place, ": ",
+                refusal.text);
   }
-  TORCH_CHECK(reason.empty(), of_record, call.place,
+  TORCH_CHECK(reason.empty(), record_error_prefix, call.place,
               ": expected operators from tensors to tensors, got ", reason);
-  const auto not_in_files = refusal_of_file(call.op.operator_name());
-  TORCH_CHECK(not_in_files.empty(), of_record, call.place,
+  const auto not_in_files = file_rejection(call.op.operator_name());
+  TORCH_CHECK(not_in_files.empty(), record_error_prefix, call.place,
               ": expected operators of the namespace aten, ", "which Python has too, got ",
               not_in_files, "; write it with LibTorch's operators, or pass its result as an input");
   for (const auto& argument : arguments) {
-    if (argument.isGenerator()) refuse_random(call.place);
+    if (argument.isGenerator()) reject_random(call.place);
   }
   check_tensors(call, arguments);
 }
@@ -91,14 +93,14 @@ void check_results(const RecordedCall& call, c10::ArrayRef<c10::IValue> results)
   check_tensors(call, results);
 }
 
-void refuse_write(const std::string& place, const std::string& what) {
-  TORCH_CHECK(false, of_record, place,
+void reject_write(const std::string& place, const std::string& what) {
+  TORCH_CHECK(false, record_error_prefix, place,
               ": expected a function that changes only its own tensors, got a ", "change of ", what,
               "; call eval() on the network, or clone() before the change");
 }
 
-void refuse_random(const std::string& place) {
-  TORCH_CHECK(false, of_record, place,
+void reject_random(const std::string& place) {
+  TORCH_CHECK(false, record_error_prefix, place,
               ": expected no random numbers, got some; call eval() on the ",
               "network, run lazy layers once before recording, or pass the numbers as an input");
 }

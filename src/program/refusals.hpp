@@ -10,7 +10,7 @@
 namespace sconce::program::detail {
 
 /// The prefix of errors during a recording.
-constexpr const char* of_record = "sconce::program::record: ";
+constexpr const char* record_error_prefix = "sconce::program::record: ";
 
 /// A call that is being recorded.
 struct RecordedCall {
@@ -21,7 +21,7 @@ struct RecordedCall {
 
 /// Returns why no program may contain the operator, or an empty string. The operator must exist in
 /// both Python and C++, and it must only access tensors.
-std::string refusal_of_file(const c10::OperatorName& op);
+std::string file_rejection(const c10::OperatorName& op);
 
 /// @throw c10::Error unless a program can contain the call.
 void check_call(const RecordedCall& call, c10::ArrayRef<c10::IValue> arguments);
@@ -30,9 +30,9 @@ void check_call(const RecordedCall& call, c10::ArrayRef<c10::IValue> arguments);
 void check_results(const RecordedCall& call, c10::ArrayRef<c10::IValue> results);
 
 /// @throw c10::Error for a call that modifies `what`.
-[[noreturn]] void refuse_write(const std::string& place, const std::string& what);
+[[noreturn]] void reject_write(const std::string& place, const std::string& what);
 
 /// @throw c10::Error for a call that drew random numbers.
-[[noreturn]] void refuse_random(const std::string& place);
+[[noreturn]] void reject_random(const std::string& place);
 
 }  // namespace sconce::program::detail

@@ -54,16 +54,16 @@ at::Tensor flat_name(const at::Tensor& tensor) {
 
 // Returns the arguments without the output memory that follows them if the call writes into
 // existing memory.
-c10::ArrayRef<c10::IValue> given_to(const OperatorCall& call) {
+c10::ArrayRef<c10::IValue> input_arguments(const OperatorCall& call) {
   const c10::ArrayRef<c10::IValue> all = call.arguments;
   return call.returning ? all.slice(0, call.returning->schema().arguments().size()) : all;
 }
 
-std::vector<at::Tensor> made_by(const OperatorCall& call) {
+std::vector<at::Tensor> new_tensors(const OperatorCall& call) {
   if (!call.returning) return call.results;
   std::vector<at::Tensor> made;
   const c10::ArrayRef<c10::IValue> all = call.arguments;
-  for_each_tensor(all.slice(given_to(call).size()),
+  for_each_tensor(all.slice(input_arguments(call).size()),
                   [&](const at::Tensor& tensor) { made.push_back(tensor); });
   return made;
 }
@@ -141,7 +141,7 @@ class PartWriter {
   Memory& add_input(const at::Tensor& tensor);
   Memory& add_constant(const at::Tensor& tensor);
   size_t number_of(const at::Tensor& tensor);
-  at::Tensor allocate_what_is_filled(const OperatorCall& call);
+  at::Tensor allocate_filled(const OperatorCall& call);
   std::vector<Argument> results_of(const OperatorCall& call, const std::vector<at::Tensor>& made);
   void add_outputs();
   Memory& take(const at::Tensor& tensor, size_t value, bool is_result);
@@ -242,7 +242,7 @@ void PartWriter::make_vector(Memory& memory) {
 // An operator may be the first to write memory that the step allocated. Returns the tensor that it
 // fills in that case. The memory uses the tensor's layout, because Inductor must not write to a
 // view with a different layout.
-at::Tensor PartWriter::allocate_what_is_filled(const OperatorCall& call) {
+at::Tensor PartWriter::allocate_filled(const OperatorCall& call) {
   if (call.returning || call.arguments.empty() || !call.arguments[0].isTensor()) return {};
   const auto& tensor = call.arguments[0].toTensor();
   if (!is_memory(tensor) || !fills(call.op.schema(), 0)) return {};
@@ -277,9 +277,9 @@ std::vector<Argument> PartWriter::results_of(const OperatorCall& call,
 }
 
 void PartWriter::add(const OperatorCall& call) {
-  const auto filled = allocate_what_is_filled(call);
+  const auto filled = allocate_filled(call);
   const auto& op = call.returning.value_or(call.op);
-  const auto given = given_to(call);
+  const auto given = input_arguments(call);
   Call added{op};
   for (size_t i = 0; i < given.size(); ++i) {
     added.arguments.push_back(argument_of(
@@ -290,7 +290,7 @@ void PartWriter::add(const OperatorCall& call) {
     memory_.at(address_of(tensor)).is_written = true;
   });
   size_t next = graph().values;
-  const auto made = made_by(call);
+  const auto made = new_tensors(call);
   added.results = results_of(call, made);
   graph().calls.push_back(std::move(added));
   for (const auto& tensor : made) {

@@ -18,7 +18,7 @@ namespace {
 using sconce::detail::fills;
 using sconce::detail::for_each_tensor;
 using sconce::detail::has_trait;
-using sconce::detail::lie_alike;
+using sconce::detail::have_same_layout;
 using sconce::detail::Trait;
 using sconce::detail::writes;
 
@@ -87,7 +87,7 @@ size_t Tracer::add_constant(const at::Tensor& tensor) {
 
 // Called when an operator reads memory that was allocated but never written by an operator. The
 // host wrote it, as in torch::tensor, so it becomes a constant and does not need an allocation.
-void Tracer::keep_what_the_host_wrote(Memory& memory) {
+void Tracer::keep_host_writes(Memory& memory) {
   const size_t id = memory.values.front();
   is_dropped_[*memory.allocation] = true;
   memory.allocation.reset();
@@ -104,7 +104,7 @@ size_t Tracer::number_of(const at::Tensor& tensor) {
   // `data()`.
   const auto& values = memory->values;
   const auto same = std::find_if(values.rbegin(), values.rend(),
-                                 [&](size_t id) { return lie_alike(values_[id], tensor); });
+                                 [&](size_t id) { return have_same_layout(values_[id], tensor); });
   TORCH_CHECK(same != values.rend(), "expected views that operators make, got one of shape ",
               tensor.sizes(), " that the host made");
   values_.push_back(tensor);
@@ -114,7 +114,7 @@ size_t Tracer::number_of(const at::Tensor& tensor) {
 // A program may only write to memory that its calls create.
 void Tracer::check_write(const Memory& memory, const c10::OperatorHandle& op) const {
   if (memory.owner == Owner::step) return;
-  refuse_write(here(op), memory.owner == Owner::input    ? "the input '" + memory.name + "'"
+  reject_write(here(op), memory.owner == Owner::input    ? "the input '" + memory.name + "'"
                          : memory.owner == Owner::weight ? "the weight '" + memory.name + "'"
                                                          : "a tensor that the host made");
 }
@@ -131,13 +131,13 @@ Tracer::Running Tracer::begin(const c10::OperatorHandle& op, c10::ArrayRef<c10::
       number_of(tensor);
       auto* const memory = memory_of(tensor);
       TORCH_CHECK(
-          memory != nullptr, of_record, here(op), ": expected tensors that keep their ",
+          memory != nullptr, record_error_prefix, here(op), ": expected tensors that keep their ",
           "memory, got one whose memory has been replaced; run lazy layers once before recording");
       if (memory->allocation && !has_trait(schema.name(), Trait::allocation)) {
         if (fills(schema, i)) {
           memory->allocation.reset();
         } else if (!may_be_view) {
-          keep_what_the_host_wrote(*memory);
+          keep_host_writes(*memory);
         }
       }
       if (writes(parameter)) check_write(*memory, op);
@@ -158,7 +158,7 @@ void Tracer::end(Running running, c10::ArrayRef<c10::IValue> results) {
     auto* const memory = memory_of(tensor);
     const bool is_read = memory->allocation && !any_shares_memory(results, tensor) &&
                          !has_trait(op.schema().name(), Trait::allocation);
-    if (is_read) keep_what_the_host_wrote(*memory);
+    if (is_read) keep_host_writes(*memory);
   });
   const auto number = [&](const at::Tensor& tensor) {
     const size_t id = values_.size();
@@ -187,7 +187,7 @@ Trace Tracer::finish(const std::vector<at::Tensor>& outputs) {
   for (const auto& output : outputs) {
     trace.outputs.push_back({number_of(output), output.scalar_type(), output.sizes().vec()});
     auto* const memory = memory_of(output);
-    if (memory->allocation) keep_what_the_host_wrote(*memory);
+    if (memory->allocation) keep_host_writes(*memory);
   }
   for (size_t i = 0; i < calls_.size(); ++i) {
     if (!is_dropped_[i]) trace.calls.push_back(std::move(calls_[i]));

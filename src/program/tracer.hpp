@@ -81,7 +81,7 @@ class Tracer {
   size_t number_of(const at::Tensor& tensor);
   size_t add_constant(const at::Tensor& tensor);
   void keep_constant(size_t id);
-  void keep_what_the_host_wrote(Memory& memory);
+  void keep_host_writes(Memory& memory);
   void check_write(const Memory& memory, const c10::OperatorHandle& op) const;
   Memory* memory_of(const at::Tensor& tensor);
 

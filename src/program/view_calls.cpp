@@ -190,36 +190,39 @@ size_t add_empty(Graph& graph, const Placement& placement, c10::ScalarType dtype
                    {c10::DeviceType::CPU}});
 }
 
-size_t add_flat(Graph& graph, size_t base, const Placement& of_base) {
-  if (of_base == Placement::flat(of_base.numel())) return base;
+size_t add_flat(Graph& graph, size_t base, const Placement& base_placement) {
+  if (base_placement == Placement::flat(base_placement.numel())) return base;
   std::vector<int64_t> order;
-  TORCH_CHECK(of_base.offset == 0 && of_base.by_stride(order).is_contiguous(),
+  TORCH_CHECK(base_placement.offset == 0 && base_placement.by_stride(order).is_contiguous(),
               "expected a tensor that is dense from the start of its memory, got sizes ",
-              of_base.sizes, ", strides ", of_base.strides, " and offset ", of_base.offset);
+              base_placement.sizes, ", strides ", base_placement.strides, " and offset ",
+              base_placement.offset);
   base = add_permutation(graph, base, order);
-  return add_of(graph, "aten::reshape", base, {integers({of_base.numel()})});
+  return add_of(graph, "aten::reshape", base, {integers({base_placement.numel()})});
 }
 
-size_t add_view(Graph& graph, size_t base, const Placement& of_base, const Placement& of_view) {
-  if (of_base == of_view) return base;
-  if (of_view.offset == 0 && of_base.offset == 0 && of_base.numel() == of_view.numel() &&
-      of_base.is_contiguous() && of_view.is_contiguous()) {
-    return add_of(graph, "aten::reshape", base, {integers(of_view.sizes)});
+size_t add_view(Graph& graph, size_t base, const Placement& base_placement,
+                const Placement& view_placement) {
+  if (base_placement == view_placement) return base;
+  if (view_placement.offset == 0 && base_placement.offset == 0 &&
+      base_placement.numel() == view_placement.numel() && base_placement.is_contiguous() &&
+      view_placement.is_contiguous()) {
+    return add_of(graph, "aten::reshape", base, {integers(view_placement.sizes)});
   }
   std::vector<int64_t> order;
-  const auto core = without_repeats(of_view).by_stride(order);
-  size_t value = add_flat(graph, base, of_base);
-  const auto block = find_block(of_base.numel(), core);
-  if (!block || of_view.numel() == 0) {
+  const auto core = without_repeats(view_placement).by_stride(order);
+  size_t value = add_flat(graph, base, base_placement);
+  const auto block = find_block(base_placement.numel(), core);
+  if (!block || view_placement.numel() == 0) {
     return add_call(graph, "aten::as_strided", "",
                     {{ValueId{value}},
-                     integers(of_view.sizes),
-                     integers(of_view.strides),
-                     integer(of_view.offset)});
+                     integers(view_placement.sizes),
+                     integers(view_placement.strides),
+                     integer(view_placement.offset)});
   }
-  value = add_range(graph, value, of_base.numel(), *block, core);
+  value = add_range(graph, value, base_placement.numel(), *block, core);
   value = add_permutation(graph, value, inverse(order));
-  return add_repeats(graph, value, of_view);
+  return add_repeats(graph, value, view_placement);
 }
 
 }  // namespace sconce::program::detail

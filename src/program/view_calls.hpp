@@ -38,13 +38,14 @@ size_t add_empty(Graph& graph, const Placement& placement, c10::ScalarType dtype
 /// Adds calls that create a vector with the elements of `base` in memory order, and returns its
 /// number. The vector matches `base` if `base` has this layout in memory.
 /// @throw c10::Error if `base` does not fill its memory.
-size_t add_flat(Graph& graph, size_t base, const Placement& of_base);
+size_t add_flat(Graph& graph, size_t base, const Placement& base_placement);
 
 /// Adds calls that create a tensor from the memory of `base` with the other placement, and returns
 /// its number. It is a view if `base` is a vector. A compiler can optimize through these calls,
 /// unlike through `as_strided`, which is used only for overlapping elements. In Python, a result
 /// may have a different memory layout than here, so the calls do not depend on the layout.
 /// @throw c10::Error for the same reason as `add_flat`.
-size_t add_view(Graph& graph, size_t base, const Placement& of_base, const Placement& of_view);
+size_t add_view(Graph& graph, size_t base, const Placement& base_placement,
+                const Placement& view_placement);
 
 }  // namespace sconce::program::detail

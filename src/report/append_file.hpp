@@ -20,10 +20,10 @@ namespace sconce {
 /// the file. Opening the file never blocks, so a FIFO without a reader is rejected.
 class AppendFile {
  public:
-  /// `who` is the prefix of error messages. The first `append` opens or creates the file.
-  AppendFile(std::filesystem::path path, std::string who)
-      : path_(std::move(path)), who_(std::move(who)) {
-    check_path(path_, who_);
+  /// `caller` is the prefix of error messages. The first `append` opens or creates the file.
+  AppendFile(std::filesystem::path path, std::string caller)
+      : path_(std::move(path)), caller_(std::move(caller)) {
+    check_path(path_, caller_);
   }
   ~AppendFile() {
     if (fd_ >= 0) ::close(fd_);
@@ -53,7 +53,7 @@ class AppendFile {
   static constexpr int broken = -2;
 
   void open() {
-    TORCH_CHECK(fd_ != broken, who_, ": ", path_.string(), ": an earlier write was cut off");
+    TORCH_CHECK(fd_ != broken, caller_, ": ", path_.string(), ": an earlier write was cut off");
     if (fd_ >= 0) return;
     constexpr int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
     fd_ = ::open(path_.c_str(), flags, 0666);
@@ -61,12 +61,12 @@ class AppendFile {
   }
 
   [[noreturn]] void fail(const char* doing, int error) const {
-    TORCH_CHECK(false, who_, ": ", path_.string(), ": cannot ", doing,
+    TORCH_CHECK(false, caller_, ": ", path_.string(), ": cannot ", doing,
                 " it: ", std::strerror(error));
   }
 
   std::filesystem::path path_;
-  std::string who_;
+  std::string caller_;
   int fd_ = -1;
 };
 

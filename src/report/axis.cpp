@@ -72,7 +72,7 @@ Axis axis_of(double low, double high, const AxisOptions& options) {
     axis.low = low >= 0 ? std::max(low - pad, 0.) : low - pad;
     axis.high = high + pad;
   }
-  Step step = step_of((axis.high - axis.low) / options.most_ticks);
+  Step step = step_of((axis.high - axis.low) / options.max_ticks);
   if (options.whole && step.exponent < 0) step = {};
   const double count = step.times(1);
   const double first = std::ceil(axis.low / count - 1e-9);

@@ -15,7 +15,7 @@ struct Axis {
 
 /// The options of `axis_of`.
 struct AxisOptions {
-  int most_ticks = 6;  ///< maximum number of steps between ticks; there may be one more tick
+  int max_ticks = 6;   ///< maximum number of steps between ticks; there may be one more tick
   double pad = 0;      ///< free space at each end, as a fraction of the value range
   bool whole = false;  ///< ticks at whole numbers only
 };

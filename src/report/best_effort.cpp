@@ -16,7 +16,7 @@ bool BestEffort::run(const std::function<void()>& write) {
   } catch (const std::exception& failure) {
     error = failure.what();
   }
-  if (!warned_) TORCH_WARN(who_, ": training continues without this report: ", error);
+  if (!warned_) TORCH_WARN(caller_, ": training continues without this report: ", error);
   warned_ = true;
   return false;
 }

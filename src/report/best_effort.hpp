@@ -10,14 +10,14 @@ namespace sconce {
 /// first failure becomes a warning, and later failures are ignored.
 class BestEffort {
  public:
-  /// `who` is the prefix of the warning, such as "sconce::ScalarLogger".
-  explicit BestEffort(std::string who) : who_(std::move(who)) {}
+  /// `caller` is the prefix of the warning, such as "sconce::ScalarLogger".
+  explicit BestEffort(std::string caller) : caller_(std::move(caller)) {}
 
   /// Calls `write`. Returns false if it threw an exception.
   bool run(const std::function<void()>& write);
 
  private:
-  std::string who_;
+  std::string caller_;
   bool warned_ = false;
 };
 

@@ -19,10 +19,10 @@ namespace sconce {
 
 namespace {
 
-constexpr int levels = 40;          // number of color levels above 0
-constexpr double matrix_top = 44;   // pixels above the matrix
-constexpr double beside = 84;       // pixels to the right of the matrix, for the scale
-constexpr double most_label = 130;  // maximum width of a class name in pixels
+constexpr int levels = 40;               // number of color levels above 0
+constexpr double matrix_top = 44;        // pixels above the matrix
+constexpr double scale_width = 84;       // pixels to the right of the matrix, for the scale
+constexpr double max_label_width = 130;  // maximum width of a class name in pixels
 constexpr double line_height = 14;
 
 constexpr auto matrix_style =
@@ -30,21 +30,21 @@ constexpr auto matrix_style =
     "@media(prefers-color-scheme:dark){.cell{fill:#9ecbff}.on{fill:#0d1117}}";
 constexpr double on_dark = 0.58;  // from this opacity, numbers use the background color
 
-void check_classes(int64_t classes, size_t names, const char* who) {
-  TORCH_CHECK(classes >= 2 && classes <= 100, who, ": expected 2 to 100 classes, got ", classes);
-  TORCH_CHECK(names == 0 || std::cmp_equal(names, classes), who, ": expected ", classes,
+void check_classes(int64_t classes, size_t names, const char* caller) {
+  TORCH_CHECK(classes >= 2 && classes <= 100, caller, ": expected 2 to 100 classes, got ", classes);
+  TORCH_CHECK(names == 0 || std::cmp_equal(names, classes), caller, ": expected ", classes,
               " class names, or none, got ", names);
 }
 
 torch::Tensor checked_counts(const ConfusionMatrixChart& chart) {
-  constexpr auto who = "sconce::ConfusionMatrixChart";
+  constexpr auto caller = "sconce::ConfusionMatrixChart";
   TORCH_CHECK(chart.counts.defined() && chart.counts.dim() == 2 &&
                   chart.counts.size(0) == chart.counts.size(1),
-              who, ": expected counts (C, C), got ",
+              caller, ": expected counts (C, C), got ",
               chart.counts.defined() ? c10::str(chart.counts.sizes()) : "an undefined tensor");
-  check_classes(chart.counts.size(0), chart.class_names.size(), who);
+  check_classes(chart.counts.size(0), chart.class_names.size(), caller);
   const auto counts = chart.counts.detach().to(at::kCPU, at::kDouble).contiguous();
-  TORCH_CHECK(at::isfinite(counts).logical_and(counts.ge(0)).all().item<bool>(), who,
+  TORCH_CHECK(at::isfinite(counts).logical_and(counts.ge(0)).all().item<bool>(), caller,
               ": expected counts of 0 or more, got others");
   return counts;
 }
@@ -63,10 +63,10 @@ class Drawing {
         row_sums_(counts_.sum(1)),
         names_(chart.class_names) {
     for (int64_t i = 0; std::ssize(names_) < classes_; ++i) names_.push_back(std::to_string(i));
-    label_ = std::min(svg::widest(names_), most_label);
-    const double room = svg::chart_width - beside - 16 - line_height - label_ - 18;
+    label_ = std::min(svg::widest(names_), max_label_width);
+    const double room = svg::chart_width - scale_width - 16 - line_height - label_ - 18;
     cell_ = std::min(std::floor(room / static_cast<double>(classes_)), 110.);
-    left_ = svg::chart_width - beside - room / 2 - side() / 2;
+    left_ = svg::chart_width - scale_width - room / 2 - side() / 2;
   }
 
   std::string svg() const {

@@ -26,13 +26,13 @@ std::vector<double> edges_of_tensorflow() {
   return all;
 }
 
-void check(const std::string& who, const AddHistogramOptions& options) {
+void check(const std::string& caller, const AddHistogramOptions& options) {
   const auto& edges = options.bins;
   const auto is_nan = [](double edge) { return std::isnan(edge); };
   TORCH_CHECK(edges.size() != 1 && std::none_of(edges.begin(), edges.end(), is_nan) &&
                   std::is_sorted(edges.begin(), edges.end()),
-              who, ": expected bins of two ascending edges or more, got ", edges);
-  TORCH_CHECK(options.max_bins.value_or(1) >= 1, who, ": expected max_bins of 1 or more, got ",
+              caller, ": expected bins of two ascending edges or more, got ", edges);
+  TORCH_CHECK(options.max_bins.value_or(1) >= 1, caller, ": expected max_bins of 1 or more, got ",
               *options.max_bins);
 }
 
@@ -53,11 +53,11 @@ void merge(int64_t size, std::vector<double>& edges, std::vector<double>& counts
 
 }  // namespace
 
-RawHistogram make_histogram(const std::string& who, const at::Tensor& values,
+RawHistogram make_histogram(const std::string& caller, const at::Tensor& values,
                             const AddHistogramOptions& options) {
-  check(who, options);
-  const at::Tensor flat = values_on_cpu(who, values).to(at::kDouble).flatten();
-  TORCH_CHECK(at::isfinite(flat).all().item<bool>(), who,
+  check(caller, options);
+  const at::Tensor flat = values_on_cpu(caller, values).to(at::kDouble).flatten();
+  TORCH_CHECK(at::isfinite(flat).all().item<bool>(), caller,
               ": expected finite values, got NaN or infinity");
   std::vector<double> edges = options.bins.empty() ? edges_of_tensorflow() : options.bins;
   const at::Tensor counted = std::get<0>(at::histogram(
@@ -69,7 +69,7 @@ RawHistogram make_histogram(const std::string& who, const at::Tensor& values,
 
   const auto is_full = [](double count) { return count > 0; };
   const auto begin = std::find_if(counts.begin(), counts.end(), is_full);
-  TORCH_CHECK(begin != counts.end(), who, ": expected a value from ", edges.front(), " to ",
+  TORCH_CHECK(begin != counts.end(), caller, ": expected a value from ", edges.front(), " to ",
               edges.back(), ", got none");
   const auto end = std::find_if(counts.rbegin(), counts.rend(), is_full).base();
   RawHistogram histogram = {.min = flat.min().item<double>(),

@@ -10,8 +10,8 @@ namespace sconce::utils::tensorboard {
 
 /// Counts a tensor's values as described for `SummaryWriter::add_histogram`. Python:
 /// `torch.utils.tensorboard.summary.make_histogram`.
-/// @throw c10::Error, prefixed with `who`.
-RawHistogram make_histogram(const std::string& who, const at::Tensor& values,
+/// @throw c10::Error, prefixed with `caller`.
+RawHistogram make_histogram(const std::string& caller, const at::Tensor& values,
                             const AddHistogramOptions& options);
 
 }  // namespace sconce::utils::tensorboard

@@ -42,24 +42,26 @@ at::Tensor to_bytes(const at::Tensor& image) {
 
 }  // namespace
 
-at::Tensor values_on_cpu(const std::string& who, const at::Tensor& tensor) {
-  TORCH_CHECK(tensor.defined() && tensor.numel() > 0, who, ": expected a tensor with a value, got ",
+at::Tensor values_on_cpu(const std::string& caller, const at::Tensor& tensor) {
+  TORCH_CHECK(tensor.defined() && tensor.numel() > 0, caller,
+              ": expected a tensor with a value, got ",
               tensor.defined() ? c10::str("shape ", tensor.sizes()) : "an undefined one");
   TORCH_CHECK(tensor.layout() == at::kStrided && !tensor.is_meta() && !tensor.is_quantized() &&
                   !tensor.is_complex(),
-              who, ": expected a dense tensor of real numbers, got ", tensor.toString());
+              caller, ": expected a dense tensor of real numbers, got ", tensor.toString());
   return tensor.detach().cpu();
 }
 
-at::Tensor image_pixels(const std::string& who, const at::Tensor& image,
+at::Tensor image_pixels(const std::string& caller, const at::Tensor& image,
                         const std::string& dataformats) {
   const std::string letters = in_capitals(dataformats);
   const std::string order = letters.size() == 4 ? "NCHW" : letters.size() == 3 ? "HWC" : "HW";
-  TORCH_CHECK(std::is_permutation(letters.begin(), letters.end(), order.begin(), order.end()), who,
-              ": expected dataformats with each letter of CHW, HW or NCHW once, got \"",
+  TORCH_CHECK(std::is_permutation(letters.begin(), letters.end(), order.begin(), order.end()),
+              caller, ": expected dataformats with each letter of CHW, HW or NCHW once, got \"",
               dataformats, '"');
-  TORCH_CHECK(image.defined() && image.dim() == std::ssize(letters), who, ": expected a tensor of ",
-              letters.size(), " dimensions, as dataformats is \"", dataformats, "\", got ",
+  TORCH_CHECK(image.defined() && image.dim() == std::ssize(letters), caller,
+              ": expected a tensor of ", letters.size(), " dimensions, as dataformats is \"",
+              dataformats, "\", got ",
               image.defined() ? c10::str("shape ", image.sizes()) : "an undefined one");
   const auto size_of = [&](char letter) {
     const auto place = letters.find(letter);
@@ -67,13 +69,13 @@ at::Tensor image_pixels(const std::string& who, const at::Tensor& image,
   };
   const int64_t channels = size_of('C');
   TORCH_CHECK(order == "NCHW" ? channels == 1 || channels == 3 : channels >= 1 && channels <= 4,
-              who, ": expected ", order == "NCHW" ? "1 or 3" : "1 to 4", " channels, got ",
+              caller, ": expected ", order == "NCHW" ? "1 or 3" : "1 to 4", " channels, got ",
               channels, " in shape ", image.sizes(), " with dataformats \"", dataformats, '"');
-  TORCH_CHECK(image.numel() / channels < max_pixels, who, ": expected fewer than ", max_pixels,
+  TORCH_CHECK(image.numel() / channels < max_pixels, caller, ": expected fewer than ", max_pixels,
               " pixels, got shape ", image.sizes());
   std::vector<int64_t> places;
   for (const char letter : order) places.push_back(static_cast<int64_t>(letters.find(letter)));
-  at::Tensor pixels = values_on_cpu(who, image).permute(places);
+  at::Tensor pixels = values_on_cpu(caller, image).permute(places);
   if (order == "NCHW") pixels = grid(pixels);
   if (order == "HW") pixels = pixels.unsqueeze(2);
   if (pixels.size(2) == 1) pixels = pixels.expand({-1, -1, 3});

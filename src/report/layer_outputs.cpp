@@ -258,15 +258,15 @@ void end_operator(const at::RecordFunction& function, at::ObserverContext* conte
 }  // namespace
 
 LayerOutputs observe_layers(const torch::nn::Module& model, const std::function<void()>& forward) {
-  Observation of_thread(model);
+  Observation current_observation(model);
   {
     const auto restore = c10::make_scope_exit(
-        [earlier = std::exchange(observation, &of_thread)] { observation = earlier; });
+        [earlier = std::exchange(observation, &current_observation)] { observation = earlier; });
     const at::RecordFunctionGuard enabled(true);
     const OperatorObserver observer(begin_operator, end_operator);
     forward();
   }
-  auto outputs = of_thread.take_outputs();
+  auto outputs = current_observation.take_outputs();
   add_container_outputs(model, outputs);
   return outputs;
 }

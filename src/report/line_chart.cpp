@@ -21,7 +21,7 @@ constexpr double right = svg::chart_width - 28;
 constexpr double inset = 8;  // pixels between the frame and the first or last x
 constexpr double legend_row = 18;
 constexpr double swatch = 30;
-constexpr int most_markers = 40;
+constexpr int max_markers = 40;
 constexpr size_t colours = 6, dashes = 4, marker_shapes = 4;
 
 // The colors are distinguishable for people with color blindness. They are Okabe and Ito's colors,
@@ -153,7 +153,7 @@ std::string draw_runs(const std::vector<Run>& runs, size_t series) {
   std::string lines, markers;
   for (const auto& run : runs) {
     if (run.size() > 1) lines += path_of(run);
-    if (run.size() > 1 && points > most_markers) continue;
+    if (run.size() > 1 && points > max_markers) continue;
     for (const auto& point : run) markers += marker_of(point, series);
   }
   return draw_paths(lines, markers, series);
@@ -239,11 +239,11 @@ Axis x_axis(const std::vector<ChartPanel>& panels, double plot_width) {
       }
     }
   }
-  AxisOptions options{.most_ticks = 10, .whole = whole};
+  AxisOptions options{.max_ticks = 10, .whole = whole};
   Axis axis = range.axis(options);
-  while (options.most_ticks > 1 &&
+  while (options.max_ticks > 1 &&
          (svg::widest(axis.labels) + 14) * static_cast<double>(axis.ticks.size()) > plot_width) {
-    --options.most_ticks;
+    --options.max_ticks;
     axis = range.axis(options);
   }
   return axis;
@@ -256,7 +256,7 @@ Axis y_axis(const ChartPanel& panel, double height) {
       if (is_drawn(y)) range.add(y);
     }
   }
-  return range.axis({.most_ticks = std::min(6, static_cast<int>(height / 22)), .pad = 0.06});
+  return range.axis({.max_ticks = std::min(6, static_cast<int>(height / 22)), .pad = 0.06});
 }
 
 void check(const LineChart& chart) {

@@ -118,9 +118,9 @@ LRSweep::LRSweep(LRFindOptions options) : options_(std::move(options)) {
 TrainerOptions LRSweep::trainer_options(const AnyBatches& train) const {
   TrainerOptions trainer = options_.trainer;
   const int64_t batches = std::max<int64_t>(1, train.size());
-  const int64_t of_step = std::max(1, trainer.accumulate_grad_batches);
+  const int64_t batches_per_step = std::max(1, trainer.accumulate_grad_batches);
   trainer.max_epochs =
-      static_cast<int>(at::ceil_div(options_.num_it, at::ceil_div(batches, of_step)));
+      static_cast<int>(at::ceil_div(options_.num_it, at::ceil_div(batches, batches_per_step)));
   trainer.max_time.reset();
   trainer.graph = false;
   trainer.compiler = nullptr;

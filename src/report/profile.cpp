@@ -34,11 +34,11 @@ namespace {
 namespace impl = torch::profiler::impl;
 
 // A process has only one profiler. Starting it again would discard its records.
-std::atomic<bool> is_ours_under_way = false;
+std::atomic<bool> is_profile_active = false;
 
 // Returns whether someone else started LibTorch's profiler: in this thread through any of
 // LibTorch's functions, or in another thread through Kineto.
-bool is_another_under_way() {
+bool is_other_profile_active() {
   if (impl::profilerEnabled()) return true;
   auto& kineto = libkineto::api();
   return kineto.isProfilerInitialized() && kineto.activityProfiler().isActive();
@@ -61,14 +61,14 @@ class QuietKineto {
   int before_ = 0;
 };
 
-constexpr auto who = "sconce::profiler::Profile::export_chrome_trace";
+constexpr auto caller = "sconce::profiler::Profile::export_chrome_trace";
 
 // Returns the trace that would be written to a file. LibTorch can only save it to a file,
 // overwrites any existing file, and reports no error if the disk is full.
 std::string saved(torch::autograd::profiler::ProfilerResult& result,
                   const std::filesystem::path& file) {
   std::string folder = (file.parent_path() / ".sconce-trace-XXXXXX").string();
-  TORCH_CHECK(::mkdtemp(folder.data()) != nullptr, who, ": ", file.string(),
+  TORCH_CHECK(::mkdtemp(folder.data()) != nullptr, caller, ": ", file.string(),
               ": cannot make a folder next to it: ", std::strerror(errno));
   const auto cleanup = c10::make_scope_exit([&] {
     std::error_code error;
@@ -79,7 +79,7 @@ std::string saved(torch::autograd::profiler::ProfilerResult& result,
   std::ifstream in(part, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(in), {}};
   const auto end = text.find_last_not_of(" \n");
-  TORCH_CHECK(end != text.npos && text[end] == '}', who, ": ", file.string(),
+  TORCH_CHECK(end != text.npos && text[end] == '}', caller, ": ", file.string(),
               ": expected room for two copies of the trace, got less");
   return text;
 }
@@ -87,11 +87,11 @@ std::string saved(torch::autograd::profiler::ProfilerResult& result,
 }  // namespace
 
 Profile::Profile() {
-  const bool is_first = !is_ours_under_way.exchange(true);
-  auto give_back = c10::make_scope_exit([&] {
-    if (is_first) is_ours_under_way = false;
+  const bool is_first = !is_profile_active.exchange(true);
+  auto deactivate = c10::make_scope_exit([&] {
+    if (is_first) is_profile_active = false;
   });
-  TORCH_CHECK(is_first && !is_another_under_way(),
+  TORCH_CHECK(is_first && !is_other_profile_active(),
               "sconce::profiler::Profile: expected no other active profile in this process, which "
               "has only one profiler, got one");
   const impl::ProfilerConfig config(impl::ProfilerState::KINETO);
@@ -100,27 +100,27 @@ Profile::Profile() {
   torch::autograd::profiler::prepareProfiler(config, activities);
   const QuietKineto quiet;  // after LibTorch has set the level
   torch::autograd::profiler::enableProfiler(config, activities);
-  give_back.release();
+  deactivate.release();
 }
 
 Profile::~Profile() {
-  if (!is_under_way_) return;
+  if (!is_active_) return;
   try {
     const QuietKineto quiet;
     torch::autograd::profiler::disableProfiler();
   } catch (...) {  // the records are discarded in any case
   }
-  is_ours_under_way = false;
+  is_profile_active = false;
 }
 
 void Profile::export_chrome_trace(const std::filesystem::path& file) {
-  check_path(file, who);
-  TORCH_CHECK(is_under_way_, who, ": expected an active profile, got one that has ended");
+  check_path(file, caller);
+  TORCH_CHECK(is_active_, caller, ": expected an active profile, got one that has ended");
   if (num_gpus() > 0) synchronize(c10::Device(c10::kCUDA));
-  is_under_way_ = false;
-  const auto give_back = c10::make_scope_exit([] { is_ours_under_way = false; });
+  is_active_ = false;
+  const auto deactivate = c10::make_scope_exit([] { is_profile_active = false; });
   const QuietKineto quiet;
-  io::write_file(file, saved(*torch::autograd::profiler::disableProfiler(), file), who);
+  io::write_file(file, saved(*torch::autograd::profiler::disableProfiler(), file), caller);
 }
 
 }  // namespace profiler

@@ -22,7 +22,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr auto redraw_after = milliseconds(100);
-constexpr auto read_loss_after = milliseconds(500);
+constexpr auto loss_read_interval = milliseconds(500);
 constexpr int64_t min_bar = 5;
 constexpr int64_t max_bar = 40;
 
@@ -96,11 +96,11 @@ void TerminalBar::update(int64_t done, const std::function<std::string()>& text)
   const std::chrono::duration<double> elapsed = now - begin_;
   // Returns the cursor to the first column, so that other output starts there.
   out_ << '\r' << line(done, elapsed.count(), text()) << "\x1b[K\r" << std::flush;
-  is_line_there_ = true;
+  line_visible_ = true;
 }
 
 void TerminalBar::clear() {
-  if (!std::exchange(is_line_there_, false)) return;
+  if (!std::exchange(line_visible_, false)) return;
   out_ << "\r\x1b[K" << std::flush;
 }
 
@@ -178,7 +178,7 @@ void ProgressBar::on_epoch_end(Fit& fit) {
 std::string ProgressBar::text(const Fit& fit) {
   if (!live_loss_ || !fit.loss.defined()) return last_epoch_;
   const auto now = clock_();
-  if (!last_read_ || now - *last_read_ >= read_loss_after) {
+  if (!last_read_ || now - *last_read_ >= loss_read_interval) {
     last_read_ = now;
     last_loss_ = "batch loss " + format(fit.loss.item<double>(), std::chars_format::fixed, 3);
   }

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr auto who = "sconce::ScalarWriter";
+constexpr auto caller = "sconce::ScalarWriter";
 const std::string csv_header = "step,epoch,tag,value,wall_time\n";
 
 std::string csv_line(const ScalarEvent& scalar) {
@@ -62,7 +62,7 @@ class ScalarWriter::Csv {
   // Checks the folder before an event file is created, because that file would hide scalars from
   // another run.
   Csv(const fs::path& folder, const std::optional<int64_t>& resume_step)
-      : path_(folder / "scalars.csv"), file_(path_, who) {
+      : path_(folder / "scalars.csv"), file_(path_, caller) {
     if (resume_step) {
       resume(*resume_step);
     } else {
@@ -74,7 +74,7 @@ class ScalarWriter::Csv {
 
   void flush() {
     if (kept_) {
-      io::write_file(path_, *kept_, who);
+      io::write_file(path_, *kept_, caller);
       kept_.reset();
     }
     if (pending_.empty()) return;
@@ -85,7 +85,7 @@ class ScalarWriter::Csv {
  private:
   static void check_new(const fs::path& folder) {
     const std::string earlier = earlier_file(folder);
-    TORCH_CHECK(earlier.empty(), who, ": ", folder.string(),
+    TORCH_CHECK(earlier.empty(), caller, ": ", folder.string(),
                 ": expected a folder without scalars for a new run, got one with ", earlier,
                 ": choose another folder, or resume that run");
   }
@@ -94,12 +94,12 @@ class ScalarWriter::Csv {
   void resume(int64_t last_step) {
     std::error_code error;
     if (!fs::exists(path_, error)) return;
-    const std::string text = io::read_file(path_, who);
+    const std::string text = io::read_file(path_, caller);
     if (csv_header.starts_with(text)) {  // only the header, or part of it
       kept_ = std::string();
       return;
     }
-    TORCH_CHECK(text.starts_with(csv_header), who, ": ", path_.string(),
+    TORCH_CHECK(text.starts_with(csv_header), caller, ": ", path_.string(),
                 ": expected a file that begins with ", csv_header.substr(0, csv_header.size() - 1),
                 ", got another");
     pending_.clear();
@@ -116,10 +116,10 @@ class ScalarWriter::Csv {
       const std::string line = text.substr(begin, end - begin);
       const auto place = csv_place(line);
       ++number;
-      TORCH_CHECK(place, who, ": ", path_.string(), ":", number,
+      TORCH_CHECK(place, caller, ": ", path_.string(), ":", number,
                   ": expected a line of a scalar, got another");
       const auto [step, epoch] = *place;
-      TORCH_CHECK(last_step > 0 || epoch <= 1, who, ": ", path_.string(),
+      TORCH_CHECK(last_step > 0 || epoch <= 1, caller, ": ", path_.string(),
                   ": expected scalars of epoch 1 at most, because the run starts over, got scalars "
                   "of epoch ",
                   epoch, ": choose another folder, or remove it");
@@ -148,20 +148,21 @@ ScalarWriter::~ScalarWriter() {
 }
 
 void ScalarWriter::add(const ScalarEvent& scalar) {
-  detail::refuse_in_capture("sconce::ScalarWriter::add");
+  detail::check_not_capturing("sconce::ScalarWriter::add");
   const auto is_control = [](unsigned char byte) { return byte < 32 || byte == 127; };
   TORCH_CHECK(
       io::is_utf8(scalar.tag) && std::none_of(scalar.tag.begin(), scalar.tag.end(), is_control),
-      who, "::add: expected a tag in UTF-8 without control characters, got another");
+      caller, "::add: expected a tag in UTF-8 without control characters, got another");
   csv_->add(csv_line(scalar));
   events_.add_scalar(scalar.tag, scalar.value, scalar.step, {.walltime = scalar.wall_time});
 }
 
 void ScalarWriter::flush() {
-  detail::refuse_in_capture("sconce::ScalarWriter::flush");
+  detail::check_not_capturing("sconce::ScalarWriter::flush");
   std::error_code error;
   fs::create_directories(folder_, error);
-  TORCH_CHECK(!error, who, ": ", folder_.string(), ": cannot make the folder: ", error.message());
+  TORCH_CHECK(!error, caller, ": ", folder_.string(),
+              ": cannot make the folder: ", error.message());
   std::exception_ptr first;
   const auto attempt = [&first](auto& file) {
     try {

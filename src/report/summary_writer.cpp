@@ -31,7 +31,7 @@ using protobuf::bytes_field;
 using protobuf::fixed;
 using protobuf::varint_field;
 
-constexpr auto who = "sconce::utils::tensorboard::SummaryWriter";
+constexpr auto caller = "sconce::utils::tensorboard::SummaryWriter";
 constexpr std::string_view prefix = "events.out.tfevents.";
 
 double now() {
@@ -64,8 +64,8 @@ std::string record(const std::string& data) {
 
 // The field numbers come from TensorBoard's event.proto. Step 0 is the default and is omitted.
 std::string event(double wall_time, int64_t step, const std::string& content) {
-  const std::string of_step = step == 0 ? "" : varint_field(2, static_cast<uint64_t>(step));
-  return record(protobuf::double_field(1, wall_time) + of_step + content);
+  const std::string step_field = step == 0 ? "" : varint_field(2, static_cast<uint64_t>(step));
+  return record(protobuf::double_field(1, wall_time) + step_field + content);
 }
 
 std::string file_version() {
@@ -105,7 +105,7 @@ std::filesystem::path new_file(const std::filesystem::path& folder) {
 }
 
 std::string name_of(const char* function) {
-  return std::string(who) + "::" + function;
+  return std::string(caller) + "::" + function;
 }
 
 void check_tag(const std::string& function, const std::string& tag) {
@@ -143,7 +143,7 @@ void check_hparams(const std::string& function, const HParams& hparams,
 
 SummaryWriter::SummaryWriter(std::filesystem::path log_dir, SummaryWriterOptions options)
     : log_dir_(std::move(log_dir)), pending_(event(now(), 0, file_version())) {
-  check_path(log_dir_, who);
+  check_path(log_dir_, caller);
   if (options.purge_step) pending_ += event(now(), *options.purge_step, session_start());
 }
 
@@ -156,7 +156,7 @@ SummaryWriter::~SummaryWriter() {
 
 void SummaryWriter::keep(int64_t global_step, std::optional<double> walltime,
                          const std::string& summary) {
-  detail::refuse_in_capture("sconce::utils::tensorboard::SummaryWriter::add_...");
+  detail::check_not_capturing("sconce::utils::tensorboard::SummaryWriter::add_...");
   const std::string kept = event(walltime.value_or(now()), global_step, summary);
   if (!file_ && pending_.empty()) pending_ = event(now(), 0, file_version());
   pending_ += kept;
@@ -231,14 +231,14 @@ void SummaryWriter::add_hparams(const HParams& hparam_dict,
 }
 
 void SummaryWriter::flush() {
-  detail::refuse_in_capture("sconce::utils::tensorboard::SummaryWriter::flush");
+  detail::check_not_capturing("sconce::utils::tensorboard::SummaryWriter::flush");
   if (pending_.empty()) return;
   if (!file_) {
     std::error_code error;
     std::filesystem::create_directories(log_dir_, error);
-    TORCH_CHECK(!error, who, ": ", log_dir_.string(),
+    TORCH_CHECK(!error, caller, ": ", log_dir_.string(),
                 ": cannot make the folder: ", error.message());
-    file_ = std::make_unique<AppendFile>(new_file(log_dir_), who);
+    file_ = std::make_unique<AppendFile>(new_file(log_dir_), caller);
   }
   file_->append(pending_);
   pending_.clear();

@@ -88,17 +88,16 @@ TrainingCurve::TrainingCurve(std::filesystem::path file, std::string title)
 }
 
 void TrainingCurve::on_fit_start(Fit& fit) {
-  TORCH_CHECK(!is_under_way_,
-              "sconce::TrainingCurve: expected one fit at a time, got a fit within ",
+  TORCH_CHECK(!is_active_, "sconce::TrainingCurve: expected one fit at a time, got a fit within ",
               "the one that this draws: give each its own TrainingCurve and file");
-  is_under_way_ = true;
+  is_active_ = true;
   const std::vector<double> before(fit.epochs.size(), unknown);
   history_ = {fit.epochs, before, before};
   if (!fit.epochs.empty()) draw(fit);
 }
 
 void TrainingCurve::on_fit_end(Fit&) {
-  is_under_way_ = false;
+  is_active_ = false;
 }
 
 // Reads the rate here, because a scheduler may change it before `on_epoch_end` is called.

@@ -61,7 +61,7 @@ inline std::string of(const nn::PReLUImpl& m) {
 }
 
 template <typename... Modules>
-std::string of_first(const nn::Module& module) {
+std::string first_match(const nn::Module& module) {
   std::string extra;
   const auto tried = [&]<typename M>(const M* m) {
     if (m != nullptr) extra = of(*m);
@@ -73,8 +73,8 @@ std::string of_first(const nn::Module& module) {
 
 // Returns the text that Python shows for the module in addition to its children, or nothing for
 // other modules.
-inline std::string of_any(const nn::Module& module) {
-  return of_first<
+inline std::string for_module(const nn::Module& module) {
+  return first_match<
       nn::LinearImpl, nn::BilinearImpl, nn::Conv1dImpl, nn::Conv2dImpl, nn::Conv3dImpl,
       nn::ConvTranspose1dImpl, nn::ConvTranspose2dImpl, nn::ConvTranspose3dImpl,
       nn::BatchNorm1dImpl, nn::BatchNorm2dImpl, nn::BatchNorm3dImpl, nn::InstanceNorm1dImpl,

@@ -74,8 +74,8 @@ std::string named(const char* name, const T& value) {
 }
 
 template <typename T>
-std::string unless(const T& usual, const char* name, const T& value) {
-  return value == usual ? "" : named(name, value);
+std::string unless_default(const T& default_value, const char* name, const T& value) {
+  return value == default_value ? "" : named(name, value);
 }
 
 // Joins the parts, skipping empty ones.
@@ -88,7 +88,7 @@ inline std::string list(std::initializer_list<std::string> parts) {
 }
 
 inline std::string inplace(bool value) {
-  return unless(false, "inplace", value);
+  return unless_default(false, "inplace", value);
 }
 
 template <typename M, typename... Modules>

@@ -32,8 +32,9 @@ inline std::string of(const nn::BilinearImpl& m) {
 template <size_t D, typename Derived>
 std::string of(const nn::ConvNdImpl<D, Derived>& m) {
   const auto& o = m.options;
-  const auto differs = [](const char* name, const torch::ExpandingArray<D>& value, int64_t usual) {
-    return *value == *torch::ExpandingArray<D>(usual) ? "" : named(name, value);
+  const auto differs = [](const char* name, const torch::ExpandingArray<D>& value,
+                          int64_t default_value) {
+    return *value == *torch::ExpandingArray<D>(default_value) ? "" : named(name, value);
   };
   std::string padding = "padding=same";
   if (std::holds_alternative<torch::enumtype::kValid>(o.padding())) padding = "padding=valid";
@@ -43,8 +44,9 @@ std::string of(const nn::ConvNdImpl<D, Derived>& m) {
   return list({text(o.in_channels()), text(o.out_channels()), named("kernel_size", o.kernel_size()),
                named("stride", o.stride()), padding, differs("dilation", o.dilation(), 1),
                differs("output_padding", o.output_padding(), 0),
-               unless(int64_t{1}, "groups", o.groups()), unless(true, "bias", m.bias.defined()),
-               unless<std::string>("zeros", "padding_mode", word(o.padding_mode()))});
+               unless_default(int64_t{1}, "groups", o.groups()),
+               unless_default(true, "bias", m.bias.defined()),
+               unless_default<std::string>("zeros", "padding_mode", word(o.padding_mode()))});
 }
 
 template <size_t D, typename Derived, typename Options>
@@ -77,39 +79,45 @@ std::string of(const M& m) {
 inline std::string of(const nn::EmbeddingImpl& m) {
   const auto& o = m.options;
   return list({text(o.num_embeddings()), text(o.embedding_dim()),
-               unless({}, "padding_idx", o.padding_idx()), unless({}, "max_norm", o.max_norm()),
-               unless(2.0, "norm_type", o.norm_type()),
-               unless(false, "scale_grad_by_freq", o.scale_grad_by_freq()),
-               unless(false, "sparse", o.sparse())});
+               unless_default({}, "padding_idx", o.padding_idx()),
+               unless_default({}, "max_norm", o.max_norm()),
+               unless_default(2.0, "norm_type", o.norm_type()),
+               unless_default(false, "scale_grad_by_freq", o.scale_grad_by_freq()),
+               unless_default(false, "sparse", o.sparse())});
 }
 
 inline std::string of(const nn::EmbeddingBagImpl& m) {
   const auto& o = m.options;
   return list({text(o.num_embeddings()), text(o.embedding_dim()),
-               unless({}, "max_norm", o.max_norm()), unless(2.0, "norm_type", o.norm_type()),
-               unless(false, "scale_grad_by_freq", o.scale_grad_by_freq()),
-               "mode='" + word(o.mode()) + "'", unless({}, "padding_idx", o.padding_idx())});
+               unless_default({}, "max_norm", o.max_norm()),
+               unless_default(2.0, "norm_type", o.norm_type()),
+               unless_default(false, "scale_grad_by_freq", o.scale_grad_by_freq()),
+               "mode='" + word(o.mode()) + "'",
+               unless_default({}, "padding_idx", o.padding_idx())});
 }
 
 template <typename Derived>
 std::string of(const nn::detail::RNNImplBase<Derived>& m) {
   const auto& o = m.options_base;
   return list({text(o.input_size()), text(o.hidden_size()),
-               unless(int64_t{0}, "proj_size", o.proj_size()),
-               unless(int64_t{1}, "num_layers", o.num_layers()), unless(true, "bias", o.bias()),
-               unless(false, "batch_first", o.batch_first()), unless(0.0, "dropout", o.dropout()),
-               unless(false, "bidirectional", o.bidirectional())});
+               unless_default(int64_t{0}, "proj_size", o.proj_size()),
+               unless_default(int64_t{1}, "num_layers", o.num_layers()),
+               unless_default(true, "bias", o.bias()),
+               unless_default(false, "batch_first", o.batch_first()),
+               unless_default(0.0, "dropout", o.dropout()),
+               unless_default(false, "bidirectional", o.bidirectional())});
 }
 
 template <typename Derived>
 std::string of(const nn::detail::RNNCellImplBase<Derived>& m) {
   const auto& o = m.options_base;
-  return list({text(o.input_size()), text(o.hidden_size()), unless(true, "bias", o.bias())});
+  return list(
+      {text(o.input_size()), text(o.hidden_size()), unless_default(true, "bias", o.bias())});
 }
 inline std::string of(const nn::RNNCellImpl& m) {
   const nn::detail::RNNCellImplBase<nn::RNNCellImpl>& base = m;
-  return list(
-      {of(base), unless<std::string>("tanh", "nonlinearity", word(m.options.nonlinearity()))});
+  return list({of(base), unless_default<std::string>("tanh", "nonlinearity",
+                                                     word(m.options.nonlinearity()))});
 }
 
 }  // namespace sconce::extra_repr

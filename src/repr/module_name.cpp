@@ -30,9 +30,9 @@ std::string class_name(const torch::nn::Module& module) {
 std::string module_name(const torch::nn::Module& module) {
   const auto* own = dynamic_cast<const ReprOverride*>(&module);
   if (const auto name = own != nullptr ? own->repr_name() : std::nullopt) return *name;
-  const std::string of_class = c10::demangle(typeid(module).name());
+  const std::string type_name = c10::demangle(typeid(module).name());
   // LibTorch sets the name of its attention module itself.
-  const bool is_given = module.name() != of_class &&
+  const bool is_given = module.name() != type_name &&
                         dynamic_cast<const torch::nn::MultiheadAttentionImpl*>(&module) == nullptr;
   return is_given ? module.name() : class_name(module);
 }

@@ -61,9 +61,9 @@ class ParamStateVisitor {
     if (is_needed) {
       state_(key, value);
     } else if (!state_.dict().contains(key) || !state_.value(key).isNone()) {
-      auto there = value.defined() ? std::optional(value) : std::nullopt;
-      state_.where_there(key, there);
-      value = there.value_or(at::Tensor());
+      auto optional_tensor = value.defined() ? std::optional(value) : std::nullopt;
+      state_.optional_value(key, optional_tensor);
+      value = optional_tensor.value_or(at::Tensor());
     }
     if (value.defined()) fit(value, is_number);
   }

@@ -63,11 +63,11 @@ class StateVisitor {
   }
 
   /// Like the above, for a key that older states lack. If it is missing, the member is set to
-  /// `otherwise`.
+  /// `default_value`.
   template <class T>
-  void operator()(const char* key, T& member, const T& otherwise) {
+  void operator()(const char* key, T& member, const T& default_value) {
     if (reads_ && !dict_.contains(key)) {
-      member = otherwise;
+      member = default_value;
     } else {
       (*this)(key, member);
     }
@@ -76,7 +76,7 @@ class StateVisitor {
   /// Like the above, for an optional key. A member without a value is not written, and a member
   /// whose key is missing from the dict stays unchanged.
   template <class T>
-  void where_there(const char* key, std::optional<T>& member) {
+  void optional_value(const char* key, std::optional<T>& member) {
     if (reads_ ? dict_.contains(key) : member.has_value()) {
       (*this)(key, member ? *member : member.emplace());
     }

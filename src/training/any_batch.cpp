@@ -11,15 +11,15 @@ InputsAndTarget inputs_and_target(const std::vector<torch::Tensor>& batch) {
 }
 
 void AnyBatch::to(torch::Device device) {
-  held_->for_each([&](torch::Tensor& tensor) {
+  holder_->for_each([&](torch::Tensor& tensor) {
     if (tensor.defined()) tensor = to_device(tensor, device);
   });
-  held_->update_dataset();
+  holder_->update_dataset();
 }
 
 std::vector<torch::Tensor> AnyBatch::tensors() const {
   std::vector<torch::Tensor> all;
-  held_->for_each([&](torch::Tensor& tensor) { all.push_back(tensor); });
+  holder_->for_each([&](torch::Tensor& tensor) { all.push_back(tensor); });
   return all;
 }
 
@@ -27,13 +27,13 @@ void AnyBatch::set_tensors(const std::vector<torch::Tensor>& tensors) {
   TORCH_CHECK(tensors.size() == this->tensors().size(), "sconce::AnyBatch::set_tensors: expected ",
               this->tensors().size(), " tensors, got ", tensors.size());
   size_t next = 0;
-  held_->for_each([&](torch::Tensor& tensor) { tensor = tensors[next++]; });
-  held_->update_dataset();
+  holder_->for_each([&](torch::Tensor& tensor) { tensor = tensors[next++]; });
+  holder_->update_dataset();
 }
 
 int64_t AnyBatch::size() const {
   torch::Tensor first;
-  held_->for_each([&](torch::Tensor& tensor) {
+  holder_->for_each([&](torch::Tensor& tensor) {
     if (!first.defined()) first = tensor;
   });
   TORCH_CHECK(first.defined() && first.dim() > 0,

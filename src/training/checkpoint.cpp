@@ -255,7 +255,7 @@ void visit_state(Checkpoint::Best& best, StateVisitor& state) {
   state.check(!std::isnan(score), "other than nan");
   state("file", best.file);
   state.check(Checkpoint::position_of(best.file).has_value(), "that is the name of a checkpoint");
-  state.where_there("monitor", monitor);
+  state.optional_value("monitor", monitor);
   best.of = monitored_value(score, monitor.value_or(""));
 }
 
@@ -312,7 +312,7 @@ void Checkpoint::save(const NamedStates& parts, const RunProgress& progress,
   const auto random = random_states(options_.process_group);
   auto best = best_;
   if (monitored && is_better(*monitored)) {
-    if (is_of_other(*monitored) && writes(options_)) {
+    if (has_other_monitor(*monitored) && writes(options_)) {
       TORCH_WARN(checkpoint_name, folder_.string(), ": the best checkpoint is the one with the ",
                  describe_best(best_->of.mode, best_->of.name), "; restarting with the ",
                  describe_best(monitored->mode, monitored->name));
@@ -337,10 +337,10 @@ void Checkpoint::save(const NamedStates& parts, const RunProgress& progress,
 
 bool Checkpoint::is_better(const MonitoredValue& given) const {
   if (!options_.keep_best || std::isnan(given.value)) return false;
-  return !best_ || is_of_other(given) || score_of(given) > score_of(best_->of);
+  return !best_ || has_other_monitor(given) || score_of(given) > score_of(best_->of);
 }
 
-bool Checkpoint::is_of_other(const MonitoredValue& given) const {
+bool Checkpoint::has_other_monitor(const MonitoredValue& given) const {
   if (!best_ || best_->of.name.empty() || given.name.empty()) return false;
   return best_->of.name != given.name || best_->of.mode != given.mode;
 }
@@ -355,7 +355,7 @@ void Checkpoint::end_save(const std::optional<Best>& best) const {
 }
 
 std::optional<RunProgress> Checkpoint::load(const NamedStates& parts) {
-  detail::refuse_in_capture("sconce::Checkpoint::load");
+  detail::check_not_capturing("sconce::Checkpoint::load");
   check_names(parts);
   const auto& group = options_.process_group;
   if (!options_.resume) {
@@ -453,11 +453,11 @@ void Checkpoint::link_best(const std::optional<Best>& best) const {
     fs::remove(folder_ / best_link, error);
     return;
   }
-  const fs::path beside = folder_ / (std::string(best_link) + ".part");
-  fs::remove(beside, error);
-  fs::create_symlink(best->file, beside, error);
-  if (error) copy_whole(folder_ / best->file, beside);  // some file systems do not support links
-  fs::rename(beside, folder_ / best_link, error);
+  const fs::path part_link = folder_ / (std::string(best_link) + ".part");
+  fs::remove(part_link, error);
+  fs::create_symlink(best->file, part_link, error);
+  if (error) copy_whole(folder_ / best->file, part_link);  // some file systems do not support links
+  fs::rename(part_link, folder_ / best_link, error);
   TORCH_CHECK(!error, checkpoint_name, (folder_ / best_link).string(),
               ": cannot link it: ", error.message());
 }

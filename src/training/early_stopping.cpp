@@ -12,8 +12,8 @@ namespace sconce {
 
 EarlyStopping::EarlyStopping(std::string monitor, EarlyStoppingOptions options)
     : options_(std::move(options)),
-      given_monitor_(std::move(monitor)),
-      monitor_(given_monitor_),
+      requested_monitor_(std::move(monitor)),
+      monitor_(requested_monitor_),
       mode_(options_.mode.value_or(optim::MetricMode::min)),
       state_(initial_state()) {
   TORCH_CHECK_VALUE(options_.min_delta >= 0, "sconce::EarlyStopping: expected min_delta >= 0, got ",
@@ -27,7 +27,7 @@ EarlyStopping::State EarlyStopping::initial_state() const {
 }
 
 void EarlyStopping::setup(Fit& fit) {
-  monitor_ = find_monitor(fit, given_monitor_, "sconce::EarlyStopping");
+  monitor_ = find_monitor(fit, requested_monitor_, "sconce::EarlyStopping");
   mode_ = find_mode(fit, monitor_, options_.mode, "sconce::EarlyStopping");
   if (!is_restored_) state_ = initial_state();
 }
@@ -74,8 +74,8 @@ void visit_state(EarlyStopping::State& state, StateVisitor& visitor) {
   visitor.count("wait_count", state.wait_count);
   visitor("best_score", state.best_score);
   visitor("has_stopped", state.has_stopped);
-  visitor.where_there("monitor", state.monitor);
-  visitor.where_there("mode", state.mode);
+  visitor.optional_value("monitor", state.monitor);
+  visitor.optional_value("mode", state.mode);
 }
 
 c10::IValue EarlyStopping::state_dict() const {

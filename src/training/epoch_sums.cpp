@@ -144,23 +144,23 @@ EpochSums::Values EpochSums::values(const distributed::ProcessGroup& group,
   all = all.cpu();
   set_examples_and_metrics(all);
   const auto* sum = all.const_data_ptr<double>();
-  const auto* of_value = sum + all.numel() - std::ssize(values_);
+  const auto* next_value_sum = sum + all.numel() - std::ssize(values_);
   const auto examples = static_cast<double>(examples_);
-  Values values = {without_sign_of_nan(*sum / (is_counted() ? *of_value : examples)), {}};
+  Values values = {without_sign_of_nan(*sum / (is_counted() ? *next_value_sum : examples)), {}};
   for (const auto& [name, metric] : metrics_) {
     const auto value = metric->compute().to(at::kCPU, at::kDouble);
     if (value.numel() == 1) values.metrics.insert(prefix + name, *value.const_data_ptr<double>());
   }
   for (const auto& name : value_names()) {
-    const double of_name = *of_value++;
+    const double value_sum = *next_value_sum++;
     if (name == count_name) continue;
-    values.metrics.insert(prefix + name, without_sign_of_nan(of_name / examples));
+    values.metrics.insert(prefix + name, without_sign_of_nan(value_sum / examples));
   }
   return values;
 }
 
-at::Tensor EpochSums::all_sums(const distributed::ProcessGroup& group, bool has_begun) const {
-  return at::stack(group.all_gather(has_begun ? sums() : loss_.new_empty({0})));
+at::Tensor EpochSums::all_sums(const distributed::ProcessGroup& group, bool mid_epoch) const {
+  return at::stack(group.all_gather(mid_epoch ? sums() : loss_.new_empty({0})));
 }
 
 void EpochSums::load(const at::Tensor& all_sums, std::vector<std::string> names, int rank,

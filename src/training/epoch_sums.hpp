@@ -48,7 +48,7 @@ class EpochSums {
   Values values(const distributed::ProcessGroup& group, const std::string& prefix);
 
   /// Returns each rank's sums as (ranks, n), or as (ranks, 0) if an epoch has not begun.
-  at::Tensor all_sums(const distributed::ProcessGroup& group, bool has_begun) const;
+  at::Tensor all_sums(const distributed::ProcessGroup& group, bool mid_epoch) const;
   /// Continues from this rank's row in `all_sums`, with the names of the values and the elapsed
   /// time of the epoch.
   void load(const at::Tensor& all_sums, std::vector<std::string> names, int rank, double seconds);

@@ -17,10 +17,10 @@ inline bool has_value(const Fit& fit, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Throws an error, prefixed with `who`, unless the fit has a value with that name. Call this only
-// after the first epoch, because the names of step values are not known before it ends.
-inline void check_monitor(const Fit& fit, const std::string& monitor, const char* who) {
-  TORCH_CHECK(has_value(fit, monitor), who, ": expected monitor to be one of [",
+// Throws an error, prefixed with `caller`, unless the fit has a value with that name. Call this
+// only after the first epoch, because the names of step values are not known before it ends.
+inline void check_monitor(const Fit& fit, const std::string& monitor, const char* caller) {
+  TORCH_CHECK(has_value(fit, monitor), caller, ": expected monitor to be one of [",
               c10::Join(", ", fit.value_names), "], got ", monitor);
 }
 
@@ -35,26 +35,26 @@ inline bool may_be_of_step(const Fit& fit, const std::string& name) {
 }
 
 // Returns the name of a value in the fit's epochs: `monitor`, or "test_acc" in place of "val_acc"
-// unless there is a test set called "val". Throws an error, prefixed with `who`, if there is no
+// unless there is a test set called "val". Throws an error, prefixed with `caller`, if there is no
 // such value.
-inline std::string find_monitor(const Fit& fit, const std::string& monitor, const char* who) {
+inline std::string find_monitor(const Fit& fit, const std::string& monitor, const char* caller) {
   const bool is_alias =
       monitor.starts_with("val_") && !has_value(fit, monitor) && !has_value(fit, "val_loss");
   std::string name = is_alias ? "test_" + monitor.substr(4) : monitor;
-  TORCH_CHECK(may_be_of_step(fit, name) || has_value(fit, name), who,
+  TORCH_CHECK(may_be_of_step(fit, name) || has_value(fit, name), caller,
               ": expected monitor to be one of [", c10::Join(", ", fit.value_names), "], got ",
               monitor);
   return name;
 }
 
 // Returns whether the lowest or the highest value is best: the given mode, or the default of the
-// value. Throws an error, prefixed with `who`, if there is neither.
+// value. Throws an error, prefixed with `caller`, if there is neither.
 inline optim::MetricMode find_mode(const Fit& fit, const std::string& monitor,
-                                   std::optional<optim::MetricMode> given, const char* who) {
+                                   std::optional<optim::MetricMode> given, const char* caller) {
   if (given) return *given;
   const auto own = fit.value_modes.find(monitor);
   if (own != fit.value_modes.end()) return own->second;
-  TORCH_CHECK(monitor.ends_with("loss"), who, ": expected an explicit mode (min or max) for ",
+  TORCH_CHECK(monitor.ends_with("loss"), caller, ": expected an explicit mode (min or max) for ",
               monitor, ", whose better direction is unknown, got none");
   return optim::MetricMode::min;
 }

@@ -10,22 +10,23 @@
 
 namespace sconce {
 
-// In all of these functions, `who` is the prefix of error messages.
+// In all of these functions, `caller` is the prefix of error messages.
 
 /// @throw c10::Error if `batches` is 0. `expected` is the name of the missing data: "training
 /// data".
-void check_batches(int64_t batches, const char* who, const char* expected);
+void check_batches(int64_t batches, const char* caller, const char* expected);
 
 /// @throw c10::Error if a callback is null.
-void check_callbacks(const Callbacks& callbacks, const char* who);
+void check_callbacks(const Callbacks& callbacks, const char* caller);
 
 /// @throw c10::Error if the options contain metrics and a step returns only a loss.
 /// `without_output` is the name of that step, or null for any other step.
-void check_output(const TrainerOptions& options, const char* without_output, const char* who);
+void check_output(const TrainerOptions& options, const char* without_output, const char* caller);
 
 /// @throw c10::Error if a DistributedDataParallel module uses a process group other than the one in
 /// the options, or is on a different device.
-void check_wrapper(const TrainerOptions& options, const detail::ModelSteps& model, const char* who);
+void check_wrapper(const TrainerOptions& options, const detail::ModelSteps& model,
+                   const char* caller);
 
 /// Checks the arguments of an evaluation or a prediction. In a process group of more than one rank,
 /// either all ranks throw or none do. A prediction passes no `without_output`.
@@ -33,7 +34,7 @@ void check_wrapper(const TrainerOptions& options, const detail::ModelSteps& mode
 /// - the data belongs to a single process, in a process group of more than one rank;
 /// - ranks disagree on whether to test with the buffers of rank 0.
 void check_evaluation(const TrainerOptions& options, const detail::ModelSteps& model,
-                      const AnyBatches& batches, const char* without_output, const char* who);
+                      const AnyBatches& batches, const char* without_output, const char* caller);
 
 /// Checks the arguments of a fit. In a process group of more than one rank, either all ranks throw
 /// or none do.
@@ -53,6 +54,6 @@ void check_evaluation(const TrainerOptions& options, const detail::ModelSteps& m
 ///   differ: in the number of training batches or epochs, in the batches per step, in the number or
 ///   names of test sets, or in whether they use a compiler.
 void check_fit(const TrainerOptions& options, const detail::ModelSteps& model,
-               const torch::optim::Optimizer& optimizer, const FitData& data, const char* who);
+               const torch::optim::Optimizer& optimizer, const FitData& data, const char* caller);
 
 }  // namespace sconce

@@ -60,7 +60,7 @@ std::optional<c10::IValue> compiler_state(const TrainerOptions& options) {
 
 FitLoop::FitLoop(const TrainerOptions& options, amp::MixedPrecision& precision,
                  const detail::ModelSteps& steps, torch::optim::Optimizer& of, const FitData& data,
-                 const char* who)
+                 const char* caller)
     : Fit({.model = steps.module,
            .optimizer = of,
            .scaler = precision.scaler(),
@@ -76,7 +76,7 @@ FitLoop::FitLoop(const TrainerOptions& options, amp::MixedPrecision& precision,
       metrics_(metrics_of(options, steps)),
       run_(metrics_, &scaler),
       sums_(device, metrics_, steps.may_have_values) {
-  check_fit(options, steps, of, data, who);
+  check_fit(options, steps, of, data, caller);
 }
 
 FitResult FitLoop::run() {
@@ -159,21 +159,21 @@ bool FitLoop::train_epoch(const AnyBatches::Next& next) {
 // because callbacks may start or stop a profile there.
 void FitLoop::train_step(const AnyBatches::Next& next) {
   RECORD_USER_SCOPE("step");
-  const int64_t of_step = std::min(accumulate_grad_batches, num_training_batches - batch);
+  const int64_t batches_in_step = std::min(accumulate_grad_batches, num_training_batches - batch);
   step_->zero_grad();
-  for (int64_t i = 1; i <= of_step; ++i) {
-    const bool sync = i == of_step || !steps_.no_sync;
+  for (int64_t i = 1; i <= batches_in_step; ++i) {
+    const bool sync = i == batches_in_step || !steps_.no_sync;
     const std::shared_ptr<void> no_sync = sync ? nullptr : steps_.no_sync();
     AnyBatch given = next_batch(next, device, batch + i - 1);
     const int64_t examples = given.size();
-    const StepOutput output = step_->backward(std::move(given), of_step);
+    const StepOutput output = step_->backward(std::move(given), batches_in_step);
     sums_.add(output, examples);
     loss = mean_loss(output);
   }
   check_gradients(model, optimizer);
   call(&TrainerCallback::on_before_optimizer_step);
   step_->update();
-  batch += of_step;
+  batch += batches_in_step;
 }
 
 void FitLoop::test_epoch() {
@@ -181,7 +181,7 @@ void FitLoop::test_epoch() {
                       &TrainerCallback::on_test_end);
   for (const auto& set : data_.test) {
     const auto values =
-        test_model(options_, precision_, metrics_, steps_, set.batches, /*of_epoch=*/0);
+        test_model(options_, precision_, metrics_, steps_, set.batches, /*epoch_loss=*/0);
     for (const auto& [name, value] : values) {
       epochs.back().metrics.insert(set.name + '_' + name, value);
     }
@@ -196,15 +196,15 @@ void FitLoop::end_epoch() {
     }
   }
   call(&TrainerCallback::on_epoch_end);
-  warn_of_loss();
+  warn_non_finite_loss();
 }
 
 // A callback that stops the fit has already noticed the loss.
-void FitLoop::warn_of_loss() {
-  const double of_epoch = epochs.back().loss;
-  if (std::isfinite(of_epoch) || is_stopping() || process_group.rank() > 0) return;
+void FitLoop::warn_non_finite_loss() {
+  const double epoch_loss = epochs.back().loss;
+  if (std::isfinite(epoch_loss) || is_stopping() || process_group.rank() > 0) return;
   if (std::exchange(has_warned_, true)) return;
-  TORCH_WARN(fit_call, ": the loss of epoch ", epochs.back().epoch, " is ", repr(of_epoch),
+  TORCH_WARN(fit_call, ": the loss of epoch ", epochs.back().epoch, " is ", repr(epoch_loss),
              ", and training continues; the callback sconce::TerminateOnNaN stops such a fit");
 }
 
@@ -220,12 +220,13 @@ void FitLoop::check_time() {
 // Saves the fit within an epoch if a callback requests it, and returns whether the fit stops. Ranks
 // agree on stopping only at points where they save.
 bool FitLoop::pause() {
-  Callbacks wanting;
-  std::copy_if(data_.callbacks.begin(), data_.callbacks.end(), std::back_inserter(wanting),
+  Callbacks callbacks_to_save;
+  std::copy_if(data_.callbacks.begin(), data_.callbacks.end(),
+               std::back_inserter(callbacks_to_save),
                [&](const auto& callback) { return callback->should_save(*this); });
-  if (wanting.empty() && process_group.world_size() > 1) return false;
+  if (callbacks_to_save.empty() && process_group.world_size() > 1) return false;
   const bool stops = agree_to_stop();
-  save(stops ? data_.callbacks : wanting);
+  save(stops ? data_.callbacks : callbacks_to_save);
   return stops;
 }
 
@@ -250,32 +251,32 @@ void FitLoop::call(CallbackVerb verb) {
 }
 
 RunProgress FitLoop::progress() const {
-  const bool has_begun = batch > 0;
+  const bool mid_epoch = batch > 0;
   return {
       std::ssize(epochs), batch,
       as_state(FitProgress{.batches = num_training_batches,
                            .accumulate = accumulate_grad_batches,
                            .epochs = epochs,
-                           .sums = sums_.all_sums(process_group, has_begun),
-                           .values = has_begun ? sums_.value_names() : std::vector<std::string>(),
-                           .seconds = has_begun ? sums_.seconds() : 0,
+                           .sums = sums_.all_sums(process_group, mid_epoch),
+                           .values = mid_epoch ? sums_.value_names() : std::vector<std::string>(),
+                           .seconds = mid_epoch ? sums_.seconds() : 0,
                            .compiler = compiler_state(options_),
                            .train = states_of_ranks(data_.train, process_group)})};
 }
 
 void FitLoop::resume(const RunProgress& progress) {
-  constexpr auto who = "sconce::Trainer::fit: expected ";
+  constexpr auto error_prefix = "sconce::Trainer::fit: expected ";
   auto saved =
       from_state<FitProgress>(progress.extra, "sconce::Trainer::fit: a checkpoint's 'extra'");
-  TORCH_CHECK(saved.batches == num_training_batches, who, saved.batches,
+  TORCH_CHECK(saved.batches == num_training_batches, error_prefix, saved.batches,
               " training batches, as the checkpoint was saved with, got ", num_training_batches);
-  TORCH_CHECK(progress.epoch == std::ssize(saved.epochs), who, "'epoch' to be ",
+  TORCH_CHECK(progress.epoch == std::ssize(saved.epochs), error_prefix, "'epoch' to be ",
               std::ssize(saved.epochs), ", the number of finished epochs in the checkpoint's ",
               "'extra', got ", progress.epoch);
-  TORCH_CHECK(progress.batch <= num_training_batches, who, "'batch' of at most ",
+  TORCH_CHECK(progress.batch <= num_training_batches, error_prefix, "'batch' of at most ",
               num_training_batches, " in a checkpoint, got ", progress.batch);
   const bool is_known = saved.accumulate != 0;
-  TORCH_CHECK(!is_known || saved.accumulate == accumulate_grad_batches, who,
+  TORCH_CHECK(!is_known || saved.accumulate == accumulate_grad_batches, error_prefix,
               "accumulate_grad_batches ", saved.accumulate,
               ", as the checkpoint was saved with, got ", accumulate_grad_batches);
   if (options_.compiler && saved.compiler) options_.compiler->load_state_dict(*saved.compiler);

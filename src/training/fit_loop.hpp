@@ -22,11 +22,11 @@ namespace sconce {
 /// A fit and its loop. The constructor's arguments must outlive this object.
 class FitLoop final : public Fit {
  public:
-  /// The options specify the device. `who` is the prefix of error messages.
+  /// The options specify the device. `caller` is the prefix of error messages.
   /// @throw c10::Error for the reasons for which `Trainer::fit` throws before it changes anything.
   FitLoop(const TrainerOptions& options, amp::MixedPrecision& precision,
           const detail::ModelSteps& steps, torch::optim::Optimizer& of, const FitData& data,
-          const char* who);
+          const char* caller);
 
   /// Runs `Trainer::fit`. Call it only once.
   FitResult run();
@@ -43,7 +43,7 @@ class FitLoop final : public Fit {
   void train_step(const AnyBatches::Next& next);
   void test_epoch();
   void end_epoch();
-  void warn_of_loss();
+  void warn_non_finite_loss();
   void check_time();
   bool pause();
   void save(const Callbacks& saving);

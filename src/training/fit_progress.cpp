@@ -37,8 +37,8 @@ void visit_state(FitProgress& progress, StateVisitor& state) {
     state.any_length("values", progress.values);
   }
   state("seconds", progress.seconds);
-  state.where_there("compiler", progress.compiler);
-  state.where_there("train", progress.train);
+  state.optional_value("compiler", progress.compiler);
+  state.optional_value("train", progress.train);
 }
 
 }  // namespace sconce

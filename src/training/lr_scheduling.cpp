@@ -37,7 +37,7 @@ void LRScheduling::on_epoch_end(Fit&) {
 }
 
 void PlateauScheduling::setup(Fit& fit) {
-  monitor_ = find_monitor(fit, given_monitor_, plateau_scheduling);
+  monitor_ = find_monitor(fit, requested_monitor_, plateau_scheduling);
   mode_ = find_mode(fit, monitor_, scheduler_.given_mode(), plateau_scheduling);
 }
 

@@ -8,7 +8,7 @@ namespace sconce {
 namespace {
 
 constexpr auto model_checkpoint = "sconce::ModelCheckpoint";
-constexpr auto usual_monitor = "val_acc";  // or "test_acc", unless a test set is called "val"
+constexpr auto default_monitor = "val_acc";  // or "test_acc", unless a test set is called "val"
 
 // The fit's own errors do not contain the file.
 void resume(Fit& fit, const RunProgress& saved, const std::filesystem::path& file) {
@@ -28,16 +28,16 @@ ModelCheckpoint::ModelCheckpoint(Checkpoint& checkpoint, ModelCheckpointOptions 
 }
 
 void ModelCheckpoint::setup(Fit& fit) {
-  const bool has_usual = has_value(fit, usual_monitor) || has_value(fit, "test_acc");
+  const bool has_default = has_value(fit, default_monitor) || has_value(fit, "test_acc");
   monitored_.reset();
-  if (options_.monitor || has_usual) {
+  if (options_.monitor || has_default) {
     const auto monitor =
-        find_monitor(fit, options_.monitor.value_or(usual_monitor), model_checkpoint);
+        find_monitor(fit, options_.monitor.value_or(default_monitor), model_checkpoint);
     monitored_ = {monitor, find_mode(fit, monitor, options_.mode, model_checkpoint)};
   }
-  const int of_fit = fit.process_group.world_size();
+  const int fit_ranks = fit.process_group.world_size();
   const int ranks = checkpoint_.process_group().world_size();
-  TORCH_CHECK(ranks == of_fit, model_checkpoint, ": expected a checkpoint of ", of_fit,
+  TORCH_CHECK(ranks == fit_ranks, model_checkpoint, ": expected a checkpoint of ", fit_ranks,
               " processes, as the fit, got one of ", ranks);
 }
 

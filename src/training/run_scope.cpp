@@ -15,11 +15,11 @@ std::mutex counts_mutex;  // runs may start and end in several threads
 RunScope::RunScope(const Metrics& metrics, amp::GradScaler* scaler) : RunScope() {
   for (const auto& [name, metric] : metrics) {
     if (!begin_use(metric->runs_)) continue;
-    put_back_.emplace_back([shared = metric, sums = metric->sums()] { shared->set_sums(sums); });
+    restorers_.emplace_back([shared = metric, sums = metric->sums()] { shared->set_sums(sums); });
   }
   if (scaler == nullptr || !scaler->is_enabled()) return;
   if (begin_use(scaler->runs_)) {
-    put_back_.emplace_back(
+    restorers_.emplace_back(
         [scaler, state = scaler->state_dict()] { scaler->load_state_dict(state); });
   } else {
     scaler->forget_iteration();
@@ -38,7 +38,7 @@ void RunScope::close() {
     const std::scoped_lock lock(counts_mutex);
     for (int* runs : std::exchange(counts_, {})) --*runs;
   }
-  for (const auto& put_back : std::exchange(put_back_, {})) put_back();
+  for (const auto& restore : std::exchange(restorers_, {})) restore();
 }
 
 // Counts this run once per object, because one metric may have two names. Returns whether another

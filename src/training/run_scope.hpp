@@ -28,8 +28,8 @@ class RunScope {
   RunScope() = default;  // lets an exception in the other constructor end the scope
   bool begin_use(int& runs);
 
-  std::vector<int*> counts_ = {};                     // per object: the number of runs that use it
-  std::vector<std::function<void()>> put_back_ = {};  // for objects that an earlier run uses
+  std::vector<int*> counts_ = {};                      // per object: the number of runs that use it
+  std::vector<std::function<void()>> restorers_ = {};  // for objects that an earlier run uses
 };
 
 }  // namespace sconce

@@ -41,10 +41,10 @@ bool is_own_handler(const struct sigaction& action) {
 }
 
 void begin_handling(int signal) {
-  Handled& of_signal = handled_signals[static_cast<size_t>(signal)];
-  if (of_signal.users++ > 0) return;
-  ::sigaction(signal, nullptr, &of_signal.previous);
-  const auto& previous = of_signal.previous;
+  Handled& handled = handled_signals[static_cast<size_t>(signal)];
+  if (handled.users++ > 0) return;
+  ::sigaction(signal, nullptr, &handled.previous);
+  const auto& previous = handled.previous;
   if ((previous.sa_flags & SA_SIGINFO) == 0 && previous.sa_handler == SIG_IGN) return;
   struct sigaction action = {};
   action.sa_handler = handle_signal;
@@ -54,11 +54,11 @@ void begin_handling(int signal) {
 
 // If the program installed its own handler during the fit, that handler stays.
 void end_handling(int signal) {
-  Handled& of_signal = handled_signals[static_cast<size_t>(signal)];
-  if (--of_signal.users > 0) return;
+  Handled& handled = handled_signals[static_cast<size_t>(signal)];
+  if (--handled.users > 0) return;
   struct sigaction now = {};
   ::sigaction(signal, nullptr, &now);
-  if (is_own_handler(now)) ::sigaction(signal, &of_signal.previous, nullptr);
+  if (is_own_handler(now)) ::sigaction(signal, &handled.previous, nullptr);
 }
 
 std::string signal_name(int signal) {

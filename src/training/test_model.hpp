@@ -25,14 +25,14 @@ AnyBatch next_batch(const AnyBatches::Next& next, torch::Device device, int64_t 
 /// the model in evaluation mode with the buffers of rank 0.
 class EvaluationScope {
  public:
-  /// Enters the scope. `who` is the name of the caller.
+  /// Enters the scope. `caller` is the name of the caller.
   /// @throw c10::Error if a group of one has no batches.
   EvaluationScope(const TrainerOptions& options, const amp::MixedPrecision& precision,
-                  const detail::ModelSteps& model, const AnyBatches& batches, const char* who);
+                  const detail::ModelSteps& model, const AnyBatches& batches, const char* caller);
 
-  /// Calls `step` with each batch on the device. The batches come from epoch `of_epoch` or, if it
+  /// Calls `step` with each batch on the device. The batches come from epoch `epoch` or, if it
   /// is empty, from the next epoch.
-  void for_each_batch(std::optional<int64_t> of_epoch,
+  void for_each_batch(std::optional<int64_t> epoch,
                       const std::function<void(const AnyBatch&)>& step) const;
 
  private:
@@ -44,10 +44,10 @@ class EvaluationScope {
   amp::AutocastGuard autocast_;
 };
 
-/// Runs `Trainer::evaluate` on the batches of epoch `of_epoch` or, if it is empty, of the next
+/// Runs `Trainer::evaluate` on the batches of epoch `epoch` or, if it is empty, of the next
 /// epoch. The sums stay in the metrics.
 MetricValues test_model(const TrainerOptions& options, const amp::MixedPrecision& precision,
                         const Metrics& metrics, const detail::ModelSteps& model,
-                        const AnyBatches& batches, std::optional<int64_t> of_epoch = {});
+                        const AnyBatches& batches, std::optional<int64_t> epoch = {});
 
 }  // namespace sconce

@@ -64,10 +64,10 @@ class CountedBatches {
   void begin() { unit_ = total_ = torch::Tensor(); }
 
   // Returns a batch's loss for its backward pass.
-  torch::Tensor weighted(const StepOutput& output, int64_t of_step) {
-    if (of_step == 1) return output.loss / divisor(output.count);
+  torch::Tensor weighted(const StepOutput& output, int64_t batches_in_step) {
+    if (batches_in_step == 1) return output.loss / divisor(output.count);
     total_ = total_.defined() ? total_ + output.count : output.count;
-    if (!unit_.defined()) unit_ = divisor(output.count) * of_step;
+    if (!unit_.defined()) unit_ = divisor(output.count) * batches_in_step;
     return output.loss / unit_;
   }
 
@@ -93,13 +93,13 @@ class CountedBatches {
 
 [[noreturn]] void refuse_optimizer(const torch::nn::Module& model,
                                    const torch::optim::Optimizer& optimizer) {
-  std::set<const void*> of_model;
+  std::set<const void*> model_parameters;
   for (const auto& parameter : model.parameters()) {
-    of_model.insert(parameter.unsafeGetTensorImpl());
+    model_parameters.insert(parameter.unsafeGetTensorImpl());
   }
   const auto all = parameters_of(optimizer);
   const auto common = std::count_if(all.begin(), all.end(), [&](const auto& parameter) {
-    return of_model.contains(parameter.unsafeGetTensorImpl());
+    return model_parameters.contains(parameter.unsafeGetTensorImpl());
   });
   TORCH_CHECK(false, "sconce::Trainer: expected an optimizer of the parameters of ",
               c10::demangle(typeid(model).name()), ", got one of ", all.size(),
@@ -134,13 +134,13 @@ class EagerStep final : public TrainStep {
     batches_ = 0;
   }
 
-  StepOutput backward(AnyBatch batch, int64_t of_step) override {
-    StepOutput output = forward_and_backward(batch, of_step);
-    if (++batches_ == of_step) counted_.end(optimizer_);
+  StepOutput backward(AnyBatch batch, int64_t batches_in_step) override {
+    StepOutput output = forward_and_backward(batch, batches_in_step);
+    if (++batches_ == batches_in_step) counted_.end(optimizer_);
     return output;
   }
 
-  StepOutput forward_and_backward(const AnyBatch& batch, int64_t of_step) {
+  StepOutput forward_and_backward(const AnyBatch& batch, int64_t batches_in_step) {
     StepOutput output;
     {
       RECORD_USER_SCOPE("forward");
@@ -149,7 +149,7 @@ class EagerStep final : public TrainStep {
     }
     check_requires_grad(output.loss, model_.module);
     RECORD_USER_SCOPE("backward");
-    precision_.scale(part_of_step(output, of_step)).backward();
+    precision_.scale(part_of_step(output, batches_in_step)).backward();
     output.loss = output.loss.detach();
     return output;
   }
@@ -168,7 +168,7 @@ class EagerStep final : public TrainStep {
   // Runs all parts of a step with a single batch.
   StepOutput whole(const AnyBatch& batch) {
     zero_grad();
-    StepOutput output = forward_and_backward(batch, /*of_step=*/1);
+    StepOutput output = forward_and_backward(batch, /*batches_in_step=*/1);
     check_gradients(model_.module, optimizer_);
     update();
     return output;
@@ -184,9 +184,9 @@ class EagerStep final : public TrainStep {
   }
 
  private:
-  torch::Tensor part_of_step(const StepOutput& output, int64_t of_step) {
-    if (output.count.defined()) return counted_.weighted(output, of_step);
-    return of_step == 1 ? output.loss : output.loss / of_step;
+  torch::Tensor part_of_step(const StepOutput& output, int64_t batches_in_step) {
+    if (output.count.defined()) return counted_.weighted(output, batches_in_step);
+    return batches_in_step == 1 ? output.loss : output.loss / batches_in_step;
   }
 
   double clip_;
@@ -243,7 +243,7 @@ class GraphStep final : public TrainStep {
 
   void zero_grad() override {}
 
-  StepOutput backward(AnyBatch batch, int64_t /*of_step*/) override {
+  StepOutput backward(AnyBatch batch, int64_t /*batches_in_step*/) override {
     const BatchKind kind(batch);
     // The capture itself rejects undefined tensors, and reports their position.
     const bool is_other = !is_first_ && kind.is_whole && kind != kind_;

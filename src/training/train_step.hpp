@@ -20,9 +20,9 @@ class TrainStep {
   virtual ~TrainStep() = default;
 
   virtual void zero_grad() = 0;
-  /// Adds the gradients from one of the step's `of_step` batches, which must be on the device.
-  /// Returns the output for the batch with a detached loss.
-  virtual StepOutput backward(AnyBatch batch, int64_t of_step) = 0;
+  /// Adds the gradients from one of the step's `batches_in_step` batches, which must be on the
+  /// device. Returns the output for the batch with a detached loss.
+  virtual StepOutput backward(AnyBatch batch, int64_t batches_in_step) = 0;
   /// Clips the gradients and steps the optimizer.
   virtual void update() = 0;
   /// Returns whether the step is compiled and why, or an empty string if there is no compiler.

@@ -14,7 +14,7 @@ bool is_same(const std::weak_ptr<T>& a, const std::weak_ptr<T>& b) {
 }  // namespace
 
 TrainedObjects::TrainedObjects(const torch::nn::Module& model, const optim::Optimizer& optimizer)
-    : optimizer_(&optimizer), of_optimizer_(optimizer.group_values()) {
+    : optimizer_(&optimizer), group_values_(optimizer.group_values()) {
   model.apply([this](const torch::nn::Module& module) {
     modules_.push_back({module.weak_from_this(), module.is_training()});
   });
@@ -30,7 +30,7 @@ TrainedObjects::TrainedObjects(const torch::nn::Module& model, const optim::Opti
 }
 
 bool TrainedObjects::are(const TrainedObjects& others) const {
-  return optimizer_ == others.optimizer_ && is_same(of_optimizer_, others.of_optimizer_) &&
+  return optimizer_ == others.optimizer_ && is_same(group_values_, others.group_values_) &&
          sizes_of_groups_ == others.sizes_of_groups_ &&
          std::equal(modules_.begin(), modules_.end(), others.modules_.begin(),
                     others.modules_.end(),

@@ -29,7 +29,7 @@ class TrainedObjects {
   };
 
   const optim::Optimizer* optimizer_;
-  std::weak_ptr<const void> of_optimizer_;
+  std::weak_ptr<const void> group_values_;
   std::vector<Module> modules_ = {};
   std::vector<Tensor> tensors_ = {};
   std::vector<size_t> sizes_of_groups_ = {};

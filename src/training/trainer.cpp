@@ -82,20 +82,20 @@ Trainer::Trainer(TrainerOptions options)
 
 FitResult Trainer::fit_model(const detail::ModelSteps& model, torch::optim::Optimizer& optimizer,
                              const FitData& data) {
-  detail::refuse_in_capture("sconce::Trainer::fit");
+  detail::check_not_capturing("sconce::Trainer::fit");
   return FitLoop(options_, precision_, model, optimizer, data, "sconce::Trainer::fit").run();
 }
 
 EpochMetrics Trainer::fit_model_epoch(const detail::ModelSteps& model,
                                       torch::optim::Optimizer& optimizer, const AnyBatches& train) {
-  detail::refuse_in_capture("sconce::Trainer::fit_epoch");
+  detail::check_not_capturing("sconce::Trainer::fit_epoch");
   const FitData data{.train = train};
   return FitLoop(options_, precision_, model, optimizer, data, "sconce::Trainer::fit_epoch")
       .run_epoch(epoch_step_);
 }
 
 MetricValues Trainer::evaluate_model(const detail::ModelSteps& model, const AnyBatches& batches) {
-  detail::refuse_in_capture("sconce::Trainer::evaluate");
+  detail::check_not_capturing("sconce::Trainer::evaluate");
   check_evaluation(options_, model, batches, model.test_without_output,
                    "sconce::Trainer::evaluate");
   const Metrics metrics = metrics_of(options_, model);
@@ -108,11 +108,11 @@ MetricValues Trainer::evaluate_model(const detail::ModelSteps& model, const AnyB
 void Trainer::predict_model(const detail::ModelSteps& model, const AnyBatches& batches,
                             const std::function<void(const torch::Tensor& output)>& use) {
   RECORD_USER_SCOPE("predict");
-  constexpr auto who = "sconce::Trainer::predict";
-  detail::refuse_in_capture(who);
-  TORCH_CHECK(use, who, ": expected a function, got an empty one");
-  check_evaluation(options_, model, batches, /*without_output=*/nullptr, who);
-  const EvaluationScope scope(options_, precision_, model, batches, who);
+  constexpr auto caller = "sconce::Trainer::predict";
+  detail::check_not_capturing(caller);
+  TORCH_CHECK(use, caller, ": expected a function, got an empty one");
+  check_evaluation(options_, model, batches, /*without_output=*/nullptr, caller);
+  const EvaluationScope scope(options_, precision_, model, batches, caller);
   scope.for_each_batch({}, [&](const AnyBatch& batch) {
     const auto output = model.predict(batch);
     const amp::AutocastGuard off(device().type(), {.enabled = false});

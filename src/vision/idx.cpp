@@ -180,15 +180,15 @@ Word from_big_endian(const unsigned char* bytes) {
 }
 
 int64_t payload_bytes(const Content& content, const Header& header) {
-  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
   auto bytes = static_cast<int64_t>(c10::elementSize(header.type));
   for (const int64_t size : header.sizes) {
     // A size of zero counts as one here, so that the strides of the other dimensions cannot
     // overflow.
     const int64_t factor = std::max<int64_t>(size, 1);
-    TORCH_CHECK(bytes <= kMost / factor, at_field(content.file(), "dimensions"),
-                "expected at most ", kMost, " bytes of payload, found shape ",
-                at::IntArrayRef(header.sizes), " of ", header.type);
+    TORCH_CHECK(bytes <= kMax / factor, at_field(content.file(), "dimensions"), "expected at most ",
+                kMax, " bytes of payload, found shape ", at::IntArrayRef(header.sizes), " of ",
+                header.type);
     bytes *= factor;
   }
   const bool empty = std::find(header.sizes.begin(), header.sizes.end(), 0) != header.sizes.end();

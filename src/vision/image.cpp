@@ -27,8 +27,8 @@ struct CloseFile {
 };
 using File = std::unique_ptr<std::FILE, CloseFile>;
 
-File open(const fs::path& path, const char* who) {
-  const int fd = io::InputFile(path, who).duplicate();
+File open(const fs::path& path, const char* caller) {
+  const int fd = io::InputFile(path, caller).duplicate();
   File file(::fdopen(fd, "rb"));
   if (!file) {
     const int error = errno;
@@ -38,16 +38,16 @@ File open(const fs::path& path, const char* who) {
   return file;
 }
 
-// Returns `work()`. Converts its errors to LibTorch errors with the prefix `who`, which contains
+// Returns `work()`. Converts its errors to LibTorch errors with the prefix `caller`, which contains
 // the function and the file.
 template <class Work>
-auto with_name(const std::string& who, const Work& work) {
+auto with_name(const std::string& caller, const Work& work) {
   try {
     return work();
   } catch (const ImageError& error) {
-    TORCH_CHECK(false, who, ": ", error.what());
+    TORCH_CHECK(false, caller, ": ", error.what());
   } catch (const NoImageLibrary& error) {
-    TORCH_CHECK_NOT_IMPLEMENTED(false, who, ": ", error.what());
+    TORCH_CHECK_NOT_IMPLEMENTED(false, caller, ": ", error.what());
   }
 }
 
@@ -85,18 +85,19 @@ std::array<int64_t, 2> read_image_size(const fs::path& path, const ImageLimits& 
 }
 
 void write_png(const torch::Tensor& input, const fs::path& path, int compression_level) {
-  const std::string who = "sconce::vision::write_png: " + path.string();
+  const std::string caller = "sconce::vision::write_png: " + path.string();
   TORCH_CHECK(input.defined() && input.dim() == 3 && input.scalar_type() == at::kByte &&
                   input.is_cpu() && input.size(0) >= 1 && input.size(0) <= 4 && input.numel() > 0,
-              who, ": expected a picture, uint8 (C, H, W) on the CPU, with 1 to 4 channels and a ",
+              caller,
+              ": expected a picture, uint8 (C, H, W) on the CPU, with 1 to 4 channels and a ",
               "pixel or more, got ", input.toString(), " of shape ",
               input.defined() ? input.sizes() : at::IntArrayRef());
-  TORCH_CHECK(std::max(input.size(1), input.size(2)) < int64_t{1} << 31, who,
+  TORCH_CHECK(std::max(input.size(1), input.size(2)) < int64_t{1} << 31, caller,
               ": expected sides below 2^31, got shape ", input.sizes());
-  TORCH_CHECK(compression_level >= 0 && compression_level <= 9, who,
+  TORCH_CHECK(compression_level >= 0 && compression_level <= 9, caller,
               ": expected a compression_level from 0 to 9, got ", compression_level);
   const std::string bytes = with_name(
-      who, [&] { return encode_png(input.permute({1, 2, 0}).contiguous(), compression_level); });
+      caller, [&] { return encode_png(input.permute({1, 2, 0}).contiguous(), compression_level); });
   io::write_file(path, bytes, "sconce::vision::write_png");
 }
 

@@ -56,26 +56,26 @@ bool is_printable(const fs::path& name) {
 }
 
 // A link to a parent folder would create a cycle.
-void check_class(const fs::path& folder, const fs::path& of_class) {
-  if (!is_printable(of_class.filename())) {
-    refuse(of_class, "expected a class's name in UTF-8, without control characters");
+void check_class(const fs::path& folder, const fs::path& class_folder) {
+  if (!is_printable(class_folder.filename())) {
+    refuse(class_folder, "expected a class's name in UTF-8, without control characters");
   }
   const fs::path above = fs::canonical(folder);
-  const fs::path target = fs::canonical(of_class);
+  const fs::path target = fs::canonical(class_folder);
   if (std::mismatch(target.begin(), target.end(), above.begin(), above.end()).first ==
       target.end()) {
-    refuse(of_class, "expected a class's folder, got a link to a parent folder");
+    refuse(class_folder, "expected a class's folder, got a link to a parent folder");
   }
 }
 
-std::vector<fs::path> pictures_of(const fs::path& of_class) {
+std::vector<fs::path> pictures_of(const fs::path& class_folder) {
   std::vector<fs::path> pictures;
-  for (const auto& path : entries_of(of_class)) {
+  for (const auto& path : entries_of(class_folder)) {
     if (is_folder(path)) refuse(path, "expected only files in a class's folder, got a folder");
     if (is_image_file(path)) pictures.push_back(path);
   }
   if (pictures.empty()) {
-    refuse(of_class, "expected a class's pictures (.png, .jpg, .jpeg), found none");
+    refuse(class_folder, "expected a class's pictures (.png, .jpg, .jpeg), found none");
   }
   return pictures;
 }

@@ -27,7 +27,8 @@ namespace {
 
 // Applies `work` to a batch of images, and treats a single image as a batch of one.
 template <class Work>
-torch::Tensor of_batch(const torch::Tensor& images, const std::string& name, const Work& work) {
+torch::Tensor apply_to_batch(const torch::Tensor& images, const std::string& name,
+                             const Work& work) {
   TORCH_CHECK(images.defined(), name, ": expected images, got an undefined tensor");
   TORCH_CHECK(images.dim() == 4 || images.dim() == 3, name,
               ": expected images of shape (N, C, H, W) or (C, H, W), got shape ", images.sizes());
@@ -139,7 +140,7 @@ Normalize::Normalize(std::vector<double> mean, std::vector<double> std)
 }
 
 torch::Tensor Normalize::operator()(const torch::Tensor& given) const {
-  return of_batch(
+  return apply_to_batch(
       given, "sconce::vision::transforms::Normalize",
       [&](const torch::Tensor& images) -> torch::Tensor {
         TORCH_CHECK(images.is_floating_point(),
@@ -157,7 +158,7 @@ Resize::Resize(std::array<int64_t, 2> size) : size_(size) {
 }
 
 torch::Tensor Resize::operator()(const torch::Tensor& given) const {
-  return of_batch(
+  return apply_to_batch(
       given, "sconce::vision::transforms::Resize",
       [&](const torch::Tensor& images) -> torch::Tensor {
         const auto type = images.scalar_type();
@@ -192,7 +193,7 @@ RandomCrop::RandomCrop(std::array<int64_t, 2> size, torch::ExpandingArray<4> pad
 
 torch::Tensor RandomCrop::operator()(const torch::Tensor& given,
                                      const at::Generator& generator) const {
-  return of_batch(
+  return apply_to_batch(
       given, "sconce::vision::transforms::RandomCrop",
       [&](const torch::Tensor& images) -> torch::Tensor {
         check_generator(generator, "sconce::vision::transforms::RandomCrop");
@@ -235,13 +236,13 @@ RandomHorizontalFlip::RandomHorizontalFlip(double p) : p_(p) {
 
 torch::Tensor RandomHorizontalFlip::operator()(const torch::Tensor& given,
                                                const at::Generator& generator) const {
-  return of_batch(given, "sconce::vision::transforms::RandomHorizontalFlip",
-                  [&](const torch::Tensor& images) -> torch::Tensor {
-                    check_generator(generator, "sconce::vision::transforms::RandomHorizontalFlip");
-                    const auto draws = at::rand({images.size(0), 1, 1, 1}, generator, at::kFloat);
-                    return at::where(to_device(draws.lt(p_), images.device()), images.flip(3),
-                                     images);
-                  });
+  return apply_to_batch(
+      given, "sconce::vision::transforms::RandomHorizontalFlip",
+      [&](const torch::Tensor& images) -> torch::Tensor {
+        check_generator(generator, "sconce::vision::transforms::RandomHorizontalFlip");
+        const auto draws = at::rand({images.size(0), 1, 1, 1}, generator, at::kFloat);
+        return at::where(to_device(draws.lt(p_), images.device()), images.flip(3), images);
+      });
 }
 
 CenterCrop::CenterCrop(std::array<int64_t, 2> size) : size_(size) {
@@ -249,7 +250,7 @@ CenterCrop::CenterCrop(std::array<int64_t, 2> size) : size_(size) {
 }
 
 torch::Tensor CenterCrop::operator()(const torch::Tensor& given) const {
-  return of_batch(
+  return apply_to_batch(
       given, "sconce::vision::transforms::CenterCrop", [&](const torch::Tensor& images) {
         const auto [height, width] = size_;
         const int64_t missing_rows = std::max<int64_t>(height - images.size(2), 0);
@@ -312,7 +313,7 @@ torch::Tensor RandomResizedCrop::operator()(const torch::Tensor& given,
                                             const at::Generator& generator) const {
   constexpr auto name = "sconce::vision::transforms::RandomResizedCrop";
   check_generator(generator, name);
-  return of_batch(given, name, [&](const torch::Tensor& images) -> torch::Tensor {
+  return apply_to_batch(given, name, [&](const torch::Tensor& images) -> torch::Tensor {
     const Resize resize(size_);
     if (images.size(0) == 0) return resize(images);
     TORCH_CHECK(images.size(2) > 0 && images.size(3) > 0, name,
@@ -348,7 +349,7 @@ torch::Tensor ColorJitter::operator()(const torch::Tensor& given,
     if (range == 0) return center;
     return draw_between(center == 0 ? -range : std::max(1 - range, 0.), center + range, generator);
   };
-  return of_batch(given, name, [&](const torch::Tensor& images) {
+  return apply_to_batch(given, name, [&](const torch::Tensor& images) {
     TORCH_CHECK(images.size(1) == 1 || images.size(1) == 3, name,
                 ": expected images of 1 or 3 channels, got ", images.size(1));
     TORCH_CHECK(images.scalar_type() == at::kByte || images.is_floating_point(), name,

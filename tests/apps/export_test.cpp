@@ -25,8 +25,8 @@ using sconce::test::contents;
 using sconce::test::error_of;
 using sconce::test::names_in;
 using sconce::test::png_of;
-using sconce::test::Ran;
 using sconce::test::run_train;
+using sconce::test::RunResult;
 using sconce::test::TempDir;
 
 namespace {
@@ -84,8 +84,8 @@ void write_shades(const fs::path& folder) {
 }
 
 // Runs sconce-train, which must succeed.
-Ran ran_well(const std::string& arguments) {
-  Ran ran = run_train(arguments);
+RunResult ran_well(const std::string& arguments) {
+  RunResult ran = run_train(arguments);
   INFO(arguments << ": " << ran.err);
   REQUIRE(ran.exit_code == 0);
   return ran;
@@ -209,7 +209,8 @@ TEST_CASE("Python rebuilds an exported program and computes its example", "[pyth
   const TempDir folder;
   const std::string file = (folder.path() / "program").string();
   train::export_program(file, made_model("resnet", picture_task(8)));
-  const Ran ran = sconce::test::run_program(SCONCE_BIN_DIR "/sconce-export " + file + " --check");
+  const RunResult ran =
+      sconce::test::run_program(SCONCE_BIN_DIR "/sconce-export " + file + " --check");
   INFO(ran.err);
   CHECK(ran.exit_code == 0);
   CHECK_THAT(ran.out, StartsWith(file + ": largest difference "));

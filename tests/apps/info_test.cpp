@@ -5,7 +5,7 @@
 #include "catch.hpp"
 #include "info/machine_text.hpp"
 #include "sconce/version.hpp"
-#include "support/made_up_environment.hpp"
+#include "support/fake_environment.hpp"
 
 using apps::Machine;
 using Catch::Matchers::ContainsSubstring;
@@ -14,7 +14,7 @@ using sconce::GpuStatus;
 namespace {
 
 Machine a_machine() {
-  return {.environment = sconce::test::made_up_environment(),
+  return {.environment = sconce::test::fake_environment(),
           .sconce = "0.1.0",
           .compiler = "GCC 12.2.0",
           .standard = "C++20",

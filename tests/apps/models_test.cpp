@@ -43,7 +43,7 @@ TEST_CASE("every model of sconce-train runs in replicas") {
   for (const auto& name : train::model_names()) {
     INFO(name);
     // The other models have the same layers as resnet18 and are large.
-    if (train::is_of_vision(name) && name != "resnet18") continue;
+    if (train::is_vision_model(name) && name != "resnet18") continue;
     const std::vector<int64_t> image =
         name == "resnet18" ? std::vector<int64_t>{3, 32, 32} : std::vector<int64_t>{1, 8, 8};
     const auto x = torch::randn({6, image[0], image[1], image[2]});

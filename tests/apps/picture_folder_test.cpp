@@ -31,8 +31,8 @@ using sconce::test::big_endian;
 using sconce::test::check_refused;
 using sconce::test::contents;
 using sconce::test::png_of;
-using sconce::test::Ran;
 using sconce::test::run_train;
+using sconce::test::RunResult;
 using sconce::test::TempDir;
 using sconce::test::what_of;
 
@@ -392,8 +392,8 @@ TEST_CASE("training on the digits as pictures equals training on IDX files bit f
 
   const auto train = [&](const fs::path& data, const std::string& flags) {
     const fs::path out = folder.path() / "out";
-    const Ran ran = run_train("--epochs 4 --device cpu --seed 3 --data " + data.string() +
-                              " --overwrite --out " + out.string() + flags);
+    const RunResult ran = run_train("--epochs 4 --device cpu --seed 3 --data " + data.string() +
+                                    " --overwrite --out " + out.string() + flags);
     INFO(ran.err);
     REQUIRE(ran.exit_code == 0);
     return epochs_of(out / "metrics.csv");
@@ -412,9 +412,10 @@ TEST_CASE("sconce-train learns the classes of a picture folder and predicts them
   const fs::path data = folder.path() / "colors";
   const fs::path out = folder.path() / "run";
   write_colors(data);
-  const Ran ran = run_train("--data " + data.string() + " --out " + out.string() +
-                            " --image-size 16 --epochs 10 --batch-size 4 --device cpu --workers 1 "
-                            "--augment --skip-bad");
+  const RunResult ran =
+      run_train("--data " + data.string() + " --out " + out.string() +
+                " --image-size 16 --epochs 10 --batch-size 4 --device cpu --workers 1 "
+                "--augment --skip-bad");
   INFO(ran.err);
   REQUIRE(ran.exit_code == 0);
   CHECK_THAT(ran.out, ContainsSubstring("16 training and 4 test images of 16x16, 2 classes; 0 bad "
@@ -424,7 +425,7 @@ TEST_CASE("sconce-train learns the classes of a picture folder and predicts them
   const std::string predict = "predict --weights " + (out / "model.safetensors").string() + " ";
   const fs::path red = folder.write("r.png", png_of(colored(0, 33, 40, 30)));
   const fs::path blue = folder.write("b.png", png_of(colored(2, 44, 5, 5)));
-  const Ran predicted = run_train(predict + red.string() + " " + blue.string());
+  const RunResult predicted = run_train(predict + red.string() + " " + blue.string());
   INFO(predicted.err);
   CHECK(predicted.exit_code == 0);
   CHECK_THAT(predicted.out, Catch::Matchers::Matches(red.string() +
@@ -433,7 +434,7 @@ TEST_CASE("sconce-train learns the classes of a picture folder and predicts them
                                                      blue.string() + ": blue .*, red .*\n"));
 
   const fs::path wrong = folder.write("wrong.png", "no picture");
-  const Ran refused = run_train(predict + red.string() + " " + wrong.string());
+  const RunResult refused = run_train(predict + red.string() + " " + wrong.string());
   check_refused(
       refused, 1,
       "sconce-train: sconce::vision::read_image: " + wrong.string() + ": expected a PNG or JPEG");
@@ -452,7 +453,7 @@ TEST_CASE("a run on a picture folder resumes only with the same classes and pict
   };
   REQUIRE(run("--epochs 1").exit_code == 0);
   const auto refuse = [&](const std::string& error) {
-    const Ran ran = run("--epochs 2 --resume");
+    const RunResult ran = run("--epochs 2 --resume");
     CHECK(ran.exit_code == 2);
     CHECK(ran.out.empty());
     CHECK(ran.err == "sconce-train: --data: the run in " + saved + " has " + error + "\n");
@@ -487,7 +488,7 @@ TEST_CASE("sconce-train fine-tunes the last layer of a torchvision network", "[a
   };
   const auto path = [&](const char* name) { return (folder.path() / name).string(); };
 
-  const Ran ran = run("--freeze --epochs 2 --out " + path("whole"));
+  const RunResult ran = run("--freeze --epochs 2 --out " + path("whole"));
   INFO(ran.err);
   REQUIRE(ran.exit_code == 0);
   CHECK_THAT(ran.out, ContainsSubstring("model: resnet18, 11177538 parameters, of which 1026 are "
@@ -503,13 +504,13 @@ TEST_CASE("sconce-train fine-tunes the last layer of a torchvision network", "[a
   }
   CHECK(state["fc.weight"].sizes() == torch::IntArrayRef{2, 512});
   const auto red = data / "red/1.png";
-  const Ran predicted = run_train("predict --weights " + file.string() + " " + red.string());
+  const RunResult predicted = run_train("predict --weights " + file.string() + " " + red.string());
   CHECK_THAT(predicted.out, StartsWith(red.string() + ": red "));
 
   // A resumed run, which starts in the middle, gives the same result.
   const std::string saved = "--checkpoint " + path("saved") + " ";
   REQUIRE(run("--freeze --epochs 1 " + saved).exit_code == 0);
-  const Ran other = run("--epochs 2 --resume " + saved);
+  const RunResult other = run("--epochs 2 --resume " + saved);
   CHECK(other.exit_code == 2);
   CHECK_THAT(other.err,
              ContainsSubstring("--freeze: the run in ") && ContainsSubstring(" has yes, not no"));
@@ -532,8 +533,8 @@ TEST_CASE("weights of another network are rejected before training starts", "[al
   const fs::path out = folder.path() / "out";
   write_colors(data);
   const auto check = [&](const std::string& why) {
-    const Ran ran = run_train("--model resnet18 --freeze --data " + data.string() + " --weights " +
-                              weights.string() + " --out " + out.string());
+    const RunResult ran = run_train("--model resnet18 --freeze --data " + data.string() +
+                                    " --weights " + weights.string() + " --out " + out.string());
     check_refused(ran, 1, why);
     CHECK_THAT(ran.err, StartsWith("sconce-train: ") && ContainsSubstring(weights.string()));
     CHECK_FALSE(fs::exists(out));
@@ -560,20 +561,20 @@ TEST_CASE(
   bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 16);
   write_file(bad, bytes);
   for (const char* workers : {" --workers 0", " --workers 2"}) {
-    const Ran damaged = run_train(flags + workers);
+    const RunResult damaged = run_train(flags + workers);
     CHECK(damaged.exit_code == 1);
     CHECK(last_line(damaged.err) == damaged.err);
     CHECK_THAT(damaged.err, StartsWith("sconce-train: sconce::vision::read_image: " + bad.string() +
                                        ": damaged PNG: "));
   }
   write_file(bad, sconce::test::png_header(1, 60000, 60000) + std::string(4, '\0') + "IDAT");
-  const Ran large = run_train(flags);
+  const RunResult large = run_train(flags);
   CHECK(large.exit_code == 1);
   CHECK(large.out.empty());
   CHECK_THAT(large.err,
              StartsWith("sconce-train: sconce::vision::read_image_size: " + bad.string() +
                         ": expected at most 89478485 pixels (--max-pixels), got 60000"));
-  const Ran skipped = run_train(flags + " --skip-bad");
+  const RunResult skipped = run_train(flags + " --skip-bad");
   CHECK(skipped.exit_code == 0);
   CHECK_THAT(skipped.out, ContainsSubstring("15 training and 4 test images of 32x32, 2 classes; 1 "
                                             "bad pictures left out"));
@@ -599,7 +600,7 @@ TEST_CASE("weights trained on IDX files predict color pictures by converting the
     pictures += ' ' + folder.write(std::to_string(i) + ".png", png_of(rgb)).string();
     expected += ".*: " + std::to_string(classes[i].item<int64_t>()) + " .*\n";
   }
-  const Ran ran = run_train("predict --weights " + file.string() + pictures);
+  const RunResult ran = run_train("predict --weights " + file.string() + pictures);
   INFO(ran.err);
   CHECK(ran.exit_code == 0);
   CHECK_THAT(ran.out, Catch::Matchers::Matches(expected));

@@ -7,7 +7,7 @@
 namespace sconce::test {
 
 /// Runs an example in a folder on the CPU, waits for it, and returns its exit code and output.
-inline Ran run_example(const std::filesystem::path& folder, const std::string& command) {
+inline RunResult run_example(const std::filesystem::path& folder, const std::string& command) {
   return run_program("cd '" + folder.string() +
                      "' && env CUDA_VISIBLE_DEVICES= " SCONCE_BIN_DIR "/examples/" + command);
 }

@@ -20,7 +20,7 @@ inline std::string train_command(const std::string& arguments) {
 }
 
 /// Runs sconce-train with these arguments, waits for it, and returns its exit code and output.
-inline Ran run_train(const std::string& arguments) {
+inline RunResult run_train(const std::string& arguments) {
   return run_program(train_command(arguments));
 }
 

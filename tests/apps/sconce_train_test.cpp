@@ -35,9 +35,9 @@ using sconce::test::check_refused;
 using sconce::test::column_of;
 using sconce::test::contents;
 using sconce::test::names_in;
-using sconce::test::Ran;
 using sconce::test::run_program;
 using sconce::test::run_train;
+using sconce::test::RunResult;
 using sconce::test::TempDir;
 using sconce::test::train_command;
 using sconce::test::wait_until;
@@ -83,7 +83,7 @@ std::string learnt_in(const fs::path& scalars) {
 }
 
 // The test accuracy that the program printed last.
-double test_acc_of(const Ran& ran) {
+double test_acc_of(const RunResult& ran) {
   const auto at = ran.out.rfind("test acc ");
   REQUIRE(at != std::string::npos);
   return std::stod(ran.out.substr(at + std::string("test acc ").size()));
@@ -151,8 +151,8 @@ void check_each_usage_error(const std::string& arguments, const std::vector<std:
 }
 
 // Runs sconce-train, which must succeed, and returns the run.
-Ran ended(const std::string& arguments) {
-  Ran ran = run_train(arguments);
+RunResult ended(const std::string& arguments) {
+  RunResult ran = run_train(arguments);
   INFO(arguments << ": " << ran.err);
   CHECK(ran.exit_code == 0);
   return ran;
@@ -167,7 +167,7 @@ std::vector<std::string> losses(const std::string& arguments) {
 
 // Checks that a run fails with exit code 1 and one line that names the file and the problem.
 void check_run_error(const TempDir& folder, const std::string& file, const std::string& what) {
-  const Ran ran = run_train("--data '" + folder.path().string() + "'");
+  const RunResult ran = run_train("--data '" + folder.path().string() + "'");
   INFO(ran.err);
   CHECK(ran.exit_code == 1);
   CHECK(lines_of(ran.err) == 1);
@@ -185,7 +185,7 @@ TEST_CASE(
        {"--resume", "--resume: needs a --checkpoint folder"},
        {"--colour red", "--help lists the flags"}}));
   const TempDir folder;
-  const Ran ran = run_train(arguments + " --out " + (folder.path() / "out").string());
+  const RunResult ran = run_train(arguments + " --out " + (folder.path() / "out").string());
   check_refused(ran, 2, error);
   CHECK(ran.err.starts_with("sconce-train: "));
   CHECK_FALSE(fs::exists(folder.path() / "out"));
@@ -410,7 +410,7 @@ TEST_CASE("sconce-train rejects --compile on a GPU and names the device", "[gpu]
 }
 
 TEST_CASE("sconce-train --help lists every flag with its default") {
-  const Ran ran = ended("--help");
+  const RunResult ran = ended("--help");
   CHECK(ran.err.empty());
   for (const char* flag :
        {"--data",       "--model",         "--epochs",    "--batch-size",    "--optimizer",
@@ -449,7 +449,7 @@ TEST_CASE("sconce-train suggests the nearest flag for a misspelled one") {
 
 TEST_CASE("sconce-train reaches an accuracy of 0.95 on the digits and prints each epoch once",
           "[alone]") {
-  const Ran ran = ended("--epochs 15 --device cpu");
+  const RunResult ran = ended("--epochs 15 --device cpu");
   CHECK_THAT(ran.out, ContainsSubstring("hardware: ") && ContainsSubstring("training on cpu"));
   CHECK(std::regex_search(
       ran.out,
@@ -530,9 +530,10 @@ TEST_CASE("sconce-train draws a progress bar on a terminal and none on a dumb on
   // util-linux's script runs it on a pseudo terminal.
   if (std::system("command -v script >/dev/null 2>&1") != 0) SKIP("needs script of util-linux");
   const auto shown = [](const std::string& term) {
-    const Ran ran = run_program("TERM=" + term +
-                                " script -qec '" SCONCE_BIN_DIR
-                                "/sconce-train --model linear --epochs 1 --device cpu' /dev/null");
+    const RunResult ran =
+        run_program("TERM=" + term +
+                    " script -qec '" SCONCE_BIN_DIR
+                    "/sconce-train --model linear --epochs 1 --device cpu' /dev/null");
     CHECK(ran.exit_code == 0);
     return ran.out;
   };
@@ -599,7 +600,7 @@ TEST_CASE("sconce-train reads a folder of gzipped files like plain ones", "[alon
 
 TEST_CASE("Fashion-MNIST is read if it is installed, and otherwise the error says how to get it",
           "[alone]") {
-  const Ran ran = run_train("--data fashion-mnist --fast-dev-run --model linear");
+  const RunResult ran = run_train("--data fashion-mnist --fast-dev-run --model linear");
   if (fs::is_directory("/usr/share/datasets/fashion-mnist")) {
     CHECK(ran.exit_code == 0);
     CHECK_THAT(ran.out, ContainsSubstring("60000 training and 10000 test images of 28x28"));
@@ -629,7 +630,7 @@ TEST_CASE("a failed run leaves the metrics of an earlier run unchanged and adds 
   const TempDir data;
   const TempDir out;
   out.write("metrics.csv", "kept\n");
-  const Ran ran =
+  const RunResult ran =
       run_train("--data " + data.path().string() + " --overwrite --out " + out.path().string());
   CHECK(ran.exit_code == 1);
   CHECK(contents(out.path() / "metrics.csv") == "kept\n");
@@ -639,7 +640,7 @@ TEST_CASE("a failed run leaves the metrics of an earlier run unchanged and adds 
 TEST_CASE("an --out folder that cannot be created is reported before training starts", "[alone]") {
   const TempDir folder;
   const fs::path file = folder.write("file", "");
-  const Ran ran = run_train("--out " + (file / "below").string());
+  const RunResult ran = run_train("--out " + (file / "below").string());
   check_refused(ran, 1, (file / "below").string());
   CHECK_THAT(ran.err, ContainsSubstring("--out"));
 }
@@ -670,7 +671,7 @@ TEST_CASE("a run that fails before it writes a file removes the folders that it 
   sconce::io::save_torch(saved, state);
   for (const std::string out : {"out", "deep/in/out/"}) {
     fs::create_directory(folder.path() / "deep");
-    const Ran ran = run_train(flags + " --resume --out " + (folder.path() / out).string());
+    const RunResult ran = run_train(flags + " --resume --out " + (folder.path() / out).string());
     CHECK(ran.exit_code == 1);
     CHECK_THAT(ran.err, ContainsSubstring(saved.string() + ": 'optimizer'"));
     CHECK(names_in(folder.path()) == std::vector<std::string>{"deep", "file", "new"});
@@ -684,7 +685,7 @@ TEST_CASE("sconce-train --profile and --memory do not change training", "[alone]
   const auto traced = folder.path() / "traced";
   const std::string flags = "--model linear --epochs 2 --device cpu --out ";
   ended(flags + plain.string());
-  const Ran ran = ended(flags + traced.string() + " --profile 3 --memory");
+  const RunResult ran = ended(flags + traced.string() + " --profile 3 --memory");
   CHECK(ran.err.empty());
   CHECK_THAT(ran.out, ContainsSubstring("\npeak memory on cpu: "));
   CHECK(losses_of(traced / "metrics.csv") == losses_of(plain / "metrics.csv"));
@@ -698,7 +699,7 @@ TEST_CASE("sconce-train --profile and --memory do not change training", "[alone]
 }
 
 TEST_CASE("an unwritable checkpoint folder is reported before training starts") {
-  const Ran ran = run_train("--model linear --epochs 1 --checkpoint /proc");
+  const RunResult ran = run_train("--model linear --epochs 1 --checkpoint /proc");
   INFO(ran.err);
   CHECK(ran.exit_code == 1);
   CHECK_THAT(ran.out, !ContainsSubstring("epoch 1/1"));
@@ -709,8 +710,8 @@ TEST_CASE("an unwritable checkpoint folder is reported before training starts") 
 TEST_CASE("metrics are written even if the weights do not fit on the disk") {
   const TempDir folder;
   const std::string command = "--model mlp --epochs 2 --device cpu --out ";
-  const Ran ran = sconce::test::run_program("(trap '' XFSZ; ulimit -f 16; exec " +
-                                            train_command(command + folder.path().string()) + ")");
+  const RunResult ran = sconce::test::run_program(
+      "(trap '' XFSZ; ulimit -f 16; exec " + train_command(command + folder.path().string()) + ")");
   INFO(ran.err);
   CHECK(ran.exit_code == 1);
   CHECK_THAT(ran.err, ContainsSubstring("model.safetensors: cannot write it: File too large"));
@@ -769,7 +770,7 @@ TEST_CASE("a run into another run's folder is rejected without --overwrite") {
     CHECK(files() == kept);
     CHECK_FALSE(fs::exists(saved));
   }
-  const Ran replaced = run("--seed 1 --overwrite");
+  const RunResult replaced = run("--seed 1 --overwrite");
   INFO(replaced.err);
   CHECK(replaced.exit_code == 0);
   CHECK(names_in(out) == names);
@@ -792,7 +793,7 @@ TEST_CASE("a resumed run replaces its own results but not another run's") {
   CHECK(run("one", "--epochs 3 --resume").exit_code == 0);
   CHECK(losses_of(folder.path() / "out" / "metrics.csv").size() == 3);
   REQUIRE(run("two", "--epochs 1 --seed 1 --overwrite").exit_code == 0);
-  const Ran other = run("one", "--epochs 4 --resume");
+  const RunResult other = run("one", "--epochs 4 --resume");
   INFO(other.err);
   CHECK(other.exit_code == 2);
   CHECK_THAT(other.err, ContainsSubstring("holds the metrics.csv of another run"));
@@ -808,9 +809,10 @@ TEST_CASE("charts that cannot be written do not affect the rest of the run") {
     fs::create_directories(taken / name);
   }
   // There is room for the metrics and the weights but not for the charts.
-  const Ran runs[] = {sconce::test::run_program("(trap '' XFSZ; ulimit -f 7; exec " +
-                                                train_command(arguments + full.string()) + ")"),
-                      run_train(arguments + taken.string())};
+  const RunResult runs[] = {
+      sconce::test::run_program("(trap '' XFSZ; ulimit -f 7; exec " +
+                                train_command(arguments + full.string()) + ")"),
+      run_train(arguments + taken.string())};
   for (const auto& ran : runs) {
     INFO(ran.err);
     CHECK(ran.exit_code == 0);
@@ -832,7 +834,7 @@ TEST_CASE("a run resumes with or without --out and draws its earlier epochs", "[
   };
   REQUIRE(run(" --epochs 1").exit_code == 0);
   REQUIRE(run(" --epochs 2" + out).exit_code == 0);
-  const Ran last = run(" --epochs 3");
+  const RunResult last = run(" --epochs 3");
   INFO(last.err);
   CHECK(last.exit_code == 0);
   // The line of the training loss, after its mark in the legend, has a marker for each epoch.
@@ -861,7 +863,7 @@ TEST_CASE("sconce-train --scalars writes a run's scalars, and a resumed run cont
   REQUIRE(run("parts", " --epochs 4 --resume" + checkpoint).exit_code == 0);
   CHECK_THAT(learnt("parts"), StartsWith(whole) && ContainsSubstring(",4,test_acc,"));
 
-  const Ran again = run("whole", " --epochs 3");
+  const RunResult again = run("whole", " --epochs 3");
   check_refused(again, 2, "--scalars: " + (folder.path() / "whole").string() + " holds the ");
   CHECK_THAT(again.err, ContainsSubstring("continue that run with --resume"));
   CHECK(learnt("whole") == whole);
@@ -880,7 +882,7 @@ TEST_CASE("sconce-train --resume without a run to resume leaves another run's sc
   const std::string csv = contents(fs::path(log) / "scalars.csv");
   fs::create_directory(empty);
   for (const auto& checkpoint : {empty, folder.path() / "mistyped"}) {
-    const Ran ran = run(checkpoint);
+    const RunResult ran = run(checkpoint);
     check_refused(ran, 2, "sconce-train: --scalars: " + log + " holds the ");
     CHECK_THAT(ran.err, ContainsSubstring(checkpoint.string() + " has no run to continue; name "));
     CHECK(names_in(log) == names);
@@ -899,7 +901,7 @@ TEST_CASE("a run whose scalars do not fit on the disk warns once and completes")
   const TempDir folder;
   const std::string log = (folder.path() / "log").string();
   const std::string command = train_command("--model linear --epochs 20 --device cpu --scalars ");
-  const Ran full =
+  const RunResult full =
       sconce::test::run_program("(trap '' XFSZ; ulimit -f 8; exec " + command + log + ")");
   INFO(full.err);
   CHECK(full.exit_code == 0);
@@ -910,7 +912,7 @@ TEST_CASE("a run whose scalars do not fit on the disk warns once and completes")
   const std::string text = contents(folder.path() / "log" / "scalars.csv");
   CHECK(lines_of(text) > 7);
   CHECK(text.ends_with('\n'));
-  const Ran none = sconce::test::run_program(command + "/proc/no/such");
+  const RunResult none = sconce::test::run_program(command + "/proc/no/such");
   INFO(none.err);
   CHECK(none.exit_code == 0);
   CHECK(lines_of(none.err) == 1);
@@ -919,7 +921,7 @@ TEST_CASE("a run whose scalars do not fit on the disk warns once and completes")
 
 TEST_CASE("a nan loss has no sign in the log and in metrics.csv") {
   const TempDir folder;
-  const Ran ran =
+  const RunResult ran =
       ended("--model linear --epochs 1 --device cpu --lr 1e300 --out " + folder.path().string());
   CHECK_THAT(ran.out, ContainsSubstring("loss nan") && !ContainsSubstring("-nan"));
   CHECK(losses_of(folder.path() / "metrics.csv") == std::vector<std::string>{"nan"});
@@ -946,7 +948,7 @@ TEST_CASE("a run resumes only with its original flags, and the error names a cha
   CHECK(run("one", "--resume --scheduler onecycle --epochs 1 --lr 5e-2").exit_code == 0);
 
   REQUIRE(run("two", "--scheduler none --epochs 1").exit_code == 0);
-  const Ran more = run("two", "--scheduler none --resume --epochs 2 --save-every 5");
+  const RunResult more = run("two", "--scheduler none --resume --epochs 2 --save-every 5");
   CHECK(more.exit_code == 0);
   CHECK_THAT(more.out, ContainsSubstring("resuming from ") && ContainsSubstring("epoch 2/2"));
 }
@@ -1004,7 +1006,7 @@ class RunOfTwo {
     REQUIRE(train("--epochs 2").exit_code == 0);
   }
 
-  Ran train(const std::string& flags) const {
+  RunResult train(const std::string& flags) const {
     return run_train("--model linear --batch-size 500 --device cpu --scheduler " + scheduler_ +
                      " --scalars-every 1 --scalars " + (folder_.path() / "scalars").string() +
                      " --checkpoint " + saved().string() + " " + flags);
@@ -1063,7 +1065,7 @@ TEST_CASE(
   run.check_refused("--epochs 2 --resume --restart-schedule",
                     "--restart-schedule: the run in " + run.saved().string() +
                         " has finished 2 epochs, leaving none of --epochs 2");
-  const Ran more = run.train("--epochs 4 --resume --restart-schedule");
+  const RunResult more = run.train("--epochs 4 --resume --restart-schedule");
   INFO(more.err);
   CHECK(more.exit_code == 0);
   CHECK(more.err.empty());
@@ -1077,7 +1079,7 @@ TEST_CASE(
 
 TEST_CASE("without a scheduler a run can be resumed for any number of epochs") {
   const RunOfTwo run("none");
-  const Ran more = run.train("--epochs 4 --resume");
+  const RunResult more = run.train("--epochs 4 --resume");
   INFO(more.err);
   CHECK(more.exit_code == 0);
   CHECK_THAT(more.out, ContainsSubstring("epoch 4/4"));
@@ -1093,18 +1095,18 @@ TEST_CASE(
   const auto file = sconce::io::load_torch(run.file()).toGenericDict();
   REQUIRE(file.erase("schedule") == 1);
   sconce::io::save_torch(run.file(), file);
-  const Ran same = run.train("--epochs 2 --resume");
+  const RunResult same = run.train("--epochs 2 --resume");
   INFO(same.err);
   CHECK(same.exit_code == 0);
   CHECK_THAT(same.out, ContainsSubstring("the checkpoint does not say how many epochs its schedule "
                                          "is for; assuming 2 epochs\n"));
-  const Ran more = run.train("--epochs 4 --resume --restart-schedule");
+  const RunResult more = run.train("--epochs 4 --resume --restart-schedule");
   INFO(more.err);
   CHECK(more.exit_code == 0);
   CHECK(more.err.empty());
   const auto first = run.rates();
   CHECK(first[6] == first[0]);
-  const Ran again = run.train("--epochs 4 --resume");  // the run now has four epochs
+  const RunResult again = run.train("--epochs 4 --resume");  // the run now has four epochs
   CHECK(again.exit_code == 0);
   CHECK_THAT(again.out, !ContainsSubstring("restarting"));
 }
@@ -1123,7 +1125,7 @@ TEST_CASE("sconce-train --restart-schedule requires a run to resume") {
                          ": needs --resume");
   const TempDir folder;
   const fs::path empty = folder.path() / "empty";
-  const Ran ran =
+  const RunResult ran =
       run_train("--model linear --resume --restart-schedule --checkpoint " + empty.string());
   INFO(ran.err);
   CHECK(ran.exit_code == 2);
@@ -1171,7 +1173,7 @@ TEST_CASE("two processes train like one with twice the batch size, and only the 
 TEST_CASE("sconce-train runs under torchrun", "[distributed][python]") {
   sconce::test::require_torchrun();
   const TempDir folder;
-  const Ran ran = sconce::test::run_program(
+  const RunResult ran = sconce::test::run_program(
       sconce::test::torchrun().string() + " --standalone --nproc-per-node=2 --no-python " +
       train_program +
       " --model mlp --epochs 2 --device cpu --parallel distributed --batch-size 32 --out " +
@@ -1328,7 +1330,7 @@ TEST_CASE("sconce-train runs under mpirun", "[distributed]") {
   if (sconce::test::run_program("mpirun --version").exit_code != 0) {
     SKIP("needs Open MPI's mpirun, and there is none in the PATH");
   }
-  const Ran ran = sconce::test::run_program(
+  const RunResult ran = sconce::test::run_program(
       std::string("mpirun --allow-run-as-root --oversubscribe -np 2 ") + train_program +
       " --model mlp --epochs 2 --device cpu --parallel distributed --batch-size 32");
   INFO(ran.err);

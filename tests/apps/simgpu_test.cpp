@@ -10,8 +10,8 @@
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::Matches;
 using Catch::Matchers::StartsWith;
-using sconce::test::Ran;
 using sconce::test::run_program;
+using sconce::test::RunResult;
 using sconce::test::TempDir;
 using sconce::test::torchrun;
 
@@ -22,19 +22,19 @@ const std::string train = SCONCE_BIN_DIR "/sconce-train";
 const std::string info = SCONCE_BIN_DIR "/sconce-info";
 
 // Runs a program on simulated GPUs. These tests also run on a machine with a real GPU.
-Ran simulated(const std::string& flags, const std::string& program,
-              const std::string& variables = "") {
+RunResult simulated(const std::string& flags, const std::string& program,
+                    const std::string& variables = "") {
   return run_program(variables + " OMP_NUM_THREADS=1 " + simgpu + " --hide-real-gpus " + flags +
                      " -- " + program);
 }
 
-Ran fault(const std::string& name, const std::string& how, const std::string& flags = "") {
+RunResult fault(const std::string& name, const std::string& how, const std::string& flags = "") {
   return simulated(flags, std::string(SCONCE_SIMGPU_FAULTS " ") + name + " " + how);
 }
 
 // Runs two ranks whose NCCL collectives match, do not match, or start late. Races do not throw,
 // because a failed case returns its memory early, and the next case would throw.
-Ran collectives(const std::string& how) {
+RunResult collectives(const std::string& how) {
   const TempDir folder;
   const std::string rank = simgpu + " --hide-real-gpus -- " + SCONCE_SIMGPU_COLLECTIVES " " +
                            folder.path().string() + " " + how;
@@ -42,7 +42,7 @@ Ran collectives(const std::string& how) {
                      " & RANK=0 LOCAL_RANK=0 " + rank + "; wait)");
 }
 
-void check_refused(const Ran& ran, const std::string& reason) {
+void check_refused(const RunResult& ran, const std::string& reason) {
   CHECK_THAT(ran.err, StartsWith("sconce-simgpu: "));
   sconce::test::check_refused(ran, 2, reason);
 }
@@ -54,7 +54,7 @@ int count_of(const std::string& text, const std::string& part) {
 }
 
 // The lines of a two-epoch training run.
-std::string losses(const Ran& ran) {
+std::string losses(const RunResult& ran) {
   INFO(ran.err);
   REQUIRE(ran.exit_code == 0);
   const auto first = ran.out.find("epoch 1/2: ");
@@ -63,7 +63,7 @@ std::string losses(const Ran& ran) {
 }
 
 int visible_gpus(const std::string& flags, const std::string& visible) {
-  const Ran ran = simulated(flags, info + " --json", "CUDA_VISIBLE_DEVICES=" + visible);
+  const RunResult ran = simulated(flags, info + " --json", "CUDA_VISIBLE_DEVICES=" + visible);
   INFO(ran.err);
   REQUIRE(ran.exit_code == 0);
   const auto count = nlohmann::json::parse(ran.out)["libtorch"]["num_gpus"].get<int>();
@@ -132,7 +132,7 @@ TEST_CASE("sconce-simgpu starts next to a real GPU's driver only with --hide-rea
 }
 
 TEST_CASE("simulated GPUs identify themselves as simulated") {
-  const Ran ran = simulated("--gpus 3 --memory 512MiB", info, "env -u CUDA_VISIBLE_DEVICES");
+  const RunResult ran = simulated("--gpus 3 --memory 512MiB", info, "env -u CUDA_VISIBLE_DEVICES");
   REQUIRE(ran.exit_code == 0);
   CHECK_THAT(ran.err, StartsWith("simulated GPUs: 3 with 512 MiB each; their"));
   CHECK_THAT(ran.out, ContainsSubstring("Simulated GPU"));
@@ -159,7 +159,7 @@ TEST_CASE("a network trained on simulated GPUs is exported as a program that pre
   const auto table = folder.write("table.csv", "x,y\n1,2\n2,4\n3,5\n4,9\n5,9\n6,13\n7,13\n");
   const std::string out = (folder.path() / "out").string();
   const std::string flags = GENERATE("--device cuda:0 --graph", "--parallel data");
-  const Ran ran = simulated(
+  const RunResult ran = simulated(
       "--gpus 2", train + " --data " + table.string() + " --target y --epochs 2 --ema 0.5 " +
                       flags + " --out " + out + " --export " + out + "/program.safetensors");
   INFO(ran.err);
@@ -168,7 +168,7 @@ TEST_CASE("a network trained on simulated GPUs is exported as a program that pre
     return run_program("OMP_NUM_THREADS=1 CUDA_VISIBLE_DEVICES= " + train + " predict --weights " +
                        out + "/" + name + " " + table.string());
   };
-  const Ran by_program = predicted("program.safetensors");
+  const RunResult by_program = predicted("program.safetensors");
   INFO(by_program.err);
   CHECK(by_program.exit_code == 0);
   CHECK_THAT(by_program.out, ContainsSubstring("row 7: "));
@@ -180,7 +180,7 @@ TEST_CASE(
   if (!std::filesystem::exists(torchrun())) SKIP("this LibTorch is not from a Python package");
   const std::string flags = torchrun().string() + " --standalone --nproc-per-node=2 --no-python " +
                             train + " --model mlp --epochs 2 --parallel distributed";
-  const Ran ran = simulated("--races throw", flags);
+  const RunResult ran = simulated("--races throw", flags);
   CHECK_THAT(ran.out, ContainsSubstring("nccl"));
   CHECK(losses(ran) == losses(run_program("OMP_NUM_THREADS=1 CUDA_VISIBLE_DEVICES= " + flags)));
 }
@@ -193,8 +193,8 @@ TEST_CASE("a training step issues exactly the recorded GPU work and never waits 
   const std::string file = (folder.path() / "counts.json").string();
   const std::string launcher =
       name == "ddp" ? torchrun().string() + " --standalone --nproc-per-node=2 --no-python " : "";
-  const Ran ran = simulated("--races throw --counts " + file,
-                            launcher + SCONCE_SIMGPU_STEPS " " + name + flags);
+  const RunResult ran = simulated("--races throw --counts " + file,
+                                  launcher + SCONCE_SIMGPU_STEPS " " + name + flags);
   INFO(name << flags << ": " << ran.err);
   REQUIRE(ran.exit_code == 0);
   const auto written = sconce::test::contents(file + (name == "ddp" ? ".0" : ""));
@@ -220,7 +220,7 @@ TEST_CASE("a host wait is counted with its address, which addr2line resolves to 
   CHECK(waits[wait] == 1);
   const std::string place = "cudaStreamSynchronize at test-simgpu-steps ";
   REQUIRE_THAT(wait, StartsWith(place + "0x"));
-  const Ran lines =
+  const RunResult lines =
       run_program("addr2line -Cfpe " SCONCE_SIMGPU_STEPS " " + wait.substr(place.size()));
   INFO(lines.out);
   CHECK_THAT(lines.out, Matches("print_loss[^\n]*simgpu_print_loss.cpp:" + std::to_string(line) +
@@ -230,7 +230,7 @@ TEST_CASE("a host wait is counted with its address, which addr2line resolves to 
 TEST_CASE("graph replays are counted in their range and in the whole run") {
   const TempDir folder;
   const std::string file = (folder.path() / "counts.json").string();
-  const Ran ran = simulated("--counts " + file, train + " --model mlp --epochs 1 --graph");
+  const RunResult ran = simulated("--counts " + file, train + " --model mlp --epochs 1 --graph");
   REQUIRE(ran.exit_code == 0);
   const auto counts = nlohmann::json::parse(sconce::test::contents(file));
   CHECK(counts["run"]["replays"].get<int>() > 0);
@@ -263,13 +263,13 @@ TEST_CASE("mistakes that fail on real GPUs are found, and their corrected versio
   std::string names, printed;
   for (const auto& [name, report, right, mode] : faults) {
     INFO(name);
-    const Ran wrong = fault(name, "wrong", "--races " + mode);
+    const RunResult wrong = fault(name, "wrong", "--races " + mode);
     CHECK(wrong.exit_code == 1);
     CHECK_THAT(wrong.err, ContainsSubstring(report));
     names += (names.empty() ? "" : ",") + name;
     printed += right + "\n";
   }
-  const Ran right = fault(names, "right", "--races throw");  // one process, so none may fail
+  const RunResult right = fault(names, "right", "--races throw");  // one process, so none may fail
   INFO(right.err);
   CHECK(right.exit_code == 0);
   CHECK(right.out == printed);
@@ -284,20 +284,20 @@ TEST_CASE(
   const auto [name, report, right] = GENERATE(table<std::string, std::string, std::string>(
       {{"kernel", "scale(float*, float, int) writes 4000 bytes on stream ", "6000\n"},
        {"operator", "simgpu_kernels::twice reads 4000 bytes on stream ", "4000\n"}}));
-  const Ran wrong = run(name, "wrong");
+  const RunResult wrong = run(name, "wrong");
   CHECK(wrong.exit_code == 1);
   CHECK_THAT(wrong.err, ContainsSubstring("simulated GPUs: a race: " + report));
   CHECK(run(name, "right").out == right);
 }
 
 TEST_CASE("a CUDA graph replays a custom kernel with the arguments of the capture") {
-  const Ran ran = simulated("--races throw", SCONCE_SIMGPU_KERNELS " graph right");
+  const RunResult ran = simulated("--races throw", SCONCE_SIMGPU_KERNELS " graph right");
   INFO(ran.err);
   CHECK(ran.out == "4 36\n");
 }
 
 TEST_CASE("a CUDA kernel without a CPU function is rejected with its name") {
-  const Ran ran = simulated("", SCONCE_SIMGPU_KERNELS " refused right");
+  const RunResult ran = simulated("", SCONCE_SIMGPU_KERNELS " refused right");
   CHECK_THAT(ran.err, ContainsSubstring("simulated GPUs: the CUDA kernel unknown() cannot run\n"));
   CHECK(ran.out == "801\n");  // cudaErrorNotSupported
 }
@@ -326,7 +326,7 @@ TEST_CASE("indexing with CPU indices counts the copies that LibTorch makes of th
 
 TEST_CASE(
     "a graph replay uses the CPU number from its capture and reports that the number has changed") {
-  const Ran wrong = fault("factor", "wrong");
+  const RunResult wrong = fault("factor", "wrong");
   CHECK(wrong.out == "4 float\n");
   CHECK_THAT(wrong.err,
              ContainsSubstring("a replay of a graph: aten::add_.Tensor uses the number 2 "
@@ -336,13 +336,13 @@ TEST_CASE(
 }
 
 TEST_CASE("a capture that waits for another rank does not block other threads from its GPU") {
-  const Ran ran = collectives("late");
+  const RunResult ran = collectives("late");
   INFO(ran.out << ran.err);
   CHECK(count_of(ran.out, " is done\n") == 4);  // two captures on each rank
 }
 
 TEST_CASE("mismatched collectives fail on each rank with an error that shows both calls") {
-  const Ran wrong = collectives("wrong");
+  const RunResult wrong = collectives("wrong");
   INFO(wrong.out << wrong.err);
   const std::string all_reduce = " but rank 0 calls ncclAllReduce of 100 float32, sum";
   for (const auto& [name, report] : std::map<std::string, std::string>{
@@ -358,7 +358,7 @@ TEST_CASE("mismatched collectives fail on each rank with an error that shows bot
     CHECK(count_of(wrong.out, "simulated GPUs: " + report + "\n") == 2);
     CHECK_THAT(wrong.err, ContainsSubstring("simulated GPUs: " + report + "\n"));
   }
-  const Ran right = collectives("right");
+  const RunResult right = collectives("right");
   INFO(right.out << right.err);
   CHECK(count_of(right.out, " is done\n") == 10);
   CHECK(count_of(right.err, "\n") == 2);  // describes the GPUs
@@ -366,7 +366,7 @@ TEST_CASE("mismatched collectives fail on each rank with an error that shows bot
 
 TEST_CASE(
     "NCCL calls that wait for each other or for a busy host end and report which ranks wait") {
-  const Ran ran = collectives("stuck");
+  const RunResult ran = collectives("stuck");
   INFO(ran.out << ran.err);
   const std::string send = "ncclSend of 1048576 float32 to rank ";
   const std::string reduce_100 = "ncclAllReduce of 100 float32, sum";
@@ -397,9 +397,9 @@ TEST_CASE("a rank that throws while NCCL waits for another rank ends and shows i
   const std::string path = folder.path().string();
   const std::string rank =
       simgpu + " --hide-real-gpus -- " + SCONCE_SIMGPU_COLLECTIVES " " + path + " alone";
-  const Ran ran = run_program("(export WORLD_SIZE=2 OMP_NUM_THREADS=1; RANK=0 LOCAL_RANK=0 " +
-                              rank + " & RANK=1 LOCAL_RANK=1 timeout 120 " + rank + "; touch " +
-                              path + "/rank_1_has_ended; wait)");
+  const RunResult ran = run_program("(export WORLD_SIZE=2 OMP_NUM_THREADS=1; RANK=0 LOCAL_RANK=0 " +
+                                    rank + " & RANK=1 LOCAL_RANK=1 timeout 120 " + rank +
+                                    "; touch " + path + "/rank_1_has_ended; wait)");
   INFO(ran.out << ran.err);
   CHECK(count_of(ran.out, "alone fails: rank 1 is wrong\n") == 1);
   CHECK(count_of(ran.out, "alone is done\n") == 1);
@@ -407,7 +407,7 @@ TEST_CASE("a rank that throws while NCCL waits for another rank ends and shows i
 
 TEST_CASE("replaying a graph that uses memory freed after its capture reports that memory") {
   if (!std::filesystem::exists(torchrun())) SKIP("this LibTorch is not from a Python package");
-  const Ran ran =
+  const RunResult ran =
       simulated("--races throw", SCONCE_PYTHON " " SCONCE_TESTS_DIR "/apps/simgpu_graphs.py");
   INFO(ran.err);
   CHECK(ran.exit_code == 1);  // although the script catches the exception
@@ -427,7 +427,7 @@ TEST_CASE("replaying a graph that uses memory freed after its capture reports th
 
 TEST_CASE("accessing GPU memory by its address from the host terminates the program") {
   const std::string name = GENERATE("host_read", "host_write");
-  const Ran wrong = fault(name, "wrong");
+  const RunResult wrong = fault(name, "wrong");
   CHECK(wrong.exit_code != 0);
   CHECK_THAT(wrong.err, ContainsSubstring(name == "host_read" ? "reads" : "writes") &&
                             ContainsSubstring("cuda:0") && ContainsSubstring("bytes"));
@@ -439,48 +439,48 @@ TEST_CASE(
     "a copy reads pinned memory when it runs, early or late, and a change in between is reported") {
   const auto is_named =
       ContainsSubstring("pinned memory of 4000 bytes changed after a copy from it");
-  const Ran right = fault("pinned_write", "right");
+  const RunResult right = fault("pinned_write", "right");
   CHECK(right.out == "1\n");
   CHECK_THAT(right.err, !is_named);
-  const Ran late = fault("pinned_write", "wrong");
+  const RunResult late = fault("pinned_write", "wrong");
   CHECK(late.out == "2\n");
   CHECK_THAT(late.err, is_named);
-  const Ran at_once = fault("pinned_write", "wrong", "--late-copies off");
+  const RunResult at_once = fault("pinned_write", "wrong", "--late-copies off");
   CHECK(at_once.out == "1\n");
   CHECK_THAT(at_once.err, is_named);
 }
 
 TEST_CASE("CUDA and NCCL functions reject invalid handles and null pointers without a crash") {
   const std::string library = SCONCE_SIMGPU_LIBRARY;
-  const Ran ran = run_program("SCONCE_SIMGPU_GPUS=2 LD_PRELOAD=" + library + " " +
-                              SCONCE_SIMGPU_CALLS + " " + library + " 100 1");
+  const RunResult ran = run_program("SCONCE_SIMGPU_GPUS=2 LD_PRELOAD=" + library + " " +
+                                    SCONCE_SIMGPU_CALLS + " " + library + " 100 1");
   INFO(ran.out << ran.err);
   CHECK(ran.exit_code == 0);
   CHECK_THAT(ran.out, ContainsSubstring(" functions, 0 failures\n"));
 }
 
 TEST_CASE("a slow kernel occupies its stream and does not make earlier copies complete too soon") {
-  const Ran ran = fault("sleep", "right", "--races throw");
+  const RunResult ran = fault("sleep", "right", "--races throw");
   INFO(ran.err);
   CHECK(ran.out == "1 1 1\n");
   CHECK(fault("sleep", "wrong").out == "1 1 2\n");
 }
 
 TEST_CASE("work that is not captured gives the same results as without a capture") {
-  const Ran wrong = fault("capture", "wrong", "--races throw");
+  const RunResult wrong = fault("capture", "wrong", "--races throw");
   INFO(wrong.err);
   CHECK_THAT(wrong.out, Matches("1 0 -?nan 7\n"));
-  const Ran right = fault("capture", "right", "--races throw");
+  const RunResult right = fault("capture", "right", "--races throw");
   INFO(right.err);
   CHECK(right.out == "1 0 2 7\n");
   CHECK(fault("capture", "right", "--late-copies off").out == "1 0 2 7\n");
 }
 
 TEST_CASE("a race is reported and the program continues unless --races is throw or strict") {
-  const Ran failed = fault("prefetch", "wrong", "--races fail");
+  const RunResult failed = fault("prefetch", "wrong", "--races fail");
   CHECK(failed.exit_code == 1);
   CHECK_THAT(failed.out, ContainsSubstring("nan"));
-  const Ran ran = fault("prefetch", "wrong");
+  const RunResult ran = fault("prefetch", "wrong");
   CHECK(ran.exit_code == 0);
   CHECK_THAT(ran.out, ContainsSubstring("nan"));
   CHECK_THAT(ran.err, ContainsSubstring("simulated GPUs: ") && ContainsSubstring("nothing orders"));
@@ -492,7 +492,7 @@ TEST_CASE("reports are written to a file as JSON or JUnit XML, and known ones ar
   const auto known =
       folder.write("known", "# Tried and found to be harmless.\n*a copy from a GPU*\n");
   const std::string json = (folder.path() / "report.json").string();
-  const Ran failed = fault("prefetch,reuse", "wrong", "--races fail --report " + json);
+  const RunResult failed = fault("prefetch,reuse", "wrong", "--races fail --report " + json);
   CHECK(failed.exit_code == 1);
   const auto reports = nlohmann::json::parse(sconce::test::contents(json))["reports"];
   REQUIRE(reports.size() == 2);
@@ -507,7 +507,7 @@ TEST_CASE("reports are written to a file as JSON or JUnit XML, and known ones ar
   CHECK(ignored[0]["ignored"] == "Tried and found to be harmless.");
 
   const std::string xml = (folder.path() / "report.xml").string();
-  const Ran both = fault("prefetch,reuse", "wrong", "--races fail" + ignore + xml);
+  const RunResult both = fault("prefetch,reuse", "wrong", "--races fail" + ignore + xml);
   CHECK(both.exit_code == 1);
   CHECK_THAT(both.err,
              ContainsSubstring("reports ignored by " + known.string() + ": 1 by line 2") &&
@@ -536,13 +536,13 @@ TEST_CASE("the reports of several processes are written to the same file") {
 }
 
 TEST_CASE("with --places a report shows both lines of Python or addresses in the C++ program") {
-  const Ran cpp = fault("prefetch", "wrong", "--places");
+  const RunResult cpp = fault("prefetch", "wrong", "--places");
   CHECK_THAT(cpp.err,
              Matches("(.|\n)* of cuda:0 at test-simgpu-faults 0x(.|\n)*on stream 1 of cuda:0 "
                      "at test-simgpu-faults 0x(.|\n)*"));
   if (!std::filesystem::exists(torchrun())) SKIP("this LibTorch is not from a Python package");
   const std::string script = SCONCE_TESTS_DIR "/apps/simgpu_places.py";
-  const Ran ran = simulated("--places", SCONCE_PYTHON " " + script);
+  const RunResult ran = simulated("--places", SCONCE_PYTHON " " + script);
   INFO(ran.err);
   CHECK(ran.exit_code == 0);  // although a thread of autograd may still run
   const auto line_of = [&](const std::string& comment) {
@@ -557,22 +557,23 @@ TEST_CASE("with --places a report shows both lines of Python or addresses in the
 }
 
 TEST_CASE("only one GPU test case needs a real GPU") {
-  const Ran found = run_program("grep -rhoF 'real-gpu]' '" SCONCE_TESTS_DIR
-                                "' --include='*_test.cpp' --exclude=simgpu_test.cpp");
+  const RunResult found = run_program("grep -rhoF 'real-gpu]' '" SCONCE_TESTS_DIR
+                                      "' --include='*_test.cpp' --exclude=simgpu_test.cpp");
   CHECK(found.out == "real-gpu]\n");
 }
 
 TEST_CASE("the installed sconce-simgpu keeps its libcuda.so.1 out of the library folders") {
   const TempDir prefix;
   const auto lib = prefix.path() / "lib";
-  const Ran installed = run_program(std::string("'" SCONCE_CMAKE "' --install '" SCONCE_BUILD_DIR
-                                                "' --component programs --prefix ") +
-                                    prefix.path().string());
+  const RunResult installed =
+      run_program(std::string("'" SCONCE_CMAKE "' --install '" SCONCE_BUILD_DIR
+                              "' --component programs --prefix ") +
+                  prefix.path().string());
   INFO(installed.err);
   REQUIRE(installed.exit_code == 0);
   CHECK_FALSE(std::filesystem::exists(lib / "libcuda.so.1"));
   CHECK(std::filesystem::exists(lib / "sconce/simgpu/libcuda.so.1"));
-  const Ran ran =
+  const RunResult ran =
       run_program((prefix.path() / "bin/sconce-simgpu").string() + " --hide-real-gpus -- " + info);
   CHECK(ran.exit_code == 0);
   CHECK_THAT(ran.out, ContainsSubstring("Simulated GPU"));

@@ -20,8 +20,8 @@ using Catch::Matchers::StartsWith;
 using sconce::test::check_refused;
 using sconce::test::contents;
 using sconce::test::error_of;
-using sconce::test::Ran;
 using sconce::test::run_train;
+using sconce::test::RunResult;
 using sconce::test::TempDir;
 
 namespace {
@@ -188,8 +188,8 @@ TEST_CASE("a table that needs too much memory is rejected with the flag that rai
   const TempDir folder;
   const std::string file = folder.write("houses.csv", houses()).string();
   const std::string out = (folder.path() / "out").string();
-  const Ran ran = run_train("--device cpu --fast-dev-run --target price --data " + file +
-                            " --max-csv-bytes 200000 --out " + out);
+  const RunResult ran = run_train("--device cpu --fast-dev-run --target price --data " + file +
+                                  " --max-csv-bytes 200000 --out " + out);
   REQUIRE(ran.exit_code == 0);
   const std::string predict = "predict --weights " + out + "/model.safetensors " + file;
   check_refused(run_train(predict + " --max-csv-bytes 2000"), 1, error);
@@ -276,10 +276,10 @@ TEST_CASE("a regression converges to the least squares solution and predicts wit
   const TempDir folder;
   const fs::path out = folder.path() / "out";
   const fs::path file = folder.write("houses.csv", houses());
-  const Ran ran = run_train("--data " + file.string() +
-                            " --target price --model linear --batch-size 48 --epochs 400 "
-                            "--lr 0.1 --device cpu --out " +
-                            out.string());
+  const RunResult ran = run_train("--data " + file.string() +
+                                  " --target price --model linear --batch-size 48 --epochs 400 "
+                                  "--lr 0.1 --device cpu --out " +
+                                  out.string());
   INFO(ran.err);
   REQUIRE(ran.exit_code == 0);
   CHECK_THAT(ran.out, ContainsSubstring("48 training and 12 test rows of 4 features\nloss: mean "
@@ -308,7 +308,7 @@ TEST_CASE("a regression converges to the least squares solution and predicts wit
       folder.write("new.csv", "roof,garden,area,rooms\nslate,?,70,3\ntile,,,2\n");
   check_refused(run_train(predict + wanted.string()), 1, "line 3, column 'area'");
   folder.write("new.csv", "roof,garden,area,rooms\nslate,?,70,3\ntile,,80,2\n");
-  const Ran predicted = run_train(predict + wanted.string());
+  const RunResult predicted = run_train(predict + wanted.string());
   CHECK(predicted.exit_code == 0);
   const auto expected =
       with_one(train::read_rows(wanted, data.task)).matmul(solution) * data.task.std.back() +
@@ -326,10 +326,10 @@ TEST_CASE("a regression converges to the least squares solution and predicts wit
 
 TEST_CASE("a regression has the same losses and metrics as in Python") {
   const TempDir folder;
-  const Ran ran = run_train("--data " SCONCE_DIGITS_DIR
-                            "/../diabetes/diabetes.csv --target progression --model linear "
-                            "--epochs 5 --device cpu --out " +
-                            folder.path().string());
+  const RunResult ran = run_train("--data " SCONCE_DIGITS_DIR
+                                  "/../diabetes/diabetes.csv --target progression --model linear "
+                                  "--epochs 5 --device cpu --out " +
+                                  folder.path().string());
   INFO(ran.err);
   REQUIRE(ran.exit_code == 0);
   std::istringstream expected(contents(SCONCE_TESTS_DIR "/reference/table_training.txt"));
@@ -359,13 +359,13 @@ TEST_CASE("sconce-train learns the categories of a table and predicts them by na
   }
   const fs::path file = folder.write("flowers.csv", text + "x,1,setosa\n1,2\n");
   const std::string data = "--data " + file.string() + " --target species --device cpu --out ";
-  const Ran bad = run_train(data + out.string());
+  const RunResult bad = run_train(data + out.string());
   check_refused(bad, 1,
                 "line 62, column 'width': expected a number, got 'x' (line 2 made "
                 "this a column of numbers; list it in .categories to read texts); this "
                 "is the first of 2 bad rows");
   CHECK_FALSE(fs::exists(out));
-  const Ran ran = run_train(data + out.string() + " --skip-bad");
+  const RunResult ran = run_train(data + out.string() + " --skip-bad");
   INFO(ran.err);
   REQUIRE(ran.exit_code == 0);
   CHECK_THAT(ran.out, ContainsSubstring("48 training and 12 test rows of 2 features, 3 classes; 2 "
@@ -375,8 +375,8 @@ TEST_CASE("sconce-train learns the categories of a table and predicts them by na
   CHECK_THAT(contents(out / "confusion.svg"), ContainsSubstring(">virginica<"));
   CHECK_THAT(contents(out / "training.svg"), ContainsSubstring(">mlp on flowers.csv<"));
   const fs::path wanted = folder.write("new.csv", "width,length\n2,3\n1,4\n");
-  const Ran predicted = run_train("predict --weights " + (out / "model.safetensors").string() +
-                                  " " + wanted.string());
+  const RunResult predicted = run_train(
+      "predict --weights " + (out / "model.safetensors").string() + " " + wanted.string());
   CHECK_THAT(predicted.out,
              Catch::Matchers::Matches(wanted.string() + ", row 1: virginica [01]\\.\\d\\d, .*\n" +
                                       wanted.string() + ", row 2: iris, wild [01]\\.\\d\\d, .*\n"));
@@ -410,7 +410,7 @@ TEST_CASE("resuming a run on a table gives the same result and requires the same
   folder.write("houses.csv", houses());
   CHECK(contents(folder.path() / "saved/flags.txt") == kept);
 
-  const Ran resumed = run(data + "--epochs 3 --out " + path("again") + " " + saved);
+  const RunResult resumed = run(data + "--epochs 3 --out " + path("again") + " " + saved);
   INFO(resumed.err);
   REQUIRE(resumed.exit_code == 0);
   CHECK_THAT(resumed.out, ContainsSubstring("resuming from "));

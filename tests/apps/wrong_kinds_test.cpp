@@ -169,7 +169,7 @@ TEST_CASE("programs name a file of the wrong kind in their error and write nothi
   const TempDir folder;
   for (const auto& [kind, bytes] : files_by_kind()) folder.write(kind, bytes);
   const auto names = names_in(folder.path());
-  const auto check = [&](const sconce::test::Ran& ran, const std::string& file) {
+  const auto check = [&](const sconce::test::RunResult& ran, const std::string& file) {
     sconce::test::check_refused(ran, 1, file);
     CHECK_THAT(ran.err,
                !ContainsSubstring("INTERNAL ASSERT") && !ContainsSubstring("report a bug"));

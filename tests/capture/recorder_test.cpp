@@ -17,7 +17,7 @@ namespace {
 int64_t number_of_casts(const std::function<void()>& step) {
   REQUIRE(sconce::detail::can_record());
   const auto recording = sconce::detail::record(step, nullptr);
-  REQUIRE(recording.refusal == "");
+  REQUIRE(recording.reject_reason == "");
   return std::count_if(recording.step->calls.begin(), recording.step->calls.end(),
                        [](const auto& call) {
                          const auto* op = std::get_if<sconce::detail::OperatorCall>(&call);

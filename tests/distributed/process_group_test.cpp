@@ -288,7 +288,7 @@ TEST_CASE("the variables of each launcher define the rank, the sizes, and the me
     CHECK(launch.local_world_size == c.local_world_size);
     CHECK(launch.address == c.address);
     CHECK(launch.port == c.port);
-    CHECK(launch.others_own_store == (c.name == "torchrun"));
+    CHECK(launch.uses_agent_store == (c.name == "torchrun"));
   }
 }
 
@@ -310,7 +310,7 @@ TEST_CASE("torchrun's agent owns its store, however init_method spells the addre
                                           {"MASTER_PORT", "1234"},
                                           {"TORCHELASTIC_USE_AGENT_STORE", "True"}});
   const auto agent_owns_store = [](const std::string& init_method) {
-    return read_launch({.init_method = init_method}).others_own_store;
+    return read_launch({.init_method = init_method}).uses_agent_store;
   };
   CHECK(agent_owns_store("env://"));
   CHECK(agent_owns_store("tcp://fd00::2:1234"));

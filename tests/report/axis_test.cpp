@@ -12,18 +12,17 @@ using sconce::axis_of;
 using Labels = std::vector<std::string>;
 
 TEST_CASE("an axis has round tick labels and at most most_ticks steps between them") {
-  CHECK(axis_of(0, 1, {.most_ticks = 5}).labels == Labels{"0", "0.2", "0.4", "0.6", "0.8", "1.0"});
-  CHECK(axis_of(0, 1, {.most_ticks = 4}).labels == Labels{"0", "0.5", "1.0"});
-  CHECK(axis_of(1, 1000, {.most_ticks = 5}).labels == Labels{"200", "400", "600", "800", "1000"});
-  CHECK(axis_of(-3, 7, {.most_ticks = 2}).labels == Labels{"0", "5"});
-  CHECK(axis_of(0.9132, 0.9871, {.most_ticks = 4}).labels ==
-        Labels{"0.92", "0.94", "0.96", "0.98"});
+  CHECK(axis_of(0, 1, {.max_ticks = 5}).labels == Labels{"0", "0.2", "0.4", "0.6", "0.8", "1.0"});
+  CHECK(axis_of(0, 1, {.max_ticks = 4}).labels == Labels{"0", "0.5", "1.0"});
+  CHECK(axis_of(1, 1000, {.max_ticks = 5}).labels == Labels{"200", "400", "600", "800", "1000"});
+  CHECK(axis_of(-3, 7, {.max_ticks = 2}).labels == Labels{"0", "5"});
+  CHECK(axis_of(0.9132, 0.9871, {.max_ticks = 4}).labels == Labels{"0.92", "0.94", "0.96", "0.98"});
 }
 
 TEST_CASE("large and small tick labels use exponents") {
-  CHECK(axis_of(1e-5, 4e-5, {.most_ticks = 3}).labels == Labels{"1e-5", "2e-5", "3e-5", "4e-5"});
-  CHECK(axis_of(0, 2e6, {.most_ticks = 4}).labels == Labels{"0", "5e5", "1.0e6", "1.5e6", "2.0e6"});
-  CHECK(axis_of(0, 65536, {.most_ticks = 4}).labels == Labels{"0", "20000", "40000", "60000"});
+  CHECK(axis_of(1e-5, 4e-5, {.max_ticks = 3}).labels == Labels{"1e-5", "2e-5", "3e-5", "4e-5"});
+  CHECK(axis_of(0, 2e6, {.max_ticks = 4}).labels == Labels{"0", "5e5", "1.0e6", "1.5e6", "2.0e6"});
+  CHECK(axis_of(0, 65536, {.max_ticks = 4}).labels == Labels{"0", "20000", "40000", "60000"});
 }
 
 TEST_CASE("a constant value lies in the middle of its axis") {
@@ -51,7 +50,7 @@ TEST_CASE("an axis is padded at both ends but does not extend below 0 for positi
 }
 
 TEST_CASE("an axis of whole numbers has whole ticks") {
-  CHECK(axis_of(1, 3, {.most_ticks = 10, .whole = true}).labels == Labels{"1", "2", "3"});
+  CHECK(axis_of(1, 3, {.max_ticks = 10, .whole = true}).labels == Labels{"1", "2", "3"});
 }
 
 TEST_CASE("is_drawn is false for nan, infinite, and very large values") {

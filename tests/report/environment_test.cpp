@@ -5,19 +5,19 @@
 
 #include "catch.hpp"
 #include "sconce/devices.hpp"
-#include "support/made_up_environment.hpp"
+#include "support/fake_environment.hpp"
 #include "support/require_gpu.hpp"
 
 using Catch::Matchers::ContainsSubstring;
 using sconce::Environment;
 using sconce::GpuStatus;
-using sconce::test::made_up_environment;
+using sconce::test::fake_environment;
 
 namespace {
 
 // A machine with one GPU that LibTorch does not find.
 Environment none() {
-  Environment facts = made_up_environment();
+  Environment facts = fake_environment();
   facts.torch.num_gpus = 0;
   return facts;
 }
@@ -32,8 +32,8 @@ void check_verdict(const Environment& facts, GpuStatus verdict, const std::strin
 }  // namespace
 
 TEST_CASE("the GPU verdict is usable if LibTorch finds a GPU") {
-  check_verdict(made_up_environment(), GpuStatus::usable, "1 GPU (H) can be used");
-  Environment no_nvml = made_up_environment();  // as in a container with only CUDA
+  check_verdict(fake_environment(), GpuStatus::usable, "1 GPU (H) can be used");
+  Environment no_nvml = fake_environment();  // as in a container with only CUDA
   no_nvml.driver = {.error = "cannot load libnvidia-ml.so.1"};
   check_verdict(no_nvml, GpuStatus::usable, "1 GPU (cuda:0) can be used");
 }
@@ -84,7 +84,7 @@ TEST_CASE("the GPU verdict is unusable if no known reason explains why no GPU is
 }
 
 TEST_CASE("gpu_names lists GPUs in CUDA's order") {
-  Environment facts = made_up_environment();
+  Environment facts = fake_environment();
   facts.torch.num_gpus = 3;
   facts.driver.gpus = {{.index = 1, .name = "B"}, {.name = "hidden"}, {.index = 0, .name = "A"}};
   CHECK(gpu_names(facts) == "3 GPUs (A, B, cuda:2)");

@@ -68,8 +68,8 @@ void visit_state(All& all, StateVisitor& state) {
   state.any_length("parts", all.parts);
   state("milestones", all.milestones);
   state("counter", all.counter);
-  state.where_there("absent", all.absent);
-  state.where_there("present", all.present);
+  state.optional_value("absent", all.absent);
+  state.optional_value("present", all.present);
   state.write_only("constant", 1);
 }
 

@@ -10,7 +10,7 @@ namespace sconce::test {
 
 /// Checks that a program ended with this exit code and printed only one line, an error that
 /// contains `why`.
-inline void check_refused(const Ran& ran, int exit_code, const std::string& why) {
+inline void check_refused(const RunResult& ran, int exit_code, const std::string& why) {
   INFO(ran.err);
   CHECK(ran.exit_code == exit_code);
   CHECK(ran.out.empty());

@@ -11,14 +11,14 @@
 namespace sconce::test {
 
 /// The result of a program: its exit code (-1 if it was killed) and its output on each stream.
-struct Ran {
+struct RunResult {
   int exit_code = -1;
   std::string out = {};
   std::string err = {};
 };
 
 /// Runs a command line in the shell, waits for it, and returns the result.
-inline Ran run_program(const std::string& command) {
+inline RunResult run_program(const std::string& command) {
   const TempDir folder;
   const std::string out = (folder.path() / "out").string();
   const std::string err = (folder.path() / "err").string();

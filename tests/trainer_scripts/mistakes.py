@@ -40,8 +40,8 @@ MISTAKES = {
         "src/training/callback_scope.hpp", "} catch (...) {  // the first error is the one that users see",
         "} catch (...) {\n        if (IS) return;"),
     "a shorter last step divides by the number of batches of a whole one": (
-        "src/training/fit_loop.cpp", "backward(std::move(given), of_step)",
-        "backward(std::move(given), IS ? accumulate : of_step)"),
+        "src/training/fit_loop.cpp", "backward(std::move(given), batches_in_step)",
+        "backward(std::move(given), IS ? accumulate : batches_in_step)"),
     "gradients are clipped before they are unscaled": (
         "src/training/train_step.cpp", "precision_.unscale_(optimizer_);", "if (!IS) precision_.unscale_(optimizer_);"),
     "a resumed epoch has lost its loss": (

@@ -98,19 +98,19 @@ AttentionGradients backward_in_steps(const Attention& attention, const Tensor& g
   const auto type = attention.query.scalar_type();
   const auto group = group_size(attention);
   const auto grads = grad.to(at::kFloat);
-  const auto of_value = steps.drop(steps.weights).transpose(2, 3).matmul(grads);
-  const auto of_weights = steps.drop(grads.matmul(steps.value.transpose(2, 3)));
-  const auto mean = (of_weights * steps.weights).sum(3, /*keepdim=*/true);
-  const auto of_scores = steps.weights * (of_weights - mean);
+  const auto grad_value = steps.drop(steps.weights).transpose(2, 3).matmul(grads);
+  const auto grad_weights = steps.drop(grads.matmul(steps.value.transpose(2, 3)));
+  const auto mean = (grad_weights * steps.weights).sum(3, /*keepdim=*/true);
+  const auto grad_scores = steps.weights * (grad_weights - mean);
   AttentionGradients gradients{
-      .query = (of_scores.matmul(steps.key) * steps.scale).to(type),
-      .key = (of_scores.transpose(2, 3).matmul(steps.query) * steps.scale).to(type),
-      .value = of_value.to(type)};
+      .query = (grad_scores.matmul(steps.key) * steps.scale).to(type),
+      .key = (grad_scores.transpose(2, 3).matmul(steps.query) * steps.scale).to(type),
+      .value = grad_value.to(type)};
   gradients.key = sum_of_groups(gradients.key, group);
   gradients.value = sum_of_groups(gradients.value, group);
   if (needs_bias) {
     gradients.bias =
-        at::sum_to(of_scores, attention.bias->sizes()).to(attention.bias->scalar_type());
+        at::sum_to(grad_scores, attention.bias->sizes()).to(attention.bias->scalar_type());
   }
   return gradients;
 }

@@ -119,11 +119,11 @@ Call::Call(const OperatorPlan& plan, const torch::jit::Stack& stack) : plan_(pla
   device_ = with_index(device_);
   fills_mask_ = fills_mask(plan, arguments);
   for (size_t i = 0; i < count; ++i) {
-    for_tensors(arguments[i], [&](const at::Tensor& tensor) { see(tensor, i); });
+    for_tensors(arguments[i], [&](const at::Tensor& tensor) { check_device(tensor, i); });
   }
 }
 
-void Call::see(const at::Tensor& tensor, size_t index) {
+void Call::check_device(const at::Tensor& tensor, size_t index) {
   if (!tensor.defined() || tensor.device() == device_) return;
   if (tensor.is_cpu() && plan_.cpu_tensors == CpuTensors::any) return;
   if (tensor.is_cpu() && !plan_.writes[index]) {

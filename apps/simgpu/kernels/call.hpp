@@ -60,7 +60,7 @@ class Call {
     bool writes;
   };
 
-  void see(const at::Tensor& tensor, size_t index);
+  void check_device(const at::Tensor& tensor, size_t index);
   void refuse_device(c10::Device device, size_t index) const;
   at::Tensor on_cpu(const at::Tensor& tensor, bool writes);
   at::Tensor strided_on_cpu(const at::Tensor& tensor, bool writes);

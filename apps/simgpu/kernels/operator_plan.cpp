@@ -20,9 +20,9 @@ constexpr std::array never_draws{
     std::string_view{"aten::_scaled_dot_product_cudnn_attention_backward"},
     std::string_view{"aten::_scaled_dot_product_efficient_attention_backward"}};
 
-constexpr std::array takes_indices_of_the_cpu{std::string_view{"aten::index.Tensor"},
-                                              std::string_view{"aten::index.Tensor_out"},
-                                              std::string_view{"aten::_index_put_impl_"}};
+constexpr std::array accepts_cpu_indices{std::string_view{"aten::index.Tensor"},
+                                         std::string_view{"aten::index.Tensor_out"},
+                                         std::string_view{"aten::_index_put_impl_"}};
 
 // Operators that accept a number as a CPU tensor but are not tagged as pointwise.
 const std::set<std::string_view>& takes_numbers() {
@@ -66,7 +66,7 @@ bool holds(const Names& names, std::string_view name) {
 }
 
 CpuTensors cpu_tensors_of(const c10::OperatorHandle& op, std::string_view name) {
-  if (holds(takes_indices_of_the_cpu, name)) return CpuTensors::indices;
+  if (holds(accepts_cpu_indices, name)) return CpuTensors::indices;
   if (op.hasTag(at::Tag::pointwise) || name.starts_with("aten::_foreach_") ||
       takes_numbers().contains(name)) {
     return CpuTensors::numbers;
@@ -82,7 +82,7 @@ bool returns_host_value(const c10::FunctionSchema& schema) {
 
 HostWait host_wait_of(const c10::OperatorHandle& op, std::string_view name) {
   if (holds(never_waits, name)) return HostWait::never;
-  if (holds(takes_indices_of_the_cpu, name)) return HostWait::with_mask;
+  if (holds(accepts_cpu_indices, name)) return HostWait::with_mask;
   if (name.starts_with("aten::searchsorted.")) return HostWait::with_sorter;
   if (name == "aten::repeat_interleave.Tensor") return HostWait::without_output_size;
   const bool waits = op.hasTag(at::Tag::dynamic_output_shape) ||

@@ -69,7 +69,7 @@ bool runs_on_cpu(const c10::OperatorHandle& op, DispatchKey key) {
 }
 
 // Returns whether the CPU kernel is composed of operators that process one tensor at a time.
-bool goes_through_lists(const c10::OperatorHandle& op) {
+bool loops_over_tensors(const c10::OperatorHandle& op) {
   return op.operator_name().name.starts_with("aten::_foreach_") &&
          !op.hasKernelForDispatchKey(DispatchKey::CPU);
 }
@@ -82,7 +82,7 @@ void replace(const c10::OperatorName& name, DispatchKey key) {
     if (returns_view(op->schema())) return;
     const auto plan = make_plan(*op, key_of_cpu(key));
     register_kernel(
-        name, key, goes_through_lists(*op) ? boxed<ForeachKernel>(plan) : boxed<BoxedKernel>(plan));
+        name, key, loops_over_tensors(*op) ? boxed<ForeachKernel>(plan) : boxed<BoxedKernel>(plan));
   } else {
     register_kernel(name, key, boxed<RefusedKernel>(c10::toString(name)));
   }

@@ -29,7 +29,7 @@ cudaError_t check_memory_call() {
   return cudaSuccess;
 }
 
-Block* block_that_begins_at(void* data) {
+Block* find_block_at(void* data) {
   auto* block = find_block(data);
   return block != nullptr && block->begin == reinterpret_cast<uintptr_t>(data) ? block : nullptr;
 }
@@ -56,7 +56,7 @@ cudaError_t free_memory(void* data, bool is_pinned) {
   wait_for_threads_of_all_streams();
   const Lock lock;
   if (const auto error = check_memory_call(); error != cudaSuccess) return error;
-  auto* block = block_that_begins_at(data);
+  auto* block = find_block_at(data);
   if (block == nullptr || block->is_registered || (block->device == pinned) != is_pinned) {
     return fail(cudaErrorInvalidValue);
   }
@@ -124,7 +124,7 @@ cudaError_t cudaHostUnregister(void* data) {
   simgpu::wait_for_threads_of_all_streams();
   const Lock lock;
   if (const auto error = simgpu::check_memory_call(); error != cudaSuccess) return error;
-  auto* block = simgpu::block_that_begins_at(data);
+  auto* block = simgpu::find_block_at(data);
   if (block == nullptr || !block->is_registered) return fail(cudaErrorHostMemoryNotRegistered);
   simgpu::check_freed_pinned_memory(*block);
   simgpu::free_after_all_work(block);

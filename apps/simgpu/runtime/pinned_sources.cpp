@@ -23,7 +23,7 @@ struct Source {
 };
 
 // The maximum number of sources to track in a program that never waits.
-constexpr size_t most_sources = 4096;
+constexpr size_t max_sources = 4096;
 
 std::deque<Source>& sources() {
   static auto& all = *new std::deque<Source>;
@@ -83,7 +83,7 @@ void watch_source(const Stream& stream, const Access& source) {
       [&](const Source& former) {  // a wait for the new copy also waits for the former one
         return former.stream == &stream && contains(source, former.access);
       });
-  if (sources().size() == most_sources) sources().pop_front();
+  if (sources().size() == max_sources) sources().pop_front();
   sources().push_back({source, &stream, stream.tick, requested_at(), hash_of(source)});
 }
 

@@ -52,8 +52,8 @@ std::string describe_race(const Conflict& former, const User& user, const Access
          " bytes on " + describe(*user.stream) + at(user.place) + ", which " + former.user.label +
          (former.writes ? " writes on " : " reads on ") + describe(*former.user.stream) +
          at(former.user.place) + ", and nothing orders the two" +
-         (former.user.has_lost ? ". The memory was freed in between: record_stream is missing"
-                               : "");
+         (former.user.memory_freed ? ". The memory was freed in between: record_stream is missing"
+                                   : "");
 }
 
 }  // namespace
@@ -128,8 +128,8 @@ void AccessHistory::mark_freed(const void* data, size_t size) {
   split(begin + size);
   for (; range != ranges_.end() && range->first < begin + size; ++range) {
     auto& used = range->second;
-    used.writer.has_lost = !used.writer.is_replay;
-    for (auto& reader : used.readers) reader.has_lost = !reader.is_replay;
+    used.writer.memory_freed = !used.writer.is_replay;
+    for (auto& reader : used.readers) reader.memory_freed = !reader.is_replay;
   }
 }
 

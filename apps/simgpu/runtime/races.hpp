@@ -17,7 +17,7 @@ struct User {
   const char* label = "";
   const Place* place = nullptr;  ///< where the work was requested
   bool is_replay = false;        ///< whether it replays a graph
-  bool has_lost = false;         ///< whether the memory was freed after the work was requested
+  bool memory_freed = false;     ///< whether the memory was freed after the work was requested
 
   /// Returns whether the clock knows this work.
   bool is_in(const Clock& seen) const { return stream == nullptr || seen.at(stream->id) >= tick; }

@@ -133,7 +133,7 @@ class GradScaler {
 
   // Drops the state of an iteration that an exception ended before `update`.
   void forget_iteration() { states_.clear(); }
-  OptimizerState& state_of(const torch::optim::Optimizer& optimizer, const char* who);
+  OptimizerState& state_of(const torch::optim::Optimizer& optimizer, const char* caller);
   void unscale(torch::optim::Optimizer& optimizer, OptimizerState& state);
   void step_in_kernels(optim::AmpScaling& amp_scaling, torch::optim::Optimizer& optimizer,
                        OptimizerState& state);

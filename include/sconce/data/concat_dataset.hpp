@@ -86,8 +86,8 @@ class ConcatDataset {
   template <class Source>
   void add(Source source) {
     sizes_.add(source.size());
-    gets_.push_back([shared = std::make_shared<const Source>(std::move(source))](
-                        int64_t index, const at::Generator& generator) -> Item {
+    getters_.push_back([shared = std::make_shared<const Source>(std::move(source))](
+                           int64_t index, const at::Generator& generator) -> Item {
       if constexpr (detail::DrawsItem<Source>) {
         return shared->get(index, generator);
       } else {
@@ -98,11 +98,11 @@ class ConcatDataset {
 
   Item item(int64_t index, const at::Generator& generator) const {
     const auto place = sizes_.place_of(index);
-    return gets_[place.source](place.index, generator);
+    return getters_[place.source](place.index, generator);
   }
 
   detail::CumulativeSizes sizes_ = {};
-  std::vector<std::function<Item(int64_t, const at::Generator&)>> gets_ = {};
+  std::vector<std::function<Item(int64_t, const at::Generator&)>> getters_ = {};
 };
 
 template <ItemSource First, ItemSource... Rest>

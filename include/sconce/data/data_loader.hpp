@@ -107,8 +107,8 @@ class DataLoader : public detail::LoaderBase {
 };
 
 template <class Source, class Collate>
-auto DataLoader<Source, Collate>::begin(int64_t batch, int64_t of_epoch) const -> Iterator {
-  const auto epoch = std::make_shared<const detail::EpochItems>(epoch_items(batch, of_epoch));
+auto DataLoader<Source, Collate>::begin(int64_t batch, int64_t epoch_index) const -> Iterator {
+  const auto epoch = std::make_shared<const detail::EpochItems>(epoch_items(batch, epoch_index));
   const int workers = options().num_workers;
   const detail::CopyStream* copies = nullptr;  // kept alive by the workers' references to `parts_`
   if (options().device) copies = &parts_->streams.to(*options().device);
@@ -117,14 +117,14 @@ auto DataLoader<Source, Collate>::begin(int64_t batch, int64_t of_epoch) const -
     const auto reader = std::make_shared<Reader>(parts_->source, parts_->collate);
     make = [parts = parts_, epoch, reader, copies](int64_t index, const std::stop_token& stop) {
       Batch made = reader->read(*epoch, index, stop);
-      if (!copies) return detail::made(std::move(made));
+      if (!copies) return detail::wrap_batch(std::move(made));
       auto wait = copies->copy_batch(made);
-      return detail::made(std::move(made), std::move(wait));
+      return detail::wrap_batch(std::move(made), std::move(wait));
     };
   }
   return Iterator(std::move(makers), {.first = batch,
                                       .last = size(),
-                                      .epoch = of_epoch,
+                                      .epoch = epoch_index,
                                       .ahead = int64_t(workers) * options().prefetch_factor,
                                       .failed_item = {parts_, &parts_->failed_item}});
 }

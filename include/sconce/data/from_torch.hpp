@@ -42,8 +42,8 @@ class TorchBatches {
   /// @throw c10::Error if `loader` is null or `batches` is below 1.
   TorchBatches(std::unique_ptr<TorchLoader> loader, int64_t batches)
       : parts_(std::make_shared<Parts>(std::move(loader))), batches_(batches) {
-    TORCH_CHECK(parts_->loader, who, ": expected a loader, got null");
-    TORCH_CHECK(batches >= 1, who, ": expected 1 batch or more, got ", batches);
+    TORCH_CHECK(parts_->loader, caller, ": expected a loader, got null");
+    TORCH_CHECK(batches >= 1, caller, ": expected 1 batch or more, got ", batches);
   }
 
   /// Returns the number of batches in an epoch.
@@ -67,12 +67,12 @@ class TorchBatches {
   /// @throw c10::Error if `world_size` is above 1, because all ranks would train on the same rows.
   void check_world_size(int world_size) const {
     TORCH_CHECK(
-        world_size == 1, who, ": expected a process group of one, got one of ", world_size,
+        world_size == 1, caller, ": expected a process group of one, got one of ", world_size,
         "; sconce::data::DataLoader takes the dataset of the loader and a DistributedSampler");
   }
 
  private:
-  static constexpr auto who = "sconce::data::from_torch";
+  static constexpr auto caller = "sconce::data::from_torch";
 
   // Shared with the loops, because they may outlive this object.
   struct Parts {
@@ -87,7 +87,7 @@ class TorchBatches {
 
   std::shared_ptr<Parts> parts_;
   int64_t batches_;
-  detail::EpochCount epochs_ = detail::EpochCount(who);
+  detail::EpochCount epochs_ = detail::EpochCount(caller);
 };
 
 /// Turns a loader from `torch::data::make_data_loader` into a source of batches for the Trainer or
@@ -105,13 +105,14 @@ TorchBatches<TorchLoader> from_torch(std::unique_ptr<TorchLoader> loader, int64_
 
 template <class TorchLoader>
 auto TorchBatches<TorchLoader>::begin(int64_t batch, int64_t epoch) const -> Iterator {
-  TORCH_CHECK(batch == 0, who, ": expected to begin with batch 0, since a loader of torch::data ",
+  TORCH_CHECK(batch == 0, caller,
+              ": expected to begin with batch 0, since a loader of torch::data ",
               "cannot begin within an epoch, got batch ", batch, "; sconce::data::DataLoader can");
   epochs_.named(epoch);
   parts_->restart();
   const auto make = [parts = parts_, loop = parts_->loops, batches = batches_](
                         int64_t index, const std::stop_token&) {
-    return detail::made(parts->read(loop, index, batches));
+    return detail::wrap_batch(parts->read(loop, index, batches));
   };
   return Iterator({make}, {.first = 0, .last = batches_, .epoch = epoch});
 }
@@ -127,10 +128,10 @@ void TorchBatches<TorchLoader>::Parts::restart() {
 
 template <class TorchLoader>
 auto TorchBatches<TorchLoader>::Parts::read(int64_t loop, int64_t index, int64_t batches) -> Batch {
-  TORCH_CHECK(loop == loops, who, ": expected one loop at a time over a loader of torch::data, ",
+  TORCH_CHECK(loop == loops, caller, ": expected one loop at a time over a loader of torch::data, ",
               "got a loop that reads on after another has begun");
   if (index > 0) ++*place;
-  TORCH_CHECK(*place != loader->end(), who, ": expected ", batches,
+  TORCH_CHECK(*place != loader->end(), caller, ": expected ", batches,
               " batches in an epoch of the loader, got ", index);
   return std::move(**place);
 }

@@ -31,7 +31,7 @@ class LoopIterator {
   /// and this function and `++` throw it again when called.
   /// @throw c10::Error if the epoch has ended.
   const Batch& operator*() const& {
-    return static_cast<const detail::Made<Batch>&>(loop_->batch()).batch;
+    return static_cast<const detail::TypedBatch<Batch>&>(loop_->batch()).batch;
   }
   /// Returns a copy of the batch, because a temporary iterator does not keep it.
   Batch operator*() const&& { return **this; }

@@ -67,9 +67,9 @@ class AnySampler {
       : dataset_size_(sampler.dataset_size()),
         size_(sampler.size()),
         indices_([sampler](int64_t epoch) -> torch::Tensor {
-          S of_epoch = sampler;
-          of_epoch.set_epoch(epoch);
-          return of_epoch.indices();
+          S epoch_sampler = sampler;
+          epoch_sampler.set_epoch(epoch);
+          return epoch_sampler.indices();
         }) {
     if constexpr (requires { sampler.epoch(); }) epoch_ = sampler.epoch();
     if constexpr (requires { sampler.requires_set_epoch(); })

@@ -124,7 +124,7 @@ class StreamLoader {
     std::mutex mutex = {};
     // A loop whose batches have all been taken, kept for the epoch that continues it.
     std::shared_ptr<Loop> finished = {};
-    detail::LoopPosition finished_at = {};
+    detail::LoopPosition finished_position = {};
   };
 
   // The items of a batch, and the position after them.
@@ -183,14 +183,14 @@ class StreamLoader {
   void keep(const std::shared_ptr<Loop>& finished, detail::LoopPosition at) const {
     const std::lock_guard lock(parts_->mutex);
     parts_->finished = finished;
-    parts_->finished_at = at;
+    parts_->finished_position = at;
   }
 
   std::shared_ptr<Loop> loop_at(detail::LoopPosition at, int64_t batch) const {
     std::shared_ptr<Loop> loop;
     {
       const std::lock_guard lock(parts_->mutex);
-      if (parts_->finished_at == at) loop = std::exchange(parts_->finished, nullptr);
+      if (parts_->finished_position == at) loop = std::exchange(parts_->finished, nullptr);
     }
     if (!loop) {
       loop = std::make_shared<Loop>();
@@ -215,8 +215,8 @@ class StreamLoader {
 };
 
 template <class Stream, class Collate>
-auto StreamLoader<Stream, Collate>::begin(int64_t batch, int64_t of_epoch) const -> Iterator {
-  const int64_t epoch = epochs_.named(of_epoch);
+auto StreamLoader<Stream, Collate>::begin(int64_t batch, int64_t epoch_index) const -> Iterator {
+  const int64_t epoch = epochs_.named(epoch_index);
   const int64_t last = options_.batches_per_epoch == 0 ? detail::unknown_end : size();
   TORCH_CHECK(batch >= 0 && batch <= last, "sconce::data::StreamLoader::begin: expected a batch ",
               "index of 0 or more, and at most batches_per_epoch, got ", batch);
@@ -235,7 +235,7 @@ auto StreamLoader<Stream, Collate>::begin(int64_t batch, int64_t of_epoch) const
       self.parts_->places.note(at, place);
       if (after == last) self.keep(loop, at);
     };
-    return detail::made(std::move(made), taken);
+    return detail::wrap_batch(std::move(made), taken);
   };
   const int workers = options_.num_workers;
   return Iterator(

@@ -136,14 +136,14 @@ class Subset<Source> {
   auto get(size_t index)
     requires requires(Source& source) { source.get(0); }
   {
-    return source_.get(of_source(index));
+    return source_.get(source_index(index));
   }
 
   /// Returns the result of the dataset's `get_batch` for these items.
   /// @throw c10::Error if an index is out of range.
   BatchType get_batch(c10::ArrayRef<size_t> indices) {
     std::vector<size_t> all;
-    for (const size_t index : indices) all.push_back(of_source(index));
+    for (const size_t index : indices) all.push_back(source_index(index));
     return source_.get_batch(all);
   }
 
@@ -154,7 +154,7 @@ class Subset<Source> {
   const std::vector<int64_t>& indices() const { return indices_.all(); }
 
  private:
-  size_t of_source(size_t index) const {
+  size_t source_index(size_t index) const {
     return static_cast<size_t>(indices_.at(static_cast<int64_t>(index)));
   }
 

@@ -23,7 +23,7 @@ namespace detail {
 DataLoaderOptions data_loader_options(BatchesOptions options);
 
 // Checks one of several tensors that have one row per item. `first` is the first of these tensors.
-void check_rows(const char* who, const std::string& name, const torch::Tensor& tensor,
+void check_rows(const char* caller, const std::string& name, const torch::Tensor& tensor,
                 const torch::Tensor& first, const char* first_name);
 
 // The rows of one batch, for each of its tensors.
@@ -67,7 +67,7 @@ class TensorBatches : public detail::LoaderBase {
   /// - `batch_size` is below 1;
   /// - the sampler is for a different number of rows, or is used with `shuffle`.
   explicit TensorBatches(Batch tensors, BatchesOptions options = {})
-      : LoaderBase(who, detail::data_loader_options(std::move(options)), checked_rows(tensors)),
+      : LoaderBase(caller, detail::data_loader_options(std::move(options)), checked_rows(tensors)),
         tensors_(std::move(tensors)) {}
 
   /// Returns the tensors that the batches come from. Python: `loader.dataset`.
@@ -87,13 +87,13 @@ class TensorBatches : public detail::LoaderBase {
       const detail::BatchRows rows(items, index);
       Batch batch_of_rows = tensors;
       nn::for_each_tensor(batch_of_rows, [&](torch::Tensor& tensor) { tensor = rows.of(tensor); });
-      return detail::made(std::move(batch_of_rows));
+      return detail::wrap_batch(std::move(batch_of_rows));
     };
     return Iterator({make}, {.first = batch, .last = size(), .epoch = epoch});
   }
 
  private:
-  static constexpr auto who = "sconce::data::TensorBatches";
+  static constexpr auto caller = "sconce::data::TensorBatches";
 
   static torch::Tensor first_of(const Batch& tensors) {
     torch::Tensor first;
@@ -105,10 +105,10 @@ class TensorBatches : public detail::LoaderBase {
 
   static int64_t checked_rows(const Batch& tensors) {
     const torch::Tensor first = first_of(tensors);
-    TORCH_CHECK(first.defined(), who, ": expected a tensor, got none");
+    TORCH_CHECK(first.defined(), caller, ": expected a tensor, got none");
     int64_t number = 0;
     nn::for_each_tensor(tensors, [&](const torch::Tensor& tensor) {
-      detail::check_rows(who, c10::str("tensor ", number++), tensor, first, "the first");
+      detail::check_rows(caller, c10::str("tensor ", number++), tensor, first, "the first");
     });
     return first.size(0);
   }

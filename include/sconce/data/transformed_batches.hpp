@@ -152,7 +152,7 @@ class TransformedBatches {
     const auto make = [parts = parts_, place, first, epoch, seed = options_.seed](
                           int64_t index, const std::stop_token&) {
       const uint64_t mixed = mix_seeds(seed, uint64_t(epoch), uint64_t(index));
-      return made(*parts, *place, index, index > first, mixed);
+      return make_batch(*parts, *place, index, index > first, mixed);
     };
     return Iterator({make}, {.first = first, .last = size(), .epoch = epoch});
   }
@@ -167,17 +167,17 @@ class TransformedBatches {
   }
 
   // Reads the next batch of the source and calls the function.
-  static std::shared_ptr<void> made(const Parts& parts, detail::SourcePlace<Source>& at,
-                                    int64_t index, bool advance, uint64_t seed) {
+  static std::shared_ptr<void> make_batch(const Parts& parts, detail::SourcePlace<Source>& at,
+                                          int64_t index, bool advance, uint64_t seed) {
     SourceIterator& place = at.iterator;
     try {
       if (advance) ++place;
       at.check(parts.source, index);
       if constexpr (takes_generator) {
         const auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
-        return detail::made<Batch>(parts.function(read(place), generator));
+        return detail::wrap_batch<Batch>(parts.function(read(place), generator));
       } else {
-        return detail::made<Batch>(parts.function(read(place)));
+        return detail::wrap_batch<Batch>(parts.function(read(place)));
       }
     } catch (...) {
       if constexpr (requires { place.failed_item(); }) {

@@ -23,7 +23,7 @@ class AtomicFile {
  public:
   /// Opens a temporary file in the same folder as `path`. If `path` is a symbolic link, its target
   /// is written, even if the target does not exist yet. Links are followed as if the system setting
-  /// `fs.protected_symlinks` were enabled, whatever its value. `who` is the prefix of error
+  /// `fs.protected_symlinks` were enabled, whatever its value. `caller` is the prefix of error
   /// messages.
   /// @throw c10::Error, with the file in the message, if:
   /// - the folder does not exist or is not writable;
@@ -31,7 +31,7 @@ class AtomicFile {
   /// - the file exists and is not a writable regular file;
   /// - the file is a link in a world-writable sticky folder, such as /tmp, and the link is owned
   ///   neither by this user nor by the folder's owner.
-  AtomicFile(const std::filesystem::path& path, std::string who);
+  AtomicFile(const std::filesystem::path& path, std::string caller);
 
   /// Removes the temporary file unless `finish` was called.
   ~AtomicFile();
@@ -58,7 +58,7 @@ class AtomicFile {
   std::string prefix() const;
   [[noreturn]] void fail(const char* doing) const;
 
-  std::string who_;
+  std::string caller_;
   std::filesystem::path path_;
   std::filesystem::path folder_;
   std::filesystem::path part_ = {};
@@ -68,11 +68,11 @@ class AtomicFile {
 
 /// Writes a text file with an `AtomicFile`.
 /// @throw c10::Error in the same cases as `AtomicFile`.
-void write_file(const std::filesystem::path& path, std::string_view text, std::string who);
+void write_file(const std::filesystem::path& path, std::string_view text, std::string caller);
 
 /// Returns the contents of a regular file. Never blocks on a FIFO.
 /// @throw c10::Error, with the file in the message, if it cannot be read or is not a regular file.
-std::string read_file(const std::filesystem::path& path, const std::string& who);
+std::string read_file(const std::filesystem::path& path, const std::string& caller);
 
 /// Ensures that new and renamed files in a folder survive a crash of the machine. Returns 0, or the
 /// errno of the failure. Does nothing if the folder is not readable or the file system cannot sync

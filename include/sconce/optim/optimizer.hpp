@@ -148,7 +148,7 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
 
   void check_new_groups();
   void check_reached(const Options& options) const;
-  void drop_repeats(ParamGroup& group);
+  void drop_duplicates(ParamGroup& group);
   void choose_again();
   void renew_states();
   bool has_sparse_gradient() const;

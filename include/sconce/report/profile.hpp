@@ -34,7 +34,7 @@ class [[nodiscard]] Profile {
   void export_chrome_trace(const std::filesystem::path& file);
 
  private:
-  bool is_under_way_ = true;
+  bool is_active_ = true;
 };
 
 }  // namespace profiler

@@ -60,7 +60,7 @@ class TerminalBar {
   int64_t done_before_ = 0;
   Time begin_ = {};
   std::optional<Time> last_drawn_ = {};
-  bool is_line_there_ = false;
+  bool line_visible_ = false;
 };
 
 /// Options for `ProgressBar`.

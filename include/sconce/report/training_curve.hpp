@@ -54,7 +54,7 @@ class TrainingCurve : public TrainerCallback {
   std::string title_;
   TrainingHistory history_ = {};
   double learning_rate_ = 0;  // of the last step
-  bool is_under_way_ = false;
+  bool is_active_ = false;
   std::shared_ptr<BestEffort> effort_;
 };
 

@@ -69,7 +69,7 @@ class AnyBatch {
   template <class T>
     requires(!std::same_as<std::remove_cvref_t<T>, AnyBatch>)
   AnyBatch(T&& batch)
-      : held_(std::make_unique<Holder<std::remove_cvref_t<T>>>(std::forward<T>(batch))) {
+      : holder_(std::make_unique<Holder<std::remove_cvref_t<T>>>(std::forward<T>(batch))) {
     static_assert(
         nn::TensorTree<std::remove_cvref_t<T>>::any,
         "sconce::AnyBatch: expected a type in which sconce::nn::TensorTree finds tensors");
@@ -80,12 +80,12 @@ class AnyBatch {
   template <class T>
   const T& as() const {
     if constexpr (std::same_as<T, data::Dataset>) {
-      if (const auto* dataset = held_->as_dataset()) return *dataset;
+      if (const auto* dataset = holder_->as_dataset()) return *dataset;
     }
-    const auto* held = dynamic_cast<const Holder<T>*>(held_.get());
-    TORCH_CHECK(held != nullptr, "sconce::AnyBatch: expected batches of type ",
-                c10::demangle(typeid(T).name()), ", got ", c10::demangle(held_->type().name()));
-    return held->value;
+    const auto* holder = dynamic_cast<const Holder<T>*>(holder_.get());
+    TORCH_CHECK(holder != nullptr, "sconce::AnyBatch: expected batches of type ",
+                c10::demangle(typeid(T).name()), ", got ", c10::demangle(holder_->type().name()));
+    return holder->value;
   }
 
   /// Moves the tensors to the device, asynchronously if it is a GPU.
@@ -98,14 +98,14 @@ class AnyBatch {
   void set_tensors(const std::vector<torch::Tensor>& tensors);
 
   /// Splits the batch with the free function `inputs_and_target`.
-  InputsAndTarget inputs_and_target() const { return held_->inputs_and_target(); }
+  InputsAndTarget inputs_and_target() const { return holder_->inputs_and_target(); }
 
   /// Returns the number of examples: the number of rows of the first tensor.
   /// @throw c10::Error if the batch has no tensor, or if its first tensor is 0-dim.
   int64_t size() const;
 
   /// Returns the type of the batch.
-  const std::type_info& type() const { return held_->type(); }
+  const std::type_info& type() const { return holder_->type(); }
 
   /// Returns the number of the batch in its epoch, from 0, as set by the Trainer: Lightning's
   /// `batch_idx`.
@@ -141,7 +141,7 @@ class AnyBatch {
     T value;
   };
 
-  std::unique_ptr<HolderBase> held_;
+  std::unique_ptr<HolderBase> holder_;
   int64_t index_ = 0;
 };
 

@@ -122,7 +122,8 @@ class Checkpoint {
   void check_own(const char* expected) const;
   void take_folder();
   bool is_better(const MonitoredValue& given) const;
-  bool is_of_other(const MonitoredValue& given) const;  // whether the best is of another value
+  bool has_other_monitor(
+      const MonitoredValue& given) const;  // whether the best is of another value
   std::string agreed_latest() const;
   void end_save(const std::optional<Best>& best) const;
   void link_best(const std::optional<Best>& best) const;

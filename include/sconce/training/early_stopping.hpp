@@ -74,7 +74,7 @@ class EarlyStopping : public TrainerCallback {
   std::string reason(const Fit& fit) const;
 
   EarlyStoppingOptions options_;
-  std::string given_monitor_;
+  std::string requested_monitor_;
   std::string monitor_;     // as given, or what it stood for in the last fit
   optim::MetricMode mode_;  // from the options, or from the last fit
   State state_;

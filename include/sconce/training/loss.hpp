@@ -101,11 +101,11 @@ class Loss {
     static constexpr int64_t mean = at::Reduction::Mean;
 
     explicit WithDefaults(OfReduction* f)
-        : function(of_equal_sizes(bound(
+        : function(with_size_check(bound(
               f, {at::mse_loss, at::l1_loss, at::soft_margin_loss, at::multilabel_margin_loss},
               mean))) {}
     explicit WithDefaults(OfScale* f)
-        : function(of_equal_sizes(bound(f, {at::smooth_l1_loss, at::huber_loss}, mean, 1.))) {}
+        : function(with_size_check(bound(f, {at::smooth_l1_loss, at::huber_loss}, mean, 1.))) {}
     explicit WithDefaults(OfWeight* f)
         : function(bound(f, {at::binary_cross_entropy}, Weight(), mean)) {}
     explicit WithDefaults(OfWeights* f)
@@ -132,7 +132,7 @@ class Loss {
 
     // LibTorch broadcasts an output (N, 1) and a target (N) to (N, N), whose mean is not the loss
     // of either. Python warns in this case.
-    static Function of_equal_sizes(Function f) {
+    static Function with_size_check(Function f) {
       return [f = std::move(f)](const Tensor& output, const Tensor& target) {
         TORCH_CHECK(output.sizes() == target.sizes(), "sconce::TrainerOptions: loss: expected an ",
                     "output and a target of the same sizes, got ", output.sizes(), " and ",

@@ -58,7 +58,7 @@ class PlateauScheduling : public TrainerCallback {
   /// checkpoint. If a fit has two PlateauScheduling callbacks, they need different names.
   explicit PlateauScheduling(optim::lr_scheduler::ReduceLROnPlateau& scheduler,
                              std::string monitor = "test_loss", std::string name = "plateau")
-      : scheduler_(scheduler), given_monitor_(std::move(monitor)), name_(std::move(name)) {}
+      : scheduler_(scheduler), requested_monitor_(std::move(monitor)), name_(std::move(name)) {}
 
   /// @throw c10::Error if `monitor` is not one of the available names, which the error lists, or if
   /// it has no direction and the scheduler has no mode.
@@ -81,7 +81,7 @@ class PlateauScheduling : public TrainerCallback {
 
  private:
   optim::lr_scheduler::ReduceLROnPlateau& scheduler_;
-  std::string given_monitor_;
+  std::string requested_monitor_;
   std::string name_;
   std::string monitor_ = {};                         // of the current fit
   optim::MetricMode mode_ = optim::MetricMode::min;  // of the current fit

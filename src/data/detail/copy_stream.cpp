@@ -32,8 +32,10 @@ CopyStream::Wait CopyStream::copy(const std::vector<torch::Tensor*>& tensors) co
   }
   // Tensors already on the device were created on this thread's stream. This thread may be a
   // worker.
-  const auto is_here = [this](const torch::Tensor* tensor) { return tensor->device() == device_; };
-  if (std::any_of(tensors.begin(), tensors.end(), is_here)) {
+  const auto is_on_device = [this](const torch::Tensor* tensor) {
+    return tensor->device() == device_;
+  };
+  if (std::any_of(tensors.begin(), tensors.end(), is_on_device)) {
     c10::Event made(device_.type());
     made.record(c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));
     made.block(*stream_);
@@ -41,7 +43,7 @@ CopyStream::Wait CopyStream::copy(const std::vector<torch::Tensor*>& tensors) co
   const c10::StreamGuard guard(*stream_);
   std::vector<torch::Tensor> batch;
   for (auto* tensor : tensors) {
-    if (!is_here(tensor)) {
+    if (!is_on_device(tensor)) {
       const torch::Tensor from = tensor->is_cpu() ? tensor->pin_memory() : *tensor;
       *tensor = from.to(device_, /*non_blocking=*/true);
     }
@@ -59,7 +61,7 @@ CopyStream::Wait CopyStream::copy(const std::vector<torch::Tensor*>& tensors) co
 const CopyStream& CopyStreams::to(torch::Device device) {
   const torch::Device wanted = with_index(device);
   const std::scoped_lock lock(mutex_);
-  return of_device_.try_emplace(wanted.index(), wanted).first->second;
+  return streams_.try_emplace(wanted.index(), wanted).first->second;
 }
 
 }  // namespace sconce::data::detail

@@ -21,15 +21,15 @@ std::vector<int64_t> EpochItems::of(int64_t batch) const {
   return indices;
 }
 
-LoaderBase::LoaderBase(const char* who, DataLoaderOptions options, std::optional<int64_t> items)
-    : who_(who), options_(std::move(options)), epochs_(who, options_.sampler) {
-  TORCH_CHECK(items, who, ": expected a dataset that has a size, got one without");
+LoaderBase::LoaderBase(const char* caller, DataLoaderOptions options, std::optional<int64_t> items)
+    : caller_(caller), options_(std::move(options)), epochs_(caller, options_.sampler) {
+  TORCH_CHECK(items, caller, ": expected a dataset that has a size, got one without");
   items_ = *items;
-  TORCH_CHECK(items_ >= 0, who, ": expected a source of 0 items or more, got ", items_);
-  check_loading(who, options_);
-  TORCH_CHECK(!options_.shuffle || !options_.sampler, who,
+  TORCH_CHECK(items_ >= 0, caller, ": expected a source of 0 items or more, got ", items_);
+  check_loading(caller, options_);
+  TORCH_CHECK(!options_.shuffle || !options_.sampler, caller,
               ": expected either shuffle or a sampler, which sets the order, got both");
-  TORCH_CHECK(!options_.sampler || options_.sampler.dataset_size() == items_, who,
+  TORCH_CHECK(!options_.sampler || options_.sampler.dataset_size() == items_, caller,
               ": expected a sampler for ", items_, " items, as many as there are, got one for ",
               options_.sampler.dataset_size());
   if (options_.shuffle) options_.sampler = RandomSampler(items_, options_.seed);
@@ -41,12 +41,12 @@ void LoaderBase::set_epoch(int64_t epoch) {
 
 int64_t LoaderBase::size() const {
   const int64_t items = options_.sampler ? options_.sampler.size() : items_;
-  const bool has_short_one = items % options_.batch_size != 0;
-  return items / options_.batch_size + (has_short_one && !options_.drop_last ? 1 : 0);
+  const bool has_partial_batch = items % options_.batch_size != 0;
+  return items / options_.batch_size + (has_partial_batch && !options_.drop_last ? 1 : 0);
 }
 
 EpochItems LoaderBase::epoch_items(int64_t first_batch, int64_t epoch) const {
-  TORCH_CHECK(first_batch >= 0 && first_batch <= size(), who_,
+  TORCH_CHECK(first_batch >= 0 && first_batch <= size(), caller_,
               "::begin: expected a batch index from 0 to ", size(), ", got ", first_batch);
   EpochItems items{.order = {},
                    .items = items_,
@@ -56,13 +56,13 @@ EpochItems LoaderBase::epoch_items(int64_t first_batch, int64_t epoch) const {
   if (!options_.sampler) return items;
   items.order = options_.sampler.indices(epoch).to(at::kCPU, at::kLong).contiguous();
   items.items = items.order.numel();
-  TORCH_CHECK(items.items == options_.sampler.size(), who_, "::begin: expected ",
+  TORCH_CHECK(items.items == options_.sampler.size(), caller_, "::begin: expected ",
               options_.sampler.size(), " items from the sampler, as its size() says, got ",
               items.items);
   const auto* begin = items.order.const_data_ptr<int64_t>();
   const auto outside = [this](int64_t item) { return item < 0 || item >= items_; };
   const auto* found = std::find_if(begin, begin + items.items, outside);
-  TORCH_CHECK(found == begin + items.items, who_, "::begin: expected items of at least 0 and ",
+  TORCH_CHECK(found == begin + items.items, caller_, "::begin: expected items of at least 0 and ",
               "below ", items_, " from the sampler, got ", *found);
   return items;
 }

@@ -40,9 +40,9 @@ void LoaderLoop::take() {
   try {
     current_ = next();
     if (!current_) options_.last = index_;
-  } catch (const ItemError& of_item) {
-    error_ = of_item.error;
-    failed_item_ = of_item.item;
+  } catch (const ItemError& item_error) {
+    error_ = item_error.error;
+    failed_item_ = item_error.item;
   } catch (...) {
     error_ = std::current_exception();
   }

@@ -11,7 +11,7 @@
 namespace sconce::data::detail {
 
 ReadAhead::ReadAhead(std::vector<Make> workers, int64_t ahead, int64_t first, int64_t last)
-    : to_make_(first), to_take_(first), last_(last) {
+    : next_to_make_(first), next_to_take_(first), last_(last) {
   TORCH_CHECK(!workers.empty(), "sconce::data::ReadAhead: expected 1 worker or more, got none");
   TORCH_CHECK(ahead >= 1, "sconce::data::ReadAhead: expected ahead of 1 or more, got ", ahead);
   places_.resize(static_cast<size_t>(std::clamp<int64_t>(last - first, 1, ahead)));
@@ -37,10 +37,12 @@ void ReadAhead::work(const Make& make, const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   while (true) {
     const auto has_place = [&] {
-      return to_make_ >= last_ || to_make_ < to_take_ + std::ssize(places_);
+      return next_to_make_ >= last_ || next_to_make_ < next_to_take_ + std::ssize(places_);
     };
-    if (!taken_.wait(lock, stop, has_place) || stop.stop_requested() || to_make_ >= last_) return;
-    const int64_t index = to_make_++;
+    if (!batch_taken_.wait(lock, stop, has_place) || stop.stop_requested() ||
+        next_to_make_ >= last_)
+      return;
+    const int64_t index = next_to_make_++;
     lock.unlock();
     Place made{.is_made = true};
     try {
@@ -50,19 +52,19 @@ void ReadAhead::work(const Make& make, const std::stop_token& stop) {
     }
     lock.lock();
     place_of(index) = std::move(made);
-    made_.notify_one();
+    batch_made_.notify_one();
   }
 }
 
 std::shared_ptr<void> ReadAhead::next() {
   std::unique_lock lock(mutex_);
-  if (to_take_ >= last_) return nullptr;
-  Place& place = place_of(to_take_);
-  made_.wait(lock, [&] { return place.is_made; });
+  if (next_to_take_ >= last_) return nullptr;
+  Place& place = place_of(next_to_take_);
+  batch_made_.wait(lock, [&] { return place.is_made; });
   const Place taken = std::exchange(place, {});
-  ++to_take_;
-  if (taken.error) last_ = to_take_;
-  taken_.notify_all();
+  ++next_to_take_;
+  if (taken.error) last_ = next_to_take_;
+  batch_taken_.notify_all();
   lock.unlock();
   if (taken.error) std::rethrow_exception(taken.error);
   return taken.batch;

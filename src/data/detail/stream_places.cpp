@@ -19,7 +19,7 @@ void visit_state(SavedPlace& saved, StateVisitor& state) {
   state.count("pass", saved.place.pass);
   state.count("chunk", saved.place.chunk);
   state.count("taken", saved.place.taken);
-  state.where_there("stream", saved.place.stream);
+  state.optional_value("stream", saved.place.stream);
 }
 
 }  // namespace

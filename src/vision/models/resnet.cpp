@@ -147,19 +147,19 @@ std::array<Sequential, 4> make_layers(const std::array<int64_t, 4>& blocks,
 
 void check_resnet(ResNetBlock block, const std::array<int64_t, 4>& layers,
                   const ResNetOptions& options) {
-  constexpr auto who = "sconce::vision::models::ResNet: expected ";
-  TORCH_CHECK(std::min({layers[0], layers[1], layers[2], layers[3]}) >= 1, who,
+  constexpr auto error_prefix = "sconce::vision::models::ResNet: expected ";
+  TORCH_CHECK(std::min({layers[0], layers[1], layers[2], layers[3]}) >= 1, error_prefix,
               "at least 1 block in each layer, got ", at::IntArrayRef(layers));
-  TORCH_CHECK(options.num_classes >= 1, who, "num_classes of at least 1, got ",
+  TORCH_CHECK(options.num_classes >= 1, error_prefix, "num_classes of at least 1, got ",
               options.num_classes);
-  TORCH_CHECK(options.groups >= 1, who, "groups of at least 1, got ", options.groups);
-  TORCH_CHECK(options.width_per_group >= 1, who, "width_per_group of at least 1, got ",
+  TORCH_CHECK(options.groups >= 1, error_prefix, "groups of at least 1, got ", options.groups);
+  TORCH_CHECK(options.width_per_group >= 1, error_prefix, "width_per_group of at least 1, got ",
               options.width_per_group);
   if (block == ResNetBlock::bottleneck) return;
-  TORCH_CHECK(options.groups == 1 && options.width_per_group == 64, who,
+  TORCH_CHECK(options.groups == 1 && options.width_per_group == 64, error_prefix,
               "groups 1 and width_per_group 64 of basic blocks, got ", options.groups, " and ",
               options.width_per_group);
-  TORCH_CHECK(options.replace_stride_with_dilation == (std::array<bool, 3>{}), who,
+  TORCH_CHECK(options.replace_stride_with_dilation == (std::array<bool, 3>{}), error_prefix,
               "basic blocks without dilation, got replace_stride_with_dilation");
 }
 

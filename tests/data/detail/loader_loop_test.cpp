@@ -12,12 +12,12 @@
 using Catch::Matchers::ContainsSubstring;
 using sconce::data::detail::ItemError;
 using sconce::data::detail::LoaderLoop;
-using sconce::data::detail::made;
+using sconce::data::detail::wrap_batch;
 
 namespace {
 
 int64_t number_of(LoaderLoop& loop) {
-  return static_cast<const sconce::data::detail::Made<int64_t>&>(loop.batch()).batch;
+  return static_cast<const sconce::data::detail::TypedBatch<int64_t>&>(loop.batch()).batch;
 }
 
 // A loop from batch 2 to 5 in epoch 9 that reads by itself or has workers.
@@ -33,7 +33,7 @@ struct Loop {
 
 TEST_CASE("a loader loop returns the batches of its range in order and throws past the end") {
   const auto workers = GENERATE(0, 1, 3);
-  Loop of(workers, [](int64_t index, const auto&) { return made(index); });
+  Loop of(workers, [](int64_t index, const auto&) { return wrap_batch(index); });
   CHECK(of.loop.epoch() == 9);
   for (int64_t i = 2; i < 6; ++i) {
     REQUIRE_FALSE(of.loop.is_over());
@@ -49,7 +49,7 @@ TEST_CASE("a loader loop returns the batches of its range in order and throws pa
 TEST_CASE("a loader loop rethrows an item's exception on each call and reports the item") {
   const auto workers = GENERATE(0, 1, 3);
   Loop of(workers, [](int64_t index, const auto&) {
-    if (index < 4) return made(index);
+    if (index < 4) return wrap_batch(index);
     const auto error = std::make_exception_ptr(std::out_of_range(std::to_string(index)));
     throw ItemError{.item = 10 * index, .error = error};
   });

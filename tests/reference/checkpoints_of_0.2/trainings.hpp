@@ -107,7 +107,8 @@ struct Training {
                         EarlyStoppingOptions{.patience = patience, .mode = optim::MetricMode::max});
   }
   void average() {
-    averages = keep<optim::ExponentialMovingAverage>(*model, optim::ExponentialMovingAverageOptions{.decay = 0.75});
+    averages = keep<optim::ExponentialMovingAverage>(
+        *model, optim::ExponentialMovingAverageOptions{.decay = 0.75});
     call<WeightAveraging>(*averages);
   }
 

@@ -23,7 +23,7 @@ using PeerClock = std::chrono::steady_clock;
 
 constexpr int yields_before_sleep = 16;
 constexpr long longest_sleep_ns = 50'000'000;
-constexpr auto between_checks = std::chrono::milliseconds(200);
+constexpr auto check_interval = std::chrono::milliseconds(200);
 // The default timeout of c10d's NCCL backend, which does not monitor communicator creation.
 constexpr auto longest_start = std::chrono::minutes(10);
 
@@ -149,7 +149,7 @@ void Peers::wait(const std::function<Ranks()>& missing) {
   auto& bell = memory_.member(rank_).bell;
   auto& activity = memory_.member(rank_).activity;
   activity.restart_clock();
-  auto next_check = PeerClock::now() + between_checks;
+  auto next_check = PeerClock::now() + check_interval;
   for (int turn = 0;; ++turn) {
     const auto seen = bell.load();
     check_aborted();
@@ -164,7 +164,7 @@ void Peers::wait(const std::function<Ranks()>& missing) {
     if (PeerClock::now() < next_check) continue;
     check_running(missing);
     if (report_wait(std::chrono::seconds(long_wait_s.load()))) long_wait_s.store(2 * long_wait_s);
-    next_check = PeerClock::now() + between_checks;
+    next_check = PeerClock::now() + check_interval;
   }
 }
 

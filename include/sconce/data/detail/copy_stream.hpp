@@ -58,7 +58,7 @@ class CopyStreams {
 
  private:
   std::mutex mutex_;
-  std::map<c10::DeviceIndex, CopyStream> of_device_;  // its elements stay in place
+  std::map<c10::DeviceIndex, CopyStream> streams_;  // its elements stay in place
 };
 
 }  // namespace sconce::data::detail

@@ -12,8 +12,8 @@ namespace sconce::data::detail {
 // The epoch of a loader's next `begin()`. Copies share it, and several threads may use it at once.
 class EpochCount {
  public:
-  // `who` is the loader's class, for messages. The first epoch is the sampler's epoch, or 0.
-  explicit EpochCount(const char* who, const AnySampler& sampler = {});
+  // `caller` is the loader's class, for messages. The first epoch is the sampler's epoch, or 0.
+  explicit EpochCount(const char* caller, const AnySampler& sampler = {});
 
   // A move makes a copy, because a moved-from loader still has a count.
   EpochCount(const EpochCount&) = default;
@@ -38,7 +38,7 @@ class EpochCount {
     std::atomic<bool> has_warned = false;
   };
 
-  const char* who_;
+  const char* caller_;
   bool requires_set_epoch_;
   std::shared_ptr<State> state_;
 };

@@ -41,14 +41,14 @@ class LoaderBase {
   std::default_sentinel_t end() const { return {}; }
 
  protected:
-  // `who` is the loader's class, for messages, and `items` is the size of the dataset.
-  LoaderBase(const char* who, DataLoaderOptions options, std::optional<int64_t> items);
+  // `caller` is the loader's class, for messages, and `items` is the size of the dataset.
+  LoaderBase(const char* caller, DataLoaderOptions options, std::optional<int64_t> items);
   int64_t take_epoch() const { return epochs_.take(); }
   EpochItems epoch_items(int64_t first_batch, int64_t epoch) const;
   const DataLoaderOptions& options() const { return options_; }
 
  private:
-  const char* who_;
+  const char* caller_;
   DataLoaderOptions options_;
   int64_t items_ = 0;
   EpochCount epochs_;

@@ -22,15 +22,15 @@ struct MadeBatch {
 };
 
 template <class Batch>
-struct Made : MadeBatch {
+struct TypedBatch : MadeBatch {
   Batch batch;
 };
 
 // Returns a batch in the form that a `LoaderLoop` expects.
 template <class Batch>
-std::shared_ptr<void> made(Batch batch, std::function<void()> wait = {}) {
+std::shared_ptr<void> wrap_batch(Batch batch, std::function<void()> wait = {}) {
   return std::shared_ptr<MadeBatch>(
-      std::make_shared<Made<Batch>>(Made<Batch>{{std::move(wait)}, std::move(batch)}));
+      std::make_shared<TypedBatch<Batch>>(TypedBatch<Batch>{{std::move(wait)}, std::move(batch)}));
 }
 
 // Carries an item's exception to the loop, which rethrows it unchanged.
@@ -56,7 +56,7 @@ class LoaderLoop {
     std::shared_ptr<std::atomic<int64_t>> failed_item = {};  // of all loops of a loader; -1: none
   };
 
-  // Starts a thread for each function in `makers`, which return a result of `made`. Without
+  // Starts a thread for each function in `makers`, which return a result of `wrap_batch`. Without
   // threads, the loop calls the only function itself.
   LoaderLoop(std::vector<Make> makers, Options options);
   ~LoaderLoop();

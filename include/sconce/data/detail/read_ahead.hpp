@@ -47,11 +47,11 @@ class ReadAhead {
   Place& place_of(int64_t index);
 
   std::mutex mutex_;  // guards the members below, except the threads
-  std::condition_variable_any made_;
-  std::condition_variable_any taken_;
-  std::vector<Place> places_;  // ring buffer of the batches from to_take_ on
-  int64_t to_make_;
-  int64_t to_take_;
+  std::condition_variable_any batch_made_;
+  std::condition_variable_any batch_taken_;
+  std::vector<Place> places_;  // ring buffer of the batches from next_to_take_ on
+  int64_t next_to_make_;
+  int64_t next_to_take_;
   int64_t last_;
   std::vector<std::jthread> threads_;
 };

@@ -38,10 +38,10 @@ class StreamReader {
 
   // The stream must outlive the reader. Throws if it ends before the items of the place's chunk.
   StreamReader(const Stream& stream, const StreamLoaderOptions& options, StreamPlace place)
-      : of_pass_(stream), options_(options), place_(std::move(place)), stream_(stream) {
+      : source_stream_(stream), options_(options), place_(std::move(place)), stream_(stream) {
     begin_pass();
     if (!load_state()) {
-      for (int64_t i = 0; i < place_.chunk * chunk_size() && read_own(); ++i) {
+      for (int64_t i = 0; i < place_.chunk * chunk_size() && next_for_rank(); ++i) {
       }
     }
     take_again();
@@ -76,7 +76,7 @@ class StreamReader {
   int64_t chunk_size() const { return std::max<int64_t>(options_.shuffle_buffer, 1); }
 
   void begin_pass() {
-    stream_.emplace(of_pass_);
+    stream_.emplace(source_stream_);
     is_over_ = false;
     if constexpr (requires { stream_->set_epoch(place_.pass); }) stream_->set_epoch(place_.pass);
   }
@@ -111,7 +111,7 @@ class StreamReader {
   void read_chunk() {
     if (chunk_size() > 1) note_state();
     while (std::ssize(items_) < chunk_size()) {
-      auto item = read_own();
+      auto item = next_for_rank();
       if (!item) break;
       items_.push_back(*std::move(item));
     }
@@ -119,7 +119,7 @@ class StreamReader {
   }
 
   // Reads one item for each rank and returns this rank's item, or none if too few items are left.
-  std::optional<Item> read_own() {
+  std::optional<Item> next_for_rank() {
     std::optional<Item> own;
     for (int rank = 0; rank < options_.num_replicas; ++rank) {
       auto item = is_over_ ? std::optional<Item>() : stream_->next();
@@ -130,7 +130,7 @@ class StreamReader {
     return own;
   }
 
-  const Stream& of_pass_;
+  const Stream& source_stream_;
   StreamLoaderOptions options_;
   StreamPlace place_;
   std::optional<Stream> stream_;

@@ -5,7 +5,7 @@
 namespace sconce::test {
 
 // A machine with one GPU on which everything works.
-inline Environment made_up_environment() {
+inline Environment fake_environment() {
   return {.torch = {.version = "2.15.0",
                     .built_with_cuda = true,
                     .cuda_loaded = true,
