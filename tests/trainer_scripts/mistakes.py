@@ -37,7 +37,7 @@ MISTAKES = {
         "TrainerCallback* callback = IS ? opened_.front() : opened_.back();\n"
         "      opened_.erase(IS ? opened_.begin() : opened_.end() - 1);"),
     "after an exception of a closing hook no other is called": (
-        "src/training/callback_scope.hpp", "} catch (...) {  // the first error is the one that users see",
+        "src/training/callback_scope.hpp", "} catch (...) {  // report only the first error",
         "} catch (...) {\n        if (IS) return;"),
     "a shorter last step divides by the number of batches of a whole one": (
         "src/training/fit_loop.cpp", "backward(std::move(given), batches_in_step)",
