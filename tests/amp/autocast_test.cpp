@@ -148,7 +148,7 @@ int64_t resident_bytes() {
 
 }  // namespace
 
-TEST_CASE("under autocast an operation computes in the same dtype as in Python", "[python]") {
+TEST_CASE("under autocast, an operation computes in the same dtype as in Python", "[python]") {
   const sconce::test::TempDir folder;
   auto file = sconce::test::ask_python(folder, "autocast.py", "dtypes");
   std::map<std::string, int> seen;
@@ -258,7 +258,7 @@ TEST_CASE("1,000 autocast scopes do not leak memory") {
 }
 
 TEST_CASE(
-    "unsupported autocast dtypes and devices warn and disable autocast or throw, as in Python") {
+    "autocast with an unsupported dtype or device warns and is disabled, or throws, as in Python") {
   const Warnings warnings;
   const auto x = torch::ones({3, 3});
   {
@@ -289,7 +289,8 @@ TEST_CASE(
           "sconce::amp::AutocastGuard: expected a device type that autocast supports, got meta"));
 }
 
-TEST_CASE("on a GPU autocast runs each operation in the dtype of its operator list", "[gpu]") {
+TEST_CASE("on a GPU, autocast runs each operation in the dtype specified by its operator list",
+          "[gpu]") {
   sconce::test::require_gpu();
   const auto f = torch::ones({8, 8}, torch::kCUDA), c = torch::ones({8, 8, 8, 8}, torch::kCUDA);
   for (const auto low : {torch::kHalf, torch::kBFloat16}) {

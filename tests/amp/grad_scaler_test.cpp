@@ -144,7 +144,7 @@ struct Float16Training {
 
 }  // namespace
 
-TEST_CASE("GradScaler's defaults match Python's, and without CUDA it warns and is disabled",
+TEST_CASE("GradScaler has the same defaults as in Python and, without CUDA, warns and is disabled",
           "[python]") {
   const sconce::test::TempDir folder;
   auto file = sconce::test::ask_python(folder, "grad_scaler.py", "defaults");
@@ -166,7 +166,7 @@ TEST_CASE("GradScaler's defaults match Python's, and without CUDA it warns and i
   CHECK(scaler.is_enabled() == (sconce::num_gpus() > 0));
 }
 
-TEST_CASE("a GradScaler matches Python's in 300 scripts of calls", "[python]") {
+TEST_CASE("a GradScaler matches Python's in 300 sequences of calls", "[python]") {
   const sconce::test::TempDir folder;
   auto file = sconce::test::ask_python(folder, "grad_scaler.py", "scripts");
   sconce::test::Script script;
@@ -218,7 +218,8 @@ TEST_CASE("a GradScaler matches Python's in 300 scripts of calls", "[python]") {
 }
 
 TEST_CASE(
-    "on the CPU a scaler adds no host reads with a fused optimizer, and one read with others") {
+    "on the CPU, a scaler adds no host reads with a fused optimizer and one with other "
+    "optimizers") {
   torch::manual_seed(0);
   Float16Training training(torch::kCPU);
   const auto params = training.net->parameters();
@@ -242,8 +243,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a scaler passes found_inf and, unless unscaled, its scale to an optimizer that supports "
-    "them") {
+    "a scaler passes found_inf, and its scale unless unscale_ was called, to an optimizer that "
+    "supports them") {
   const auto p = parameter_of(torch::ones({2}));
   RecordingSGD optimizer({p});
   auto scaler = cpu_scaler({.init_scale = 8});
@@ -269,7 +270,8 @@ TEST_CASE(
   CHECK(p.detach().equal(torch::full({2}, -0.5F)));
 }
 
-TEST_CASE("a GradScaler skips a step on inf, halves the scale, and doubles it after good steps") {
+TEST_CASE(
+    "a GradScaler skips the step and halves the scale on inf, and doubles it after good steps") {
   const auto p = parameter_of(torch::ones({2}));
   torch::optim::SGD optimizer({p}, torch::optim::SGDOptions(0.5));
   auto scaler = cpu_scaler({.init_scale = 8, .growth_interval = 2});
@@ -289,7 +291,8 @@ TEST_CASE("a GradScaler skips a step on inf, halves the scale, and doubles it af
   CHECK(scaler.state_dict().toGenericDict().at("_growth_tracker") == 0);
 }
 
-TEST_CASE("a GradScaler scales lists and keeps dtypes, and a disabled GradScaler changes nothing") {
+TEST_CASE(
+    "a GradScaler scales lists and preserves dtypes, and a disabled GradScaler changes nothing") {
   const std::vector<torch::Tensor> losses = {torch::ones({2}, torch::kHalf), torch::ones({})};
   auto scaler = cpu_scaler({.init_scale = 8});
   const auto scaled = scaler.scale(losses);
@@ -312,7 +315,8 @@ TEST_CASE("a GradScaler scales lists and keeps dtypes, and a disabled GradScaler
   CHECK(p.detach().equal(torch::full({2}, 0.5F)));
 }
 
-TEST_CASE("a GradScaler rejects invalid factors, a step before scale, and float16 gradients") {
+TEST_CASE(
+    "a GradScaler rejects invalid factors, a call to step before scale, and float16 gradients") {
   CHECK_THROWS_WITH(
       cpu_scaler({.growth_factor = 1}),
       ContainsSubstring("sconce::amp::GradScaler: expected growth_factor > 1, got 1"));
@@ -329,7 +333,7 @@ TEST_CASE("a GradScaler rejects invalid factors, a step before scale, and float1
   STATIC_CHECK_FALSE(std::is_copy_constructible_v<GradScaler>);
 }
 
-TEST_CASE("a GradScaler rejects an invalid state dict and keeps its own state") {
+TEST_CASE("a GradScaler rejects an invalid state dict and keeps its current state") {
   const auto p = parameter_of(torch::ones({2}));
   auto scaler = cpu_scaler({.init_scale = 8, .growth_interval = 2});
   backward(scaler, p, 1);
@@ -360,7 +364,8 @@ TEST_CASE("a GradScaler rejects an invalid state dict and keeps its own state") 
   refused(lacking, "a dict with the key 'backoff_factor'");
 }
 
-TEST_CASE("duplicate entries of a sparse float16 gradient that overflow when summed are found") {
+TEST_CASE(
+    "a GradScaler detects sparse float16 gradients whose duplicate entries overflow when summed") {
   const auto p = parameter_of(torch::ones({3, 1}, torch::kHalf));
   RecordingSGD optimizer({p});
   auto scaler = cpu_scaler({.init_scale = 1});
@@ -372,7 +377,7 @@ TEST_CASE("duplicate entries of a sparse float16 gradient that overflow when sum
   CHECK(optimizer.found_inf.item<float>() == 1);
 }
 
-TEST_CASE("a parameter listed twice in an optimizer is unscaled once") {
+TEST_CASE("a parameter that is listed twice in an optimizer is unscaled only once") {
   const auto p = parameter_of(torch::ones({2}));
   torch::optim::SGD optimizer({p, p}, torch::optim::SGDOptions(0.5));
   auto scaler = cpu_scaler({.init_scale = 8});
@@ -381,7 +386,7 @@ TEST_CASE("a parameter listed twice in an optimizer is unscaled once") {
   CHECK(p.grad().equal(torch::full({2}, 3.0F)));
 }
 
-TEST_CASE("SGD with default kernels trains with sparse gradients under a scaler") {
+TEST_CASE("SGD with default kernels trains with sparse gradients and a GradScaler") {
   const auto p = parameter_of(torch::ones({3, 1})), dense = parameter_of(torch::ones({1}));
   sconce::optim::SGD optimizer({dense, p}, torch::optim::SGDOptions(0.5));
   auto scaler = cpu_scaler({.init_scale = 8});
@@ -398,7 +403,7 @@ TEST_CASE("SGD with default kernels trains with sparse gradients under a scaler"
   }
 }
 
-TEST_CASE("on a GPU bfloat16 gradients are rejected before any gradient is unscaled", "[gpu]") {
+TEST_CASE("on a GPU, bfloat16 gradients are rejected before any gradient is unscaled", "[gpu]") {
   sconce::test::require_gpu();
   const auto p = parameter_of(torch::ones({2}, sconce::gpu()));
   const auto q = parameter_of(torch::ones({2}, sconce::gpu()).to(torch::kBFloat16));
@@ -409,7 +414,7 @@ TEST_CASE("on a GPU bfloat16 gradients are rejected before any gradient is unsca
   CHECK(p.grad().cpu().equal(torch::full({2}, 8.0F)));
 }
 
-TEST_CASE("on a GPU a scaler is enabled by default and adds no host reads with a fused optimizer",
+TEST_CASE("on a GPU, a scaler is enabled by default and adds no host reads with a fused optimizer",
           "[gpu]") {
   sconce::test::require_gpu();
   CHECK(GradScaler().is_enabled());
@@ -425,7 +430,8 @@ TEST_CASE("on a GPU a scaler is enabled by default and adds no host reads with a
   CHECK_FALSE(params[0].equal(before));
 }
 
-TEST_CASE("infinite gradients on two devices skip one fused step on both devices", "[gpu]") {
+TEST_CASE("if gradients on two devices are infinite, one fused step is skipped on both devices",
+          "[gpu]") {
   sconce::test::require_gpu();
   const auto on_cpu = parameter_of(torch::ones({2})),
              on_gpu = parameter_of(torch::ones({2}).cuda());
@@ -447,7 +453,8 @@ TEST_CASE("infinite gradients on two devices skip one fused step on both devices
   CHECK(scaler.get_scale() == 4);
 }
 
-TEST_CASE("an infinite gradient on only one device skips the fused step on both devices", "[gpu]") {
+TEST_CASE("if a gradient is infinite on only one device, the fused step is skipped on both devices",
+          "[gpu]") {
   sconce::test::require_gpu();
   const bool is_on_gpu = GENERATE(true, false);
   const auto on_cpu = parameter_of(torch::ones({2})),
