@@ -109,11 +109,11 @@ void check_refused(const CapturedStep::Step& step, const std::string& reason) {
 
 }  // namespace
 
-TEST_CASE("on the CPU the host code of a captured step runs only in the warmup and the capture") {
+TEST_CASE("on the CPU, the host code of a captured step runs only during warmup and capture") {
   CHECK(check_like_plain_loop([](Fit&, int) {}) == 4);
 }
 
-TEST_CASE("on the CPU changed optimizer options take effect in replays") {
+TEST_CASE("on the CPU, changes to optimizer options take effect in replays") {
   const int host_runs = check_like_plain_loop([](Fit& fit, int i) {
     auto& options =
         static_cast<torch::optim::SGDOptions&>(fit.optimizer->param_groups()[0].options());
@@ -125,7 +125,7 @@ TEST_CASE("on the CPU changed optimizer options take effect in replays") {
   CHECK(host_runs == 4);
 }
 
-TEST_CASE("replays use a state dict that is loaded after the capture") {
+TEST_CASE("replays use a state dict that was loaded after the capture") {
   const int host_runs = check_like_plain_loop([](Fit& fit, int i) {
     if (i != 6) return;
     Fit other;
@@ -137,7 +137,7 @@ TEST_CASE("replays use a state dict that is loaded after the capture") {
   CHECK(host_runs == 4);
 }
 
-TEST_CASE("a step is captured again after parameters are moved, frozen, or given other strides") {
+TEST_CASE("a step is captured again after parameters are moved or frozen or their strides change") {
   const auto change = GENERATE(0, 1, 2);
   const int host_runs = check_like_plain_loop([&](Fit& fit, int i) {
     if (i != 6) return;
@@ -150,7 +150,7 @@ TEST_CASE("a step is captured again after parameters are moved, frozen, or given
   CHECK(host_runs == (change == 0 ? 5 : 6));  // another recording must have the same operators
 }
 
-TEST_CASE("gradients dropped or accumulated outside the step match the eager loop") {
+TEST_CASE("gradients that are dropped or accumulated outside the step match the eager loop") {
   Fit plain, captured;
   const auto backward = [](Fit& fit, const StepTensors& batch) {
     ++fit.host_runs;
@@ -179,7 +179,7 @@ TEST_CASE("gradients dropped or accumulated outside the step match the eager loo
   CHECK(captured.host_runs == 7);
 }
 
-TEST_CASE("a replay also drops the gradients of parameters that it does not use") {
+TEST_CASE("a replay also clears the gradients of parameters that it does not use") {
   Fit plain, captured;
   const auto other = torch::ones({2}, torch::requires_grad());
   plain.optimizer->add_param_group({{other.detach().clone().requires_grad_()}});
@@ -198,7 +198,7 @@ TEST_CASE("a replay also drops the gradients of parameters that it does not use"
   CHECK(captured.host_runs == 4);
 }
 
-TEST_CASE("replays update averages of the parameters and their update counts") {
+TEST_CASE("replays update parameter averages and their update counts") {
   Fit plain, captured;
   sconce::optim::ExponentialMovingAverage of_plain(*plain.layer), of_captured(*captured.layer);
   CapturedStep step(torch::kCPU, [&](const StepTensors& batch) {
@@ -217,7 +217,9 @@ TEST_CASE("replays update averages of the parameters and their update counts") {
   }
 }
 
-TEST_CASE("a captured step names an operation that it cannot replay before running the call") {
+TEST_CASE(
+    "before running an operation that it cannot replay, a captured step throws an error that names "
+    "it") {
   check_refused(
       [](const StepTensors& batch) { return StepTensors{batch[0] * batch[0].sum().item<float>()}; },
       "a host read (aten::_local_scalar_dense)");
@@ -267,7 +269,7 @@ TEST_CASE("replays read the current values of host memory behind a from_blob ten
   CHECK(step.is_captured());
 }
 
-TEST_CASE("a step may make its batch require a gradient without changing the caller's tensor") {
+TEST_CASE("a step can call requires_grad_ on its batch without changing the caller's tensor") {
   const auto weight = torch::ones({3}, torch::requires_grad());
   CapturedStep step(torch::kCPU, [](const StepTensors& batch) {
     const auto x = batch[0].requires_grad_();
@@ -287,7 +289,7 @@ TEST_CASE("a step may make its batch require a gradient without changing the cal
 
 TEST_CASE(
     "a captured step rejects a list of numbers that changes in each step and accepts a constant "
-    "one") {
+    "list") {
   for (const bool stays : {true, false}) {
     int steps = 0;
     CapturedStep step(torch::kCPU, [&](const StepTensors& batch) {
@@ -307,8 +309,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a captured step rejects numbers that the host recomputes in each step and names the "
-    "operator") {
+    "a captured step rejects numbers recomputed on the host, and the error names the operator") {
   // LibTorch's own Adam counts its steps on the host and creates its states in the first step.
   const auto warmup = GENERATE(1, 2, 3);
   INFO("warmup " << warmup);
@@ -393,7 +394,7 @@ TEST_CASE("a step whose parameters change size is captured again") {
   CHECK(captured.host_runs == 4 + 2 + 2);
 }
 
-TEST_CASE("repeated casts match the eager loop even if their tensors are written in between") {
+TEST_CASE("repeated casts match the eager loop even if the tensors are modified in between") {
   torch::nn::BatchNorm1d norm(3);
   const auto weight = torch::ones({3});
   const auto run = [](const torch::Tensor& x, torch::nn::BatchNorm1d layer, torch::Tensor w) {
@@ -420,7 +421,9 @@ TEST_CASE("repeated casts match the eager loop even if their tensors are written
   CHECK(step.is_captured());
 }
 
-TEST_CASE("a replay that writes a tensor counts as an in-place operation for the caller's graph") {
+TEST_CASE(
+    "a replay that writes to a tensor counts as an in-place operation in the caller's autograd "
+    "graph") {
   const auto weight = torch::ones({4, 3});
   CapturedStep step(torch::kCPU,
                     [&](const StepTensors& batch) { return StepTensors{weight.add_(batch[0])}; });
@@ -452,7 +455,9 @@ TEST_CASE("replays update buffers and running sums outside the step") {
   CHECK(norm->num_batches_tracked.item<int>() == 8);
 }
 
-TEST_CASE("replays handle tensors of host constants and kernels that LibTorch calls internally") {
+TEST_CASE(
+    "replays handle tensors created from host constants and kernels that LibTorch calls "
+    "internally") {
   CapturedStep step(torch::kCPU, [](const StepTensors& batch) {
     const auto scale = torch::tensor({1.0F, 2.0F, 3.0F});
     return StepTensors{torch::max_pool1d(batch[0] * 1 + scale, 2), torch::max_pool1d(batch[0], 2)};
@@ -467,7 +472,7 @@ TEST_CASE("replays handle tensors of host constants and kernels that LibTorch ca
 }
 
 TEST_CASE(
-    "a step may end or call the host right after it allocates memory of a freed result's size") {
+    "a step can end or call host code right after allocating memory of a freed result's size") {
   const auto x = torch::randn({1 << 9, 1 << 10});  // too large for replays to keep the results
   for (const bool calls_host : {false, true}) {
     CAPTURE(calls_host);
@@ -485,7 +490,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a step may return its input, a view of its input, or nothing") {
+TEST_CASE("a step can return its input, a view of its input, or nothing") {
   int host_runs = 0;
   CapturedStep step(torch::kCPU, [&](const StepTensors& batch) {
     ++host_runs;
@@ -503,7 +508,7 @@ TEST_CASE("a step may return its input, a view of its input, or nothing") {
   CHECK(host_runs == 4);
 }
 
-TEST_CASE("a captured step inside another one is rejected, and the inner step stays usable") {
+TEST_CASE("a captured step inside another one is rejected, and the inner step remains usable") {
   CapturedStep inner(torch::kCPU,
                      [](const StepTensors& batch) { return StepTensors{batch[0] * 2}; });
   CapturedStep outer(torch::kCPU, [&](const StepTensors& batch) { return inner(batch); },
@@ -555,7 +560,7 @@ TEST_CASE(
   CHECK(pick({torch::tensor({3, 0})})[0].equal(torch::tensor({3, 0})));
 }
 
-TEST_CASE("two threads may each capture and replay a step") {
+TEST_CASE("two threads can each capture and replay a step") {
   const auto train = [] {
     Fit fit;
     CapturedStep step(torch::kCPU, fit.function());
@@ -569,7 +574,7 @@ TEST_CASE("two threads may each capture and replay a step") {
   CHECK(other.get().sizes() == weight.sizes());
 }
 
-TEST_CASE("replays use the grad mode of the capture and keep the thread's grad mode") {
+TEST_CASE("replays use the grad mode of the capture and do not change the thread's grad mode") {
   torch::nn::LSTM layer(2, 3);  // its kernel may save tensors for the backward pass
   const torch::NoGradGuard no_grad;
   const auto run = [&](const StepTensors& batch) {
@@ -590,7 +595,7 @@ TEST_CASE("replays use the grad mode of the capture and keep the thread's grad m
   }
 }
 
-TEST_CASE("on the CPU a step runs eagerly if another library uses the Fake dispatch key",
+TEST_CASE("on the CPU, a step runs eagerly if another library uses the Fake dispatch key",
           "[alone]") {
   const auto registration = c10::Dispatcher::singleton().registerFallback(
       c10::DispatchKey::Fake, c10::KernelFunction::makeFallthrough(), "a test");
@@ -604,7 +609,7 @@ TEST_CASE("on the CPU a step runs eagerly if another library uses the Fake dispa
   CHECK_FALSE(step.is_captured());
 }
 
-TEST_CASE("on the CPU replays need at most 1.1 times the memory of the eager loop", "[alone]") {
+TEST_CASE("on the CPU, replays use at most 1.1 times as much memory as the eager loop", "[alone]") {
   // 24 blocks, each of which saves 4 MiB for the backward pass.
   const auto peak_of = [](bool captured) {
     std::vector<torch::Tensor> weights;
