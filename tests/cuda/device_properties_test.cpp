@@ -10,7 +10,7 @@
 
 using Catch::Matchers::ContainsSubstring;
 
-TEST_CASE("get_device_properties rejects the CPU and a GPU that does not exist") {
+TEST_CASE("get_device_properties rejects the CPU and nonexistent GPUs") {
   CHECK_THROWS_WITH(sconce::cuda::get_device_properties(sconce::cpu()),
                     ContainsSubstring("sconce::cuda::get_device_properties: expected ") &&
                         ContainsSubstring("got cpu"));

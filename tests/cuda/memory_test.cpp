@@ -44,7 +44,7 @@ extern "C" FILE* fopen(const char* name, const char* mode) {
   return open_with("fopen", name, mode);
 }
 
-TEST_CASE("memory_stats of the CPU reports the process's memory, and its peak can be reset",
+TEST_CASE("memory_stats for the CPU reports the process's memory, and the peak can be reset",
           "[alone]") {
   const auto before = memory_stats(sconce::cpu());
   CHECK(before.allocated > 10 * MiB);
@@ -66,7 +66,7 @@ TEST_CASE("memory_stats of the CPU reports the process's memory, and its peak ca
   CHECK(reset.max_reserved == reset.max_allocated);
 }
 
-TEST_CASE("memory_stats of the CPU takes the peak from getrusage if /proc does not report one",
+TEST_CASE("memory_stats for the CPU reads the peak from getrusage if /proc does not report one",
           "[alone]") {
   const sconce::test::TempDir folder;
   rusage usage = {};
@@ -84,7 +84,7 @@ TEST_CASE("memory_stats of the CPU takes the peak from getrusage if /proc does n
   CHECK_THAT(without, StartsWith("sconce::cuda::memory_stats: expected 'VmRSS'"));
 }
 
-TEST_CASE("memory_stats of a GPU that has never held a tensor is zero") {
+TEST_CASE("memory_stats for a GPU that has never stored a tensor returns zeros") {
   if (sconce::num_gpus() > 0) SKIP("another case may have used the GPU");
   const auto stats = memory_stats(sconce::gpu());
   CHECK(stats.allocated == 0);
@@ -102,7 +102,8 @@ TEST_CASE("memory_stats rejects a device that is neither a CPU nor a GPU") {
              StartsWith("sconce::cuda::reset_peak_memory_stats: expected a CPU or CUDA device"));
 }
 
-TEST_CASE("memory_stats of a GPU reports allocated and reserved memory and their peaks", "[gpu]") {
+TEST_CASE("memory_stats for a GPU reports allocated and reserved memory and the peak of each",
+          "[gpu]") {
   sconce::test::require_gpu();
   const auto device = sconce::gpu();
   sconce::cuda::empty_cache();
