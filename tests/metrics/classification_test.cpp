@@ -42,7 +42,7 @@ TEST_CASE("accuracy with top_k counts a target among the k largest logits as cor
   CHECK(accuracy.compute().item<double>() == 2.0 / 3);
 }
 
-TEST_CASE("classification metrics are 0 before the first batch and after an empty one") {
+TEST_CASE("classification metrics are 0 before the first batch and after an empty batch") {
   Accuracy accuracy;
   CHECK(accuracy.compute().item<double>() == 0);
   accuracy.update(torch::zeros({0, 3}), torch::zeros({0}, torch::kLong));
@@ -83,7 +83,7 @@ TEST_CASE("a label that is not a class counts as wrong even if preds and target 
   CHECK(micro(Accuracy({.num_classes = 10, .ignore_index = -100})) == 1.0 / 3);
 }
 
-TEST_CASE("class labels can be of any integer type or bool") {
+TEST_CASE("class labels can have any integer type or be bool") {
   for (const auto type : {torch::kByte, torch::kInt, torch::kBool}) {
     Accuracy accuracy({.num_classes = 2, .average = Average::macro});
     accuracy.update(torch::tensor({0, 1, 1, 0}).to(type), torch::tensor({0, 1, 0, 0}).to(type));
@@ -103,7 +103,7 @@ TEST_CASE("classification metrics reject invalid options with an error that name
   CHECK_THAT(error_of([] { Accuracy accuracy({.top_k = 0}); }), ContainsSubstring("got 0"));
 }
 
-TEST_CASE("classification metrics reject wrong sizes and types before they change any sum") {
+TEST_CASE("classification metrics reject invalid sizes and types before changing any sum") {
   const auto message = [](const torch::Tensor& preds, const torch::Tensor& target,
                           int64_t top_k = 1) {
     Accuracy accuracy({.num_classes = 3, .top_k = top_k});

@@ -17,7 +17,7 @@ using sconce::metrics::MultilabelAveragePrecision;
 using sconce::test::error_of;
 
 // The values in this file are from torchmetrics 1.9.0.
-TEST_CASE("BinaryAUROC and BinaryAveragePrecision compute areas at the given thresholds") {
+TEST_CASE("BinaryAUROC and BinaryAveragePrecision compute areas from the given thresholds") {
   const auto preds = torch::tensor({0.0, 0.5, 0.7, 0.8});
   const auto target = torch::tensor({0, 1, 1, 0});
   BinaryAUROC auroc({.thresholds = 5});
@@ -88,7 +88,7 @@ TEST_CASE("multiclass and multilabel areas are averaged or returned per class") 
   CHECK(micro.compute().equal(flat.compute()));
 }
 
-TEST_CASE("an invalid target makes an area nan, and an ignored target does not count") {
+TEST_CASE("an invalid target makes the area nan, and an ignored target does not count") {
   BinaryAUROC auroc({.thresholds = 5, .ignore_index = -1});
   auroc.update(torch::tensor({0.2, 0.9, 7.0}), torch::tensor({0, 1, -1}));
   CHECK(auroc.compute().item<double>() == 1);
@@ -101,7 +101,7 @@ TEST_CASE("an invalid target makes an area nan, and an ignored target does not c
   }
 }
 
-TEST_CASE("areas under curves are 0 before the first batch and after an empty one") {
+TEST_CASE("areas under curves are 0 before the first batch and after an empty batch") {
   MulticlassAUROC auroc({.num_classes = 2, .thresholds = 3});
   CHECK(auroc.compute().item<double>() == 0);
   auroc.update(torch::zeros({0, 2, 4}), torch::zeros({0, 4}, torch::kLong));
@@ -156,7 +156,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "AUROC and average precision reject wrong sizes, types, and devices before they change any "
+    "AUROC and average precision reject invalid sizes, types, and devices before changing any "
     "sum") {
   const auto message = [](const torch::Tensor& preds, const torch::Tensor& target) {
     MulticlassAUROC auroc({.num_classes = 3, .thresholds = 4});

@@ -39,7 +39,8 @@ TEST_CASE("binary metrics accept probabilities, logits, and 0/1 predictions") {
 }
 
 TEST_CASE(
-    "a threshold applies to probabilities, and each batch can contain logits or probabilities") {
+    "a threshold applies to probabilities, and each batch can contain either logits or "
+    "probabilities") {
   BinaryAccuracy accuracy({.threshold = 0.75});
   accuracy.update(torch::tensor({0.7, 0.8}), torch::tensor({0, 1}));
   CHECK(accuracy.compute().item<double>() == 1);
@@ -48,7 +49,7 @@ TEST_CASE(
   CHECK(accuracy.compute().item<double>() == 1);
 }
 
-TEST_CASE("multilabel metrics are computed per label and averaged like torchmetrics") {
+TEST_CASE("multilabel metrics are computed per label and averaged as in torchmetrics") {
   // The third label has no target 1 and no prediction 1.
   const auto target = torch::tensor({{1, 0, 0}, {1, 1, 0}});
   const auto preds = torch::tensor({{0.9, 0.8, 0.1}, {0.1, 0.7, 0.2}});
@@ -63,14 +64,14 @@ TEST_CASE("multilabel metrics are computed per label and averaged like torchmetr
   CHECK(value(Average::micro).item<double>() == Catch::Approx(2.0 / 3));
 }
 
-TEST_CASE("multilabel metrics count each pixel of (N, num_labels, ...) for its label") {
+TEST_CASE("multilabel metrics count each pixel of (N, num_labels, ...) inputs for its label") {
   const auto target = torch::tensor({1, 0, 1, 1, 0, 0, 0, 0}).view({2, 2, 2});
   MultilabelAccuracy accuracy({.num_labels = 2, .average = Average::none});
   accuracy.update(torch::ones({2, 2, 2}), target);
   CHECK(accuracy.compute().equal(torch::tensor({0.25, 0.5}, torch::kDouble)));
 }
 
-TEST_CASE("an ignored target does not count, whatever its prediction") {
+TEST_CASE("an ignored target does not count, regardless of its prediction") {
   BinaryPrecision precision({.ignore_index = -1});
   precision.update(torch::tensor({0.9, 0.8, 0.7}), torch::tensor({1, -1, 0}));
   CHECK(precision.compute().item<double>() == 0.5);
@@ -98,7 +99,7 @@ TEST_CASE("a target or prediction other than 0 and 1 makes the metric nan until 
   CHECK(std::isnan(half.compute().item<double>()));
 }
 
-TEST_CASE("binary labels can be of any real type, and a nan prediction counts as 0") {
+TEST_CASE("binary labels can have any real type, and a nan prediction counts as 0") {
   const auto numbers = torch::tensor({0, 1, 1, 0});
   for (const auto type : {torch::kByte, torch::kBool, torch::kInt, torch::kFloat, torch::kHalf}) {
     BinaryAccuracy accuracy({.ignore_index = -1});
@@ -110,14 +111,14 @@ TEST_CASE("binary labels can be of any real type, and a nan prediction counts as
   CHECK(accuracy.compute().item<double>() == 1);
 }
 
-TEST_CASE("probabilities of 16-bit logits are computed in float32") {
+TEST_CASE("probabilities for 16-bit logits are computed in float32") {
   // 0.001 has a probability above 0.5, which is 0.5 in bfloat16.
   BinaryRecall recall;
   recall.update(torch::tensor({0.001, -2.0}, torch::kBFloat16), torch::tensor({1, 0}));
   CHECK(recall.compute().item<double>() == 1);
 }
 
-TEST_CASE("binary and multilabel metrics are 0 before the first batch and after an empty one") {
+TEST_CASE("binary and multilabel metrics are 0 before the first batch and after an empty batch") {
   BinaryF1Score f1;
   CHECK(f1.compute().item<double>() == 0);
   f1.update(torch::zeros({0}), torch::zeros({0}));
@@ -128,7 +129,7 @@ TEST_CASE("binary and multilabel metrics are 0 before the first batch and after 
 }
 
 TEST_CASE(
-    "binary and multilabel metrics reject options out of range with an error that names the "
+    "binary and multilabel metrics reject out-of-range options with an error that names the "
     "metric") {
   CHECK_THAT(error_of([] { BinaryAccuracy accuracy({.threshold = 1.5}); }),
              ContainsSubstring("sconce::metrics::BinaryAccuracy: expected a threshold from 0 to 1, "
@@ -141,7 +142,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "binary and multilabel metrics reject wrong sizes, types, and devices before they change any "
+    "binary and multilabel metrics reject invalid sizes, types, and devices before changing any "
     "sum") {
   const auto message = [](const torch::Tensor& preds, const torch::Tensor& target) {
     MultilabelAccuracy accuracy({.num_labels = 3});

@@ -102,7 +102,9 @@ void update_without_reads(torch::Device device) {
 
 }  // namespace
 
-TEST_CASE("a custom metric defines what each batch adds and how its value follows from the sums") {
+TEST_CASE(
+    "a custom metric defines what each batch adds to the sums and how its value is computed from "
+    "them") {
   MeanLargestError metric;
   metric.update(torch::tensor({1.0, 2.0}), torch::tensor({1.5, 2.0}));
   metric.update(torch::tensor({1.0f}), torch::tensor({3.0f}));
@@ -113,7 +115,7 @@ TEST_CASE("a custom metric defines what each batch adds and how its value follow
 }
 
 TEST_CASE(
-    "a metric computed from the added sums of several ranks equals the metric over all their "
+    "a metric computed from the combined sums of several ranks equals the metric over all their "
     "batches") {
   sconce::metrics::F1Score first({.num_classes = 3, .average = sconce::metrics::Average::macro});
   auto second = first;
@@ -128,7 +130,7 @@ TEST_CASE(
   CHECK(all.compute().equal(first.compute(first.sums() + second.sums())));
 }
 
-TEST_CASE("updating a metric changes neither a copy of it nor the tensor that sums() returned") {
+TEST_CASE("updating a metric does not change its copies or the tensor that sums() returned") {
   sconce::metrics::Accuracy metric;
   const auto batch = torch::tensor({0, 1, 2, 2});
   metric.update(batch, torch::tensor({0, 1, 0, 0}));
@@ -140,7 +142,7 @@ TEST_CASE("updating a metric changes neither a copy of it nor the tensor that su
   CHECK(sums.equal(copy.sums()));
 }
 
-TEST_CASE("a metric continues from saved sums, even in another dtype") {
+TEST_CASE("a metric continues from saved sums, even in a different dtype") {
   sconce::metrics::MeanMetric metric;
   const auto kept = torch::tensor({6.0f, 2.0f});
   metric.set_sums(kept);
@@ -191,7 +193,7 @@ TEST_CASE("a metric does not keep the autograd graph of its inputs") {
   CHECK_FALSE(mean.sums().requires_grad());
 }
 
-TEST_CASE("a metric can be updated both in inference mode and after it") {
+TEST_CASE("a metric can be updated in inference mode and again after inference mode ends") {
   sconce::metrics::Accuracy metric;
   const auto batch = torch::tensor({0, 1});
   {
@@ -202,19 +204,19 @@ TEST_CASE("a metric can be updated both in inference mode and after it") {
   CHECK(metric.compute().item<double>() == 1);
 }
 
-TEST_CASE("on the CPU updating and computing metrics reads nothing on the host") {
+TEST_CASE("on the CPU, updating and computing metrics performs no host reads") {
   update_without_reads(torch::kCPU);
 }
 
 TEST_CASE(
-    "on a GPU updating and computing metrics reads nothing on the host and keeps the sums there",
+    "on a GPU, updating and computing metrics performs no host reads and keeps the sums on the GPU",
     "[gpu]") {
   sconce::test::require_gpu();
   update_without_reads(torch::kCUDA);
 }
 
 TEST_CASE(
-    "metrics of bfloat16 inputs under autocast equal metrics of the same numbers in float64") {
+    "metrics on bfloat16 inputs under autocast equal metrics on the same numbers in float64") {
   torch::manual_seed(0);
   const auto logits = torch::randn({50, 3, 4}).to(torch::kBFloat16);
   const auto classes = torch::randint(-1, 3, {50, 4}, torch::kLong);
@@ -245,7 +247,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("each metric reports whether a higher value is better, like torchmetrics") {
+TEST_CASE("each metric reports whether a higher value is better, as in torchmetrics") {
   using namespace sconce::metrics;
   const std::optional<bool> higher = true, lower = false;
   CHECK(Accuracy().higher_is_better() == higher);
@@ -261,7 +263,7 @@ TEST_CASE("each metric reports whether a higher value is better, like torchmetri
   CHECK_FALSE(ConfusionMatrix({.num_classes = 2}).higher_is_better());
 }
 
-TEST_CASE("a factory of each metric returns a metric with the given options") {
+TEST_CASE("each metric's factory function returns a metric with the given options") {
   namespace metrics = sconce::metrics;
   const std::shared_ptr<metrics::ConfusionMatrix> cells =
       metrics::confusion_matrix({.num_classes = 3});

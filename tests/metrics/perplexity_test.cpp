@@ -9,7 +9,7 @@ using Catch::Matchers::ContainsSubstring;
 using sconce::metrics::Perplexity;
 using sconce::test::error_of;
 
-TEST_CASE("the perplexity of equal logits is the size of the vocabulary") {
+TEST_CASE("the perplexity of equal logits equals the vocabulary size") {
   Perplexity perplexity;
   CHECK(std::isnan(perplexity.compute().item<double>()));
   perplexity.update(torch::ones({2, 3, 7}), torch::randint(7, {2, 3}, torch::kLong));
@@ -52,7 +52,7 @@ TEST_CASE("a target outside the vocabulary makes the perplexity nan until it is 
   }
 }
 
-TEST_CASE("Perplexity rejects wrong sizes, types, and devices") {
+TEST_CASE("Perplexity rejects invalid sizes, types, and devices") {
   const auto message = [](const torch::Tensor& preds, const torch::Tensor& target) {
     Perplexity perplexity;
     const auto error = error_of([&] { perplexity.update(preds, target); });

@@ -47,7 +47,7 @@ TEST_CASE("mean errors of float16 and integer tensors do not overflow") {
   CHECK(absolute.compute().item<double>() == 255);
 }
 
-TEST_CASE("mean errors reject sizes that would be broadcast") {
+TEST_CASE("mean errors reject inputs that would need broadcasting") {
   MeanSquaredError metric;
   CHECK_THAT(error_of([&] { metric.update(torch::zeros({4, 1}), torch::zeros({4})); }),
              ContainsSubstring("sconce::metrics::MeanSquaredError: expected preds and target of "
@@ -129,7 +129,7 @@ TEST_CASE("R2Score is nan for fewer than two examples and matches Python for con
   CHECK(far.compute().item<double>() == 0);
 }
 
-TEST_CASE("R2Score rejects wrong sizes and invalid options") {
+TEST_CASE("R2Score rejects invalid sizes and options") {
   R2Score score;
   CHECK_THAT(error_of([&] { score.update(torch::zeros({4, 2}), torch::zeros({4, 2})); }),
              ContainsSubstring("sconce::metrics::R2Score: expected sizes (N, 1), got [4, 2]"));
