@@ -56,7 +56,7 @@ TEST_CASE("clip_grad_norm_ matches LibTorch for every norm_type") {
   }
 }
 
-TEST_CASE("clip_grad_norm_ and clip_grad_value_ read nothing on the host") {
+TEST_CASE("clip_grad_norm_ and clip_grad_value_ perform no host reads") {
   const std::vector<torch::Tensor> parameters = {parameter(torch::ones({10}))};
   const sconce::test::HostReads reads;
   clip_grad_norm_(parameters, 1.0);
@@ -83,7 +83,7 @@ TEST_CASE("clip_grad_norm_ and clip_grad_value_ skip parameters without a gradie
   CHECK_FALSE(bare.grad().defined());
 }
 
-TEST_CASE("clip_grad_norm_ counts a parameter that is passed twice only once") {
+TEST_CASE("clip_grad_norm_ counts a parameter only once, even if it is passed twice") {
   const auto p = parameter(torch::tensor({3.0f, 4.0f}));
   CHECK(clip_grad_norm_({p, p}, 1.0).item<float>() == 5.0f);
   CHECK(torch::allclose(p.grad(), torch::tensor({0.6f, 0.8f})));
@@ -104,8 +104,7 @@ TEST_CASE("clip_grad_value_ clamps every element") {
   CHECK(parameters[0].grad().equal(torch::tensor({-1.0f, 0.5f, 1.0f})));
 }
 
-TEST_CASE("on a GPU clip_grad_norm_ accepts gradients on the CPU and on the GPU together",
-          "[gpu]") {
+TEST_CASE("on a GPU, clip_grad_norm_ accepts a mix of CPU and GPU gradients", "[gpu]") {
   sconce::test::require_gpu();
   const std::vector<torch::Tensor> parameters = {parameter(torch::tensor({3.0f}).to(sconce::gpu())),
                                                  parameter(torch::tensor({4.0f}))};

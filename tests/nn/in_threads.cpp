@@ -76,7 +76,7 @@ TEST_CASE("four threads predict with one module in evaluation mode without gradi
   });
 }
 
-TEST_CASE("four threads predict with one lazy layer after its first forward") {
+TEST_CASE("four threads predict with one lazy layer after its first forward pass") {
   namespace nn = sconce::nn;
   torch::manual_seed(0);
   const auto rows = torch::randn({4, 2}), lines = torch::randn({4, 2, 5});
@@ -98,7 +98,7 @@ TEST_CASE("four threads predict with one lazy layer after its first forward") {
   });
 }
 
-TEST_CASE("four threads predict with one model for pictures") {
+TEST_CASE("four threads predict with one image model") {
   namespace models = sconce::vision::models;
   torch::manual_seed(0);
   const auto pictures = torch::randn({2, 3, 16, 16});

@@ -32,7 +32,7 @@ TEST_CASE("LayerNorm matches LibTorch's LayerNorm with and without a bias") {
 }
 
 TEST_CASE(
-    "LayerNorm of a single size normalizes the last dimension, and works without learnable "
+    "LayerNorm with a single size normalizes the last dimension, even without learnable "
     "parameters") {
   const auto x = torch::randn({3, 4});
   LayerNorm norm(LayerNormOptions(4).elementwise_affine(false));

@@ -278,7 +278,7 @@ void compare_lazy_layers(size_t count) {
 
 }  // namespace
 
-TEST_CASE("lazy layers draw the same initial values as Python and as many random numbers") {
+TEST_CASE("lazy layers draw the same initial values and as many random numbers as in Python") {
   const bool on = GENERATE(true, false);
   const int bits = GENERATE(32, 64);
   const auto dtype = bits == 32 ? torch::kFloat : torch::kDouble;
@@ -306,19 +306,20 @@ TEST_CASE("lazy layers draw the same initial values as Python and as many random
 }
 
 TEST_CASE(
-    "random LazyConvTranspose1d to 3d and LazyBatchNorm3d have the same values and gradients as in "
-    "Python",
+    "random LazyConvTranspose1d to 3d and LazyBatchNorm3d produce the same values and gradients as "
+    "in Python",
     "[python]") {
   compare_lazy_layers(24);
 }
 
-TEST_CASE("200 random lazy layers of each kind have the same values and gradients as in Python",
+TEST_CASE("200 random lazy layers of each kind produce the same values and gradients as in Python",
           "[.][slow]") {
   compare_lazy_layers(800);
 }
 
 TEST_CASE(
-    "a lazy transposed convolution chooses its padding for an output_size, even in Sequential") {
+    "a lazy transposed convolution pads its output to a given output_size and works in a "
+    "Sequential") {
   LazyConvTranspose2d layer(LazyConvTranspose2dOptions(2, 3).stride(2));
   const auto X = ramp({1, 3, 4, 4});
   CHECK(layer(X, at::IntArrayRef{10, 9}).sizes() == at::IntArrayRef{1, 2, 10, 9});
@@ -327,7 +328,7 @@ TEST_CASE(
   CHECK(net->forward(X).sizes() == at::IntArrayRef{1, 2, 6, 6});
 }
 
-TEST_CASE("lazy layers have Python's defaults") {
+TEST_CASE("lazy layers have the same defaults as in Python") {
   std::map<std::string, std::string> ours;
   const auto text = [](auto value) { return (std::ostringstream() << value).str(); };
   const auto flag = [](bool value) { return value ? "True" : "False"; };
@@ -382,7 +383,7 @@ TEST_CASE("lazy layers have Python's defaults") {
 }
 
 TEST_CASE(
-    "an uninitialized layer contains placeholders until its first forward turns it into the real "
+    "an uninitialized layer contains placeholders until its first forward pass creates the real "
     "layer") {
   for_each_layer([](auto layer, const Tensor& X, auto twin) {
     INFO(layer->layer_name());
@@ -413,7 +414,7 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("streaming an uninitialized layer prints the same as repr") {
+TEST_CASE("streaming an uninitialized layer prints the same text as repr") {
   for_each_layer([](auto layer, const Tensor&, auto) {
     std::ostringstream printed;
     printed << *layer;
@@ -441,7 +442,7 @@ TEST_CASE("accessors of a lazy layer throw until the layer is initialized") {
 }
 
 TEST_CASE(
-    "an optimizer built before a lazy model's first forward trains as if the layers were not "
+    "an optimizer created before a lazy model's first forward pass trains as if no layer were "
     "lazy") {
   const bool adam = GENERATE(true, false);
   const auto losses = [&](auto net, const auto& prepare) {
@@ -488,7 +489,7 @@ TEST_CASE(
   CHECK(bitwise_equal(*lazy, *real));
 }
 
-TEST_CASE("step and zero_grad before a lazy layer's first forward change nothing") {
+TEST_CASE("step and zero_grad have no effect before a lazy layer's first forward pass") {
   LazyLinear layer(2);
   torch::optim::SGD sgd(layer->parameters(), 0.1);
   sgd.zero_grad();
@@ -501,7 +502,8 @@ TEST_CASE("step and zero_grad before a lazy layer's first forward change nothing
 }
 
 TEST_CASE(
-    "the first forward initializes a lazy layer in any grad mode, and its parameters still train") {
+    "the first forward pass initializes a lazy layer in any grad mode, and its parameters still "
+    "train") {
   const int mode = GENERATE(0, 1, 2);
   LazyLinear layer(2);
   LazyLinear frozen(2);
@@ -527,7 +529,7 @@ TEST_CASE(
   CHECK_FALSE(frozen->weight.grad().defined());
 }
 
-TEST_CASE("calling to before the first forward determines the device and dtype of a lazy layer") {
+TEST_CASE("calling to() before the first forward pass sets the device and dtype of a lazy layer") {
   for_each_layer([](auto layer, const Tensor& X, auto) {
     layer->to(torch::kDouble);
     CHECK_THROWS(layer(X.to(torch::kInt)));  // the wrong type initializes the layer and then fails
@@ -583,7 +585,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a custom module with nested lazy layers can be cloned before and after its first forward") {
+    "a custom module with nested lazy layers can be cloned before and after its first forward "
+    "pass") {
   Net net;
   const auto X = ramp({4, 3}).sin();
   torch::manual_seed(2);
@@ -600,7 +603,7 @@ TEST_CASE(
   CHECK(before->forward(X).equal(Y));
 }
 
-TEST_CASE("a Sequential of lazy layers can be cloned before and after its first forward") {
+TEST_CASE("a Sequential of lazy layers can be cloned before and after its first forward pass") {
   auto net = lazy_cnn();
   const auto X = ramp({2, 3, 4, 4});
   const torch::nn::Sequential before(
@@ -662,7 +665,7 @@ TEST_CASE("saving an uninitialized layer throws, and so does loading a mismatche
   CHECK(layer(ramp({2, 4})).size(1) == 3);
 }
 
-TEST_CASE("materialize_from initializes only the layers whose tensors in the state match") {
+TEST_CASE("materialize_from initializes only the layers that have matching tensors in the state") {
   Net from;
   from(ramp({4, 3}));
   NamedTensors state = from->named_parameters();
@@ -733,7 +736,7 @@ TEST_CASE("an input that the real layer rejects leaves a lazy layer uninitialize
   CHECK_FALSE(transposed->is_initialized());
 }
 
-TEST_CASE("a lazy layer rejects options out of range on construction") {
+TEST_CASE("a lazy layer rejects out-of-range options on construction") {
   CHECK_THROWS_WITH(LazyLinear(-1),
                     ContainsSubstring("LazyLinear: expected out_features of at least 0, got -1"));
   CHECK_THROWS_WITH(LazyConv2d(LazyConv2dOptions(3, 1).groups(2)),
@@ -748,7 +751,7 @@ TEST_CASE("a lazy layer rejects options out of range on construction") {
       ContainsSubstring("LazyConvTranspose1d: expected the padding_mode kZeros"));
 }
 
-TEST_CASE("every option of a lazy convolution reaches the real convolution") {
+TEST_CASE("every option of a lazy convolution is passed to the real convolution") {
   const auto options = LazyConv2dOptions(4, {3, 2})
                            .stride(2)
                            .padding({2, 1})
@@ -786,8 +789,8 @@ TEST_CASE("a lazy BatchNorm without tensors counts as initialized") {
 }
 
 TEST_CASE(
-    "Module::as finds an initialized lazy layer as the real layer, so custom initialization "
-    "reaches it") {
+    "Module::as returns an initialized lazy layer as the real layer, so custom initialization "
+    "applies") {
   auto net = lazy_cnn();
   net->forward(ramp({2, 3, 4, 4}));
   int found = 0;

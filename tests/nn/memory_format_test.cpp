@@ -50,7 +50,7 @@ TEST_CASE("ChannelsLast changes only the strides of 4-dimensional parameters, no
   CHECK(after[4].strides().vec() == std::vector<int64_t>{36, 9, 3, 1});
 }
 
-TEST_CASE("ChannelsLast does not change what a model computes and learns") {
+TEST_CASE("ChannelsLast does not change what a model computes or learns") {
   torch::manual_seed(0);
   auto plain = small_cnn();
   torch::manual_seed(0);
@@ -69,7 +69,8 @@ TEST_CASE("ChannelsLast does not change what a model computes and learns") {
   CHECK(torch::allclose(plain->forward(x), last->forward(x), 1e-4, 1e-4));
 }
 
-TEST_CASE("ChannelsLast3d changes 5-dimensional parameters and ChannelsLast leaves them alone") {
+TEST_CASE(
+    "ChannelsLast3d changes the strides of 5-dimensional parameters, and ChannelsLast does not") {
   torch::nn::Conv3d net(2, 3, 2);
   to_memory_format(*net, MemoryFormat::ChannelsLast);
   CHECK(net->weight.is_contiguous());

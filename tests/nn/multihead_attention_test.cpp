@@ -25,7 +25,7 @@ MultiheadAttention batch_first(int64_t embed_dim, int64_t num_heads) {
 
 }  // namespace
 
-TEST_CASE("MultiheadAttention has Python's defaults") {
+TEST_CASE("MultiheadAttention has the same defaults as in Python") {
   const MultiheadAttentionOptions options(6, 2);
   CHECK(options.dropout() == 0);
   CHECK(options.bias());
@@ -41,7 +41,7 @@ TEST_CASE("MultiheadAttention has Python's defaults") {
 }
 
 TEST_CASE(
-    "attention gives the same results for a padded batch as for each row without its padding") {
+    "attention returns the same results for a padded batch as for each row without its padding") {
   const bool need_weights = GENERATE(true, false);
   torch::manual_seed(1);
   auto attention = batch_first(8, 2);
@@ -62,7 +62,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("attention trains in 16 bits with bool and float masks, with results close to float32") {
+TEST_CASE("attention with bool and float masks trains in 16 bits with results close to float32") {
   const auto dtype = GENERATE(torch::kBFloat16, torch::kHalf);
   const bool need_weights = GENERATE(true, false);
   const bool autocast = GENERATE(true, false);
@@ -94,7 +94,7 @@ TEST_CASE("attention trains in 16 bits with bool and float masks, with results c
   for (const auto& p : attention->parameters()) CHECK(p.grad().isfinite().all().item<bool>());
 }
 
-TEST_CASE("attention gives the same output with the causal hint and with the causal mask") {
+TEST_CASE("attention returns the same output with the causal hint and with the causal mask") {
   torch::manual_seed(3);
   auto attention = batch_first(8, 2);
   const auto x = torch::randn({3, 5, 8});
@@ -164,7 +164,7 @@ TEST_CASE("attention rejects a num_heads that does not divide embed_dim") {
   CHECK(error_of([] { MultiheadAttention(0, 1); }) == who + ", got 1 and 0");
 }
 
-TEST_CASE("attention rejects options out of range and a mask on another device") {
+TEST_CASE("attention rejects out-of-range options and a mask on another device") {
   const std::string who =
       "sconce::nn::MultiheadAttention: expected kdim and vdim of at least 1 and a dropout between "
       "0 and 1, got ";
@@ -182,7 +182,7 @@ TEST_CASE("attention rejects options out of range and a mask on another device")
         "sconce::nn::MultiheadAttention: expected attn_mask on cpu, got meta");
 }
 
-TEST_CASE("a copy of MultiheadAttention computes the same with its own weights") {
+TEST_CASE("a copy of MultiheadAttention computes the same outputs with its own weights") {
   torch::manual_seed(4);
   MultiheadAttention attention(
       MultiheadAttentionOptions(8, 2).kdim(6).add_bias_kv(true).add_zero_attn(true));
@@ -197,7 +197,7 @@ TEST_CASE("a copy of MultiheadAttention computes the same with its own weights")
   CHECK(attention->bias_k.count_nonzero().item<int64_t>() > 0);
 }
 
-TEST_CASE("attention reads nothing on the host") {
+TEST_CASE("attention performs no host reads") {
   const bool need_weights = GENERATE(true, false);
   auto attention = batch_first(8, 2);
   attention->options.dropout(0.5);

@@ -26,8 +26,7 @@ TEST_CASE("requires_grad_ freezes and unfreezes exactly the parameters of the gi
   for (const auto& parameter : net.parameters()) CHECK(parameter.requires_grad());
 }
 
-TEST_CASE(
-    "frozen parameters stay unchanged when an optimizer steps them together with trained ones") {
+TEST_CASE("frozen parameters stay unchanged when they share an optimizer with trained parameters") {
   torch::nn::Linear frozen(2, 2), trained(2, 1);
   auto parameters = frozen->parameters();
   for (const auto& parameter : trained->parameters()) parameters.push_back(parameter);
@@ -44,14 +43,14 @@ TEST_CASE(
   CHECK(frozen->weight.equal(before));
 }
 
-TEST_CASE("a frozen lazy layer stays frozen after its first forward") {
+TEST_CASE("a frozen lazy layer stays frozen after its first forward pass") {
   sconce::nn::LazyLinear layer(3);
   requires_grad_(*layer, false);
   CHECK_FALSE(layer->forward(torch::ones({4, 2})).requires_grad());
   CHECK_FALSE(layer->weight.requires_grad());
 }
 
-TEST_CASE("requires_grad_ reports a parameter of integer type before it changes any parameter") {
+TEST_CASE("requires_grad_ rejects a parameter of integer type before changing any parameter") {
   struct Counts : torch::nn::Module {
     torch::nn::Linear linear = register_module("linear", torch::nn::Linear(1, 1));
     torch::Tensor count =

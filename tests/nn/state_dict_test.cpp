@@ -33,7 +33,7 @@ struct Tied : nn::Module {
 
 }  // namespace
 
-TEST_CASE("state_dict returns Python's names in Python's order") {
+TEST_CASE("state_dict returns the same names in the same order as in Python") {
   const auto model = three_layers();
   CHECK(state_dict(*model).keys() ==
         std::vector<std::string>{"fc1.weight", "fc1.bias", "norm.weight", "norm.bias",
@@ -52,7 +52,7 @@ TEST_CASE("load_state_dict copies into the existing parameters") {
   CHECK(weight.is_same(to->parameters()[0]));
 }
 
-TEST_CASE("load_state_dict loads a state of an old PyTorch version as Python does") {
+TEST_CASE("load_state_dict loads a state dict from an old PyTorch version as Python does") {
   auto from = three_layers(), to = three_layers();
   to->register_parameter("scale", torch::zeros({}));
   StateDict state;
@@ -73,8 +73,7 @@ TEST_CASE("load_state_dict loads a state of an old PyTorch version as Python doe
   CHECK_THROWS_WITH(load_state_dict(*to, state), ContainsSubstring("mismatched: scale of [1, 1]"));
 }
 
-TEST_CASE(
-    "a strict load_state_dict of a mismatched state lists every mismatch and changes nothing") {
+TEST_CASE("in strict mode, load_state_dict reports every mismatch and changes nothing") {
   auto model = three_layers();
   const auto before = state_dict(*three_layers());
   load_state_dict(*model, before);
@@ -107,7 +106,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "the error of load_state_dict lists the first ten names of each kind and counts the rest") {
+    "the error from load_state_dict lists the first ten names of each kind and counts the rest") {
   nn::Sequential model;
   StateDict state;
   for (int i = 0; i < 12; ++i) {
@@ -125,8 +124,7 @@ TEST_CASE(
                     ContainsSubstring("; missing: " + list("a") + "; unexpected: " + list("b")));
 }
 
-TEST_CASE(
-    "load_state_dict rejects a value whose type cannot be converted before changing anything") {
+TEST_CASE("load_state_dict rejects a value of an unconvertible type before changing anything") {
   auto model = three_layers();
   StateDict before, state;
   for (const auto& item : state_dict(*model)) before.insert(item.key(), item.value().clone());
@@ -203,7 +201,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "load_state_dict reports a mismatch in an uninitialized lazy layer without an expected size") {
+    "load_state_dict reports no expected size for a mismatch in an uninitialized lazy layer") {
   sconce::nn::LazyLinear lazy(2);
   StateDict wrong;
   wrong.insert("weight", torch::ones({3, 4}));

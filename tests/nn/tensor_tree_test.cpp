@@ -86,7 +86,7 @@ TEST_CASE(
   STATIC_CHECK(TensorTree<std::vector<Mine>>::only);
 }
 
-TEST_CASE("a specialization of TensorTree makes for_each_tensor visit a user's type") {
+TEST_CASE("a specialization of TensorTree makes for_each_tensor visit a user-defined type") {
   std::vector<Mine> value = {{torch::ones({2})}, {torch::ones({3})}};
   int64_t elements = 0;
   for_each_tensor(value, [&](const Tensor& tensor) { elements += tensor.numel(); });

@@ -14,7 +14,7 @@ using sconce::test::causal;
 using sconce::test::error_of;
 using torch::Tensor;
 
-TEST_CASE("Transformer has Python's defaults and state dict keys") {
+TEST_CASE("Transformer has the same defaults and state dict keys as in Python") {
   const TransformerOptions options;
   CHECK(options.d_model() == 512);
   CHECK(options.nhead() == 8);
@@ -64,7 +64,7 @@ TORCH_MODULE(AddMemory);
 
 }  // namespace
 
-TEST_CASE("a Transformer runs a custom encoder and decoder, and a clone has copies of them") {
+TEST_CASE("a Transformer runs a custom encoder and decoder, and a clone contains copies of both") {
   const AddOne encoder;
   Transformer model(TransformerOptions(4, 2)
                         .custom_encoder(torch::nn::AnyModule(encoder))
@@ -79,7 +79,7 @@ TEST_CASE("a Transformer runs a custom encoder and decoder, and a clone has copi
   CHECK(copy->forward(x, x).equal(model(x, x)));
 }
 
-TEST_CASE("a clone of a Transformer is independent and computes the same") {
+TEST_CASE("a clone of a Transformer is independent and computes the same outputs") {
   torch::manual_seed(4);
   const auto options = TransformerOptions(8, 2).num_encoder_layers(1).num_decoder_layers(1);
   Transformer model(TransformerOptions(options).dim_feedforward(6).dropout(0));
@@ -91,7 +91,7 @@ TEST_CASE("a clone of a Transformer is independent and computes the same") {
   CHECK_FALSE(copy->forward(src, tgt).equal(model(src, tgt)));
 }
 
-TEST_CASE("a Transformer rejects mismatched batches and features like Python's") {
+TEST_CASE("a Transformer rejects mismatched batches and features, as in Python") {
   Transformer model(TransformerOptions(8, 2).num_encoder_layers(1).num_decoder_layers(1));
   const std::string who = "sconce::nn::Transformer: expected a src and a tgt with ";
   CHECK_THAT(error_of([&] { model(torch::ones({5, 3, 8}), torch::ones({4, 2, 8})); }),

@@ -500,19 +500,18 @@ TEST_CASE("200 random Transformers match Python", "[.][slow]") {
   compare_with_python(200, {full});
 }
 
-TEST_CASE("on a GPU random attention and transformer layers match the CPU", "[gpu]") {
+TEST_CASE("on a GPU, random attention and transformer layers match the CPU", "[gpu]") {
   sconce::test::require_gpu();
   compare_with_cpu(40);
 }
 
-TEST_CASE("on a GPU 500 random layers of each kind match the CPU", "[.][gpu][slow]") {
+TEST_CASE("on a GPU, 500 random layers of each kind match the CPU", "[.][gpu][slow]") {
   sconce::test::require_gpu();
   compare_with_cpu(500);
 }
 
 TEST_CASE(
-    "weights of attention and transformer layers move to Python and back without changing the "
-    "output",
+    "attention and transformer weights can be moved to Python and back without changing the output",
     "[python]") {
   const TempDir folder;
   const auto cases = draw_cases(folder, 12);

@@ -35,7 +35,7 @@ TransformerLayerOptions layer_options() {
 
 }  // namespace
 
-TEST_CASE("transformer layers have Python's defaults") {
+TEST_CASE("transformer layers have the same defaults as in Python") {
   const TransformerEncoderLayerOptions options(6, 2);
   CHECK(options.dim_feedforward() == 2048);
   CHECK(options.dropout() == 0.1);
@@ -51,7 +51,7 @@ TEST_CASE("transformer layers have Python's defaults") {
 }
 
 TEST_CASE(
-    "an encoder layer gives the same results for a padded batch as for each row without its "
+    "an encoder layer returns the same results for a padded batch as for each row without its "
     "padding") {
   const bool norm_first = GENERATE(true, false);
   torch::manual_seed(1);
@@ -66,7 +66,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a decoder layer gives the same results for a padded batch as for each row without its "
+    "a decoder layer returns the same results for a padded batch as for each row without its "
     "padding") {
   torch::manual_seed(2);
   TransformerDecoderLayer layer(layer_options());
@@ -85,7 +85,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("transformer layers train in 16 bits with a padding mask, unlike LibTorch's") {
+TEST_CASE("transformer layers with a padding mask train in 16 bits, unlike LibTorch's") {
   const auto dtype = GENERATE(torch::kBFloat16, torch::kHalf);
   const bool autocast = GENERATE(true, false);
   torch::manual_seed(3);
@@ -155,7 +155,7 @@ TEST_CASE("transformer layers reject invalid options") {
              ContainsSubstring("expected num_heads that divide embed_dim"));
 }
 
-TEST_CASE("transformer layers read nothing on the host") {
+TEST_CASE("transformer layers perform no host reads") {
   TransformerEncoderLayer encoder(layer_options().dropout(0.5));
   TransformerDecoderLayer decoder(layer_options().dropout(0.5));
   const auto x = torch::randn({3, 5, 8}).requires_grad_();
@@ -221,7 +221,7 @@ std::vector<std::vector<Tensor>> masked_batches(torch::Device device, int count)
 
 }  // namespace
 
-TEST_CASE("on a GPU transformer layers train the same as on the CPU", "[gpu]") {
+TEST_CASE("on a GPU, training transformer layers gives the same results as on the CPU", "[gpu]") {
   sconce::test::require_gpu();
   at::globalContext().setAllowTF32CuBLAS(false);
   LayerTraining on_cpu(torch::kCPU), on_gpu(sconce::gpu());
@@ -231,7 +231,7 @@ TEST_CASE("on a GPU transformer layers train the same as on the CPU", "[gpu]") {
   }
 }
 
-TEST_CASE("on a GPU a captured step of transformer layers matches the eager loop", "[gpu]") {
+TEST_CASE("on a GPU, a captured step of transformer layers matches the eager loop", "[gpu]") {
   sconce::test::require_gpu();
   LayerTraining plain(sconce::gpu(), 0.2), captured(sconce::gpu(), 0.2);
   const auto batches = masked_batches(sconce::gpu(), 7);
@@ -246,7 +246,7 @@ TEST_CASE("on a GPU a captured step of transformer layers matches the eager loop
   }
 }
 
-TEST_CASE("on a GPU replicas of a transformer layer match the layer in float32 and bfloat16",
+TEST_CASE("on a GPU, replicas of a transformer layer match the layer in float32 and bfloat16",
           "[gpu]") {
   sconce::test::require_gpu();
   at::globalContext().setAllowTF32CuBLAS(false);
@@ -305,7 +305,7 @@ TEST_CASE("a transformer stack copies its layer and draws no random numbers") {
   }
 }
 
-TEST_CASE("a transformer stack of a frozen layer and norm is frozen, like Python's deep copies") {
+TEST_CASE("a transformer stack built from a frozen layer and norm is frozen, as in Python") {
   TransformerEncoderLayer layer(layer_options());
   for (auto& parameter : layer->linear1->parameters()) parameter.set_requires_grad(false);
   LayerNorm norm(LayerNormOptions(layer->options.d_model()));
@@ -319,7 +319,7 @@ TEST_CASE("a transformer stack of a frozen layer and norm is frozen, like Python
   }
 }
 
-TEST_CASE("parameters of transformer stacks have Python's names in Python's order") {
+TEST_CASE("parameters of transformer stacks have the same names and order as in Python") {
   CHECK(names_of(*an_encoder(1)) ==
         std::vector<std::string>{
             "layers.0.self_attn.in_proj_weight", "layers.0.self_attn.in_proj_bias",
@@ -336,7 +336,7 @@ TEST_CASE("parameters of transformer stacks have Python's names in Python's orde
             "layers.0.norm2.weight", "layers.0.norm3.weight"});
 }
 
-TEST_CASE("a copy of a transformer stack computes the same with its own weights") {
+TEST_CASE("a copy of a transformer stack computes the same outputs with its own weights") {
   torch::manual_seed(2);
   auto encoder = an_encoder();
   const auto x = torch::randn({3, 5, 8});
@@ -353,7 +353,7 @@ TEST_CASE("a copy of a transformer stack computes the same with its own weights"
   CHECK(copy->forward(x).count_nonzero().item<int64_t>() == 0);
 }
 
-TEST_CASE("replicas of a transformer stack compute the same as the stack") {
+TEST_CASE("replicas of a transformer stack compute the same outputs as the stack") {
   torch::manual_seed(3);
   auto encoder = an_encoder();
   DataParallel parallel(encoder, {.device_ids = {sconce::cpu(), sconce::cpu()}});
