@@ -128,7 +128,8 @@ void check_packages(const Outputs& all, const TempDir& folder) {
 
 }  // namespace
 
-TEST_CASE("a network recorded in bfloat16 or under autocast is as accurate as in C++") {
+TEST_CASE(
+    "a network recorded in bfloat16 or under autocast is as accurate as the original in C++") {
   const TempDir folder;
   record_all(in_bfloat16(), folder);
 }
@@ -148,7 +149,7 @@ TEST_CASE("each recorded network runs in ONNX Runtime and as a package", "[.][sl
 }
 
 TEST_CASE(
-    "each network recorded in bfloat16 runs in Python and as a package, unlike in ONNX Runtime",
+    "each network recorded in bfloat16 runs in Python and as a package, but not in ONNX Runtime",
     "[.][slow]") {
   const TempDir folder;
   const auto outputs = record_all(in_bfloat16(), folder);

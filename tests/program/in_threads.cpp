@@ -59,7 +59,7 @@ TEST_CASE("four threads read one CapturedStep and one compiler between calls") {
                   }}});
 }
 
-TEST_CASE("a CapturedStep rejects a call from a second thread during a call") {
+TEST_CASE("a CapturedStep rejects a call from a second thread while another call is running") {
   std::latch inside(1), refused(1);
   sconce::CapturedStep step(torch::kCPU, [&](const StepTensors& batch) {
     inside.count_down();

@@ -165,7 +165,7 @@ TEST_CASE("a step is replayed while the compiler runs") {
   CHECK(training.captured.mode_reason() == "the compiler has not finished");
 }
 
-TEST_CASE("a compiler rejects a cache that others can write to") {
+TEST_CASE("a compiler rejects a cache that other users can write to") {
   const TempDir folder;
   std::filesystem::permissions(folder.path(), std::filesystem::perms::all);
   CHECK_THROWS_WITH(inductor({.cache_dir = folder.path()}),

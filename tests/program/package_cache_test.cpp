@@ -125,7 +125,7 @@ class Variable {
 
 }  // namespace
 
-TEST_CASE("a compiled package is found by its cache and by another cache of the same folder") {
+TEST_CASE("a compiled package is found by its cache and by another cache for the same folder") {
   const TempDir folder;
   const PackageCache cache(folder.path() / "cache");
   const auto before = cache.find(cache_key, some_target);
@@ -147,7 +147,7 @@ TEST_CASE("a package that is already in the cache is not compiled again") {
   CHECK(compile_error(filled.cache, fake_python(filled.folder, "exit 1")).empty());
 }
 
-TEST_CASE("Python receives the program, the module, and the caches, and inherits no open file") {
+TEST_CASE("Python receives the program, the module, and the caches, and inherits no open files") {
   const TempDir folder;
   const PackageCache cache(folder.path() / "cache");
   const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -221,7 +221,7 @@ TEST_CASE("a package for another machine or from another compiler is ignored and
   }
 }
 
-TEST_CASE("a package that is damaged or that others can change is ignored and rebuilt") {
+TEST_CASE("a package that is damaged or that other users can change is ignored and rebuilt") {
   FilledCache filled;
   const auto package = filled.entry / "package.pt2", about = filled.entry / "about.json";
   const auto write = [&](const fs::path& file, const std::string& text) {
@@ -248,8 +248,10 @@ TEST_CASE("a package that is damaged or that others can change is ignored and re
   }
 }
 
-TEST_CASE("a package of another user, or in a folder that others can change, is ignored",
-          "[alone]") {
+TEST_CASE(
+    "a package that another user owns or that is in a folder that other users can change is "
+    "ignored",
+    "[alone]") {
   const FilledCache filled;
   const auto ignored = [&] {
     const auto found = filled.cache.find(cache_key, some_target);
@@ -269,7 +271,7 @@ TEST_CASE("a package of another user, or in a folder that others can change, is 
                             ContainsSubstring("found user 65534"));
 }
 
-TEST_CASE("an Inductor cache that others can write to or that is a link causes an error") {
+TEST_CASE("an Inductor cache that is a link or that other users can write to causes an error") {
   const TempDir folder;
   const PackageCache cache(folder.path() / "cache");
   const auto inductor = cache.folder() / "inductor", started = folder.path() / "started";
@@ -284,7 +286,8 @@ TEST_CASE("an Inductor cache that others can write to or that is a link causes a
   CHECK(!fs::exists(started));
 }
 
-TEST_CASE("a cache creates its folder and missing parent folders that only this user can access") {
+TEST_CASE(
+    "a cache creates its folder and missing parent folders, which only this user can access") {
   const TempDir folder;
   const auto umask_before = ::umask(0);
   const PackageCache cache(folder.path() / "a" / "b" / "");
@@ -320,7 +323,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a folder that the group or others can write to is rejected with the command that fixes it") {
+    "a folder that the group or others can write to is rejected, and the error shows how to fix "
+    "it") {
   const TempDir folder;
   const auto path = folder.path().string();
   for (const mode_t mode : {0770, 0720, 0707, 01777}) {
@@ -400,7 +404,8 @@ TEST_CASE("a waiting compilation starts Python when the first one fails") {
   CHECK(cache.find(cache_key, some_target).package);
 }
 
-TEST_CASE("when the compiling process is killed, a waiting process compiles and cleans up") {
+TEST_CASE(
+    "when the compiling process is killed, a waiting process compiles the package and cleans up") {
   const TempDir folder;
   const PackageCache cache(folder.path() / "cache");
   const pid_t holder = ::fork();
@@ -426,7 +431,7 @@ TEST_CASE("when the compiling process is killed, a waiting process compiles and 
   CHECK(!fs::exists(abandoned));
 }
 
-TEST_CASE("a killed Python leaves no package and no files") {
+TEST_CASE("a killed Python process leaves no package and no temporary files") {
   const TempDir folder;
   const PackageCache cache(folder.path() / "cache");
   CHECK(compile_error(cache, fake_python(folder, "printf half > \"$4\"; kill -9 $$")) ==
@@ -441,7 +446,7 @@ TEST_CASE("a killed Python leaves no package and no files") {
 }
 
 TEST_CASE(
-    "a compilation removes the files of killed compilations, except files in use or unknown "
+    "a compilation removes files left by killed compilations, except files in use and unknown "
     "files") {
   const TempDir folder;
   const PackageCache cache(folder.path() / "cache");
@@ -455,7 +460,7 @@ TEST_CASE(
                                  cache_key + ".lock", "dead", "inductor"});
 }
 
-TEST_CASE("a compilation that is destroyed kills Python and the processes that it started") {
+TEST_CASE("destroying a compilation kills Python and the processes that Python started") {
   const TempDir folder;
   const auto ids = folder.path() / "ids";
   const auto python = fake_python(
@@ -475,7 +480,7 @@ TEST_CASE("a compilation that is destroyed kills Python and the processes that i
   CHECK(compile_error(cache, fake_python(folder, writes_package)).empty());
 }
 
-TEST_CASE("processes that Python leaves behind end with the compilation") {
+TEST_CASE("processes that Python leaves running are killed when the compilation ends") {
   const TempDir folder;
   const auto id = folder.path() / "id";
   const auto python =
@@ -486,7 +491,8 @@ TEST_CASE("processes that Python leaves behind end with the compilation") {
 }
 
 TEST_CASE(
-    "a failing Python is reported with its last line, or with its exit code if it prints nothing") {
+    "a Python failure is reported with the last line of output, or with the exit code if there is "
+    "none") {
   const TempDir folder;
   const PackageCache cache(folder.path() / "cache");
   const auto error_with = [&](const std::string& script) {
@@ -500,7 +506,7 @@ TEST_CASE(
   CHECK(!cache.find(cache_key, some_target).package);
 }
 
-TEST_CASE("a Python that is missing or cannot be run is reported with its path") {
+TEST_CASE("a Python interpreter that is missing or cannot run is reported with its path") {
   const TempDir folder;
   const PackageCache cache(folder.path() / "cache");
   const auto none = folder.path() / "none";
@@ -513,13 +519,13 @@ TEST_CASE("a Python that is missing or cannot be run is reported with its path")
   CHECK(names_in(cache.folder()) == std::vector<std::string>{cache_key + ".lock", "inductor"});
 }
 
-TEST_CASE("a relative path to Python starts from the current folder of this process") {
+TEST_CASE("a relative path to Python is resolved from the current folder of this process") {
   const TempDir folder;
   const auto python = fs::relative(fake_python(folder, writes_package));
   CHECK(compile_error(PackageCache(folder.path() / "cache"), python).empty());
 }
 
-TEST_CASE("a lock that cannot be acquired and a file in place of a cache entry cause errors") {
+TEST_CASE("a lock that cannot be acquired or a file in place of a cache entry causes an error") {
   const TempDir folder;
   const PackageCache cache(folder.path() / "cache");
   const auto python = fake_python(folder, writes_package);
@@ -621,7 +627,7 @@ TEST_CASE("a compilation that cannot write the package's description reports a f
              ContainsSubstring("about.json: cannot write it: No space left on device"));
 }
 
-TEST_CASE("a choice that cannot be stored reports a full disk", "[alone]") {
+TEST_CASE("storing a choice on a full disk returns an error", "[alone]") {
   const SmallDisk disk;
   const PackageCache cache(disk.path() / "cache");
   CHECK(cache.store_choice(cache_key, "package").empty());
@@ -630,7 +636,7 @@ TEST_CASE("a choice that cannot be stored reports a full disk", "[alone]") {
   CHECK(cache.choice(cache_key) == "package");
 }
 
-TEST_CASE("the target of a package describes what this process needs") {
+TEST_CASE("the target of a package describes the requirements of this process") {
   const auto target = package_target(torch::kCPU);
   CHECK_THAT(target.torch, StartsWith(std::string(TORCH_VERSION) + ", build "));
   CHECK_THAT(target.cpu, ContainsSubstring(", instructions ") &&

@@ -94,7 +94,7 @@ TEST_CASE("a loaded program lists its inputs, outputs, device, and metadata") {
   CHECK(program.metadata() == std::map<std::string, std::string>{{"classes", "cat,dog"}});
 }
 
-TEST_CASE("a program file truncated at any byte is rejected with its name") {
+TEST_CASE("a program file truncated at any byte is rejected, and the error names the file") {
   const TempDir folder;
   const auto bytes = contents(write_linear(folder, /*save_example=*/true));
   for (size_t size = 0; size < bytes.size(); size += size < 64 ? 1 : 23) {
@@ -105,7 +105,8 @@ TEST_CASE("a program file truncated at any byte is rejected with its name") {
   }
 }
 
-TEST_CASE("a program whose JSON is truncated anywhere is rejected with the position") {
+TEST_CASE(
+    "a program whose JSON is truncated anywhere is rejected, and the error reports the position") {
   const TempDir folder;
   const auto file = write_linear(folder);
   const auto text = sconce::test::program_text(file);
@@ -117,8 +118,7 @@ TEST_CASE("a program whose JSON is truncated anywhere is rejected with the posit
   }
 }
 
-TEST_CASE(
-    "a program file with a changed byte is rejected with its name or computes the same outputs") {
+TEST_CASE("a program file with a changed byte is rejected by name or computes the same outputs") {
   const TempDir folder;
   const auto x = torch::ones({2, 2});
   const auto expected = Program::load(write_linear(folder)).run({x})[0];
@@ -158,7 +158,7 @@ TEST_CASE("altered weights and operators are reported as damage") {
                  ContainsSubstring("; the file is damaged"));
 }
 
-TEST_CASE("files of other kinds are rejected as programs") {
+TEST_CASE("files that are not programs are rejected") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   const auto error = [&] { return load_error(file); };
@@ -177,14 +177,15 @@ TEST_CASE("files of other kinds are rejected as programs") {
   CHECK_THAT(load_error(folder.path()), ContainsSubstring(folder.path().string()));
 }
 
-TEST_CASE("a program of another version is rejected with both versions") {
+TEST_CASE("a program of another version is rejected, and the error reports both versions") {
   check_changed(
       {field("/version", "2", "version: expected version 1, got 2"),
        field("/version", "\"1\"", "version: expected an integer of 64 bits, got \"1\""),
        {[](Json& json) { json.erase("version"); }, "expected the key 'version', got none"}});
 }
 
-TEST_CASE("a program with an invalid field is rejected with the field's position") {
+TEST_CASE(
+    "a program with an invalid field is rejected, and the error reports the field's position") {
   check_changed({
       field("/device", "\"xla\"", R"(device: expected one of cpu, cuda, got "xla")"),
       field("/values", "-1", "values: expected a number from 0 to below "),
@@ -231,7 +232,7 @@ TEST_CASE("a program with an invalid field is rejected with the field's position
   });
 }
 
-TEST_CASE("a program with an operator that programs must not contain is rejected with its name") {
+TEST_CASE("a program with a forbidden operator is rejected, and the error names the operator") {
   const auto rejected = [](const char* op, const std::string& reason) {
     return other_call(
         R"({"op": ")" + std::string(op) + R"(", "args": {}})",
@@ -260,7 +261,7 @@ TEST_CASE("a program with an operator that programs must not contain is rejected
 }
 
 TEST_CASE(
-    "a program with an argument that the operator does not accept is rejected with the argument") {
+    "a program with an invalid operator argument is rejected, and the error names the argument") {
   check_changed({
       {[](Json& json) { json["calls"][0]["args"]["wieght"] = nullptr; },
        "calls[0] aten::addmm args: expected the names of the operator's arguments, got 'wieght'"},
@@ -341,7 +342,7 @@ TEST_CASE("arguments of each type reject values of other types") {
   });
 }
 
-TEST_CASE("a program with invalid value numbers is rejected with the call") {
+TEST_CASE("a program with invalid value numbers is rejected, and the error reports the call") {
   check_changed({
       {[](Json& json) { json["calls"][0]["args"]["mat1"] = Json::parse(R"({"value": 4})"); },
        "calls[0] aten::addmm: expected values that are defined before the call, got 4"},
@@ -360,7 +361,7 @@ TEST_CASE("a program with invalid value numbers is rejected with the call") {
   });
 }
 
-TEST_CASE("a program with numbers out of range is rejected with their position") {
+TEST_CASE("a program with out-of-range numbers is rejected, and the error reports their position") {
   check_changed({
       other_call(R"({"op": "aten::narrow", "args": {"self": {"value": 3}, "dim": 0, "start": 0,
                      "length": {"sum": [[9223372036854775807, "batch", "batch"]]}}})",
@@ -475,7 +476,7 @@ TEST_CASE(
       ContainsSubstring("expected 1 tensors, got 2") && ContainsSubstring("calls[1] aten::chunk"));
 }
 
-TEST_CASE("a program runs without gradients and autocast, whatever the caller's modes are") {
+TEST_CASE("a program runs without gradients and autocast, regardless of the caller's modes") {
   const TempDir folder;
   const auto program = Program::load(write_linear(folder));
   const auto x = torch::ones({3, 2});
@@ -491,7 +492,7 @@ TEST_CASE("a program runs without gradients and autocast, whatever the caller's 
   CHECK(same_bytes(program.run({x * 1})[0], expected));
 }
 
-TEST_CASE("a program for a GPU is rejected on a machine without a GPU") {
+TEST_CASE("a GPU program is rejected on a machine without a GPU") {
   if (torch::cuda::is_available()) SKIP("there is a GPU");
   const TempDir folder;
   const auto file = with_json(write_linear(folder), [](Json& json) { json["device"] = "cuda"; });
@@ -500,7 +501,7 @@ TEST_CASE("a program for a GPU is rejected on a machine without a GPU") {
   CHECK(Program::load(file, {.device = torch::kCPU}).run({torch::ones({1, 2})})[0].is_cpu());
 }
 
-TEST_CASE("Program::load places a program on the device in its options") {
+TEST_CASE("Program::load places a program on the device specified in the options") {
   const TempDir folder;
   const auto file = write_linear(folder);
   CHECK(Program::load(file, {.device = torch::kCPU}).device() == torch::kCPU);
@@ -508,7 +509,8 @@ TEST_CASE("Program::load places a program on the device in its options") {
              ContainsSubstring(file.string()));
 }
 
-TEST_CASE("four threads that run one program at once get the outputs of one thread bit for bit") {
+TEST_CASE(
+    "four threads that run one program at once get the same outputs as one thread, bit for bit") {
   const TempDir folder;
   for (const auto& network : sconce::test::networks()) {
     if (network.name == "resnet18") continue;  // slow

@@ -98,7 +98,7 @@ TEST_CASE("record rejects operators that read values on the host") {
   });
 }
 
-TEST_CASE("record rejects operators whose results have shapes that depend on values") {
+TEST_CASE("record rejects operators whose output shapes depend on values") {
   const std::string expected =
       ": expected results whose shapes depend only on the inputs' shapes, got one whose shape "
       "depends on "
@@ -123,7 +123,7 @@ TEST_CASE("record rejects operators whose results have shapes that depend on val
   });
 }
 
-TEST_CASE("record rejects random numbers") {
+TEST_CASE("record rejects functions that draw random numbers") {
   const std::string expected =
       ": expected no random numbers, got some; call eval() on the network, run lazy layers once "
       "before recording, or pass the numbers as an input";
@@ -143,7 +143,7 @@ TEST_CASE("record rejects random numbers") {
   });
 }
 
-TEST_CASE("record rejects changes to inputs, weights, and tensors from before the call") {
+TEST_CASE("record rejects changes to inputs, weights, and tensors created before the call") {
   const std::string expected =
       ": expected a function that changes only its own tensors, got a change of ";
   const std::string advice = "; call eval() on the network, or clone() before the change";
@@ -197,7 +197,7 @@ TEST_CASE("record rejects sparse and quantized tensors") {
   });
 }
 
-TEST_CASE("record rejects operators that are not LibTorch's own") {
+TEST_CASE("record rejects operators that are not part of LibTorch") {
   check_refused({{[](const auto& x) {
                     static const auto op =
                         c10::Dispatcher::singleton()
@@ -241,7 +241,7 @@ TEST_CASE("record rejects integers that are not sums of products of the sizes") 
              ContainsSubstring("aten::mul: argument 'other' at batch = 11" + expected));
 }
 
-TEST_CASE("record rejects numbers that depend on the size and are not integers") {
+TEST_CASE("record rejects non-integer numbers that depend on the size") {
   CHECK_THAT(
       refusal_of([](const auto& x) { return x * (1.0 / static_cast<double>(x.size(0))); }),
       ContainsSubstring(
@@ -252,7 +252,7 @@ TEST_CASE("record rejects numbers that depend on the size and are not integers")
              ContainsSubstring("the function returns other tensors at batch = 4 and batch = 5"));
 }
 
-TEST_CASE("record rejects a number of calls that depends on the size") {
+TEST_CASE("record rejects functions whose number of operator calls depends on the size") {
   const auto error = refusal_of([](const auto& x) {
     auto sum = torch::zeros(3);
     for (int64_t i = 0; i < x.size(0); ++i) sum = sum + x[i];
@@ -278,7 +278,7 @@ TEST_CASE("record detects values that the host reads from a tensor's memory") {
   CHECK_THAT(refusal_of(copies, torch::rand({4, 3}) + 1, {}), ContainsSubstring("expected "));
 }
 
-TEST_CASE("record detects a function that keeps state") {
+TEST_CASE("record detects functions that keep state between calls") {
   int64_t calls = 0;
   CHECK_THAT(refusal_of([&](const auto& x) { return x + 0.5 * static_cast<double>(++calls); }),
              ContainsSubstring("expected the same value for all sizes"));
@@ -292,7 +292,7 @@ TEST_CASE("record detects a function that keeps state") {
           "expected tensors that the host makes in the function to be the same for all inputs"));
 }
 
-TEST_CASE("record rejects operators in other threads") {
+TEST_CASE("record rejects operators that run in other threads") {
   const auto in_thread = [](const std::function<void()>& f) { std::thread(f).join(); };
   // Passes on the caller's state, like autograd's and LibTorch's own threads.
   CHECK_THAT(refusal_of([&](const auto& x) {
@@ -317,7 +317,7 @@ TEST_CASE("record rejects operators in other threads") {
           "expected tensors that the host makes in the function to be the same for all inputs"));
 }
 
-TEST_CASE("record rejects DataParallel and leaves its replicas usable") {
+TEST_CASE("record rejects DataParallel, and its replicas remain usable") {
   torch::nn::Linear net(3, 2);
   sconce::nn::DataParallel replicas(net, {.device_ids = {torch::kCPU, torch::kCPU}});
   const auto x = torch::randn({4, 3});
@@ -382,7 +382,7 @@ TEST_CASE("record rejects invalid options") {
         who + "outputs: expected names that differ, got 'output' twice; inputs count too");
 }
 
-TEST_CASE("record rejects functions without tensors to return") {
+TEST_CASE("record rejects functions that return no tensors") {
   const auto error = [](const Function& function) {
     const TempDir folder;
     return error_of([&] { record(folder.path() / "net", function, {{"x", torch::zeros(2)}}); });
@@ -400,7 +400,7 @@ TEST_CASE("record rejects functions without tensors to return") {
         "example has; or record a function that calls it");
 }
 
-TEST_CASE("record reports unwritable paths and weight names that are already taken") {
+TEST_CASE("record reports unwritable paths and weight names that are already in use") {
   const TempDir folder;
   torch::nn::Linear net(3, 2);
   const StateDict example = {{"x", torch::zeros({2, 3})}};
@@ -424,7 +424,7 @@ TEST_CASE("record reports unwritable paths and weight names that are already tak
       ContainsSubstring("expected no weight named 'constants.0'"));
 }
 
-TEST_CASE("record rejects a recording within a recording") {
+TEST_CASE("record rejects nested recordings") {
   const TempDir folder;
   const auto error = refusal_of([&](const auto& x) {
     record(folder.path() / "inner", [](const Tensors& in) { return Tensors{in[0] + 1}; },

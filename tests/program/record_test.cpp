@@ -47,7 +47,7 @@ TEST_CASE("a lazy layer must be initialized before it is recorded") {
   CHECK(torch::equal(Program::load(file).run({example["x"]})[0], net->forward(example["x"])));
 }
 
-TEST_CASE("a program accepts one row unless the function treats one row differently") {
+TEST_CASE("a program accepts one row unless the function treats a single row differently") {
   const TempDir folder;
   const auto file = folder.path() / "program.safetensors";
   const StateDict example = {{"x", torch::randn({3, 4})}};
@@ -63,7 +63,7 @@ TEST_CASE("a program accepts one row unless the function treats one row differen
 }
 
 TEST_CASE(
-    "module holders, modules, and pointers to them are recorded like functions that run them") {
+    "module holders, modules, and pointers to them are recorded like functions that call them") {
   const TempDir folder;
   const auto file = folder.path() / "net.safetensors";
   torch::nn::Linear net(3, 2);

@@ -76,7 +76,7 @@ TEST_CASE("parameters that share memory are recorded") {
   check_recorded([&](const Tensor& x) { return net->forward(x); }, {2, 4}, {.module = net.ptr()});
 }
 
-TEST_CASE("a network in channels_last format returns outputs of the same strides") {
+TEST_CASE("a network in channels_last format returns outputs with the same strides") {
   torch::nn::Sequential net(torch::nn::Conv2d(3, 4, 3), torch::nn::BatchNorm2d(4),
                             torch::nn::ReLU(), torch::nn::MaxPool2d(2));
   net->eval();
@@ -89,7 +89,7 @@ TEST_CASE("a network in channels_last format returns outputs of the same strides
       {2, 3, 8, 8}, {.module = net.ptr()});
 }
 
-TEST_CASE("tensors of a function without a module become constants") {
+TEST_CASE("without a module, the tensors that a function uses are recorded as constants") {
   const auto weight = torch::randn({3, 4}), shift = torch::randn({3});
   check_recorded(
       [&](const Tensor& x) {
@@ -99,7 +99,7 @@ TEST_CASE("tensors of a function without a module become constants") {
       {2, 4});
 }
 
-TEST_CASE("in-place operators of a function are recorded, with the views that they write to") {
+TEST_CASE("in-place operators are recorded along with the views that they write to") {
   check_recorded(
       [](const Tensor& x) {
         auto y = x.clone();
@@ -154,7 +154,7 @@ TEST_CASE("take_along_dim is recorded as gather, since torch.export makes its si
   CHECK_THAT(text, !Catch::Matchers::ContainsSubstring("take_along_dim"));
 }
 
-TEST_CASE("outputs can be an input, a weight, a view, and one tensor twice") {
+TEST_CASE("outputs can include an input, a weight, a view, and the same tensor twice") {
   torch::nn::Linear net(4, 4);
   check_recorded(
       [&](const Tensors& in) {
@@ -164,7 +164,7 @@ TEST_CASE("outputs can be an input, a weight, a view, and one tensor twice") {
       {2, 4}, {.module = net.ptr()});
 }
 
-TEST_CASE("tensors of other types are recorded") {
+TEST_CASE("tensors of other dtypes are recorded") {
   check_recorded(
       [](const Tensors& in) {
         const auto& x = in[0];
@@ -216,7 +216,7 @@ TEST_CASE("a GPT is recorded for any number of rows and any length") {
              Catch::Matchers::ContainsSubstring("expected the shape (batch, length)"));
 }
 
-TEST_CASE("casts of autocast within an operator are recorded") {
+TEST_CASE("casts that autocast performs within an operator are recorded") {
   torch::nn::Bilinear net(4, 4, 3);
   check_recorded(
       [&](const Tensor& x) {
@@ -226,7 +226,7 @@ TEST_CASE("casts of autocast within an operator are recorded") {
       {2, 4}, {.module = net.ptr()});
 }
 
-TEST_CASE("a function that fails at other sizes is rejected with those sizes") {
+TEST_CASE("a function that fails at other sizes is rejected, and the error reports those sizes") {
   const auto error = error_of(
       [] { check_recorded([](const Tensor& x) { return x + torch::ones({2, 4}); }, {2, 4}); });
   CHECK_THAT(error, Catch::Matchers::ContainsSubstring("but at batch = 3 it throws: The size of "));

@@ -70,7 +70,7 @@ torch::Tensor run(const torch::Tensor& base, const torch::Tensor& view, bool& is
 
 }  // namespace
 
-TEST_CASE("add_view reproduces random views and seldom needs as_strided") {
+TEST_CASE("add_view reproduces random views and rarely needs as_strided") {
   Draw draw(0);
   int strided = 0;
   for (int i = 0; i < 2000; ++i) {
@@ -86,7 +86,7 @@ TEST_CASE("add_view reproduces random views and seldom needs as_strided") {
   CHECK(strided <= 20);
 }
 
-TEST_CASE("add_view finds the elements of a dense base whose dimensions are in another order") {
+TEST_CASE("add_view finds the elements of a dense base with permuted dimensions") {
   Draw draw(1);
   for (int i = 0; i < 500; ++i) {
     const auto flat = torch::rand({2 * 3 * 4 * 5});
@@ -106,7 +106,7 @@ TEST_CASE("add_view uses as_strided for overlapping elements") {
   CHECK(is_strided);
 }
 
-TEST_CASE("add_view rejects a base that does not fill its memory") {
+TEST_CASE("add_view rejects a base that does not span its entire storage") {
   const auto base = torch::rand({4, 4}).slice(1, 0, 2);
   bool is_strided = false;
   CHECK_THROWS_WITH(run(base, base.t(), is_strided),
