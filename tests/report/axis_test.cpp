@@ -25,7 +25,7 @@ TEST_CASE("large and small tick labels use exponents") {
   CHECK(axis_of(0, 65536, {.max_ticks = 4}).labels == Labels{"0", "20000", "40000", "60000"});
 }
 
-TEST_CASE("a constant value lies in the middle of its axis") {
+TEST_CASE("a constant value is placed in the middle of its axis") {
   for (const double value : {1., 0.05, -3., 1e-12, 1e200, 0.}) {
     const auto axis = axis_of(value, value, {});
     CHECK(axis.low < value);
@@ -49,7 +49,7 @@ TEST_CASE("an axis is padded at both ends but does not extend below 0 for positi
   CHECK(axis_of(-1, 1, {.pad = 0.1}).low < -1);
 }
 
-TEST_CASE("an axis of whole numbers has whole ticks") {
+TEST_CASE("an axis of integers has integer ticks") {
   CHECK(axis_of(1, 3, {.max_ticks = 10, .whole = true}).labels == Labels{"1", "2", "3"});
 }
 
@@ -61,7 +61,7 @@ TEST_CASE("is_drawn is false for nan, infinite, and very large values") {
   for (const double value : {0., -1e300, 1e300, 5e-324}) CHECK(sconce::is_drawn(value));
 }
 
-TEST_CASE("any two values make an axis with a few ticks on it, each with a distinct label") {
+TEST_CASE("any two values produce an axis with a few ticks, each with a distinct label") {
   std::mt19937 random(1);
   std::uniform_real_distribution<double> mantissa(-10, 10);
   std::uniform_int_distribution<int> exponent(-320, 299), near(-12, 2);

@@ -65,7 +65,7 @@ TEST_CASE("a confusion matrix chart shows the counts, the class names, and a sca
 }
 
 TEST_CASE(
-    "a confusion matrix chart without names numbers the classes, and accepts counts of any dtype") {
+    "a confusion matrix chart without names numbers the classes and accepts counts of any dtype") {
   for (const auto type : {torch::kLong, torch::kInt, torch::kFloat, torch::kDouble}) {
     const auto svg = ConfusionMatrixChart{.counts = torch::ones({2, 2}, type)}.svg();
     CHECK_THAT(svg, ContainsSubstring(">0</text>") && ContainsSubstring(">1</text>"));
@@ -75,14 +75,14 @@ TEST_CASE(
   CHECK(svg_problem(svg) == "");
 }
 
-TEST_CASE("on a GPU a confusion matrix is drawn the same as on the CPU", "[gpu]") {
+TEST_CASE("on a GPU, a confusion matrix is drawn the same way as on the CPU", "[gpu]") {
   sconce::test::require_gpu();
   const auto counts = torch::randint(50, {10, 10});
   CHECK(ConfusionMatrixChart{.counts = counts}.svg() ==
         ConfusionMatrixChart{.counts = counts.to(torch::kCUDA)}.svg());
 }
 
-TEST_CASE("a confusion matrix of 2 to 100 classes is drawn in a file of bounded size") {
+TEST_CASE("the chart of a confusion matrix with 2 to 100 classes has a bounded file size") {
   torch::manual_seed(1);
   for (int64_t classes = 2; classes <= 100; classes += sconce::test::rounds(1, 7)) {
     const auto counts = torch::randint(1000, {classes, classes});
@@ -104,7 +104,8 @@ TEST_CASE("a confusion matrix chart shows numbers in the cells only if all of th
   CHECK(shown(100, 1000) == 0);
 }
 
-TEST_CASE("class names in a confusion matrix chart are escaped, whatever their length and bytes") {
+TEST_CASE(
+    "class names in a confusion matrix chart are escaped, regardless of their length and bytes") {
   const std::string wide(300, 'W');
   const auto svg =
       ConfusionMatrixChart{
@@ -137,8 +138,7 @@ TEST_CASE("ConfusionMatrixChart rejects invalid counts and class names") {
 }
 
 TEST_CASE(
-    "ConfusionMatrixLogger draws the confusion matrix of each test and leaves out the training "
-    "batches") {
+    "ConfusionMatrixLogger draws the confusion matrix of each test and ignores training batches") {
   const sconce::test::TempDir folder;
   const auto file = folder.path() / "confusion.svg";
   fit_with(file, /*with_test=*/true, GENERATE("test", "val"));

@@ -38,7 +38,7 @@ TEST_CASE("the GPU verdict is usable if LibTorch finds a GPU") {
   check_verdict(no_nvml, GpuStatus::usable, "1 GPU (cuda:0) can be used");
 }
 
-TEST_CASE("the GPU verdict is no_driver without a driver, whatever the LibTorch build") {
+TEST_CASE("the GPU verdict is no_driver without a driver, regardless of the LibTorch build") {
   Environment facts = none();
   facts.driver = {.error = "cannot load libnvidia-ml.so.1"};
   check_verdict(facts, GpuStatus::no_driver, "no working NVIDIA driver");
@@ -91,7 +91,7 @@ TEST_CASE("gpu_names lists GPUs in CUDA's order") {
   CHECK(gpu_names(Environment{}) == "0 GPUs");
 }
 
-TEST_CASE("environment() reports the build and the machine of this process") {
+TEST_CASE("environment() reports this process's build and machine") {
   const auto facts = sconce::environment();
   CHECK(facts.torch.version == TORCH_VERSION);
   CHECK(facts.torch.num_gpus == sconce::num_gpus());
@@ -99,7 +99,7 @@ TEST_CASE("environment() reports the build and the machine of this process") {
   CHECK((gpu_status(facts) == GpuStatus::usable) == (sconce::num_gpus() > 0));
 }
 
-TEST_CASE("on a GPU reading the environment creates no CUDA context", "[gpu][alone]") {
+TEST_CASE("on a GPU, reading the environment creates no CUDA context", "[gpu][alone]") {
   sconce::test::require_gpu();
   const auto facts = sconce::environment();
   CHECK(gpu_status(facts) == GpuStatus::usable);

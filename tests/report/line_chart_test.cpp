@@ -57,14 +57,15 @@ TEST_CASE("a line chart contains its title, its labels, round numbers, and a leg
   CHECK(svg.find("http", svg.find("xmlns") + 20) == svg.npos);  // it does not need other files
 }
 
-TEST_CASE("a series with the same name as its axis gets no legend") {
+TEST_CASE("a series with the same name as its axis has no legend") {
   LineChart chart = chart_of({2, 1});
   chart.panels[0].series[0].name = "loss";
   const auto svg = chart.svg();
   CHECK(svg.find(">loss</text>") == svg.rfind(">loss</text>"));
 }
 
-TEST_CASE("a line with few points has a marker at each, and a line with many points has none") {
+TEST_CASE(
+    "a line with few points has a marker at each point, and a line with many points has none") {
   CHECK(markers(chart_of({3, 2, 1}).svg()) == 3);
   const auto many = chart_of(std::vector<double>(1000, 0.5)).svg();
   CHECK(markers(many) == 0);
@@ -90,7 +91,7 @@ TEST_CASE("non-finite values leave a gap in the line, and an isolated point is d
   CHECK(markers(of_many) == 1);
 }
 
-TEST_CASE("a chart without a finite value says so") {
+TEST_CASE("a chart without finite values says so") {
   for (const auto& values : {std::vector<double>(), {no_number}, {no_number, infinity}}) {
     const auto svg = chart_of(values).svg();
     CHECK(svg_problem(svg) == "");
@@ -99,7 +100,7 @@ TEST_CASE("a chart without a finite value says so") {
   }
 }
 
-TEST_CASE("a chart file stays small, no matter how many points it has") {
+TEST_CASE("a chart file stays small regardless of the number of points") {
   std::vector<double> noise;
   for (double i = 0; i < 100'000; ++i) noise.push_back(std::sin(i * i));
   CHECK(chart_of({noise.begin(), noise.begin() + 1000}).svg().size() < 12'000);
@@ -140,7 +141,7 @@ TEST_CASE("the first twelve series of a chart all look different") {
   CHECK(kinds == 12);
 }
 
-TEST_CASE("every panel has its own y axis, and only the last one shows the epochs") {
+TEST_CASE("every panel has its own y axis, and only the last panel shows the epochs") {
   LineChart chart = chart_of({2, 1, 0.5});
   chart.panels.push_back(
       {.y_label = "learning rate", .series = {by_epoch("", {1e-5, 4e-5, 2e-5})}});
@@ -159,7 +160,7 @@ TEST_CASE("LineChart rejects a chart without panels and a series with too few y 
              ContainsSubstring("expected as many y as 3 x in the series 'train', got 2"));
 }
 
-TEST_CASE("saving a chart writes the whole file and leaves no other file") {
+TEST_CASE("saving a chart writes the whole file and leaves no other files") {
   const sconce::test::TempDir folder;
   const auto chart = chart_of({2, 1});
   chart.save(folder.path() / "x.svg");

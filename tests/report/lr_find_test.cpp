@@ -80,7 +80,7 @@ void check_restored(const Options& options) {
 
 }  // namespace
 
-TEST_CASE("lr_find restores model, optimizer, modes, gradients, and generator bit for bit") {
+TEST_CASE("lr_find restores the model, optimizer, modes, gradients, and generator bit for bit") {
   check_restored<sconce::optim::SGD>(torch::optim::SGDOptions(0.1).momentum(0.9));
   check_restored<sconce::optim::Adam>(torch::optim::AdamOptions(0.01));
   check_restored<sconce::optim::Adadelta>(sconce::optim::AdadeltaOptions(1.0));
@@ -165,7 +165,9 @@ TEST_CASE("lr_find stops when the loss diverges and reports a loss that diverges
                     ContainsSubstring(message + "0 steps, at a learning rate of 1e-07"));
 }
 
-TEST_CASE("lr_find restores the model if a step throws, and rejects options before any work") {
+TEST_CASE(
+    "lr_find restores the model if a step throws, and rejects invalid options before doing any "
+    "work") {
   struct Throws : Diverging {
     using Diverging::Diverging;
     torch::Tensor training_step(const sconce::data::Dataset& batch) {

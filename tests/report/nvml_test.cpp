@@ -22,7 +22,7 @@ TEST_CASE("ask_nvml reports the driver's versions and the properties of each GPU
   CHECK_FALSE(gpu.index);
 }
 
-TEST_CASE("ask_nvml reports why NVML is missing or does not start") {
+TEST_CASE("ask_nvml reports why NVML is missing or cannot be initialized") {
   const auto missing = ask_nvml("libsconce-has-no-such-library.so.1");
   CHECK_THAT(missing.error, ContainsSubstring("libsconce-has-no-such-library.so.1"));
   CHECK(missing.gpus.empty());
@@ -32,7 +32,7 @@ TEST_CASE("ask_nvml reports why NVML is missing or does not start") {
   CHECK_THAT(ask_nvml("libz.so.1").error, ContainsSubstring("lacks nvmlInit_v2"));
 }
 
-TEST_CASE("ask_nvml leaves a field empty if NVML lacks its function") {
+TEST_CASE("ask_nvml leaves a field empty if NVML lacks the function that reports it") {
   const auto driver = ask_nvml(SCONCE_NVML_LACKING);
   CHECK(driver.error.empty());
   CHECK(driver.version.empty());

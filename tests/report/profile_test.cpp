@@ -108,7 +108,7 @@ TEST_CASE("a trace writes nothing to stderr, even on a machine without a GPU") {
   CHECK(fs::exists(folder.path() / "trace.json"));
 }
 
-TEST_CASE("a trace of more steps than the fit has ends with the fit") {
+TEST_CASE("a trace of more steps than the fit has ends when the fit ends") {
   const TempDir folder;
   const auto file = folder.path() / "trace.json";
   StepTrace trace(file, 100);
@@ -119,7 +119,7 @@ TEST_CASE("a trace of more steps than the fit has ends with the fit") {
   CHECK(contents(file) == text);
 }
 
-TEST_CASE("a fit of one step writes no trace and warns") {
+TEST_CASE("a one-step fit writes no trace and warns") {
   const TempDir folder;
   const Warnings warnings;
   StepTrace trace(folder.path() / "trace.json", 1);
@@ -193,7 +193,7 @@ TEST_CASE("a profile does not use the folder for temporary files") {
   CHECK(sconce::test::names_in(folder.path()) == std::vector<std::string>{"trace.json"});
 }
 
-TEST_CASE("exporting a profile to a missing folder throws an error with the file's name") {
+TEST_CASE("exporting a profile to a missing folder throws an error that names the file") {
   const TempDir folder;
   const auto file = folder.path() / "none" / "trace.json";
   CHECK_THAT(error_of([&] { Profile().export_chrome_trace(file); }),
@@ -274,7 +274,9 @@ TEST_CASE("Profile throws while a LibTorch profiler runs in another thread") {
   const Profile next;  // the rejected profile has left nothing behind
 }
 
-TEST_CASE("a fit during another profile continues without its trace and warns why") {
+TEST_CASE(
+    "a fit that runs during another profile continues without its trace, and a warning explains "
+    "why") {
   const TempDir folder;
   const Warnings warnings;
   const auto file = folder.path() / "trace.json";
@@ -291,7 +293,7 @@ TEST_CASE("a fit during another profile continues without its trace and warns wh
   CHECK(named_ranges(other).at("step").size() == 8);
 }
 
-TEST_CASE("only the first of two traces in one fit is written, and the second warns") {
+TEST_CASE("only the first of two traces in one fit is written, and a warning reports the second") {
   const TempDir folder;
   const Warnings warnings;
   const auto file = folder.path() / "trace.json";

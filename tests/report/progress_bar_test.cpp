@@ -153,7 +153,8 @@ std::string plain_lines() {
 }  // namespace
 
 TEST_CASE(
-    "the progress bar shows the epoch, batches, rate, time left, and the last epoch's values") {
+    "the progress bar shows the epoch, batches, rate, remaining time, and the last epoch's "
+    "values") {
   const Variable term("TERM", "xterm");
   Terminal terminal(120);
   Clock clock;
@@ -238,7 +239,7 @@ TEST_CASE("if no progress bar can be drawn, only plain lines are written") {
   CHECK(TerminalBar(std::cerr).is_drawn() == (::isatty(STDERR_FILENO) == 1));
 }
 
-TEST_CASE("on a terminal the plain lines stay and the progress bar disappears") {
+TEST_CASE("on a terminal, the plain lines remain and the progress bar disappears") {
   const Variable term("TERM", "xterm");
   Terminal terminal(80);
   ProgressBar bar(terminal.out(), {.bar = {.file_descriptor = terminal.file_descriptor()}});
@@ -325,7 +326,7 @@ TEST_CASE("only rank 0 draws the progress bar, writes its lines, and logs scalar
   CHECK_FALSE(std::filesystem::exists(folder.path() / "1"));
 }
 
-TEST_CASE("the rate of a resumed epoch counts only the batches since the resume") {
+TEST_CASE("the rate of a resumed epoch counts only the batches run since the fit was resumed") {
   const Variable term("TERM", "xterm");
   Terminal terminal(80);
   Clock clock;

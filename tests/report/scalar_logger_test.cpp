@@ -146,7 +146,7 @@ struct ScalarRun {
 
 }  // namespace
 
-TEST_CASE("each epoch's scalars are in both files at the epoch's last step") {
+TEST_CASE("each epoch's scalars are written to both files at the epoch's last step") {
   const TempDir folder;
   ScalarLogger log(folder.path());
   ScalarRun run;
@@ -198,7 +198,7 @@ TEST_CASE("every_n_steps logs the loss of a step's last batch without a host rea
   check_same_in_both_files(folder.path());
 }
 
-TEST_CASE("on a GPU each flush of the scalar log reads all values of its steps at once", "[gpu]") {
+TEST_CASE("on a GPU, each flush of the scalar log reads all values of its steps at once", "[gpu]") {
   sconce::test::require_gpu();
   const auto reads_of = [](const sconce::Callbacks& callbacks) {
     ScalarRun run;
@@ -212,7 +212,7 @@ TEST_CASE("on a GPU each flush of the scalar log reads all values of its steps a
   check_same_in_both_files(folder.path());
 }
 
-TEST_CASE("more scalars than fit in one read keep their order") {
+TEST_CASE("scalars keep their order even if they do not fit in one read") {
   const TempDir folder;
   ScalarLogger log(folder.path(), {.every_n_steps = 1});
   auto model = net();
@@ -230,8 +230,7 @@ TEST_CASE("more scalars than fit in one read keep their order") {
   CHECK(steps == 2100);
 }
 
-TEST_CASE(
-    "the logged learning rates are the ones that the step used, one for each parameter group") {
+TEST_CASE("the logged learning rates are the ones that the step used, one per parameter group") {
   for (const auto& [log_first, every] : {std::pair(true, 1), {false, 1}, {true, 4}}) {
     const TempDir folder;
     auto model = net();
@@ -260,7 +259,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a value filled into a tensor lr is logged and drawn") {
+TEST_CASE("a learning rate that is filled into a tensor is logged and drawn") {
   struct Fill : sconce::TrainerCallback {
     explicit Fill(torch::Tensor tensor) : lr(std::move(tensor)) {}
     void on_before_optimizer_step(sconce::Fit& fit) override {
@@ -336,7 +335,7 @@ TEST_CASE("after a failed read from the device, the next read logs all values un
   check_same_in_both_files(folder.path());
 }
 
-TEST_CASE("a fit that is stopped or fails anywhere and is resumed logs each step once") {
+TEST_CASE("a fit that stops or fails at any point and is resumed logs each step once") {
   const TempDir whole;
   ScalarLogger whole_log(whole.path(), {.every_n_steps = 1});
   ScalarRun().fit({&whole_log});
@@ -373,8 +372,8 @@ TEST_CASE("a fit that is stopped or fails anywhere and is resumed logs each step
 }
 
 TEST_CASE(
-    "scalars logged before a save within an epoch are already in the files, in any order of "
-    "callbacks") {
+    "scalars logged before a mid-epoch save are already in the files, regardless of callback "
+    "order") {
   struct ReadsOnSave : sconce::test::SaveEvery {
     ReadsOnSave(std::filesystem::path of, std::vector<int64_t>& into)
         : SaveEvery(3), folder(std::move(of)), last_steps(into) {}
@@ -398,7 +397,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a fit that does not resume leaves another run's scalars alone and throws before it starts") {
+    "a fit that does not resume leaves another run's scalars unchanged and throws before it "
+    "starts") {
   const TempDir folder;
   ScalarLogger log(folder.path());
   ScalarRun().fit({&log});
@@ -415,7 +415,7 @@ TEST_CASE(
       ContainsSubstring("sconce::ScalarLogger: expected every_n_steps of at least 0"));
 }
 
-TEST_CASE("if the scalar log cannot be written, the fit warns once and gives the same result") {
+TEST_CASE("if the scalar log cannot be written, the fit warns once and produces the same result") {
   ScalarRun plain;
   const auto expected = plain.fit({});
   const sconce::test::Warnings warnings;

@@ -66,7 +66,8 @@ TEST_CASE(
   CHECK(names_in(run).size() == 2);
 }
 
-TEST_CASE("a resumed run drops scalars beyond its step, wherever scalars.csv was cut off") {
+TEST_CASE(
+    "a resumed run drops scalars beyond its step, no matter where scalars.csv was truncated") {
   const TempDir whole;
   write_run(whole.path(), 1, 4);
   const auto csv = contents(whole.path() / "scalars.csv");
@@ -85,7 +86,8 @@ TEST_CASE("a resumed run drops scalars beyond its step, wherever scalars.csv was
 }
 
 TEST_CASE(
-    "a run killed before its first save restarts its scalars, wherever scalars.csv was cut off") {
+    "a run killed before its first save restarts its scalars, no matter where scalars.csv was "
+    "truncated") {
   const TempDir whole;
   write_run(whole.path(), 1, 2);
   const auto csv = contents(whole.path() / "scalars.csv");
@@ -98,7 +100,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("ScalarWriter rejects a new run in the folder of another run") {
+TEST_CASE("ScalarWriter rejects a new run in another run's folder") {
   const TempDir folder;
   folder.write("notes.txt", "mine");
   write_run(folder.path());
@@ -138,7 +140,7 @@ TEST_CASE("ScalarWriter reports foreign and damaged files and leaves them unchan
   CHECK_THAT(error_of_resuming(folder, 2), ContainsSubstring("expected a regular file"));
 }
 
-TEST_CASE("a FIFO in place of scalars.csv is rejected without waiting for its other end") {
+TEST_CASE("a FIFO in place of scalars.csv is rejected without waiting for its other end to open") {
   const TempDir folder;
   ScalarWriter files(folder.path());
   REQUIRE(::mkfifo((folder.path() / "scalars.csv").c_str(), 0600) == 0);

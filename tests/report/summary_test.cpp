@@ -316,7 +316,7 @@ TEST_CASE("summary shows the output shapes of layers with several inputs inside 
             to_target) == Shapes{{5, 2, 4}});
 }
 
-TEST_CASE("summary omits the shapes of layers that no operator reveals") {
+TEST_CASE("summary omits the shapes of layers that cannot be inferred from any operator") {
   nn::Linear linear(4, 4), idle(4, 4);
   nn::ReLU relu;
   nn::InstanceNorm1d norm(nn::InstanceNormOptions(4).affine(true));
@@ -360,7 +360,7 @@ TEST_CASE("summary shows the output shapes in a residual block, even of uninitia
 }
 
 TEST_CASE(
-    "summary shows no shape for a class derived from a layer, which may return something else") {
+    "summary shows no shape for a class derived from a layer, because its output may differ") {
   struct PooledImpl : nn::LinearImpl {
     using nn::LinearImpl::LinearImpl;
     torch::Tensor forward(const torch::Tensor& x) { return nn::LinearImpl::forward(x).mean(1); }
@@ -371,7 +371,7 @@ TEST_CASE(
   CHECK(shape_of(summary(model, torch::zeros({2, 3, 4})), "pooled").empty());
 }
 
-TEST_CASE("summary shows the last shape of a layer that ran twice and counts both outputs") {
+TEST_CASE("summary shows the last shape of a layer that runs twice and counts both outputs") {
   nn::Linear linear(4, 6);
   auto model =
       custom({{"linear", linear.ptr()}, {"again", linear.ptr()}}, [&](const torch::Tensor& x) {
@@ -384,7 +384,7 @@ TEST_CASE("summary shows the last shape of a layer that ran twice and counts bot
   CHECK(of.forward_backward_bytes == 2 * 4 * 6 * (5 + 2));
 }
 
-TEST_CASE("summary distinguishes layers that share a weight by their classes") {
+TEST_CASE("summary distinguishes layers that share a weight based on their classes") {
   nn::Embedding words(9, 4);
   nn::Linear scores(nn::LinearOptions(4, 9).bias(false));
   scores->weight.set_data(words->weight);
@@ -395,7 +395,8 @@ TEST_CASE("summary distinguishes layers that share a weight by their classes") {
   CHECK(shape_of(of, "scores") == Shapes{{2, 3, 9}});
 }
 
-TEST_CASE("summary shows the shape at the first of two layers of one class that share a weight") {
+TEST_CASE(
+    "summary shows the shape for the first of two layers of the same class that share a weight") {
   nn::Linear first(4, 4), second(4, 4);
   second->weight.set_data(first->weight);
   auto model = custom({{"first", first.ptr()}, {"second", second.ptr()}},
@@ -416,7 +417,8 @@ TEST_CASE("summary shows no shape for a layer that receives a packed sequence") 
 }
 
 TEST_CASE(
-    "summary shows shapes in a Sequential inside a custom module, even of layers without tensors") {
+    "summary shows shapes in a Sequential inside a custom module, even for layers without "
+    "tensors") {
   nn::Sequential net(nn::Conv2d(3, 4, 3), nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(),
                      nn::Dropout(), nn::Linear(36, 5), nn::Softmax(1));
   nn::Sequential head(nn::Tanh(), nn::Flatten(), nn::Linear(5, 4), Block());
@@ -446,7 +448,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "summary shows no shape for a layer of a Sequential if the next layer received another shape") {
+    "summary shows no shape for a layer in a Sequential if the next layer received a different "
+    "shape") {
   nn::Sequential net(nn::Linear(4, 6), nn::ReLU(), nn::Linear(6, 5), Block());
   auto model = custom({{"net", net.ptr()}}, [&](const torch::Tensor& x) {
     const auto y = net[0]->as<nn::Linear>()->forward(x);
@@ -487,7 +490,7 @@ TEST_CASE("summary counts a module that occurs twice only once") {
   CHECK_THAT(text_of(of), ContainsSubstring("(repeated)"));
 }
 
-TEST_CASE("summary changes neither modes nor statistics nor the random number generator") {
+TEST_CASE("summary does not change modes, statistics, or the random number generator") {
   nn::Sequential model(nn::Linear(4, 4), nn::BatchNorm1d(4), nn::Dropout());
   model[1]->eval();
   const auto mean = model->buffers()[0].clone();
@@ -512,7 +515,7 @@ TEST_CASE("summary initializes lazy layers") {
   CHECK(of.rows[1].class_name == "Linear");
 }
 
-TEST_CASE("lazy layers that are initialized by summary draw their weights once") {
+TEST_CASE("lazy layers that are initialized by summary draw their weights only once") {
   torch::manual_seed(1);
   nn::Sequential first(sconce::nn::LazyLinear(3)), second(sconce::nn::LazyLinear(3));
   summary(first, torch::zeros({2, 4}));

@@ -167,7 +167,7 @@ TEST_CASE("an event file has the same bytes as Python's") {
   }
 }
 
-TEST_CASE("scalars are in the event file after a flush and not before") {
+TEST_CASE("scalars appear in the event file only after a flush") {
   const TempDir folder;
   const auto run = folder.path() / "new" / "run";
   SummaryWriter writer(run);
@@ -185,7 +185,7 @@ TEST_CASE("scalars are in the event file after a flush and not before") {
   CHECK(shown_scalars(run)[1].wall_time > 1.7e9);
 }
 
-TEST_CASE("a new event file sorts after the existing ones, whatever the clock says") {
+TEST_CASE("a new event file sorts after the existing ones, regardless of the clock") {
   const TempDir folder;
   folder.write("events.out.tfevents.9000000000.host.1.0", "");
   folder.write("events.out.tfevents.unknown", "");
@@ -212,7 +212,7 @@ TEST_CASE("SummaryWriter reports a folder that it cannot create and a tag that i
              ContainsSubstring("SummaryWriter::add_scalar: expected a tag in UTF-8"));
 }
 
-TEST_CASE("images, histograms, and texts have the same bytes as Python's") {
+TEST_CASE("images, histograms, and texts have the same bytes as in Python") {
   const TempDir folder;
   {
     SummaryWriter writer(folder.path());
@@ -246,7 +246,8 @@ TEST_CASE("images, histograms, and texts have the same bytes as Python's") {
 }
 
 TEST_CASE(
-    "hyperparameters have the same bytes as Python's, in a folder inside the writer's folder") {
+    "hyperparameters have the same bytes as in Python and are in a subfolder of the writer's "
+    "folder") {
   const TempDir folder;
   SummaryWriter writer(folder.path() / "run");
   writer.add_hparams(
@@ -269,7 +270,7 @@ TEST_CASE(
   CHECK(values_of(ours[1]).size() == 5);
 }
 
-TEST_CASE("without a run_name each set of hyperparameters gets a separate folder") {
+TEST_CASE("without a run_name, each set of hyperparameters is written to a separate folder") {
   const TempDir folder;
   SummaryWriter writer(folder.path());
   for (int64_t i = 0; i < 3; ++i) writer.add_hparams({{"i", i}}, {});
@@ -281,7 +282,7 @@ TEST_CASE("without a run_name each set of hyperparameters gets a separate folder
   }
 }
 
-TEST_CASE("events added after close go to a new file, and closing twice does nothing") {
+TEST_CASE("events added after close go to a new file, and closing again has no effect") {
   const TempDir folder;
   {
     SummaryWriter writer(folder.path(), {.purge_step = 5});
@@ -303,7 +304,7 @@ TEST_CASE("events added after close go to a new file, and closing twice does not
   CHECK(shown_scalars(folder.path()).size() == 2);
 }
 
-TEST_CASE("on a GPU SummaryWriter copies a tensor once and writes the same as on the CPU",
+TEST_CASE("on a GPU, SummaryWriter copies a tensor once and writes the same bytes as on the CPU",
           "[gpu]") {
   sconce::test::require_gpu();
   const TempDir folder;

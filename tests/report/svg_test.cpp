@@ -31,7 +31,7 @@ TEST_CASE("xml_problem finds malformed XML") {
   }
 }
 
-TEST_CASE("svg_problem finds points outside the picture and non-finite numbers") {
+TEST_CASE("svg_problem finds points outside the image and non-finite numbers") {
   const auto problem_of = [](const std::string& data) {
     return sconce::test::svg_problem(
         svg::document({.height = 100, .title = "a", .body = svg::path("line", data)}));
@@ -55,7 +55,7 @@ TEST_CASE("svg::escape turns any text into valid XML") {
   CHECK(svg::escape("\xEF\xBF\xBE\xEF\xBF\xBF") == no_character + no_character);
 }
 
-TEST_CASE("an SVG document is well-formed, whatever bytes a name contains") {
+TEST_CASE("an SVG document is well-formed, regardless of the bytes in a name") {
   std::mt19937 random(1);
   std::uniform_int_distribution<int> byte(0, 255), length(0, 60), kind(0, 3);
   for (int i = 0; i < sconce::test::rounds(5'000, 500); ++i) {
@@ -68,7 +68,7 @@ TEST_CASE("an SVG document is well-formed, whatever bytes a name contains") {
   }
 }
 
-TEST_CASE("an SVG text that does not fit is cut and appears in full in its tooltip") {
+TEST_CASE("SVG text that does not fit is truncated and appears in full in its tooltip") {
   const std::string name = "a class with a very long name & more";
   const auto cut = svg::text(1, 2, name, {.room = 60});
   CHECK_THAT(cut, ContainsSubstring("<title>a class with a very long name &amp; more</title>a c"));
@@ -77,7 +77,7 @@ TEST_CASE("an SVG text that does not fit is cut and appears in full in its toolt
   CHECK(svg::text_width("WWWW") > svg::text_width("iiii"));
 }
 
-TEST_CASE("SVG numbers are written with few characters") {
+TEST_CASE("SVG numbers are written compactly") {
   CHECK(svg::tenths(125) == "12.5");
   CHECK(svg::tenths(-5) == "-.5");
   CHECK(svg::tenths(-40) == "-4");

@@ -54,7 +54,7 @@ sconce::FitResult fit(sconce::TrainerCallback& curve, int epochs,
 
 }  // namespace
 
-TEST_CASE("the chart of a training run has a panel for the loss and one for each metric") {
+TEST_CASE("the chart of a training run has a panel for the loss and a panel for each metric") {
   const sconce::TrainingHistory history{
       .epochs = {{.epoch = 1, .loss = 2, .metrics = {{"train_acc", 0.5}, {"test_loss", 3}}},
                  {.epoch = 2,
@@ -94,7 +94,7 @@ TEST_CASE(
   CHECK(svg_problem(chart.svg()) == "");
 }
 
-TEST_CASE("TrainingCurve draws the fit after each epoch") {
+TEST_CASE("TrainingCurve draws its chart after each epoch") {
   const TempDir folder;
   const auto file = folder.path() / "training.svg";
   struct Watch : sconce::TrainerCallback {
@@ -121,8 +121,8 @@ TEST_CASE("TrainingCurve draws the fit after each epoch") {
 }
 
 TEST_CASE(
-    "the training curve shows the learning rate of the epoch's steps, wherever it is among the "
-    "callbacks") {
+    "the training curve shows the learning rate of the epoch's steps, regardless of callback "
+    "order") {
   const TempDir folder;
   for (const bool is_first : {false, true}) {
     TrainingCurve curve(folder.path() / "training.svg");
@@ -188,7 +188,7 @@ TEST_CASE("if the training curve cannot be written, the fit warns once and conti
              ContainsSubstring("sconce::TrainingCurve: ") && ContainsSubstring(file.string()));
 }
 
-TEST_CASE("the training curve adds no host read to a step") {
+TEST_CASE("the training curve adds no host reads to a step") {
   const auto reads = [](sconce::Callbacks callbacks) {
     auto model = sconce::test::net();
     torch::optim::SGD optimizer(model->parameters(), 0.1);

@@ -31,7 +31,7 @@ std::vector<int> indexes(Environment facts) {
 
 }  // namespace
 
-TEST_CASE("CUDA_VISIBLE_DEVICES lists numbers or UUIDs up to the first that matches no GPU") {
+TEST_CASE("CUDA_VISIBLE_DEVICES is read up to the first number or UUID that matches no GPU") {
   CHECK(visible_gpus(three_gpus()) == Places{0, 1, 2});
   CHECK(visible_gpus(with_visible("2,0")) == Places{2, 0});
   CHECK(visible_gpus(with_visible(" 1 , 2")) == Places{1, 2});
@@ -55,13 +55,14 @@ TEST_CASE("each GPU has the same number as in CUDA") {
   CHECK(indexes(with_visible("-1")) == std::vector<int>{-1, -1, -1});
 }
 
-TEST_CASE("GPUs are numbered by CUDA's bus ids if known, whatever the environment variables say") {
+TEST_CASE(
+    "GPUs are numbered by CUDA's bus ids if available, regardless of the environment variables") {
   Environment facts = with_visible("0,1,2");
   facts.torch.gpu_buses = {"0001:1b:00.0", "0000:0a:00.0"};
   CHECK(indexes(facts) == std::vector<int>{1, -1, 0});
 }
 
-TEST_CASE("GPUs of different models get no number if CUDA lists the fastest first") {
+TEST_CASE("GPUs of different models are not numbered if CUDA lists the fastest first") {
   Environment facts = three_gpus();
   facts.driver.gpus[2].name = "B";
   CHECK(indexes(facts) == std::vector<int>{-1, -1, -1});
