@@ -131,7 +131,8 @@ TEST_CASE("a state visitor accepts a tensor or a bool as a number and a list as 
   CHECK(read.present == 1.0);
 }
 
-TEST_CASE("a key missing from an older state has its old meaning or leaves the member unchanged") {
+TEST_CASE(
+    "a member whose key is missing from an older state gets its default value or stays unchanged") {
   auto state = sconce::as_state(example()).toGenericDict();
   for (const char* key : {"newer", "present"}) CHECK(state.erase(key) == 1);
   const auto read = sconce::from_state<All>(state, "here", {.newer = true, .present = 9.0});
@@ -140,7 +141,7 @@ TEST_CASE("a key missing from an older state has its old meaning or leaves the m
 }
 
 TEST_CASE(
-    "a state visitor rejects a wrong type, length, or range and reports the key and its path") {
+    "a state visitor rejects an invalid type, length, or range and reports the key and its path") {
   const auto two = c10::impl::toList(c10::List<double>({1.0, 2.0}));
   auto negative = sconce::string_dict();
   negative.insert("number", -1.0);
