@@ -40,7 +40,7 @@ TEST_CASE("the last part of a batch is its target, and a single tensor is both i
   CHECK(named.as<std::map<std::string, Tensor>>().at("x").is_same(a));
 }
 
-TEST_CASE("AnyBatch returns the type it was made from and rejects any other type") {
+TEST_CASE("AnyBatch returns the type that it was created from and rejects any other type") {
   const AnyBatch batch = torch::ones({2});
   CHECK(batch.type() == typeid(Tensor));
   CHECK_THROWS_WITH(batch.as<sconce::data::Dataset>(),
@@ -51,7 +51,7 @@ TEST_CASE("AnyBatch returns the type it was made from and rejects any other type
 }
 
 TEST_CASE(
-    "a batch made from an Example is also a Dataset, even after its tensors are replaced or "
+    "a batch created from an Example is also a Dataset, even after its tensors are replaced or "
     "moved") {
   const auto x = torch::ones({2, 3}), y = torch::zeros({2});
   AnyBatch batch = torch::data::Example<>(x, y);
@@ -90,7 +90,7 @@ struct FiveRows : torch::data::datasets::Dataset<FiveRows> {
 
 }  // namespace
 
-TEST_CASE("a torch::data::Example is accepted wherever a Dataset is") {
+TEST_CASE("a torch::data::Example is accepted wherever a Dataset is expected") {
   const auto x = torch::arange(5.f).unsqueeze(1);
   const sconce::data::Batches batches(torch::data::Example<>(x, x), {.batch_size = 2});
   CHECK(batches.dataset().data.is_same(x));
@@ -119,7 +119,7 @@ TEST_CASE("moving a batch to a device leaves undefined tensors undefined") {
   CHECK_FALSE(undefined.defined());
 }
 
-TEST_CASE("the tensors of a batch can be read and replaced, whatever its type") {
+TEST_CASE("the tensors of a batch can be read and replaced, regardless of its type") {
   const auto x = torch::ones({2, 3});
   const auto y = torch::zeros({2});
   sconce::AnyBatch batch = std::pair(x, std::vector<Tensor>{y, x});
@@ -211,7 +211,7 @@ struct FromFour {
 
 }  // namespace
 
-TEST_CASE("a source that can start at a batch reads none of the batches before it") {
+TEST_CASE("a source that can start at a given batch does not read the batches before it") {
   const AnyBatches loader = sconce::data::DataLoader(FromFour(), {.batch_size = 2});
   const auto next = loader.begin(2, 0);
   CHECK(next().as<Tensor>().equal(torch::tensor({4, 5})));

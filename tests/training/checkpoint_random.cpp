@@ -576,7 +576,8 @@ void check_saves(uint64_t first, uint64_t count) {
 
 }  // namespace
 
-TEST_CASE("100 random fits that are stopped and resumed at random match uninterrupted fits") {
+TEST_CASE(
+    "100 random fits that are stopped and resumed at random points match uninterrupted fits") {
   check_fits(0, sconce::test::rounds(100, 30));
 }
 
@@ -585,8 +586,9 @@ TEST_CASE(
   check_saves(0, 100);
 }
 
-TEST_CASE("10,000 random fits that are stopped and resumed at random match uninterrupted fits",
-          "[.][slow]") {
+TEST_CASE(
+    "10,000 random fits that are stopped and resumed at random points match uninterrupted fits",
+    "[.][slow]") {
   check_fits(100, 10'000);
 }
 

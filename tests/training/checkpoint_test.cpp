@@ -88,7 +88,7 @@ struct Run {
 
 }  // namespace
 
-TEST_CASE("a run resumed from its checkpoint continues as if it had not stopped") {
+TEST_CASE("a run resumed from its checkpoint continues as if it had never stopped") {
   const TempDir folder;
   Run first(1);
   Checkpoint saved(folder.path());
@@ -114,7 +114,7 @@ TEST_CASE("a run resumed from its checkpoint continues as if it had not stopped"
 }
 
 TEST_CASE(
-    "resuming in an empty folder changes nothing, and a folder with checkpoints needs resume") {
+    "resuming in an empty folder changes nothing, and a folder with checkpoints requires resume") {
   const TempDir folder;
   const auto inner = folder.path() / "a" / "b";
   Run run(1);
@@ -133,7 +133,7 @@ TEST_CASE(
                         ContainsSubstring("checkpoint-000001-00000000.pt"));
 }
 
-TEST_CASE("the last few checkpoints and the best are kept, and a resumed run knows the best") {
+TEST_CASE("the last few checkpoints and the best are kept, and a resumed run remembers the best") {
   const TempDir folder;
   const auto save = [](Checkpoint& to, int64_t epoch, std::optional<double> metric) {
     to.save({}, {.epoch = epoch}, metric);
@@ -169,8 +169,8 @@ TEST_CASE("the last few checkpoints and the best are kept, and a resumed run kno
 }
 
 TEST_CASE(
-    "Checkpoint rejects an epoch or batch that does not fit in a file name, and accepts the "
-    "largest one") {
+    "Checkpoint accepts the largest epoch and batch that fit in a file name and rejects larger "
+    "ones") {
   constexpr int64_t largest = 999'999'999'999'999'999;
   constexpr int64_t beyond = largest + 1;
   const TempDir folder;
@@ -204,7 +204,7 @@ TEST_CASE(
         folder.path() / ("checkpoint-000002-00000000-" + std::to_string(largest) + ".pt"));
 }
 
-TEST_CASE("loading under the lock completes a save that was killed after it wrote its checkpoint") {
+TEST_CASE("loading under the lock completes a save that was killed after writing its checkpoint") {
   const TempDir folder;
   const fs::path first = folder.path() / "checkpoint-000001-00000000.pt";
   const fs::path link = folder.path() / "best.pt";
@@ -233,7 +233,7 @@ TEST_CASE("loading under the lock completes a save that was killed after it wrot
 }
 
 TEST_CASE(
-    "without keep_best there is no best, and a resumed Checkpoint must load before it saves") {
+    "without keep_best, there is no best, and a resumed Checkpoint must load before it saves") {
   const TempDir folder;
   {
     Checkpoint checkpoint(folder.path(), {.keep_best = false});
@@ -247,7 +247,8 @@ TEST_CASE(
   CHECK(names_in(folder.path()) == Names{"checkpoint-000002-00000000.pt"});
 }
 
-TEST_CASE("a run resumed without keep_best removes the link to a best that it does not keep") {
+TEST_CASE(
+    "a run resumed without keep_best removes the link to a best checkpoint that it does not keep") {
   const TempDir folder;
   Checkpoint(folder.path()).save({}, {.epoch = 1}, 0.5);
   Checkpoint resumed(folder.path(), {.resume = true, .keep_best = false});
@@ -257,7 +258,8 @@ TEST_CASE("a run resumed without keep_best removes the link to a best that it do
 }
 
 TEST_CASE(
-    "the best checkpoint has the lowest or the highest value, by the mode, in old files too") {
+    "the best checkpoint has the lowest or highest value, depending on the mode, even in old "
+    "files") {
   const auto [mode, values, best] =
       GENERATE(std::tuple(MetricMode::min, std::array{0.5, -0.25, 0.75}, 2),
                std::tuple(MetricMode::max, std::array{0.5, -0.25, 0.75}, 3));
@@ -427,7 +429,7 @@ TEST_CASE("loading a checkpoint with different parts throws before anything chan
   CHECK_THROWS_WITH(checkpoint.load(parts), ContainsSubstring("unexpected: 0.weight"));
 }
 
-TEST_CASE("saving a checkpoint rejects part names that are repeated or reserved") {
+TEST_CASE("saving a checkpoint rejects repeated or reserved part names") {
   const TempDir folder;
   torch::nn::Linear net(2, 1);
   Checkpoint checkpoint(folder.path());
@@ -452,7 +454,8 @@ TEST_CASE("a part is found by one of its former names unless another part has th
   CHECK(torch::equal(net->weight, weight));
 }
 
-TEST_CASE("a class that a checkpoint stores with its namespaces matches the class without them") {
+TEST_CASE(
+    "a class name that is stored with namespaces in a checkpoint matches the name without them") {
   const TempDir folder;
   torch::nn::Linear net(2, 1);
   sconce::optim::SGD sgd(net->parameters(), 0.1);
@@ -470,7 +473,8 @@ TEST_CASE("a class that a checkpoint stores with its namespaces matches the clas
                     ContainsSubstring("the class sconce::optim::OtherSGD"));
 }
 
-TEST_CASE("a checkpoint of another optimizer or scheduler is rejected before anything changes") {
+TEST_CASE(
+    "a checkpoint from a different optimizer or scheduler is rejected before anything changes") {
   const TempDir folder;
   torch::nn::Linear net(2, 1);
   const auto weight = net->weight.detach().clone();
@@ -626,7 +630,7 @@ TEST_CASE("Python opens a checkpoint and continues the run", "[python]") {
   check_pythons(folder.path() / "python.pt", x);
 }
 
-TEST_CASE("on a GPU a run continues from its checkpoint", "[gpu]") {
+TEST_CASE("on a GPU, a run continues from its checkpoint", "[gpu]") {
   sconce::test::require_gpu();
   const TempDir folder;
   const torch::Device gpu(torch::kCUDA, 0);
@@ -687,9 +691,8 @@ TEST_CASE(
   check_resumed_fits(1);
 }
 
-TEST_CASE(
-    "a fit of two processes that is stopped and resumed matches an uninterrupted one bit for bit",
-    "[distributed]") {
+TEST_CASE("a two-process fit that is stopped and resumed matches an uninterrupted one bit for bit",
+          "[distributed]") {
   check_resumed_fits(2);
 }
 

@@ -164,7 +164,7 @@ TEST_CASE(
   CHECK_THAT(compiled.log.str(), ContainsSubstring("the step is compiled, because"));
 }
 
-TEST_CASE("the log of a fit with compile ends with the form of the step and the reason") {
+TEST_CASE("the log of a fit with compile ends with the form of the step and the reason for it") {
   const auto log_of = [](int epochs, std::shared_ptr<sconce::StepCompiler> by) {
     Training training;
     training.fit({.max_epochs = epochs, .compiler = std::move(by)});
@@ -190,7 +190,7 @@ TEST_CASE("the log of a fit with compile ends with the form of the step and the 
   CHECK(warnings.messages().size() == 1);
 }
 
-TEST_CASE("the log of a fit with graph ends with whether the step is replayed") {
+TEST_CASE("the log of a fit with graph ends by stating whether the step is replayed") {
   const auto log_of = [](int64_t examples) {
     Training training;
     training.fit({.max_epochs = 1, .graph = true}, examples);
@@ -200,7 +200,7 @@ TEST_CASE("the log of a fit with graph ends with whether the step is replayed") 
   CHECK_THAT(log_of(16), EndsWith("the step is not replayed, because it is not captured yet\n"));
 }
 
-TEST_CASE("a fit that ends before its step is captured says so") {
+TEST_CASE("a fit that ends before its step is captured reports this in its log") {
   Training training;
   training.fit({.compiler = compiler()}, /*examples=*/16);
   CHECK_THAT(training.log.str(),
@@ -229,7 +229,7 @@ std::pair<sconce::FitResult, std::string> fit_in_parts(const std::vector<Compile
 
 }  // namespace
 
-TEST_CASE("a resumed fit keeps the form of the step that the earlier fit kept, without timing") {
+TEST_CASE("a resumed fit keeps the form of the step from the earlier fit without timing it again") {
   const auto plain = fit_in_parts({nullptr});
   for (const std::string form : {"compiled", "replay"}) {
     const auto fresh = compiler();
@@ -241,7 +241,7 @@ TEST_CASE("a resumed fit keeps the form of the step that the earlier fit kept, w
   }
 }
 
-TEST_CASE("a resumed fit uses the form that the earlier fit chose by timing") {
+TEST_CASE("a resumed fit uses the form of the step that the earlier fit chose by timing") {
   const TempDir folder;
   const auto fit = [&](const Compiler& by, int epochs) {
     Training training;
@@ -256,7 +256,7 @@ TEST_CASE("a resumed fit uses the form that the earlier fit chose by timing") {
   CHECK(resumed.at("step").toStringRef() == first.at("step").toStringRef());
 }
 
-TEST_CASE("a checkpoint resumes with compile or without, however it was saved") {
+TEST_CASE("a checkpoint can be resumed with or without compile, regardless of how it was saved") {
   const auto plain = fit_in_parts({nullptr});
   const auto compiling = [] { return compiler(KeptStep::compiled); };
   check_equal(fit_in_parts({nullptr, compiling()}).first, plain.first);
@@ -294,8 +294,7 @@ TEST_CASE("all epochs of a loop with compile share one compiled step") {
   CHECK(compiled.net->host_runs == 4);
 }
 
-TEST_CASE(
-    "the Trainer rejects compile together with accumulated batches or an optimizer of LibTorch") {
+TEST_CASE("the Trainer rejects compile together with accumulated batches or a LibTorch optimizer") {
   CHECK_THROWS_WITH(
       Trainer({.num_gpus = 0, .accumulate_grad_batches = 2, .compiler = compiler()}),
       StartsWith("sconce::Trainer: expected accumulate_grad_batches 1 with compile, got 2"));

@@ -69,7 +69,7 @@ TEST_CASE("EarlyStopping rejects invalid options") {
   CHECK_THROWS_WITH(EarlyStopping("loss", {.patience = -1}), ContainsSubstring("patience"));
 }
 
-TEST_CASE("EarlyStopping rejects an unknown monitor before any work") {
+TEST_CASE("EarlyStopping rejects an unknown monitor before any work is done") {
   const sconce::test::TempDir folder;
   sconce::Checkpoint checkpoint(folder.path(), {.resume = true});
   sconce::ModelCheckpoint saving(checkpoint);
@@ -139,7 +139,7 @@ TEST_CASE("a state loaded into EarlyStopping applies only to the next fit") {
   CHECK(f.fit({.max_epochs = 6}).epochs.size() == 5);
 }
 
-TEST_CASE("EarlyStopping warns and restarts if its state is from another metric or mode") {
+TEST_CASE("EarlyStopping warns and restarts if its state is from a different metric or mode") {
   using sconce::optim::MetricMode;
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
@@ -200,7 +200,7 @@ TEST_CASE("EarlyStopping without a mode follows the direction of its metric") {
 }
 
 TEST_CASE(
-    "EarlyStopping rejects a value of unknown direction without a mode before the first step") {
+    "without a mode, EarlyStopping rejects a value of unknown direction before the first step") {
   const auto fit = [](const std::string& monitor, std::optional<MetricMode> mode) {
     auto model = net();
     const auto before = model->parameters()[0].detach().clone();

@@ -33,7 +33,7 @@ TEST_CASE("EpochLogger prints one line per epoch and the speed at the end") {
               "\\d+\\.\\d examples/sec on cpu\n"));
 }
 
-TEST_CASE("EpochLogger says that a resumed fit has nothing left to train") {
+TEST_CASE("EpochLogger reports that a resumed fit has nothing left to train") {
   const sconce::test::TempDir folder;
   std::string last;
   for (const bool again : {false, true}) {
@@ -85,7 +85,7 @@ TEST_CASE("EpochLogger prints the test loss of a model without metrics") {
   CHECK_THAT(log.str(), Matches("epoch 1/1: loss \\d\\.\\d{3}, test loss \\d\\.\\d{3}\n[^]*"));
 }
 
-TEST_CASE("EpochLogger ends with where and why a callback stopped the fit") {
+TEST_CASE("EpochLogger's last line reports where and why a callback stopped the fit") {
   struct Stops : sconce::TrainerCallback {
     void on_after_optimizer_step(sconce::Fit& fit) override {
       if (fit.batch == batch && std::ssize(fit.epochs) == 1) fit.stop(reason);

@@ -21,7 +21,7 @@ TEST_CASE("MetricValues finds metrics by name and keeps their order") {
   CHECK((epoch.contains("loss") && epoch.contains("b") && !epoch.contains("c")));
 }
 
-TEST_CASE("the speed of a fit covers all its epochs and is nan without any") {
+TEST_CASE("the speed of a fit covers all its epochs and is nan without epochs") {
   const sconce::FitResult result = {
       {{.examples = 10, .seconds = 1}, {.examples = 20, .seconds = 4}}};
   CHECK(result.examples_per_second() == 6);

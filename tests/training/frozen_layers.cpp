@@ -70,7 +70,7 @@ bool trains_the_rest(const Wrap& wrap, const sconce::distributed::ProcessGroup& 
 }  // namespace
 
 TEST_CASE(
-    "a layer that an overridden train keeps in evaluation mode stays in it in fits, replicas, and "
+    "a layer that an overridden train() keeps in eval mode stays in it in fits, replicas, and "
     "ranks") {
   const auto itself = [](const auto& model) { return model; };
   CHECK(trains_the_rest(itself));
@@ -85,7 +85,7 @@ TEST_CASE(
   CHECK(trains_the_rest(rank, group));
 }
 
-TEST_CASE("ModeGuard restores the modes of a module that overrides train") {
+TEST_CASE("ModeGuard restores the modes of a module that overrides train()") {
   FrozenNorm model;
   model.train();
   {

@@ -83,7 +83,7 @@ void check_parts(torch::Device device, const Make& make, const Wrap& wrap,
 }  // namespace
 
 TEST_CASE(
-    "a fit that is stopped and resumed repeatedly gives the same result as an uninterrupted one") {
+    "a fit that is stopped and resumed repeatedly gives the same result as an uninterrupted fit") {
   check_parts(torch::kCPU, net, [](auto& model) { return model; });
   check_parts(torch::kCPU, net_without_dropout, [](auto& model) {
     return sconce::nn::DataParallel(model, {.device_ids = {torch::kCPU, torch::kCPU}});
@@ -93,7 +93,7 @@ TEST_CASE(
       [](const auto& parameters) { return torch::optim::AdamW(parameters, 0.01); });
 }
 
-TEST_CASE("on a GPU a fit continues from its checkpoint", "[gpu]") {
+TEST_CASE("on a GPU, a fit continues from its checkpoint", "[gpu]") {
   sconce::test::require_gpu();
   check_parts(sconce::gpu(), net, [](auto& model) { return model; });
 }
@@ -121,7 +121,8 @@ TEST_CASE(
                     ContainsSubstring("expected 6 training batches"));
 }
 
-TEST_CASE("a checkpoint is saved after all other callbacks have run, whatever its position") {
+TEST_CASE(
+    "a ModelCheckpoint saves after all other callbacks have run, regardless of its position") {
   struct Counting : sconce::TrainerCallback {
     void on_epoch_end(sconce::Fit&) override { ++epochs; }
     std::string name() const override { return "counting"; }
@@ -219,7 +220,7 @@ torch::Tensor saved_weight(const std::filesystem::path& file) {
 
 }  // namespace
 
-TEST_CASE("a checkpoint cannot be saved if a callback's value has a name reserved by the epoch") {
+TEST_CASE("a checkpoint cannot be saved if a callback's value has a name reserved for the epoch") {
   struct AddsSeconds : sconce::TrainerCallback {
     void on_epoch_end(sconce::Fit& fit) override { fit.epochs.back().metrics.insert("seconds", 1); }
   };
@@ -241,7 +242,7 @@ TEST_CASE("ModelCheckpoint rejects a negative every_n_train_steps") {
                  "-1"));
 }
 
-TEST_CASE("ModelCheckpoint rejects an unknown monitor before it touches the folder") {
+TEST_CASE("ModelCheckpoint rejects an unknown monitor before it accesses the folder") {
   const sconce::test::TempDir folder;
   Checkpoint checkpoint(folder.path() / "run", {.resume = true});
   SavedFitting fitting(checkpoint);
@@ -259,7 +260,7 @@ TEST_CASE("ModelCheckpoint rejects an unknown monitor before it touches the fold
 }
 
 TEST_CASE(
-    "without a monitor the best checkpoint is chosen by test_acc, and there is none without test "
+    "without a monitor, the best checkpoint is chosen by test_acc, and there is none without test "
     "data") {
   for (const bool has_test : {true, false}) {
     const sconce::test::TempDir folder;
@@ -272,7 +273,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a fit resumed with another monitor restarts the choice of the best checkpoint") {
+TEST_CASE("a fit resumed with a different monitor restarts the choice of the best checkpoint") {
   const sconce::test::TempDir folder;
   const auto resume = [&](int epochs, sconce::ModelCheckpointOptions options) {
     Checkpoint checkpoint(folder.path(), {.resume = true});
@@ -301,7 +302,7 @@ TEST_CASE("a fit resumed with another monitor restarts the choice of the best ch
 }
 
 TEST_CASE(
-    "ModelCheckpoint rejects a value of unknown direction without a mode before the first step") {
+    "without a mode, ModelCheckpoint rejects a value of unknown direction before the first step") {
   const sconce::test::TempDir folder;
   Checkpoint checkpoint(folder.path() / "run");
   SavedFitting fitting(checkpoint);
@@ -320,7 +321,8 @@ TEST_CASE(
                     ContainsSubstring("mode (min or max) for test_acc"));
 }
 
-TEST_CASE("metric sums of an epoch are saved and resumed correctly even if callbacks evaluate") {
+TEST_CASE(
+    "metric sums of an epoch are saved and restored correctly even if callbacks call evaluate") {
   struct Evaluating : sconce::TrainerCallback {
     explicit Evaluating(std::function<void()> f) : evaluate(std::move(f)) {}
     void load(sconce::Fit&) override { evaluate(); }
@@ -352,7 +354,7 @@ TEST_CASE("metric sums of an epoch are saved and resumed correctly even if callb
   CHECK(values(true) == values(false));
 }
 
-TEST_CASE("a second fit with the same checkpoint is saved like the first") {
+TEST_CASE("a second fit with the same checkpoint is saved like the first fit") {
   const sconce::test::TempDir folder;
   Checkpoint checkpoint(folder.path());
   SavedFitting first(checkpoint), second(checkpoint, /*lr=*/0.3);
@@ -362,7 +364,8 @@ TEST_CASE("a second fit with the same checkpoint is saved like the first") {
   CHECK(saved_weight(checkpoint.latest()).equal(second.parts()[0]));
 }
 
-TEST_CASE("a fit is rejected before its first step if another Checkpoint writes to its folder") {
+TEST_CASE(
+    "a fit is rejected before its first step if another Checkpoint is writing to its folder") {
   const sconce::test::TempDir folder;
   const std::string name = folder.path().string();
   std::optional<Checkpoint> other(folder.path());
@@ -378,7 +381,7 @@ TEST_CASE("a fit is rejected before its first step if another Checkpoint writes 
   CHECK(fitting.parts()[0].equal(net()->parameters()[0]));
 }
 
-TEST_CASE("a fit cannot be resumed with another accumulate_grad_batches") {
+TEST_CASE("a fit cannot be resumed with a different accumulate_grad_batches") {
   const sconce::test::TempDir folder;
   Checkpoint checkpoint(folder.path(), {.resume = true});
   SavedFitting fitting(checkpoint);

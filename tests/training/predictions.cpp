@@ -92,7 +92,7 @@ TEST_CASE("predict matches a hand-written loop bit for bit in each precision") {
   CHECK(equal(outputs, by_hand(model, batches, precision)));
 }
 
-TEST_CASE("predict accepts any source of batches and a function for the outputs") {
+TEST_CASE("predict accepts any source of batches and a function that receives the outputs") {
   auto model = net();
   Trainer trainer({.num_gpus = 0});
   const Batches batches(points(10), {.batch_size = 4});
@@ -113,7 +113,7 @@ TEST_CASE("predict accepts any source of batches and a function for the outputs"
   CHECK(Trainer({.num_gpus = 0, .fast_dev_run = true}).predict(model, batches).size() == 1);
 }
 
-TEST_CASE("predict calls the function for the outputs without autocast") {
+TEST_CASE("predict disables autocast while it calls the function that receives the outputs") {
   auto model = net();
   const Batches batches(points(4), {.batch_size = 4});
   Trainer({.num_gpus = 0, .precision = Precision::bf16})
@@ -125,7 +125,7 @@ TEST_CASE("predict calls the function for the outputs without autocast") {
 }
 
 TEST_CASE(
-    "predict uses predict_step if the model has one and forward otherwise, even in replicas and "
+    "predict uses predict_step if the model defines it and forward otherwise, even in replicas and "
     "ranks") {
   torch::manual_seed(1);
   auto own = std::make_shared<Doubles>();
@@ -168,7 +168,7 @@ TEST_CASE("predict runs in evaluation mode and restores the modes, even after an
   CHECK(unchanged());
 }
 
-TEST_CASE("predict reads nothing on the host and does not affect the next fit") {
+TEST_CASE("predict performs no host reads and does not affect the next fit") {
   const auto fit = [](bool predicts) {
     auto model = net();
     sconce::optim::SGD sgd(model->parameters(), torch::optim::SGDOptions(0.5));
@@ -219,7 +219,7 @@ TEST_CASE("predict rejects invalid arguments and reports what it expected and go
         "sconce::Trainer: expected an output from the model, got an undefined tensor");
 }
 
-TEST_CASE("on a GPU predictions are moved to the CPU with one copy each", "[gpu]") {
+TEST_CASE("on a GPU, predictions are moved to the CPU with one copy each", "[gpu]") {
   sconce::test::require_gpu();
   auto model = net();
   const Batches batches(points(10), {.batch_size = 4});

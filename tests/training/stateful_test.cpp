@@ -228,7 +228,7 @@ TEST_CASE("a LibTorch optimizer rejects a mismatched state and stays unchanged")
   lbfgs("of 0 or more for 'n_iter'", "n_iter", -1);
 }
 
-TEST_CASE("a checkpoint of another LibTorch optimizer is rejected before anything changes") {
+TEST_CASE("a checkpoint from a different LibTorch optimizer is rejected before anything changes") {
   using namespace torch::optim;
   const sconce::test::TempDir folder;
   Loop<Adam, AdamOptions> saved(AdamOptions(0.01));
@@ -246,7 +246,7 @@ TEST_CASE("a checkpoint of another LibTorch optimizer is rejected before anythin
   }
 }
 
-TEST_CASE("the state of a LibTorch optimizer has Python's keys and types") {
+TEST_CASE("the state of a LibTorch optimizer has the same keys and types as in Python") {
   using namespace torch::optim;
   Loop<Adam, AdamOptions> loop(AdamOptions(0.01));
   loop.steps(2);
@@ -279,7 +279,8 @@ TEST_CASE("Stateful rejects an optimizer without a state and names its class") {
   CHECK(state.state_dict().toGenericDict().contains("param_groups"));
 }
 
-TEST_CASE("the options of an optimizer or scheduler are the part of its state that steps keep") {
+TEST_CASE(
+    "the options of an optimizer or scheduler are the part of its state that steps do not change") {
   namespace lr_scheduler = sconce::optim::lr_scheduler;
   const auto text = [](const c10::IValue& value) { return c10::str(value); };
   torch::nn::Linear net(2, 2);

@@ -131,7 +131,7 @@ TEST_CASE("SGD adds one kernel to a step") {
   CHECK_AT_MOST(extra_of_step(optimizer, model), (Counts{.operators = 2, .allocations = 1}));
 }
 
-TEST_CASE("Adam adds one kernel to a step and on the CPU reads each step count") {
+TEST_CASE("Adam adds one kernel to a step and, on the CPU, reads each step count") {
   auto model = simple_nn();
   sconce::optim::Adam optimizer(model->parameters(), 0.001);
   // The calls of SGD, plus one call that adds 1 to all step counts. LibTorch's kernel makes two

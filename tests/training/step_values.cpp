@@ -181,7 +181,7 @@ std::string refusal_of(std::function<NamedTensors(const torch::Tensor&)> values)
 
 }  // namespace
 
-TEST_CASE("values of steps are averaged over the examples of an epoch, in training and in tests") {
+TEST_CASE("step values are averaged over the examples of an epoch, in training and in tests") {
   ValuesFitting fitting;
   std::ostringstream log;
   sconce::EpochLogger lines(log);
@@ -195,7 +195,7 @@ TEST_CASE("values of steps are averaged over the examples of an epoch, in traini
   CHECK(values.at("mean") == result.epochs[1].at("test_mean"));
 }
 
-TEST_CASE("values of steps are averaged with accumulation, replicas, and a captured step") {
+TEST_CASE("step values are averaged with accumulation, replicas, and a captured step") {
   ValuesFitting accumulating;
   check_values(accumulating.fit({.accumulate_grad_batches = 2}).epochs[0]);
 
@@ -217,7 +217,8 @@ TEST_CASE("values of steps are averaged with accumulation, replicas, and a captu
         Approx(points(22).data.mean().item<double>()));
 }
 
-TEST_CASE("values of replicas on simulated or real GPUs equal the values on one device", "[gpu]") {
+TEST_CASE("step values of replicas on simulated or real GPUs equal the values on one device",
+          "[gpu]") {
   sconce::test::require_gpu();
   ValuesFitting fitting;
   sconce::nn::DataParallel replicas(fitting.model);
@@ -232,7 +233,7 @@ TEST_CASE("values of replicas on simulated or real GPUs equal the values on one 
                                       "the device of the loss, cuda:0, got it on cpu"));
 }
 
-TEST_CASE("values of steps are read only at the end of an epoch") {
+TEST_CASE("step values are read only at the end of an epoch") {
   const auto reads = [](std::function<NamedTensors(const torch::Tensor&)> values) {
     ValuesFitting fitting(std::move(values));
     const sconce::test::Counting counting;
@@ -242,7 +243,9 @@ TEST_CASE("values of steps are read only at the end of an epoch") {
   CHECK(reads(mean_and_square) == reads([](const torch::Tensor&) { return NamedTensors(); }));
 }
 
-TEST_CASE("the Trainer rejects values that are not one number or whose names are taken") {
+TEST_CASE(
+    "the Trainer rejects step values that are not a single number or whose names are already in "
+    "use") {
   const std::string who = "sconce::Trainer: expected ";
   const auto named = [](const std::string& name) {
     return [name](const torch::Tensor& mean) { return NamedTensors{{name, mean}}; };
@@ -275,7 +278,7 @@ TEST_CASE("the Trainer rejects values that are not one number or whose names are
         }) == who + "the values [] from each step, as from the first one, got [kl]");
 }
 
-TEST_CASE("callbacks can monitor values of steps, and a missing value is reported after an epoch") {
+TEST_CASE("callbacks can monitor step values, and a missing value is reported after an epoch") {
   using sconce::optim::MetricMode;
   const auto fit = [](const std::string& monitor, bool has_test) {
     ValuesFitting fitting;
@@ -390,7 +393,7 @@ TEST_CASE("a step without a counted target leaves the parameters unchanged") {
   CHECK(fit.parameters.equal(flat_parameters(*linear_with_seed())));
 }
 
-TEST_CASE("a captured step with a count equals an eager one, and a count costs no host read") {
+TEST_CASE("a captured step with a count matches an eager one, and a count adds no host reads") {
   const auto dataset = with_ignored_targets();
   const auto eager = fit_counted(dataset, 4, {.max_epochs = 3});
   const auto graph = fit_counted(dataset, 4, {.max_epochs = 3, .graph = true});
@@ -444,7 +447,8 @@ TEST_CASE("replicas add up the losses and counts of their parts") {
   CHECK(two.first.at("train_mean") == Approx(one.first.at("train_mean")));
 }
 
-TEST_CASE("the Trainer rejects counts that are not one number or that only some steps return") {
+TEST_CASE(
+    "the Trainer rejects counts that are not a single number or that only some steps return") {
   const std::string who = "sconce::Trainer: expected ";
   CHECK(refusal_of_count(targets_of) == "nothing was thrown");
   CHECK(refusal_of_count([](const Dataset& batch) { return batch.target != -100; }) ==
@@ -474,7 +478,8 @@ TEST_CASE("the Trainer rejects counts that are not one number or that only some 
                   "of the count");
 }
 
-TEST_CASE("a loss over counted targets on simulated or real GPUs equals one on the CPU", "[gpu]") {
+TEST_CASE("a loss over counted targets on simulated or real GPUs equals the loss on the CPU",
+          "[gpu]") {
   sconce::test::require_gpu();
   const auto dataset = with_ignored_targets();
   const auto on_gpu = fit_counted(
@@ -484,7 +489,9 @@ TEST_CASE("a loss over counted targets on simulated or real GPUs equals one on t
   CHECK(on_gpu.result.epochs[0].loss == Approx(on_cpu.result.epochs[0].loss));
 }
 
-TEST_CASE("values of several test sets have the sets' names, for which val_ is not an alias") {
+TEST_CASE(
+    "values of several test sets are prefixed with the sets' names, and val_ is not an alias for "
+    "test_") {
   ValuesFitting fitting;
   const Batches a(points(6, /*seed=*/2), {.batch_size = 4});
   const Batches b(points(10, /*seed=*/3), {.batch_size = 4});

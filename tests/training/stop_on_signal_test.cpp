@@ -125,15 +125,16 @@ void check_interrupted_runs(int count) {
 
 }  // namespace
 
-TEST_CASE("runs that StopOnSignal stops at random places resume bit for bit") {
+TEST_CASE("runs that StopOnSignal stops at random points resume bit for bit") {
   check_interrupted_runs(3);
 }
 
-TEST_CASE("100 runs that StopOnSignal stops at random places resume bit for bit", "[.][slow]") {
+TEST_CASE("100 runs that StopOnSignal stops at random points resume bit for bit", "[.][slow]") {
   check_interrupted_runs(100);
 }
 
-TEST_CASE("a signal from another thread ends a fit after its step, with a reason") {
+TEST_CASE(
+    "a signal from another thread ends a fit after the current step and sets the stop reason") {
   const SignalAction user(SIGUSR1, count_signal);
   StopOnSignal stopping;
   std::ostringstream log;
@@ -171,7 +172,8 @@ TEST_CASE("StopOnSignal restores the signal actions after a fit and after a sign
   CHECK(stopping.signal() == 0);
 }
 
-TEST_CASE("StopOnSignal restores the actions after an error, and keeps those set during a fit") {
+TEST_CASE(
+    "StopOnSignal restores the signal actions after an error and keeps actions set during a fit") {
   const SignalAction user(SIGUSR1, count_signal);
   StopOnSignal stopping;
   AtPlaces failing([](int) { throw std::runtime_error("failed"); });

@@ -11,7 +11,7 @@ using sconce::TerminateOnNaN;
 using sconce::test::Fitting;
 using sconce::test::Warnings;
 
-TEST_CASE("TerminateOnNaN stops a fit and names the first parameter that is not finite") {
+TEST_CASE("TerminateOnNaN stops a fit and names the first non-finite parameter") {
   const Warnings warnings;
   TerminateOnNaN terminating;
   Fitting<> fitting({&terminating});
@@ -34,7 +34,7 @@ TEST_CASE("TerminateOnNaN stops a fit and names the first parameter that is not 
   CHECK(warnings.messages().empty());
 }
 
-TEST_CASE("a fit warns once about losses that are not finite unless a callback stops it") {
+TEST_CASE("a fit warns once about non-finite losses unless a callback stops it") {
   Fitting<> fitting;
   {
     const torch::NoGradGuard no_grad;

@@ -88,7 +88,7 @@ std::vector<int> host_runs(const std::function<void(EpochTraining&)>& between, b
 
 }  // namespace
 
-TEST_CASE("on the CPU all epochs of a loop with graph share one capture") {
+TEST_CASE("on the CPU, all epochs of a loop with graph share one capture") {
   CHECK(host_runs([](EpochTraining&) {}) == std::vector<int>{4, 0, 0, 0, 0, 0});
   CHECK(host_runs([](EpochTraining&) {}, /*clips=*/true) == std::vector<int>{4, 0, 0, 0, 0, 0});
   const auto rate = [](EpochTraining& training) {
@@ -97,7 +97,7 @@ TEST_CASE("on the CPU all epochs of a loop with graph share one capture") {
   CHECK(host_runs(rate) == std::vector<int>{4, 0, 0, 0, 0, 0});
 }
 
-TEST_CASE("another model, optimizer, or group is captured again, even at the same address") {
+TEST_CASE("a different model, optimizer, or group is captured again, even at the same address") {
   const std::vector<int> anew = {4, 0, 0, 4, 0, 0};
   const auto other_model = [](EpochTraining& training) {
     training.model = std::make_shared<CountingModel>(5);

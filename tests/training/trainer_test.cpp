@@ -144,7 +144,8 @@ std::shared_ptr<M> made() {
 
 }  // namespace
 
-TEST_CASE("the Trainer's defaults match d2l, except that it uses a GPU if there is one") {
+TEST_CASE(
+    "the Trainer's defaults match d2l's, except that the Trainer uses a GPU if there is one") {
   CHECK(sconce::TrainerOptions().gradient_clip_val == 0);
   CHECK(Trainer().device() == sconce::try_gpu());
   CHECK(Trainer({.num_gpus = 0}).device() == sconce::cpu());
@@ -223,7 +224,8 @@ TEST_CASE(
   CHECK(fit_with_graph(true, precision) == fit_with_graph(false, precision));
 }
 
-TEST_CASE("with graph and fp16 an optimizer whose step checks overflows on the host is rejected") {
+TEST_CASE(
+    "with graph and fp16, an optimizer whose step checks for overflows on the host is rejected") {
   auto model = net();
   sconce::optim::RMSprop optimizer(model->parameters(), torch::optim::RMSpropOptions(0.1),
                                    {.lr = torch::full({}, 0.1, sconce::try_gpu())});
@@ -235,7 +237,7 @@ TEST_CASE("with graph and fp16 an optimizer whose step checks overflows on the h
   CHECK(model->parameters()[0].cpu().equal(before));
 }
 
-TEST_CASE("with graph callbacks run after the step, and the losses that they keep do not change") {
+TEST_CASE("with graph, callbacks run after the step, and the losses that they keep do not change") {
   struct Losses : sconce::TrainerCallback {
     void on_before_optimizer_step(sconce::Fit& fit) override { before.push_back(fit.loss); }
     void on_after_optimizer_step(sconce::Fit& fit) override { after.push_back(fit.loss); }
@@ -255,7 +257,7 @@ TEST_CASE("with graph callbacks run after the step, and the losses that they kee
   CHECK(mean == Catch::Approx(epoch.loss).epsilon(1e-6));
 }
 
-TEST_CASE("on a GPU with graph an optimizer that cannot be captured is rejected", "[gpu]") {
+TEST_CASE("on a GPU with graph, an optimizer that cannot be captured is rejected", "[gpu]") {
   sconce::test::require_gpu();
   const auto expected = ContainsSubstring("sconce::Trainer: expected with graph one of sconce's");
   auto model = net();
@@ -295,7 +297,9 @@ TEST_CASE("fits with the same seeds have the same losses bit for bit") {
   CHECK(losses() == losses());
 }
 
-TEST_CASE("batches assembled from items by workers train the same as batches sliced from tensors") {
+TEST_CASE(
+    "training gives the same results with batches from workers as with batches sliced from "
+    "tensors") {
   struct Points {
     sconce::data::Dataset all = points(96);
     int64_t size() const { return all.data.size(0); }
@@ -317,7 +321,7 @@ TEST_CASE("batches assembled from items by workers train the same as batches sli
   CHECK(losses({loader, data().test}) == losses(data()));
 }
 
-TEST_CASE("fit_epoch trains the same as a hand-written loop") {
+TEST_CASE("fit_epoch gives the same results as a hand-written loop") {
   auto model = net();
   auto twin = net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
@@ -417,7 +421,8 @@ TEST_CASE("each fit_epoch call in a loop reshuffles the items of a DataLoader") 
 }
 
 TEST_CASE(
-    "a fit counts its own epochs, tests in a fixed order, and leaves a loop's epoch count alone") {
+    "a fit counts its own epochs, tests in a fixed order, and does not change a loop's epoch "
+    "count") {
   Reading model;
   torch::optim::SGD optimizer(model.parameters(), 0.01);
   Trainer trainer(of_three_epochs);
@@ -523,7 +528,7 @@ TEST_CASE("fit over a DistributedSampler does not warn, and fit_epoch without se
 }
 
 TEST_CASE(
-    "accumulated batches take one step with their mean, including the last batches of an epoch") {
+    "accumulated batches are averaged into one step, including the last batches of an epoch") {
   auto model = net();
   auto twin = net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
@@ -617,7 +622,7 @@ TEST_CASE("WeightAveraging updates after every step and tests the averages inste
 }
 
 TEST_CASE(
-    "with scheduling, averaging, fp16, clipping, and accumulation an epoch still reads only its "
+    "with scheduling, averaging, fp16, clipping, and accumulation, an epoch still reads only its "
     "sums") {
   auto model = net();
   sconce::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
@@ -648,7 +653,7 @@ TEST_CASE("the number of host reads does not grow with the number of steps") {
   CHECK(reads_of(48) == reads_of(4));
 }
 
-TEST_CASE("gradient_clip_val bounds the step") {
+TEST_CASE("gradient_clip_val limits the size of a step") {
   auto model = std::make_shared<Plain>();
   const auto before = model->linear->weight.detach().clone();
   torch::optim::SGD optimizer(model->parameters(), 1.0);
@@ -659,7 +664,7 @@ TEST_CASE("gradient_clip_val bounds the step") {
   CHECK(step <= 1.001e-3);
 }
 
-TEST_CASE("gradient clipping covers exactly the parameters that the optimizer steps") {
+TEST_CASE("gradient clipping covers exactly the parameters that the optimizer updates") {
   const auto precision = GENERATE(Precision::fp32, Precision::fp16);
   const bool is_frozen = GENERATE(false, true);  // or trained, but without an optimizer
   auto model = net_without_dropout(), twin = net_without_dropout();
@@ -725,7 +730,7 @@ struct SignOfEach : torch::nn::Module {
   torch::Tensor scale = register_parameter("scale", torch::ones({1}));
 };
 
-TEST_CASE("with logits for each pixel, accuracy is the share of correct pixels") {
+TEST_CASE("with logits for each pixel, accuracy is the fraction of correct pixels") {
   SignOfEach model;
   torch::manual_seed(1);
   const auto x = torch::randn({10, 4, 5});
@@ -802,7 +807,7 @@ TEST_CASE("callbacks run in order, and callbacks that end a scope run in reverse
 }
 
 TEST_CASE(
-    "callbacks that have begun also end when another one throws, and the error is propagated") {
+    "callbacks that have started also end when another one throws, and the error is propagated") {
   Recorder first, second;
   second.throws_after = 16;
   Fitting<> f({&first, &second});
@@ -812,7 +817,7 @@ TEST_CASE(
   CHECK(second.verbs == "load begin before after end ");
 }
 
-TEST_CASE("averages are removed from a model whose test throws") {
+TEST_CASE("weight averages are removed from a model whose test throws") {
   auto model = net();
   sconce::optim::ExponentialMovingAverage ema(*model, {.decay = 1});
   sconce::WeightAveraging averaging(ema);
@@ -917,7 +922,7 @@ TEST_CASE("the losses of replicas are weighted by their numbers of examples") {
   CHECK(torch::allclose(model->linear->weight, twin->linear->weight, 1.3e-6, 1e-5));
 }
 
-TEST_CASE("evaluate uses validation_step if the model has one and test_step otherwise") {
+TEST_CASE("evaluate uses validation_step if the model defines it and test_step otherwise") {
   struct Tested : OwnStep {
     torch::Tensor training_step(const torch::Tensor& x) { return forward(x).square().mean(); }
     torch::Tensor test_step(const torch::Tensor&) { return torch::full({}, 5.0); }
@@ -973,7 +978,7 @@ template <>
 struct sconce::nn::TensorTree<CountedRows>
     : sconce::nn::TensorMembers<&CountedRows::data, &CountedRows::target> {};
 
-TEST_CASE("with graph a batch keeps its parts that are not tensors, even a smaller last batch") {
+TEST_CASE("with graph, a batch keeps its non-tensor parts, even in a smaller last batch") {
   const auto all = points(44);
   std::vector<CountedRows> batches;
   for (int64_t first = 0; first < 44; first += 8) {
@@ -1025,7 +1030,9 @@ TEST_CASE("a model with a method called module is trained like any other") {
   CHECK_FALSE(model.linear->weight.equal(before));
 }
 
-TEST_CASE("batches that the model does not accept are rejected with both types or counts") {
+TEST_CASE(
+    "batches that the model does not accept are rejected, and the error reports both types or "
+    "counts") {
   auto model = made<OwnStep>();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   CHECK_THROWS_WITH(
@@ -1045,7 +1052,8 @@ TEST_CASE("batches that the model does not accept are rejected with both types o
       ContainsSubstring("expected a model with training_step"));
 }
 
-TEST_CASE("a training_step that returns only a loss needs no metrics and cannot have any") {
+TEST_CASE(
+    "a training_step that returns only a loss works without metrics and is rejected with metrics") {
   struct LossAlone : OwnStep {
     torch::Tensor training_step(const sconce::data::Dataset& batch) {
       return OwnStep::training_step(batch).loss;
@@ -1066,7 +1074,8 @@ TEST_CASE("a training_step that returns only a loss needs no metrics and cannot 
             .loss > 0);
 }
 
-TEST_CASE("a validation_step that returns only a loss is rejected with metrics before any work") {
+TEST_CASE(
+    "a validation_step that returns only a loss is rejected with metrics before any work is done") {
   struct Validated : OwnStep {
     torch::Tensor validation_step(const sconce::data::Dataset& batch) {
       return OwnStep::training_step(batch).loss;
@@ -1086,7 +1095,7 @@ TEST_CASE("a validation_step that returns only a loss is rejected with metrics b
   CHECK(without_test.epochs[0].contains("train_acc"));
 }
 
-TEST_CASE("custom metrics are computed for training and test") {
+TEST_CASE("custom metrics are computed in training and testing") {
   struct Ones : sconce::metrics::Metric {  // the share of targets that are 1
     Ones() : Metric(2) {}
     void update(const torch::Tensor&, const torch::Tensor& target) override {
@@ -1153,7 +1162,7 @@ TEST_CASE("fast_dev_run uses one batch of one epoch and saves nothing") {
   CHECK(recorder.verbs == "begin before after test_begin test_end epoch end ");
 }
 
-TEST_CASE("the Trainer rejects data without a batch") {
+TEST_CASE("the Trainer rejects data without batches") {
   Fitting<> f;
   Trainer trainer({.num_gpus = 0});
   const Batches none(points(0), {}), some(points(4));
@@ -1280,7 +1289,7 @@ TEST_CASE("nested evaluations inside a fit restore the metric sums of each fit")
   CHECK(epoch.at("test_acc") == expected.at("test_acc"));
 }
 
-TEST_CASE("outside a fit evaluate leaves its sums in the metrics, even after a failed fit") {
+TEST_CASE("outside a fit, evaluate leaves its sums in the metrics, even after a failed fit") {
   const auto accuracy = std::make_shared<sconce::metrics::Accuracy>();
   const auto own = std::make_shared<sconce::metrics::Accuracy>();
   Trainer trainer({.num_gpus = 0, .metrics = sconce::Metrics{{"acc", accuracy}}});
@@ -1343,7 +1352,8 @@ TEST_CASE("a nested fit of the same Trainer leaves the loss scale unchanged") {
 }
 
 TEST_CASE(
-    "a fit after one that failed between unscaling and the step scales its losses correctly") {
+    "a fit scales its losses correctly after an earlier fit failed between unscaling and the "
+    "step") {
   Trainer trainer({.num_gpus = 0, .precision = Precision::fp16});
   auto model = net_without_dropout();
   sconce::optim::SGD optimizer(model->parameters(), 0.1);
@@ -1416,7 +1426,7 @@ TEST_CASE("setup runs before all other callback functions and can add value name
                     ContainsSubstring("got epochs_left"));
 }
 
-TEST_CASE("null callbacks and models are rejected before any work") {
+TEST_CASE("null callbacks and models are rejected before any work is done") {
   Recorder recorder;
   Fitting<> f({&recorder, nullptr});
   Trainer trainer({.num_gpus = 0});
@@ -1435,7 +1445,8 @@ TEST_CASE("null callbacks and models are rejected before any work") {
   CHECK(recorder.verbs.empty());
 }
 
-TEST_CASE("an undefined loss is rejected with its cause in a fit and in a test") {
+TEST_CASE(
+    "an undefined loss is rejected in a fit and in a test, and the error explains the cause") {
   auto model = net();
   sconce::optim::SGD optimizer(model->parameters(), 0.1);
   const auto none = [](const torch::Tensor&, const torch::Tensor&) { return torch::Tensor(); };
@@ -1477,7 +1488,8 @@ TEST_CASE("an undefined loss is rejected with its cause in a fit and in a test")
   CHECK_THROWS_WITH(trainer.fit(own, of_own, data()), of_step("validation_step"));
 }
 
-TEST_CASE("with graph an undefined tensor in a batch is rejected with its position") {
+TEST_CASE(
+    "with graph, an undefined tensor in a batch is rejected, and the error reports its position") {
   Plain model;
   sconce::optim::SGD optimizer(model.parameters(), 0.1);
   const auto [x, y] = points(4);
@@ -1487,7 +1499,7 @@ TEST_CASE("with graph an undefined tensor in a batch is rejected with its positi
       ContainsSubstring("expected a batch of tensors, got an undefined tensor at position 2 of 2"));
 }
 
-TEST_CASE("an optimizer whose parameters all lack a gradient is rejected in each precision") {
+TEST_CASE("an optimizer whose parameters all lack gradients is rejected in each precision") {
   const auto precision = GENERATE(Precision::fp32, Precision::bf16, Precision::fp16);
   const auto [graph, accumulate] =
       GENERATE(std::pair(false, 1), std::pair(false, 2), std::pair(true, 1));
@@ -1517,7 +1529,7 @@ TEST_CASE("an optimizer whose parameters all lack a gradient is rejected in each
   CHECK(other->linear->weight.equal(before));
 }
 
-TEST_CASE("a model with some parameters that get no gradient can be trained") {
+TEST_CASE("a model with some parameters that receive no gradient can be trained") {
   struct PartlyUsed : OwnStep {
     torch::nn::Linear unused = register_module("unused", torch::nn::Linear(2, 2));
   };
@@ -1532,7 +1544,7 @@ TEST_CASE("a model with some parameters that get no gradient can be trained") {
   CHECK_FALSE(model->linear->bias.equal(before));
 }
 
-TEST_CASE("a callback can drop the gradients of a step, which then changes nothing") {
+TEST_CASE("if a callback drops the gradients of a step, the step changes nothing") {
   struct Dropping : sconce::TrainerCallback {
     void on_before_optimizer_step(sconce::Fit& fit) override { fit.optimizer.zero_grad(); }
   } dropping;
@@ -1541,7 +1553,7 @@ TEST_CASE("a callback can drop the gradients of a step, which then changes nothi
   CHECK(f.model->parameters()[0].equal(net()->parameters()[0]));
 }
 
-TEST_CASE("callbacks cannot be built from temporaries that they keep by reference") {
+TEST_CASE("callbacks that store references cannot be constructed from temporaries") {
   namespace schedulers = sconce::optim::lr_scheduler;
   STATIC_CHECK(std::is_constructible_v<sconce::LRScheduling, schedulers::StepLR&>);
   STATIC_CHECK_FALSE(std::is_constructible_v<sconce::LRScheduling, schedulers::StepLR>);
@@ -1567,7 +1579,7 @@ TEST_CASE("fp16 on the CPU warns once per Trainer that it is slow") {
   }
 }
 
-TEST_CASE("two replicas on the CPU train the same as the module") {
+TEST_CASE("two replicas on the CPU give the same training results as the module") {
   const auto train = [](bool parallel) {
     torch::manual_seed(0);
     torch::nn::Sequential model(torch::nn::Linear(2, 8), torch::nn::ReLU(),
@@ -1582,7 +1594,9 @@ TEST_CASE("two replicas on the CPU train the same as the module") {
   CHECK(train(true).at("test_acc") == train(false).at("test_acc"));
 }
 
-TEST_CASE("a process group of one trains the same as the module, even with accumulated batches") {
+TEST_CASE(
+    "a process group of one gives the same training results as the module, even with "
+    "accumulation") {
   const auto train = [](const sconce::distributed::ProcessGroup& group, bool wrapped) {
     auto model = net();
     torch::optim::SGD optimizer(model->parameters(), 0.1);
@@ -1641,7 +1655,7 @@ TEST_CASE("gradients are reduced once per step and metrics once per epoch") {
   CHECK(sums.count() == 3 + 1);  // for six batches
 }
 
-TEST_CASE("on a GPU a training step matches the CPU", "[gpu]") {
+TEST_CASE("on a GPU, a training step matches the CPU", "[gpu]") {
   sconce::test::require_gpu();
   at::globalContext().setAllowTF32CuBLAS(false);
   const auto train = [](torch::Device device) {
@@ -1660,12 +1674,12 @@ TEST_CASE("on a GPU a training step matches the CPU", "[gpu]") {
   CHECK(torch::allclose(gpu_weight, cpu_weight, 1e-4, 1e-5));
 }
 
-TEST_CASE("on a GPU num_gpus chooses the first GPU", "[gpu]") {
+TEST_CASE("on a GPU, num_gpus = 1 selects the first GPU", "[gpu]") {
   sconce::test::require_gpu();
   CHECK(Trainer({.num_gpus = 1}).device() == sconce::gpu());
 }
 
-TEST_CASE("on a GPU an epoch reads its sums once and the test's sums once", "[gpu]") {
+TEST_CASE("on a GPU, an epoch reads its sums once and the test's sums once", "[gpu]") {
   sconce::test::require_gpu();
   const int64_t batch_size = GENERATE(4, 48);
   auto model = net();
@@ -1675,7 +1689,8 @@ TEST_CASE("on a GPU an epoch reads its sums once and the test's sums once", "[gp
   CHECK(reads.count() == 2);
 }
 
-TEST_CASE("on a GPU tf32, fp16, and bf16 train and leave LibTorch's settings unchanged", "[gpu]") {
+TEST_CASE("on a GPU, models train in tf32, fp16, and bf16 without changing LibTorch's settings",
+          "[gpu]") {
   sconce::test::require_gpu();
   at::globalContext().setFloat32MatmulPrecision("highest");
   at::globalContext().setAllowTF32CuDNN(false);
@@ -1691,7 +1706,7 @@ TEST_CASE("on a GPU tf32, fp16, and bf16 train and leave LibTorch's settings unc
   CHECK_FALSE(at::globalContext().allowTF32CuDNN());
 }
 
-TEST_CASE("on a GPU a batch moved to the CPU is complete when prepare_batch returns", "[gpu]") {
+TEST_CASE("on a GPU, a batch moved to the CPU is complete when prepare_batch returns", "[gpu]") {
   sconce::test::require_gpu();
   const auto there = torch::rand({1 << 24}, sconce::gpu()).add_(1);
   const auto here = Trainer({.num_gpus = 0}).prepare_batch({there, there});
@@ -1699,7 +1714,7 @@ TEST_CASE("on a GPU a batch moved to the CPU is complete when prepare_batch retu
   CHECK(here.target.equal(there.cpu()));
 }
 
-TEST_CASE("on a GPU a device without an index means the current GPU", "[gpu]") {
+TEST_CASE("on a GPU, a device without an index means the current GPU", "[gpu]") {
   sconce::test::require_gpu();
   CHECK(Trainer({.device = torch::Device("cuda")}).device() == sconce::gpu());
 }
@@ -1775,7 +1790,7 @@ TEST_CASE("a fit stops and saves after max_time, even in the middle of an epoch"
   CHECK_FALSE(checkpoint.latest().empty());
 }
 
-TEST_CASE("a fit that ends before max_time is not stopped") {
+TEST_CASE("a fit that ends before max_time is not marked as stopped") {
   Fitting<> fitting;
   CHECK_FALSE(fitting.fit({.max_time = std::chrono::hours(1000)}).stopped);
   using Seconds = std::chrono::duration<double>;
@@ -1800,7 +1815,8 @@ TEST_CASE("fit accepts batches as arguments or in a FitData") {
   CHECK_FALSE(fit(train).metrics.contains("test_loss"));
 }
 
-TEST_CASE("a loss may be a LibTorch function with further arguments, which keep their defaults") {
+TEST_CASE(
+    "a loss can be a LibTorch function with additional arguments, which keep their defaults") {
   const auto output = torch::randn({6, 3}), target = torch::randn({6, 3});
   const auto shares = torch::rand({6, 3}), classes = torch::randint(0, 3, {6}, torch::kLong);
   const auto check = [](const sconce::Loss& loss, const torch::Tensor& x, const torch::Tensor& y,
@@ -1839,7 +1855,7 @@ torch::Tensor sum_loss(const torch::Tensor& output, const torch::Tensor& target,
 
 }  // namespace
 
-TEST_CASE("a loss with further arguments whose defaults are unknown is rejected") {
+TEST_CASE("a loss with additional arguments whose defaults are unknown is rejected") {
   CHECK_THROWS_WITH(Trainer({.loss = sum_loss}),
                     StartsWith("sconce::TrainerOptions: loss: expected a function of two tensors "
                                "or a loss of LibTorch, got another function"));
@@ -1866,7 +1882,7 @@ struct NumbersBatches : Plain {
 
 }  // namespace
 
-TEST_CASE("a training step with batch_idx receives the batch's number in its epoch") {
+TEST_CASE("a training_step with batch_idx receives the index of the batch in its epoch") {
   using Numbers = std::vector<int64_t>;
   NumbersBatches model;
   torch::optim::SGD optimizer(model.parameters(), 0.1);
@@ -1878,7 +1894,7 @@ TEST_CASE("a training step with batch_idx receives the batch's number in its epo
   CHECK(trainer.predict(model, test)[1].eq(1).all().item<bool>());
 }
 
-TEST_CASE("replicas receive the number of the whole batch") {
+TEST_CASE("replicas receive the index of the whole batch") {
   struct Numbered : OwnStep {
     torch::Tensor training_step(const sconce::data::Dataset& batch, int64_t batch_idx) {
       return forward(batch.data).sum() * 0 + static_cast<double>(batch_idx);
@@ -1906,7 +1922,9 @@ TEST_CASE("replicas receive the number of the whole batch") {
   CHECK(mean_number(rank, ranked->parameters()) == 1);
 }
 
-TEST_CASE("with graph a training_step with batch_idx is rejected, since a replay keeps its value") {
+TEST_CASE(
+    "with graph, a training_step with batch_idx is rejected, because a replay would reuse its "
+    "value") {
   NumbersBatches model;
   sconce::optim::SGD optimizer(model.parameters(), 0.1);
   const Batches batches(points(4), {.batch_size = 2});
