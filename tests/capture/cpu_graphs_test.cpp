@@ -434,7 +434,7 @@ TEST_CASE(
              ContainsSubstring("modified by an inplace operation"));
 }
 
-TEST_CASE("replays update buffers and running sums outside the step") {
+TEST_CASE("replays update buffers and running sums that are stored outside the step") {
   torch::nn::BatchNorm1d norm(3);
   const auto sum = torch::zeros({});
   CapturedStep step(torch::kCPU, [&](const StepTensors& batch) {

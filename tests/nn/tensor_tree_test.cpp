@@ -93,7 +93,7 @@ TEST_CASE("a specialization of TensorTree makes for_each_tensor visit a user-def
   CHECK(elements == 5);
 }
 
-TEST_CASE("TensorTree visits a class that lists its members") {
+TEST_CASE("TensorTree visits the tensors of a class that lists its members") {
   const auto t = torch::ones({1});
   std::vector<OfMembers> value = {{t, {t, t}}, {t, {}}};
   for_each_tensor(value, [](Tensor& tensor) { tensor = tensor * 2; });

@@ -385,7 +385,7 @@ TEST_CASE(
   CHECK(lines_in(starts) == 2);
 }
 
-TEST_CASE("a waiting compilation starts Python when the first one fails") {
+TEST_CASE("a waiting compilation starts Python when the first compilation fails") {
   const TempDir folder;
   const auto started = folder.path() / "started", go = folder.path() / "go";
   const auto fails =

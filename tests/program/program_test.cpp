@@ -440,7 +440,7 @@ TEST_CASE("inputs are checked before the first operator runs") {
   CHECK(x.equal(torch::ones(2)));
 }
 
-TEST_CASE("an operator that throws in a program is reported with its call") {
+TEST_CASE("if an operator in a program throws, the error reports the operator's call") {
   const TempDir folder;
   const auto file = write_linear(folder);
   const auto program = Program::load(with_json(file, [](Json& json) {

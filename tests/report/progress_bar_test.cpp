@@ -210,7 +210,7 @@ TEST_CASE("the progress bar is drawn at most ten times per second") {
   CHECK(texts == 20);
 }
 
-TEST_CASE("if no progress bar can be drawn, only plain lines are written") {
+TEST_CASE("if the progress bar cannot be drawn, only plain lines are written") {
   Terminal terminal(80);
   const std::string plain = plain_lines();
   const auto lines_with = [&](const char* term, int file_descriptor) {

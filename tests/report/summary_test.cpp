@@ -469,7 +469,7 @@ TEST_CASE("summary uses the same class names as repr") {
   CHECK(of.rows[2].class_name + "(" == sconce::repr(*model[1]).substr(0, 6));
 }
 
-TEST_CASE("summary handles several inputs and outputs") {
+TEST_CASE("summary supports models with several inputs and outputs") {
   Pair pair;
   const auto of = summary(pair, torch::zeros({2, 3}), torch::zeros({3}));
   CHECK(of.rows[0].output_shapes == Shapes{{2, 3}, {}});

@@ -265,7 +265,7 @@ TEST_CASE("a checkpoint can be resumed with or without compile, regardless of ho
   check_equal(fit_in_parts({compiling(), nullptr, last}).first, plain.first);
 }
 
-TEST_CASE("freezing a layer between two epochs compiles the step again") {
+TEST_CASE("freezing a layer between two epochs causes the step to be compiled again") {
   const auto counting = compiler(KeptStep::compiled);
   const auto fit = [](Training& training, std::shared_ptr<sconce::StepCompiler> by) {
     Freezing freezing(2);

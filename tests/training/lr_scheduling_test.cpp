@@ -213,7 +213,7 @@ TEST_CASE("a ReduceLROnPlateau resumed with the other mode resets its best value
   CHECK(warnings_of(3, {}).empty());
 }
 
-TEST_CASE("two schedulers with different names are stepped and resumed, each with its own state") {
+TEST_CASE("two schedulers with different names are stepped and resumed independently") {
   const sconce::test::TempDir folder;
   const auto steps_after = [&](int epochs) {
     auto model = net();

@@ -606,7 +606,8 @@ TEST_CASE("a float16 epoch matches a hand-written loop with a GradScaler") {
   }
 }
 
-TEST_CASE("WeightAveraging updates after every step and tests the averages instead of the model") {
+TEST_CASE(
+    "WeightAveraging updates its averages after every step and tests them instead of the model") {
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.5);
   sconce::optim::ExponentialMovingAverage ema(*model, {.decay = 1});  // the first step's values
@@ -791,7 +792,7 @@ TEST_CASE("callbacks see the last batch's loss on the device and without a gradi
   }
 }
 
-TEST_CASE("callbacks run in order, and callbacks that end a scope run in reverse") {
+TEST_CASE("callbacks run in order, and callbacks that end a scope run in reverse order") {
   std::string log;
   Recorder a("a."), b("b.");
   a.log = b.log = &log;
@@ -1020,7 +1021,7 @@ TEST_CASE(
   CHECK_FALSE(result.epochs[0].contains("train_acc"));
 }
 
-TEST_CASE("a model with a method called module is trained like any other") {
+TEST_CASE("a model with a method called module is trained like any other model") {
   struct Wrapper : Plain {
     torch::nn::Linear module() const { return linear; }
   } model;
