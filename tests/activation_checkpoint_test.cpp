@@ -117,12 +117,13 @@ void check_like_plain(torch::Device device) {
 }  // namespace
 
 TEST_CASE(
-    "on the CPU checkpointing, nested or not, changes neither results nor the generator's state") {
+    "on the CPU, neither plain nor nested checkpointing changes the results or the generator's "
+    "state") {
   check_like_plain(torch::kCPU);
 }
 
 TEST_CASE(
-    "on a GPU checkpointing, nested or not, changes neither results nor the generator's state",
+    "on a GPU, neither plain nor nested checkpointing changes the results or the generator's state",
     "[gpu]") {
   sconce::test::require_gpu();
   check_like_plain(sconce::gpu());
@@ -159,7 +160,7 @@ TEST_CASE("recomputation stops once every needed tensor is recomputed") {
   CHECK(x.grad().equal(x.detach().exp() * 2));
 }
 
-TEST_CASE("a checkpointed function accepts several inputs and returns any type") {
+TEST_CASE("a checkpointed function accepts multiple inputs and can return any type") {
   const auto a = torch::randn({3}).requires_grad_();
   const auto b = torch::randn({3});
   const auto [sum, count] = checkpoint(
@@ -183,7 +184,7 @@ TEST_CASE("second-order gradients flow through a checkpoint") {
   CHECK(second(checkpoint(function, x)).equal(second(function(x))));
 }
 
-TEST_CASE("a checkpointed function may run a backward pass itself") {
+TEST_CASE("a checkpointed function can run a backward pass itself") {
   const auto function = [](const Tensor& input) {
     const auto y = input.exp();
     return torch::autograd::grad({y.sum()}, {input}, {}, true, /*create_graph=*/true)[0] * input;
@@ -198,7 +199,7 @@ TEST_CASE("a checkpointed function may run a backward pass itself") {
         }).equal(gradient([](auto f, const Tensor& x) { return f(x); })));
 }
 
-TEST_CASE("without preserve_rng_state recomputation draws new random numbers") {
+TEST_CASE("without preserve_rng_state, recomputation draws new random numbers") {
   const auto x = torch::ones({1000}).requires_grad_();
   const auto drop = [](const Tensor& input) { return torch::dropout(input, 0.5, true); };
   const auto y = checkpoint({.preserve_rng_state = false}, drop, x);
@@ -234,8 +235,7 @@ TEST_CASE("backward reports the tensor that differs if recomputation saves diffe
              ContainsSubstring("nothing was thrown"));
 }
 
-TEST_CASE(
-    "backward reports a checkpoint's input that was modified in place after the forward pass") {
+TEST_CASE("backward reports a checkpoint input that was modified in place after the forward pass") {
   const auto x = torch::randn({3}).requires_grad_();
   const auto input = x * 1;
   const auto y = checkpoint([](const Tensor& t) { return t.exp(); }, input);
@@ -271,7 +271,7 @@ TEST_CASE("checkpoint rejects an autograd engine from another library") {
   CHECK_THAT(error, ContainsSubstring("expected LibTorch's own autograd engine"));
 }
 
-TEST_CASE("checkpoints in different threads do not interfere") {
+TEST_CASE("checkpoints in different threads do not interfere with each other") {
   std::vector<int> equal(4);
   std::vector<std::thread> threads;
   for (auto& is_equal : equal) {
@@ -289,7 +289,8 @@ TEST_CASE("checkpoints in different threads do not interfere") {
   CHECK(equal == std::vector<int>(4, 1));
 }
 
-TEST_CASE("24 checkpointed blocks use at most a quarter of the memory of a plain step") {
+TEST_CASE(
+    "a step with 24 checkpointed blocks uses at most a quarter of the memory of a plain step") {
   const auto peak = [](auto forward) {
     auto blocks = some_blocks(24, torch::kCPU, 64);
     const auto x = torch::randn({2, 64, 64});
@@ -307,7 +308,8 @@ TEST_CASE("24 checkpointed blocks use at most a quarter of the memory of a plain
 }
 
 TEST_CASE(
-    "a captured step supports a checkpoint without preserve_rng_state and rejects one with it",
+    "a captured step supports checkpoints without preserve_rng_state and rejects checkpoints with "
+    "it",
     "[gpu]") {
   sconce::test::require_gpu();
   const auto run = [](auto call, bool is_captured) {

@@ -272,20 +272,21 @@ void check_scaler_without_update() {
 }  // namespace
 
 TEST_CASE(
-    "on the CPU a captured step follows changes to param groups, modes, and parameters between "
+    "on the CPU, a captured step picks up changes to param groups, modes, and parameters between "
     "calls") {
   check_changes(torch::kCPU);
 }
 
 TEST_CASE(
-    "on a GPU a captured step follows changes to param groups, modes, and parameters between calls",
+    "on a GPU, a captured step picks up changes to param groups, modes, and parameters between "
+    "calls",
     "[gpu]") {
   sconce::test::require_gpu();
   check_changes(sconce::gpu());
 }
 
 TEST_CASE(
-    "on the CPU each replay of a captured step steps its schedulers and updates its averages") {
+    "on the CPU, each replay of a captured step steps its schedulers and updates its averages") {
   std::vector<std::unique_ptr<lr_scheduler::ExponentialLR>> schedules;
   std::vector<std::unique_ptr<sconce::optim::ExponentialMovingAverage>> averages;
   const auto prepare = [&](Training& training) {
@@ -307,7 +308,7 @@ TEST_CASE(
   for (const auto& average : expected) CHECK(found[average.key()].equal(average.value()));
 }
 
-TEST_CASE("on the CPU each replay of a captured step uses the momentum that a CyclicLR sets") {
+TEST_CASE("on the CPU, each replay of a captured step uses the momentum that a CyclicLR sets") {
   std::vector<std::unique_ptr<lr_scheduler::CyclicLR>> schedules;
   const auto prepare = [&](Training& training) {
     auto& schedule = *schedules.emplace_back(std::make_unique<lr_scheduler::CyclicLR>(
@@ -318,21 +319,21 @@ TEST_CASE("on the CPU each replay of a captured step uses the momentum that a Cy
   CHECK(schedules[1]->get_last_lr() == schedules[0]->get_last_lr());
 }
 
-TEST_CASE("on the CPU each replay of a captured step updates its metrics") {
+TEST_CASE("on the CPU, each replay of a captured step updates its metrics") {
   update_metric_within(torch::kCPU);
 }
 
-TEST_CASE("on a GPU each replay of a captured step updates its metrics", "[gpu]") {
+TEST_CASE("on a GPU, each replay of a captured step updates its metrics", "[gpu]") {
   sconce::test::require_gpu();
   update_metric_within(sconce::gpu());
 }
 
-TEST_CASE("on the CPU a captured step rejects calls that a replay cannot repeat and names them") {
+TEST_CASE("on the CPU, a captured step rejects calls that a replay cannot repeat and names them") {
   check_refusals(torch::kCPU);
   check_scaler_without_update();
 }
 
-TEST_CASE("on a GPU a captured step rejects calls that change the host's state and names them",
+TEST_CASE("on a GPU, a captured step rejects calls that change the host's state and names them",
           "[gpu]") {
   sconce::test::require_gpu();
   check_refusals(sconce::gpu());
@@ -367,7 +368,9 @@ TEST_CASE("changing a scaler's growth factor between calls takes effect in a cap
   CHECK(scaler.get_scale() == before * 4096);
 }
 
-TEST_CASE("a captured step returns what its function returns for a fresh copy of the batch") {
+TEST_CASE(
+    "a captured step returns the same values as calling its function on a fresh copy of the "
+    "batch") {
   const auto device = sconce::try_gpu();
   torch::manual_seed(0);
   const auto rows = torch::randn({40, 7}).to(device);

@@ -939,7 +939,7 @@ Table compare_steps(uint32_t count, torch::Device device, const Compiling& compi
 
 }  // namespace
 
-TEST_CASE("on the CPU random captured steps match the eager loop bit for bit") {
+TEST_CASE("on the CPU, random captured steps match the eager loop bit for bit") {
   const auto table = compare_steps(60, torch::kCPU);
   CHECK(table("all", Table::replayed) >= 50);
 }
@@ -959,12 +959,12 @@ std::shared_ptr<StepCompiler> compiler(const sconce::test::TempDir& folder) {
 
 }  // namespace
 
-TEST_CASE("random captured steps that run as programs have the same losses as the eager loop") {
+TEST_CASE("random captured steps that run as programs produce the same losses as the eager loop") {
   const auto table = compare_steps(40, torch::kCPU, {.compiler = interpreter()});
   CHECK(table("compiled", Table::replayed) >= 30);
 }
 
-TEST_CASE("three random captured steps compile and have the same losses as the eager loop",
+TEST_CASE("three random captured steps compile and produce the same losses as the eager loop",
           "[python]") {
   const sconce::test::TempDir folder;
   // Each of these has one part, so three packages are compiled.
@@ -973,7 +973,7 @@ TEST_CASE("three random captured steps compile and have the same losses as the e
   CHECK(table("compiled", Table::replayed) == 3);
 }
 
-TEST_CASE("60 random captured steps compile and have the same losses as the eager loop",
+TEST_CASE("60 random captured steps compile and produce the same losses as the eager loop",
           "[.][slow]") {
   const sconce::test::TempDir folder;
   const auto table =
@@ -984,14 +984,15 @@ TEST_CASE("60 random captured steps compile and have the same losses as the eage
   CHECK(table("all", Table::replayed) - table("compiled", Table::replayed) <= 3);
 }
 
-TEST_CASE("2000 random captured steps that run as programs have the same losses as the eager loop",
-          "[.][slow]") {
+TEST_CASE(
+    "2000 random captured steps that run as programs produce the same losses as the eager loop",
+    "[.][slow]") {
   const auto table = compare_steps(2000, torch::kCPU, {.compiler = interpreter()});
   WARN(table.text());
   CHECK(table("compiled", Table::replayed) >= 1800);
 }
 
-TEST_CASE("on the CPU 2000 random captured steps match the eager loop bit for bit", "[.][slow]") {
+TEST_CASE("on the CPU, 2000 random captured steps match the eager loop bit for bit", "[.][slow]") {
   const auto table = compare_steps(2000, torch::kCPU);
   WARN(table.text());
   CHECK(table("finite", Table::replayed) + table("finite", Table::run_eagerly) >= 1800);
@@ -1027,13 +1028,14 @@ TEST_CASE("on the CPU 2000 random captured steps match the eager loop bit for bi
   }
 }
 
-TEST_CASE("on a GPU random captured steps match the eager loop bit for bit", "[gpu]") {
+TEST_CASE("on a GPU, random captured steps match the eager loop bit for bit", "[gpu]") {
   sconce::test::require_gpu();
   const auto table = compare_steps(20, sconce::gpu());
   CHECK(table("all", Table::replayed) == 20);
 }
 
-TEST_CASE("on a GPU 300 random captured steps match the eager loop bit for bit", "[.][gpu][slow]") {
+TEST_CASE("on a GPU, 300 random captured steps match the eager loop bit for bit",
+          "[.][gpu][slow]") {
   sconce::test::require_gpu();
   const auto table = compare_steps(300, sconce::gpu());
   WARN(table.text());

@@ -110,12 +110,12 @@ void change_nothing(Training&, size_t) {}
 
 }  // namespace
 
-TEST_CASE("on the CPU a captured step matches the eager loop bit for bit") {
+TEST_CASE("on the CPU, a captured step matches the eager loop bit for bit") {
   check_like_plain_loop(some_batches(torch::kCPU, 6), torch::kCPU, change_nothing);
 }
 
 TEST_CASE(
-    "on the CPU a captured step uses the caller's memory and detaches its inputs and outputs") {
+    "on the CPU, a captured step uses the caller's memory and detaches its inputs and outputs") {
   const auto x = torch::ones({2}, torch::requires_grad());
   torch::Tensor seen;
   CapturedStep step(torch::kCPU, [&](const StepTensors& batch) {
@@ -148,7 +148,8 @@ TEST_CASE("a captured step disables the autocast cache and restores the previous
   at::autocast::set_autocast_cache_enabled(true);
 }
 
-TEST_CASE("a batch of another shape runs eagerly or is rejected, depending on on_shape_mismatch") {
+TEST_CASE(
+    "a batch with a different shape runs eagerly or is rejected, depending on on_shape_mismatch") {
   const auto device = sconce::try_gpu();
   const auto sum = [](const StepTensors& batch) { return StepTensors{batch[0].sum()}; };
   CapturedStep either(device, sum);
@@ -187,7 +188,7 @@ TEST_CASE(
       StartsWith("sconce::CapturedStep: expected a batch of tensors, got an undefined tensor"));
 }
 
-TEST_CASE("a batch that is rejected or whose step throws does not become the first batch") {
+TEST_CASE("a batch that is rejected or whose step throws does not count as the first batch") {
   const auto device = sconce::try_gpu();
   const auto sum = [](const StepTensors& batch) {
     TORCH_CHECK(batch[0].dim() == 1, "expected a vector");
@@ -228,7 +229,7 @@ TEST_CASE("a step that throws does not count toward the warmup", "[gpu]") {
   CHECK(step.is_captured());
 }
 
-TEST_CASE("a step's own error is reported even if waiting for its stream fails", "[gpu]") {
+TEST_CASE("the error of a step is reported even if waiting for its stream fails", "[gpu]") {
   sconce::test::require_gpu();
   std::optional<c10::Stream> stream;
   std::unique_ptr<sconce::StepGraph> graph;
@@ -277,12 +278,12 @@ TEST_CASE("a scheduler and a manually set learning rate take effect in a capture
   CHECK_FALSE(training.net->parameters()[0].equal(before));
 }
 
-TEST_CASE("on a GPU a captured step matches the eager loop bit for bit", "[gpu]") {
+TEST_CASE("on a GPU, a captured step matches the eager loop bit for bit", "[gpu]") {
   sconce::test::require_gpu();
   check_like_plain_loop(some_batches(sconce::gpu(), 10), sconce::gpu(), change_nothing);
 }
 
-TEST_CASE("on a GPU a captured step accepts CPU batches, pinned or not", "[gpu]") {
+TEST_CASE("on a GPU, a captured step accepts CPU batches, pinned or not", "[gpu]") {
   sconce::test::require_gpu();
   auto batches = some_batches(torch::kCPU, 8);
   for (size_t i = 0; i < batches.size(); i += 2) batches[i][0] = batches[i][0].pin_memory();
@@ -291,8 +292,9 @@ TEST_CASE("on a GPU a captured step accepts CPU batches, pinned or not", "[gpu]"
   for (const auto& batch : batches) CHECK(step(batch)[0].cpu().equal(batch[0] * 2));
 }
 
-TEST_CASE("a learning rate changed after the capture affects replays as it affects the eager loop",
-          "[gpu]") {
+TEST_CASE(
+    "a learning rate changed after the capture affects replays the same way as the eager loop",
+    "[gpu]") {
   sconce::test::require_gpu();
   check_like_plain_loop(some_batches(sconce::gpu(), 10), sconce::gpu(),
                         [](Training& training, size_t i) {
@@ -345,7 +347,8 @@ TEST_CASE("a captured step draws new numbers from a custom generator in each rep
   CHECK_FALSE(drawn[3].equal(drawn[4]));
 }
 
-TEST_CASE("a batch of another shape between replays trains as in the eager loop", "[gpu]") {
+TEST_CASE("a batch with a different shape between replays trains the same as in the eager loop",
+          "[gpu]") {
   sconce::test::require_gpu();
   auto batches = some_batches(sconce::gpu(), 10);
   batches[1] = some_batches(sconce::gpu(), 1, 5)[0];
@@ -395,7 +398,7 @@ TEST_CASE("a step that throws during capture ends the capture and leaves the dev
   CHECK(calls == 5);
 }
 
-TEST_CASE("a replay reads nothing on the host and does not call the step's function", "[gpu]") {
+TEST_CASE("a replay reads no values on the host and does not call the step's function", "[gpu]") {
   sconce::test::require_gpu();
   const auto batches = some_batches(sconce::gpu(), 8);
   Training training(sconce::gpu());
@@ -425,7 +428,7 @@ TEST_CASE("a captured step waits for the caller's stream, which then waits for t
   }
 }
 
-TEST_CASE("under autocast each replay casts the current weights", "[gpu]") {
+TEST_CASE("under autocast, each replay casts the current weights", "[gpu]") {
   sconce::test::require_gpu();
   const auto weight = torch::ones({4, 4}, torch::device(sconce::gpu()).requires_grad(true));
   const auto x = torch::ones({4, 4}, sconce::gpu());
@@ -459,7 +462,7 @@ TEST_CASE("a captured step runs on its own GPU even if another GPU is current", 
   CHECK(guard.getDevice() == sconce::gpu());
 }
 
-TEST_CASE("another thread may pin memory while a step is captured", "[gpu]") {
+TEST_CASE("another thread may pin memory while a step is being captured", "[gpu]") {
   sconce::test::require_gpu();
   int64_t size = 1 << 20;
   CapturedStep step(sconce::gpu(), [&](const StepTensors& batch) {
@@ -496,8 +499,8 @@ TEST_CASE("memory that a captured step allocates can be reused after the step is
 }
 
 TEST_CASE(
-    "is_capturable requires fused kernels and a learning rate tensor on the GPU, and nothing on "
-    "the CPU") {
+    "is_capturable requires fused kernels and a learning rate tensor on the GPU, but only for GPU "
+    "parameters") {
   const std::vector<torch::Tensor> on_cpu = {torch::ones({2}, torch::requires_grad())};
   const auto lr = torch::full({}, 0.1);
   CHECK(sconce::optim::SGD(on_cpu, 0.1).is_capturable());

@@ -149,7 +149,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a file includes only headers from its own layer and from the layers that it links") {
+TEST_CASE("a file includes only headers from its own layer and from the layers it links to") {
   const auto all = layers();
   REQUIRE(all.size() == 9);
   size_t seen = 0;
@@ -270,7 +270,7 @@ TEST_CASE("a source includes its public header first") {
   }
 }
 
-TEST_CASE("every test file outside apps, except conventions_test.cpp, belongs to a header") {
+TEST_CASE("every test file outside apps, except conventions_test.cpp, corresponds to a header") {
   for (const auto& name : files_below("tests", "_test.cpp")) {
     if (name == "conventions_test.cpp" || name.starts_with("apps/")) continue;
     INFO("tests/" << name);
@@ -329,8 +329,7 @@ TEST_CASE("renamed_tests.txt maps every test name in gpu_results.xml to a test c
   }
 }
 
-TEST_CASE(
-    "src/no_cuda contains a counterpart for exactly the sources that include CUDA's headers") {
+TEST_CASE("src/no_cuda contains counterparts of exactly those sources that include CUDA headers") {
   Names needing;
   for (const auto& name : files_below("src", ".cpp")) {
     const auto found = includes(root / "src" / name,
@@ -367,7 +366,7 @@ TEST_CASE("only tests/catch.hpp and conventions_test.cpp include Catch2") {
   }
 }
 
-TEST_CASE("the library never prints, ends the process, or uses #if") {
+TEST_CASE("the library never prints, terminates the process, or uses #if") {
   const std::regex forbidden(
       "std::c(out|err|log)\\b(?!\\.rdbuf\\(\\))|\\b[fv]*printf\\(|\\bf?puts\\(|\\bperror\\(|"
       "\\b(_|quick_)?exit\\(|\\b(abort|terminate)\\(|#\\s*if");
@@ -383,7 +382,7 @@ TEST_CASE("the library never prints, ends the process, or uses #if") {
   }
 }
 
-TEST_CASE("the library never prints fractions with printf, which would depend on the locale") {
+TEST_CASE("the library never formats fractions with printf, whose output depends on the locale") {
   const std::regex fraction("%[-+#0]*[0-9*]*(\\.[0-9*]+)?[aefgAEFG]");
   CHECK(std::regex_search("loss %.3f", fraction));
   for (const auto& file : library_files()) {
@@ -422,7 +421,7 @@ nlohmann::json preset_of(const char* kind, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("the presets that list test programs build each one that they do not exclude") {
+TEST_CASE("presets that list test programs build every program that they do not exclude") {
   // The part of the file before the programs that need the apps, which these presets do not build.
   std::string added = read(root / "tests/CMakeLists.txt");
   added.resize(added.find("if(SCONCE_BUILD_APPS)"));
@@ -442,7 +441,7 @@ TEST_CASE("the presets that list test programs build each one that they do not e
   }
 }
 
-TEST_CASE("the preset that the installation page installs is built first and compiles with -O3") {
+TEST_CASE("the preset installed on the installation page is built first and compiles with -O3") {
   const auto presets = nlohmann::json::parse(read(root / "CMakePresets.json"));
   const auto page = root / "docs/installation.md";
   const auto built = includes(page, "cmake --workflow --preset ([a-z-]+)\n");

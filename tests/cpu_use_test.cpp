@@ -29,7 +29,7 @@ int busy_of(const std::vector<int>& ticks, const std::vector<int>& cpus) {
 
 }  // namespace
 
-TEST_CASE("busy CPUs are counted by their busy time between two readings") {
+TEST_CASE("the number of busy CPUs is computed from their busy time between two readings") {
   CHECK(busy_of({0, 0, 0}, {0, 1, 2}) == 0);
   CHECK(busy_of({5, 0, 0}, {0, 1, 2}) == 1);
   CHECK(busy_of({5, 5, 5}, {0, 1, 2}) == 3);
@@ -41,7 +41,7 @@ TEST_CASE("busy CPUs are counted by their busy time between two readings") {
   CHECK(sconce::detail::busy_cpus(stat_before, stat_before, {0, 1}) == 0);
 }
 
-TEST_CASE("a CPU quota is rounded down to at least one CPU") {
+TEST_CASE("a CPU quota is rounded down, but not below one CPU") {
   CHECK(sconce::detail::quota_of("200000 100000\n") == 2);
   CHECK(sconce::detail::quota_of("150000 100000\n") == 1);
   CHECK(sconce::detail::quota_of("50000 100000\n") == 1);

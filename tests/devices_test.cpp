@@ -22,7 +22,7 @@ TEST_CASE("gpu returns a CUDA device even if that GPU does not exist") {
   CHECK(sconce::gpu(127).is_cuda());
 }
 
-TEST_CASE("gpu rejects an index that torch::Device cannot hold and names it") {
+TEST_CASE("gpu rejects an index that torch::Device cannot store, and the error names the index") {
   // Without the check, Device(kCUDA, 256) would be GPU 0, and Device(kCUDA, 300) would be GPU 44.
   const int index = GENERATE(-1, -129, 128, 256, 300);
   CHECK_THROWS_WITH(sconce::gpu(index),
@@ -31,7 +31,7 @@ TEST_CASE("gpu rejects an index that torch::Device cannot hold and names it") {
   CHECK_THROWS_AS(sconce::gpu(index), c10::Error);
 }
 
-TEST_CASE("num_gpus equals torch::cuda::device_count") {
+TEST_CASE("num_gpus returns the same number as torch::cuda::device_count") {
   CHECK(sconce::num_gpus() == static_cast<int>(torch::cuda::device_count()));
   STATIC_CHECK(noexcept(sconce::num_gpus()));
 }
@@ -43,7 +43,7 @@ TEST_CASE("try_gpu falls back to the CPU if the GPU does not exist") {
   if (sconce::num_gpus() == 0) CHECK(sconce::try_gpu() == sconce::cpu());
 }
 
-TEST_CASE("try_gpu rejects a negative index and names it") {
+TEST_CASE("try_gpu rejects a negative index, and the error names the index") {
   CHECK_THROWS_WITH(sconce::try_gpu(-1),
                     ContainsSubstring("sconce::try_gpu: expected an index of at least 0, got -1"));
 }

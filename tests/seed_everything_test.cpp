@@ -21,7 +21,7 @@ TEST_CASE("seed_everything with the same seed reproduces the same random numbers
   CHECK(std::rand() == of_c);
 }
 
-TEST_CASE("seed_everything gives the same numbers as torch::manual_seed") {
+TEST_CASE("seed_everything produces the same random numbers as torch::manual_seed") {
   torch::manual_seed(3);
   const auto numbers = torch::rand({4});
   seed_everything(3);

@@ -31,7 +31,8 @@ CapturedStep captured(const std::shared_ptr<InterpretedSteps>& compiler) {
 
 }  // namespace
 
-TEST_CASE("a step alternates between replayed and compiled before the faster form is kept") {
+TEST_CASE(
+    "a step alternates between its replayed and compiled forms before the faster form is kept") {
   const auto compiler = std::make_shared<InterpretedSteps>(sconce::StepCompilerOptions{});
   auto step = captured(compiler);
   const auto x = torch::rand({16});
@@ -45,7 +46,8 @@ TEST_CASE("a step alternates between replayed and compiled before the faster for
   CHECK(compiler->state_dict().toGenericDict().size() == 1);
 }
 
-TEST_CASE("a compiler that loads another compiler's state keeps its forms without timing them") {
+TEST_CASE(
+    "a compiler that loads another compiler's state keeps the loaded forms without timing them") {
   for (const auto* form : {"compiled", "replay"}) {
     const auto compiler = std::make_shared<InterpretedSteps>(sconce::StepCompilerOptions{});
     c10::impl::GenericDict state(c10::StringType::get(), c10::AnyType::get());
@@ -88,7 +90,7 @@ ModeAndReason run_beside(const std::function<StepVote(const StepVote&)>& other) 
 
 }  // namespace
 
-TEST_CASE("each process keeps the form that is faster in the times of all processes") {
+TEST_CASE("each process keeps the form that is faster across the times of all processes") {
   constexpr int64_t ten_minutes = 600'000'000'000;
   for (const bool is_slow : {false, true}) {
     const auto [mode, reason] = run_beside([&](StepVote vote) {
@@ -109,7 +111,7 @@ TEST_CASE("a process replays its step until every other process has compared its
         ModeAndReason{StepMode::replayed, undecided});
 }
 
-TEST_CASE("a process keeps the form that another process already keeps") {
+TEST_CASE("a process keeps the form that another process already uses") {
   const std::string reason = "another process of the group keeps this form";
   CHECK(run_beside([](const StepVote&) {
           return StepVote{.stage = StepVote::settled, .form = StepVote::compiled};
@@ -176,7 +178,7 @@ class WrongCompiler final : public sconce::StepCompiler {
 
 }  // namespace
 
-TEST_CASE("a step whose compiler fails or compiles it wrongly is replayed, with a warning") {
+TEST_CASE("a step is replayed, with a warning, if its compiler fails or compiles it incorrectly") {
   using Fault = WrongCompiler::Fault;
   const std::vector<std::pair<Fault, std::string>> faults = {
       {Fault::compile, "no compiler"},

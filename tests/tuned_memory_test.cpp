@@ -79,7 +79,7 @@ std::string variable() {
 
 }  // namespace
 
-TEST_CASE("after tune_memory freed memory is reused without requesting pages from the system") {
+TEST_CASE("after tune_memory, freed memory is reused without requesting pages from the system") {
   const bool reuses_freed_memory = sconce::tune_memory().reuses_freed_memory;
   CHECK((reuses_freed_memory || !is_glibc));
   if (!reuses_freed_memory) SKIP("malloc is a sanitizer's");

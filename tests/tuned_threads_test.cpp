@@ -10,8 +10,7 @@
 using sconce::tune_threads;
 
 // Each case has its own process.
-TEST_CASE("tune_threads chooses at most one thread for each CPU that the process may use",
-          "[alone]") {
+TEST_CASE("tune_threads chooses at most one thread per CPU that the process may use", "[alone]") {
   cpu_set_t one;
   CPU_ZERO(&one);
   CPU_SET(static_cast<size_t>(sched_getcpu()), &one);
