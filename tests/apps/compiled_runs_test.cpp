@@ -78,7 +78,7 @@ int stopped_epoch(const std::string& out) {
 
 }  // namespace
 
-TEST_CASE("sconce-train --compile compiles a step, and its checkpoint keeps the faster form",
+TEST_CASE("sconce-train --compile compiles the step and saves the faster form in the checkpoint",
           "[.][slow]") {
   const TempDir folder;
   const auto cache = folder.path() / "cache";
@@ -103,7 +103,7 @@ TEST_CASE("sconce-train --compile compiles a step, and its checkpoint keeps the 
                       "compiled, because an earlier run has kept this form\n"));
 }
 
-TEST_CASE("sconce-train --compile rejects a cache folder that others can write to") {
+TEST_CASE("sconce-train --compile rejects a cache folder that other users can write to") {
   const TempDir folder;
   const auto steps = folder.path() / "sconce/steps";
   fs::create_directories(steps);

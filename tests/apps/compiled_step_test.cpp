@@ -38,7 +38,7 @@ double last_loss(const std::string& out) {
 
 }  // namespace
 
-TEST_CASE("the compiled-step example times both forms once, and later runs keep the chosen form",
+TEST_CASE("the compiled-step example times both forms once, and later runs reuse the chosen form",
           "[python]") {
   const TempDir folder;
   const auto first = run_example(folder.path(), "compiled_step steps");
@@ -68,7 +68,7 @@ TEST_CASE("the compiled-step example rejects unknown options and a shared cache 
   check_refused(run_example(folder.path(), "compiled_step shared"), 1, "chmod go-w '");
 }
 
-TEST_CASE("the page's fit replays its steps and says why if it cannot compile them") {
+TEST_CASE("the fit example on the page replays its steps and reports why it cannot compile them") {
   const TempDir folder;
   const auto compiler = sconce::program::inductor(
       {.wait = true, .cache_dir = folder.path() / "steps", .python = "/no/python"});

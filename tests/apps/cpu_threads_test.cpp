@@ -45,7 +45,9 @@ std::string hardware_line(const std::string& variables) {
 
 }  // namespace
 
-TEST_CASE("training uses the CPUs that are not busy and prints their number in its first line") {
+TEST_CASE(
+    "training uses the CPUs that are not busy and prints their number in its first line of "
+    "output") {
   const TwoCpus cpus;
   if (!cpus.has_two()) SKIP("needs two CPUs");
   {

@@ -173,7 +173,7 @@ TEST_CASE("an exported program contains the weights, the task, named tensors, an
   CHECK(program.run({example})[0].equal(outputs));
 }
 
-TEST_CASE("a run on a table exports a program with the same predictions as its weights") {
+TEST_CASE("a run on a table exports a program that makes the same predictions as its weights") {
   const TempDir folder;
   const std::string table = folder.write("houses.csv", small_houses()).string();
   const std::string flags = GENERATE("--target price --model linear", "--target roof");
@@ -184,7 +184,7 @@ TEST_CASE("a run on a table exports a program with the same predictions as its w
                 other.string() + ": ");
 }
 
-TEST_CASE("a run on pictures exports a program with the same predictions as its weights") {
+TEST_CASE("a run on images exports a program that makes the same predictions as its weights") {
   const TempDir folder;
   write_shades(folder.path() / "pictures");
   const ExportedRun run("--data " + (folder.path() / "pictures").string() +
@@ -196,7 +196,7 @@ TEST_CASE("a run on pictures exports a program with the same predictions as its 
   run.check_predictions(pictures);
 }
 
-TEST_CASE("an exported program matches the weights, whatever options the run was trained with") {
+TEST_CASE("an exported program matches the weights regardless of the training options") {
   const std::string flags = GENERATE("--model lenet --precision bf16 --graph --ema 0.9",
                                      "--model mlp --precision fp16 --accumulate 2",
                                      "--model resnet --fast-dev-run --batch-size 8");
@@ -204,7 +204,8 @@ TEST_CASE("an exported program matches the weights, whatever options the run was
   run.check_outputs();
 }
 
-TEST_CASE("Python rebuilds an exported program and computes its example", "[python]") {
+TEST_CASE("Python rebuilds an exported program and reproduces the outputs of its example",
+          "[python]") {
   if (!fs::exists(SCONCE_PYTHON)) SKIP("this LibTorch is not from a Python package");
   const TempDir folder;
   const std::string file = (folder.path() / "program").string();
@@ -216,7 +217,8 @@ TEST_CASE("Python rebuilds an exported program and computes its example", "[pyth
   CHECK_THAT(ran.out, StartsWith(file + ": largest difference "));
 }
 
-TEST_CASE("resuming a finished run with --export exports it and replaces an existing program") {
+TEST_CASE(
+    "resuming a finished run with --export exports the network and replaces an existing program") {
   const TempDir folder;
   const auto path = [&](const char* name) { return (folder.path() / name).string(); };
   const std::string flags = "--model linear --device cpu --epochs 2 --checkpoint ";
@@ -228,7 +230,7 @@ TEST_CASE("resuming a finished run with --export exports it and replaces an exis
   CHECK(contents(path("resumed")) == contents(path("new/program")));
 }
 
-TEST_CASE("with two processes only the first exports the network", "[distributed]") {
+TEST_CASE("with two processes, only the first exports the network", "[distributed]") {
   const TempDir folder;
   const std::string out = folder.path().string(), program = (folder.path() / "net").string();
   auto ranks = sconce::test::start_ranks(
@@ -268,7 +270,7 @@ TEST_CASE("--export does not replace a file that is not a program") {
   CHECK(contents(table) == small_houses());
 }
 
-TEST_CASE("predict rejects a program that sconce-train did not write") {
+TEST_CASE("sconce-train predict rejects a program that sconce-train did not write") {
   const TempDir folder;
   const auto file = folder.path() / "net";
   torch::nn::Linear net(4, 2);
@@ -302,7 +304,8 @@ TEST_CASE("sconce-train --weights rejects a program") {
                 file.string() + ": expected weights, found a program, which can only predict");
 }
 
-TEST_CASE("each of 300 altered programs is either read or rejected with its file name") {
+TEST_CASE(
+    "each of 300 altered programs is either read or rejected with an error that names the file") {
   const TempDir folder;
   const auto file = folder.path() / "net";
   const auto task = table_task();

@@ -55,8 +55,8 @@ torch::Tensor export_and_serve(const TempDir& folder) {
 }  // namespace
 
 TEST_CASE(
-    "a program exported by Python gives Python's outputs, and mismatched inputs or machines are "
-    "rejected",
+    "a program exported by Python returns the same outputs as in Python, and mismatched inputs or "
+    "machines are rejected",
     "[python]") {
   const TempDir temporary;
   const fs::path& folder = temporary.path();
@@ -135,7 +135,8 @@ std::string quoted_sources() {
 
 }  // namespace
 
-TEST_CASE("the code blocks in the pages on export and compilation appear in examples or tests") {
+TEST_CASE(
+    "every code block on the pages about export and compilation appears in an example or a test") {
   const std::string sources = quoted_sources();
   const std::regex block("(<!-- by hand -->\n)?```(?:cpp|python)\n([^`]*)```");
   for (const auto& [name, count] :

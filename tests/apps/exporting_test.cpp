@@ -31,7 +31,8 @@ namespace fs = std::filesystem;
 
 }  // namespace
 
-TEST_CASE("a network recorded by one example is served by another with the same outputs") {
+TEST_CASE(
+    "a network recorded by one example returns the same outputs when another example serves it") {
   const TempDir temporary;
   const fs::path& folder = temporary.path();
   const auto recorded = run_example(folder, "exporting digits.safetensors inputs.pt");
@@ -60,7 +61,7 @@ TEST_CASE("a network recorded by one example is served by another with the same 
   check_refused(run_example(folder, "serving_recorded"), 2, "usage: serving_recorded PROGRAM");
 }
 
-TEST_CASE("the page's program with two dynamic sizes accepts any value of each size") {
+TEST_CASE("the program with two dynamic sizes on the page accepts any value for each size") {
   const TempDir folder;
   const auto file = folder.path() / "net.safetensors";
   torch::nn::Sequential net(torch::nn::Embedding(40, 8), torch::nn::Linear(8, 3));
@@ -74,7 +75,8 @@ TEST_CASE("the page's program with two dynamic sizes accepts any value of each s
   }
 }
 
-TEST_CASE("the page's recorded function names its outputs and keeps the names of its weights") {
+TEST_CASE(
+    "the recorded function on the page names its outputs and keeps the names of its weights") {
   const TempDir folder;
   const auto file = folder.path() / "net.safetensors";
   torch::nn::Linear net(64, 10);
@@ -97,7 +99,7 @@ TEST_CASE("the page's recorded function names its outputs and keeps the names of
   CHECK(sconce::io::load_safetensors(file).contains("weight"));
 }
 
-TEST_CASE("the page's program that is recorded under autocast contains the casts") {
+TEST_CASE("the program recorded under autocast on the page contains the casts") {
   const TempDir folder;
   const auto file = folder.path() / "net.safetensors";
   torch::nn::Linear net(64, 10);
@@ -113,7 +115,7 @@ TEST_CASE("the page's program that is recorded under autocast contains the casts
   CHECK_FALSE(torch::equal(output, net->forward(x)));
 }
 
-TEST_CASE("docs/recorded_programs.md shows what record writes") {
+TEST_CASE("docs/recorded_programs.md shows the metadata that record writes") {
   const TempDir folder;
   torch::nn::Linear net(8, 2);
   torch::nn::init::ones_(net->weight);

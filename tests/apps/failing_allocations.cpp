@@ -6,7 +6,7 @@
 #include "support/temp_dir.hpp"
 #include "train/model_file.hpp"
 
-TEST_CASE("reading a model file throws at each failing allocation and never ends the process") {
+TEST_CASE("reading a model file throws if any allocation fails and never terminates the process") {
   const sconce::test::TempDir folder;
   const auto file = folder.path() / "model.safetensors";
   const train::Task task = {

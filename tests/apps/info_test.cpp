@@ -43,7 +43,7 @@ TEST_CASE("sconce-info prints known facts in its table and JSON and marks the ot
   CHECK(json.at("libtorch").at("nccl").is_null());
 }
 
-TEST_CASE("sconce-info ends its table with the GPU verdict and names the verdict in its JSON") {
+TEST_CASE("sconce-info ends its table with the GPU verdict and includes the verdict in its JSON") {
   const auto [verdict, name] =
       GENERATE(table<GpuStatus, std::string>({{GpuStatus::usable, "usable"},
                                               {GpuStatus::no_driver, "no_driver"},
@@ -69,7 +69,7 @@ TEST_CASE("sconce-info ends its table with the GPU verdict and names the verdict
   CHECK(json.at("verdict").at("name") == name);
 }
 
-TEST_CASE("sconce-info reports its own build and machine") {
+TEST_CASE("sconce-info reports its own build and the machine that it runs on") {
   const auto machine = apps::this_machine();
   const auto number = [](int part) { return std::to_string(part); };
   CHECK(machine.sconce == number(SCONCE_VERSION_MAJOR) + "." + number(SCONCE_VERSION_MINOR) + "." +

@@ -38,7 +38,7 @@ void check_kept(const torch::nn::Module& model, const sconce::StateDict& state,
 
 }  // namespace
 
-TEST_CASE("every model of sconce-train runs in replicas") {
+TEST_CASE("every sconce-train model runs in replicas") {
   const torch::NoGradGuard no_grad;
   for (const auto& name : train::model_names()) {
     INFO(name);
@@ -54,7 +54,8 @@ TEST_CASE("every model of sconce-train runs in replicas") {
   }
 }
 
-TEST_CASE("a seed gives sconce-train's models the same weights as in Python", "[python]") {
+TEST_CASE("with the same seed, sconce-train's models start from the same weights as in Python",
+          "[python]") {
   const sconce::test::TempDir folder;
   sconce::test::ask_python(folder, "train_models.py", "weights");
   const auto states = sconce::io::load_torch(folder.path() / "weights").toGenericDict();
@@ -74,7 +75,8 @@ TEST_CASE("a seed gives sconce-train's models the same weights as in Python", "[
 }
 
 TEST_CASE(
-    "a sconce::vision network in sconce-train has the same names and outputs as in the library") {
+    "a sconce::vision network has the same state names and outputs in sconce-train as in the "
+    "library") {
   torch::manual_seed(1);
   auto ours = train::make_model("resnet18", {3, 40, 48}, 5);
   torch::manual_seed(1);
@@ -93,7 +95,7 @@ TEST_CASE(
              StartsWith("make_model: vit_b_16 takes square images, got 32x48"));
 }
 
-TEST_CASE("only the last layer of a frozen model learns, even in replicas") {
+TEST_CASE("only the last layer of a frozen model is trained, even in replicas") {
   const bool in_replicas = GENERATE(false, true);
   const std::string name = GENERATE("lenet", "resnet", "resnet18");
   INFO(name);
@@ -147,7 +149,9 @@ TEST_CASE("loading weights keeps the model's own last layer if the number of cla
   }
 }
 
-TEST_CASE("weights of another model are rejected with ten of their names and change nothing") {
+TEST_CASE(
+    "weights from another model are rejected with an error that lists ten of their names, and the "
+    "model is unchanged") {
   const sconce::test::TempDir folder;
   const auto file = folder.path() / "w.pt";
   sconce::io::save_torch(file, sconce::nn::state_dict(*train::make_model("resnet", {3, 8, 8}, 10)));

@@ -14,7 +14,7 @@ double rate_of(const torch::optim::Optimizer& optimizer) {
 
 }  // namespace
 
-TEST_CASE("the cosine schedule of sconce-train equals CosineAnnealingLR") {
+TEST_CASE("sconce-train's cosine schedule matches CosineAnnealingLR") {
   const std::vector<torch::Tensor> params = {torch::ones({1})};
   torch::optim::SGD sgd(params, 0.05), reference(params, 0.05);
   const auto schedule = train::make_schedule("cosine", sgd, 10, 10).scheduler;
@@ -27,7 +27,7 @@ TEST_CASE("the cosine schedule of sconce-train equals CosineAnnealingLR") {
   CHECK(rate_of(sgd) == 0);
 }
 
-TEST_CASE("optimizers are created by name with Python's default learning rate, except for sgd") {
+TEST_CASE("optimizers created by name use Python's default learning rates, except for sgd") {
   const std::vector<torch::Tensor> params = {torch::ones({1}).requires_grad_()};
   const std::map<std::string, double> defaults = {{"sgd", 0.05},
                                                   {"adam", torch::optim::AdamOptions().lr()},
@@ -52,7 +52,7 @@ TEST_CASE("optimizers are created by name with Python's default learning rate, e
   CHECK(params[0].item<float>() < 1);
 }
 
-TEST_CASE("every optimizer of sconce-train learns with its default learning rate") {
+TEST_CASE("every sconce-train optimizer trains a network with its default learning rate") {
   for (const auto& name : train::optimizer_names()) {
     INFO(name);
     torch::manual_seed(0);

@@ -50,7 +50,7 @@ Trained trained_by_trainer(const std::string& name, const sconce::TrainerOptions
 
 }  // namespace
 
-TEST_CASE("a custom loop that stops and resumes matches the Trainer bit for bit") {
+TEST_CASE("a custom loop that is stopped and resumed matches the Trainer bit for bit") {
   const sconce::test::TempDir folder;
   const auto ran = sconce::test::run_program("cd '" + folder.path().string() + "' && " +
                                              SCONCE_BIN_DIR "/examples/own_loop");

@@ -77,7 +77,7 @@ std::vector<std::string> epochs_of(const fs::path& csv) {
 
 }  // namespace
 
-TEST_CASE("a picture folder with a single class is rejected and named in the error") {
+TEST_CASE("an image folder with only one class is rejected, and the error names the folder") {
   const TempDir folder;
   write_file(folder.path() / "cat/a.png", "");
   CHECK_THAT(
@@ -85,7 +85,7 @@ TEST_CASE("a picture folder with a single class is rejected and named in the err
       StartsWith(folder.path().string() + ": expected two classes or more, found one folder, cat"));
 }
 
-TEST_CASE("IDX files are rejected next to picture folders and read next to other folders") {
+TEST_CASE("IDX files are rejected next to image folders and read next to other folders") {
   const TempDir folder;
   fs::copy(SCONCE_DIGITS_DIR, folder.path());
   const train::CommandLine line{.data = folder.path().string(), .device = "cpu"};
@@ -104,7 +104,7 @@ TEST_CASE("IDX files are rejected next to picture folders and read next to other
   CHECK(refusal() == expected);
 }
 
-TEST_CASE("IDX files are found under each name that they are distributed with") {
+TEST_CASE("IDX files are found under each name that they are distributed under") {
   const TempDir folder;
   const std::string name = GENERATE("train-images.idx3-ubyte.gz", "train-images.idx3-ubyte",
                                     "train-images-idx3-ubyte.gz", "train-images-idx3-ubyte");
@@ -121,7 +121,7 @@ TEST_CASE("IDX files are found under each name that they are distributed with") 
         folder.path() / "t10k-labels-idx1-ubyte");
 }
 
-TEST_CASE("IDX files are read with dots as well as with hyphens in their names") {
+TEST_CASE("IDX files are read if their names contain dots instead of hyphens") {
   const TempDir folder;
   for (const std::string part : {"train", "t10k"}) {
     for (const std::string kind : {"images idx3", "labels idx1"}) {
@@ -139,8 +139,8 @@ TEST_CASE("IDX files are read with dots as well as with hyphens in their names")
 }
 
 TEST_CASE(
-    "the digits are found next to the program or in the source tree, and the error suggests "
-    "--data") {
+    "the digits are found next to the program or in the source tree, and otherwise the error "
+    "suggests --data") {
   const TempDir folder;
   const fs::path installed = folder.path() / "share/sconce/digits";
   const fs::path program = folder.path() / "exe";
@@ -162,7 +162,8 @@ TEST_CASE(
   CHECK(train::find_digits(program, folder.path()) == installed);
 }
 
-TEST_CASE("a split takes the given fraction of each class, depending on the seed") {
+TEST_CASE(
+    "a split draws the given fraction of each class, and the seed determines which examples") {
   const auto targets = torch::cat(
       {torch::zeros({100}, torch::kLong), torch::ones({11}, torch::kLong), torch::tensor({2})});
   std::vector<int64_t> all(112);
@@ -181,7 +182,7 @@ TEST_CASE("a split takes the given fraction of each class, depending on the seed
   CHECK_THAT(error, ContainsSubstring("--test-fraction"));
 }
 
-TEST_CASE("damaged pictures and files that are not pictures are left out and counted") {
+TEST_CASE("damaged images and files that are not images are skipped and counted") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   write_colors(folder.path());
@@ -203,7 +204,7 @@ TEST_CASE("damaged pictures and files that are not pictures are left out and cou
              ContainsSubstring("no pictures remain in class "));
 }
 
-TEST_CASE("pictures are read within the limits of the command line") {
+TEST_CASE("images are read within the limits set on the command line") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   write_colors(folder.path());  // of 120 pixels, and of 180 to 360 in steps of 20
@@ -215,7 +216,7 @@ TEST_CASE("pictures are read within the limits of the command line") {
   CHECK(train::leave_out_bad(*opened, 0, {.max_pixels = 200}).size() == 12);
 }
 
-TEST_CASE("the channels' mean and standard deviation are computed over all pictures together") {
+TEST_CASE("each channel's mean and standard deviation are computed over all images together") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   write_colors(folder.path());
@@ -251,7 +252,7 @@ TEST_CASE(
   CHECK(images.std == std::vector<double>{1e-6F});
 }
 
-TEST_CASE("a network loaded from its weights file has the same inputs and classes") {
+TEST_CASE("a network loaded from its weights file has the same input format and classes") {
   const TempDir folder;
   const fs::path file = folder.path() / "model.safetensors";
   const train::Task images{.shape = {3, 8, 12},
@@ -334,7 +335,7 @@ TEST_CASE("a model file with millions of lines is rejected with a short error th
   CHECK(error.size() < 1000);
 }
 
-TEST_CASE("the contents of --weights determine its format, not the file's name") {
+TEST_CASE("the format of a --weights file is determined by its contents, not by its name") {
   const TempDir folder;
   const auto state = sconce::nn::state_dict(*train::make_model("mlp", {1, 8, 8}, 10));
   const fs::path zip = folder.path() / "zip.safetensors", plain = folder.path() / "plain.pt";
@@ -354,8 +355,7 @@ TEST_CASE("the contents of --weights determine its format, not the file's name")
              ContainsSubstring(fifo.string() + ": expected a regular file"));
 }
 
-TEST_CASE("training on the digits as pictures equals training on IDX files bit for bit",
-          "[alone]") {
+TEST_CASE("training on the digits as images matches training on IDX files bit for bit", "[alone]") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   const fs::path pictures = folder.path() / "pictures";
@@ -406,7 +406,7 @@ TEST_CASE("training on the digits as pictures equals training on IDX files bit f
   CHECK(from_idx != train(pictures, as_digits + " --augment"));
 }
 
-TEST_CASE("sconce-train learns the classes of a picture folder and predicts them", "[alone]") {
+TEST_CASE("sconce-train learns the classes of an image folder and predicts them", "[alone]") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   const fs::path data = folder.path() / "colors";
@@ -440,7 +440,7 @@ TEST_CASE("sconce-train learns the classes of a picture folder and predicts them
       "sconce-train: sconce::vision::read_image: " + wrong.string() + ": expected a PNG or JPEG");
 }
 
-TEST_CASE("a run on a picture folder resumes only with the same classes and pictures") {
+TEST_CASE("a run on an image folder resumes only with the same classes and images") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   const fs::path data = folder.path() / "colors";
@@ -525,7 +525,7 @@ TEST_CASE("sconce-train fine-tunes the last layer of a torchvision network", "[a
   CHECK_FALSE(all["bn1.running_mean"].equal(state["bn1.running_mean"]));
 }
 
-TEST_CASE("weights of another network are rejected before training starts", "[alone]") {
+TEST_CASE("weights from another network are rejected before training starts", "[alone]") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   const fs::path data = folder.path() / "colors";
@@ -548,8 +548,8 @@ TEST_CASE("weights of another network are rejected before training starts", "[al
 }
 
 TEST_CASE(
-    "a damaged picture ends training with its name, and an oversized one is rejected before "
-    "training",
+    "a damaged image ends training with an error that names it, and an oversized image is rejected "
+    "before training starts",
     "[alone]") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir folder;
@@ -580,7 +580,7 @@ TEST_CASE(
                                             "bad pictures left out"));
 }
 
-TEST_CASE("weights trained on IDX files predict color pictures by converting them to gray",
+TEST_CASE("weights trained on IDX files predict color images by converting them to grayscale",
           "[alone]") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir folder;

@@ -42,11 +42,11 @@ TEST_CASE("neither programs nor libtorch depend on the driver's libcuda") {
   CHECK_THAT(dynamic_section(torch_lib + "/libtorch.so"), !ContainsSubstring("[libcuda.so"));
 }
 
-TEST_CASE("programs find LibTorch and a shared sconce only by their run path") {
+TEST_CASE("programs find LibTorch and a shared sconce library only through their run path") {
   CHECK_THAT(dynamic_section(program), ContainsSubstring("[" SCONCE_RUN_PATH "]"));
 }
 
-TEST_CASE("programs load libstdc++ before LibTorch, so that its symbols are used") {
+TEST_CASE("programs load libstdc++ before LibTorch, so that the symbols of libstdc++ are used") {
   const std::string needs = dynamic_section(program);
   CHECK(needs.find("[libstdc++.so.6]") < needs.find("[libtorch"));
 }
@@ -118,7 +118,9 @@ TEST_CASE("sconce-info reports LibTorch's devices and threads in a table and in 
              Catch::Matchers::EndsWith(json.at("verdict").at("text").get<std::string>() + "\n"));
 }
 
-TEST_CASE("sconce-info finds NVML and writes valid JSON, whatever bytes a variable contains") {
+TEST_CASE(
+    "sconce-info finds NVML and writes valid JSON, whatever bytes an environment variable "
+    "contains") {
   const std::string stand_in =
       "LD_LIBRARY_PATH='" SCONCE_NVML_DIR "'${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} ";
   const auto old = info_json(stand_in + "CUDA_VISIBLE_DEVICES=-1");
@@ -153,7 +155,7 @@ TEST_CASE(
   CHECK(ran.err == name + ": " + error + "(--help lists the flags)\n");
 }
 
-TEST_CASE("each program has --help and --version, which do nothing else") {
+TEST_CASE("each program supports --help and --version, which only print text and exit") {
   const std::string name = GENERATE("sconce-train", "sconce-info", "sconce-tour");
   const auto help = run_program(SCONCE_BIN_DIR "/" + name + " --help");
   CHECK(help.exit_code == 0);

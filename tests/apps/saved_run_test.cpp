@@ -120,7 +120,9 @@ c10::IValue any_value(std::mt19937& random) {
 
 }  // namespace
 
-TEST_CASE("each of 500 altered checkpoints is either read or rejected with its file name and key") {
+TEST_CASE(
+    "each of 500 altered checkpoints is either read or rejected with an error that names the file "
+    "and the key") {
   const TempDir folder;
   const fs::path whole = folder.path() / "whole", run = folder.path() / "run";
   fit(whole, GENERATE(5, 6));
@@ -156,7 +158,7 @@ TEST_CASE("each of 500 altered checkpoints is either read or rejected with its f
   CHECK(refused > 125);
 }
 
-TEST_CASE("a checkpoint that was not saved by a fit is rejected with the missing key") {
+TEST_CASE("a checkpoint that fit did not save is rejected, and the error names the missing key") {
   const TempDir folder;
   torch::nn::Linear net(3, 2);
   sconce::Checkpoint checkpoint(folder.path());

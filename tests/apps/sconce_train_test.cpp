@@ -178,7 +178,7 @@ void check_run_error(const TempDir& folder, const std::string& file, const std::
 }  // namespace
 
 TEST_CASE(
-    "sconce-train exits with code 2 and a one-line error for invalid flags and writes nothing") {
+    "sconce-train exits with code 2 and a one-line error for invalid flags and writes no files") {
   const auto [arguments, error] = GENERATE(table<std::string, std::string>(
       {{"--epochs 0", "--epochs: takes a whole number from 1 to"},
        {"--model alexnet", "--model: takes linear|mlp|lenet|resnet"},
@@ -213,7 +213,7 @@ TEST_CASE("sconce-train rejects invalid numbers and names the flag and its valid
                       {"--ema -0.1", "--ema: takes a number from 0 to below 1, not '-0.1'"}});
 }
 
-TEST_CASE("sconce-train rejects incompatible flags for several devices") {
+TEST_CASE("sconce-train rejects incompatible multi-device flags") {
   check_usage_errors({{"--parallel many", "--parallel: takes none|data|distributed, not 'many'"},
                       {"--parallel data --device cpu", "--parallel: data uses every GPU"},
                       {"--timeout 3", "--timeout: needs --parallel distributed, not none"}});
@@ -228,7 +228,7 @@ TEST_CASE("sconce-train rejects incompatible flags for several devices") {
                          ": takes a number from 0.001 to 1000000");
 }
 
-TEST_CASE("sconce-train rejects picture flags for other data, and invalid picture flags") {
+TEST_CASE("sconce-train rejects invalid image flags and rejects image flags for other data") {
   const std::vector<std::string> of_pictures = {"--image-size 8", "--gray", "--augment",
                                                 "--workers 0"};
   for (const std::string data : {"digits", "fashion-mnist", SCONCE_DIGITS_DIR}) {
@@ -255,7 +255,7 @@ TEST_CASE("sconce-train rejects picture flags for other data, and invalid pictur
        {"--data / --max-csv-bytes 1", "--max-csv-bytes: needs a CSV file as --data"}});
 }
 
-TEST_CASE("sconce-train rejects a table without a target, and flags that do not apply to a table") {
+TEST_CASE("sconce-train rejects a table without a target and flags that do not apply to a table") {
   const TempDir folder;
   const std::string file = folder.write("houses.csv", "rooms,price\n").string();
   const std::string data = "--data " + file + " ";
@@ -279,7 +279,7 @@ TEST_CASE("sconce-train rejects a table without a target, and flags that do not 
   }
 }
 
-TEST_CASE("sconce-train accepts flags for a table and uses an mlp by default") {
+TEST_CASE("sconce-train accepts table flags and uses an mlp by default") {
   const TempDir folder;
   const std::string file = folder.write("houses.csv", "").string();
   const auto line = parsed({"--data", file, "--target", "a b", "--drop", "c", "--drop", "d",
@@ -303,7 +303,7 @@ TEST_CASE("sconce-train rejects data and sizes that torchvision networks do not 
   CHECK(parsed({"--data", "/", "--model", "vit_b_16", "--image-size", "64"}).image_size == 64);
 }
 
-TEST_CASE("sconce-train predict accepts weights and pictures but no training flags") {
+TEST_CASE("sconce-train predict accepts weights and images but no training flags") {
   check_usage_errors(
       {{"predict", "--weights is required"},
        {"predict --weights a", "INPUT is required"},
@@ -318,7 +318,7 @@ TEST_CASE("sconce-train predict accepts weights and pictures but no training fla
   CHECK(predict->limits.csv_bytes == 8);
 }
 
-TEST_CASE("sconce-train rejects checkpoint and scalar flags without a folder for them") {
+TEST_CASE("sconce-train rejects checkpoint and scalar flags without the folder that they require") {
   check_usage_errors(
       {{"--resume", "--resume: needs a --checkpoint folder"},
        {"--save-every 5", "--save-every: needs a --checkpoint folder"},
@@ -329,7 +329,7 @@ TEST_CASE("sconce-train rejects checkpoint and scalar flags without a folder for
        {"--scalars x --scalars-every -1", "--scalars-every: takes a whole number from 0"}});
 }
 
-TEST_CASE("sconce-train rejects an --export file that --out also writes") {
+TEST_CASE("sconce-train rejects an --export path that --out also writes to") {
   for (const std::string name :
        {"metrics.csv", "model.safetensors", "training.svg", "confusion.svg", "trace.json"}) {
     check_usage_errors({{"--out a/b --export a/./b/" + name,
@@ -338,7 +338,7 @@ TEST_CASE("sconce-train rejects an --export file that --out also writes") {
   CHECK(parsed({"--out", "a", "--export", "a/program"}).export_file == "a/program");
 }
 
-TEST_CASE("sconce-train rejects an empty path, such as an unset shell variable") {
+TEST_CASE("sconce-train rejects an empty path, such as one from an unset shell variable") {
   const auto [words, error] = GENERATE(table<std::vector<std::string>, std::string>(
       {{{"--checkpoint", "", "--resume"}, "--checkpoint: takes a folder"},
        {{"--out", ""}, "--out: takes a folder"},
@@ -387,7 +387,7 @@ TEST_CASE("sconce-train rejects invalid names and lists the valid ones") {
        {"--epochs", "--epochs: "}});
 }
 
-TEST_CASE("sconce-train rejects flags that --graph and --compile cannot be used with") {
+TEST_CASE("sconce-train rejects flags that are incompatible with --graph or --compile") {
   for (const std::string flag : {"--graph", "--compile"}) {
     check_usage_errors(
         {{flag + " --parallel data",
@@ -431,7 +431,7 @@ TEST_CASE("sconce-train --help lists every flag with its default") {
   CHECK_THAT(ended("predict --help").out, ContainsSubstring("--weights FILE REQUIRED"));
 }
 
-TEST_CASE("sconce-train suggests the nearest flag for a misspelled one") {
+TEST_CASE("sconce-train suggests the closest flag for a misspelled one") {
   const std::string none = ": there is no such flag", mean = none + "; did you mean ";
   check_usage_errors(
       {{"--epcohs 3", "--epcohs" + mean + "--epochs?"},
@@ -460,12 +460,12 @@ TEST_CASE("sconce-train reaches an accuracy of 0.95 on the digits and prints eac
   CHECK(test_acc_of(run_train("--epochs 15 --device cpu --seed 83")) >= 0.95);
 }
 
-TEST_CASE("on the CPU sconce-train --graph does not change the test accuracy", "[alone]") {
+TEST_CASE("on the CPU, sconce-train --graph does not change the test accuracy", "[alone]") {
   const std::string flags = "--model mlp --epochs 2 --device cpu --clip 1 ";
   CHECK(test_acc_of(ended(flags + "--graph")) == test_acc_of(ended(flags)));
 }
 
-TEST_CASE("on a GPU sconce-train --graph learns the digits in fp32, fp16, and bf16", "[gpu]") {
+TEST_CASE("on a GPU, sconce-train --graph learns the digits in fp32, fp16, and bf16", "[gpu]") {
   sconce::test::require_gpu();
   for (const char* flags : {"--precision fp32", "--precision fp16 --clip 1 --ema 0.9",
                             "--precision bf16 --optimizer adamw --lr 0.003"}) {
@@ -473,7 +473,7 @@ TEST_CASE("on a GPU sconce-train --graph learns the digits in fp32, fp16, and bf
   }
 }
 
-TEST_CASE("training on the digits is as accurate in 16 bits as in fp32", "[alone]") {
+TEST_CASE("16-bit training on the digits is as accurate as fp32 training", "[alone]") {
   const auto check = [](const std::string& model, const std::string& precision) {
     const double fp32 = mean_test_acc("--device cpu --precision fp32 --model " + model);
     CHECK(fp32 > 0.96);
@@ -484,7 +484,7 @@ TEST_CASE("training on the digits is as accurate in 16 bits as in fp32", "[alone
   check("mlp", "fp16");  // its convolutions are slow on CPUs
 }
 
-TEST_CASE("on a GPU training on the digits is as accurate in each precision as in fp32", "[gpu]") {
+TEST_CASE("on a GPU, training on the digits is as accurate in each precision as in fp32", "[gpu]") {
   sconce::test::require_gpu();
   // Simulated GPUs run the CPU's kernels, with which another case trains from three seeds.
   const int seeds = sconce::test::on_simulated_gpus() ? 1 : 3;
@@ -526,7 +526,8 @@ TEST_CASE("sconce-train --summary prints the model and does not change training"
              ContainsSubstring("[1437, 10]"));
 }
 
-TEST_CASE("sconce-train draws a progress bar on a terminal and none on a dumb one", "[alone]") {
+TEST_CASE("sconce-train draws a progress bar on a terminal unless it is a dumb terminal",
+          "[alone]") {
   // util-linux's script runs it on a pseudo terminal.
   if (std::system("command -v script >/dev/null 2>&1") != 0) SKIP("needs script of util-linux");
   const auto shown = [](const std::string& term) {
@@ -560,8 +561,10 @@ TEST_CASE("each training flag changes the result", "[alone]") {
   }
 }
 
-TEST_CASE("the same seed gives the same losses bit for bit, and another seed gives other losses",
-          "[alone]") {
+TEST_CASE(
+    "the same seed produces the same losses bit for bit, and another seed produces different "
+    "losses",
+    "[alone]") {
   const char* threads = GENERATE("1", "2");
   ::setenv("OMP_NUM_THREADS", threads, 1);
   ::setenv("OMP_WAIT_POLICY", "passive", 1);  // two threads that spin wait long for a busy core
@@ -572,7 +575,7 @@ TEST_CASE("the same seed gives the same losses bit for bit, and another seed giv
   CHECK(first != losses(flags + "2"));
 }
 
-TEST_CASE("linear, mlp, lenet, and resnet train, and --fast-dev-run uses one batch of one epoch",
+TEST_CASE("linear, mlp, lenet, and resnet train, and --fast-dev-run runs one batch of one epoch",
           "[alone]") {
   const std::string model = GENERATE("linear", "mlp", "lenet", "resnet");
   const TempDir folder;
@@ -583,7 +586,8 @@ TEST_CASE("linear, mlp, lenet, and resnet train, and --fast-dev-run uses one bat
                      "1,[0-9.e-]+,[0-9.e-]+,[0-9.e-]+,8,[0-9.e-]+\n"));
 }
 
-TEST_CASE("sconce-train reads a folder of gzipped files like plain ones", "[alone]") {
+TEST_CASE("sconce-train reads a folder of gzipped files the same as a folder of plain files",
+          "[alone]") {
   const TempDir folder;
   for (const auto& entry : fs::directory_iterator(digits)) {
     if (!entry.path().string().ends_with("-ubyte")) continue;
@@ -598,8 +602,9 @@ TEST_CASE("sconce-train reads a folder of gzipped files like plain ones", "[alon
   CHECK(losses(flags + folder.path().string()) == losses(flags + "digits"));
 }
 
-TEST_CASE("Fashion-MNIST is read if it is installed, and otherwise the error says how to get it",
-          "[alone]") {
+TEST_CASE(
+    "Fashion-MNIST is read if it is installed, and otherwise the error explains how to get it",
+    "[alone]") {
   const RunResult ran = run_train("--data fashion-mnist --fast-dev-run --model linear");
   if (fs::is_directory("/usr/share/datasets/fashion-mnist")) {
     CHECK(ran.exit_code == 0);
@@ -612,7 +617,7 @@ TEST_CASE("Fashion-MNIST is read if it is installed, and otherwise the error say
   }
 }
 
-TEST_CASE("a damaged dataset ends the run with one line that names the file", "[alone]") {
+TEST_CASE("a damaged dataset ends the run with a one-line error that names the file", "[alone]") {
   const TempDir folder;
   fs::copy(digits, folder.path());
   const fs::path images = folder.path() / "t10k-images-idx3-ubyte";
@@ -655,7 +660,7 @@ TEST_CASE("unwritable results are reported before training starts") {
   }
 }
 
-TEST_CASE("a run that fails before it writes a file removes the folders that it created") {
+TEST_CASE("a run that fails before it writes a file removes the folders it created") {
   const TempDir folder;
   const fs::path file = folder.write("file", ""), made = folder.path() / "new";
   const std::string flags = "--model linear --device cpu --epochs 1 --scalars " +
@@ -746,7 +751,7 @@ TEST_CASE("a chart's title contains the name of the data folder rather than its 
              ContainsSubstring(">linear on my-digits<") && !ContainsSubstring("a/my-digits"));
 }
 
-TEST_CASE("a run into another run's folder is rejected without --overwrite") {
+TEST_CASE("a run that writes to another run's folder is rejected without --overwrite") {
   const TempDir folder;
   const std::string out = (folder.path() / "out").string();
   const auto run = [&](const std::string& flags) {
@@ -825,7 +830,8 @@ TEST_CASE("charts that cannot be written do not affect the rest of the run") {
   CHECK(losses_of(full / "metrics.csv") == losses_of(taken / "metrics.csv"));
 }
 
-TEST_CASE("a run resumes with or without --out and draws its earlier epochs", "[alone]") {
+TEST_CASE("a run resumes with or without --out, and its charts include the earlier epochs",
+          "[alone]") {
   const TempDir folder;
   const std::string out = " --out " + (folder.path() / "out").string();
   const auto run = [&](const std::string& flags) {
@@ -919,7 +925,7 @@ TEST_CASE("a run whose scalars do not fit on the disk warns once and completes")
   CHECK_THAT(none.err, ContainsSubstring("/proc/no/such"));
 }
 
-TEST_CASE("a nan loss has no sign in the log and in metrics.csv") {
+TEST_CASE("a NaN loss is written without a sign in the log and in metrics.csv") {
   const TempDir folder;
   const RunResult ran =
       ended("--model linear --epochs 1 --device cpu --lr 1e300 --out " + folder.path().string());
@@ -927,7 +933,7 @@ TEST_CASE("a nan loss has no sign in the log and in metrics.csv") {
   CHECK(losses_of(folder.path() / "metrics.csv") == std::vector<std::string>{"nan"});
 }
 
-TEST_CASE("a run resumes only with its original flags, and the error names a changed flag",
+TEST_CASE("a run resumes only with its original flags, and the error names the changed flag",
           "[alone]") {
   const TempDir folder;
   const auto run = [&](const std::string& name, const std::string& flags) {
@@ -953,7 +959,7 @@ TEST_CASE("a run resumes only with its original flags, and the error names a cha
   CHECK_THAT(more.out, ContainsSubstring("resuming from ") && ContainsSubstring("epoch 2/2"));
 }
 
-TEST_CASE("a run resumes only on its own data, and the error names other data") {
+TEST_CASE("a run resumes only on its original data, and the error names the data that differs") {
   const TempDir data, folder;
   fs::copy(digits, data.path());
   const std::string saved = (folder.path() / "saved").string();
@@ -986,7 +992,7 @@ TEST_CASE("a run resumes only on its own data, and the error names other data") 
   CHECK_THAT(contents(fs::path(saved) / "flags.txt"), ContainsSubstring("--data digits\n"));
 }
 
-TEST_CASE("a FIFO in place of a run's flags.txt is rejected without waiting for its other end") {
+TEST_CASE("a FIFO in place of a run's flags.txt is rejected without blocking") {
   const TempDir folder;
   train::CommandLine line;
   line.data = "digits";
@@ -1077,7 +1083,7 @@ TEST_CASE(
   CHECK(run.rates() == twice);
 }
 
-TEST_CASE("without a scheduler a run can be resumed for any number of epochs") {
+TEST_CASE("without a scheduler, a run can be resumed for any number of epochs") {
   const RunOfTwo run("none");
   const RunResult more = run.train("--epochs 4 --resume");
   INFO(more.err);
@@ -1089,8 +1095,7 @@ TEST_CASE("without a scheduler a run can be resumed for any number of epochs") {
 }
 
 TEST_CASE(
-    "a checkpoint of version 0.2 without a number of epochs can be resumed or restart its "
-    "schedule") {
+    "a version 0.2 checkpoint without a number of epochs can be resumed or restart its schedule") {
   const RunOfTwo run("cosine");
   const auto file = sconce::io::load_torch(run.file()).toGenericDict();
   REQUIRE(file.erase("schedule") == 1);
@@ -1134,16 +1139,18 @@ TEST_CASE("sconce-train --restart-schedule requires a run to resume") {
   CHECK_THAT(ran.out, !ContainsSubstring("epoch 1/"));
 }
 
-TEST_CASE("sconce-train --parallel data and a group of one give the same losses as --parallel none",
-          "[alone]") {
+TEST_CASE(
+    "sconce-train --parallel data and a group of one produce the same losses as --parallel none",
+    "[alone]") {
   const std::string flags = "--model mlp --epochs 2 --device auto --parallel ";
   const auto none = losses(flags + "none");
   if (sconce::num_gpus() < 2) CHECK(losses(flags + "data") == none);
   CHECK(losses(flags + "distributed") == none);
 }
 
-TEST_CASE("two processes train like one with twice the batch size, and only the first writes",
-          "[distributed]") {
+TEST_CASE(
+    "two processes match one process with twice the batch size, and only the first writes files",
+    "[distributed]") {
   const std::string more =
       GENERATE("", "--graph", "--accumulate 2 --clip 1 --scheduler onecycle --ema 0.9");
   const TempDir folder;
@@ -1212,7 +1219,7 @@ std::vector<int> processes_with(const std::string& argument, const std::string& 
 
 }  // namespace
 
-TEST_CASE("SIGTERM saves a run before it ends, and resuming gives the same result",
+TEST_CASE("a run saves its state before SIGTERM ends it, and resuming produces the same result",
           "[distributed]") {
   const TempDir folder;
   const std::string run = (folder.path() / "run").string();
@@ -1251,7 +1258,8 @@ TEST_CASE("SIGTERM saves a run before it ends, and resuming gives the same resul
                     "--resume, or name another folder");
 }
 
-TEST_CASE("a run ended by a signal leaves only the charts of its epochs", "[alone]") {
+TEST_CASE("a run terminated by a signal leaves charts of only the epochs that it finished",
+          "[alone]") {
   const TempDir folder;
   sconce::test::Processes runs;
   for (const int signal : {SIGINT, SIGTERM}) {
@@ -1268,7 +1276,7 @@ TEST_CASE("a run ended by a signal leaves only the charts of its epochs", "[alon
   }
 }
 
-TEST_CASE("under torchrun with restarts a killed rank does not change the result",
+TEST_CASE("under torchrun with restarts, a killed rank does not change the result",
           "[distributed][python]") {
   sconce::test::require_torchrun();
   const TempDir folder;
@@ -1338,7 +1346,7 @@ TEST_CASE("sconce-train runs under mpirun", "[distributed]") {
   CHECK_THAT(ran.out, ContainsSubstring("in the first of 2 processes"));
 }
 
-TEST_CASE("a killed process makes the others exit with code 1 and an error", "[distributed]") {
+TEST_CASE("if one process is killed, the others exit with code 1 and an error", "[distributed]") {
   const TempDir folder;
   auto ranks = sconce::test::start_ranks(
       2, {train_program, "--model", "mlp", "--epochs", "100000", "--device", "cpu", "--parallel",

@@ -75,7 +75,8 @@ int visible_gpus(const std::string& flags, const std::string& visible) {
 }  // namespace
 
 TEST_CASE(
-    "sconce-simgpu rejects invalid options and programs that cannot run before it starts them") {
+    "before starting anything, sconce-simgpu rejects invalid options and programs that cannot "
+    "run") {
   const std::string gpus = "a whole number from 1 to 64", python = "Python with torch";
   const std::array<std::string, 4> refused[] = {
       {"--gpus 0", info, "", gpus},
@@ -101,7 +102,8 @@ TEST_CASE(
   check_refused(run_program(simgpu + " " + info), "the program must come after --");
 }
 
-TEST_CASE("sconce-simgpu rejects statically linked programs and programs with another LibTorch") {
+TEST_CASE(
+    "sconce-simgpu rejects statically linked programs and programs that use another LibTorch") {
   const TempDir folder;
   const std::string of_other = (folder.path() / "python").string();
   const auto torch = folder.path() / "torch";
@@ -125,7 +127,7 @@ TEST_CASE("sconce-simgpu rejects statically linked programs and programs with an
   check_refused(simulated("", program), "it is linked statically");
 }
 
-TEST_CASE("sconce-simgpu starts next to a real GPU's driver only with --hide-real-gpus") {
+TEST_CASE("next to a real GPU driver, sconce-simgpu starts only with --hide-real-gpus") {
   const std::string with_driver = "LD_LIBRARY_PATH=" SCONCE_DRIVER_DIR " " + simgpu;
   check_refused(run_program(with_driver + " -- " + info), "--hide-real-gpus");
   CHECK(run_program(with_driver + " --hide-real-gpus -- " + info).exit_code == 0);
@@ -138,7 +140,7 @@ TEST_CASE("simulated GPUs identify themselves as simulated") {
   CHECK_THAT(ran.out, ContainsSubstring("Simulated GPU"));
 }
 
-TEST_CASE("CUDA_VISIBLE_DEVICES selects simulated GPUs by CUDA's rules") {
+TEST_CASE("CUDA_VISIBLE_DEVICES selects simulated GPUs according to CUDA's rules") {
   CHECK(visible_gpus("--gpus 3", "''") == 0);
   CHECK(visible_gpus("--gpus 3", "-1") == 0);
   CHECK(visible_gpus("--gpus 3", "2,0") == 2);
@@ -146,7 +148,7 @@ TEST_CASE("CUDA_VISIBLE_DEVICES selects simulated GPUs by CUDA's rules") {
   CHECK(visible_gpus("--gpus 3", "nonsense") == 0);
 }
 
-TEST_CASE("training on two simulated GPUs has the same losses as on the CPU") {
+TEST_CASE("training on two simulated GPUs produces the same losses as training on the CPU") {
   const std::string flags = train + " --model mlp --epochs 2 --device ";
   const auto expected = losses(run_program("OMP_NUM_THREADS=1 " + flags + "cpu"));
   CHECK(losses(simulated("--races throw", flags + "cuda:0")) == expected);
@@ -154,7 +156,9 @@ TEST_CASE("training on two simulated GPUs has the same losses as on the CPU") {
   CHECK(losses(simulated("--races throw --late-copies off", flags + "cuda:1")) == expected);
 }
 
-TEST_CASE("a network trained on simulated GPUs is exported as a program that predicts on the CPU") {
+TEST_CASE(
+    "a network trained on simulated GPUs is exported as a program that makes predictions on the "
+    "CPU") {
   const TempDir folder;
   const auto table = folder.write("table.csv", "x,y\n1,2\n2,4\n3,5\n4,9\n5,9\n6,13\n7,13\n");
   const std::string out = (folder.path() / "out").string();
@@ -176,7 +180,7 @@ TEST_CASE("a network trained on simulated GPUs is exported as a program that pre
 }
 
 TEST_CASE(
-    "two processes with one simulated GPU each train over NCCL with the same losses as on CPUs") {
+    "two processes with one simulated GPU each train over NCCL to the same losses as on CPUs") {
   if (!std::filesystem::exists(torchrun())) SKIP("this LibTorch is not from a Python package");
   const std::string flags = torchrun().string() + " --standalone --nproc-per-node=2 --no-python " +
                             train + " --model mlp --epochs 2 --parallel distributed";
@@ -227,7 +231,7 @@ TEST_CASE("a host wait is counted with its address, which addr2line resolves to 
                                 "\n(.*\n)*main .*\n(.*\n)*"));
 }
 
-TEST_CASE("graph replays are counted in their range and in the whole run") {
+TEST_CASE("graph replays are counted both in their range and in the whole run") {
   const TempDir folder;
   const std::string file = (folder.path() / "counts.json").string();
   const RunResult ran = simulated("--counts " + file, train + " --model mlp --epochs 1 --graph");
@@ -238,7 +242,7 @@ TEST_CASE("graph replays are counted in their range and in the whole run") {
   CHECK(counts["run"]["allocated_bytes"].get<int64_t>() >= 1 << 20);
 }
 
-TEST_CASE("mistakes that fail on real GPUs are found, and their corrected versions run cleanly") {
+TEST_CASE("mistakes that fail on real GPUs are detected, and the corrected programs run cleanly") {
   struct Fault {
     std::string name, report, right, mode = "throw";
   };
@@ -290,13 +294,13 @@ TEST_CASE(
   CHECK(run(name, "right").out == right);
 }
 
-TEST_CASE("a CUDA graph replays a custom kernel with the arguments of the capture") {
+TEST_CASE("a CUDA graph replays a custom kernel with the arguments from the capture") {
   const RunResult ran = simulated("--races throw", SCONCE_SIMGPU_KERNELS " graph right");
   INFO(ran.err);
   CHECK(ran.out == "4 36\n");
 }
 
-TEST_CASE("a CUDA kernel without a CPU function is rejected with its name") {
+TEST_CASE("a CUDA kernel without a CPU function is rejected, and the error names the kernel") {
   const RunResult ran = simulated("", SCONCE_SIMGPU_KERNELS " refused right");
   CHECK_THAT(ran.err, ContainsSubstring("simulated GPUs: the CUDA kernel unknown() cannot run\n"));
   CHECK(ran.out == "801\n");  // cudaErrorNotSupported
@@ -308,7 +312,7 @@ TEST_CASE("docs/simulated_gpus.md shows the CPU function that the tests use") {
       ContainsSubstring(sconce::test::contents(SCONCE_TESTS_DIR "/apps/simgpu_scale_on_cpu.cpp")));
 }
 
-TEST_CASE("indexing with CPU indices counts the copies that LibTorch makes of them") {
+TEST_CASE("the copies that LibTorch makes of CPU indices are counted") {
   const TempDir folder;
   const std::string file = (folder.path() / "counts.json").string();
   REQUIRE(fault("copied_indices", "wrong", "--counts " + file).out == "[10]\n");
@@ -325,7 +329,7 @@ TEST_CASE("indexing with CPU indices counts the copies that LibTorch makes of th
 }
 
 TEST_CASE(
-    "a graph replay uses the CPU number from its capture and reports that the number has changed") {
+    "a graph replay uses the CPU value from its capture and reports that the value has changed") {
   const RunResult wrong = fault("factor", "wrong");
   CHECK(wrong.out == "4 float\n");
   CHECK_THAT(wrong.err,
@@ -335,13 +339,13 @@ TEST_CASE(
   CHECK(fault("factor", "right", "--races throw").out == "7 float\n");
 }
 
-TEST_CASE("a capture that waits for another rank does not block other threads from its GPU") {
+TEST_CASE("a capture that waits for another rank does not block other threads from using its GPU") {
   const RunResult ran = collectives("late");
   INFO(ran.out << ran.err);
   CHECK(count_of(ran.out, " is done\n") == 4);  // two captures on each rank
 }
 
-TEST_CASE("mismatched collectives fail on each rank with an error that shows both calls") {
+TEST_CASE("mismatched collectives fail on every rank with an error that shows both calls") {
   const RunResult wrong = collectives("wrong");
   INFO(wrong.out << wrong.err);
   const std::string all_reduce = " but rank 0 calls ncclAllReduce of 100 float32, sum";
@@ -365,7 +369,8 @@ TEST_CASE("mismatched collectives fail on each rank with an error that shows bot
 }
 
 TEST_CASE(
-    "NCCL calls that wait for each other or for a busy host end and report which ranks wait") {
+    "NCCL calls that wait for each other or for a busy host are aborted and report which ranks are "
+    "waiting") {
   const RunResult ran = collectives("stuck");
   INFO(ran.out << ran.err);
   const std::string send = "ncclSend of 1048576 float32 to rank ";
@@ -392,7 +397,7 @@ TEST_CASE(
                                         "; rank 1 has not used this communicator for "));
 }
 
-TEST_CASE("a rank that throws while NCCL waits for another rank ends and shows its error") {
+TEST_CASE("a rank that throws while NCCL waits for another rank exits and prints its error") {
   const TempDir folder;
   const std::string path = folder.path().string();
   const std::string rank =
@@ -405,7 +410,7 @@ TEST_CASE("a rank that throws while NCCL waits for another rank ends and shows i
   CHECK(count_of(ran.out, "alone is done\n") == 1);
 }
 
-TEST_CASE("replaying a graph that uses memory freed after its capture reports that memory") {
+TEST_CASE("replaying a graph that uses memory freed after the capture reports the freed memory") {
   if (!std::filesystem::exists(torchrun())) SKIP("this LibTorch is not from a Python package");
   const RunResult ran =
       simulated("--races throw", SCONCE_PYTHON " " SCONCE_TESTS_DIR "/apps/simgpu_graphs.py");
@@ -425,7 +430,7 @@ TEST_CASE("replaying a graph that uses memory freed after its capture reports th
   CHECK(count_of(ran.err, line) == 3);
 }
 
-TEST_CASE("accessing GPU memory by its address from the host terminates the program") {
+TEST_CASE("accessing GPU memory through its address on the host terminates the program") {
   const std::string name = GENERATE("host_read", "host_write");
   const RunResult wrong = fault(name, "wrong");
   CHECK(wrong.exit_code != 0);
@@ -436,7 +441,8 @@ TEST_CASE("accessing GPU memory by its address from the host terminates the prog
 }
 
 TEST_CASE(
-    "a copy reads pinned memory when it runs, early or late, and a change in between is reported") {
+    "a change to pinned memory after a copy from it is reported, whether the copy reads early or "
+    "late") {
   const auto is_named =
       ContainsSubstring("pinned memory of 4000 bytes changed after a copy from it");
   const RunResult right = fault("pinned_write", "right");
@@ -450,7 +456,7 @@ TEST_CASE(
   CHECK_THAT(at_once.err, is_named);
 }
 
-TEST_CASE("CUDA and NCCL functions reject invalid handles and null pointers without a crash") {
+TEST_CASE("CUDA and NCCL functions reject invalid handles and null pointers without crashing") {
   const std::string library = SCONCE_SIMGPU_LIBRARY;
   const RunResult ran = run_program("SCONCE_SIMGPU_GPUS=2 LD_PRELOAD=" + library + " " +
                                     SCONCE_SIMGPU_CALLS + " " + library + " 100 1");
@@ -466,7 +472,7 @@ TEST_CASE("a slow kernel occupies its stream and does not make earlier copies co
   CHECK(fault("sleep", "wrong").out == "1 1 2\n");
 }
 
-TEST_CASE("work that is not captured gives the same results as without a capture") {
+TEST_CASE("work outside a capture produces the same results as without the capture") {
   const RunResult wrong = fault("capture", "wrong", "--races throw");
   INFO(wrong.err);
   CHECK_THAT(wrong.out, Matches("1 0 -?nan 7\n"));
@@ -487,7 +493,7 @@ TEST_CASE("a race is reported and the program continues unless --races is throw 
   CHECK_THAT(fault("prefetch", "wrong", "--races off").out, ContainsSubstring("nan"));
 }
 
-TEST_CASE("reports are written to a file as JSON or JUnit XML, and known ones are ignored") {
+TEST_CASE("reports are written to a file as JSON or JUnit XML, and known reports are ignored") {
   const TempDir folder;
   const auto known =
       folder.write("known", "# Tried and found to be harmless.\n*a copy from a GPU*\n");
@@ -535,7 +541,7 @@ TEST_CASE("the reports of several processes are written to the same file") {
   CHECK(reports[0]["text"] == reports[1]["text"]);
 }
 
-TEST_CASE("with --places a report shows both lines of Python or addresses in the C++ program") {
+TEST_CASE("with --places, a report shows both Python lines or both addresses in the C++ program") {
   const RunResult cpp = fault("prefetch", "wrong", "--places");
   CHECK_THAT(cpp.err,
              Matches("(.|\n)* of cuda:0 at test-simgpu-faults 0x(.|\n)*on stream 1 of cuda:0 "

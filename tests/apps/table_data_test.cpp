@@ -74,7 +74,8 @@ std::vector<double> values_of(const fs::path& csv, const std::string& name) {
 }  // namespace
 
 TEST_CASE(
-    "numbers in a table are standardized by the training rows, and categories become 0 and 1") {
+    "numbers in a table are standardized with statistics of the training rows, and categories "
+    "become 0s and 1s") {
   const auto data = open_text(houses(), {.target = "price", .batch_size = 7});
   const auto& task = data.task;
   CHECK(task.shape == std::vector<int64_t>{4});
@@ -105,7 +106,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "large numbers close to each other keep their differences, and a constant column becomes 0") {
+    "large numbers that are close together keep their differences, and a constant column becomes "
+    "0") {
   std::string text = "year,same,y\n";
   for (int i = 0; i < 10; ++i)
     text += std::to_string(16000000 + i) + ",0.1," + std::to_string(i) + '\n';
@@ -115,7 +117,9 @@ TEST_CASE(
   CHECK(torch::cat({train.data, test.data}).select(1, 1).equal(torch::zeros(10)));
 }
 
-TEST_CASE("a categorical target is split by class, and its values become the class names") {
+TEST_CASE(
+    "rows with a categorical target are split by class, and the target values become the class "
+    "names") {
   std::string text = "x,kind\n";
   for (int i = 0; i < 40; ++i) text += std::to_string(i) + (i % 4 == 0 ? ",b\n" : ",a\n");
   const auto data = open_text(text + "40,c\n", {.target = "kind", .test_fraction = 0.5});
@@ -126,7 +130,9 @@ TEST_CASE("a categorical target is split by class, and its values become the cla
   CHECK(all_of(data.test).target.bincount().equal(torch::tensor({15, 5})));
 }
 
-TEST_CASE("columns in --categories are categories, and columns in --drop are left out") {
+TEST_CASE(
+    "columns listed in --categories are treated as categories, and columns listed in --drop are "
+    "omitted") {
   const train::CommandLine line{.target = "class", .categories = {"class"}, .drop = {"id"}};
   std::string text = "id,x,class\n";
   for (int i = 0; i < 20; ++i)
@@ -149,7 +155,7 @@ TEST_CASE("integer classes above 2^53 stay distinct, and a resumed run has the s
   CHECK_THROWS_AS(open_text(text + "1,9007199254740995\n", line, data.task), train::UsageError);
 }
 
-TEST_CASE("a table that cannot be learned is rejected with the file and the column") {
+TEST_CASE("an unusable table is rejected with an error that names the file and the column") {
   const auto refused = [](const std::string& text, const std::string& target) {
     return error_of_text(text, {.target = target});
   };
@@ -173,14 +179,16 @@ TEST_CASE("a table that cannot be learned is rejected with the file and the colu
                     ContainsSubstring("--test-fraction: no example is left to test on"));
 }
 
-TEST_CASE("bad rows of a table are skipped and counted") {
+TEST_CASE("bad rows in a table are skipped and counted") {
   const auto data = open_text("a,b\n1,2\n2,3\n3,x\n4,5\n5\n6,7\n",
                               {.target = "a", .test_fraction = 0.5, .skip_bad = true});
   CHECK(data.left_out == 2);
   CHECK(data.train_size + data.test_size == 4);
 }
 
-TEST_CASE("a table that needs too much memory is rejected with the flag that raises the limit") {
+TEST_CASE(
+    "a table that needs too much memory is rejected, and the error names the flag that raises the "
+    "limit") {
   const std::string error =
       "expected a table that takes at most 2000 bytes of memory (--max-csv-bytes), got ";
   const train::CommandLine line{.target = "price", .limits = {.csv_bytes = 2000}};
@@ -272,7 +280,7 @@ TEST_CASE("a table model loaded from its weights file has the same columns and s
   for (const std::string bad : {"0", "-1"}) refuse("std", one_less + "\n" + bad);
 }
 
-TEST_CASE("a regression converges to the least squares solution and predicts with it") {
+TEST_CASE("a regression converges to the least-squares solution and predicts with it") {
   const TempDir folder;
   const fs::path out = folder.path() / "out";
   const fs::path file = folder.write("houses.csv", houses());
@@ -324,7 +332,7 @@ TEST_CASE("a regression converges to the least squares solution and predicts wit
   }
 }
 
-TEST_CASE("a regression has the same losses and metrics as in Python") {
+TEST_CASE("a regression produces the same losses and metrics as in Python") {
   const TempDir folder;
   const RunResult ran = run_train("--data " SCONCE_DIGITS_DIR
                                   "/../diabetes/diabetes.csv --target progression --model linear "
@@ -382,7 +390,7 @@ TEST_CASE("sconce-train learns the categories of a table and predicts them by na
                                       wanted.string() + ", row 2: iris, wild [01]\\.\\d\\d, .*\n"));
 }
 
-TEST_CASE("resuming a run on a table gives the same result and requires the same columns") {
+TEST_CASE("resuming a run on a table produces the same result and requires the same columns") {
   const TempDir folder;
   const fs::path file = folder.write("houses.csv", houses());
   const auto path = [&](const char* name) { return (folder.path() / name).string(); };

@@ -103,7 +103,7 @@ TEST_CASE(
   CHECK_THAT(served.out, ContainsSubstring(" pictures a second\n"));
 }
 
-TEST_CASE("the picture examples reject invalid arguments with a one-line error") {
+TEST_CASE("the image examples reject invalid arguments with a one-line error") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const sconce::test::TempDir temporary;
   const fs::path& folder = temporary.path();

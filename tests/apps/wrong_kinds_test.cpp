@@ -140,7 +140,9 @@ std::map<std::string, Reader> readers() {
 
 }  // namespace
 
-TEST_CASE("each of 500 files of the wrong kind is rejected with its name and kind") {
+TEST_CASE(
+    "each of 500 files of the wrong kind is rejected with an error that names the file and its "
+    "kind") {
   const auto kinds = files_by_kind();
   const auto all = readers();
   std::mt19937 random(1);
@@ -165,7 +167,7 @@ TEST_CASE("each of 500 files of the wrong kind is rejected with its name and kin
   }
 }
 
-TEST_CASE("programs name a file of the wrong kind in their error and write nothing") {
+TEST_CASE("programs that receive a file of the wrong kind name it in the error and write nothing") {
   const TempDir folder;
   for (const auto& [kind, bytes] : files_by_kind()) folder.write(kind, bytes);
   const auto names = names_in(folder.path());
