@@ -157,7 +157,7 @@ TEST_CASE("Batches ends an epoch with a shorter batch if rows remain") {
         std::vector<int64_t>{3});
 }
 
-TEST_CASE("Batches drops the short last batch with drop_last") {
+TEST_CASE("Batches drops an incomplete last batch with drop_last") {
   BatchesOptions options{.batch_size = 4, .drop_last = true};
   CHECK(lengths(Batches(counting(10), options)) == std::vector<int64_t>{4, 4});
   CHECK(lengths(Batches(counting(8), options)) == std::vector<int64_t>{4, 4});
@@ -173,7 +173,7 @@ TEST_CASE("Batches accepts a batch_size larger than the dataset") {
   CHECK(lengths(Batches(counting(3), {.batch_size = most})) == std::vector<int64_t>{3});
 }
 
-TEST_CASE("Batches of an empty dataset contains no batches") {
+TEST_CASE("Batches over an empty dataset returns no batches") {
   CHECK(lengths(Batches(counting(0))).empty());
   CHECK(lengths(Batches(counting(0), {.batch_size = 4, .shuffle = true})).empty());
 }
@@ -237,7 +237,7 @@ TEST_CASE("Batches without shuffle works on any device") {
   }
 }
 
-TEST_CASE("on a GPU Batches keeps batches on the device, in the same order as on the CPU",
+TEST_CASE("on a GPU, Batches keeps batches on the device, in the same order as on the CPU",
           "[gpu]") {
   sconce::test::require_gpu();
   const Dataset host = counting(50);
@@ -268,7 +268,7 @@ TEST_CASE("Batches rejects data and targets that do not match") {
         "sconce::data::Batches: target: expected it on cpu as data, got it on meta");
 }
 
-TEST_CASE("Batches rejects a batch_size below 1 and an epoch below 0") {
+TEST_CASE("Batches rejects a batch_size below 1 and a negative epoch") {
   CHECK(refusal(counting(4), {.batch_size = 0}) ==
         "sconce::data::Batches: expected a batch_size of 1 or more, got 0");
   CHECK_THAT(refusal(counting(4), {.batch_size = -2}), ContainsSubstring("1 or more, got -2"));
@@ -359,7 +359,7 @@ TEST_CASE("a nested loop over Batches runs its own epoch, and both loops keep th
   CHECK(outer == expected.at(0));
 }
 
-TEST_CASE("begin with an explicit epoch does not change the epoch of the next loop") {
+TEST_CASE("calling begin with an explicit epoch does not change the epoch of the next loop") {
   const auto expected = orders_of_python(10, 0);
   const Batches batches(counting(10), {.batch_size = 4, .shuffle = true});
   for (const int64_t epoch : {2, 0, 2}) {
@@ -382,7 +382,8 @@ TEST_CASE("begin with an explicit epoch does not change the epoch of the next lo
 }
 
 TEST_CASE(
-    "with a DistributedSampler only set_epoch changes the order, and begin warns once without it") {
+    "with a DistributedSampler, only set_epoch changes the order, and begin warns once if it was "
+    "not called") {
   const sconce::test::Warnings warnings;
   const auto group = sconce::distributed::ProcessGroup::init();
   sconce::data::DistributedSampler sampler(9, group, {.seed = 4});
@@ -408,7 +409,7 @@ TEST_CASE(
              StartsWith("sconce::data::Batches::begin: expected a call to"));
 }
 
-TEST_CASE("Batches with a DistributedSampler without shuffle never warns about set_epoch") {
+TEST_CASE("Batches never warns about set_epoch if its DistributedSampler does not shuffle") {
   const sconce::test::Warnings warnings;
   const auto group = sconce::distributed::ProcessGroup::init();
   const sconce::data::DistributedSampler sampler(5, group, {.shuffle = false});
@@ -418,7 +419,8 @@ TEST_CASE("Batches with a DistributedSampler without shuffle never warns about s
 }
 
 TEST_CASE(
-    "Batches rejects a sampler for another number of rows and a sampler combined with shuffle") {
+    "Batches rejects a sampler for a different number of rows and a sampler combined with "
+    "shuffle") {
   const sconce::data::RandomSampler sampler(9);
   const std::string who = "sconce::data::Batches: expected ";
   CHECK(refusal(counting(8), {.sampler = sampler}) ==
@@ -438,7 +440,7 @@ TEST_CASE("Batches rejects a sampler's out-of-range rows when the epoch begins")
                                                        "got 4"));
 }
 
-TEST_CASE("an iterator over Batches may outlive them, and its copies share its position") {
+TEST_CASE("an iterator over Batches may outlive the Batches, and its copies share its position") {
   const auto begin = [] {
     return Batches(counting(5), {.batch_size = 2, .shuffle = true, .seed = 1}).begin();
   };
@@ -458,7 +460,7 @@ TEST_CASE("an iterator over Batches may outlive them, and its copies share its p
   CHECK(torch::equal(kept.data, (*again).data));
 }
 
-TEST_CASE("an iterator over Batches reaches the tensors of its batch with an arrow") {
+TEST_CASE("the arrow operator of an iterator over Batches accesses the tensors of the batch") {
   const Batches batches(counting(5), {.batch_size = 2});
   CHECK(batches.begin()->target.equal(torch::arange(2)));
   auto place = batches.begin();

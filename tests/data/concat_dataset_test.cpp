@@ -63,7 +63,7 @@ TEST_CASE("ConcatDataset returns the items of all sources in order for any numbe
   }
 }
 
-TEST_CASE("ConcatDataset accepts a vector with any number of sources") {
+TEST_CASE("ConcatDataset accepts a vector of any number of sources") {
   const std::vector<From> two = {{0, 2}, {10, 3}};
   const ConcatDataset all(two);
   CHECK(numbers_of(DataLoader(all)) == std::vector<int64_t>{0, 1, 10, 11, 12});
@@ -75,7 +75,7 @@ TEST_CASE("ConcatDataset accepts a vector with any number of sources") {
   CHECK(ConcatDataset(std::move(movable)).size() == 2);
 }
 
-TEST_CASE("ConcatDataset gives each item its own generator if a source draws random numbers") {
+TEST_CASE("ConcatDataset assigns each item its own generator if a source draws random numbers") {
   const ConcatDataset all(From{0, 1}, Draws());
   const auto got = numbers_of(DataLoader(all, {.batch_size = 2, .seed = 3}));
   CHECK(got == numbers_of(DataLoader(all, {.batch_size = 3, .num_workers = 2, .seed = 3})));

@@ -307,7 +307,7 @@ std::string text_of_rest(Place& place) {
 
 }  // namespace
 
-TEST_CASE("a loop reports the item of its own exception even if a worker has read ahead") {
+TEST_CASE("a loop reports the item that caused its exception even if a worker has read ahead") {
   const auto workers = GENERATE(0, 1, 4);
   for (int turn = 0; turn < 100; ++turn) {
     const DataLoader loader(FailsFrom{turn % 30},
@@ -346,7 +346,7 @@ TEST_CASE("nested and concurrent loops over a DataLoader each report their own f
   CHECK(right == 4);
 }
 
-TEST_CASE("an exception in the collate function reports no failed item") {
+TEST_CASE("an exception in the collate function does not report a failed item") {
   const auto workers = GENERATE(0, 2);
   const auto collate = [](const std::vector<torch::Tensor>& items) {
     if (items.at(0).item<int64_t>() == 4) throw Strange{.code = 1};
@@ -380,7 +380,7 @@ std::vector<torch::Tensor> epoch_of(const Dataset& all, int64_t batch_size, uint
 }  // namespace
 
 TEST_CASE(
-    "a source draws new numbers in each epoch, with a DistributedSampler only after set_epoch") {
+    "a source draws new numbers in each epoch, or only after set_epoch with a DistributedSampler") {
   const auto workers = GENERATE(0, 2);
   const sconce::test::Warnings warnings;
   DataLoaderOptions options{.batch_size = 3, .num_workers = workers};
@@ -405,7 +405,9 @@ TEST_CASE(
              ContainsSubstring("sconce::data::DataLoader::begin: expected a"));
 }
 
-TEST_CASE("nested and concurrent loops over a DataLoader do not interfere and may outlive it") {
+TEST_CASE(
+    "nested and concurrent loops over a DataLoader do not interfere with each other and may "
+    "outlive it") {
   const auto workers = GENERATE(0, 2);
   const Dataset rows = table(12);
   auto loader = std::make_unique<DataLoader<Rows>>(
@@ -623,7 +625,8 @@ struct Racy {
 }  // namespace
 
 TEST_CASE(
-    "several workers read a source that is not thread-safe, so that ThreadSanitizer reports it",
+    "multiple workers read a source that is not thread-safe, so that ThreadSanitizer reports the "
+    "race",
     "[.planted-race]") {
   CHECK(tensors(DataLoader(Racy(), {.batch_size = 4, .num_workers = 4})).size() == 500);
 }
@@ -641,7 +644,7 @@ TEST_CASE("DataLoader copies batches to the requested device") {
   CHECK((*loader.begin()).data.is_meta());
 }
 
-TEST_CASE("on a GPU DataLoader copies complete batches on a separate stream", "[gpu]") {
+TEST_CASE("on a GPU, DataLoader copies complete batches on a separate stream", "[gpu]") {
   sconce::test::require_gpu();
   const auto workers = GENERATE(0, 2);
   const Dataset host{torch::rand({200, 10000}), torch::arange(200)};
@@ -659,7 +662,8 @@ TEST_CASE("on a GPU DataLoader copies complete batches on a separate stream", "[
 }
 
 TEST_CASE(
-    "on a GPU all loops over a DataLoader and its copies share one stream, taken by the first loop",
+    "on a GPU, all loops over a DataLoader and its copies share one stream, acquired by the first "
+    "loop",
     "[gpu]") {
   sconce::test::require_gpu();
   const c10::impl::VirtualGuardImpl gpus(torch::kCUDA);
@@ -683,7 +687,7 @@ TEST_CASE(
   CHECK(until_first() == all - 1);
 }
 
-TEST_CASE("on a GPU DataLoader copies to the current GPU if the device has no index", "[gpu]") {
+TEST_CASE("on a GPU, DataLoader copies to the current GPU if the device has no index", "[gpu]") {
   sconce::test::require_gpu();
   const auto workers = GENERATE(0, 2);
   const Dataset rows = table(8);
@@ -711,7 +715,7 @@ struct Unlike {
 
 }  // namespace
 
-TEST_CASE("on a GPU DataLoader stacks items of mixed types as on the CPU", "[gpu]") {
+TEST_CASE("on a GPU, DataLoader stacks items of mixed types as on the CPU", "[gpu]") {
   sconce::test::require_gpu();
   const auto requires_grad = GENERATE(false, true);
   const auto workers = GENERATE(0, 2);

@@ -52,7 +52,8 @@ TEST_CASE("DistributedSampler takes its rank and size from the process group") {
   CHECK(text(sampler.indices()) == " 0 1 2 3 4");
 }
 
-TEST_CASE("DistributedSampler uses no global generator and changes its order in each epoch") {
+TEST_CASE(
+    "DistributedSampler does not use the global generator and changes its order in each epoch") {
   const auto group = ProcessGroup::init();
   torch::manual_seed(3);
   const auto next = torch::rand({4});
@@ -66,7 +67,7 @@ TEST_CASE("DistributedSampler uses no global generator and changes its order in 
   CHECK(torch::equal(torch::rand({4}), next));
 }
 
-TEST_CASE("DistributedSampler keeps its epoch only with shuffle") {
+TEST_CASE("DistributedSampler keeps its epoch only if it shuffles") {
   const auto group = ProcessGroup::init();
   CHECK(DistributedSampler(5, group).requires_set_epoch());
   CHECK_FALSE(DistributedSampler(5, group, {.shuffle = false}).requires_set_epoch());

@@ -73,7 +73,7 @@ struct TwoByTwo : torch::nn::Module {
 
 }  // namespace
 
-TEST_CASE("from_torch returns batches in the order of a plain loop and reshuffles in each epoch") {
+TEST_CASE("from_torch returns batches in the order of a plain loop and reshuffles for each epoch") {
   const auto workers = GENERATE(0, 2);
   torch::manual_seed(3);
   const auto plain = torch_loader<Shuffled>(workers);
@@ -111,7 +111,8 @@ TEST_CASE("a fit over from_torch matches a plain loop over the same loader") {
   CHECK(torch::equal(model.linear->bias, expected.linear->bias));
 }
 
-TEST_CASE("a fit over from_torch resumes exactly after an epoch and rejects resuming within one") {
+TEST_CASE(
+    "a fit over from_torch resumes exactly after an epoch and cannot resume in the middle of one") {
   const sconce::test::TempDir folder;
   const auto train = [](const std::string& to, int epochs, int64_t stop_at = -1) {
     torch::manual_seed(5);
@@ -136,7 +137,7 @@ TEST_CASE("a fit over from_torch resumes exactly after an epoch and rejects resu
                         ContainsSubstring("got batch 2"));
 }
 
-TEST_CASE("from_torch throws if an epoch contains fewer batches than promised") {
+TEST_CASE("from_torch throws if an epoch contains fewer batches than declared") {
   const auto workers = GENERATE(0, 2);
   const auto batches = from_torch(torch_loader<InOrder>(workers), 5);
   auto place = batches.begin();
@@ -181,7 +182,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("from_torch rejects starting within an epoch and sharing among several processes") {
+TEST_CASE("from_torch cannot start in the middle of an epoch or be shared by several processes") {
   const auto batches = from_torch(torch_loader<InOrder>(0), 4);
   CHECK(rows_of(batches) == in_order);
   CHECK(batches.begin(0, 7).epoch() == 7);
@@ -231,7 +232,7 @@ struct ShortLoader {
 
 }  // namespace
 
-TEST_CASE("a batch source that ends before its size() throws and is not read past its end") {
+TEST_CASE("a batch source that ends before size() batches throws and is not read past its end") {
   TwoByTwo model;
   torch::optim::SGD optimizer(model.parameters(), torch::optim::SGDOptions(0.01));
   sconce::Trainer trainer({.num_gpus = 0});

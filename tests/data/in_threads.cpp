@@ -81,7 +81,7 @@ Use drawing(const char* what, Sampler sampler) {
 
 }  // namespace
 
-TEST_CASE("four threads loop over one source of batches and set its epoch at once") {
+TEST_CASE("four threads loop over one source of batches and set its epoch concurrently") {
   const data::BatchesOptions shuffled = {.batch_size = 3, .shuffle = true};
   const data::DataLoaderOptions by_workers = {.batch_size = 3, .shuffle = true, .num_workers = 2};
   const data::Batches batches(data::Dataset{numbers(), numbers()}, shuffled);
@@ -102,7 +102,7 @@ TEST_CASE("four threads loop over one source of batches and set its epoch at onc
   });
 }
 
-TEST_CASE("four threads loop over one AnyBatches at once") {
+TEST_CASE("four threads loop over one AnyBatches concurrently") {
   const sconce::AnyBatches batches(
       data::Batches(data::Dataset{numbers(), numbers()}, {.batch_size = 3, .shuffle = true}));
   check_at_once({{"AnyBatches", [&] {
@@ -115,7 +115,7 @@ TEST_CASE("four threads loop over one AnyBatches at once") {
                   }}});
 }
 
-TEST_CASE("four threads load and save the place of one StreamLoader at once") {
+TEST_CASE("four threads load and save the position of one StreamLoader concurrently") {
   const auto stream = data::make_stream(std::vector<torch::Tensor>(6, torch::ones({})));
   data::StreamLoader loader(stream, {.batch_size = 2});
   const auto begun = loader.state_dict();
@@ -125,7 +125,7 @@ TEST_CASE("four threads load and save the place of one StreamLoader at once") {
                   }}});
 }
 
-TEST_CASE("four threads draw from one sampler at once") {
+TEST_CASE("four threads draw from one sampler concurrently") {
   check_at_once({
       drawing("RandomSampler", data::RandomSampler(row_count)),
       drawing("DistributedSampler",
@@ -137,7 +137,7 @@ TEST_CASE("four threads draw from one sampler at once") {
   check_at_once({{"AnySampler", [&] { return any.indices(1).numel() == any.size(); }}});
 }
 
-TEST_CASE("four threads read items of one source at once") {
+TEST_CASE("four threads read items from one source concurrently") {
   const data::Subset<NumberSource> subset(NumberSource(), {5, 1});
   const data::ConcatDataset joined{NumberSource(), NumberSource()};
   const data::Subset<data::Dataset> rows(data::Dataset{numbers(), numbers()}, {5, 1});
@@ -161,7 +161,7 @@ TEST_CASE("four threads read items of one source at once") {
   });
 }
 
-TEST_CASE("four threads call one transform at once, each with its own generator") {
+TEST_CASE("four threads call one transform concurrently, each with its own generator") {
   namespace transforms = sconce::vision::transforms;
   const transforms::Compose all(
       transforms::RandomCrop({6, 6}, 1), transforms::RandomHorizontalFlip(),
@@ -176,7 +176,7 @@ TEST_CASE("four threads call one transform at once, each with its own generator"
   check_at_once({{"Compose", [&] { return same_bytes(transformed(), expected); }}});
 }
 
-TEST_CASE("four threads read pictures of one ImageFolder at once") {
+TEST_CASE("four threads read images from one ImageFolder concurrently") {
   const sconce::test::TempDir folder;
   std::filesystem::create_directory(folder.path() / "cat");
   const auto file = folder.path() / "cat" / "1.png";

@@ -125,8 +125,7 @@ TEST_CASE("a part of a tensor pair can be split again and remains a tensor pair"
   CHECK(random_split(Subset(parts[0], {0, 1, 2, 3}), {3, 1})[1].size() == 1);
 }
 
-TEST_CASE(
-    "random_split rejects lengths that do not add up and empty parts before drawing numbers") {
+TEST_CASE("random_split rejects mismatched lengths and empty parts before drawing random numbers") {
   const std::string who = "sconce::data::random_split: expected ";
   const auto lengths_of_10 = who + "lengths of 1 to 10, the number of items, got ";
   const auto adding_to_10 = who + "lengths that add up to 10, the number of items, got ";

@@ -21,7 +21,7 @@ TEST_CASE("RandomSampler draws a new order of all rows in each epoch") {
   CHECK(RandomSampler(0).indices().numel() == 0);
 }
 
-TEST_CASE("AnySampler holds a copy of a sampler or is empty") {
+TEST_CASE("AnySampler contains a copy of a sampler or is empty") {
   RandomSampler sampler(9, 2);
   sampler.set_epoch(4);
   const AnySampler any = sampler;
@@ -38,7 +38,7 @@ TEST_CASE("AnySampler holds a copy of a sampler or is empty") {
   CHECK_FALSE(AnySampler());
 }
 
-TEST_CASE("RandomSampler rejects sizes and epochs below 0") {
+TEST_CASE("RandomSampler rejects negative sizes and epochs") {
   CHECK_THROWS_WITH(RandomSampler(-1), ContainsSubstring("a dataset_size of 0 or more, got -1"));
   CHECK_THROWS_WITH(RandomSampler(3).set_epoch(-2), ContainsSubstring("0 or more, got -2"));
 }

@@ -172,7 +172,8 @@ TEST_CASE("a StreamLoader reads each item of an endless stream only once over al
   CHECK(*numbers.read == 12);
 }
 
-TEST_CASE("a StreamLoader continues from a loaded state instead of where its own loop ended") {
+TEST_CASE(
+    "a StreamLoader continues from a loaded state rather than from where its own loop ended") {
   const StreamLoaderOptions options{.batch_size = 2, .batches_per_epoch = 2};
   StreamLoader loader(CountedWithStates{{.items = -1}}, options);
   CHECK(epoch_of(loader) == " 0 1 | 2 3 |");
@@ -213,7 +214,7 @@ TEST_CASE("the workers of a StreamLoader collate batches in parallel") {
   CHECK(have_met);
 }
 
-TEST_CASE("an error in a stream reaches the loop at its batch and ends the epoch") {
+TEST_CASE("an error in a stream is thrown at its batch in the loop and ends the epoch") {
   const auto workers = GENERATE(0, 1, 3);
   const auto steps = GENERATE(0, 5);
   const StreamLoader loader(Failing{{.items = -1}},

@@ -43,7 +43,7 @@ template <>
 struct sconce::nn::TensorTree<Sentences>
     : sconce::nn::TensorMembers<&Sentences::tokens, &Sentences::mask> {};
 
-TEST_CASE("TensorBatches splits one tensor and any number of tensors in the order of Batches") {
+TEST_CASE("TensorBatches splits one or more tensors in the same order as Batches") {
   const auto rows = torch::arange(7);
   const auto options = GENERATE(BatchesOptions{.batch_size = 3}, BatchesOptions{.drop_last = true},
                                 BatchesOptions{.batch_size = 2, .shuffle = true, .seed = 3});
@@ -63,7 +63,7 @@ TEST_CASE("TensorBatches splits one tensor and any number of tensors in the orde
   CHECK(joined(TensorBatches(Sentences{rows, rows + 1}, options))[1].equal(expected + 1));
 }
 
-TEST_CASE("TensorBatches without shuffle returns views, and starts at any batch of an epoch") {
+TEST_CASE("TensorBatches without shuffle returns views and can start at any batch of an epoch") {
   const auto x = torch::randn({5, 2});
   const TensorBatches batches(x, {.batch_size = 2});
   CHECK(batches.begin(1, 0)->const_data_ptr() == x[2].const_data_ptr());
@@ -72,7 +72,7 @@ TEST_CASE("TensorBatches without shuffle returns views, and starts at any batch 
   CHECK(TensorBatches(torch::ones({0, 2})).size() == 0);
 }
 
-TEST_CASE("TensorBatches rejects tensors that have no rows in common") {
+TEST_CASE("TensorBatches rejects tensors with different numbers of rows or without rows") {
   const std::string who = "sconce::data::TensorBatches: ";
   const auto x = torch::ones({3});
   CHECK(error_of([&] { (void)TensorBatches(std::vector<torch::Tensor>()); }) ==

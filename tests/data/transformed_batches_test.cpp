@@ -155,7 +155,8 @@ TEST_CASE("TransformedBatches follows the epochs of its source and uses its own 
 }
 
 TEST_CASE(
-    "TransformedBatches over a DistributedSampler repeats its random numbers until set_epoch") {
+    "TransformedBatches over a DistributedSampler repeats its random numbers until set_epoch is "
+    "called") {
   const sconce::test::Warnings warnings;
   const auto group = sconce::distributed::ProcessGroup::init();
   const sconce::data::DistributedSampler sampler(20, group);
@@ -282,7 +283,9 @@ TEST_CASE("a loop over a transformed DataLoader reports the failed item and then
   CHECK_THROWS_AS(++place, std::runtime_error);
 }
 
-TEST_CASE("a loop over TransformedBatches may outlive them and ends when the function throws") {
+TEST_CASE(
+    "a loop over TransformedBatches may outlive the TransformedBatches and ends when the function "
+    "throws") {
   const auto begin = [] {
     const auto no_fours = [](const Dataset& batch) -> Dataset {
       TORCH_CHECK(batch.target.ne(4).all().item<bool>(), "a four");

@@ -53,7 +53,8 @@ TEST_CASE("WeightedRandomSampler draws the same rows as Python's", "[python]") {
   CHECK(compared == 30);
 }
 
-TEST_CASE("WeightedRandomSampler draws new rows in each epoch and never a row of weight 0") {
+TEST_CASE(
+    "WeightedRandomSampler draws new rows in each epoch and never draws a row with weight 0") {
   torch::manual_seed(3);
   const auto next = torch::rand({4});
   torch::manual_seed(3);

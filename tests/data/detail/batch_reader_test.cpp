@@ -49,7 +49,7 @@ TEST_CASE("a batch reader reports the item that threw and keeps its exception") 
   }
 }
 
-TEST_CASE("a batch reader reads no further item after a stop request") {
+TEST_CASE("a batch reader reads no more items after a stop request") {
   const Squares source;
   const Stack stack;
   BatchReader reader(source, stack);

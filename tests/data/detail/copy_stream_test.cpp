@@ -19,7 +19,7 @@ TEST_CASE("a copy to a device without streams completes immediately") {
   CHECK(here.is_meta());
 }
 
-TEST_CASE("on a GPU the current stream waits for the copies", "[gpu]") {
+TEST_CASE("on a GPU, the current stream waits for the copies", "[gpu]") {
   sconce::test::require_gpu();
   const CopyStream copies(sconce::gpu());
   for (int turn = 0; turn < 20; ++turn) {
@@ -35,7 +35,7 @@ TEST_CASE("on a GPU the current stream waits for the copies", "[gpu]") {
   }
 }
 
-TEST_CASE("on a GPU the memory of a freed copy is reused only after the work that reads it",
+TEST_CASE("on a GPU, the memory of a freed copy is reused only after the work that reads it",
           "[gpu]") {
   sconce::test::require_gpu();
   const CopyStream copies(sconce::gpu());
@@ -48,7 +48,7 @@ TEST_CASE("on a GPU the memory of a freed copy is reused only after the work tha
   CHECK(sum.item<float>() == 190 << 20);
 }
 
-TEST_CASE("on a GPU the current stream waits for tensors made on another stream", "[gpu]") {
+TEST_CASE("on a GPU, the current stream waits for tensors created on another stream", "[gpu]") {
   sconce::test::require_gpu();
   const CopyStream copies(sconce::gpu());
   const auto other =
@@ -62,7 +62,7 @@ TEST_CASE("on a GPU the current stream waits for tensors made on another stream"
   }
 }
 
-TEST_CASE("on a GPU copies to a device without an index go to the current GPU", "[gpu]") {
+TEST_CASE("on a GPU, copies to a device without an index go to the current GPU", "[gpu]") {
   sconce::test::require_gpu();
   const auto last = sconce::gpu(sconce::num_gpus() - 1);
   const c10::DeviceGuard guard(last);

@@ -83,7 +83,7 @@ TEST_CASE(
                  ContainsSubstring("again the order of epoch 1."));
 }
 
-TEST_CASE("an epoch count rejects epochs below 0 and names the loader") {
+TEST_CASE("an epoch count rejects negative epochs, and the error names the loader") {
   const EpochCount count("Who");
   CHECK(count.named(3) == 3);
   CHECK_THROWS_WITH(count.set(-1),

@@ -68,7 +68,8 @@ TEST_CASE("a loader loop rethrows an item's exception on each call and reports t
 }
 
 TEST_CASE(
-    "a loader loop rethrows an error from waiting for a batch on each call and reports no item") {
+    "a loader loop rethrows an error from waiting for a batch on each call and does not report an "
+    "item") {
   const auto workers = GENERATE(0, 2);
   Loop of(workers, [](int64_t index, const auto&) {
     auto number = std::make_shared<sconce::data::detail::MadeBatch>();

@@ -55,7 +55,7 @@ TEST_CASE("ReadAhead throws an error in place of its batch and returns null afte
   CHECK(reader.next() == nullptr);
 }
 
-TEST_CASE("destroying a ReadAhead asks its worker to stop and waits until it has") {
+TEST_CASE("destroying a ReadAhead asks its worker to stop and waits until the worker has stopped") {
   std::atomic<bool> is_at_it = false, is_done = false;
   {
     ReadAhead reader(workers(1,
@@ -72,7 +72,7 @@ TEST_CASE("destroying a ReadAhead asks its worker to stop and waits until it has
   CHECK(is_done);
 }
 
-TEST_CASE("a ReadAhead worker starts no further batch after a stop request") {
+TEST_CASE("a ReadAhead worker does not start another batch after a stop request") {
   std::atomic<int> begun = 0;
   {
     const auto wait_for_stop = [&](int64_t index, const std::stop_token& stop) {

@@ -7,7 +7,7 @@ using Catch::Matchers::ContainsSubstring;
 using sconce::data::detail::LoopPosition;
 using sconce::data::detail::StreamPlaces;
 
-TEST_CASE("StreamPlaces knows only the last position, even after loading a state dict") {
+TEST_CASE("StreamPlaces stores only the last position, even after loading a state dict") {
   StreamPlaces places;
   CHECK(places.find({.epoch = 0, .batch = 0}));
   places.note({.epoch = 2, .batch = 3}, {.pass = 4, .chunk = 5, .taken = 6, .stream = 7});
