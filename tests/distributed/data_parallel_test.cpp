@@ -214,7 +214,7 @@ TEST_CASE("replicas run under the caller's autocast") {
   CHECK(flags.forward(torch::zeros({9})).equal(torch::full({9}, cached ? 1.0f : 0.0f)));
 }
 
-TEST_CASE("under autocast DataParallel uses the current parameters, even without gradients") {
+TEST_CASE("under autocast, DataParallel uses the current parameters, even without gradients") {
   torch::manual_seed(5);
   auto module = mlp();
   DataParallel net(module, cpus());
@@ -286,7 +286,7 @@ TEST_CASE("every replica runs in its own thread") {
   CHECK(calls[std::this_thread::get_id()] == 1);
 }
 
-TEST_CASE("200 calls of DataParallel leak neither memory nor threads", "[alone]") {
+TEST_CASE("200 calls to DataParallel leak neither memory nor threads", "[alone]") {
   auto module = nn::Sequential(nn::Linear(256, 256), nn::BatchNorm1d(256), nn::Linear(256, 256));
   DataParallel net(module, cpus(3));
   const auto X = torch::ones({6, 256});
@@ -377,8 +377,8 @@ TEST_CASE("DataParallel splits inputs as Python does and uses fewer replicas for
 }
 
 TEST_CASE(
-    "DataParallel runs every replica if no argument is a tensor, and one replica without "
-    "arguments") {
+    "DataParallel runs every replica if no argument is a tensor, but only one replica if there are "
+    "no arguments") {
   DataParallel net(calling([](auto& self, auto&&... numbers) {
                      return (torch::ones({1}) + ... + numbers) + self.count;
                    }),
@@ -388,7 +388,7 @@ TEST_CASE(
   CHECK(net.forward(Tensor(torch::ones({1, 1}))).equal(torch::full({1, 1}, 2.0f)));
 }
 
-TEST_CASE("a forward in DataParallel may return nothing or undefined tensors") {
+TEST_CASE("a forward method in DataParallel may return nothing or undefined tensors") {
   std::atomic<int> calls = 0;
   DataParallel nothing(calling([&](auto&, const Tensor&) { ++calls; }), cpus(3));
   nothing.forward(torch::ones({3}));
@@ -400,7 +400,7 @@ TEST_CASE("a forward in DataParallel may return nothing or undefined tensors") {
   CHECK_FALSE(output[1].defined());
 }
 
-TEST_CASE("DataParallel scatters inputs and gathers outputs along another dimension") {
+TEST_CASE("DataParallel scatters inputs and gathers outputs along a different dimension") {
   auto options = cpus(2);
   options.dim = 1;
   DataParallel net(calling([](auto&, const Tensor& x) { return x.mul(x.size(1)); }), options);
@@ -423,7 +423,7 @@ TEST_CASE("DataParallel gathers zero-dimensional outputs into a vector and warns
                                                        "returned 0-dim tensors"));
 }
 
-TEST_CASE("DataParallel with one device or none runs the module itself") {
+TEST_CASE("DataParallel with one device or no devices runs the module itself") {
   const auto thread = std::this_thread::get_id();
   struct Plain : nn::Module {  // cannot be cloned, and its output cannot be joined
     std::pair<std::string, std::thread::id> forward(const Tensor& x) {
@@ -449,8 +449,8 @@ TEST_CASE("DataParallel with one device or none runs the module itself") {
 }
 
 TEST_CASE(
-    "DataParallel rethrows the first error after all replicas end, with the original nested in "
-    "it") {
+    "DataParallel rethrows the first error after all replicas finish, with the original error "
+    "nested inside") {
   std::atomic<int> ended = 0;
   const auto failing = [&](auto error) {
     return DataParallel(calling([&ended, error](auto&, const Tensor& x) {
@@ -491,7 +491,8 @@ TEST_CASE(
       ContainsSubstring("device cpu: no memory"));
 }
 
-TEST_CASE("an error in the module itself names replica 0, and the next forward works") {
+TEST_CASE(
+    "an error in the module itself is reported for replica 0, and the next forward succeeds") {
   auto module = mlp();
   DataParallel net(module, cpus());
   const auto threads = status_of("Threads");
@@ -504,7 +505,7 @@ TEST_CASE("an error in the module itself names replica 0, and the next forward w
   CHECK(net.forward(X).equal(joined_chunks(module, X, 2)));
 }
 
-TEST_CASE("replicas may use activation checkpointing") {
+TEST_CASE("replicas can use activation checkpointing") {
   torch::manual_seed(4);
   const auto module = calling([](auto& self, const Tensor& x, bool is_checkpointed) {
     const auto function = [&self](const Tensor& input) { return self.linear(input).exp(); };
@@ -522,7 +523,7 @@ TEST_CASE("replicas may use activation checkpointing") {
 }
 
 TEST_CASE(
-    "DataParallel rejects outputs of different lengths or keys and inputs that split into fewer "
+    "DataParallel rejects outputs with different lengths or keys and inputs that split into fewer "
     "chunks") {
   DataParallel net(calling([](auto&, const Tensor& x, const Tensor& y) {
                      return std::vector<Tensor>(static_cast<size_t>(x[0].item<int64_t>()), y);
@@ -571,7 +572,7 @@ TEST_CASE("DataParallel rejects a module that cannot be cloned and names its cla
                     ContainsSubstring("expected a module, got null"));
 }
 
-TEST_CASE("weights that are tied through a layer's member stay tied in the replicas") {
+TEST_CASE("weights that are tied through a layer's member remain tied in the replicas") {
   struct Tied : nn::Cloneable<Tied> {
     explicit Tied(bool turned) : transposed(turned) { reset(); }
     void reset() override {
@@ -608,7 +609,8 @@ TEST_CASE("weights that are tied through a layer's member stay tied in the repli
   }
 }
 
-TEST_CASE("weights passed to a layer as an option are copied to the replicas and stay trainable") {
+TEST_CASE(
+    "weights passed to a layer as an option are copied to the replicas and remain trainable") {
   torch::manual_seed(14);
   const auto words = torch::randn({5, 3});
   nn::Sequential module(
@@ -779,7 +781,7 @@ TEST_CASE("DataParallel rejects devices that do not exist") {
              ContainsSubstring("got meta"));
 }
 
-TEST_CASE("on the CPU creating replicas draws no random numbers, even if it fails") {
+TEST_CASE("on the CPU, creating replicas draws no random numbers, even if it fails") {
   torch::manual_seed(6);
   const auto expected = torch::rand({4});
   torch::manual_seed(6);
@@ -817,7 +819,7 @@ TEST_CASE("DataParallel rejects an uninitialized lazy layer until the module its
   CHECK(one.forward(X).sizes() == at::IntArrayRef{6, 4});  // runs the module itself
 }
 
-TEST_CASE("a backward pass may follow later forward passes, with or without gradients") {
+TEST_CASE("a backward pass can run after later forward passes, with or without gradients") {
   torch::manual_seed(7);
   auto module = mlp();
   auto twin = copy_of(module);
@@ -861,7 +863,7 @@ TEST_CASE("second-order gradients reach the module through DataParallel") {
   }
 }
 
-TEST_CASE("frozen parameters get no gradient from DataParallel, and unfrozen ones do") {
+TEST_CASE("frozen parameters receive no gradients from DataParallel, and unfrozen parameters do") {
   auto module = mlp();
   DataParallel net(module, cpus());
   const auto X = torch::ones({4, 3});
@@ -876,7 +878,7 @@ TEST_CASE("frozen parameters get no gradient from DataParallel, and unfrozen one
   CHECK_FALSE(net.forward(X).requires_grad());
 }
 
-TEST_CASE("replicas follow the training mode of every layer") {
+TEST_CASE("replicas use the training mode of every layer in the module") {
   torch::manual_seed(9);
   auto module = cnn();
   DataParallel net(module, cpus());
@@ -890,7 +892,7 @@ TEST_CASE("replicas follow the training mode of every layer") {
   CHECK(statistics.equal(module->named_buffers()["1.running_mean"]));
 }
 
-TEST_CASE("replicas follow changes to the module's dtype, values, and layers") {
+TEST_CASE("replicas reflect changes to the module's dtype, values, and layers") {
   torch::manual_seed(10);
   struct Net : nn::Cloneable<Net> {
     Net() { reset(); }
@@ -961,7 +963,7 @@ TEST_CASE("DataParallel has the same defaults and chunks as Python's", "[python]
   CHECK(cases >= 20);
 }
 
-TEST_CASE("on a GPU and the CPU replicas match the module", "[gpu]") {
+TEST_CASE("replicas on a GPU and the CPU match the module", "[gpu]") {
   sconce::test::require_gpu();
   at::globalContext().setAllowTF32CuBLAS(false);
   const auto gpu = sconce::gpu(), cpu = sconce::cpu();
@@ -991,7 +993,8 @@ TEST_CASE("on a GPU and the CPU replicas match the module", "[gpu]") {
   }
 }
 
-TEST_CASE("on a GPU replicas run on the caller's current stream, under its autocast", "[gpu]") {
+TEST_CASE("on a GPU, replicas run on the caller's current stream and under the caller's autocast",
+          "[gpu]") {
   sconce::test::require_gpu();
   const c10::impl::VirtualGuardImpl impl(torch::kCUDA);
   const auto stream = impl.getStreamFromGlobalPool(sconce::gpu());
@@ -1012,8 +1015,10 @@ TEST_CASE("on a GPU replicas run on the caller's current stream, under its autoc
   CHECK(seen == std::vector{stream, stream});
 }
 
-TEST_CASE("on a GPU each replica runs on its own device, on the caller's current stream there",
-          "[gpu]") {
+TEST_CASE(
+    "on a GPU, each replica runs on its own device and on the caller's current stream for that "
+    "device",
+    "[gpu]") {
   sconce::test::require_gpu();
   const auto last = sconce::gpu(sconce::num_gpus() - 1);
   const c10::impl::VirtualGuardImpl impl(torch::kCUDA);
@@ -1034,7 +1039,7 @@ TEST_CASE("on a GPU each replica runs on its own device, on the caller's current
   CHECK(std::count(current.begin(), current.end(), last) == (sconce::num_gpus() > 1 ? 1 : 2));
 }
 
-TEST_CASE("on a GPU creating replicas draws no random numbers", "[gpu]") {
+TEST_CASE("on a GPU, creating replicas draws no random numbers", "[gpu]") {
   sconce::test::require_gpu();
   struct Noise : nn::Cloneable<Noise> {
     Noise() { reset(); }
@@ -1050,7 +1055,7 @@ TEST_CASE("on a GPU creating replicas draws no random numbers", "[gpu]") {
   CHECK(torch::rand({4}, torch::kCUDA).equal(expected));
 }
 
-TEST_CASE("on a GPU DataParallel uses all GPUs by default and accepts inputs from any device",
+TEST_CASE("on a GPU, DataParallel uses all GPUs by default and accepts inputs from any device",
           "[gpu]") {
   sconce::test::require_gpu();
   auto module = mlp();
@@ -1062,7 +1067,7 @@ TEST_CASE("on a GPU DataParallel uses all GPUs by default and accepts inputs fro
   CHECK(output.device() == sconce::gpu());
 }
 
-TEST_CASE("on a GPU DataParallel rejects a parameter that is not on the first device", "[gpu]") {
+TEST_CASE("on a GPU, DataParallel rejects a parameter that is not on the first device", "[gpu]") {
   sconce::test::require_gpu();
   DataParallel net(mlp(), {.device_ids = {sconce::gpu(), sconce::cpu()}});
   CHECK_THAT(error_of([&] { net.forward(torch::ones({2, 3})); }),

@@ -120,14 +120,14 @@ TEST_CASE("DistributedDataParallel matches Python bit for bit with two and three
 }
 
 TEST_CASE(
-    "DistributedDataParallel matches Python bit for bit with further options and two processes",
+    "DistributedDataParallel matches Python bit for bit with additional options and two processes",
     "[distributed][python]") {
   const std::string fp16 = sconce::test::gloo_reduces_16_bits() ? ",fp16" : "";
   check_against_python("wide,small,outputs,static,sparse,checkpointed,amp" + fp16, "2");
   sconce::test::require_gloo_of_16_bits();
 }
 
-TEST_CASE("two processes train like one process on the joined batch", "[distributed]") {
+TEST_CASE("two processes match one process that trains on the combined batch", "[distributed]") {
   auto two = train("mlp,no_sync", 2);
   auto joined = train("mlp,no_sync", 1, "joined=2");
   auto one = train("mlp,no_sync", 1);
@@ -139,7 +139,7 @@ TEST_CASE("two processes train like one process on the joined batch", "[distribu
   }
 }
 
-TEST_CASE("the Trainer rejects differing ranks, another process group, and from_torch batches",
+TEST_CASE("the Trainer rejects ranks that differ, another process group, and from_torch batches",
           "[distributed]") {
   auto ranks = start_ranks(2, {SCONCE_WORKER, "uneven", "victim=1", "timeout=20000"});
   wait_for(ranks, Seconds(60));
@@ -174,7 +174,7 @@ TEST_CASE("the Trainer rejects differing ranks, another process group, and from_
   }
 }
 
-TEST_CASE("in a group of several ranks the Trainer accepts only a DistributedDataParallel",
+TEST_CASE("in a group of several ranks, the Trainer accepts only a DistributedDataParallel",
           "[distributed]") {
   auto ranks = start_ranks(2, {SCONCE_WORKER, "unwrapped", "timeout=20000"});
   wait_for(ranks, Seconds(60));
@@ -245,7 +245,7 @@ std::string train_own_step(int ranks, const std::string& stop) {
 
 }  // namespace
 
-TEST_CASE("two processes train a model with a custom training step like one process",
+TEST_CASE("two processes that train a model with a custom training step match one process",
           "[distributed]") {
   std::istringstream two(train_own_step(2, "0")), one(train_own_step(1, "0"));
   std::string line, expected_line;
@@ -281,8 +281,9 @@ TEST_CASE("a signal on one rank stops all ranks at the same saved step", "[distr
   CHECK(ranks[1]->out() == "2 epochs, SIGUSR1 arrived, signal 10, " + file);
 }
 
-TEST_CASE("a second signal during StopOnSignal's save ends the process and leaves complete files",
-          "[distributed]") {
+TEST_CASE(
+    "a second signal during StopOnSignal's save terminates the process and leaves complete files",
+    "[distributed]") {
   const TempDir folder;
   const std::string out = "out=" + folder.path().string();
   auto ranks = start_ranks(1, {SCONCE_WORKER, "signal_in_fit", out, "again=1"});
@@ -294,7 +295,7 @@ TEST_CASE("a second signal during StopOnSignal's save ends the process and leave
   CHECK(saved.at("epoch").toInt() == 2);
 }
 
-TEST_CASE("each rank's stream continues where a stopped fit left it", "[distributed]") {
+TEST_CASE("each rank's stream continues where a stopped fit left off", "[distributed]") {
   const auto fit = [](const TempDir& folder, const std::string& stop) {
     return output_of_ranks(2, {"stream", "out=" + folder.path().string(), "stop=" + stop});
   };
@@ -315,7 +316,7 @@ std::vector<std::string> words_of_ranks(int ranks, const std::string& mode,
 
 }  // namespace
 
-TEST_CASE("values of steps and test sets are the same in two processes as in one",
+TEST_CASE("step values and test values are the same with two processes as with one",
           "[distributed]") {
   const auto two = words_of_ranks(2, "values"), one = words_of_ranks(1, "values");
   REQUIRE(two.size() == one.size());
@@ -331,7 +332,8 @@ TEST_CASE("values of steps and test sets are the same in two processes as in one
                                           "val_largest", "hard_loss", "hard_largest"});
 }
 
-TEST_CASE("a loss over counted targets is the same in two processes as in one", "[distributed]") {
+TEST_CASE("a loss over counted targets is the same with two processes as with one",
+          "[distributed]") {
   const std::string option = GENERATE("graph=0", "graph=1");
   const auto two = words_of_ranks(2, "counts", option), one = words_of_ranks(1, "counts", option);
   REQUIRE(two.size() == one.size());
@@ -343,7 +345,7 @@ TEST_CASE("a loss over counted targets is the same in two processes as in one", 
   }
 }
 
-TEST_CASE("values with different names on two ranks are rejected on both", "[distributed]") {
+TEST_CASE("values with different names on two ranks are rejected on both ranks", "[distributed]") {
   auto ranks = start_ranks(2, {SCONCE_WORKER, "values", "other=1", "timeout=20000"});
   wait_for(ranks, Seconds(60));
   for (const auto& rank : ranks) {
@@ -354,7 +356,7 @@ TEST_CASE("values with different names on two ranks are rejected on both", "[dis
   }
 }
 
-TEST_CASE("the Trainer tests even if a rank has no batches of the test data", "[distributed]") {
+TEST_CASE("the Trainer runs the test even if one rank has no test batches", "[distributed]") {
   const std::string ema = GENERATE("0", "1");
   auto ranks = start_ranks(2, {SCONCE_WORKER, "evaluate", "ema=" + ema, "timeout=10000"});
   wait_for(ranks, Seconds(60));
@@ -401,7 +403,7 @@ TEST_CASE("two processes choose the same form of a step at the same call", "[dis
   }
 }
 
-TEST_CASE("in a group of one DistributedDataParallel runs the module itself") {
+TEST_CASE("in a group of one, DistributedDataParallel runs the module itself") {
   torch::nn::Linear linear(3, 2);
   const auto group = ProcessGroup::init();
   DistributedDataParallel model(linear, group, {.comm_hook = CommHook::bf16_compress});
@@ -415,7 +417,7 @@ TEST_CASE("in a group of one DistributedDataParallel runs the module itself") {
 }
 
 TEST_CASE(
-    "an encoder with masks under autocast trains in DistributedDataParallel as it does alone") {
+    "under autocast, an encoder with masks trains the same in DistributedDataParallel as alone") {
   using sconce::nn::EncoderArgs;
   torch::manual_seed(0);
   sconce::nn::TransformerEncoderLayer layer(
@@ -436,7 +438,7 @@ TEST_CASE(
   for (size_t i = 0; i < expected.size(); ++i) CHECK(parameters[i].grad().equal(expected[i]));
 }
 
-TEST_CASE("a DistributedDataParallel outlives its group, and the module outlives both") {
+TEST_CASE("a DistributedDataParallel may outlive its group, and the module may outlive both") {
   torch::nn::Linear linear(3, 2);
   {
     std::optional<ProcessGroup> group(one_with_gloo());
@@ -480,7 +482,7 @@ TEST_CASE("a no_sync guard restores the previous setting") {
   CHECK(linear->bias.grad().eq(3).all().item<bool>());
 }
 
-TEST_CASE("find_unused_parameters finds the tensors in outputs of every kind") {
+TEST_CASE("find_unused_parameters finds the tensors in every type of output") {
   using torch::Tensor;
   using Several = std::tuple<std::vector<Tensor>, std::map<std::string, Tensor>,
                              std::optional<Tensor>, std::pair<Tensor, int>>;

@@ -104,7 +104,7 @@ TEST_CASE(
              StartsWith("_ZN4gloo10rendezvous11PrefixStore4waitE") && ContainsSubstring("chrono"));
 }
 
-TEST_CASE("the stand-in for Gloo's buffers declares its destructors first, like the library") {
+TEST_CASE("the stand-in for Gloo's buffers declares its destructors first, as the library does") {
   const auto table = library_table("_ZTVN4gloo9transport3tcp13UnboundBufferE");
   CHECK_THAT(table.names.at(0), StartsWith("_ZN4gloo9transport3tcp13UnboundBufferD"));
   CHECK_THAT(table.names.at(1), StartsWith("_ZN4gloo9transport3tcp13UnboundBufferD"));
@@ -118,7 +118,7 @@ TEST_CASE("sconce's process group over Gloo has as many virtual functions as Lib
   CHECK(bytes == library_table(process_group_table).bytes);
 }
 
-TEST_CASE("sconce defines no vtable of Gloo's classes or of LibTorch's store for Gloo") {
+TEST_CASE("sconce defines no vtables for Gloo's classes or for LibTorch's Gloo store") {
   const auto tables = own_tables();
   CHECK(tables.size() > 1);
   for (const auto& [name, bytes] : tables) {

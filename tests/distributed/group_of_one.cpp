@@ -142,7 +142,7 @@ std::string kind(const std::string& error) {
 
 }  // namespace
 
-TEST_CASE("random steps in a group of one match the steps of a Reducer") {
+TEST_CASE("random steps in a group of one match the same steps with a Reducer") {
   sconce::test::require_gloo_of_16_bits();
   const auto group = one_with_gloo();
   std::map<std::string, int> ends;
@@ -180,7 +180,7 @@ TEST_CASE("random steps in a group of one match the steps of a Reducer") {
   CHECK(ends[twice] > 20);
 }
 
-TEST_CASE("in a group of one gradients are copied only if the options need a Reducer") {
+TEST_CASE("in a group of one, gradients are copied only if the options need a Reducer") {
   const auto group = one_with_gloo();
   const auto has_buckets = [&](const auto& module, DistributedDataParallelOptions options = {}) {
     return !DistributedDataParallel(module, group, options).bucket_sizes().empty();
@@ -194,7 +194,7 @@ TEST_CASE("in a group of one gradients are copied only if the options need a Red
   CHECK(has_buckets(sconce::test::Words()));  // Gloo sums the rows of sparse gradients
 }
 
-TEST_CASE("in a group of one a gradient with another layout is rejected, as by a Reducer") {
+TEST_CASE("in a group of one, a gradient with a different layout is rejected, as with a Reducer") {
   struct Table : torch::nn::Module {
     Tensor weight = register_parameter("weight", torch::ones({5, 2}));
     Tensor forward(const Tensor& x) { return torch::embedding(weight, x, -1, false, true); }
@@ -211,7 +211,7 @@ TEST_CASE("in a group of one a gradient with another layout is rejected, as by a
   }
 }
 
-TEST_CASE("in a group of one the error names a parameter that is frozen after construction") {
+TEST_CASE("in a group of one, the error names a parameter that is frozen after construction") {
   const auto group = one_with_gloo();
   torch::nn::Linear linear(3, 2);
   DistributedDataParallel model(linear, group);
@@ -220,7 +220,7 @@ TEST_CASE("in a group of one the error names a parameter that is frozen after co
   CHECK_THROWS_WITH(model(torch::ones({1, 3})), ContainsSubstring("no gradient for bias"));
 }
 
-TEST_CASE("in a group of one two wrappers may share a module, which may outlive them") {
+TEST_CASE("in a group of one, two wrappers may share a module, and the module may outlive them") {
   const auto group = one_with_gloo();
   torch::nn::Linear linear(3, 2);
   const auto x = torch::ones({1, 3});

@@ -174,7 +174,7 @@ void compare_subgroups(int size, uint32_t count) {
 
 }  // namespace
 
-TEST_CASE("without a launcher init returns a group of one whose collectives do nothing") {
+TEST_CASE("without a launcher, init returns a group of one whose collectives do nothing") {
   const auto group = GENERATE(ProcessGroup(), ProcessGroup::init());
   CHECK(group.rank() == 0);
   CHECK(group.world_size() == 1);
@@ -212,7 +212,7 @@ TEST_CASE("copies of a process group compare equal and keep the group alive") {
   CHECK(tensor.item<float>() == 1);
 }
 
-TEST_CASE("device_of assigns the visible GPUs to the ranks, and the CPU if there are none") {
+TEST_CASE("device_of assigns the visible GPUs to the ranks, or the CPU if there are none") {
   using sconce::distributed::device_of;
   CHECK(device_of(3, 0) == sconce::cpu());
   CHECK(device_of(3, 4) == sconce::gpu(3));
@@ -220,7 +220,7 @@ TEST_CASE("device_of assigns the visible GPUs to the ranks, and the CPU if there
   CHECK(device_of(3, 1) == sconce::gpu(0));
 }
 
-TEST_CASE("a rank's device follows from its local rank, and with gloo it is the CPU") {
+TEST_CASE("a rank's device depends on its local rank, but with gloo it is always the CPU") {
   const Environment third(Variables{{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"LOCAL_RANK", "3"}});
   const int gpus = sconce::num_gpus();
   CHECK(ProcessGroup::init().device() == sconce::distributed::device_of(3, gpus));
@@ -228,11 +228,11 @@ TEST_CASE("a rank's device follows from its local rank, and with gloo it is the 
   CHECK(ProcessGroup().device() == sconce::try_gpu());
 }
 
-TEST_CASE("without a launcher the backend option does not create a c10d group") {
+TEST_CASE("without a launcher, the backend option does not create a c10d group") {
   CHECK_FALSE(ProcessGroup::init({.backend = "gloo"}).c10d());
 }
 
-TEST_CASE("a launcher's group of one uses the backend in the options") {
+TEST_CASE("a group of one from a launcher uses the backend specified in the options") {
   const Environment one(Variables{{"RANK", "0"}, {"WORLD_SIZE", "1"}});
   CHECK_FALSE(ProcessGroup::init().c10d());
   const auto group = ProcessGroup::init({.backend = "gloo"});
@@ -243,12 +243,12 @@ TEST_CASE("a launcher's group of one uses the backend in the options") {
   CHECK(torch::equal(tensor, torch::tensor({1.F, 2.F})));
 }
 
-TEST_CASE("a broken pipe does not end a process that belongs to a group", "[alone]") {
+TEST_CASE("a broken pipe does not terminate a process that belongs to a group", "[alone]") {
   const auto group = sconce::test::one_with_gloo();
   CHECK(raise(SIGPIPE) == 0);
 }
 
-TEST_CASE("the variables of each launcher define the rank, the sizes, and the meeting point") {
+TEST_CASE("the variables of each launcher define the rank, the sizes, and the rendezvous address") {
   const Variables torchrun = {{"RANK", "5"},
                               {"WORLD_SIZE", "8"},
                               {"LOCAL_RANK", "1"},
@@ -292,7 +292,7 @@ TEST_CASE("the variables of each launcher define the rank, the sizes, and the me
   }
 }
 
-TEST_CASE("the options override the environment's rank, size, and meeting point") {
+TEST_CASE("the options override the rank, size, and rendezvous address from the environment") {
   const Environment environment(slurm);
   const Environment of_machine(Variables{{"LOCAL_WORLD_SIZE", "3"}});
   const auto launch = read_launch({.init_method = "tcp://[::1]:77", .world_size = 3, .rank = 2});
@@ -303,7 +303,7 @@ TEST_CASE("the options override the environment's rank, size, and meeting point"
   CHECK(launch.port == 77);
 }
 
-TEST_CASE("torchrun's agent owns its store, however init_method spells the address") {
+TEST_CASE("torchrun's agent owns its store regardless of how init_method spells the address") {
   const Environment environment(Variables{{"RANK", "0"},
                                           {"WORLD_SIZE", "2"},
                                           {"MASTER_ADDR", "fd00::2"},
@@ -350,7 +350,7 @@ TEST_CASE("ProcessGroup::init rejects invalid options") {
              ContainsSubstring("tcp://host:port"));
 }
 
-TEST_CASE("an endpoint finds the address that listens or reports why none does") {
+TEST_CASE("an endpoint finds a listening address or reports why there is none") {
   using sconce::distributed::Clock;
   using sconce::distributed::Endpoint;
   using sconce::distributed::resolve;
@@ -370,7 +370,7 @@ TEST_CASE("an endpoint finds the address that listens or reports why none does")
                         "rank 0 has not joined"));
 }
 
-TEST_CASE("an endpoint listens on the first usable address unless its port is taken") {
+TEST_CASE("an endpoint listens on the first usable address unless its port is already in use") {
   using sconce::distributed::Endpoint;
   using sconce::distributed::resolve;
   const sconce::test::Listener taken;
@@ -410,7 +410,7 @@ TEST_CASE("a rank on another machine rejects a loopback address for rank 0") {
              ContainsSubstring("an address that leads to the machine of rank 0, got " + host));
 }
 
-TEST_CASE("with several machines a file as init_method requires GLOO_SOCKET_IFNAME",
+TEST_CASE("with several machines, using a file as init_method requires GLOO_SOCKET_IFNAME",
           "[distributed]") {
   const sconce::test::TempDir folder;
   auto variables = sconce::test::rank_variables(0, 2, "1");
@@ -450,11 +450,13 @@ TEST_CASE("collectives of three processes return the same values as in Python", 
   }
 }
 
-TEST_CASE("subgroups of three processes reduce as in Python", "[distributed][python]") {
+TEST_CASE("subgroups of three processes produce the same reductions as in Python",
+          "[distributed][python]") {
   compare_subgroups(3, 12);
 }
 
-TEST_CASE("200 random subgroups of four processes reduce as in Python", "[.][slow]") {
+TEST_CASE("200 random subgroups of four processes produce the same reductions as in Python",
+          "[.][slow]") {
   compare_subgroups(4, 200);
 }
 
@@ -476,7 +478,7 @@ TEST_CASE("new_group throws on all ranks if one of them passes different ranks",
   }
 }
 
-TEST_CASE("new_group fails in time if a rank does not call it", "[distributed]") {
+TEST_CASE("new_group fails within the timeout if a rank does not call it", "[distributed]") {
   auto ranks =
       start_ranks(3, worker({"other_subgroups", "what=absent", "victim=1", "timeout=3000"}));
   wait_for(ranks, Seconds(40));
@@ -488,7 +490,7 @@ TEST_CASE("new_group fails in time if a rank does not call it", "[distributed]")
   }
 }
 
-TEST_CASE("new_group rejects missing and repeated ranks, and a group of one is its own subgroup") {
+TEST_CASE("new_group rejects missing and duplicate ranks, and a group of one is its own subgroup") {
   const ProcessGroup group;
   const auto refusal_of = [&](const std::vector<int>& ranks) {
     return sconce::test::error_of([&] { (void)group.new_group(ranks); });
@@ -508,7 +510,7 @@ TEST_CASE("new_group rejects missing and repeated ranks, and a group of one is i
   CHECK(tensor.equal(torch::full({2}, 3.0)));
 }
 
-TEST_CASE("metrics that are added over two ranks equal the metrics of one rank", "[distributed]") {
+TEST_CASE("metrics added over two ranks equal the metrics of a single rank", "[distributed]") {
   auto ranks = start_ranks(2, worker({"metrics"}));
   wait_for(ranks, Seconds(60));
   require_success(ranks);
@@ -528,7 +530,7 @@ TEST_CASE("metrics that are added over two ranks equal the metrics of one rank",
   }
 }
 
-TEST_CASE("the store and Gloo listen only on loopback", "[distributed]") {
+TEST_CASE("the store and Gloo listen only on the loopback interface", "[distributed]") {
   auto ranks = start_ranks(2, worker({"listeners"}));
   wait_for(ranks, Seconds(60));
   require_success(ranks);
@@ -536,7 +538,8 @@ TEST_CASE("the store and Gloo listen only on loopback", "[distributed]") {
   CHECK(ranks[1]->out() == "127.0.0.1\n");
 }
 
-TEST_CASE("other machines reach rank 0 even if its own MASTER_ADDR is localhost", "[distributed]") {
+TEST_CASE("other machines can reach rank 0 even if its own MASTER_ADDR is localhost",
+          "[distributed]") {
   const auto address = network_address();
   if (!address) SKIP("this machine has only loopback addresses");
   const bool one_each = GENERATE(false, true);  // whether the launcher says that there are others
@@ -680,7 +683,8 @@ std::vector<std::tuple<std::string, std::string, int>> losses() {
 
 }  // namespace
 
-TEST_CASE("the other ranks fail in time after a rank is killed or stopped", "[distributed]") {
+TEST_CASE("the other ranks fail within the timeout after a rank is killed or stopped",
+          "[distributed]") {
   const auto [what, where, victim] = GENERATE(from_range(losses()));
   auto ranks = start_ranks(3, faulty(what, where, victim));
   wait_for(ranks, Seconds(40));
@@ -697,7 +701,7 @@ TEST_CASE("the other ranks fail in time after a rank is killed or stopped", "[di
   }
 }
 
-TEST_CASE("init returns only after every rank has connected, so that a rank may leave immediately",
+TEST_CASE("init returns only after every rank has connected, so that a rank may exit immediately",
           "[distributed]") {
   using namespace sconce::distributed;
   const sconce::test::TempDir folder;
@@ -721,7 +725,8 @@ TEST_CASE("init returns only after every rank has connected, so that a rank may 
   CHECK(rank_0[0]->ended());
 }
 
-TEST_CASE("the other ranks fail in time after a rank throws in forward", "[distributed]") {
+TEST_CASE("the other ranks fail within the timeout after a rank throws in forward",
+          "[distributed]") {
   auto ranks = start_ranks(3, faulty("forward", "step", 1));
   wait_for(ranks, Seconds(40));
   CHECK(ranks[1]->exit_code == 1);
@@ -732,7 +737,7 @@ TEST_CASE("the other ranks fail in time after a rank throws in forward", "[distr
   }
 }
 
-TEST_CASE("all ranks report the same error if a rank has another parameter shape",
+TEST_CASE("all ranks report the same error if one rank has a parameter with a different shape",
           "[distributed]") {
   auto ranks = start_ranks(3, faulty("shape", "", 1));
   wait_for(ranks, Seconds(40));
@@ -745,7 +750,7 @@ TEST_CASE("all ranks report the same error if a rank has another parameter shape
   }
 }
 
-TEST_CASE("the other ranks fail in time if a rank never starts or stops before it joins",
+TEST_CASE("the other ranks fail within the timeout if a rank never starts or stops before it joins",
           "[distributed]") {
   const int victim = GENERATE(0, 1);
   const bool stopped = GENERATE(false, true);
@@ -764,7 +769,7 @@ TEST_CASE("the other ranks fail in time if a rank never starts or stops before i
   }
 }
 
-TEST_CASE("every rank fails in time if the port is taken", "[distributed]") {
+TEST_CASE("every rank fails within the timeout if the port is already in use", "[distributed]") {
   const sconce::test::Listener taken;  // accepts and never answers, as a stopped store does
   Processes ranks;
   for (int rank = 0; rank < 2; ++rank) {
