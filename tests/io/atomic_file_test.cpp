@@ -196,7 +196,8 @@ TEST_CASE("a save through a dangling link creates the target and keeps the link"
   CHECK(fs::is_symlink(path / "loop"));
 }
 
-TEST_CASE("a save rejects a file that the user may not write and leaves it unchanged", "[alone]") {
+TEST_CASE("a save rejects a file that the user is not allowed to write and leaves it unchanged",
+          "[alone]") {
   const TempDir folder;
   const auto file = folder.write("file", "before");
   fs::permissions(file, fs::perms::owner_read | fs::perms::others_read);
@@ -210,7 +211,7 @@ TEST_CASE("a save rejects a file that the user may not write and leaves it uncha
   CHECK(contents(folder.path() / "other") == "new");
 }
 
-TEST_CASE("a save by root keeps another user as the owner and clears setuid", "[alone]") {
+TEST_CASE("a save by root keeps another user as the file's owner and clears setuid", "[alone]") {
   const TempDir folder;
   const auto file = folder.write("file", "before");
   if (::chown(file.c_str(), AsNobody::nobody, AsNobody::nobody) != 0 ||
@@ -330,7 +331,7 @@ TEST_CASE("a save keeps the permissions that the file has when the save ends") {
   CHECK((status_of(folder.path() / "new").st_mode & 07777) == 0600);
 }
 
-TEST_CASE("a save that cannot keep the group gives others no more permissions than the group had",
+TEST_CASE("a save that cannot keep the group grants others no more permissions than the group had",
           "[alone]") {
   const TempDir folder;
   fs::permissions(folder.path(), fs::perms::all);
@@ -504,7 +505,7 @@ bool check_failing_save(const std::string& name, const Way& way, int successes) 
 
 }  // namespace
 
-TEST_CASE("if any system call of a save fails, the file is a complete earlier or later version",
+TEST_CASE("if any system call fails during a save, the file is a complete earlier or later version",
           "[alone]") {
   waits_for_disk = false;
   for (const int error : {EIO, ENOSPC, EINTR, EMFILE}) {
@@ -521,7 +522,8 @@ TEST_CASE("if any system call of a save fails, the file is a complete earlier or
   waits_for_disk = true;
 }
 
-TEST_CASE("a save works if the file system cannot sync folders, and reports a disk error") {
+TEST_CASE(
+    "a save succeeds on a file system that cannot sync folders, but a disk error is reported") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   const auto save_with = [&](int error, const std::string& text) {
@@ -542,7 +544,7 @@ TEST_CASE("a save works if the file system cannot sync folders, and reports a di
   }
 }
 
-TEST_CASE("a save works in a folder that is writable but not readable", "[alone]") {
+TEST_CASE("a save succeeds in a folder that is writable but not readable", "[alone]") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   fs::permissions(folder.path(), fs::perms::all & ~fs::perms::others_read);
@@ -551,7 +553,7 @@ TEST_CASE("a save works in a folder that is writable but not readable", "[alone]
   CHECK(contents(file) == "new");
 }
 
-TEST_CASE("best.pt is a copy of the best checkpoint if the file system has no links") {
+TEST_CASE("best.pt is a copy of the best checkpoint if the file system does not support links") {
   const TempDir folder;
   const auto best = folder.path() / "best.pt";
   sconce::Checkpoint checkpoint(folder.path());
@@ -617,7 +619,7 @@ TEST_CASE("a failed save reports the path and the cause") {
   CHECK_THROWS_WITH(save(folder.path(), ""), ContainsSubstring("expected a regular file"));
 }
 
-TEST_CASE("a path that cannot belong to a file is rejected before anything is written") {
+TEST_CASE("a path that cannot refer to a file is rejected before anything is written") {
   const TempDir folder;
   const auto begin = [](const fs::path& path) {
     return error_of([&] { AtomicFile(path, "save"); });

@@ -84,7 +84,7 @@ TEST_CASE("numbers in a CSV file are parsed as float64 and rounded to float32") 
   CHECK(std::signbit(x[4].item<float>()));
 }
 
-TEST_CASE("a text column becomes one feature of 0 and 1 for each category") {
+TEST_CASE("a text column becomes one 0-or-1 feature for each category") {
   const auto table = read_text(
       "roof,rooms,zone\n"
       "tile,3,20\n"
@@ -103,7 +103,8 @@ TEST_CASE("a text column becomes one feature of 0 and 1 for each category") {
   CHECK(table.columns[1].categories.empty());
 }
 
-TEST_CASE("different spellings of a number are one category, named after the first spelling") {
+TEST_CASE(
+    "different spellings of a number form one category, which is named after the first spelling") {
   const std::string text = "zone\n01\n2.0\n1\n-0\n+1.\n0\n2\n";
   const auto table = read_text(text, {.categories = {"zone"}, .max_categories = 3});
   CHECK(table.features == Names{"zone_-0", "zone_01", "zone_2.0"});
@@ -124,7 +125,7 @@ TEST_CASE("different spellings of a number are one category, named after the fir
   CHECK(missing.features == Names{"zone_1", "zone_nan", "x"});
 }
 
-TEST_CASE("numbers are one category only if they are exactly equal") {
+TEST_CASE("numbers belong to the same category only if they are exactly equal") {
   const std::string ids =
       "id\n9007199254740993\n9007199254740992\n9007199254740994\n-9007199254740993\n"
       "-9007199254740992\n123456789012345678901234567891\n123456789012345678901234567890\n"
@@ -146,7 +147,7 @@ TEST_CASE("numbers are one category only if they are exactly equal") {
   CHECK(texts.columns[0].categories == Names{"1", "1.0", "1e9999999999999999999"});
 }
 
-TEST_CASE("integers above 2^53 are different classes and different known categories") {
+TEST_CASE("distinct integers above 2^53 are different classes and different known categories") {
   const std::string rows = "x,id\n1,9007199254740992\n2,9007199254740993\n3,9007199254740994\n";
   const auto table = read_text(rows, {.target = "id", .categories = {"id"}});
   CHECK(same_values(table.target, torch::tensor({0, 1, 2}, torch::kLong)));
@@ -158,7 +159,7 @@ TEST_CASE("integers above 2^53 are different classes and different known categor
         "'9007199254740994', got '9007199254740995'");
 }
 
-TEST_CASE("one text value turns all categories of a column into texts") {
+TEST_CASE("a single text value turns all categories of a column into text") {
   const std::string text = "zone\n1\n1.0\nold\n01\n";
   const auto table = read_text(text, {.categories = {"zone"}});
   CHECK(table.features == Names{"zone_01", "zone_1", "zone_1.0", "zone_old"});
@@ -238,7 +239,7 @@ TEST_CASE("a second table uses the columns and categories of the first") {
         "expected a column 'price', found 'roof', 'rooms'; to read a file without it, drop it");
 }
 
-TEST_CASE("a bad row throws an error with its line and column or is skipped") {
+TEST_CASE("a bad row throws an error that reports its line and column, or is skipped") {
   const std::string hint =
       " (line 2 made this a column of numbers; list it in .categories to read texts)";
   const auto check = [](const std::string& row, const std::string& problem) {
@@ -276,7 +277,8 @@ TEST_CASE("a bad row throws an error with its line and column or is skipped") {
 }
 
 TEST_CASE(
-    "a number in a text column is reported with its line, and skip_bad does not drop the texts") {
+    "a number in a text column is reported with its line, and skip_bad does not drop the text "
+    "values") {
   std::string text = "x,code\n";
   for (int i = 0; i < 60; ++i) text += "1,A" + std::to_string(i) + "\n";
   text += "1,1e5\n";
@@ -296,13 +298,13 @@ TEST_CASE(
             .data.size(0) == 1);
 }
 
-TEST_CASE("a column of infinite numbers is rejected, and a text column may contain inf") {
+TEST_CASE("a column of infinite numbers is rejected, but a text column may contain inf") {
   CHECK(message_of("x,y\n1,inf\n2,-Infinity\n") ==
         "line 2, column 'y': expected a finite number, got 'inf'; this is the first of 2 bad rows");
   CHECK(read_text("y\ninf\nabc\n").features == Names{"y_abc", "y_inf"});
 }
 
-TEST_CASE("a number in na_values matches every spelling of its value") {
+TEST_CASE("a number in na_values matches every spelling of that number") {
   const auto table = read_text("x,y\n-999,a\n-999.0,b\n1,-9.99e2\n-998.9,c\n",
                                {.na_values = {"-999"}, .keep_missing = true});
   const float nan = std::numeric_limits<float>::quiet_NaN();
@@ -376,7 +378,7 @@ TEST_CASE("read_csv rejects invalid options and files that it cannot read") {
              EndsWith("none.csv: cannot open it: No such file or directory"));
 }
 
-TEST_CASE("read_csv rejects a table larger than max_bytes and names the option") {
+TEST_CASE("read_csv rejects a table larger than max_bytes, and the error names the option") {
   const std::string limit =
       "expected a table that takes at most 1000 bytes of memory (max_bytes), got ";
   CHECK(message_of("a,b,c,d\n1,2,3,4\n", {.max_bytes = 1000}) == "line 1: " + limit + "4 columns");
@@ -456,7 +458,7 @@ double status_of(const std::string& key) {
 
 }  // namespace
 
-TEST_CASE("reading a CSV file takes at most 16 times its size plus 64 MiB of memory") {
+TEST_CASE("reading a CSV file uses at most 16 times its size plus 64 MiB of memory") {
   if (sconce::test::is_sanitized) SKIP("the sanitizer's own memory counts too");
   const TempDir folder;
   const char* chosen = std::getenv("SCONCE_CSV_BYTES");  // for a check by hand
@@ -533,7 +535,7 @@ torch::Tensor read_floats(std::istream& in, int64_t rows, int64_t columns) {
 }  // namespace
 
 // SCONCE_CSV_CASES names a file with more cases, which read_csv.py wrote.
-TEST_CASE("read_csv reads CSV files the same as pandas") {
+TEST_CASE("read_csv reads CSV files the same way as pandas") {
   const char* others = std::getenv("SCONCE_CSV_CASES");
   std::ifstream cases(others != nullptr ? others : SCONCE_TESTS_DIR "/reference/read_csv.txt");
   int read = 0, refused = 0;

@@ -14,7 +14,7 @@
 
 using sconce::test::check_at_once;
 
-TEST_CASE("four threads replace and read one file at once and always find it complete") {
+TEST_CASE("four threads replace and read one file concurrently and always find it complete") {
   namespace io = sconce::io;
   const sconce::test::TempDir folder;
   const auto tensors = folder.path() / "net.safetensors", archive = folder.path() / "net.pt";
@@ -44,7 +44,7 @@ TEST_CASE("four threads replace and read one file at once and always find it com
   CHECK(sconce::test::names_in(folder.path()).size() == 3);  // no incomplete file is left
 }
 
-TEST_CASE("four threads read one table at once") {
+TEST_CASE("four threads read one table concurrently") {
   const sconce::test::TempDir folder;
   const auto file = folder.write("table.csv", "rooms,roof\n1,slate\n2,tile\n");
   check_at_once({{"read_csv", [&] {
@@ -53,7 +53,7 @@ TEST_CASE("four threads read one table at once") {
                   }}});
 }
 
-TEST_CASE("a Checkpoint in another thread is rejected while one writes to the folder") {
+TEST_CASE("a Checkpoint in another thread is rejected while the first one writes to the folder") {
   const sconce::test::TempDir folder;
   sconce::Checkpoint first(folder.path());
   first.lock();

@@ -64,7 +64,8 @@ std::vector<std::string> files_of_torch(const TempDir& folder) {
 
 }  // namespace
 
-TEST_CASE("loading and saving weights throws and never ends the process if any allocation fails") {
+TEST_CASE(
+    "loading or saving weights throws if any allocation fails and never terminates the process") {
   const TempDir folder;
   for (const auto& file : files_of_torch(folder)) {
     fail_each_allocation([&] { load_torch(file); });
@@ -139,7 +140,7 @@ void check_growth(const std::string& name, const std::function<std::string(size_
 
 }  // namespace
 
-TEST_CASE("reading a pickle twice as long allocates at most 2.5 times as many bytes") {
+TEST_CASE("reading a pickle that is twice as long allocates at most 2.5 times as many bytes") {
   const auto check = [](const std::string& name, const auto& pickle) {
     check_growth(
         name,
@@ -187,7 +188,7 @@ TEST_CASE("a long key in the pickle memo counts toward max_expansion each time i
   }
 }
 
-TEST_CASE("a long text that the pickle memo repeats is saved once") {
+TEST_CASE("a long string that the pickle memo repeats is saved only once") {
   const TempDir folder;
   const auto pickle = "\x80\2]("s + long_text(100'000) + repeated("h\7", 20'000) + "e.";
   const auto file = folder.write("file", sconce::test::archive_of(pickle, {}));
@@ -197,7 +198,8 @@ TEST_CASE("a long text that the pickle memo repeats is saved once") {
   CHECK(std::filesystem::file_size(again) < 2 * std::filesystem::file_size(file));
 }
 
-TEST_CASE("reading a table or a header twice as long allocates at most 2.5 times as many bytes") {
+TEST_CASE(
+    "reading a table or a header that is twice as long allocates at most 2.5 times as many bytes") {
   const auto check_table = [](const std::string& name, const auto& text,
                               const sconce::io::CsvOptions& options = {}) {
     check_growth(name, text, [&](const auto& file) {
@@ -243,7 +245,7 @@ TEST_CASE("reading a table or a header twice as long allocates at most 2.5 times
   });
 }
 
-TEST_CASE("loading any pickle takes at most 14 times its size plus 48 MiB of memory") {
+TEST_CASE("loading any pickle uses at most 14 times its size plus 48 MiB of memory") {
   const TempDir folder;
   const std::string memo = with_memo();
   const auto check = [&](const std::string& pickle) {
@@ -270,7 +272,7 @@ TEST_CASE("loading any pickle takes at most 14 times its size plus 48 MiB of mem
   for (const auto& pickle : {numbers, keys, batches, kept}) check(pickle);
 }
 
-TEST_CASE("loading any safetensors header takes at most 16 times its size plus 64 MB of memory") {
+TEST_CASE("loading any safetensors header uses at most 16 times its size plus 64 MB of memory") {
   const TempDir folder;
   for (const int count : {1'000, 50'000}) {
     for (const bool is_empty : {true, false}) {
@@ -295,7 +297,7 @@ TEST_CASE("loading any safetensors header takes at most 16 times its size plus 6
   }
 }
 
-TEST_CASE("loading a program takes at most 64 times its file's size plus 64 MB of memory") {
+TEST_CASE("loading a program uses at most 64 times its file's size plus 64 MB of memory") {
   const TempDir folder;
   const auto file = folder.path() / "net";
   const auto check = [&](const std::string& json) {

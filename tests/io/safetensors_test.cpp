@@ -110,7 +110,7 @@ extern "C" int madvise(void* start, size_t size, int advice) noexcept {
   return reinterpret_cast<decltype(madvise)*>(dlsym(RTLD_NEXT, "madvise"))(start, size, advice);
 }
 
-TEST_CASE("random_access announces random reads to the system and requires mmap and the CPU") {
+TEST_CASE("random_access tells the system to expect random reads and requires mmap and the CPU") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   StateDict state;
@@ -146,7 +146,8 @@ TEST_CASE("a conjugate or negative view is saved with its resolved values") {
   CHECK(torch::equal(loaded["neg"], state["neg"].resolve_neg()));
 }
 
-TEST_CASE("a mapped tensor outlives the replacement of its file and keeps its changes private") {
+TEST_CASE(
+    "a mapped tensor remains valid after its file is replaced and keeps its changes private") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   StateDict state;
@@ -191,7 +192,7 @@ TEST_CASE("load_safetensors skips null metadata and unknown fields, as in Python
   }
 }
 
-TEST_CASE("load_safetensors reports the actual kind of a file that is not safetensors") {
+TEST_CASE("load_safetensors reports the actual format of a file that is not a safetensors file") {
   const TempDir folder;
   const auto expect = [&](const std::string& bytes, const char* kind) {
     CHECK_THAT(refusal(folder, bytes),
@@ -228,7 +229,7 @@ TEST_CASE("names crafted to collide in a hash table are rejected before they are
              ContainsSubstring(cause));
 }
 
-TEST_CASE("load_safetensors rejects files that break the format's rules and reports the reason") {
+TEST_CASE("load_safetensors rejects files that violate the format's rules and reports the reason") {
   const TempDir folder;
   const auto with = [&](const std::string& header, const std::string& data = "") {
     return refusal(folder, with_length(header, data));
@@ -301,7 +302,7 @@ TEST_CASE("load_safetensors immediately rejects a path that is not a regular fil
                     ContainsSubstring("file: expected a path without NUL bytes"));
 }
 
-TEST_CASE("rejecting a safetensors file takes no memory for the sizes that its header claims",
+TEST_CASE("rejecting a safetensors file allocates no memory for the sizes that its header claims",
           "[alone]") {
   const TempDir folder;
   const std::string bytes(1 << 20, ' ');
@@ -354,7 +355,8 @@ TEST_CASE(
   CHECK(line == std::to_string(read) + " equal");
 }
 
-TEST_CASE("save_safetensors rejects what the format cannot store and keeps the earlier file") {
+TEST_CASE(
+    "save_safetensors rejects values that the format cannot store and keeps the earlier file") {
   const TempDir folder;
   const auto file = folder.write("file", "kept");
   const auto refuse = [&](const std::string& name, const torch::Tensor& tensor) -> std::string {
@@ -377,7 +379,7 @@ TEST_CASE("save_safetensors rejects what the format cannot store and keeps the e
 }
 
 TEST_CASE(
-    "500 safetensors files from Python load and save bit for bit, and views save as in Python",
+    "500 safetensors files from Python load and save bit for bit, and views are saved as in Python",
     "[python]") {
   const TempDir folder;
   ask_python(folder, "safetensors_files.py", "made");
@@ -414,7 +416,7 @@ torch::nn::Sequential small_model() {
 
 }  // namespace
 
-TEST_CASE("a model trained in Python gives the same outputs in C++", "[python]") {
+TEST_CASE("a model trained in Python produces the same outputs in C++", "[python]") {
   const TempDir folder;
   ask_python(folder, "safetensors_files.py", "trained");
   const auto state = load_safetensors(folder.path() / "trained");
@@ -427,7 +429,7 @@ TEST_CASE("a model trained in Python gives the same outputs in C++", "[python]")
   CHECK(torch::equal(net->forward(state["x"]), state["y"]));
 }
 
-TEST_CASE("a model trained in C++ gives the same outputs in Python", "[python]") {
+TEST_CASE("a model trained in C++ produces the same outputs in Python", "[python]") {
   const TempDir folder;
   torch::manual_seed(2);
   auto net = small_model();
@@ -449,7 +451,7 @@ TEST_CASE("a model trained in C++ gives the same outputs in Python", "[python]")
   CHECK(line == "1 equal");
 }
 
-TEST_CASE("on a GPU tensors are saved to safetensors and loaded back onto the GPU", "[gpu]") {
+TEST_CASE("on a GPU, tensors are saved to safetensors and loaded back onto the GPU", "[gpu]") {
   sconce::test::require_gpu();
   const TempDir folder;
   const auto file = folder.path() / "file";

@@ -117,8 +117,10 @@ TEST_CASE("load_torch reads Python's state dicts, and save_torch writes them bac
   CHECK(differing.str() == "");
 }
 
-TEST_CASE("load_torch rejects a file that is not a state dict archive, names it, and runs no code",
-          "[python]") {
+TEST_CASE(
+    "load_torch rejects a file that is not a state dict archive, names the file in the error, and "
+    "runs no code",
+    "[python]") {
   const TempDir folder;
   auto lines = sconce::test::ask_python(folder, "torch_file.py", "refusals");
   int count = 0;
@@ -176,7 +178,7 @@ TEST_CASE("a module's state dict is saved and loaded, and other values are rejec
   CHECK_THAT(error_of([&] { as_state_dict(numbered); }), ContainsSubstring("keys of str, got 3"));
 }
 
-TEST_CASE("save_torch stores shared and repeated memory once") {
+TEST_CASE("save_torch stores shared and repeated memory only once") {
   const TempDir folder;
   const auto big = torch::zeros({1000, 100});
   List views = list();
@@ -191,7 +193,7 @@ TEST_CASE("save_torch stores shared and repeated memory once") {
   CHECK(loaded[5].toTensor().is_same(loaded[6].toTensor()));
 }
 
-TEST_CASE("tensors of dtypes without a storage class in Python keep sharing memory") {
+TEST_CASE("tensors whose dtypes have no storage class in Python still share memory") {
   const TempDir folder;
   const auto bytes = torch::arange(8, torch::kByte);
   List views = list();
@@ -222,7 +224,7 @@ TEST_CASE("tensors without elements keep their dtypes when they are saved") {
   CHECK(same_tensors(loaded[1].toTensor(), empty.view(torch::kInt)));
 }
 
-TEST_CASE("containers that are referenced many times stay small in the file and in memory") {
+TEST_CASE("containers that are referenced many times remain small in the file and in memory") {
   const TempDir folder;
   c10::IValue value = list();
   for (int i = 0; i < 60; ++i) {  // 2^60 values if each place were a copy
@@ -303,7 +305,8 @@ TEST_CASE("save_torch reports the path and the cause of a failed write and keeps
   CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
 }
 
-TEST_CASE("truncated torch files throw, and flipped bits throw or change nothing", "[alone]") {
+TEST_CASE("loading a truncated torch file throws, and a flipped bit throws or changes nothing",
+          "[alone]") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   save_torch(file, something());
@@ -337,7 +340,7 @@ TEST_CASE("truncated torch files throw, and flipped bits throw or change nothing
   CHECK(same(load_torch(file), expected));
 }
 
-TEST_CASE("2,000 flipped bits in a file's tensor data all throw") {
+TEST_CASE("each of 2,000 flipped bits in a file's tensor data causes an error") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   const auto numbers = torch::arange(5000.F);
@@ -358,7 +361,7 @@ TEST_CASE("2,000 flipped bits in a file's tensor data all throw") {
   }
 }
 
-TEST_CASE("load_torch rejects an archive with a comment and says so") {
+TEST_CASE("load_torch rejects an archive that contains a comment and reports this reason") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   save_torch(file, something());
@@ -405,7 +408,7 @@ TEST_CASE("load_torch reads a file without checksums unless checksums are requir
              ContainsSubstring(file.string() + ": expected an archive with checksums"));
 }
 
-TEST_CASE("load_torch frees the unused, self-referential, and deeply nested values of a pickle",
+TEST_CASE("load_torch frees unused, self-referential, and deeply nested values in a pickle",
           "[alone]") {
   using namespace std::string_literals;
   const TempDir folder;
@@ -436,7 +439,7 @@ TEST_CASE("load_torch frees the unused, self-referential, and deeply nested valu
   CHECK(sconce::test::peak_memory() - before < 64);
 }
 
-TEST_CASE("on a GPU tensors are saved and loaded back onto the GPU with the same shared storage",
+TEST_CASE("on a GPU, tensors are saved and loaded back onto the GPU with the same shared storage",
           "[gpu]") {
   sconce::test::require_gpu();
   const TempDir folder;

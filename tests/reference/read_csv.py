@@ -2,7 +2,7 @@
 
     python3 read_csv.py                 # needs pandas
     python3 read_csv.py FILE COUNT      # COUNT files, for a check by hand:
-    SCONCE_CSV_CASES=FILE build/default/bin/test-io "read_csv reads CSV files the same as pandas"
+    SCONCE_CSV_CASES=FILE build/default/bin/test-io "read_csv reads CSV files the same way as pandas"
 
 Each line is a file: the delimiter, keep_missing, skip_bad, the target, the columns of categories, na_values, the text, and
 either "refused" with parts of the message, or "read" with the rows, features, and skipped rows, the names of the features,
