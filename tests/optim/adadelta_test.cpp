@@ -47,7 +47,7 @@ const sconce::test::AddKind adadelta_row(sconce::test::with_choices<Adadelta>(
 
 }  // namespace
 
-TEST_CASE("Adadelta matches Python's with the same kernels and has the same defaults", "[python]") {
+TEST_CASE("Adadelta matches Python with the same kernels and has the same defaults", "[python]") {
   auto cases =
       sconce::test::cases_of_rows("adadelta", {Kernels::foreach, Kernels::for_loop}, adadelta_case);
   CHECK(cases.size() == 32);

@@ -92,7 +92,7 @@ TEST_CASE("Adagrad supports sparse gradients without weight decay, except with K
   CHECK(p.equal(torch::tensor({1.0F, 0.5F, 1.0F, 0.5F}).reshape({4, 1})));
 }
 
-TEST_CASE("Adagrad has state from construction, except for lazy layers") {
+TEST_CASE("Adagrad's state exists from construction, except for lazy layers") {
   sconce::nn::LazyLinear lazy(3);
   const auto p = torch::ones({2}).requires_grad_();
   auto parameters = lazy->parameters();
@@ -137,7 +137,7 @@ TEST_CASE("Adagrad rejects invalid options") {
   sconce::test::check_refused<Adagrad>("sconce::optim::Adagrad", AdagradOptions(), wrong);
 }
 
-TEST_CASE("on a GPU a state of Adagrad does not request fused kernels from Python", "[gpu]") {
+TEST_CASE("on a GPU, a saved Adagrad state does not request fused kernels in Python", "[gpu]") {
   sconce::test::require_gpu();
   for (const auto& device : {torch::Device(torch::kCPU), torch::Device(torch::kCUDA)}) {
     const Adagrad optimizer({torch::ones(3, device).requires_grad_()}, AdagradOptions(0.1),
@@ -147,7 +147,7 @@ TEST_CASE("on a GPU a state of Adagrad does not request fused kernels from Pytho
   }
 }
 
-TEST_CASE("on a GPU Adagrad's lr_decay also counts steps with sparse gradients", "[gpu]") {
+TEST_CASE("on a GPU, Adagrad's lr_decay also counts steps with sparse gradients", "[gpu]") {
   sconce::test::require_gpu();
   std::vector<torch::Tensor> stepped;
   for (const auto& device : {torch::Device(torch::kCPU), torch::Device(torch::kCUDA)}) {

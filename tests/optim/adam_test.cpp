@@ -98,7 +98,7 @@ const sconce::test::AddKind adamw_row(adam_kind<AdamW, AdamWOptions>("AdamW"));
 
 }  // namespace
 
-TEST_CASE("Adam and AdamW match Python's with the same kernels", "[python]") {
+TEST_CASE("Adam and AdamW match Python with the same kernels", "[python]") {
   auto cases = grid<Adam, AdamOptions>("Adam");
   const auto more = grid<AdamW, AdamWOptions>("AdamW");
   cases.insert(cases.end(), more.begin(), more.end());
@@ -148,7 +148,7 @@ TEST_CASE("Adam loads a state dict from an older Python version and rejects an A
                     ContainsSubstring("expected the state of an Adam, got the state of an AdamW"));
 }
 
-TEST_CASE("training that switches from C++ to Python and back ends with the same numbers",
+TEST_CASE("training that switches from C++ to Python and back produces the same final values",
           "[python]") {
   std::vector<Case> cases;
   for (const auto kernels : {Kernels::fused, Kernels::foreach}) {

@@ -52,7 +52,7 @@ const sconce::test::AddKind adamax_row(sconce::test::with_choices<Adamax>(
 
 }  // namespace
 
-TEST_CASE("Adamax matches Python's with the same kernels and has the same defaults", "[python]") {
+TEST_CASE("Adamax matches Python with the same kernels and has the same defaults", "[python]") {
   auto cases =
       sconce::test::cases_of_rows("adamax", {Kernels::foreach, Kernels::for_loop}, adamax_case);
   CHECK(cases.size() == 32);

@@ -63,7 +63,8 @@ TEST_CASE("decay_groups puts biases, norms, and embeddings into a group without 
             .contains("head.tied"));
 }
 
-TEST_CASE("an optimizer with decay_groups decays only the first group, whatever its defaults") {
+TEST_CASE(
+    "an optimizer with decay_groups decays only the first group, regardless of its defaults") {
   torch::nn::Linear net(2, 2);
   const auto groups = sconce::optim::decay_groups(*net, 0.5);
   const auto check = [&](torch::optim::Optimizer& optimizer, double lr) {
@@ -84,7 +85,7 @@ TEST_CASE("an optimizer with decay_groups decays only the first group, whatever 
   CHECK(static_cast<NAdamOptions&>(nadam.param_groups()[1].options()).weight_decay() == 0);
 }
 
-TEST_CASE("decay_groups lists each parameter once and leaves out an empty group") {
+TEST_CASE("decay_groups lists each parameter once and omits an empty group") {
   const torch::nn::Linear layer(torch::nn::LinearOptions(2, 2).bias(false));
   torch::nn::Sequential twice(layer, torch::nn::ReLU(), layer);
   const auto groups = sconce::optim::decay_groups(*twice, 0.5).groups;

@@ -85,7 +85,8 @@ TEST_CASE("averages match Python's bit for bit, even when they continue from a s
 }
 
 TEST_CASE(
-    "SwapGuard puts the averages into the model and restores the model's own values at the end") {
+    "SwapGuard puts the averages into the model and restores the model's own values at the end of "
+    "its scope") {
   Averaged averaged;
   const State own = copy_of(tensors_of(averaged.net));
   const auto* address = averaged.net.parameters()[0].const_data_ptr();
@@ -134,7 +135,7 @@ TEST_CASE(
   CHECK(output() == 6);
 }
 
-TEST_CASE("an optimizer steps the model's own values between SwapGuards") {
+TEST_CASE("an optimizer updates the model's own values between SwapGuards") {
   Averaged averaged;
   torch::optim::SGD optimizer(averaged.net.parameters(), 1.0);
   for (int i = 0; i < 2; ++i) {
@@ -147,7 +148,7 @@ TEST_CASE("an optimizer steps the model's own values between SwapGuards") {
   CHECK((averaged.net.named_parameters()["first.weight"] == -2).all().item<bool>());
 }
 
-TEST_CASE("updating and swapping averages reads nothing on the host") {
+TEST_CASE("updating and swapping averages reads no values on the host") {
   Net net;
   ExponentialMovingAverage ema(net, {.use_buffers = true});
   const sconce::test::HostReads reads;
@@ -161,7 +162,7 @@ TEST_CASE("updating and swapping averages reads nothing on the host") {
 }
 
 TEST_CASE(
-    "ExponentialMovingAverage rejects a decay out of range and tensors whose shape or dtype "
+    "ExponentialMovingAverage rejects an out-of-range decay and tensors whose shape or dtype "
     "changed") {
   torch::nn::Sequential model(sconce::nn::LazyLinear(3));
   for (const double decay : {-0.1, 1.1}) {
@@ -206,7 +207,7 @@ TEST_CASE("ExponentialMovingAverage rejects a mismatched state and keeps its ave
 }
 
 TEST_CASE(
-    "on a GPU averages can be stored on the model's device or another one and swapped into the "
+    "on a GPU, averages can be stored on the model's device or another one and swapped into the "
     "model",
     "[gpu]") {
   sconce::test::require_gpu();

@@ -90,7 +90,9 @@ TEST_CASE("a skipped step of any optimizer changes nothing and does not count as
   }
 }
 
-TEST_CASE("a step reads only step counts of fused kernels and tensor learning rates on the host") {
+TEST_CASE(
+    "the only values that a step reads on the host are step counts of fused kernels and tensor "
+    "learning rates") {
   for_each_kind([](const Kind& kind, Kernels kernels) {
     for (const bool tensor_lr : {false, true}) {
       if (tensor_lr && kernels == Kernels::foreach && !kind.foreach_takes_tensor_lr) continue;
@@ -120,7 +122,8 @@ TEST_CASE("a step reads only step counts of fused kernels and tensor learning ra
 }
 
 TEST_CASE(
-    "an optimizer rejects kernels that LibTorch lacks for it and chooses the fastest by default") {
+    "an optimizer rejects kernels that LibTorch does not provide for it and chooses the fastest by "
+    "default") {
   for (const Kind& kind : kinds()) {
     INFO(kind.name);
     const auto p = torch::ones({2, 1}).requires_grad_();
@@ -142,7 +145,7 @@ TEST_CASE(
 
 TEST_CASE(
     "a sparse gradient that the kernels do not support is rejected before any parameter is "
-    "stepped") {
+    "updated") {
   for_each_kind([](const Kind& kind, Kernels kernels) {
     if (kind.takes_sparse && kernels != Kernels::fused) return;
     const auto dense = torch::ones({2, 1}).requires_grad_();
@@ -159,7 +162,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a state dict must contain every tensor that a step needs, and its scalars stay in float32") {
+    "a state dict must contain every tensor that a step needs, and its scalars remain in float32") {
   for_each_kind([](const Kind& kind, Kernels kernels) {
     const auto p = torch::ones({3}, torch::kBFloat16).requires_grad_();
     p.mutable_grad() = torch::ones({3}, torch::kBFloat16);

@@ -81,7 +81,7 @@ Use reading(const char* what, const std::shared_ptr<optim::lr_scheduler::Schedul
 
 }  // namespace
 
-TEST_CASE("four threads read one optimizer at once") {
+TEST_CASE("four threads read one optimizer concurrently") {
   check_at_once({
       reading<optim::SGD, torch::optim::SGDOptions>("SGD"),
       reading<optim::Adam, torch::optim::AdamOptions>("Adam"),
@@ -94,7 +94,7 @@ TEST_CASE("four threads read one optimizer at once") {
   });
 }
 
-TEST_CASE("four threads step different optimizers and schedulers at once") {
+TEST_CASE("four threads step different optimizers and schedulers concurrently") {
   check_at_once({
       stepping<optim::SGD, torch::optim::SGDOptions>("SGD"),
       stepping<optim::Adam, torch::optim::AdamOptions>("Adam"),
@@ -103,7 +103,7 @@ TEST_CASE("four threads step different optimizers and schedulers at once") {
   });
 }
 
-TEST_CASE("four threads read one scheduler at once") {
+TEST_CASE("four threads read one scheduler concurrently") {
   using namespace optim::lr_scheduler;
   std::vector<std::unique_ptr<optim::SGD>> optimizers;
   const auto next = [&]() -> optim::SGD& {
@@ -136,7 +136,7 @@ TEST_CASE("four threads read one scheduler at once") {
   });
 }
 
-TEST_CASE("four threads read one average and one scaler at once") {
+TEST_CASE("four threads read one average and one scaler concurrently") {
   torch::nn::Linear layer(2, 2);
   optim::ExponentialMovingAverage ema(*layer);
   ema.update();

@@ -39,7 +39,8 @@ TEST_CASE(
   CHECK(lr_of(optimizer) == 0.4);
 }
 
-TEST_CASE("an optimizer at the address of a destroyed one has its own initial learning rate") {
+TEST_CASE(
+    "an optimizer at the address of a destroyed optimizer has its own initial learning rate") {
   std::optional<torch::optim::SGD> optimizer(make_sgd(0.8));
   {
     const ExponentialLR scheduler(*optimizer, 0.5);
@@ -61,8 +62,8 @@ TEST_CASE("loading a scheduler's state also restores its options") {
 }
 
 TEST_CASE(
-    "a scheduler reports last_epoch, and OneCycleLR total_steps, before and after loading a "
-    "state") {
+    "a scheduler reports last_epoch, and OneCycleLR reports total_steps, before and after loading "
+    "a state") {
   auto optimizer = make_sgd(0.8);
   const OneCycleLROptions of_six{.epochs = 2, .steps_per_epoch = 3, .cycle_momentum = false};
   OneCycleLR scheduler(optimizer, 1.0, of_six);
@@ -257,8 +258,8 @@ TEST_CASE("SequentialLR can be built after groups were added or removed") {
 }
 
 TEST_CASE(
-    "a scheduler reports that its optimizer was moved from, and cannot be built from a temporary "
-    "one") {
+    "a scheduler reports that its optimizer was moved from and cannot be built from a temporary "
+    "optimizer") {
   STATIC_CHECK_FALSE(std::is_constructible_v<StepLR, torch::optim::SGD, int64_t>);
   STATIC_CHECK_FALSE(std::is_constructible_v<ReduceLROnPlateau, torch::optim::SGD>);
   auto optimizer = make_sgd(0.1);

@@ -759,7 +759,7 @@ void compare_states(const std::vector<Example>& all) {
 
 }  // namespace
 
-TEST_CASE("200 steps of every scheduler set the same values as Python, even after resuming",
+TEST_CASE("200 steps of every scheduler produce the same values as Python, even after resuming",
           "[python]") {
   compare_curves(all_cases());
 }
@@ -769,7 +769,8 @@ TEST_CASE("scheduler states load from C++ into Python and from Python into C++",
 }
 
 TEST_CASE(
-    "400 random schedules set the same values as Python, even after resuming in either language",
+    "400 random schedules produce the same values as Python, even after resuming in either "
+    "language",
     "[.][slow]") {
   std::vector<Example> all;
   for (uint32_t seed = 0; seed < 400; ++seed) all.push_back(draw_example(seed));
@@ -785,7 +786,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "200 random schedules each of CyclicLR, MultiplicativeLR, and SWALR set the same values as "
+    "200 random schedules each of CyclicLR, MultiplicativeLR, and SWALR produce the same values as "
     "Python, even after resuming in either language",
     "[.][slow]") {
   const auto all = cyclic_multiplicative_and_swa_cases(200);
@@ -794,8 +795,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a run with OneCycleLR moves from C++ to Python and back, whatever options the new scheduler "
-    "has",
+    "a run with OneCycleLR moves from C++ to Python and back, regardless of the new scheduler's "
+    "options",
     "[python]") {
   const TempDir folder;
   const auto cases = pairs_of_cycles();
@@ -954,7 +955,7 @@ TEST_CASE("schedulers reject invalid arguments for the same reasons as Python") 
   CHECK(o.param_groups()[0].options().get_lr() == 0.1);
 }
 
-TEST_CASE("an optimizer's state keeps the swa_lr of a SWALR, which another SWALR then uses") {
+TEST_CASE("an optimizer's state stores the swa_lr of an SWALR, which another SWALR then uses") {
   const auto run = make_ours("SGD");
   SWALR schedule(*run, {0.5, 0.25});
   schedule.step();
@@ -970,7 +971,7 @@ TEST_CASE("an optimizer's state keeps the swa_lr of a SWALR, which another SWALR
   CHECK(fresh.get_last_lr() == std::vector<double>{0.5, 0.25});
 }
 
-TEST_CASE("OneCycleLR without cycle_momentum leaves the momentum of another schedule alone") {
+TEST_CASE("OneCycleLR without cycle_momentum leaves another schedule's momentum unchanged") {
   const auto momenta = [](bool with_second) {
     const auto optimizer = make_optimizer("SGD");
     std::vector<std::shared_ptr<GroupLRScheduler>> turns = {std::make_shared<OneCycleLR>(
@@ -993,7 +994,7 @@ TEST_CASE("OneCycleLR without cycle_momentum leaves the momentum of another sche
   CHECK(momenta(true) == momenta(false));
 }
 
-TEST_CASE("SequentialLR begins with the second scheduler if the first milestone is 0") {
+TEST_CASE("SequentialLR starts with the second scheduler if the first milestone is 0") {
   const auto optimizer = make_optimizer("SGD");
   const SequentialLR scheduler(*optimizer,
                                {std::make_shared<ExponentialLR>(*optimizer, 0.5),
@@ -1012,7 +1013,7 @@ TEST_CASE("OneCycleLR throws at the next step after loading a state with unknown
 }
 
 TEST_CASE(
-    "ConstantLR and PolynomialLR reject a state with a value that their constructor rejects") {
+    "ConstantLR and PolynomialLR reject a state with a value that their constructors reject") {
   const auto optimizer = make_optimizer("SGD");
   ConstantLR constant(*optimizer);
   auto state = constant.state_dict().toGenericDict();

@@ -32,7 +32,7 @@ void check_end(const torch::Tensor& numbers, const torch::Tensor& expected) {
 
 }  // namespace
 
-TEST_CASE("a run continues bit for bit from a state dict or archive that f48842a saved") {
+TEST_CASE("a run continues bit for bit from a state dict or archive saved by commit f48842a") {
   const std::filesystem::path folder = SCONCE_TESTS_DIR "/reference/checkpoints_of_f48842a";
   for (const auto& [name, of_optimizer] : runs()) {
     const auto all = sconce::io::load_torch(folder / name / "runs.pt").toGenericDict();

@@ -171,7 +171,9 @@ void check_captured_in_turns(const Maker& make) {
 
 }  // namespace
 
-TEST_CASE("kernels are fused if all parameters allow it, otherwise foreach, otherwise for_loop") {
+TEST_CASE(
+    "an optimizer uses fused kernels if all parameters allow it, otherwise foreach, otherwise "
+    "for_loop") {
   const auto floats = parameter({2, 3});
   const auto halves = parameter({2}, torch::kBFloat16);
   const auto complex = torch::ones({2}, torch::kComplexFloat).requires_grad_();
@@ -223,7 +225,8 @@ TEST_CASE(
   CHECK_THROWS_WITH(fused.step_with_amp_scaling(none.to(torch::kDouble), none), expected);
 }
 
-TEST_CASE("gradients whose strides differ from their parameter's update the right elements") {
+TEST_CASE(
+    "gradients whose strides differ from the parameter's strides update the correct elements") {
   for (const auto kernels : {Kernels::fused, Kernels::foreach, Kernels::for_loop}) {
     auto p = torch::zeros({2, 3}).requires_grad_();
     p.mutable_grad() = torch::arange(6.0).reshape({3, 2}).t();
@@ -277,7 +280,9 @@ TEST_CASE("fused steps match for_loop steps after gradients, groups, options, or
   CHECK(a->param_groups()[1].options().get_lr() == 0.05);
 }
 
-TEST_CASE("a parameter that is listed twice is stepped once, and rejected in two groups") {
+TEST_CASE(
+    "a parameter listed twice in a group is updated once, and a parameter in two groups is "
+    "rejected") {
   const auto p = torch::ones({2}).requires_grad_();
   p.mutable_grad() = torch::ones({2});
   for (const auto kernels : {Kernels::fused, Kernels::foreach, Kernels::for_loop}) {
@@ -296,7 +301,7 @@ TEST_CASE("a parameter that is listed twice is stepped once, and rejected in two
   }
 }
 
-TEST_CASE("a new parameter never steps with the state of a destroyed one") {
+TEST_CASE("a new parameter is never updated with the state of a destroyed parameter") {
   for (const auto& make : makers()) {
     for (const bool as_group : {false, true}) {
       const auto kept = ones_with_gradient();
@@ -322,7 +327,7 @@ TEST_CASE("a new parameter never steps with the state of a destroyed one") {
   }
 }
 
-TEST_CASE("a new parameter never steps with the loaded state of a destroyed one") {
+TEST_CASE("a new parameter is never updated with the loaded state of a destroyed parameter") {
   for (const auto& make : makers()) {
     for (const bool by_archive : {false, true}) {
       auto gone = ones_with_gradient();
@@ -411,7 +416,7 @@ class OwnOptimizer : public sconce::optim::Optimizer {
 
 }  // namespace
 
-TEST_CASE("Adagrad, NAdam, and RMSprop match Python's, and all options have Python's defaults",
+TEST_CASE("Adagrad, NAdam, and RMSprop match Python, and all options have Python's defaults",
           "[python]") {
   std::vector<sconce::test::Case> cases;
   for (const auto& some : {sconce::test::adagrad_cases(), sconce::test::nadam_cases(),
@@ -486,7 +491,7 @@ TEST_CASE("add_param_group rejects an invalid group and leaves the optimizer unc
   refuse(AdamW({p}), AdamWOptions(0.1).weight_decay(-1), "expected weight_decay >= 0, got -1");
 }
 
-TEST_CASE("a group can be added at a scheduled learning rate that is just below 0") {
+TEST_CASE("a group can be added with a scheduled learning rate that is just below 0") {
   using sconce::optim::lr_scheduler::LinearLR;
   int below = 0;
   const auto add = [&](auto&& optimizer, auto options) {
@@ -508,7 +513,7 @@ TEST_CASE("a group can be added at a scheduled learning rate that is just below 
   CHECK(below == 3);
 }
 
-TEST_CASE("a group that replaces a removed one is checked too") {
+TEST_CASE("a group that replaces a removed group is also checked") {
   const auto p = parameter({3});
   SGD optimizer(
       {torch::optim::OptimizerParamGroup({p}), torch::optim::OptimizerParamGroup({parameter({2})})},
@@ -535,7 +540,7 @@ TEST_CASE("an optimizer can be returned from a function but not copied or moved"
   CHECK(p.equal(torch::full({2}, 0.75)));
 }
 
-TEST_CASE("automatic kernels are chosen again when a group is added") {
+TEST_CASE("the automatic choice of kernels is updated when a group is added") {
   torch::manual_seed(0);
   const std::vector<torch::Tensor> fused = {parameter({5}), parameter({3}, torch::kComplexFloat)};
   const auto looped = copies(fused);
@@ -640,7 +645,7 @@ TEST_CASE("a group added to an optimizer with a tensor lr starts at the schedule
   }
 }
 
-TEST_CASE("with a tensor lr each group steps with its own learning rate") {
+TEST_CASE("with a tensor lr, each group steps with its own learning rate") {
   torch::manual_seed(0);
   const std::vector<torch::Tensor> start = {parameter({3}), parameter({300, 300})};
   for (const auto kernels : {Kernels::automatic, Kernels::for_loop}) {
@@ -675,7 +680,7 @@ TEST_CASE("setting one group's learning rate does not change the tensor lr of an
   CHECK(p[1].equal(torch::full({2}, 0.5)));
 }
 
-TEST_CASE("a scheduler reports the tensor learning rates with which the groups step") {
+TEST_CASE("a scheduler reports the tensor learning rates that the groups step with") {
   using sconce::optim::lr_scheduler::LambdaLR;
   const std::vector<torch::Tensor> p = {ones_with_gradient(), ones_with_gradient()};
   SGD optimizer({group_of(p[0]), group_of(p[1])}, SGDOptions(0.1), {.lr = torch::tensor(0.5F)});
@@ -687,7 +692,7 @@ TEST_CASE("a scheduler reports the tensor learning rates with which the groups s
   CHECK(p[1].equal(torch::full({2}, 0.9375)));
 }
 
-TEST_CASE("a scheduler continues from a value that was filled into the tensor lr") {
+TEST_CASE("a scheduler continues from a value that was written into the tensor lr") {
   using sconce::optim::lr_scheduler::ExponentialLR;
   const auto lr = torch::tensor(0.5F);
   SGD optimizer({parameter({3})}, SGDOptions(0.1), {.lr = lr});
@@ -730,7 +735,7 @@ TEST_CASE("removing or adding groups does not change the tensor lr of the other 
   CHECK(optimizer.param_groups()[3].options().get_lr() == 0.125);
 }
 
-TEST_CASE("zero_grad drops gradients, or sets them to zero if set_to_none is false") {
+TEST_CASE("zero_grad removes gradients, or sets them to zero if set_to_none is false") {
   const auto p = torch::ones({2}).requires_grad_();
   SGD optimizer({p}, SGDOptions(0.5));
   optimizer.zero_grad();  // without a gradient
@@ -871,7 +876,7 @@ TEST_CASE(
   CHECK(target.param_groups()[0].options().get_lr() == 0.1);
 }
 
-TEST_CASE("on a GPU optimizer steps match the CPU and read nothing on the host", "[gpu]") {
+TEST_CASE("on a GPU, optimizer steps match the CPU and read no values on the host", "[gpu]") {
   sconce::test::require_gpu();
   torch::manual_seed(0);
   const std::vector<torch::Tensor> on_cpu = {parameter({5}), parameter({300, 300})};
@@ -906,7 +911,8 @@ TEST_CASE("on a GPU optimizer steps match the CPU and read nothing on the host",
   }
 }
 
-TEST_CASE("on a GPU steps with a tensor lr match the CPU and read nothing on the host", "[gpu]") {
+TEST_CASE("on a GPU, steps with a tensor lr match the CPU and read no values on the host",
+          "[gpu]") {
   sconce::test::require_gpu();
   torch::manual_seed(0);
   const std::vector<torch::Tensor> on_cpu = {parameter({5}), parameter({30, 30})};
@@ -945,7 +951,7 @@ TEST_CASE("on a GPU steps with a tensor lr match the CPU and read nothing on the
   }
 }
 
-TEST_CASE("on a GPU parameters on the CPU and on the GPU are skipped and stepped together",
+TEST_CASE("on a GPU, parameters on the CPU and on the GPU are skipped and updated together",
           "[gpu]") {
   sconce::test::require_gpu();
   const auto here = torch::ones({2}).requires_grad_();
@@ -960,7 +966,7 @@ TEST_CASE("on a GPU parameters on the CPU and on the GPU are skipped and stepped
   CHECK(there.cpu().equal(torch::full({2}, 0.5)));
 }
 
-TEST_CASE("on a GPU a captured step reads the learning rate of each group", "[gpu]") {
+TEST_CASE("on a GPU, a captured step reads the learning rate of each group", "[gpu]") {
   using sconce::optim::lr_scheduler::LambdaLR;
   sconce::test::require_gpu();
   torch::manual_seed(0);
@@ -993,7 +999,7 @@ TEST_CASE("on a GPU a captured step reads the learning rate of each group", "[gp
   }
 }
 
-TEST_CASE("on a GPU captured steps with different gradients take turns and match the eager loop",
+TEST_CASE("on a GPU, alternating captured steps with different gradients match the eager loop",
           "[gpu]") {
   sconce::test::require_gpu();
   for (const auto& kind : sconce::test::kinds()) {
@@ -1006,7 +1012,7 @@ TEST_CASE("on a GPU captured steps with different gradients take turns and match
   }
 }
 
-TEST_CASE("a parameter that is in no group keeps its value and its gradient") {
+TEST_CASE("a parameter that is not in any group keeps its value and its gradient") {
   const auto p = parameter({3}), q = parameter({3});
   SGD optimizer({OptimizerParamGroup({p})}, SGDOptions(0.5));
   const auto before = q.detach().clone(), gradient = q.grad().clone();

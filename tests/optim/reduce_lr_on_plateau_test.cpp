@@ -20,7 +20,8 @@ TEST_CASE("ReduceLROnPlateau handles groups added later unless min_lr is a list"
 }
 
 TEST_CASE(
-    "ReduceLROnPlateau resumes a run with a group added later, whenever the group is added again") {
+    "ReduceLROnPlateau resumes a run with a group added later, regardless of when the group is "
+    "added again") {
   for (const int epochs : {0, 1, 2}) {  // the second one reduces
     auto run = sgd_of_two_groups();
     ReduceLROnPlateau scheduler(run, {.patience = 0});

@@ -86,11 +86,12 @@ const sconce::test::AddKind sgd_row(sconce::test::with_choices<SGD>(
 
 }  // namespace
 
-TEST_CASE("SGD matches Python's with the same kernels", "[python]") {
+TEST_CASE("SGD matches Python with the same kernels", "[python]") {
   CHECK(sconce::test::compare_with_python(sgd_grid()) == 4368);
 }
 
-TEST_CASE("if SGD's first step was skipped, its next step counts as the first even after loading") {
+TEST_CASE(
+    "if SGD's first step was skipped, its next step counts as the first, even after loading") {
   const auto options = SGDOptions(0.1).momentum(0.9).dampening(0.5);
   for (const std::string midway : {"archive", "dict"}) {
     INFO(midway);
@@ -155,7 +156,8 @@ TEST_CASE("SGD supports sparse gradients, except with Kernels::fused") {
   CHECK(p.equal(torch::ones({4, 1})));
 }
 
-TEST_CASE("SGD saves and loads a sparse momentum buffer by state dict and by archive") {
+TEST_CASE(
+    "SGD saves and loads a sparse momentum buffer through a state dict and through an archive") {
   const auto p = torch::ones({4, 1}).requires_grad_();
   p.mutable_grad() = torch::tensor({0.0F, 2.0F, 0.0F, 4.0F}).reshape({4, 1}).to_sparse(1);
   const auto options = SGDOptions(0.5).momentum(0.9);
@@ -176,7 +178,8 @@ TEST_CASE("SGD saves and loads a sparse momentum buffer by state dict and by arc
   CHECK(torch::allclose(p, expected));
 }
 
-TEST_CASE("a momentum buffer whose strides differ from its parameter's resumes bit for bit") {
+TEST_CASE(
+    "a momentum buffer whose strides differ from the parameter's strides resumes bit for bit") {
   const auto options = SGDOptions(0.1).momentum(0.9).dampening(0.25).weight_decay(0.1);
   for (const auto kernels : {Kernels::fused, Kernels::foreach, Kernels::for_loop}) {
     for (const auto dtype : {torch::kHalf, torch::kBFloat16, torch::kFloat}) {

@@ -55,7 +55,7 @@ torch::Tensor channels_last(const torch::Tensor& tensor) {
 
 }  // namespace
 
-TEST_CASE("step reports a parameter whose size changed before it steps any parameter") {
+TEST_CASE("before it updates any parameter, step reports a parameter whose size changed") {
   const std::vector<std::pair<std::vector<int64_t>, std::vector<int64_t>>> changes = {
       {{4, 3}, {2, 3}}, {{4}, {1}}, {{}, {2}}, {{100}, {4}}, {{4}, {100}}};
   for (const auto& kind : kinds_and_kernels()) {
@@ -95,8 +95,8 @@ TEST_CASE("a parameter without optimizer state can change its size") {
 }
 
 TEST_CASE(
-    "step reports a gradient whose size differs from its parameter's before it steps any "
-    "parameter") {
+    "before it updates any parameter, step reports a gradient whose size differs from the "
+    "parameter's size") {
   for (const auto& kind : kinds_and_kernels()) {
     for (const int steps_before : {0, 1}) {
       INFO(kind.name << " with kernels " << static_cast<int>(kind.kernels) << " after "
@@ -125,7 +125,9 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a weight that switches to channels-last and back steps like one that stays contiguous") {
+TEST_CASE(
+    "a weight that switches to channels-last and back is updated like a weight that stays "
+    "contiguous") {
   for (const auto& kind : kinds_and_kernels()) {
     for (const bool gradient_moves : {false, true}) {
       auto moving = sconce::test::numbers(1, {2, 3, 4, 5}, torch::kFloat).requires_grad_();
@@ -153,7 +155,7 @@ TEST_CASE("a weight that switches to channels-last and back steps like one that 
   }
 }
 
-TEST_CASE("a weight that switches to channels-last steps to the values computed by hand") {
+TEST_CASE("a weight that switches to channels-last is updated to the values computed by hand") {
   for (const auto kernels : {Kernels::fused, Kernels::foreach, Kernels::for_loop}) {
     auto p = torch::zeros({1, 2, 2, 2}).requires_grad_();
     p.mutable_grad() = torch::arange(8.0F).reshape({1, 2, 2, 2});
@@ -165,7 +167,7 @@ TEST_CASE("a weight that switches to channels-last steps to the values computed 
   }
 }
 
-TEST_CASE("optimizer state follows its parameter to another dtype") {
+TEST_CASE("optimizer state is converted when its parameter changes dtype") {
   for (const auto& kind : kinds_and_kernels()) {
     INFO(kind.name << " with kernels " << static_cast<int>(kind.kernels));
     auto p = ones_with_gradient({4});
@@ -198,7 +200,7 @@ TEST_CASE("fused kernels reject a parameter whose new data has gaps or overlaps 
   }
 }
 
-TEST_CASE("parameters that overlap in memory are stepped one after the other") {
+TEST_CASE("parameters that overlap in memory are updated one at a time") {
   const int threads = at::get_num_threads();
   at::set_num_threads(4);
   constexpr int count = 500;

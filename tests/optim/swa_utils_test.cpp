@@ -148,7 +148,8 @@ TEST_CASE("an AveragedModel is an independent copy that draws no random numbers"
   CHECK(sconce::repr(averaged).starts_with("AveragedModel(\n  (module): Net(\n"));
 }
 
-TEST_CASE("update_bn uses each kind of batch and restores momenta and modes, even after a throw") {
+TEST_CASE(
+    "update_bn accepts every kind of batch and restores momenta and modes even if it throws") {
   const auto x = torch::randn({6, 7});
   const auto means_of = [&](const auto& batches) {
     torch::manual_seed(2);
@@ -183,7 +184,8 @@ TEST_CASE("update_bn uses each kind of batch and restores momenta and modes, eve
   CHECK_NOTHROW(update_bn(std::vector{torch::ones({2, 7})}, without));  // runs nothing
 }
 
-TEST_CASE("AveragedModel rejects models that it cannot copy or average, and decays out of range") {
+TEST_CASE(
+    "AveragedModel rejects models that it cannot copy or average and rejects out-of-range decays") {
   struct Plain : torch::nn::Module {};
   const std::string who = "sconce::optim::swa_utils::";
   CHECK_THROWS_WITH(AveragedModel(Plain()),
@@ -208,7 +210,7 @@ TEST_CASE("AveragedModel rejects models that it cannot copy or average, and deca
   CHECK(averaged.n_averaged.item<int64_t>() == 1);
 }
 
-TEST_CASE("on a GPU an AveragedModel stores its averages on the GPU or on the CPU", "[gpu]") {
+TEST_CASE("on a GPU, an AveragedModel stores its averages on the GPU or on the CPU", "[gpu]") {
   sconce::test::require_gpu();
   Net net;
   net->to(sconce::gpu());

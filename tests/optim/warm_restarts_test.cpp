@@ -11,7 +11,8 @@ using Catch::Matchers::ContainsSubstring;
 using namespace sconce::optim::lr_scheduler;
 using sconce::test::sgd_of_two_groups;
 
-TEST_CASE("CosineAnnealingWarmRestarts follows fractions of epochs like Python's", "[python]") {
+TEST_CASE("CosineAnnealingWarmRestarts handles fractional epochs the same way as Python",
+          "[python]") {
   const sconce::test::TempDir folder;
   const std::vector<std::pair<int64_t, int64_t>> lengths = {{1, 1}, {5, 1}, {1, 2}, {4, 2}, {3, 3}};
   std::ofstream cases(folder.path() / "cases");
@@ -39,7 +40,7 @@ TEST_CASE("CosineAnnealingWarmRestarts follows fractions of epochs like Python's
   }
 }
 
-TEST_CASE("CosineAnnealingWarmRestarts rejects empty cycles and epochs out of range") {
+TEST_CASE("CosineAnnealingWarmRestarts rejects empty cycles and out-of-range epochs") {
   auto optimizer = sgd_of_two_groups();
   const std::string expected =
       "sconce::optim::lr_scheduler::CosineAnnealingWarmRestarts: expected ";
