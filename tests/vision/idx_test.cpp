@@ -175,7 +175,7 @@ TEST_CASE("read_idx reads all six element types, plain and gzipped") {
   }
 }
 
-TEST_CASE("read_idx keeps the rank and the order of dimensions") {
+TEST_CASE("read_idx preserves the rank and the order of dimensions") {
   const std::vector<std::vector<uint32_t>> shapes = {{}, {3}, {2, 3}, {4, 2, 3}, {2, 1, 3, 4}};
   for (const auto& shape : shapes) {
     int64_t count = 1;
@@ -188,7 +188,7 @@ TEST_CASE("read_idx keeps the rank and the order of dimensions") {
   }
 }
 
-TEST_CASE("read_idx reads a tensor of rank 255, the highest in the format") {
+TEST_CASE("read_idx reads a tensor of rank 255, the highest rank that the format allows") {
   const auto tensor = read_both_ways(header(0x08, std::vector<uint32_t>(255, 1)) + "\x07");
   CHECK(tensor.dim() == 255);
   CHECK(tensor.item<int>() == 7);
@@ -231,7 +231,7 @@ TEST_CASE("read_idx rejects a path that is not a regular file") {
   }
 }
 
-TEST_CASE("read_idx rejects a file without read permission and gives the system's reason") {
+TEST_CASE("read_idx rejects a file without read permission and reports the system's reason") {
   const TempDir dir;
   const fs::path file = dir.write("secret", header(0x08, {1}) + "\x05");
   fs::permissions(file, fs::perms::none);
@@ -320,7 +320,9 @@ TEST_CASE("read_idx rejects a gzip stream that is truncated at any byte") {
   }
 }
 
-TEST_CASE("read_idx reads a file of several gzip streams and ignores other bytes after them") {
+TEST_CASE(
+    "read_idx reads a file that contains several gzip streams and ignores any other bytes after "
+    "them") {
   const TempDir dir;
   const std::string bytes = header(0x08, {200}) + counting_bytes(200);
   const std::string packed = gzip(bytes.substr(0, 90)) + gzip("") + gzip(bytes.substr(90));
@@ -332,7 +334,7 @@ TEST_CASE("read_idx reads a file of several gzip streams and ignores other bytes
         ": gzip stream: expected more data, found it cut short");
 }
 
-TEST_CASE("read_idx rejects a corrupted gzip stream and gives zlib's reason") {
+TEST_CASE("read_idx rejects a corrupted gzip stream and reports zlib's reason") {
   const TempDir dir;
   std::string packed = gzip(header(0x08, {200}) + counting_bytes(200));
   SECTION("a wrong checksum") {
@@ -371,7 +373,7 @@ TEST_CASE("read_idx allocates no memory if a plain file is smaller than its head
   check_refused_without_memory(dir.write("plain", few + std::string(2 * kMiB, 'x')));
 }
 
-TEST_CASE("read_idx rejects a tensor larger than max_bytes and names the option") {
+TEST_CASE("read_idx rejects a tensor larger than max_bytes, and the error names the option") {
   const TempDir dir;
   const std::string bytes = header(0x0B, {1000}) + std::string(2000, '\0');
   for (const auto& file : {dir.write("plain", bytes), dir.write("packed", gzip(bytes))}) {
@@ -405,7 +407,7 @@ TEST_CASE("read_idx stops at the first excess bytes of a gzip bomb") {
   CHECK_THAT(refusal(bomb), ContainsSubstring("found more"));
 }
 
-TEST_CASE("read_idx holds a file's contents in memory only once", "[alone]") {
+TEST_CASE("read_idx keeps only one copy of a file's contents in memory", "[alone]") {
   const TempDir dir;
   const uint32_t size = 256 * kMiB;
   const fs::path file = dir.write("large", header(0x08, {size}));
@@ -489,7 +491,7 @@ TEST_CASE("read_idx rejects images and labels that do not match") {
   }
 }
 
-TEST_CASE("read_idx reads the digits in the repository") {
+TEST_CASE("read_idx reads the digits dataset in the repository") {
   const fs::path digits = fs::path(SCONCE_TESTS_DIR) / "../apps/train/digits";
   const auto [data, target] =
       read_idx(digits / "train-images-idx3-ubyte", digits / "train-labels-idx1-ubyte");

@@ -51,7 +51,7 @@ TEST_CASE("is_image_file depends only on the extension") {
   }
 }
 
-TEST_CASE("ImageFolder sorts classes and pictures by the bytes of their names") {
+TEST_CASE("ImageFolder sorts classes and images by the bytes of their names") {
   const TempDir root;
   for (const char* name : {"b/2.png", "b/10.PNG", "b/x.JpEg", "b/notes.txt", "b/.hidden.png",
                            "B/a.jpg", "\xc3\xa4/\xff\xfe.png", ".git/a.png", "README.png"}) {
@@ -69,7 +69,8 @@ TEST_CASE("ImageFolder sorts classes and pictures by the bytes of their names") 
   CHECK(folder.targets().equal(torch::tensor({0, 1, 1, 1, 2})));
 }
 
-TEST_CASE("ImageFolder rejects a folder without classes or pictures and names it") {
+TEST_CASE(
+    "ImageFolder rejects a folder without classes or images, and the error names the folder") {
   const TempDir temporary;
   const fs::path root = temporary.path() / "data";
   fs::create_directory(root);
@@ -129,7 +130,7 @@ TEST_CASE("ImageFolder accepts only class names in UTF-8 without control charact
   }
 }
 
-TEST_CASE("an item of ImageFolder contains the transformed picture and its class") {
+TEST_CASE("an ImageFolder item contains the transformed image and its class") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir root;
   make_picture(root.path() / "cat/a.png", 7);
@@ -157,7 +158,7 @@ TEST_CASE("an item of ImageFolder contains the transformed picture and its class
   }
 }
 
-TEST_CASE("random transforms of ImageFolder depend on the item and not on the worker") {
+TEST_CASE("random transforms in ImageFolder depend on the item and not on the worker") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir root;
   for (int i = 0; i < 6; ++i) make_picture(root.path() / "a" / (std::to_string(i) + ".png"), i);
@@ -178,7 +179,7 @@ TEST_CASE("random transforms of ImageFolder depend on the item and not on the wo
         torch::IntArrayRef{2, 3, 4, 5});
 }
 
-TEST_CASE("ImageFolder names a picture that cannot be read when the picture is read") {
+TEST_CASE("ImageFolder reports an unreadable image by name when the image is read") {
   const TempDir root;
   make_file(root.path() / "a/a.png");
   const ImageFolder folder(root.path());

@@ -123,14 +123,14 @@ TEST_CASE("read_image returns the same pixels as Pillow") {
   CHECK(files.size() == (has_libpng() ? 24U : 0U) + (has_libjpeg() ? 10U : 0U));
 }
 
-TEST_CASE("read_image returns the same pixels as Pillow for the pictures in SCONCE_PICTURES",
+TEST_CASE("read_image returns the same pixels as Pillow for the images in SCONCE_PICTURES",
           "[.][pictures]") {
   const char* folder = std::getenv("SCONCE_PICTURES");
   if (folder == nullptr) SKIP("takes a folder that pictures.py wrote: SCONCE_PICTURES=FOLDER");
   for (const auto& file : pictures_in(folder)) check_pixels(file);
 }
 
-TEST_CASE("read_image returns the channels of its mode") {
+TEST_CASE("read_image returns the channels specified by its mode") {
   for (const auto& file : pictures_in(pictures)) {
     INFO(file.string());
     const auto rgb = read_image(file, ImageReadMode::rgb);
@@ -155,7 +155,7 @@ TEST_CASE("read_image returns the channels of its mode") {
   }
 }
 
-TEST_CASE("read_image converts colors to gray and keeps transparency like Pillow") {
+TEST_CASE("read_image converts colors to grayscale and preserves transparency like Pillow") {
   if (!has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   const fs::path file = folder.path() / "a.png";
@@ -175,7 +175,7 @@ TEST_CASE("read_image converts colors to gray and keeps transparency like Pillow
   CHECK(alpha("grey-alpha-16.png") == 26468);
 }
 
-TEST_CASE("read_image reads what write_png writes, gray or RGB, with or without alpha") {
+TEST_CASE("read_image reads grayscale and RGB images written by write_png, with or without alpha") {
   if (!has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   const fs::path file = folder.path() / "a.png";
@@ -195,7 +195,9 @@ TEST_CASE("read_image reads what write_png writes, gray or RGB, with or without 
   CHECK(sconce::test::names_in(folder.path()) == std::vector<std::string>{"a.png"});
 }
 
-TEST_CASE("write_png rejects invalid pictures, names the file, and leaves it unchanged") {
+TEST_CASE(
+    "write_png rejects invalid images, names the file in the error, and leaves the file "
+    "unchanged") {
   const TempDir folder;
   const fs::path file = folder.write("a.png", "before");
   const auto refused = [&](const torch::Tensor& picture, const std::string& why, int level = 6) {
@@ -216,7 +218,7 @@ TEST_CASE("write_png rejects invalid pictures, names the file, and leaves it unc
              StartsWith("sconce::vision::write_png: " + (folder.path() / "no/a.png").string()));
 }
 
-TEST_CASE("decode_image accepts only the bytes of a picture file") {
+TEST_CASE("decode_image accepts only the bytes of an image file") {
   const auto refused = [](const torch::Tensor& input, const std::string& why) {
     CHECK_THAT(error_of([&] { decode_image(input); }),
                StartsWith("sconce::vision::decode_image: ") && ContainsSubstring(why));
@@ -233,7 +235,7 @@ TEST_CASE("decode_image accepts only the bytes of a picture file") {
   refused(bytes.slice(0, 0, bytes.size(0) - 30), "damaged PNG");
 }
 
-TEST_CASE("a picture truncated at any byte is rejected with an error that names it") {
+TEST_CASE("an image file truncated at any byte is rejected with an error that names the file") {
   const TempDir folder;
   for (const auto& whole : pictures_in(pictures)) {
     const fs::path file = folder.path() / whole.filename();
@@ -248,7 +250,7 @@ TEST_CASE("a picture truncated at any byte is rejected with an error that names 
   }
 }
 
-TEST_CASE("a picture with a flipped bit is read or rejected") {
+TEST_CASE("an image file with a flipped bit is read or rejected") {
   const TempDir folder;
   for (const auto& whole : pictures_in(pictures)) {
     const std::string bytes = contents(whole);
@@ -261,7 +263,7 @@ TEST_CASE("a picture with a flipped bit is read or rejected") {
   }
 }
 
-TEST_CASE("a PNG with changed pixels is rejected because of its checksum") {
+TEST_CASE("a PNG with changed pixels is rejected because its checksum does not match") {
   if (!has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   std::string bytes = contents(pictures / "rgb-8.png");
@@ -272,7 +274,7 @@ TEST_CASE("a PNG with changed pixels is rejected because of its checksum") {
   CHECK(read_image_size(file) == std::array<int64_t, 2>{11, 19});
 }
 
-TEST_CASE("a file that is not a picture is rejected based on its contents, not its name") {
+TEST_CASE("a file that is not an image is rejected based on its contents, not its name") {
   const TempDir folder;
   check_no_header(folder.write("empty.png", ""), "a PNG or JPEG picture, got an empty file");
   check_no_header(folder.write("a.jpg", "GIF89a, or so"), "a PNG or JPEG picture, got a GIF");
@@ -294,7 +296,7 @@ TEST_CASE("a file that is not a picture is rejected based on its contents, not i
   CHECK(picture_refusal(folder.path() / "\xff\xfe.png").empty());
 }
 
-TEST_CASE("read_image reads the default picture of an animated PNG") {
+TEST_CASE("read_image reads the default image of an animated PNG") {
   if (!has_libpng()) SKIP("built without libpng");
   using sconce::test::big_endian;
   using sconce::test::png_chunk;
@@ -312,7 +314,7 @@ TEST_CASE("read_image reads the default picture of an animated PNG") {
   CHECK(read_image(folder.write("a.png", animated)).equal(picture));
 }
 
-TEST_CASE("a picture that is too large is rejected based on its header") {
+TEST_CASE("an image that is too large is rejected based on its header") {
   const TempDir folder;
   if (has_libpng()) {
     check_no_header(
@@ -333,7 +335,7 @@ TEST_CASE("a picture that is too large is rejected based on its header") {
   }
 }
 
-TEST_CASE("a picture above the caller's limits is rejected, and the error names the limit") {
+TEST_CASE("an image that exceeds the caller's limits is rejected, and the error names the limit") {
   const TempDir folder;
   if (has_libpng()) {
     const auto file = folder.path() / "a.png";
@@ -358,7 +360,7 @@ TEST_CASE("a picture above the caller's limits is rejected, and the error names 
   }
 }
 
-TEST_CASE("reading a picture takes at most 9 bytes of tensor memory per pixel in every mode") {
+TEST_CASE("reading an image uses at most 9 bytes of tensor memory per pixel in every mode") {
   if (!has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   constexpr int64_t pixels = 500 * 400;
@@ -375,7 +377,7 @@ TEST_CASE("reading a picture takes at most 9 bytes of tensor memory per pixel in
   }
 }
 
-TEST_CASE("without libpng or libjpeg a NotImplementedError names the package to install") {
+TEST_CASE("without libpng or libjpeg, a NotImplementedError names the package to install") {
   const TempDir folder;
   const auto error = [](const auto& use) -> std::string {
     try {

@@ -210,7 +210,7 @@ TEST_CASE("RandomCrop draws a separate position for each image and reaches every
   CHECK(counts.min().item<int64_t>() > 40);  // 83 on average; the seed is fixed
 }
 
-TEST_CASE("RandomCrop accepts one number as the padding of all sides, and empty batches") {
+TEST_CASE("RandomCrop accepts a single padding for all sides and accepts empty batches") {
   const auto input = sample_images(torch::kFloat, {6, 2, 4, 4});
   CHECK(torch::equal(RandomCrop({4, 4}, 2)(input, seeded(5)),
                      RandomCrop({4, 4}, {2, 2, 2, 2})(input, seeded(5))));
@@ -262,7 +262,7 @@ TEST_CASE("RandomCrop rejects invalid sizes and an undefined generator") {
         "sconce::vision::transforms::RandomCrop: expected a CPU generator, got an undefined one");
 }
 
-TEST_CASE("RandomHorizontalFlip matches torchvision on one image after the other") {
+TEST_CASE("RandomHorizontalFlip matches torchvision applied to one image at a time") {
   for (const auto& [input, options, expected] : cases("flip")) {
     CAPTURE(options);
     const auto copy = input.clone();
@@ -277,7 +277,7 @@ TEST_CASE("RandomHorizontalFlip matches torchvision on one image after the other
                      RandomHorizontalFlip(0.5)(input, seeded(3))));  // torchvision's default
 }
 
-TEST_CASE("RandomHorizontalFlip rejects a probability outside 0 to 1") {
+TEST_CASE("RandomHorizontalFlip rejects a probability below 0 or above 1") {
   for (const double p : {-0.1, 1.1, std::numeric_limits<double>::quiet_NaN()}) {
     CHECK_THAT(error_of([&] { RandomHorizontalFlip{p}; }),
                ContainsSubstring(
@@ -305,7 +305,7 @@ TEST_CASE("CenterCrop matches torchvision") {
              ContainsSubstring("CenterCrop: expected images, got an undefined tensor"));
 }
 
-TEST_CASE("RandomResizedCrop matches torchvision on one image after the other") {
+TEST_CASE("RandomResizedCrop matches torchvision applied to one image at a time") {
   for (const auto& [input, options, expected] : cases("box")) {
     CAPTURE(input.scalar_type(), input.sizes(), options);
     const RandomResizedCrop crop({integer(options[0]), integer(options[1])},
@@ -335,7 +335,7 @@ TEST_CASE("RandomResizedCrop rejects invalid bounds and images that it cannot cr
              ContainsSubstring("expected a CPU generator"));
 }
 
-TEST_CASE("ColorJitter matches torchvision on one image after the other") {
+TEST_CASE("ColorJitter matches torchvision applied to one image at a time") {
   for (const auto& [input, options, expected] : cases("jitter")) {
     CAPTURE(input.scalar_type(), input.sizes(), options);
     const ColorJitter jitter({.brightness = options[0],
@@ -356,7 +356,7 @@ TEST_CASE("ColorJitter matches torchvision on one image after the other") {
   }
 }
 
-TEST_CASE("ColorJitter rejects options outside their bounds and images without colors") {
+TEST_CASE("ColorJitter rejects out-of-range options and images without colors") {
   for (const double wrong : {-0.1, std::numeric_limits<double>::infinity()}) {
     CHECK_THAT(error_of([&] { ColorJitter({.brightness = wrong}); }),
                ContainsSubstring("ColorJitter: expected a brightness of 0 to "));
@@ -376,7 +376,7 @@ TEST_CASE("ColorJitter rejects options outside their bounds and images without c
              ContainsSubstring("expected a CPU generator"));
 }
 
-TEST_CASE("a transform of one image equals the transform of a batch of one") {
+TEST_CASE("transforming a single image gives the same result as transforming a batch of one") {
   const auto image = sample_images(torch::kByte, {3, 9, 8, 1}).squeeze(3);
   const Compose random(RandomResizedCrop({7, 7}), RandomCrop({6, 6}, 1), RandomHorizontalFlip(),
                        ColorJitter({.brightness = 0.5, .hue = 0.1}));
@@ -417,7 +417,7 @@ TEST_CASE("Compose passes its generator to the random transforms in order") {
   CHECK_THAT(error_of([&] { augment(input); }), ContainsSubstring("expected a CPU generator"));
 }
 
-TEST_CASE("an empty Compose returns its images and accepts transforms at run time") {
+TEST_CASE("an empty Compose returns its input unchanged, and transforms can be added at run time") {
   Compose compose;
   const auto input = sample_images(torch::kByte, {2, 1, 4, 4});
   CHECK(compose(input).is_same(input));
@@ -425,7 +425,7 @@ TEST_CASE("an empty Compose returns its images and accepts transforms at run tim
   CHECK(torch::equal(compose(input), Resize({2, 2})(input)));
 }
 
-TEST_CASE("transforms use no global generator and read nothing on the host") {
+TEST_CASE("transforms do not use the global generator or read values on the host") {
   const Compose augment(RandomCrop({5, 5}, 1), RandomHorizontalFlip(), Resize({4, 4}),
                         Normalize({0.5}, {0.5}));
   const auto input = sample_images(torch::kFloat, {8, 1, 6, 6});
@@ -439,14 +439,14 @@ TEST_CASE("transforms use no global generator and read nothing on the host") {
   CHECK(torch::equal(torch::rand({4}), next));
 }
 
-TEST_CASE("nonrandom transforms work on any device") {
+TEST_CASE("deterministic transforms work on any device") {
   const Compose scale(Resize({4, 4}), Normalize({0.5}, {0.5}));
   const auto result = scale(torch::empty({2, 1, 6, 6}, torch::kMeta));
   CHECK(result.is_meta());
   CHECK(result.sizes() == std::vector<int64_t>{2, 1, 4, 4});
 }
 
-TEST_CASE("on a GPU random transforms make the same choices as on the CPU", "[gpu]") {
+TEST_CASE("on a GPU, random transforms make the same choices as on the CPU", "[gpu]") {
   sconce::test::require_gpu();
   const auto bytes = sample_images(torch::kByte, {16, 3, 12, 10});
   const Compose augment(RandomCrop({9, 9}, {1, 2, 0, 1}), RandomHorizontalFlip());

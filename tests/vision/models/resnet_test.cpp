@@ -38,11 +38,11 @@ TEST_CASE("a ResNet matches torchvision's initial state, losses, and logits for 
   sconce::test::check_like_torchvision(network, make(network), /*size=*/64);
 }
 
-TEST_CASE("a ResNet with other block counts matches torchvision's initial state") {
+TEST_CASE("a ResNet with different block counts matches torchvision's initial state") {
   sconce::test::check_state(*make("resnet34"), sconce::test::lines_of_network("resnet34"));
 }
 
-TEST_CASE("a ResNet prints like torchvision's") {
+TEST_CASE("a ResNet prints the same as in torchvision") {
   const auto text = sconce::repr(resnet18({.num_classes = 5}));
   CHECK(text.starts_with("ResNet(\n  (conv1): Conv2d(3, 64, kernel_size=(7, 7), stride=(2, 2), "));
   CHECK_THAT(text, ContainsSubstring("  (layer1): Sequential(\n    (0): BasicBlock(\n"));
@@ -64,7 +64,7 @@ TEST_CASE("the last layer of a ResNet can be replaced, and a clone returns the s
   CHECK(clone->forward(x).equal(net(x)));
 }
 
-TEST_CASE("a ResNet rejects the same options as torchvision and names them") {
+TEST_CASE("a ResNet rejects the same options as torchvision, and the error names the options") {
   CHECK_THROWS_WITH(resnet18({.num_classes = 0}),
                     ContainsSubstring("expected num_classes of at least 1, got 0"));
   CHECK_THROWS_WITH(resnet50({.groups = 0}),

@@ -43,7 +43,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a VisionTransformer prints like torchvision's, and a clone returns the same outputs") {
+TEST_CASE(
+    "a VisionTransformer prints the same as in torchvision, and a clone returns the same outputs") {
   VisionTransformer net(small());
   const auto text = sconce::repr(net);
   CHECK(text.starts_with("VisionTransformer(\n  (conv_proj): Conv2d(3, 24, kernel_size=(8, 8), "));
@@ -54,7 +55,7 @@ TEST_CASE("a VisionTransformer prints like torchvision's, and a clone returns th
   CHECK(clone->forward(x).equal(net(x)));
 }
 
-TEST_CASE("a VisionTransformer rejects invalid options and pictures and reports the reason") {
+TEST_CASE("a VisionTransformer rejects invalid options and images and reports the reason") {
   const auto made_with = [](auto change) {
     auto options = small();
     change(options);
