@@ -29,7 +29,7 @@ TEST_CASE("every input in the Program::load corpus is loaded or rejected without
   replay("fuzz/corpus/program", sconce::test::fuzz_program);
 }
 
-TEST_CASE("every test picture is decoded or rejected without a crash") {
+TEST_CASE("every test image is decoded or rejected without a crash") {
   if (!sconce::vision::has_libpng() || !sconce::vision::has_libjpeg()) {
     SKIP("built without libpng or libjpeg-turbo");
   }
