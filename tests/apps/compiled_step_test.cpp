@@ -68,7 +68,9 @@ TEST_CASE("the compiled-step example rejects unknown options and a shared cache 
   check_refused(run_example(folder.path(), "compiled_step shared"), 1, "chmod go-w '");
 }
 
-TEST_CASE("the fit example on the page replays its steps and reports why it cannot compile them") {
+TEST_CASE(
+    "the fit example on the page replays its steps and reports the reason if it cannot compile "
+    "them") {
   const TempDir folder;
   const auto compiler = sconce::program::inductor(
       {.wait = true, .cache_dir = folder.path() / "steps", .python = "/no/python"});
