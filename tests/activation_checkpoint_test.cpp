@@ -27,7 +27,7 @@ using SomeTensors = std::vector<Tensor>;
 
 namespace {
 
-// A residual block with dropout, which counts its runs.
+// A residual block with dropout that counts how often its forward runs.
 struct CountingBlockImpl : torch::nn::Cloneable<CountingBlockImpl> {
   explicit CountingBlockImpl(int64_t features) : width(features) { reset(); }
   void reset() override {
@@ -64,8 +64,8 @@ Tensor checkpointed(std::vector<CountingBlock>& blocks, Tensor x) {
   return x;
 }
 
-// Nests checkpoints: the checkpoint of the first two blocks contains the checkpoint of the first
-// block, and so on.
+// Runs the blocks with nested checkpoints: the outermost checkpoint covers all blocks, the next one
+// covers all blocks except the last, and so on.
 Tensor nested(std::vector<CountingBlock>& blocks, const Tensor& x, size_t count) {
   if (count == 0) return x;
   const auto within = [&blocks, count](const Tensor& input) {
@@ -74,7 +74,8 @@ Tensor nested(std::vector<CountingBlock>& blocks, const Tensor& x, size_t count)
   return checkpoint(within, x);
 }
 
-// The output of a step, the gradients of its input and parameters, and the next random number.
+// Returns the output of a step, the gradients of its input and parameters, and the next random
+// number.
 template <class F>
 SomeTensors step_of(const F& forward, torch::Device device, bool in_bf16 = false) {
   auto blocks = some_blocks(3, device);

@@ -1,5 +1,5 @@
-// What may change between the calls of a captured step, or happen within a call, besides its
-// tensors.
+// Tests what may change between calls of a captured step or happen within a call, in addition to
+// changes of its tensors.
 
 #include <c10/core/alignment.h>
 #include <torch/torch.h>
@@ -44,7 +44,7 @@ namespace lr_scheduler = sconce::optim::lr_scheduler;
 
 namespace {
 
-// A net whose second layer is not trained at first.
+// A network whose second layer is initially not trained.
 struct Training {
   explicit Training(torch::Device on) : device(on) {
     net->to(device);
@@ -84,8 +84,8 @@ Tensors batch_of(torch::Device device, int call) {
 }
 
 // Makes the same calls with an eager loop and with a CapturedStep, and expects the same losses,
-// parameters, and gradients. Calls `between` for both before each call. Returns how many calls were
-// replays.
+// parameters, and gradients. Calls `between` for both before each call. Returns the number of
+// replayed calls.
 int compare(
     torch::Device device, const std::function<void(Training&, int)>& between,
     const std::function<void(Training&)>& prepare = [](Training&) {}) {
@@ -124,8 +124,8 @@ void change_groups(Training& training, int call) {
   if (call == 22) training.optimizer->add_param_group({training.first->parameters()});
 }
 
-// Replaces a group with a new one that has as many parameters, and then replaces the parameters of
-// a group.
+// Replaces a group with a new one that has the same number of parameters, and later replaces the
+// parameters of a group.
 void swap_groups(Training& training, int call) {
   auto& groups = training.optimizer->param_groups();
   if (call == 8) {
@@ -146,7 +146,7 @@ void freeze(Training& training, int call) {
   if (call == 16) training.first->bias.requires_grad_(true);
 }
 
-// Freezes and unfreezes a layer that belongs to no optimizer.
+// Freezes or unfreezes a layer that does not belong to any optimizer.
 void freeze_other(Training& training, int call) {
   if (call == 8) training.second->weight.requires_grad_(false);
   if (call == 16) training.second->weight.requires_grad_(true);
@@ -203,7 +203,7 @@ void update_metric_within(torch::Device device) {
   for (const auto& sums : earlier) CHECK(sums[1].item<double>() == 12);  // did not change later
 }
 
-// Returns the error from the calls of a step that also runs this function.
+// Returns the error thrown by the calls of a step that also runs this function.
 std::string error_of_step_with(torch::Device device, const std::function<void()>& within) {
   CapturedStep step(device, [&](const Tensors& batch) {
     within();
@@ -222,7 +222,7 @@ void check_refused(torch::Device device, const std::function<void()>& within,
                  ContainsSubstring(name));
 }
 
-// Calls that no capture can repeat.
+// Tests calls that no capture can repeat.
 void check_refusals(torch::Device device) {
   Training training(device);
   lr_scheduler::ReduceLROnPlateau plateau(*training.optimizer);

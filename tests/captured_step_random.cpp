@@ -32,8 +32,8 @@
 #include "support/require_gpu.hpp"
 #include "support/temp_dir.hpp"
 
-// Random training steps, run by an eager loop and by a CapturedStep. After each call all tensors of
-// both have the same bits.
+// Random training steps that an eager loop and a CapturedStep run. After each call, all tensors
+// must be bitwise identical.
 namespace captured_step_random {
 
 using sconce::CapturedStep;
@@ -54,11 +54,11 @@ namespace {
 
 constexpr int calls_of_a_step = 20;
 
-// Layers for tensors of sizes (rows, length, width).
+// Layers for tensors of shape (rows, length, width).
 
 using Layer = std::function<Tensor(const Tensor&)>;
 
-// Makes the modules of layers.
+// Creates the modules of layers.
 struct LayerMaker {
   template <class Module>
   Module keep(Module module) {
@@ -90,7 +90,7 @@ Layer linear(LayerMaker& make) {
   };
 }
 
-// A layer for tensors of sizes (rows, width, length).
+// Returns a layer for tensors of shape (rows, width, length).
 template <class Module>
 Layer over_channels(Module module) {
   return [module](const Tensor& x) mutable {
@@ -98,7 +98,7 @@ Layer over_channels(Module module) {
   };
 }
 
-// A layer for tensors of sizes (rows, width).
+// Returns a layer for tensors of shape (rows, width).
 template <class Module>
 Layer over_rows(Module module) {
   return [module](const Tensor& x) mutable {
@@ -138,7 +138,7 @@ Layer group_norm(LayerMaker& make) {
   return over_channels(make.keep(nn::GroupNorm(nn::GroupNormOptions(2, make.width))));
 }
 
-// In a capture the simulated GPUs compute the running sums once too often.
+// During a capture, simulated GPUs update the running statistics one time too many.
 Layer batch_norm(LayerMaker& make) {
   const bool has_sums = !make.draw.one_in(4) && !make.device.is_cuda();
   const auto options = nn::BatchNorm1dOptions(make.width).track_running_stats(has_sums);
@@ -174,7 +174,7 @@ Layer dot_product_attention(LayerMaker& make) {
   };
 }
 
-// oneDNN's LSTM in bfloat16 does not compute the same result each time.
+// In bfloat16, oneDNN's LSTM does not always compute the same result.
 template <class Module>
 Layer recurrent(Module module) {
   return [module](const Tensor& x) mutable {
@@ -197,7 +197,7 @@ Layer rnn(LayerMaker& make) {
   return recurrent(make.keep(nn::RNN(nn::RNNOptions(make.width, make.width).batch_first(true))));
 }
 
-// Without a gradient, LibTorch's max_pool1d runs on the CPU without going through the dispatcher.
+// Without gradients, LibTorch's max_pool1d runs on the CPU without going through the dispatcher.
 Layer pooling(LayerMaker& make) {
   return [without_gradient = make.draw.one_in(3)](const Tensor& x) {
     const auto most = torch::max_pool1d(without_gradient ? x.detach() : x, 3, 1, 1);
@@ -213,7 +213,7 @@ Layer indexing(LayerMaker&) {
   };
 }
 
-// A CUDA graph cannot copy from the host.
+// A CUDA graph cannot copy from host memory.
 Layer constants(LayerMaker&) {
   return [](const Tensor& x) {
     const auto scale = x.is_cuda() ? torch::full({2}, 0.5, x.device()) : torch::tensor({0.5F, 2.F});
@@ -232,7 +232,7 @@ Layer in_place(LayerMaker&) {
   };
 }
 
-// Equal casts, and casts of a tensor that is written in between.
+// Casts the same tensor repeatedly, and casts a tensor that is written between the casts.
 Layer casts(LayerMaker&) {
   return [](const Tensor& x) {
     auto y = x * 1;
@@ -305,7 +305,7 @@ const std::vector<Loss> losses = {
       return torch::binary_cross_entropy_with_logits(x, rows);
     }};
 
-// A random net with its loss and its batches.
+// A random network with its loss and its batches.
 class Net : public nn::Module {
  public:
   Net(Draw& draw, torch::Device device)
@@ -410,8 +410,9 @@ void append_tensors(NamedTensors& all, const std::string& name, const c10::IValu
   }
 }
 
-// A random training step. Two steps with the same seed are equal. CUDA graphs have their own rules:
-// fused kernels with a learning rate on the GPU, and nothing that the host changes.
+// A random training step. Two steps with the same seed are identical. CUDA graphs have their own
+// rules: they require fused kernels and a learning rate on the GPU, and the host must not change
+// anything.
 class Training {
  public:
   Training(uint32_t seed, torch::Device on) : device(on) {
@@ -483,8 +484,8 @@ class Training {
         .device = device.type(), .init_scale = 256, .growth_interval = 4});
   }
 
-  // A scaler reads on the host whether to step unless the kernels are fused, so only a few steps do
-  // this.
+  // Unless the kernels are fused, a scaler decides on the host whether to step, so only a few steps
+  // use this combination.
   void draw_optimizer(Draw& draw) {
     auto kernels =
         draw.of({Kernels::automatic, Kernels::automatic, Kernels::foreach, Kernels::for_loop});
@@ -518,7 +519,7 @@ class Training {
     average_ = std::make_unique<ExponentialMovingAverage>(*net);
   }
 
-  // Other tensors that a step may update.
+  // Draws other tensors that a step may update.
   void draw_host_objects(Draw& draw) {
     schedules_inside_ = schedule_ && updates_inside_ && !device.is_cuda() && draw.one_in(3);
     if (schedules_inside_) kinds.insert("schedule inside");
@@ -563,7 +564,7 @@ class Training {
   bool updates_inside_ = true;
 };
 
-// Changes that happen between two calls.
+// Changes that occur between two calls.
 
 void set_rate(Training& training, Tensor&) {
   training.optimizer->param_groups()[0].options().set_lr(0.003);
@@ -593,7 +594,8 @@ void run_forward(Training& training, Tensor&) {
   training.net->forward(training.net->batch(training.net->rows)[0].to(training.device));
 }
 
-// The parameter's module is not known, so the modules are identified by the parameter.
+// The module that contains the parameter is unknown, so the parameter's size selects an arbitrary
+// module.
 nn::Module& module_of(Training& training, const Tensor& p) {
   const auto modules = training.net->modules(/*include_self=*/false);
   return *modules[static_cast<size_t>(p.numel()) % modules.size()];
@@ -604,7 +606,7 @@ void change_mode(Training& training, Tensor& p) {
   module.train(!module.is_training());
 }
 
-// Moves the parameter to its own group, or to the end of the groups.
+// Moves the parameter to a separate group, or to the end of the groups.
 void regroup(Training& training, Tensor& p) {
   auto& groups = training.optimizer->param_groups();
   for (auto& group : groups) {
@@ -645,7 +647,7 @@ const std::vector<Event> events = {
     {"numbers drawn", true, [](Training& t, Tensor&) { torch::rand({3}, t.device); }},
     {"forward pass", true, run_forward}};
 
-// Half of the calls have no event after them.
+// Half of the calls are not followed by an event.
 const Event* draw_event(Draw& draw, torch::Device device) {
   const auto& event = draw.from(events);
   return draw.one_in(2) || (device.is_cuda() && !event.on_gpus) ? nullptr : &event;
@@ -662,7 +664,7 @@ bool have_same_bits(const Tensor& a, const Tensor& b) {
   return a.nbytes() == 0 || std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }
 
-// Returns whether both have the same bits, or are nan in the same places.
+// Returns whether the two tensors are bitwise identical, or NaN at the same positions.
 bool are_same(const Tensor& a, const Tensor& b) {
   if (!a.defined() || !b.defined()) return a.defined() == b.defined();
   if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) return false;
@@ -673,8 +675,8 @@ bool are_same(const Tensor& a, const Tensor& b) {
          have_same_bits(without(x, x.isnan()), without(y, y.isnan()));
 }
 
-// How closely two tensors must agree: in each bit or, if other kernels computed one of them, in the
-// norm of their difference relative to their own norm.
+// Specifies how closely two tensors must agree: bit for bit or, if different kernels computed one
+// of them, within a bound on the norm of their difference relative to their own norm.
 struct Agreement {
   bool operator()(const Tensor& a, const Tensor& b) const {
     if (tolerance == 0) return are_same(a, b);
@@ -700,7 +702,7 @@ Tensor generator_state(torch::Device device) {
   return at::globalContext().defaultGenerator(device).get_state();
 }
 
-// The outcome of one call with the event after it.
+// The outcome of one call and the event after it.
 struct Call {
   bool is_refused() const { return error.find("expected a step that can be") != error.npos; }
 
@@ -734,17 +736,17 @@ struct Outcome {
   bool is_16_bit = false;  // some of its kernels compute in 16 bits
 };
 
-// The compiler of the steps, if there is one.
+// The compiler for the steps, if there is one.
 struct Compiling {
   std::shared_ptr<StepCompiler> compiler = {};
   bool with_events = true;  // most events lead to another capture
   uint32_t first_seed = 0;
-  // Number of steps in 16 bits whose losses may leave the tolerance. Some losses are chaotic: over
-  // 20 steps, rounding to 16 bits changes them by up to 32% in the eager loop too.
+  // The number of 16-bit steps whose losses may exceed the tolerance. Some losses are chaotic: over
+  // 20 steps, rounding to 16 bits changes them by up to 32% even in the eager loop.
   int most_apart = 0;
 };
 
-// Makes the calls of one random step, captured and eager.
+// Makes the captured and the eager calls of one random step.
 class Comparison {
  public:
   Comparison(uint32_t seed, torch::Device device, const Compiling& compiling)
@@ -813,7 +815,7 @@ class Comparison {
     if (!outcome_.difference.empty()) outcome_.difference += ", in call " + std::to_string(i);
   }
 
-  // A replay on a GPU does not restore the gradients that an eager step has replaced.
+  // A replay on a GPU does not restore gradients that an eager step has replaced.
   void compare_tensors() {
     const bool with_gradients = !captured_.device.is_cuda() || !outcome_.kinds.contains("shape");
     if (!outcome_.difference.empty()) return;
@@ -840,8 +842,8 @@ class Comparison {
     outcome_.replayed.insert(outcome_.kinds.begin(), outcome_.kinds.end());
   }
 
-  // The first batch determines the shape. Simulated GPUs reject a replay that adds to a gradient
-  // that an eager step has dropped.
+  // The first batch determines the shape. Simulated GPUs reject a replay that accumulates into a
+  // gradient that an eager step has released.
   Tensors draw_batch(bool may_have_other_shape) {
     const auto& net = *eager_.net;
     may_have_other_shape &= !eager_.device.is_cuda() || eager_.parts_of_batch() == 1;
@@ -873,7 +875,7 @@ class Comparison {
   Outcome outcome_ = {};
 };
 
-// The outcomes of steps: how many were replayed, only run eagerly, or rejected.
+// Counts how many steps were replayed, only ran eagerly, or were rejected.
 class Table {
  public:
   enum Fate { replayed, run_eagerly, refused };
@@ -910,8 +912,8 @@ class Table {
   std::map<std::string, std::array<int64_t, 3>> rows_ = {};
 };
 
-// Only one reason for a rejection can occur here: kernels that are not fused let the host read
-// whether a scaler's step is skipped.
+// Only one reason for rejection is possible here: with kernels that are not fused, the host reads
+// whether a scaler skips the step.
 bool is_allowed(const Outcome& outcome) {
   return outcome.refusal.empty() || (outcome.refusal.starts_with("one with a host read") &&
                                      outcome.kinds.contains("scaler on the host"));
@@ -951,7 +953,7 @@ std::shared_ptr<StepCompiler> interpreter() {
       sconce::StepCompilerOptions{.keep = sconce::KeptStep::compiled});
 }
 
-// Waits for each package and keeps it.
+// Waits for each package to be compiled and keeps it.
 std::shared_ptr<StepCompiler> compiler(const sconce::test::TempDir& folder) {
   return sconce::program::inductor(
       {.keep = sconce::KeptStep::compiled, .wait = true, .cache_dir = folder.path() / "steps"});
@@ -967,7 +969,7 @@ TEST_CASE("random captured steps that run as programs produce the same losses as
 TEST_CASE("three random captured steps compile and produce the same losses as the eager loop",
           "[python]") {
   const sconce::test::TempDir folder;
-  // Each of these has one part, so three packages are compiled.
+  // Each of these steps has one part, so three packages are compiled.
   const auto table = compare_steps(
       3, torch::kCPU, {.compiler = compiler(folder), .with_events = false, .first_seed = 12});
   CHECK(table("compiled", Table::replayed) == 3);
@@ -980,7 +982,7 @@ TEST_CASE("60 random captured steps compile and produce the same losses as the e
       compare_steps(60, torch::kCPU, {.compiler = compiler(folder), .most_apart = 1});
   WARN(table.text());
   CHECK(table("compiled", Table::replayed) >= 45);
-  // Counts steps whose package is rejected. Steps whose events prevent any replay do not count.
+  // Counts steps whose package is rejected, except for steps whose events prevent any replay.
   CHECK(table("all", Table::replayed) - table("compiled", Table::replayed) <= 3);
 }
 

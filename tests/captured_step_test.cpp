@@ -36,7 +36,7 @@ namespace {
 
 constexpr float too_large = std::numeric_limits<float>::infinity();
 
-// A network with an optimizer and everything else that a training step uses.
+// A network with an optimizer and all other objects that a training step uses.
 struct Training {
   explicit Training(torch::Device on, double dropout = 0) : device(on) {
     torch::manual_seed(0);

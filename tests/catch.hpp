@@ -1,7 +1,7 @@
 #pragma once
 
-// Tests include LibTorch and Catch2 only through this header. LibTorch's logging and Catch2 both
-// define CHECK. In tests, CHECK is Catch2's.
+// Tests include LibTorch and Catch2 only through this header, because LibTorch's logging and Catch2
+// both define CHECK. In tests, CHECK is the Catch2 macro.
 #include <torch/torch.h>
 
 #undef CHECK

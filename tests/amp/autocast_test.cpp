@@ -22,7 +22,8 @@ namespace autocast = at::autocast;
 
 namespace {
 
-// The current state, in the format of reference/autocast.py after "= " and the note.
+// Returns the current state in the format that reference/autocast.py writes after "= " and the
+// note.
 std::string autocast_state() {
   std::ostringstream text;
   for (const auto device : {torch::kCPU, torch::kCUDA}) {
@@ -68,7 +69,7 @@ std::string run(std::istringstream command, Scopes& scopes) {
   return warnings.messages().empty() ? "silent" : "warned";
 }
 
-// Every expression of reference/autocast.py. h is in the low precision.
+// Returns every expression of reference/autocast.py. `h` has the low-precision type.
 std::map<std::string, std::function<torch::Tensor()>> expressions(torch::ScalarType low) {
   namespace F = torch::nn::functional;
   const auto f = torch::ones({3, 3}), d = f.to(torch::kDouble), h = f.to(low);
@@ -138,7 +139,7 @@ std::map<std::string, std::function<torch::Tensor()>> expressions(torch::ScalarT
   };
 }
 
-// The resident memory of the process, in bytes.
+// Returns the resident memory of this process in bytes.
 int64_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
   int64_t total = 0, resident = 0;
@@ -238,7 +239,7 @@ TEST_CASE("autocast caches a parameter's cast until the outermost scope ends") {
     weight.detach().mul_(2);
     return torch::mm(weight, weight).sum().item<double>() / weight.sum().item<double>();
   };
-  // If the cast is cached, the product uses the weight before the change.
+  // If the cast is cached, the product uses the value that the weight had before the change.
   CHECK(product_after_change({.cache_enabled = true}) == 1.0);
   CHECK(product_after_change({.cache_enabled = false}) == 8.0);
   CHECK(product_after_change({}) == 4.0);

@@ -21,7 +21,7 @@
 #include "sconce/optim/rmsprop.hpp"
 #include "sconce/optim/sgd.hpp"
 
-// The C++ side of reference/grad_scaler.py: runs its commands and returns the results.
+// The C++ counterpart of reference/grad_scaler.py: runs its commands and returns the results.
 namespace sconce::test {
 
 using amp::GradScaler;
@@ -34,7 +34,7 @@ inline std::string hex(double value) {
   return text;
 }
 
-// `dump` of reference/grad_scaler.py.
+// Counterpart of `dump` in reference/grad_scaler.py.
 inline std::string dump(const torch::Tensor& tensor) {
   const auto dense = tensor.is_sparse() ? tensor.to_dense() : tensor;
   const auto values = dense.detach().to(torch::kFloat).reshape(-1).contiguous();
@@ -48,7 +48,7 @@ inline std::string dump(const torch::Tensor& tensor) {
   return text;
 }
 
-// Whether two dumps are equal within Python's tolerances for the type.
+// Returns whether two dumps are equal within Python's tolerances for the type.
 inline bool close(const std::string& actual, const std::string& expected, torch::ScalarType type) {
   const float rtol = type == torch::kHalf ? 1e-3F : 1.3e-6F;
   if (actual.size() != expected.size()) return false;
@@ -78,7 +78,7 @@ Tensors tensors_of(const AdamState& state) {
           {"max_exp_avg_sq", state.max_exp_avg_sq()}};
 }
 
-// An optimizer of a script, its parameters, and how they get gradients.
+// An optimizer in a script, its parameters, and the way they receive gradients.
 class ScriptOptimizer {
  public:
   explicit ScriptOptimizer(std::istringstream& arguments) {
@@ -202,10 +202,10 @@ class ScriptOptimizer {
   bool sparse_ = false;
 };
 
-// Runs the commands of reference/grad_scaler.py's scripts.
+// Runs the commands in the scripts of reference/grad_scaler.py.
 class Script {
  public:
-  // Returns the command's note.
+  // Runs a command and returns its note.
   std::string run(const std::string& command) {
     std::istringstream arguments(command);
     std::string name;
@@ -218,7 +218,7 @@ class Script {
     }
   }
 
-  // The text of the scaler after the note.
+  // Returns the text that describes the scaler, which follows the note.
   std::string state() const {
     std::ostringstream text;
     const auto state = scaler_->state_dict().toGenericDict();
@@ -231,7 +231,7 @@ class Script {
     return text.str();
   }
 
-  // The optimizer of the last command, or null.
+  // Returns the optimizer of the last command, or null.
   const ScriptOptimizer* current() const { return current_; }
 
  private:
@@ -301,7 +301,7 @@ class Script {
     return dumps(it) == before ? "unchanged" : "changed";  // skipped, or too small a step
   }
 
-  // `dumps` of reference/grad_scaler.py.
+  // Counterpart of `dumps` in reference/grad_scaler.py.
   static std::map<std::string, std::string> dumps(const ScriptOptimizer& it) {
     std::map<std::string, std::string> texts;
     for (const auto& [name, tensor] : it.tensors()) {

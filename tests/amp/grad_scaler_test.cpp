@@ -58,7 +58,7 @@ torch::Tensor parameter_of(const torch::Tensor& value) {
   return value.clone().requires_grad_();
 }
 
-// Sets the gradient of p to this value times the loss scale.
+// Sets the gradient of `p` to this value multiplied by the loss scale.
 void backward(GradScaler& scaler, const torch::Tensor& p, float gradient) {
   p.mutable_grad() = torch::Tensor();
   scaler.scale((p * gradient).sum()).backward();
@@ -71,7 +71,8 @@ GradScaler cpu_scaler(GradScalerOptions options = {}) {
   return scaler;
 }
 
-// The beginnings of Python's error messages, with underscores for spaces, and ours.
+// Maps the beginning of each of Python's error messages, with underscores for spaces, to the
+// beginning of the corresponding message in sconce.
 const std::map<std::string, std::string>& refusals() {
   static const std::map<std::string, std::string> pairs = {
       {"Attempted_step", "GradScaler::step: expected a call to scale(loss)"},
@@ -91,10 +92,11 @@ const std::map<std::string, std::string>& refusals() {
   return pairs;
 }
 
-// Whether our error corresponds to Python's. Counts the kinds of errors.
+// Returns whether sconce's error corresponds to Python's error, and counts each kind of error.
 bool same_refusal(const std::string& actual, const std::string& expected,
                   std::map<std::string, int>& kinds) {
-  // This error is LibTorch's own: 2.11 cannot compute the norm of sparse gradients for clipping.
+  // LibTorch itself throws this error: version 2.11 cannot compute the norm of sparse gradients for
+  // clipping.
   if (expected.starts_with("refused:Could_not_run_'aten::linalg_vector_norm'")) {
     return actual.starts_with("refused:Could not run 'aten::linalg_vector_norm'");
   }
@@ -106,7 +108,7 @@ bool same_refusal(const std::string& actual, const std::string& expected,
   return false;
 }
 
-// A small network with its data, trained in float16 under autocast.
+// A small network and its data for training in float16 under autocast.
 struct Float16Training {
   torch::nn::Sequential net{torch::nn::Linear(4, 8), torch::nn::ReLU(), torch::nn::Linear(8, 2)};
   torch::Tensor x = torch::randn({16, 4}), y = torch::randn({16, 2});
@@ -120,7 +122,7 @@ struct Float16Training {
     REQUIRE(scaler.is_enabled());
   }
 
-  // Returns the number of host reads of a whole step, including the optimizer's.
+  // Returns how often a complete step, including the optimizer, reads a value on the host.
   int64_t reads_of_step(torch::optim::Optimizer& optimizer) {
     CosineAnnealingLR scheduler(optimizer, /*T_max=*/10);
     const HostReads reads;
@@ -200,7 +202,7 @@ TEST_CASE("a GradScaler matches Python's in 300 sequences of calls", "[python]")
       facts[text.substr(space + 1)] = std::stoi(text);
     }
   }
-  // The scripts covered what they are meant to cover.
+  // The scripts must cover all of the intended cases.
   CHECK(facts["scripts"] == 300);
   CHECK(facts["stepped"] > 500);
   CHECK(facts["skipped"] > 300);
@@ -232,7 +234,7 @@ TEST_CASE(
     CHECK(training.reads_of_step(fused) == 0);
     CHECK(training.reads_of_step(stock) == 1);
     CHECK(training.reads_of_step(foreach) == 1);
-    // On the CPU, Adam's fused kernel reads each parameter's step count by itself.
+    // On the CPU, Adam's fused kernel itself reads the step count of each parameter.
     const auto with_scaler = training.reads_of_step(adamw);
     const HostReads reads;
     adamw.step();

@@ -1,4 +1,4 @@
-// The compiled-step example, and what docs/compile_a_step.md quotes from it.
+// Tests the compiled-step example and the lines that docs/compile_a_step.md quotes from it.
 #include <torch/torch.h>
 
 #include <filesystem>
@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The line that says which form was kept.
+// Returns the line that reports which form was kept.
 std::string form_line(const std::string& out) {
   return out.substr(out.rfind('\n', out.size() - 2) + 1);
 }

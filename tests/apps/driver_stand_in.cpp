@@ -1,4 +1,4 @@
-// A library with the name of the driver's library that reports one GPU.
+// A stand-in for the driver's library, with the same name, that reports one GPU.
 extern "C" int cuInit(unsigned) {
   return 0;
 }

@@ -1,4 +1,5 @@
-// sconce-train --export: the program of a trained network, and its predictions.
+// Tests sconce-train --export: the program that it writes for a trained network, and the program's
+// predictions.
 #include <torch/torch.h>
 
 #include <filesystem>
@@ -60,7 +61,7 @@ torch::Tensor inputs_of(const train::Task& task, int64_t rows) {
   return torch::randn(shape);
 }
 
-// A table of houses whose price or roof can be predicted from the other columns.
+// Returns a table of houses. The price or the roof can be predicted from the other columns.
 std::string small_houses() {
   std::string text = "rooms,roof,price\n";
   for (int i = 0; i < 60; ++i) {
@@ -71,7 +72,7 @@ std::string small_houses() {
   return text;
 }
 
-// Writes pictures of two classes, "dark" and "light".
+// Writes images of two classes, "dark" and "light".
 void write_shades(const fs::path& folder) {
   for (int i = 0; i < 10; ++i) {
     for (const std::string name : {"dark", "light"}) {
@@ -91,7 +92,7 @@ RunResult ran_well(const std::string& arguments) {
   return ran;
 }
 
-// Trains with --out and --export, and checks that the predictions of both files are the same.
+// Trains with --out and --export, and checks that both files produce the same predictions.
 class ExportedRun {
  public:
   explicit ExportedRun(const std::string& arguments) {
@@ -111,7 +112,7 @@ class ExportedRun {
     CHECK(predicted(program()) == by_weights);
   }
 
-  // Checks that both return the same bits for inputs of several batch sizes.
+  // Checks that both return bitwise identical results for inputs of several batch sizes.
   void check_outputs() const {
     const auto from_weights = train::load_predictor(weights());
     const auto from_program = train::load_predictor(program());
@@ -161,7 +162,7 @@ TEST_CASE("an exported program contains the weights, the task, named tensors, an
   const auto task = train::load_predictor(file).task;
   CHECK(train::model_metadata("mlp", task) == train::model_metadata("mlp", model.task));
 
-  // Not mapped, because memory with another alignment may change the last bits.
+  // The file is not memory-mapped, because a different memory alignment may change the last bits.
   const auto tensors = sconce::io::load_safetensors(file, {.mmap = false});
   for (const auto& item : sconce::nn::state_dict(*model.network)) {
     INFO(item.key());

@@ -1,4 +1,4 @@
-// The examples that serve programs exported by Python, compared with the same programs in Python.
+// Compares the examples that serve programs exported by Python with the same programs in Python.
 #include <torch/torch.h>
 
 #include <regex>
@@ -37,8 +37,8 @@ torch::Tensor read_tensor(const fs::path& file) {
   return sconce::io::load_torch(file).toTensor();
 }
 
-// Has Python export a network and serve 17 rows with it, in batches of 8, 8, and 1. Returns the
-// outputs in C++.
+// Lets Python export a network and serve 17 rows with it in batches of 8, 8, and 1 rows. Returns
+// the outputs computed in C++.
 torch::Tensor export_and_serve(const TempDir& folder) {
   torch::manual_seed(0);
   auto net = small_net();
@@ -119,7 +119,7 @@ std::string without_indentation(const std::string& text) {
   return std::regex_replace(text, std::regex("\n +"), "\n");
 }
 
-// The examples, and the tests of what else the pages show.
+// Returns the sources of the examples and of the tests for everything else that the pages show.
 std::string quoted_sources() {
   std::string sources;
   for (const std::string name : {"compiled_step", "exporting"}) {
@@ -146,7 +146,8 @@ TEST_CASE(
         sconce::test::contents(std::string(SCONCE_TESTS_DIR "/../docs/") + name + ".md");
     int blocks = 0;
     for (std::sregex_iterator found(page.begin(), page.end(), block), end; found != end; ++found) {
-      // CI does not build it, as the page says, or it is a program that the package test runs.
+      // Skips blocks that CI does not build, as the page says, and programs that the package test
+      // runs.
       const bool is_program = found->str(2).find("int main(") != std::string::npos;
       if (found->length(1) > 0 || is_program) continue;
       INFO(found->str(2));

@@ -1,4 +1,5 @@
-// The examples that record and serve a network, and what docs/export.md says about recording.
+// Tests the examples that record and serve a network, and the statements in docs/export.md about
+// recording.
 #include <torch/torch.h>
 #include <torch/version.h>
 

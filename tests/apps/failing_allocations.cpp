@@ -1,4 +1,4 @@
-// Makes each allocation fail in turn while sconce-train's weights are read.
+// Makes the allocations fail one at a time while sconce-train's weights are read.
 #include "catch.hpp"
 #include "sconce/io/safetensors.hpp"
 #include "sconce/nn/state_dict.hpp"

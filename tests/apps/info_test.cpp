@@ -1,4 +1,4 @@
-// The output of sconce-info for made-up machines.
+// Tests the output of sconce-info for simulated hardware configurations.
 #include <nlohmann/json.hpp>
 #include <sstream>
 

@@ -23,14 +23,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The number of malformed connections to each port. A run by hand makes 10,000, with `ulimit -n` of
-// 20,000, because Gloo keeps many of them open.
+// Returns the number of malformed connections to each port. A manual run uses 10,000 with `ulimit
+// -n` set to 20,000, because Gloo keeps many of them open.
 int connections() {
   const char* number = std::getenv("SCONCE_MALFORMED_CONNECTIONS");
   return number == nullptr ? 100 : std::stoi(number);
 }
 
-// The numbers of the process's open sockets.
+// Returns the inode numbers of the process's open sockets.
 std::set<std::string> sockets_of(int process) {
   std::set<std::string> numbers;
   std::error_code ignored;
@@ -42,7 +42,7 @@ std::set<std::string> sockets_of(int process) {
   return numbers;
 }
 
-// The ports on which the process listens.
+// Returns the ports on which the process listens.
 std::set<uint16_t> ports_of(int process) {
   const auto sockets = sockets_of(process);
   std::set<uint16_t> ports;
@@ -67,7 +67,8 @@ std::string bytes_of(Number number) {
   return {reinterpret_cast<const char*>(&number), sizeof number};
 }
 
-// The first bytes that a TCPStore client sends, followed by a request to set a key of this length.
+// Returns the first bytes that a TCPStore client sends, followed by a request to set a key of this
+// length.
 std::string set_of_store(uint64_t length) {
   return '\0' + bytes_of(uint32_t{0x3C85F7CE}) + '\1' + bytes_of(length);
 }
@@ -91,7 +92,7 @@ std::string malformed(std::mt19937& random) {
   }
 }
 
-// Sends the bytes and closes the connection at once or, with `resets`, in the middle.
+// Sends the bytes and closes the connection immediately or, with `resets`, resets it in the middle.
 void connect_once(uint16_t port, const std::string& bytes, bool resets) {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   REQUIRE(fd >= 0);
@@ -117,7 +118,7 @@ void disturb(const std::set<uint16_t>& ports, std::mt19937& random) {
   }
 }
 
-// The output of a run without its speed.
+// Returns a run's output without its speed.
 std::string without_speed(const std::string& text) {
   return std::regex_replace(text, std::regex("\n[0-9.]+ examples/sec"), "");
 }
@@ -127,8 +128,8 @@ struct TwoRanks {
   std::string weights;
 };
 
-// Trains with two processes. To disturb the run, each port receives malformed connections: the port
-// where the ranks meet before they do, and every port during training.
+// Trains with two processes. If the run is to be disturbed, malformed connections reach the
+// rendezvous port before the ranks meet, and every port during training.
 TwoRanks trained_by_two(bool is_disturbed) {
   const TempDir folder;
   const std::string port = sconce::test::free_port();

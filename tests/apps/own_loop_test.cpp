@@ -1,4 +1,4 @@
-// The example that writes out the Trainer's loop, compared with the Trainer.
+// Compares the example that writes out the Trainer's loop with the Trainer.
 #include <torch/torch.h>
 
 #include "apps/run_train.hpp"
@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using sconce::amp::Precision;
 
-// The Trainer's result with the settings of the example.
+// The results of the Trainer with the settings of the example.
 struct Trained {
   std::string lines = {};
   std::vector<torch::Tensor> parameters = {};

@@ -1,4 +1,4 @@
-// Folders of pictures: how sconce-train splits, measures, and learns them.
+// Tests how sconce-train splits, measures, and trains on image folders.
 #include "train/picture_folder.hpp"
 
 #include <c10/util/ThreadLocalDebugInfo.h>
@@ -45,7 +45,7 @@ void write_file(const fs::path& file, const std::string& bytes) {
   std::ofstream(file, std::ios::binary) << bytes;
 }
 
-// A picture in which one channel dominates.
+// Returns an image in which one channel dominates.
 torch::Tensor colored(int64_t channel, int64_t number, int64_t height = 12, int64_t width = 10) {
   auto picture = torch::arange(height * width).add(7 * number).remainder(90);
   picture = picture.view({1, height, width}).repeat({3, 1, 1});
@@ -53,7 +53,7 @@ torch::Tensor colored(int64_t channel, int64_t number, int64_t height = 12, int6
   return picture.to(torch::kByte);
 }
 
-// Writes a folder of two classes, "blue" and "red", with ten pictures each.
+// Writes a folder with two classes, "blue" and "red", of ten images each.
 void write_colors(const fs::path& folder) {
   for (int64_t i = 0; i < 10; ++i) {
     const std::string name = std::to_string(i) + ".png";
@@ -67,7 +67,7 @@ std::string last_line(const std::string& text) {
   return text.substr(text.rfind('\n', end) + 1);
 }
 
-// The lines of the epochs without their seconds.
+// Returns the lines for the epochs without the elapsed seconds.
 std::vector<std::string> epochs_of(const fs::path& csv) {
   std::ifstream in(csv);
   std::vector<std::string> epochs;
@@ -109,7 +109,7 @@ TEST_CASE("IDX files are found under each name that they are distributed under")
   const std::string name = GENERATE("train-images.idx3-ubyte.gz", "train-images.idx3-ubyte",
                                     "train-images-idx3-ubyte.gz", "train-images-idx3-ubyte");
   CHECK_FALSE(train::has_idx_files(folder.path()));
-  // Some archives unpack to folders with the names of the other files.
+  // Some archives unpack to folders that have the names of the other files.
   fs::create_directory(folder.path() / "t10k-labels-idx1-ubyte");
   if (!name.ends_with("-idx3-ubyte"))
     fs::create_directory(folder.path() / "train-images-idx3-ubyte");
@@ -148,7 +148,7 @@ TEST_CASE(
     return sconce::test::error_of([&] { train::find_digits(program, folder.path() / "none"); });
   };
   const std::string instead = "; name the folder that holds the four files: --data DIR";
-  // As on a system without /proc.
+  // This simulates a system without /proc.
   CHECK(error() ==
         "--data digits: expected the folder of the digits, cannot tell where this "
         "program is installed from " +
@@ -507,7 +507,7 @@ TEST_CASE("sconce-train fine-tunes the last layer of a torchvision network", "[a
   const RunResult predicted = run_train("predict --weights " + file.string() + " " + red.string());
   CHECK_THAT(predicted.out, StartsWith(red.string() + ": red "));
 
-  // A resumed run, which starts in the middle, gives the same result.
+  // A run resumed in the middle of training produces the same result.
   const std::string saved = "--checkpoint " + path("saved") + " ";
   REQUIRE(run("--freeze --epochs 1 " + saved).exit_code == 0);
   const RunResult other = run("--epochs 2 --resume " + saved);
@@ -518,7 +518,7 @@ TEST_CASE("sconce-train fine-tunes the last layer of a torchvision network", "[a
   const auto resumed = sconce::io::load_safetensors(folder.path() / "again/model.safetensors");
   for (const auto& item : state) CHECK(item.value().equal(resumed[item.key()]));
 
-  // Without --freeze all layers learn.
+  // Without --freeze, all layers are trained.
   REQUIRE(run("--epochs 1 --out " + path("all")).exit_code == 0);
   const auto all = sconce::io::load_safetensors(folder.path() / "all/model.safetensors");
   CHECK_FALSE(all["conv1.weight"].equal(state["conv1.weight"]));

@@ -1,5 +1,5 @@
-// The dependencies of the built programs, read from their files, and the behavior that all programs
-// share.
+// Tests the dependencies of the built programs, which are read from their files, and the behavior
+// that all programs share.
 #include <torch/version.h>
 
 #include <filesystem>
@@ -95,7 +95,7 @@ TEST_CASE("a program that cannot write its output exits with code 1 and an error
 
 namespace {
 
-// The JSON output of sconce-info with these environment variables.
+// Returns the JSON output of sconce-info with these environment variables.
 nlohmann::json info_json(const std::string& settings) {
   const auto ran = run_program(settings + " " + info + " --json");
   INFO(ran.err);

@@ -7,12 +7,13 @@
 
 namespace sconce::test {
 
-/// The programs that the tests start use one thread unless a test says otherwise, as under ctest.
-/// Otherwise they would use one thread per idle CPU, and two runs could differ in the last bits.
+/// Unless a test says otherwise, the programs that the tests start use one thread, as they do under
+/// ctest. Otherwise, they would use one thread per idle CPU, and the results of two runs could
+/// differ in the last bits.
 inline const bool has_one_thread = setenv("OMP_NUM_THREADS", "1", /*overwrite=*/0) == 0;
 
-/// The command that runs sconce-train with these arguments. If the arguments choose the CPU, it
-/// hides the machine's GPUs, because sconce-train warns about a GPU that it leaves unused.
+/// Returns the command that runs sconce-train with these arguments. If the arguments select the
+/// CPU, the command hides the machine's GPUs, because sconce-train warns about unused GPUs.
 inline std::string train_command(const std::string& arguments) {
   const bool on_cpu = arguments.find("--device cpu") != std::string::npos;
   return std::string(on_cpu ? "env CUDA_VISIBLE_DEVICES= " : "") + SCONCE_BIN_DIR +

@@ -1,4 +1,4 @@
-// What sconce-train reads from a checkpoint before it resumes a run.
+// Tests which values sconce-train reads from a checkpoint before it resumes a run.
 #include "train/saved_run.hpp"
 
 #include <torch/nn/modules/linear.h>
@@ -41,7 +41,7 @@ c10::impl::GenericDict dict_of(const std::string& key, const c10::IValue& value)
   return dict;
 }
 
-// Saves what sconce-train's callback saves: the epochs of the schedule.
+// Saves the same state as sconce-train's callback: the number of epochs in the schedule.
 struct ScheduleLike : sconce::TrainerCallback {
   std::string name() const override { return "schedule"; }
   std::optional<sconce::Stateful> state() override {
@@ -50,7 +50,8 @@ struct ScheduleLike : sconce::TrainerCallback {
   }
 };
 
-// Trains up to this step, or continues the run of the folder up to it, as sconce-train does.
+// Trains up to this step, or resumes the run in the folder and trains up to it, as sconce-train
+// does.
 void fit(const fs::path& folder, int64_t last_step) {
   torch::manual_seed(1);
   torch::nn::Linear net(3, 2);
@@ -70,8 +71,8 @@ void fit(const fs::path& folder, int64_t last_step) {
                .callbacks = {&schedule, &scheduling, &stop, &saving}});
 }
 
-// A value in a checkpoint: the keys that lead to it, and the value that replaces it or nothing to
-// remove it.
+// A value in a checkpoint: the keys that lead to it and its replacement. Without a replacement, the
+// value is removed.
 struct Place {
   std::vector<std::string> keys;
   std::function<void(const c10::IValue&)> replace;

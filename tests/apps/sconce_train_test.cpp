@@ -1,4 +1,5 @@
-// sconce-train as its users see it: a command line, two streams, an exit code, and a file.
+// Tests sconce-train through its user interface: a command line, two output streams, an exit code,
+// and files.
 #include <sys/stat.h>
 #include <zlib.h>
 
@@ -52,21 +53,22 @@ int lines_of(const std::string& text) {
   return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
 }
 
-// The sum of the numbers in the cells of a confusion matrix.
+// Returns the sum of the numbers in the cells of a confusion matrix.
 int examples_in(const fs::path& chart) {
   const std::string svg = contents(chart);
   const std::regex cell(
       "<text x=[0-9.\"]+ y=[0-9.\"]+ text-anchor=\"middle\"(?: class=\"\\w+\")?>(\\d+)</text>");
   int sum = 0;
   std::sregex_iterator number(svg.begin(), svg.end(), cell);
-  // The names of the ten classes, which are also numbers, follow the cells.
+  // The cells are followed by the names of the ten classes, which are also numbers.
   for (int i = 0; i < 100 && number != std::sregex_iterator(); ++i, ++number) {
     sum += std::stoi((*number)[1]);
   }
   return sum;
 }
 
-// An unfinished run leaves only the charts of its epochs, and one of them may be a partial file.
+// Checks that an unfinished run leaves only the charts of its epochs. One of them may be a partial
+// file.
 void check_charts_alone(const fs::path& folder) {
   for (const auto& name : names_in(folder)) {
     INFO(name);
@@ -74,7 +76,8 @@ void check_charts_alone(const fs::path& folder) {
   }
 }
 
-// The lines of scalars.csv without the two scalars that depend on the clock, and without the times.
+// Returns the lines of scalars.csv without the times and without the two scalars that depend on the
+// clock.
 std::string learnt_in(const fs::path& scalars) {
   const std::string csv = contents(scalars / "scalars.csv");
   const std::string lines =
@@ -82,14 +85,14 @@ std::string learnt_in(const fs::path& scalars) {
   return std::regex_replace(lines, std::regex(",[^,\\n]*\\n"), "\n");
 }
 
-// The test accuracy that the program printed last.
+// Returns the last test accuracy that the program printed.
 double test_acc_of(const RunResult& ran) {
   const auto at = ran.out.rfind("test acc ");
   REQUIRE(at != std::string::npos);
   return std::stod(ran.out.substr(at + std::string("test acc ").size()));
 }
 
-// The mean over some seeds of the test accuracy on the digits.
+// Returns the mean test accuracy on the digits over several seeds.
 double mean_test_acc(const std::string& flags, int seeds = 3) {
   double sum = 0;
   for (int seed = 0; seed < seeds; ++seed) {
@@ -98,7 +101,7 @@ double mean_test_acc(const std::string& flags, int seeds = 3) {
   return sum / seeds;
 }
 
-// Checks that training with two processes matches training with one process on their joined
+// Checks that training with two processes matches training with one process on the combined
 // batches, except for the row that both ranks receive because the number of digits is odd.
 void check_as_one(const fs::path& several, const fs::path& one) {
   const auto last = [](const fs::path& csv, const char* name) {
@@ -109,14 +112,14 @@ void check_as_one(const fs::path& several, const fs::path& one) {
   CHECK(last(several, "test_acc") == Catch::Approx(last(one, "test_acc")).margin(0.005));
 }
 
-// The losses of a metrics file, as written.
+// Returns the losses in a metrics file as they were written.
 std::vector<std::string> losses_of(const fs::path& csv) {
   return column_of(csv, "loss");
 }
 
 constexpr auto train_program = SCONCE_BIN_DIR "/sconce-train";
 
-// Parses the words of a command line, without the program's name.
+// Parses the arguments of a command line, which exclude the program's name.
 train::CommandLine parsed(std::vector<std::string> words) {
   words.insert(words.begin(), "sconce-train");
   std::vector<const char*> argv;
@@ -129,8 +132,8 @@ struct Refusal {
   std::string error;  // how the error begins: the flag, and what it accepts or requires
 };
 
-// Command lines that are rejected with a one-line error. They are parsed here, since each start of
-// the program takes half a second.
+// Checks command lines that are rejected with a one-line error. They are parsed in this process,
+// because each start of the program takes half a second.
 void check_usage_errors(const std::vector<Refusal>& refusals) {
   for (const auto& [arguments, error] : refusals) {
     INFO("sconce-train " << arguments);
@@ -142,7 +145,7 @@ void check_usage_errors(const std::vector<Refusal>& refusals) {
   }
 }
 
-// Checks the same arguments with one of these flags at a time. `error` follows the flag.
+// Checks the same arguments with each of these flags in turn. `error` follows the flag.
 void check_each_usage_error(const std::string& arguments, const std::vector<std::string>& flags,
                             const std::string& error) {
   for (const auto& flag : flags) {
@@ -158,14 +161,15 @@ RunResult ended(const std::string& arguments) {
   return ran;
 }
 
-// The losses of a run that succeeded.
+// Returns the losses of a run that must succeed.
 std::vector<std::string> losses(const std::string& arguments) {
   const TempDir out;
   ended(arguments + " --out " + out.path().string());
   return losses_of(out.path() / "metrics.csv");
 }
 
-// Checks that a run fails with exit code 1 and one line that names the file and the problem.
+// Checks that a run fails with exit code 1 and a single line that names the file and describes the
+// problem.
 void check_run_error(const TempDir& folder, const std::string& file, const std::string& what) {
   const RunResult ran = run_train("--data '" + folder.path().string() + "'");
   INFO(ran.err);
@@ -456,7 +460,7 @@ TEST_CASE("sconce-train reaches an accuracy of 0.95 on the digits and prints eac
       std::regex("\nepoch 14/15: [^\n]*\nepoch 15/15: loss \\d\\.\\d{3}, train acc "
                  "\\d\\.\\d{3}, test acc \\d\\.\\d{3}\n\\d+\\.\\d examples/sec on cpu\n$")));
   CHECK(test_acc_of(ran) >= 0.95);
-  // With a constant learning rate, this seed reaches 0.925.
+  // With a constant learning rate, the accuracy for this seed reaches 0.925.
   CHECK(test_acc_of(run_train("--epochs 15 --device cpu --seed 83")) >= 0.95);
 }
 
@@ -486,7 +490,7 @@ TEST_CASE("16-bit training on the digits is as accurate as fp32 training", "[alo
 
 TEST_CASE("on a GPU, training on the digits is as accurate in each precision as in fp32", "[gpu]") {
   sconce::test::require_gpu();
-  // Simulated GPUs run the CPU's kernels, with which another case trains from three seeds.
+  // Simulated GPUs run the CPU kernels, which another test case trains with from three seeds.
   const int seeds = sconce::test::on_simulated_gpus() ? 1 : 3;
   const double fp32 = mean_test_acc("--precision fp32 --device cuda:0", seeds);
   for (const char* precision : {"tf32", "bf16", "fp16"}) {
@@ -521,7 +525,7 @@ TEST_CASE("sconce-train --summary prints the model and does not change training"
   const auto losses = losses_of(folder.path() / "plain" / "metrics.csv");
   CHECK(losses.size() == 2);
   CHECK(losses == losses_of(folder.path() / "with" / "metrics.csv"));
-  // A batch contains at most the existing examples.
+  // A batch contains at most as many examples as exist.
   CHECK_THAT(ended("--model linear --epochs 1 --device cpu --summary --batch-size 1000000000").out,
              ContainsSubstring("[1437, 10]"));
 }
@@ -813,7 +817,7 @@ TEST_CASE("charts that cannot be written do not affect the rest of the run") {
   for (const char* name : {"training.svg", "confusion.svg"}) {
     fs::create_directories(taken / name);
   }
-  // There is room for the metrics and the weights but not for the charts.
+  // The disk has room for the metrics and the weights but not for the charts.
   const RunResult runs[] = {
       sconce::test::run_program("(trap '' XFSZ; ulimit -f 7; exec " +
                                 train_command(arguments + full.string()) + ")"),
@@ -843,7 +847,7 @@ TEST_CASE("a run resumes with or without --out, and its charts include the earli
   const RunResult last = run(" --epochs 3");
   INFO(last.err);
   CHECK(last.exit_code == 0);
-  // The line of the training loss, after its mark in the legend, has a marker for each epoch.
+  // The training loss line, which follows its marker in the legend, has one marker for each epoch.
   const std::string training = contents(folder.path() / "out" / "training.svg");
   const auto legend = training.find("<path class=\"m0\"");
   const auto loss = training.find("<path class=\"m0\"", legend + 1);
@@ -894,7 +898,7 @@ TEST_CASE("sconce-train --resume without a run to resume leaves another run's sc
     CHECK(names_in(log) == names);
     CHECK(contents(fs::path(log) / "scalars.csv") == csv);
   }
-  // A run that is killed before its first checkpoint leaves them like this.
+  // A run that is killed before its first checkpoint leaves these files behind.
   for (const auto& name : names_in(saved)) {
     if (name.ends_with(".pt")) fs::remove(saved / name);
   }
@@ -984,7 +988,7 @@ TEST_CASE("a run resumes only on its original data, and the error names the data
   CHECK(names_in(saved) == names);
   CHECK(contents(fs::path(saved) / "flags.txt") == facts);
 
-  // An earlier version stored nothing about the data.
+  // An earlier version stored nothing about the dataset.
   const std::string earlier = std::regex_replace(facts, std::regex("--data[^\n]*\n"), "");
   REQUIRE(lines_of(facts) - lines_of(earlier) == 3);
   folder.write("saved/flags.txt", earlier);
@@ -1005,7 +1009,7 @@ TEST_CASE("a FIFO in place of a run's flags.txt is rejected without blocking") {
 
 namespace {
 
-// A saved run of two epochs in a separate folder, and the runs that continue it.
+// A saved two-epoch run in a separate folder, and the runs that continue it.
 class RunOfTwo {
  public:
   explicit RunOfTwo(const std::string& scheduler) : scheduler_(scheduler) {
@@ -1021,7 +1025,7 @@ class RunOfTwo {
   fs::path saved() const { return folder_.path() / "saved"; }
   fs::path file() const { return saved() / "checkpoint-000002-00000000.pt"; }
 
-  // The learning rate of each step, as written.
+  // Returns the learning rate of each step as it was written.
   std::vector<std::string> rates() const {
     const std::string csv = contents(folder_.path() / "scalars" / "scalars.csv");
     const std::regex rate(",lr_step,([^,]*),");
@@ -1032,7 +1036,8 @@ class RunOfTwo {
     return found;
   }
 
-  // Checks for exit code 2 and a one-line error, and that the saved run is unchanged.
+  // Checks that the exit code is 2, that the error is one line, and that the saved run is
+  // unchanged.
   void check_refused(const std::string& flags, const std::string& error) const {
     const auto names = names_in(saved());
     const std::string run_flags = contents(saved() / "flags.txt");
@@ -1050,7 +1055,7 @@ class RunOfTwo {
   std::string scheduler_;
 };
 
-// The number of the command line's epochs for which a run's cosine schedule continues.
+// Returns for how many of the requested epochs a run's cosine schedule continues.
 int64_t epochs_of_cosine(int epochs, const train::SavedRun& saved) {
   train::CommandLine line;
   line.epochs = epochs;
@@ -1203,7 +1208,7 @@ bool holds_checkpoint(const fs::path& folder) {
   return false;
 }
 
-// The ids of the processes that have the text in their command line and in their environment.
+// Returns the IDs of the processes whose command line and environment contain the given text.
 std::vector<int> processes_with(const std::string& argument, const std::string& variable) {
   std::vector<int> found;
   for (const auto& entry : fs::directory_iterator("/proc")) {

@@ -1,8 +1,8 @@
 // Calls each function of CUDA, CUPTI, and NCCL that simulated GPUs export with null pointers,
 // invalid handles, and other random arguments, in a separate process for each function:
 //   LD_PRELOAD=LIBRARY test-simgpu-calls LIBRARY CALLS SEED
-// Prints a line for each function that ends by a signal, does not return, or accepts an invalid
-// handle.
+// Prints a line for each function that is terminated by a signal, does not return, or accepts an
+// invalid handle.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -27,7 +27,7 @@
 
 namespace {
 
-// Tells the parent which call the child is making.
+// Tells the parent process which call the child is making.
 std::array<char, 1000>& present_call() {
   static auto& text = *static_cast<std::array<char, 1000>*>(
       mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
@@ -39,7 +39,7 @@ struct IsComplete : std::false_type {};
 template <class T>
 struct IsComplete<T, std::void_t<decltype(sizeof(T))>> : std::true_type {};
 
-// A pointer to a type without a definition is a handle.
+// A handle is a pointer to an undefined type.
 template <class T>
 constexpr bool is_handle =
     std::is_pointer_v<T> && !std::is_void_v<std::remove_pointer_t<T>> &&
@@ -51,7 +51,7 @@ class Arguments {
  public:
   explicit Arguments(uint32_t seed) : random_(seed) {}
 
-  // Starts the arguments of another call.
+  // Starts the argument list of another call.
   void begin() {
     has_wrong_handle = false;
     text.clear();
@@ -92,7 +92,7 @@ class Arguments {
  private:
   bool is_drawn(unsigned one_of) { return random_() % one_of == 0; }
 
-  // 1 and 2 are CUDA's own handles of streams.
+  // CUDA itself reserves the values 1 and 2 for stream handles.
   uintptr_t handle() {
     if (is_drawn(4)) return 0;
     has_wrong_handle = true;
@@ -122,7 +122,7 @@ struct CallOf<Result(Parameters...)> {
   }
 };
 
-// The functions that do something. All other functions only reject calls.
+// These functions are implemented. All other functions only reject calls.
 #define SIMGPU_CALL(function) {#function, CallOf<decltype(function)>::call},
 #define SIMGPU_CALL_WITH(function, ...) {#function, CallOf<cudaError_t(__VA_ARGS__)>::call},
 const std::map<std::string, Call>& typed_calls() {
@@ -132,7 +132,7 @@ const std::map<std::string, Call>& typed_calls() {
   return calls;
 }
 
-// Returns whether a function without a type reported success.
+// Returns whether a function without a known type reported success.
 bool call_without_type(const std::string& name, void* function) {
   std::snprintf(present_call().data(), present_call().size(), "(nulls)");
   using Function = int (*)(void*, void*, void*, void*, void*, void*, void*, void*, void*, void*);
@@ -141,7 +141,7 @@ bool call_without_type(const std::string& name, void* function) {
   return result == 0 && !name.starts_with("__cuda");
 }
 
-// Runs in a child. Exits with 1 if the function accepted something that it should reject.
+// Runs in a child process. Exits with 1 if the function accepted something that it should reject.
 [[noreturn]] void call(const std::string& name, int times, uint32_t seed) {
   alarm(20);
   dup2(open("/dev/null", O_WRONLY), 2);
@@ -155,7 +155,7 @@ bool call_without_type(const std::string& name, void* function) {
   _exit(0);
 }
 
-// Returns whether all calls of the function ended well.
+// Returns whether all calls of the function ended as expected.
 bool check(const std::string& name, int times, uint32_t seed) {
   present_call().front() = 0;
   const pid_t child = fork();

@@ -38,7 +38,7 @@ Tensor ones(const ProcessGroup& group, int64_t count, torch::Dtype type = torch:
   return torch::ones({count}, torch::device(group.device()).dtype(type));
 }
 
-// The calls of a rank. In the wrong program, the other rank receives `differs`.
+// The calls of one rank. In the incorrect program, the other rank receives `differs`.
 using Case = std::function<void(const ProcessGroup& group, bool differs)>;
 
 const std::vector<std::pair<std::string, Case>> cases = {
@@ -86,7 +86,7 @@ void wait(const c10::Stream& waiting, const c10::Stream& awaited) {
   event.block(waiting);
 }
 
-// Captures with a stream, which has to finish its work first.
+// Captures with a stream that must first finish its work.
 using Capture = std::function<void(const c10::Stream& stream)>;
 
 const std::vector<std::pair<std::string, Capture>> captures = {
@@ -107,8 +107,8 @@ const std::vector<std::pair<std::string, Capture>> captures = {
        graph->end();
      }}};
 
-// Rank 1 joins an exchange after rank 0 has computed on one thread while another thread captures
-// with a stream that waits for the exchange.
+// Rank 1 joins an exchange only after rank 0 has computed on one thread while another thread
+// captures with a stream that waits for the exchange.
 void come_late(const ProcessGroup& group, const std::string& sign, const Capture& capture) {
   const auto stream = another_stream(group.device());
   const c10::StreamGuard guard(stream);
@@ -122,7 +122,8 @@ void come_late(const ProcessGroup& group, const std::string& sign, const Capture
     capture(stream);
   });
   begun.get_future().wait();
-  // By then the capture waits for rank 1. If it does not wait yet, the case finds nothing.
+  // By this time, the capture is waiting for rank 1. If it is not waiting yet, the test case
+  // detects nothing.
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   const c10::StreamGuard other(another_stream(group.device()));
   ones(group, 100).sum().item<float>();
@@ -141,7 +142,7 @@ void run_late(const std::string& folder) {
   }
 }
 
-// The call that rank 1 makes alone after the ranks are connected. The tensor outlives the group.
+// Rank 1 makes this call alone after the ranks are connected. The tensor outlives the group.
 void call_alone(const ProcessGroup& group, std::vector<Tensor>& tensors,
                 const std::string& folder) {
   group.all_reduce(ones(group, 100));
@@ -150,27 +151,27 @@ void call_alone(const ProcessGroup& group, std::vector<Tensor>& tensors,
     group.c10d()->allreduce(tensors);
     throw std::runtime_error("rank 1 is wrong");
   }
-  // Rank 0 stays until the test has seen the end of rank 1, because losing a rank ends the waits of
-  // the others.
+  // Rank 0 stays alive until the test has observed the exit of rank 1, because losing a rank ends
+  // the waits of the other ranks.
   wait_for_file(folder + "/rank_1_has_ended");
 }
 
 using Work = c10::intrusive_ptr<c10d::Work>;
 
-// Returns when both ranks are here. The group's own barrier may wait behind the stuck calls.
+// Returns when both ranks have arrived. The group's own barrier may wait behind the stuck calls.
 void meet(const ProcessGroup& group, const std::string& place) {
   std::ofstream(place + std::to_string(group.rank())).flush();
   wait_for_file(place + std::to_string(1 - group.rank()));
 }
 
-// Waits for calls of both ranks like a program whose group has this timeout.
+// Waits for calls of both ranks as a program does whose group has this timeout.
 void wait_for_both(const ProcessGroup& group, const std::string& place,
                    const std::vector<Work>& calls) {
   meet(group, place);
   for (const auto& call : calls) call->wait(std::chrono::seconds(2));
 }
 
-// 4 MiB, which fits in no buffer of NCCL.
+// 4 MiB is larger than any of NCCL's buffers.
 constexpr int64_t large = 1 << 20;
 
 void send_first(const ProcessGroup& group, const std::string& folder) {
@@ -211,7 +212,7 @@ void receive_more_than_is_sent(const ProcessGroup& group, const std::string& fol
   wait_for_both(group, folder + "/sizes_", {call});
 }
 
-// Creates a group for one case, since a group is unusable after a collective has failed.
+// Creates a group for a single case, because a group is unusable after a failed collective.
 void run(const std::string& folder, const std::string& name,
          const std::function<void(const ProcessGroup& group)>& call) {
   std::string line = name + " is done\n";
@@ -233,7 +234,8 @@ int main(int argc, char** argv) {
     run_late(argv[1]);
     return 0;
   }
-  // A wait throws the error of a failed collective, and LibTorch's watchdog ends no process.
+  // A wait throws the error of a failed collective, and LibTorch's watchdog does not terminate the
+  // process.
   setenv("TORCH_NCCL_BLOCKING_WAIT", "1", 1);
   setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", 1);
   const std::string folder = argv[1];

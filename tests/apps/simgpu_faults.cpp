@@ -1,4 +1,4 @@
-// Mistakes that fail on a GPU, and the corrected versions of the same programs:
+// Programs with mistakes that fail on a GPU, and their corrected versions:
 //   test-simgpu-faults NAME[,NAME]... wrong|right
 // Prints the computed results. The tests run it on simulated GPUs.
 #include <ATen/cuda/Sleep.h>
@@ -44,7 +44,7 @@ void wait(const Stream& waiting, const Stream& awaited) {
   event.block(waiting);
 }
 
-// A graph of the step's work, captured on the current stream.
+// Returns a graph that captures the step's work on the current stream.
 template <class Step>
 std::unique_ptr<sconce::StepGraph> graph_of(const Step& step) {
   auto graph = sconce::StepGraph::begin({});
@@ -53,8 +53,8 @@ std::unique_ptr<sconce::StepGraph> graph_of(const Step& step) {
   return graph;
 }
 
-// A loop that copies the next batch on a separate stream and, if it is wrong, uses the batch before
-// it has arrived.
+// Runs a loop that copies the next batch on a separate stream. The incorrect version uses the batch
+// before it has arrived.
 void prefetch(bool is_right) {
   const auto compute = current_stream();
   const auto copy = another_stream();
@@ -73,7 +73,7 @@ void prefetch(bool is_right) {
   std::cout << sum.item<float>() << '\n';
 }
 
-// Catches the error of the prefetch, like a program that continues without the failed part.
+// Catches the error from the prefetch, like a program that continues without the failed part.
 void caught(bool is_right) {
   try {
     prefetch(is_right);
@@ -82,14 +82,14 @@ void caught(bool is_right) {
   }
 }
 
-// Reads a GPU's memory by address.
+// Reads GPU memory through its address.
 void host_read(bool is_right) {
   const auto ones = torch::ones({rows}, torch::kCUDA);
   const auto readable = is_right ? ones.cpu() : ones;
   std::cout << readable.const_data_ptr<float>()[0] << '\n';
 }
 
-// Writes a GPU's memory by address.
+// Writes GPU memory through its address.
 void host_write(bool is_right) {
   auto zeros = torch::zeros({rows}, torch::kCUDA);
   if (is_right) {
@@ -100,7 +100,7 @@ void host_write(bool is_right) {
   std::cout << zeros[0].item<float>() << '\n';
 }
 
-// A step of Adam whose step count is on the CPU.
+// Runs a step of Adam with its step count on the CPU.
 void step_count(bool is_right) {
   const auto parameter = torch::ones({rows}, torch::kCUDA);
   const auto gradient = torch::ones_like(parameter);
@@ -113,7 +113,7 @@ void step_count(bool is_right) {
   std::cout << parameter[0].item<float>() << '\n';
 }
 
-// Two threads that write one tensor, each on its own stream.
+// Two threads write the same tensor, each on a separate stream.
 void two_threads(bool is_right) {
   auto shared = torch::zeros({rows}, torch::kCUDA);
   current_stream().synchronize();
@@ -133,8 +133,8 @@ void two_threads(bool is_right) {
   std::cout << shared[0].item<float>() << '\n';
 }
 
-// Two streams that each write two columns of one matrix. If it is wrong, one column is written by
-// both.
+// Two streams each write two columns of one matrix. In the incorrect version, both write the same
+// column.
 void columns(bool is_right) {
   const auto matrix = torch::zeros({rows, 4}, torch::kCUDA);
   current_stream().synchronize();
@@ -147,8 +147,8 @@ void columns(bool is_right) {
   std::cout << matrix.sum().item<float>() << '\n';
 }
 
-// Two streams that write parts of one four-dimensional block. The parts are interleaved but overlap
-// only if their channels do.
+// Two streams write parts of one four-dimensional block. The parts are interleaved but overlap only
+// if their channels overlap.
 void channels(bool is_right) {
   const auto images = torch::zeros({2, 4, 6, 10}, torch::kCUDA);
   current_stream().synchronize();
@@ -161,8 +161,8 @@ void channels(bool is_right) {
   std::cout << images.sum().item<float>() << '\n';
 }
 
-// Returns a tensor to its stream while another stream reads it, and returns the values that the
-// other stream read.
+// Returns a tensor to its stream while another stream reads it, and then returns the values that
+// the other stream read.
 Tensor read_and_free(bool is_right) {
   const auto compute = current_stream();
   const auto copy = another_stream();
@@ -185,8 +185,8 @@ void record_stream(bool is_right) {
   std::cout << read_and_free(is_right).to(torch::kCUDA).mean().item<float>() << '\n';
 }
 
-// Frees a tensor while another stream reads it. The stream that receives the memory again waits
-// before it writes there, or does not.
+// Frees a tensor while another stream reads it. The stream that reuses the memory waits before it
+// writes there only in the correct version.
 void reuse(bool is_right) {
   const auto compute = current_stream();
   const auto gather = another_stream();
@@ -209,7 +209,7 @@ void reuse(bool is_right) {
   std::cout << result.mean().item<float>() << '\n';
 }
 
-// Does the same with its last work for a GPU.
+// Does the same, except that this is the last GPU work of the program.
 void freed_last(bool is_right) {
   std::cout << read_and_free(is_right).mean().item<float>() << '\n';
 }
@@ -224,8 +224,7 @@ void pinned_write(bool is_right) {
 }
 
 // Reads the result of a captured operation during the capture, before any replay has computed it.
-// During the capture, pinned memory is read too, and a parameter is copied to that the capture also
-// writes.
+// Also reads pinned memory during the capture, and copies to a parameter that the capture writes.
 void capture(bool is_right) {
   const auto ones = torch::ones({rows}, torch::kCUDA);
   const auto parameter = torch::zeros({rows}, torch::kCUDA);
@@ -255,8 +254,8 @@ void capture(bool is_right) {
   std::cout << seen.mean().item<float>() << ' ' << sum.mean().item<float>() << '\n';
 }
 
-// Reads pinned memory that a GPU copies to, with or without a wait. Part of the memory is not
-// copied to.
+// Reads pinned memory that a GPU copies to, with or without waiting first. The copy does not cover
+// part of the memory.
 void early_read(bool is_right) {
   const auto results = torch::zeros({rows}).pin_memory();
   results.narrow(0, 10, 10).copy_(torch::ones({10}, torch::kCUDA), /*non_blocking=*/true);
@@ -266,8 +265,8 @@ void early_read(bool is_right) {
   std::cout << beside << ' ' << results[10].item<float>() << '\n';
 }
 
-// Lets two streams copy to the same pages of pinned memory, with the second copy after the first or
-// without an order.
+// Lets two streams copy to the same pages of pinned memory. The copies are ordered only in the
+// correct version.
 void two_copies(bool is_right) {
   const auto results = torch::zeros({8 * rows}).pin_memory();
   const auto ones = torch::ones({8 * rows}, torch::kCUDA);
@@ -284,7 +283,7 @@ void two_copies(bool is_right) {
   std::cout << results.mean().item<float>() << '\n';
 }
 
-// Writes pinned memory while its copy waits for a slow kernel, in a graph and without one.
+// Writes pinned memory while its copy waits for a slow kernel, with and without a graph.
 void sleep(bool is_right) {
   auto source = torch::ones({rows}).pin_memory();
   const auto stream = another_stream();
@@ -303,9 +302,9 @@ void sleep(bool is_right) {
   std::cout << is_idle << ' ' << is_busy << ' ' << copied[0].item<float>() << '\n';
 }
 
-// Changes a factor between two replays: on the CPU, where the graph keeps the number of the
-// capture, or on the GPU. The type of the second result shows whether the other number is a C++
-// number.
+// Changes a factor between two replays. On the CPU, the graph keeps the value from the capture. On
+// the GPU, the graph reads the new value. The type of the second result shows whether the other
+// number is a C++ number.
 void factor(bool is_right) {
   const StreamGuard guard(another_stream());
   auto sum = torch::zeros({rows}, torch::kCUDA);
@@ -323,7 +322,7 @@ void factor(bool is_right) {
 }
 
 // Captures a read with indices on the CPU or on the GPU. LibTorch copies CPU indices to the GPU,
-// which a capture forbids.
+// which is not allowed during a capture.
 void cpu_index(bool is_right) {
   const StreamGuard guard(another_stream());
   const auto values = torch::ones({rows}, torch::kCUDA);
@@ -334,7 +333,7 @@ void cpu_index(bool is_right) {
   std::cout << read.sum().item<float>() << '\n';
 }
 
-// Captures a write of a number to the places of indices. LibTorch copies a CPU number, too.
+// Captures a write of a number to indexed positions. LibTorch also copies a CPU number.
 void cpu_value(bool is_right) {
   const StreamGuard guard(another_stream());
   auto values = torch::ones({rows}, torch::kCUDA);
@@ -345,8 +344,8 @@ void cpu_value(bool is_right) {
   std::cout << values.sum().item<float>() << '\n';
 }
 
-// Captures a write of a number to the places of a mask. LibTorch accepts a CPU number, but for a
-// number on the GPU it finds the places of the mask on the host.
+// Captures a write of a number to masked positions. LibTorch accepts a CPU number, but for a number
+// on the GPU, it computes the positions of the mask on the host.
 void mask(bool is_right) {
   const StreamGuard guard(another_stream());
   auto values = torch::ones({rows}, torch::kCUDA);
@@ -357,7 +356,7 @@ void mask(bool is_right) {
   std::cout << values.sum().item<float>() << '\n';
 }
 
-// Captures a search with a sorter, whose smallest and largest numbers the host reads.
+// Captures a search with a sorter whose minimum and maximum are read by the host.
 void sorter(bool is_right) {
   const StreamGuard guard(another_stream());
   const auto values = torch::arange(rows, torch::kCUDA);
@@ -371,8 +370,8 @@ void sorter(bool is_right) {
   std::cout << places[7].item<int64_t>() << '\n';
 }
 
-// Reads with a mask and indices on the CPU. LibTorch copies the places of the mask from pinned
-// memory, and copies the indices while the host waits. Indices on the GPU need neither.
+// Reads with a mask and indices on the CPU. LibTorch copies the positions of the mask from pinned
+// memory and copies the indices while the host waits. Indices on the GPU require neither.
 void copied_indices(bool is_right) {
   const auto values = torch::ones({rows, 2}, torch::kCUDA);
   const auto first = is_right ? torch::arange(10, torch::kCUDA) : torch::arange(rows).lt(10);
@@ -380,9 +379,9 @@ void copied_indices(bool is_right) {
   std::cout << values.index({first, column}).sizes() << '\n';
 }
 
-// Fills one pinned buffer for each batch, possibly while the last batch is still copied from it.
-// Other work of the stream comes in between, so the numbers alone do not show the mistake. The
-// results come back into the same buffer.
+// Fills the same pinned buffer for each batch, possibly while the previous batch is still being
+// copied from it. The stream does other work in between, so the numbers alone do not reveal the
+// mistake. The results are copied back into the same buffer.
 void pinned_buffer(bool is_right) {
   const auto buffer = torch::zeros({rows}).pin_memory();
   auto sum = torch::zeros({rows}, torch::kCUDA);
@@ -400,7 +399,7 @@ void pinned_buffer(bool is_right) {
   std::cout << buffer[0].item<float>() << ' ' << again[0].item<float>() << '\n';
 }
 
-// Records an event of one GPU on a stream of another GPU.
+// Records an event that belongs to one GPU on a stream of another GPU.
 void event_of_another_gpu(bool is_right) {
   Event event(torch::kCUDA);
   event.record(current_stream(0));
@@ -408,7 +407,7 @@ void event_of_another_gpu(bool is_right) {
   std::cout << "recorded\n";
 }
 
-// Requests more memory than a GPU has.
+// Requests more memory than a GPU has available.
 void out_of_memory(bool is_right) {
   const int64_t gib = int64_t{1} << 30;
   const auto bytes = torch::empty({is_right ? 1 : 64 * gib},

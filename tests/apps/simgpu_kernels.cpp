@@ -1,6 +1,6 @@
 // A program with its own CUDA kernels and operators:
 //   test-simgpu-kernels NAME wrong|right
-// It registers and launches kernels like the code that nvcc generates from a .cu file, without
+// It registers and launches kernels like code that nvcc generates from a .cu file but without
 // needing nvcc. Prints the computed results. The tests run it on simulated GPUs.
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
@@ -32,11 +32,11 @@ Function find(const char* name) {
   return reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
 }
 
-// The host function that the compiler generates for `__global__ void scale(float* x, float factor,
+// The host function that nvcc generates for `__global__ void scale(float* x, float factor,
 // int n)`.
 void scale(float* x, float factor, int n, const Stream& stream);
 
-// A kernel that no CPU function replaces.
+// A kernel without a registered CPU function.
 void unknown() {}
 
 [[maybe_unused]] const bool is_registered = [] {
@@ -84,7 +84,7 @@ Stream another_stream(bool is_right) {
   return stream;
 }
 
-// Uses a kernel on another stream than the stream that allocates its memory.
+// Runs a kernel on a different stream than the one that allocated its memory.
 void kernel(bool is_right) {
   const auto x = torch::full({1000}, 2.0, torch::kCUDA);
   const auto stream = another_stream(is_right);
@@ -93,7 +93,7 @@ void kernel(bool is_right) {
   std::cout << x.sum().item<float>() << '\n';
 }
 
-// A replay uses the arguments of the capture and reads the memory again.
+// A replay uses the captured arguments and reads the memory again.
 void graph(bool) {
   const auto x = torch::ones({4}, torch::kCUDA);
   const auto stream = another_stream(true);
@@ -125,7 +125,7 @@ TORCH_LIBRARY(simgpu_kernels, library) {
   library.impl("twice", torch::kCUDA, &twice_on_gpu);
 }
 
-// Calls an operator of another library on another stream than the stream that computes its
+// Calls an operator from another library on a different stream than the one that computes its
 // argument.
 void custom_operator(bool is_right) {
   const auto x = torch::full({1000}, 2.0, torch::kCUDA);

@@ -2,5 +2,5 @@
 
 #include "sconce/fwd.hpp"
 
-/// Writes the loss to standard output, which makes the host wait.
+/// Writes the loss to standard output, which forces the host to wait.
 void print_loss(const torch::Tensor& loss);

@@ -1,4 +1,4 @@
-// sconce-simgpu, and what simulated GPUs reject and report.
+// Tests sconce-simgpu and the calls that simulated GPUs reject and report.
 #include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -21,7 +21,7 @@ const std::string simgpu = SCONCE_BIN_DIR "/sconce-simgpu";
 const std::string train = SCONCE_BIN_DIR "/sconce-train";
 const std::string info = SCONCE_BIN_DIR "/sconce-info";
 
-// Runs a program on simulated GPUs. These tests also run on a machine with a real GPU.
+// Runs a program on simulated GPUs, even on a machine with a real GPU.
 RunResult simulated(const std::string& flags, const std::string& program,
                     const std::string& variables = "") {
   return run_program(variables + " OMP_NUM_THREADS=1 " + simgpu + " --hide-real-gpus " + flags +
@@ -32,8 +32,8 @@ RunResult fault(const std::string& name, const std::string& how, const std::stri
   return simulated(flags, std::string(SCONCE_SIMGPU_FAULTS " ") + name + " " + how);
 }
 
-// Runs two ranks whose NCCL collectives match, do not match, or start late. Races do not throw,
-// because a failed case returns its memory early, and the next case would throw.
+// Runs two ranks with NCCL collectives that match, do not match, or start late. Races do not throw,
+// because a failed case returns its memory early, which would make the next case throw.
 RunResult collectives(const std::string& how) {
   const TempDir folder;
   const std::string rank = simgpu + " --hide-real-gpus -- " + SCONCE_SIMGPU_COLLECTIVES " " +
@@ -53,7 +53,7 @@ int count_of(const std::string& text, const std::string& part) {
   return count;
 }
 
-// The lines of a two-epoch training run.
+// Returns the lines of a two-epoch training run.
 std::string losses(const RunResult& ran) {
   INFO(ran.err);
   REQUIRE(ran.exit_code == 0);
@@ -379,7 +379,7 @@ TEST_CASE(
   CHECK(count_of(ran.out, "sends fails") == 2);
   CHECK_THAT(ran.err, ContainsSubstring(" s for rank 1 in " + send + "1; rank 1 has waited "));
   CHECK_THAT(ran.err, ContainsSubstring(" s for rank 0 in " + send + "0; rank 0 has waited "));
-  // If one rank ends its call first, the call of the other rank may finish.
+  // If one rank finishes its call first, the call on the other rank may succeed.
   CHECK(count_of(ran.out, "order fails") >= 1);
   const std::string queued = " s for earlier work of its stream before ";
   CHECK(count_of(ran.err, " s for rank 1 in " + reduce_100 + "; rank 1 has waited ") +

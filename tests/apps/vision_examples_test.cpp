@@ -1,4 +1,4 @@
-// The example that fine-tunes a network on pictures, and then the example that serves it.
+// Tests the example that fine-tunes a network on images and the example that then serves it.
 #include <torch/torch.h>
 
 #include "apps/run_example.hpp"
@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A picture (3, height, 40) of noise in which one channel is bright.
+// Returns a noisy image of shape (3, height, 40) in which one channel is bright.
 torch::Tensor bright(int64_t channel, int64_t height) {
   auto picture = torch::randint(100, {3, height, 40}, torch::kByte);
   picture[channel] += 150;
@@ -36,8 +36,8 @@ void write_pictures(const fs::path& folder, int64_t channel, int64_t count) {
   }
 }
 
-// Writes eight pictures of each class for training, four for testing, and two for serving, and
-// weights.
+// Writes weights, as well as eight images per class for training, four for testing, and two for
+// serving.
 void write_task(const fs::path& folder) {
   torch::manual_seed(0);
   for (const auto& [name, channel] : {std::pair("blue", 2), std::pair("red", 0)}) {
@@ -49,7 +49,7 @@ void write_task(const fs::path& folder) {
   sconce::io::save_torch(folder / "weights.pt", sconce::nn::state_dict(*net));
 }
 
-// The lines that the serving example prints for the pictures, which are one batch.
+// Returns the lines that the serving example prints for the images, which form one batch.
 std::string expected_lines(const std::vector<fs::path>& files, const fs::path& weights) {
   namespace transforms = sconce::vision::transforms;
   auto net = sconce::vision::models::resnet18({.num_classes = 2});

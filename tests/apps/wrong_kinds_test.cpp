@@ -1,5 +1,5 @@
-// Files of the wrong kind, complete and truncated: each reader reports which file it is and what is
-// wrong.
+// Checks that each reader reports the file and the problem when a file has the wrong kind, whether
+// it is complete or truncated.
 #include <caffe2/serialize/inline_container.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/serialize.h>
@@ -43,7 +43,7 @@ torch::nn::Linear net_of_kinds() {
   return torch::nn::Linear(3, 2);
 }
 
-// The archive that Python's compiler makes from a program, without its machine code.
+// Returns the archive that Python's compiler creates from a program, without the machine code.
 std::string package() {
   std::string bytes;
   {
@@ -58,7 +58,7 @@ std::string package() {
   return bytes;
 }
 
-// The bytes of a file of each kind.
+// Returns the bytes of one file of each kind.
 std::map<std::string, std::string> files_by_kind() {
   const TempDir folder;
   const auto file = [&](const std::string& name) { return folder.path() / name; };

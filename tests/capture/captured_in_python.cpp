@@ -5,8 +5,8 @@
 #include "sconce/captured_step.hpp"
 #include "sconce/optim/sgd.hpp"
 
-/// Trains a layer with a captured step and writes the losses. Returns how many steps have run their
-/// host code. The other steps were replayed.
+/// Trains a layer with a captured step and writes the losses. Returns the number of steps that ran
+/// their host code. All other steps were replayed.
 extern "C" __attribute__((visibility("default"))) int train_captured(double* losses, int steps) {
   torch::nn::Linear layer(3, 2);
   {

@@ -1,5 +1,5 @@
-// Captured steps on the CPU, which are recorded and replayed. tests/captured_step_test.cpp tests
-// the behavior that they share with CUDA graphs.
+// Tests captured steps on the CPU, which are recorded and replayed. tests/captured_step_test.cpp
+// tests the behavior that they share with CUDA graphs.
 
 #include <ATen/core/boxing/KernelFunction.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -28,7 +28,7 @@ using StepTensors = CapturedStep::Tensors;
 
 namespace {
 
-// A layer with an optimizer, and the number of steps whose host code has run.
+// A layer with an optimizer that counts the steps that ran their host code.
 struct Fit {
   Fit() {
     torch::manual_seed(0);
@@ -66,8 +66,8 @@ void check_equal(const Fit& a, const Fit& b) {
   CHECK(a.layer->weight.grad().equal(b.layer->weight.grad()));
 }
 
-// Makes ten steps, captured and eager, with `between` before each, and expects the same from both.
-// Returns how many of the captured steps ran the host code.
+// Runs ten captured and ten eager steps, calls `between` before each one, and expects the same
+// results. Returns how many of the captured steps ran their host code.
 template <class F>
 int check_like_plain_loop(const F& between) {
   Fit plain, captured;
@@ -83,8 +83,8 @@ int check_like_plain_loop(const F& between) {
   return captured.host_runs;
 }
 
-// Expects the step to be rejected for `reason` in the first call after the warmup, before any of
-// its code runs.
+// Expects the first call after the warmup to reject the step for `reason` before any of the step's
+// code runs.
 void check_refused(const CapturedStep::Step& step, const std::string& reason) {
   INFO(reason);
   int host_runs = 0;
@@ -174,8 +174,9 @@ TEST_CASE("gradients that are dropped or accumulated outside the step match the 
     update(captured, i);
     CHECK(captured.layer->weight.equal(plain.layer->weight));
   }
-  // The warmup, two recordings without gradients, and two with them. The second capture without
-  // gradients takes the first one's memory, so the capture with gradients is repeated.
+  // The host code runs in the warmup, in two recordings without gradients, and in two with
+  // gradients. The second capture without gradients takes over the memory of the first one, so the
+  // capture with gradients is repeated.
   CHECK(captured.host_runs == 7);
 }
 
@@ -551,7 +552,7 @@ TEST_CASE(
     }
   }
   CHECK(step.is_captured());
-  // The replay's operator detects an index out of range.
+  // The operator detects an out-of-range index during the replay.
   CapturedStep pick(torch::kCPU, [](const StepTensors& batch) {
     return StepTensors{torch::arange(4).index_select(0, batch[0])};
   });
