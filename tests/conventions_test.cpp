@@ -1,4 +1,4 @@
-// The conventions of this project, tested by reading its sources.
+// Tests the conventions of this project by reading its sources.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <filesystem>
@@ -23,7 +23,7 @@ std::string read(const fs::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// The files in a folder of the project whose names have this ending, relative to that folder.
+// Returns the files in a folder of the project whose names end this way, relative to that folder.
 Names files_below(const fs::path& folder, const std::string& ending) {
   Names names;
   for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
@@ -34,8 +34,8 @@ Names files_below(const fs::path& folder, const std::string& ending) {
   return names;
 }
 
-// The headers in include/sconce, and the headers and sources in src, including these folders in
-// their names.
+// Returns the headers in include/sconce and the headers and sources in src. The names start with
+// these folders.
 Names library_files() {
   Names names;
   for (const fs::path folder : {"include/sconce", "src"}) {
@@ -47,8 +47,8 @@ Names library_files() {
   return names;
 }
 
-// The sconce headers that a file includes, such as "vision/idx", including private ones. `pattern`
-// may select other includes.
+// Returns the sconce headers that a file includes, such as "vision/idx", including private headers.
+// `pattern` may select other includes.
 Names includes(const fs::path& file,
                const char* pattern = "#include \"(?:sconce/)?([^\"]+)\\.hpp\"") {
   const std::string text = read(file);
@@ -64,12 +64,12 @@ std::string without(const std::string& name, const std::string& ending) {
   return name.substr(0, name.size() - ending.size());
 }
 
-// The folder of "vision/idx" is "vision".
+// Returns "vision" for "vision/idx".
 std::string folder_of(const std::string& concept_name) {
   return concept_name.substr(0, concept_name.find('/'));
 }
 
-// The entries in a layer's list of files, such as "vision/idx".
+// Returns the entries in a layer's list of files, such as "vision/idx".
 Names listed_in(const fs::path& list) {
   return includes(list, "\n  ([a-z_/]+)(?=[\n)])");
 }
@@ -81,7 +81,7 @@ struct Layer {
   Names includes;  // the other layers that its files may include
 };
 
-// The layers in order, as defined by src/CMakeLists.txt and the lists in the folders.
+// Returns the layers in order, as src/CMakeLists.txt and the lists in the folders define them.
 std::vector<Layer> layers() {
   const std::string order = read(root / "CMakeLists.txt");
   std::smatch names;
@@ -106,8 +106,9 @@ std::vector<Layer> layers() {
   return found;
 }
 
-// The layer of a file such as "include/sconce/data/data_loader.hpp" or
-// "src/no_cuda/cuda/memory.cpp". At the top, core has the files that no other layer lists.
+// Returns the layer of a file such as "include/sconce/data/data_loader.hpp" or
+// "src/no_cuda/cuda/memory.cpp". At the top level, the core layer contains all files that no other
+// layer lists.
 const Layer* layer_of(const std::vector<Layer>& all, std::string name) {
   for (const std::string folder : {"include/sconce/", "src/", "no_cuda/"}) {
     if (name.starts_with(folder)) name.erase(0, folder.size());
@@ -154,7 +155,8 @@ TEST_CASE("a file includes only headers from its own layer and from the layers i
   REQUIRE(all.size() == 9);
   size_t seen = 0;
   for (const auto& name : library_files()) {
-    // LibTorch's headers include the stand-ins for Gloo's headers. sconce.hpp belongs to no layer.
+    // LibTorch's headers include the stand-ins for Gloo's headers, and sconce.hpp does not belong
+    // to any layer.
     if (name.starts_with("src/gloo_stand_in/") || name == "include/sconce/sconce.hpp") continue;
     const Layer* layer = layer_of(all, name);
     INFO(name);
@@ -192,7 +194,8 @@ TEST_CASE("a program includes only public headers and its own headers") {
 
 namespace {
 
-// All headers of the project that a file includes, directly or indirectly, including private ones.
+// Returns all headers of the project that a file includes directly or indirectly, including private
+// headers.
 Names all_includes(const fs::path& file, Names found = {}) {
   for (const auto& name : includes(file, "#include \"([^\"]+)\"")) {
     for (const fs::path folder : {"include", "src"}) {
@@ -223,7 +226,7 @@ TEST_CASE(
     CHECK(fs::exists(root / "include/sconce" / (std::string(part) + ".hpp")));
     CHECK_FALSE(found.contains("sconce/" + std::string(part) + ".hpp"));
   }
-  // The only cast is to optimizers that have state.
+  // The only cast is to optimizers with state.
   CHECK(includes(root / "src/training/fit_loop.cpp",
                  "_cast<([^>]*(Callback|Scheduler|Checkpoint)[^>]*)>")
             .empty());
@@ -248,7 +251,7 @@ TEST_CASE(
   for (const auto& name : files_below("src", ".cpp")) {
     const std::string path = without(name, ".cpp");
     if (name.starts_with("no_cuda/") || fs::exists(root / "src" / (path + ".hpp"))) continue;
-    // vision/no_png.cpp is built in place of vision/png.cpp, and so on.
+    // For example, vision/no_png.cpp is built in place of vision/png.cpp.
     if (fs::path(name).filename().string().starts_with("no_")) continue;
     INFO("src/" << name);
     CHECK(fs::exists(root / "include/sconce" / (path + ".hpp")));
@@ -256,8 +259,8 @@ TEST_CASE(
   }
 }
 
-// With this, compiling each source alone, as a package test does, shows that these headers are
-// self-contained. .ci/run compiles the other headers.
+// With this convention, compiling each source separately, as a package test does, shows that these
+// headers are self-contained. .ci/run compiles the other headers.
 TEST_CASE("a source includes its public header first") {
   for (const auto& name : files_below("src", ".cpp")) {
     std::string header = without(name, ".cpp") + ".hpp";
@@ -281,7 +284,7 @@ TEST_CASE("every test file outside apps, except conventions_test.cpp, correspond
 
 namespace {
 
-// The sources of the tests. A long name is split into several literals on several lines.
+// Returns the sources of the tests. A long name is split into several literals on several lines.
 std::string test_sources() {
   static const std::regex split("\"\\s*\n\\s*\"");
   std::string sources;
@@ -291,7 +294,7 @@ std::string test_sources() {
   return sources;
 }
 
-// The lines of a file, without comments.
+// Returns the lines of a file without comments.
 std::vector<std::string> lines_of(const fs::path& file) {
   std::istringstream text(read(file));
   std::vector<std::string> lines;
@@ -357,7 +360,7 @@ TEST_CASE("only tests/catch.hpp and conventions_test.cpp include Catch2") {
       if (folder == "include" && std::string(ending) == ".cpp") continue;
       if (folder == "src" && std::string(ending) == ".hpp") continue;
       for (const auto& name : files_below(folder, ending)) {
-        // The project in tests/build/dependencies uses each dependency without sconce.
+        // The project in tests/build/dependencies uses each dependency independently of sconce.
         if (folder == "tests" && (allowed.contains(name) || name.starts_with("build/"))) continue;
         INFO(folder << "/" << name);
         CHECK(includes(root / folder / name, "#include <(catch2/[^>]+)>").empty());
@@ -374,7 +377,7 @@ TEST_CASE("the library never prints, terminates the process, or uses #if") {
     std::istringstream lines(read(root / name));
     for (std::string line; std::getline(lines, line);) {
       if (line.find("//") != std::string::npos) line.resize(line.find("//"));
-      // It ends the collectives but not the process.
+      // This call aborts the collectives but does not terminate the process.
       if (line == "        ProcessGroupNCCL::abort();") continue;
       INFO(name << ": " << line);
       CHECK_FALSE(std::regex_search(line, forbidden));
@@ -409,7 +412,7 @@ TEST_CASE("the installation page lists exactly the workflow presets that exist")
 
 namespace {
 
-// The preset of one kind with this name.
+// Returns the preset of a given kind with this name.
 nlohmann::json preset_of(const char* kind, const std::string& name) {
   const auto presets = nlohmann::json::parse(read(root / "CMakePresets.json"));
   for (const auto& preset : presets.at(kind)) {
@@ -432,8 +435,8 @@ TEST_CASE("presets that list test programs build every program that they do not 
         preset_of("testPresets", name).value("/filter/exclude/name"_json_pointer, "^$");
     for (std::sregex_iterator it(added.begin(), added.end(), call), end; it != end; ++it) {
       const std::string program = (*it)[1];
-      // One has the label "project", which every preset excludes. The other is not built with
-      // sanitizers.
+      // One program has the label "project", which every preset excludes. The other one is not
+      // built with sanitizers.
       if (program == "test-conventions" || program == "test-io-memory") continue;
       INFO(name << ": " << program);
       CHECK((built.contains(program) || std::regex_search(program, std::regex(filter))));
@@ -457,7 +460,7 @@ TEST_CASE("the preset installed on the installation page is built first and comp
 
 namespace {
 
-// The pages for users, relative to the project, without the files of the site.
+// Returns the user documentation pages, relative to the project, without the files of the site.
 Names pages() {
   Names names = {"README.md",       "CHANGELOG.md", "CODE_OF_CONDUCT.md",
                  "CONTRIBUTING.md", "SECURITY.md",  "SUPPORT.md"};

@@ -11,8 +11,8 @@ const std::string stat_before =
     "cpu2 100 0 0 100 0 0 0 0 0 0\n"
     "intr 1 2 3\n";
 
-// The same counters five ticks later, during which CPU i was busy for busy[i] ticks, in different
-// ways.
+// Returns the same counters five ticks later. During these ticks, CPU i was busy for busy[i] ticks
+// in different states.
 std::string stat_after(const std::vector<int>& busy) {
   const std::string all[] = {
       std::to_string(100 + busy[0]) + " 0 0 " + std::to_string(105 - busy[0]),

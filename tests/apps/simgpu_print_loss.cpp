@@ -1,5 +1,5 @@
-// The host wait that test-simgpu-steps plants. This file is compiled with line numbers, and without
-// the precompiled header, which has none.
+// Contains the host wait that test-simgpu-steps plants. This file is compiled with line numbers and
+// without the precompiled header, which has no line numbers.
 #include "simgpu_print_loss.hpp"
 
 #include <ATen/core/Tensor.h>

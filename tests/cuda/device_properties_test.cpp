@@ -27,7 +27,7 @@ TEST_CASE("get_device_properties reports the name, memory, and compute capabilit
     return;
   }
   const auto properties = sconce::cuda::get_device_properties(sconce::gpu());
-  // The results file of the preset gpu keeps this line, to record the GPU of the tests.
+  // The results file of the preset gpu keeps this line to record which GPU ran the tests.
   std::cout << properties.name << ", compute capability " << properties.major << '.'
             << properties.minor << ", LibTorch " << TORCH_VERSION << ", CUDA "
             << at::detail::getCUDAHooks().versionCUDART() << '\n';
@@ -41,7 +41,7 @@ TEST_CASE("a convolution on a GPU runs in cuDNN and matches the CPU", "[gpu]") {
   sconce::test::require_gpu();
   REQUIRE(torch::cuda::cudnn_is_available());
   torch::manual_seed(0);
-  // In doubles the sums agree closely, whatever algorithm cuDNN chooses.
+  // In double precision, the sums agree closely regardless of the algorithm that cuDNN chooses.
   const auto x = torch::rand({2, 3, 32, 32}, torch::kDouble);
   const auto weight = torch::rand({8, 3, 3, 3}, torch::kDouble);
   const auto there = torch::cudnn_convolution(

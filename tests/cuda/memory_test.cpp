@@ -23,7 +23,7 @@ namespace {
 
 constexpr int64_t MiB = 1 << 20;
 
-// The file to open instead of /proc/self/status, unless it is empty.
+// The file to open instead of /proc/self/status, unless this is empty.
 std::string status_file;
 
 FILE* open_with(const char* function, const char* name, const char* mode) {
@@ -34,7 +34,7 @@ FILE* open_with(const char* function, const char* name, const char* mode) {
 
 }  // namespace
 
-// The linker uses these instead of the C library's functions, even for std::ifstream, which calls
+// The linker replaces the C library's functions with these, even for std::ifstream, which calls
 // fopen64 or, with g++ 16 and newer, fopen.
 extern "C" FILE* fopen64(const char* name, const char* mode) {
   return open_with("fopen64", name, mode);
@@ -51,7 +51,7 @@ TEST_CASE("memory_stats for the CPU reports the process's memory, and the peak c
   CHECK(before.max_allocated >= before.allocated);
   CHECK(before.reserved == before.allocated);
 
-  // Far more than malloc keeps, so freeing it returns the memory to the system.
+  // This is far more memory than malloc keeps, so freeing it returns the memory to the system.
   auto large = torch::ones({256 * MiB}, torch::kByte);
   const auto with = memory_stats(sconce::cpu());
   CHECK(with.allocated - before.allocated > 240 * MiB);

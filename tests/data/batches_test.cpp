@@ -30,7 +30,7 @@ using sconce::data::Dataset;
 static_assert(std::input_iterator<Batches::Iterator>);
 static_assert(std::sentinel_for<std::default_sentinel_t, Batches::Iterator>);
 
-// Row i of data is (2 i, 2 i + 1), row i of target is i.
+// Returns a dataset in which row i of the data is (2 i, 2 i + 1), and row i of the target is i.
 Dataset counting(int64_t rows) {
   return {torch::arange(2 * rows).reshape({rows, 2}), torch::arange(rows)};
 }
@@ -45,7 +45,8 @@ std::vector<int64_t> lengths(const Batches& batches) {
   return result;
 }
 
-// The rows of one epoch in order. Checks that data and target still belong together.
+// Returns the rows of one epoch in order. Checks that each row's data and target still belong
+// together.
 std::vector<int64_t> order(const Batches& batches) {
   std::vector<int64_t> rows;
   for (auto [data, target] : batches) {
@@ -65,7 +66,7 @@ std::string refusal(const Dataset& dataset, BatchesOptions options = {}) {
   return sconce::test::error_of([&] { const Batches batches(dataset, options); });
 }
 
-// The rest of the lines in reference/batches.txt that begin with `kind`.
+// Returns the remainder of each line in reference/batches.txt that begins with `kind`.
 std::vector<std::istringstream> reference(const std::string& kind) {
   std::ifstream file(std::filesystem::path(SCONCE_TESTS_DIR) / "reference/batches.txt");
   REQUIRE(file.is_open());
@@ -78,7 +79,7 @@ std::vector<std::istringstream> reference(const std::string& kind) {
   return lines;
 }
 
-// Python's orders for this number of rows and this seed, by epoch.
+// Returns Python's orders for this number of rows and this seed, keyed by epoch.
 std::map<int64_t, std::vector<int64_t>> orders_of_python(int64_t rows, uint64_t seed) {
   std::map<int64_t, std::vector<int64_t>> orders;
   for (auto& line : reference("order")) {
@@ -305,7 +306,7 @@ TEST_CASE("Batches with a DistributedSampler of one rank has the same order as w
         order(Batches(counting(9), {.batch_size = 2, .shuffle = true, .seed = 4})));
 }
 
-// The rows in reverse order, starting at a different row in each epoch.
+// Orders the rows in reverse, starting at a different row in each epoch.
 struct Backwards {
   int64_t of = 0;
   void set_epoch(int64_t epoch) { of = epoch; }

@@ -34,7 +34,7 @@ using sconce::data::DataLoader;
 using sconce::data::DataLoaderOptions;
 using sconce::data::Dataset;
 
-// Row i of data is (2 i, 2 i + 1), row i of target is i.
+// Returns a dataset in which row i of the data is (2 i, 2 i + 1), and row i of the target is i.
 Dataset table(int64_t rows) {
   return {torch::arange(2 * rows).reshape({rows, 2}), torch::arange(rows)};
 }
@@ -45,7 +45,8 @@ struct Rows {
   Dataset get(int64_t i) const { return {all.data[i], all.target[i]}; }
 };
 
-// Draws as many numbers as its index says. If items shared a generator, their numbers would change.
+// Draws as many numbers as the item's index. If items shared a generator, their numbers would
+// change.
 struct Noise {
   int64_t rows;
   int64_t size() const { return rows; }
@@ -225,7 +226,7 @@ struct Broken {
   }
 };
 
-// Takes batches until the loader throws. Returns their number and the exception.
+// Reads batches until the loader throws. Returns the number of batches and the exception.
 template <class L>
 std::pair<int, std::exception_ptr> until_error(const L& loader) {
   int count = 0;
@@ -284,7 +285,7 @@ TEST_CASE("an exception in a skipped batch is thrown by the skip and again by th
 
 namespace {
 
-// Fails at each item starting from `from`, with the item as the text.
+// Fails at each item starting from `from`, and uses the item as the message.
 struct FailsFrom {
   int64_t from;
   int64_t size() const { return 40; }
@@ -294,7 +295,7 @@ struct FailsFrom {
   }
 };
 
-// Reads the rest of a loop. Returns the text of its exception.
+// Reads the remaining batches of a loop. Returns the message of its exception.
 template <class Place>
 std::string text_of_rest(Place& place) {
   try {
@@ -365,7 +366,7 @@ TEST_CASE("an exception in the collate function does not report a failed item") 
 
 namespace {
 
-// The batches of an epoch in the order of Python's seeds.
+// Returns the batches of an epoch in the order that Python's seeds determine.
 std::vector<torch::Tensor> epoch_of(const Dataset& all, int64_t batch_size, uint64_t epoch) {
   const auto generator = at::make_generator<at::CPUGeneratorImpl>(epoch);
   std::vector<torch::Tensor> batches;
@@ -669,7 +670,7 @@ TEST_CASE(
   const c10::impl::VirtualGuardImpl gpus(torch::kCUDA);
   const auto next = [&] { return gpus.getStreamFromGlobalPool(sconce::gpu()); };
   const auto first = next();
-  // LibTorch returns the streams of its pool in turn.
+  // LibTorch returns the streams of its pool in round-robin order.
   const auto until_first = [&] {
     int64_t count = 1;
     while (next() != first) ++count;
@@ -703,7 +704,7 @@ TEST_CASE("on a GPU, DataLoader copies to the current GPU if the device has no i
 
 namespace {
 
-// Items with two types, or with a gradient.
+// Items of two different types, or items with a gradient.
 struct Unlike {
   bool requires_grad = false;
   int64_t size() const { return 4; }

@@ -30,7 +30,7 @@ namespace {
 using Shuffled = torch::data::samplers::RandomSampler;
 using InOrder = torch::data::samplers::SequentialSampler;
 
-// Ten rows; row i contains i. Row `broken` cannot be read.
+// A ten-row dataset in which row i contains i. Row `broken` cannot be read.
 struct TenRows : torch::data::Dataset<TenRows> {
   explicit TenRows(size_t row = 10) : broken(row) {}
   torch::data::Example<> get(size_t i) override {
@@ -41,7 +41,7 @@ struct TenRows : torch::data::Dataset<TenRows> {
   size_t broken;
 };
 
-// Four batches an epoch.
+// Returns a loader with four batches per epoch.
 template <class Sampler>
 auto torch_loader(size_t workers, TenRows rows = TenRows()) {
   return torch::data::make_data_loader<Sampler>(
@@ -49,7 +49,7 @@ auto torch_loader(size_t workers, TenRows rows = TenRows()) {
       torch::data::DataLoaderOptions().batch_size(3).workers(workers));
 }
 
-// The rows of an epoch in order.
+// Returns the rows of an epoch in order.
 template <class Source>
 std::vector<float> rows_of(Source&& source) {
   std::vector<float> rows;
@@ -166,8 +166,8 @@ TEST_CASE("after a loop over from_torch stops early, the next loop starts from t
 TEST_CASE(
     "a row that cannot be read ends the epoch of from_torch, and the next epoch starts over") {
 #ifdef __SANITIZE_THREAD__
-  // A worker passes an exception to LibTorch. ThreadSanitizer does not see how libstdc++ counts its
-  // owners.
+  // A worker passes an exception to LibTorch. ThreadSanitizer does not see how libstdc++ counts the
+  // owners of that exception.
   const size_t workers = 0;
 #else
   const auto workers = GENERATE(size_t{0}, size_t{2});
@@ -211,8 +211,7 @@ TEST_CASE("from_torch rejects a null loader and an epoch without batches") {
 
 namespace {
 
-// The batches of a loader that claims to have more of them, as a stream may. Batch i contains only
-// i.
+// A loader that returns fewer batches than its size announces, as a stream may.
 struct ShortStream {
   using Batches = std::vector<Dataset>;
   int64_t size() const { return 10; }

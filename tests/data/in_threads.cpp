@@ -1,4 +1,5 @@
-// Uses of batch sources, samplers, pictures, and transforms that several threads may make at once.
+// Tests uses of batch sources, samplers, images, and transforms that are allowed in several threads
+// at the same time.
 
 #include <memory>
 #include <optional>
@@ -53,7 +54,7 @@ float sum_of(const data::Dataset& batch) {
   return batch.data.sum().item<float>();
 }
 
-// Every epoch contains each number once, whichever epoch a thread gets.
+// Each epoch contains every number once, regardless of which epoch a thread receives.
 template <class Source>
 bool has_whole_epoch(const Source& source) {
   float sum = 0;

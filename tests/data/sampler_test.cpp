@@ -6,8 +6,8 @@ using Catch::Matchers::ContainsSubstring;
 using sconce::data::AnySampler;
 using sconce::data::RandomSampler;
 
-// "Batches orders rows like Python's DistributedSampler with one replica" compares the orders with
-// Python.
+// The test "Batches orders rows like Python's DistributedSampler with one replica" compares the
+// orders with Python.
 TEST_CASE("RandomSampler draws a new order of all rows in each epoch") {
   RandomSampler sampler(20, 3);
   CHECK(sampler.dataset_size() == 20);

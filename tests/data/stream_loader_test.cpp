@@ -28,7 +28,8 @@ using sconce::data::StreamLoader;
 using sconce::data::StreamLoaderOptions;
 using sconce::test::error_of;
 
-// Returns 1000 p, 1000 p + 1, and so on in pass p. With a negative number of items it never ends.
+// Returns 1000 p, 1000 p + 1, and so on in pass p. If the number of items is negative, a pass never
+// ends.
 struct Counted {
   void set_epoch(int64_t number) { pass = number; }
   std::optional<torch::Tensor> next() {
@@ -43,7 +44,7 @@ struct Counted {
   std::shared_ptr<std::atomic<int64_t>> read = std::make_shared<std::atomic<int64_t>>(0);
 };
 
-// The same stream with states.
+// The same stream with a state.
 struct CountedWithStates : Counted {
   c10::IValue state_dict() const { return place; }
   void load_state_dict(const c10::IValue& state) { place = state.toInt(); }
@@ -51,7 +52,7 @@ struct CountedWithStates : Counted {
 
 static_assert(!ResumableStream<Counted> && ResumableStream<CountedWithStates>);
 
-// Fails at one number.
+// Throws at one of the numbers.
 struct Failing : Counted {
   std::optional<torch::Tensor> next() {
     if (place == 4) throw std::runtime_error("no number 4");
@@ -59,7 +60,7 @@ struct Failing : Counted {
   }
 };
 
-// Appends the numbers of the batch and a |.
+// Appends the numbers of the batch followed by a |.
 template <class Iterator>
 void append(std::string& text, const Iterator& place) {
   const torch::Tensor numbers = *place;

@@ -20,7 +20,7 @@ using sconce::test::error_of;
 
 const std::vector<int64_t> some = {5, 2, 2, 7};
 
-// Item i is 10 i. It cannot be copied.
+// Item i is 10 i. The dataset cannot be copied.
 struct Tens {
   Tens() = default;
   Tens(Tens&&) = default;
@@ -28,7 +28,7 @@ struct Tens {
   torch::Tensor get(int64_t i) const { return torch::full({}, 10 * i); }
 };
 
-// Item i is 100 i and a number below 100 from its generator.
+// Item i is 100 i plus a number below 100 from the item's generator.
 struct OneDraw {
   int64_t size() const { return 8; }
   torch::Tensor get(int64_t i, at::Generator generator) const {
@@ -36,7 +36,7 @@ struct OneDraw {
   }
 };
 
-// A LibTorch dataset that counts its reads in the copy that reads.
+// A LibTorch dataset. Each copy counts the items that it reads.
 struct TensOfTorch : torch::data::Dataset<TensOfTorch, torch::data::TensorExample> {
   torch::data::TensorExample get(size_t i) override {
     ++reads;

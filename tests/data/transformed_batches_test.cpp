@@ -26,7 +26,7 @@ using sconce::data::TransformedBatches;
 
 namespace {
 
-// Row i of data and of target is i.
+// Returns a dataset in which row i of the data and of the target is i.
 Dataset numbered(int64_t rows) {
   return {torch::arange(rows).to(torch::kFloat), torch::arange(rows)};
 }
@@ -35,12 +35,12 @@ Dataset doubled(const Dataset& batch) {
   return {batch.data * 2, batch.target};
 }
 
-// The batch with a random number added to each row.
+// Returns the batch with a random number added to each row.
 Dataset noisy(Dataset batch, const at::Generator& generator) {
   return {batch.data + torch::rand({batch.data.size(0)}, generator), batch.target};
 }
 
-// The data of the next epoch.
+// Returns the data of the next epoch.
 template <class Source>
 std::vector<torch::Tensor> data_of(const Source& source) {
   std::vector<torch::Tensor> result;
@@ -48,7 +48,7 @@ std::vector<torch::Tensor> data_of(const Source& source) {
   return result;
 }
 
-// The data of an epoch, starting at a batch.
+// Returns the data of an epoch, starting at the given batch.
 template <class Source>
 std::vector<torch::Tensor> data_of(const Source& source, int64_t batch, int64_t epoch) {
   std::vector<torch::Tensor> result;
@@ -173,7 +173,7 @@ TEST_CASE(
   CHECK(warnings.messages().size() == 1);
 }
 
-// Batches that are not tensors. They have no epochs and can start at any batch.
+// A source of batches that are not tensors. It has no epochs and can start at any batch.
 struct Numbers {
   struct Place {
     int64_t number;
@@ -218,7 +218,7 @@ TEST_CASE("TransformedBatches over a source without epochs uses new generators i
   CHECK(of_epoch(0) != of_epoch(1));
 }
 
-// A user's source whose epoch changes only through set_epoch.
+// A custom source whose epoch changes only through set_epoch.
 struct Shifted {
   int64_t size() const { return 3; }
   void set_epoch(int64_t epoch) { numbers = {10 * epoch, 10 * epoch + 1, 10 * epoch + 2}; }
@@ -257,7 +257,7 @@ TEST_CASE("AnyBatches accepts TransformedBatches and starts them at any batch") 
 
 namespace {
 
-// Ten items. Item 7 cannot be read.
+// A dataset of ten items. Item 7 cannot be read.
 struct BadSeventh {
   int64_t size() const { return 10; }
   torch::Tensor get(int64_t index) const {

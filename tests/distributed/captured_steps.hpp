@@ -23,7 +23,7 @@
 #include "support/error_of.hpp"
 #include "support/gloo_types.hpp"
 
-// Captured and compiled steps of several processes, and the eager loops that they must match.
+// Runs captured and compiled steps in several processes and the eager loops that they must match.
 namespace sconce::test {
 
 using Tensors = std::vector<torch::Tensor>;
@@ -51,7 +51,7 @@ struct NormedImpl : torch::nn::Module {
 };
 TORCH_MODULE(Normed);
 
-// Every fifth batch of rank 1 is smaller.
+// Every fifth batch of rank 1 has fewer rows.
 inline Tensors rank_batch(int step, int rank) {
   torch::manual_seed(100 * step + rank);
   const int64_t rows = rank == 1 && step % 5 == 4 ? 5 : 8;
@@ -100,8 +100,8 @@ inline void print_equal(const std::string& name, const Tensors& found, const Ten
   std::cout << name << (is_equal ? ": equal\n" : ": different\n");
 }
 
-/// Trains with eager steps and with captured ones, and prints whether the losses, parameters, and
-/// buffers are equal bit for bit.
+/// Trains with eager steps and with captured steps, and prints whether the losses, parameters, and
+/// buffers are bitwise identical.
 inline void compare_captured_steps(const distributed::ProcessGroup& group) {
   constexpr int steps = 12;
   const auto train = [&](bool captured, const nn::DistributedDataParallelOptions& options,
@@ -136,8 +136,8 @@ inline void compare_captured_steps(const distributed::ProcessGroup& group) {
   compare("own buffers", {.broadcast_buffers = false}, sgd, /*warmup=*/2);
 }
 
-/// Accumulates gradients, some of which are averaged, both ways. The guards are inside each step or
-/// around six steps.
+/// Accumulates gradients with eager and with captured steps. Some of the gradients are averaged.
+/// The guards are either inside each step or around six steps.
 inline Tensors accumulate(const distributed::ProcessGroup& group, bool captured, bool inside) {
   RankTraining training(group, {}, sgd);
   const auto plain = [&](const Tensors& batch) {
@@ -166,8 +166,8 @@ inline Tensors accumulate(const distributed::ProcessGroup& group, bool captured,
   return results;
 }
 
-/// Sums over the ranks within captured steps, and prints whether all sums equal the sums of eager
-/// steps.
+/// Computes sums over the ranks within captured steps, and prints whether all of them equal the
+/// sums computed by eager steps.
 inline void compare_collectives(const distributed::ProcessGroup& group) {
   const auto plain = [&](const Tensors& batch) {
     const auto sum = batch[0] * 2;
@@ -187,7 +187,7 @@ inline void compare_collectives(const distributed::ProcessGroup& group) {
   print_equal("collectives", found, expected);
 }
 
-/// The rows of a rank. The last of rank 1's five batches is smaller.
+/// Returns the rows of a rank. The last of rank 1's five batches has fewer rows.
 inline data::Batches rank_batches(int rank) {
   const int64_t rows = rank == 1 ? 37 : 40;
   torch::manual_seed(rank);
@@ -195,7 +195,7 @@ inline data::Batches rank_batches(int rank) {
                        {.batch_size = 8});
 }
 
-/// Fits with and without `graph`, and prints whether the results are equal.
+/// Runs fits with and without `graph`, and prints whether their results are equal.
 inline void compare_captured_fits(const distributed::ProcessGroup& group) {
   for (const bool inside : {false, true}) {
     print_equal(inside ? "no_sync within a step" : "no_sync around steps",
@@ -219,8 +219,8 @@ inline void compare_captured_fits(const distributed::ProcessGroup& group) {
   print_equal("a fit by Adam", fit(true, adam), fit(false, adam));
 }
 
-/// Writes to stderr unless a captured step rejects, in its first call, options that it cannot
-/// replay.
+/// Writes to stderr unless a captured step rejects options that it cannot replay, already in its
+/// first call.
 inline void refuse_captured_steps(const distributed::ProcessGroup& group) {
   const std::pair<std::string, nn::DistributedDataParallelOptions> refused[] = {
       {"find_unused_parameters", {.find_unused_parameters = true}},
@@ -235,7 +235,8 @@ inline void refuse_captured_steps(const distributed::ProcessGroup& group) {
   }
 }
 
-/// A compiler that finishes after `polls` queries, whose code sleeps, and which may fail.
+/// A compiler that finishes after `polls` queries. The compiled code sleeps, and the compilation
+/// may fail.
 class RankCompiler final : public StepCompiler {
  public:
   struct Options {
@@ -298,7 +299,7 @@ class RankCompiler final : public StepCompiler {
   InterpretedSteps steps_ = InterpretedSteps(StepCompilerOptions());
 };
 
-/// Trains with compiled steps and prints how each step runs (eagerly, replayed, or compiled), the
+/// Trains with compiled steps and prints how each step ran (eager, replayed, or compiled), the
 /// reason for the last one, and whether the losses equal the losses of eager steps. Before step
 /// `change_at` a layer changes its mode.
 inline void run_compiled(const distributed::ProcessGroup& group, const std::string& name,
@@ -323,7 +324,7 @@ inline void run_compiled(const distributed::ProcessGroup& group, const std::stri
   std::cout << "losses " << (are_alike ? "alike" : "different") << '\n';
 }
 
-/// Fits with `compile` and prints the same.
+/// Runs fits with `compile` and prints the same information.
 inline void run_compiled_fit(const distributed::ProcessGroup& group) {
   struct Modes : TrainerCallback {
     void on_epoch_end(Fit& fit) override { last = fit.step_mode; }

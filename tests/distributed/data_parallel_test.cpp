@@ -40,7 +40,7 @@ DataParallelOptions cpus(size_t count = 2) {
   return {.device_ids = std::vector<torch::Device>(count, sconce::cpu())};
 }
 
-// A module whose forward is any function of the module.
+// A module whose forward is an arbitrary function of the module.
 template <class F>
 struct CallingImpl : nn::Cloneable<CallingImpl<F>> {
   explicit CallingImpl(F body) : f(std::make_shared<F>(body)) { reset(); }
@@ -94,7 +94,7 @@ bool close(const Tensor& a, const Tensor& b) {
   return torch::allclose(a, b, 1.3e-6, 1e-5);
 }
 
-// A field of /proc/self/status, such as "Threads".
+// Returns the value of a field in /proc/self/status, such as "Threads".
 int64_t status_of(const std::string& field) {
   std::ifstream file("/proc/self/status");
   for (std::string line; std::getline(file, line);) {
@@ -647,7 +647,7 @@ TEST_CASE("a layer that a module contains twice is shared in the replicas") {
 
 namespace {
 
-// A user's layer with members that DataParallel does not know.
+// A custom layer with members that DataParallel does not recognize.
 struct ScaleImpl : nn::Cloneable<ScaleImpl> {
   ScaleImpl() { reset(); }
   void reset() override {

@@ -46,8 +46,8 @@ std::vector<std::string> words(const std::string& text) {
   return found;
 }
 
-// Trains the cases, separated by commas, in one group of `size` ranks. Returns the output for each
-// case, and checks that all ranks write the same parameters.
+// Trains the comma-separated cases in one group of `size` ranks. Returns the output for each case,
+// and checks that all ranks write the same parameters.
 std::map<std::string, std::string> train(const std::string& cases, int size,
                                          const std::string& more = "joined=1") {
   const TempDir folder;
@@ -75,7 +75,7 @@ std::map<std::string, std::string> train(const std::string& cases, int size,
   return written;
 }
 
-// The parameters after the two lines, for a model without buffers.
+// Returns the parameters that follow the two lines for a model without buffers.
 torch::Tensor parameters(const std::string& written) {
   const auto start = written.find('\n', written.find('\n') + 1) + 1;
   const auto bytes = static_cast<int64_t>(written.size() - start);
@@ -87,8 +87,8 @@ std::string lines(const std::string& written) {
   return written.substr(0, written.find('\n', written.find('\n') + 1) + 1);
 }
 
-// Trains the cases with as many processes as each digit of `sizes`, here and in Python, and
-// compares the results.
+// For each digit of `sizes`, trains the cases with that many processes, both here and in Python,
+// and compares the results.
 void check_against_python(const std::string& cases, const std::string& sizes) {
   const TempDir folder;
   const std::string what = cases + "-" + sizes;
@@ -224,7 +224,7 @@ TEST_CASE("all ranks throw immediately if one rank does not wrap its model", "[d
 
 namespace {
 
-// The output of the worker with this many ranks, checked to be equal on all of them.
+// Returns the worker's output with this many ranks, and checks that it is the same on all of them.
 std::string output_of_ranks(int ranks, std::vector<std::string> words) {
   words.insert(words.begin(), SCONCE_WORKER);
   words.push_back("timeout=20000");
@@ -238,7 +238,7 @@ std::string output_of_ranks(int ranks, std::vector<std::string> words) {
   return all[0]->out();
 }
 
-// The output of training with the model's own step.
+// Returns the output of training with the model's custom step.
 std::string train_own_step(int ranks, const std::string& stop) {
   return output_of_ranks(ranks, {"own_step", "stop=" + stop});
 }
@@ -261,7 +261,7 @@ TEST_CASE("two processes that train a model with a custom training step match on
 }
 
 TEST_CASE("all ranks stop together at a saved step if one rank requests a stop", "[distributed]") {
-  // An epoch has four steps. Rank states are saved after the second step and at the end.
+  // An epoch has four steps. The states of the ranks are saved after every two steps.
   CHECK_THAT(train_own_step(2, "1"), ContainsSubstring("epochs: 0\n"));
   CHECK_THAT(train_own_step(2, "3"), ContainsSubstring("epochs: 1\n"));
   CHECK_THAT(train_own_step(2, "5"), ContainsSubstring("epochs: 1\n"));
@@ -307,7 +307,7 @@ TEST_CASE("each rank's stream continues where a stopped fit left off", "[distrib
 
 namespace {
 
-// The words that this many ranks print, checked to be equal on all of them.
+// Returns the words that this many ranks print, and checks that they are the same on all ranks.
 std::vector<std::string> words_of_ranks(int ranks, const std::string& mode,
                                         const std::string& option = "") {
   std::istringstream words(output_of_ranks(ranks, {mode, option}));

@@ -1,4 +1,4 @@
-// Compares the headers in src/gloo_stand_in with Gloo's code in the linked LibTorch. Fails if a
+// Compares the headers in src/gloo_stand_in with the Gloo code in the linked LibTorch. Fails if a
 // version of LibTorch has different virtual functions.
 #include <dlfcn.h>
 #include <gloo/rendezvous/store.h>
@@ -48,8 +48,8 @@ Table library_table(const char* symbol) {
   return table;
 }
 
-// Returns the index of a virtual function in its table. In the Itanium ABI, a pointer to the
-// function contains its offset, plus one on x86-64.
+// Returns the index of a virtual function in its table. In the Itanium ABI, a pointer to a virtual
+// function contains the function's offset in the table, plus one on x86-64.
 template <class Function>
 size_t slot_of(Function Store::* function) {
   struct Pointer {
@@ -65,7 +65,7 @@ struct Symbol {
   size_t bytes = 0;
 };
 
-// The virtual tables that sconce defines, in this program or in its shared library.
+// Returns the virtual tables that sconce defines in this program or in its shared library.
 std::vector<Symbol> own_tables() {
   Dl_info found = {};
   REQUIRE(dladdr(reinterpret_cast<void*>(&sconce::distributed::is_nccl_available), &found) != 0);
@@ -90,7 +90,7 @@ TEST_CASE(
     "the stand-in for Gloo's store declares the library's virtual functions in the same order") {
   using Keys = const std::vector<std::string>&;
   const auto table = library_table("_ZTVN4gloo10rendezvous11PrefixStoreE");
-  // Gloo is a part of LibTorch, or Debian's library.
+  // Gloo is either part of LibTorch or Debian's separate library.
   CHECK_THAT(table.file, ContainsSubstring("libtorch_cpu") || ContainsSubstring("libgloo"));
   const auto at = [&](size_t slot) { return table.names.at(slot); };
   CHECK_THAT(at(slot_of(&Store::set)), StartsWith("_ZN4gloo10rendezvous11PrefixStore3setE"));
@@ -98,7 +98,8 @@ TEST_CASE(
   const auto wait = slot_of(static_cast<void (Store::*)(Keys)>(&Store::wait));
   const auto wait_for =
       slot_of(static_cast<void (Store::*)(Keys, const std::chrono::milliseconds&)>(&Store::wait));
-  // LibTorch does not export it, because it is inline. Debian's Gloo does, under its newer name.
+  // LibTorch does not export this function, because it is inline. Debian's Gloo exports it under
+  // its newer name.
   CHECK((at(wait) == "" || at(wait).starts_with("_ZN4gloo6IStore8wait_getE")));
   CHECK_THAT(at(wait_for),
              StartsWith("_ZN4gloo10rendezvous11PrefixStore4waitE") && ContainsSubstring("chrono"));

@@ -1,7 +1,7 @@
 // In a group of one with a backend, DistributedDataParallel needs LibTorch's Reducer only to
 // compress gradients, to find unused parameters, and for static graphs. Without the Reducer, it
-// rejects the same mistakes and leaves the same gradients. The models in these tests have small
-// whole numbers, which float16 represents exactly, so a Reducer that compresses serves as the
+// must reject the same mistakes and leave the same gradients. The models in these tests have small
+// integer values, which float16 represents exactly, so a compressing Reducer serves as the
 // reference.
 
 #include <torch/csrc/autograd/custom_function.h>
@@ -34,7 +34,7 @@ const std::string unfinished =
 const std::string twice = "Expected to mark a variable ready only once.";
 const std::string nothing = "nothing was thrown";
 
-// Backward reaches its input but brings no gradient.
+// The backward pass reaches the input of this function but does not produce a gradient for it.
 struct Cut : torch::autograd::Function<Cut> {
   static Tensor forward(torch::autograd::AutogradContext*, const Tensor& input) {
     return input.clone();
@@ -46,7 +46,8 @@ struct Cut : torch::autograd::Function<Cut> {
 };
 
 struct Parts : torch::nn::Module {
-  // Two outputs, each computed from the parameters in its bits.
+  // Returns two outputs. The bits of each mask select the parameters that the output is computed
+  // from.
   std::pair<Tensor, Tensor> forward(const Tensor& x, std::array<unsigned, 2> bits) {
     std::array<Tensor, 2> outputs = {x.sum() * 1, x.sum() * 1};
     const std::array<Tensor, 4> terms = {a * x, b * x, c * x, Cut::apply(cut) * x};
@@ -63,7 +64,7 @@ struct Parts : torch::nn::Module {
   Tensor cut = register_parameter("cut", torch::ones({3}));
 };
 
-// The events of one step, drawn for both models.
+// The random choices for one step, which both models use.
 struct Step {
   std::array<unsigned, 2> bits = {};
   unsigned backward = 0;
@@ -116,7 +117,7 @@ void run(DistributedDataParallel<Parts>& model, const Step& step) {
   }
 }
 
-// The parameters that the error names, by name or, like the Reducer, by position.
+// Returns the parameters that the error lists, either by name or, like the Reducer, by position.
 std::string named(const std::string& error) {
   const std::array<std::string, 4> names = {"a", "b", "c", "cut"};
   std::string found, word;
@@ -168,7 +169,7 @@ TEST_CASE("random steps in a group of one match the same steps with a Reducer") 
       }
     }
     if (error != nothing) CHECK_FALSE(named(error).empty());
-    // The error persists, like the Reducer's error.
+    // This error persists, like the corresponding error from the Reducer.
     if (kind(error) == unfinished) {
       CHECK(error_of([&] { run(alone, Step{.x = torch::ones({3})}); }) == error);
     }

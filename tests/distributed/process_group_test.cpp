@@ -51,7 +51,7 @@ std::vector<std::string> worker(std::vector<std::string> words) {
   return words;
 }
 
-// Sets environment variables of this process during its lifetime.
+// Sets environment variables of this process for its lifetime.
 class Environment {
  public:
   explicit Environment(Variables variables) : variables_(std::move(variables)) {
@@ -85,7 +85,7 @@ std::string refusal(const InitOptions& options = {}) {
   return sconce::test::error_of([&] { return ProcessGroup::init(options); });
 }
 
-// An address of this machine that is not loopback, if it has one.
+// Returns an address of this machine that is not a loopback address, if there is one.
 std::optional<std::string> network_address() {
   ifaddrs* all = nullptr;
   REQUIRE(getifaddrs(&all) == 0);
@@ -102,7 +102,7 @@ std::optional<std::string> network_address() {
   return found;
 }
 
-// A job number, as from Slurm or Open MPI, that leads to a free port.
+// Returns a job number, like one from Slurm or Open MPI, that is mapped to a free port.
 std::string job_with_a_free_port() {
   return std::to_string(71000 + sconce::test::reserve_port(29500, 1000) - 29500);
 }
@@ -114,7 +114,8 @@ std::vector<std::string> faulty(const std::string& what, const std::string& wher
                  "timeout=3000"});
 }
 
-// Checks that a process failed in time, with an exception that contains the rank and the operation.
+// Checks that a process failed within the time limit, and that its exception contains the rank and
+// the operation.
 void check_survivor(const Process& process, int rank, int size, const std::string& operations,
                     double seconds) {
   const std::string err = process.err();
@@ -125,8 +126,9 @@ void check_survivor(const Process& process, int rank, int size, const std::strin
   CHECK(std::regex_search(err, std::regex("sconce::[a-zA-Z_:]+: " + who + "(" + operations + ")")));
 }
 
-// When the process's main "began" or "ended", by the clock that all processes share. This excludes
-// loading and unloading LibTorch, which can take seconds on a busy machine.
+// Returns the time when the process's main function "began" or "ended", according to the clock that
+// all processes share. This excludes the time for loading and unloading LibTorch, which can take
+// seconds on a busy machine.
 double when(const Process& process, const std::string& what) {
   const std::string err = process.err();
   const auto place = err.rfind(what + ": ");
@@ -144,7 +146,7 @@ void require_success(const Processes& ranks) {
   }
 }
 
-// Reduces in random subgroups, with each operation, here and in Python.
+// Runs reductions in random subgroups with each operation, both here and in Python.
 void compare_subgroups(int size, uint32_t count) {
   const sconce::test::TempDir folder;
   {
@@ -667,7 +669,8 @@ TEST_CASE("ranks with their own GPUs use NCCL, and the Trainer uses those GPUs",
 
 namespace {
 
-// What happens to which rank, and where. With AddressSanitizer, each value occurs only once.
+// Specifies what happens to which rank, and at which point. With AddressSanitizer, each value
+// occurs only once.
 std::vector<std::tuple<std::string, std::string, int>> losses() {
   std::vector<std::tuple<std::string, std::string, int>> all = {{"killed", "joined", 0},
                                                                 {"killed", "step", 1},
@@ -692,7 +695,7 @@ TEST_CASE("the other ranks fail within the timeout after a rank is killed or sto
   for (int rank = 0; rank < 3; ++rank) {
     if (rank == victim) continue;
     INFO(what << " at " << where << ": rank " << victim);
-    // The victim may be lost after it has joined but before another rank has.
+    // The victim may be lost after it has joined but before another rank has joined.
     check_survivor(*ranks[rank], rank, 3,
                    "(connecting to the others|all_reduce|all_gather|broadcast) failed: .|joining "
                    "the group did not end within 4000 ms",

@@ -16,7 +16,7 @@
 #include "sconce/distributed/distributed_data_parallel.hpp"
 #include "sconce/optim/adam.hpp"
 
-// The same training runs as in tests/reference/distributed.py, statement by statement.
+// Contains the same training runs as tests/reference/distributed.py, statement by statement.
 namespace sconce::test {
 
 struct BranchesImpl : torch::nn::Module {
@@ -74,7 +74,7 @@ struct CheckpointedImpl : torch::nn::Module {
 };
 TORCH_MODULE(Checkpointed);
 
-// Separate statements, because the layers draw their initial values in this order.
+// These are separate statements, because the layers must draw their initial values in this order.
 inline torch::nn::Sequential mlp(int64_t width) {
   torch::nn::Sequential model;
   model->push_back(torch::nn::Linear(20, width));
@@ -98,7 +98,7 @@ inline torch::nn::Sequential cnn() {
   return model;
 }
 
-/// The batch of one rank, or the joined batches of `joined` consecutive ranks.
+/// Returns the batch of one rank, or the combined batches of `joined` consecutive ranks.
 inline data::Dataset batch(const std::string& name, int step, int part, int rank, int joined) {
   std::vector<torch::Tensor> data, target;
   for (int other = rank; other < rank + joined; ++other) {
@@ -109,7 +109,7 @@ inline data::Dataset batch(const std::string& name, int step, int part, int rank
   return {torch::cat(data), torch::cat(target)};
 }
 
-/// The training loop that all models share. `forward` takes (x, step).
+/// The training loop that all models share. `forward` is called with (x, step).
 template <class M, class Forward>
 void train_steps(const std::string& name, nn::DistributedDataParallel<M>& model, int rank,
                  int joined, Forward&& forward) {

@@ -1,6 +1,6 @@
-// The program that the tests of distributed training run as several processes:
+// The tests of distributed training run this program as several processes:
 //   test-distributed-worker MODE [NAME=VALUE...]
-// An error is printed to stderr, and the exit code is then 1.
+// If an error occurs, the program prints it to stderr and exits with code 1.
 #include <fcntl.h>
 #include <netdb.h>
 #include <sys/socket.h>
@@ -123,7 +123,7 @@ void collectives(const Words& words) {
   group.barrier();
 }
 
-// Runs the reductions that the file `cases` lists, like reference/subgroups.py: each line contains
+// Runs the reductions in the file `cases`, like reference/subgroups.py. Each line contains
 // the ranks of a subgroup and the name of an operation. Prints the results of all reductions.
 void subgroups(const Words& words) {
   const auto group = join(words);
@@ -152,7 +152,7 @@ void subgroups(const Words& words) {
   group.barrier();
 }
 
-// Calls new_group, except that rank `victim` passes different ranks or does not call it at all.
+// Calls new_group, except that rank `victim` passes different ranks or does not make the call.
 void other_subgroups(const Words& words) {
   const auto group = join(words);
   const bool is_victim = group.rank() == std::stoi(words.at("victim"));
@@ -182,9 +182,9 @@ sconce::AnyBatches of_torch() {
   return sconce::data::from_torch(torch::data::make_data_loader(std::move(rows)), 1);
 }
 
-// Fits a model. Rank `victim` has one more batch than the others. Before that, prints why other
-// fits are rejected: loaders of torch::data, ranks that differ, and another group. They leave the
-// parameters unchanged.
+// Fits a model while rank `victim` has one more batch than the other ranks. Before that, prints why
+// other fits are rejected: those with torch::data loaders, with ranks that differ, and with another
+// group. Rejected fits leave the parameters unchanged.
 void uneven(const Words& words) {
   const auto group = join(words);
   const int64_t rows = group.rank() == std::stoi(words.at("victim")) ? 5 : 4;
@@ -258,7 +258,7 @@ void unwrapped(const Words& words) {
   trainer.fit(linear, optimizer, {sconce::data::Batches(data)});
 }
 
-// Rank 1 differs from rank 0 in several ways. Prints why each fit is rejected.
+// Prints why each fit is rejected when rank 1 differs from rank 0 in one of several ways.
 void one_unwrapped(const Words& words) {
   const auto group = join(words);
   const bool is_other = group.rank() == 1;
@@ -313,9 +313,9 @@ void one_unwrapped(const Words& words) {
   }
 }
 
-// Trains a model with BatchNorm on each rank's own rows. Tests it, with averaged weights if `ema`
-// is 1, on three batches that only rank 0 has, and predicts these batches. Prints the accuracy, and
-// on rank 0 also the accuracy computed by hand.
+// Trains a model with BatchNorm on each rank's own rows. Tests it on three batches that only rank 0
+// has, with averaged weights if `ema` is 1, and predicts these batches. Prints the accuracy and, on
+// rank 0, also the accuracy computed by hand.
 void evaluate(const Words& words) {
   const auto group = join(words);
   torch::manual_seed(group.rank());
@@ -354,7 +354,7 @@ void evaluate(const Words& words) {
   std::cout << "by hand: " << right.to(torch::kDouble).mean().item<double>() << '\n';
 }
 
-// Prints the value of each metric for the batches of all ranks and for the whole batch.
+// Prints the value of each metric for the batches of all ranks and for the combined batch.
 void metrics(const Words& words) {
   const auto group = join(words);
   torch::manual_seed(1);
@@ -378,8 +378,8 @@ struct OwnStep : torch::nn::Module {
   torch::nn::Linear linear = register_module("linear", torch::nn::Linear(2, 2));
 };
 
-// Trains a model with its own step, each rank on its share of every batch. The last rank stops
-// after `stop` steps, and all ranks stop at the next save. Prints the result.
+// Trains a model with its custom step. Each rank trains on its share of every batch. The last rank
+// requests a stop after `stop` steps, and all ranks stop at the next save. Prints the result.
 void own_step(const Words& words) {
   const auto group = join(words);
   torch::manual_seed(1);
@@ -423,8 +423,8 @@ struct OnStepAndSave : sconce::TrainerCallback {
   std::function<c10::IValue()> on_save = [] { return c10::IValue(); };
 };
 
-// Saves a fit after every second step, and raises SIGUSR1 on the last rank in the first step of the
-// third epoch. If `again` is 1, the save that follows raises it again. Prints what stopped the fit.
+// Saves a fit every two steps, and raises SIGUSR1 on the last rank in the first step of the third
+// epoch. If `again` is 1, the following save raises the signal again. Prints what stopped the fit.
 void signal_in_fit(const Words& words) {
   const auto group = join(words);
   torch::manual_seed(1);
@@ -455,7 +455,7 @@ void signal_in_fit(const Words& words) {
             << stopping.signal() << ", " << checkpoint.latest().filename().string() << '\n';
 }
 
-// Points of a rank. Rank 0 has fewer, so its stream restarts earlier.
+// The points of a rank. Rank 0 has fewer points, so its stream restarts earlier.
 struct RankPoints {
   std::optional<sconce::data::Dataset> next() {
     if (place == count) return {};
@@ -469,7 +469,8 @@ struct RankPoints {
   int64_t place = 0;
 };
 
-// Trains on a stream, or resumes, and stops all ranks after `stop` steps. Prints the weights.
+// Trains on a stream or resumes such a run, and stops all ranks after `stop` steps. Prints the
+// weights.
 void stream(const Words& words) {
   const auto group = join(words);
   torch::manual_seed(1);
@@ -488,7 +489,7 @@ void stream(const Words& words) {
   std::cout << linear->weight << linear->bias;
 }
 
-// A step with two values.
+// A training step that returns two values.
 struct StepWithValues : torch::nn::Module {
   sconce::StepOutput training_step(const sconce::data::Dataset& batch) {
     const auto error = linear->forward(batch.data) - batch.target.unsqueeze(1);
@@ -502,8 +503,8 @@ struct StepWithValues : torch::nn::Module {
   torch::nn::Linear linear = register_module("linear", torch::nn::Linear(2, 1));
 };
 
-// Trains and tests with values of steps, on batches of different sizes, and with two test sets. The
-// second test set has no batch on the last rank. Prints the values.
+// Trains and tests with step values, on batches of different sizes and with two test sets. The last
+// rank has no batch of the second test set. Prints the values.
 void values(const Words& words) {
   const auto group = join(words);
   torch::manual_seed(1);
@@ -534,8 +535,8 @@ void values(const Words& words) {
   }
 }
 
-// Trains with a loss over counted targets and tests. Rank 1 has no targets in its first batches,
-// and the last rank has no test batch. Prints losses and parameters.
+// Trains with a loss over counted targets, and then tests. Rank 1 has no targets in its first
+// batches, and the last rank has no test batch. Prints the losses and parameters.
 void counts(const Words& words) {
   const auto group = join(words);
   torch::manual_seed(1);
@@ -572,7 +573,7 @@ void counts(const Words& words) {
   for (const auto& parameter : model->parameters()) print("parameter", parameter);
 }
 
-// Trains until rank `victim` fails at `where`: start, joined or step.
+// Trains until rank `victim` fails at the point given by `where`: start, joined, or step.
 void fault(const Words& words) {
   const std::string what = words.at("what");
   const int victim = std::stoi(words.at("victim"));
@@ -594,7 +595,8 @@ void fault(const Words& words) {
   }
 }
 
-// Prints how this group's captured steps and fits with them differ from eager ones.
+// Prints how the captured steps in this group, and the fits that use them, differ from the eager
+// ones.
 void captured(const Words& words) {
   const auto group = join(words);
   sconce::test::compare_captured_steps(group);
@@ -608,7 +610,8 @@ void compiled(const Words& words) {
   sconce::test::run_compiled_steps(join(words));
 }
 
-// A short fit with a progress bar that writes to a terminal, and with a log folder for each rank.
+// Runs a short fit with a progress bar that writes to a terminal and with a separate log folder for
+// each rank.
 void report(const Words& words) {
   const auto group = join(words);
   sconce::ScalarLogger log(words.at("out") + "/" + std::to_string(group.rank()));

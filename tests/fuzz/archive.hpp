@@ -8,7 +8,8 @@
 
 namespace sconce::test {
 
-/// Returns an archive like torch.save writes it. Its checksums are valid even if the pickle is not.
+/// Returns an archive in the format of torch.save. Its checksums are valid even if the pickle is
+/// not.
 inline std::string archive_of(std::string_view pickle, const std::vector<std::string>& storages) {
   std::string bytes;
   {
@@ -27,7 +28,7 @@ inline std::string archive_of(std::string_view pickle, const std::vector<std::st
   return bytes;
 }
 
-/// Returns the archive as torch.save writes it after set_crc32_options(False).
+/// Returns the archive that torch.save writes after set_crc32_options(False).
 inline std::string without_checksums(const std::string& file) {
   std::string bytes;
   caffe2::serialize::PyTorchStreamReader from(file);

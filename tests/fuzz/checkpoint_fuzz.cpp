@@ -43,8 +43,8 @@ struct Run {
   sconce::optim::ExponentialMovingAverage ema{*model, {.decay = 0.9}};
 };
 
-// In the order in which `save` numbers them: the model's weight and bias, the optimizer's tensors,
-// the averages' count, the averages, and the generator's state.
+// Returns the storages in the order in which `save` numbers them: the model's weight and bias, the
+// optimizer's tensors, the averages' count, the averages, and the generator's state.
 std::vector<std::string> storages() {
   std::vector<std::string> all;
   for (const size_t size : {8, 4, 8, 4, 8, 8, 4}) all.emplace_back(size, '\0');
@@ -55,8 +55,8 @@ std::vector<std::string> storages() {
 
 }  // namespace
 
-// The input is a list of changes to storages, followed by a pickle. The list is a count and, for
-// each change, the storage, the byte, and its new value.
+// The input contains a list of changes to storages, followed by a pickle. The list contains a count
+// and, for each change, the storage, the byte, and its new value.
 SCONCE_FUZZ_TARGET(checkpoint)(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const size_t changes = std::min<size_t>(data[0], (size - 1) / 3);

@@ -38,7 +38,7 @@ void check(const CsvTable& table, const CsvOptions& options) {
 
 }  // namespace
 
-// The first byte selects options; the rest is the file.
+// The first byte selects the options, and the remaining bytes are the file contents.
 SCONCE_FUZZ_TARGET(csv)(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const uint8_t bits = data[0];

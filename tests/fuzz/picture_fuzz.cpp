@@ -1,4 +1,4 @@
-// Fuzzes the picture decoders. Their pixels are checked in tests/vision/image_test.cpp.
+// Fuzzes the image decoders. The decoded pixels are checked in tests/vision/image_test.cpp.
 #include <cstdint>
 #include <cstdio>
 #include <memory>

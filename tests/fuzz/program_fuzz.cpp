@@ -14,8 +14,9 @@ using sconce::test::folder;
 
 namespace {
 
-// Writes the file. If the input begins with a brace, it is the JSON of a program and is completed
-// with a correct checksum and the weights that the corpus expects. Any other input is a whole file.
+// Writes the file. If the input begins with a brace, it is the JSON of a program, and the function
+// adds a correct checksum and the weights that the corpus expects. Any other input is a complete
+// file.
 void write(std::string_view input, const std::filesystem::path& file) {
   if (!input.starts_with("{")) {
     folder().write(file.filename(), input);

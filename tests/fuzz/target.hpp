@@ -12,8 +12,8 @@
 
 #include "support/temp_dir.hpp"
 
-// Entry points for libFuzzer; README.md describes how to run them. Without SCONCE_FUZZER they are
-// functions, which tests call with the inputs in corpus/.
+// Defines entry points for libFuzzer. README.md describes how to run them. Without SCONCE_FUZZER,
+// they are functions that tests call with the inputs in corpus/.
 #ifdef SCONCE_FUZZER
 #define SCONCE_FUZZ_TARGET(name) extern "C" int LLVMFuzzerTestOneInput
 #else
@@ -32,12 +32,12 @@ int fuzz_model_file(const uint8_t* data, size_t size);
 int fuzz_picture(const uint8_t* data, size_t size);
 int fuzz_program(const uint8_t* data, size_t size);
 
-/// Ends the run with an exception type other than LibTorch's, which the targets catch.
+/// Ends the run by throwing a type other than LibTorch's exceptions, which the targets catch.
 inline void expect(bool holds, const char* what) {
   if (!holds) throw std::logic_error(what);
 }
 
-/// A folder for the target's files.
+/// Returns the folder for the target's files.
 inline const TempDir& folder() {
   static const TempDir folder = [] {
     at::set_num_threads(1);
@@ -51,8 +51,8 @@ inline std::string_view text(const uint8_t* data, size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-/// Ends the run if an error is a failed check within LibTorch that contains neither the file nor
-/// the key. The message may quote an input that contains the same words.
+/// Ends the run if an error comes from a failed check within LibTorch that contains neither the
+/// file nor the key. The message may quote an input that contains the same words.
 inline void expect_own(const c10::Error& error, std::string_view input) {
   constexpr std::string_view words = "INTERNAL ASSERT";
   const std::string message = error.what_without_backtrace();

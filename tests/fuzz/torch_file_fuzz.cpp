@@ -14,7 +14,7 @@ using sconce::test::folder;
 
 namespace {
 
-// Compares two values and checks that they share memory in the same places.
+// Compares two values and checks that they share memory at the same positions.
 class Comparison {
  public:
   bool same(const IValue& a, const IValue& b) {
@@ -24,7 +24,8 @@ class Comparison {
       return std::bit_cast<uint64_t>(a.toDouble()) == std::bit_cast<uint64_t>(b.toDouble());
     }
     if (!a.isTuple() && !a.isList() && !a.isGenericDict()) return a == b;
-    // A few bytes can refer to a container so often that visiting every place would never end.
+    // A few bytes can refer to a container so many times that visiting every occurrence would never
+    // end.
     const auto [other, is_new] = others_.emplace(a.internalToPointer(), b.internalToPointer());
     if (!is_new) return other->second == b.internalToPointer();
     if (a.isTuple()) return same_items(a.toTupleRef().elements(), b.toTupleRef().elements());
@@ -41,7 +42,7 @@ class Comparison {
                       [&](const IValue& i, const IValue& j) { return same(i, j); });
   }
 
-  // Compares the storages, because a view's sizes may be far larger, with strides of 0.
+  // Compares the storages, because with strides of 0, the sizes of a view may be far larger.
   bool same_tensors(const at::Tensor& a, const at::Tensor& b) {
     const auto &x = a.storage(), &y = b.storage();
     expect(at::detail::computeStorageNbytes(a.sizes(), a.strides(), a.element_size(),
@@ -60,7 +61,7 @@ class Comparison {
 
 }  // namespace
 
-// The first byte determines whether the rest is a file or only its pickle.
+// The first byte determines whether the remaining bytes are a complete file or only its pickle.
 SCONCE_FUZZ_TARGET(torch_file)(const uint8_t* data, size_t size) {
   static const std::vector<std::string> storages(4, std::string(64, 'x'));
   if (size == 0) return 0;

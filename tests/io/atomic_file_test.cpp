@@ -32,14 +32,14 @@ using sconce::test::TempDir;
 
 namespace {
 
-// How many more of the calls below succeed; a negative number means all.
+// The number of the calls below that still succeed. If it is negative, all of them succeed.
 int calls_left = -1;
 
-// The error with which the others fail. A signal interrupts one call, and a broken disk interrupts
-// all later calls.
+// The error with which the remaining calls fail. A signal interrupts one call, and a broken disk
+// interrupts all later calls.
 int call_error = EIO;
 
-// Runs before each of the calls below, except for the calls that it makes itself.
+// Runs before each of the calls below, except for calls that this function makes.
 std::function<void()> before_call;
 
 // Returns whether this call must fail.
@@ -55,10 +55,10 @@ bool fails() {
   return true;
 }
 
-// The error with which fsync fails for a folder, or 0 if it succeeds.
+// The error with which fsync of a folder fails, or 0 if it succeeds.
 int folder_error = 0;
 
-// Whether fsync does its work, which takes most of the time of a save.
+// Whether fsync writes to the disk, which takes most of the time of a save.
 bool waits_for_disk = true;
 
 bool is_folder(int fd) {
@@ -66,7 +66,7 @@ bool is_folder(int fd) {
   return ::fstat(fd, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-// Whether the file system has symbolic links.
+// Whether the file system supports symbolic links.
 bool has_links = true;
 
 template <class F>
@@ -76,7 +76,7 @@ F* next(const char* name) {
 
 }  // namespace
 
-// The linker uses these instead of the C library's functions. A successful write may be a short
+// The linker replaces the C library's functions with these. A successful write may be a partial
 // write.
 extern "C" ssize_t write(int fd, const void* data, size_t size) {
   if (fails()) return -1;
@@ -122,7 +122,7 @@ void save(const fs::path& file, const std::string& text) {
   sconce::io::write_file(file, text, "save");
 }
 
-// Drops root's rights during its lifetime. Skips the test if they cannot be dropped.
+// Drops root privileges during its lifetime. Skips the test if they cannot be dropped.
 class AsNobody {
  public:
   AsNobody() {
@@ -235,8 +235,8 @@ struct stat status_of(const fs::path& path) {
   return status;
 }
 
-// Returns whether anyone can read or write any file of the folder who could not do so with a file
-// of this status. The owner may be this user.
+// Returns whether any file in the folder can be read or written by someone who could not do so with
+// a file that has this status. The owner may be this user.
 bool has_wider_file(const TempDir& folder, const struct stat& before) {
   for (const auto& entry : fs::directory_iterator(folder.path())) {
     const struct stat now = status_of(entry.path());
@@ -248,8 +248,7 @@ bool has_wider_file(const TempDir& folder, const struct stat& before) {
   return false;
 }
 
-// Creates a file with that mode, owned by another user if possible, without letting the umask
-// remove anything.
+// Creates a file with that mode, ignoring the umask. The owner is another user if possible.
 class PrivateFile {
  public:
   explicit PrivateFile(mode_t mode) : umask_(::umask(0)) {
@@ -352,8 +351,8 @@ TEST_CASE("a save that cannot keep the group grants others no more permissions t
 }
 
 TEST_CASE("a save keeps the file's access control list and inherits none from the folder") {
-  // Version 2; then each entry has a tag, permissions, and a user. Tags: 1 the owner, 2 a user, 4
-  // the group, 16 the mask, 32 others.
+  // The data starts with version 2. Each entry then contains a tag, permissions, and a user. The
+  // tags are 1 for the owner, 2 for a user, 4 for the group, 16 for the mask, and 32 for others.
   const auto entry = [](uint16_t tag, uint16_t permissions, uint32_t user = ~uint32_t{0}) {
     std::string bytes(reinterpret_cast<const char*>(&tag), sizeof tag);
     bytes.append(reinterpret_cast<const char*>(&permissions), sizeof permissions);
@@ -448,7 +447,7 @@ sconce::StateDict state_of(int64_t version) {
   return state;
 }
 
-// A way to save a version of some state in a folder and to read which version is there.
+// A way to save a version of some state in a folder and to read back which version is there.
 struct Way {
   std::function<void(const fs::path&, int64_t)> save;
   std::function<int64_t(const fs::path&)> version;
@@ -481,8 +480,8 @@ const std::map<std::string, Way> ways = {
 
 namespace {
 
-// Saves version 2 over version 1 while the calls after the first `successes` fail. Returns whether
-// any call failed.
+// Saves version 2 over version 1 while the calls fail after the first `successes` calls. Returns
+// whether any call failed.
 bool check_failing_save(const std::string& name, const Way& way, int successes) {
   const TempDir folder;
   way.save(folder.path(), 1);
@@ -494,7 +493,7 @@ bool check_failing_save(const std::string& name, const Way& way, int successes) 
   const auto version = way.version(folder.path());
   const bool is_saved = error == "nothing was thrown";
   CHECK((version == 2 || (version == 1 && !is_saved)));
-  // If the link to the best checkpoint could not be renamed, the next save removes it.
+  // If the link to the best checkpoint could not be renamed, the next save removes the link.
   CHECK(count(folder) <= files + (version == 2 && name == "checkpoint" ? 2 : 0));
   if (!is_saved) {
     CHECK_THAT(error, ContainsSubstring(folder.path().string()) && ContainsSubstring("cannot ") &&
@@ -513,8 +512,8 @@ TEST_CASE("if any system call fails during a save, the file is a complete earlie
       call_error = error;
       int calls = 0;
       while (check_failing_save(name, way, calls)) ++calls;
-      // A folder and a temporary file are opened, and the file is locked; then three writes, two
-      // syncs, and a rename.
+      // A save opens a folder and a temporary file, locks the file, writes three times, syncs
+      // twice, and renames the file.
       CHECK(calls >= 2 + 1 + 3 + 3);
     }
   }

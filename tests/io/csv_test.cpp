@@ -39,7 +39,7 @@ CsvTable read_text(const std::string& text, const CsvOptions& options = {}) {
   return read_csv(folder.write("table.csv", text), options);
 }
 
-// The message without the function and the file, which must come first.
+// Returns the message without the function and the file, which must come first.
 std::string message_of(const std::string& text, const CsvOptions& options = {}) {
   const TempDir folder;
   const auto file = folder.write("table.csv", text);
@@ -289,7 +289,7 @@ TEST_CASE(
   CHECK(message_of(text, {.skip_bad = true}) ==
         problem + "; skip_bad would leave out 60 of 61 values of the column");
   CHECK(read_text(text, {.categories = {"code"}}).features.size() == 62);
-  // A missing value is neither a number nor a text. Half of a column may be texts.
+  // A missing value is neither a number nor text. At most half of a column may be text.
   const std::string half = "x,code\n1,A\n1,\n1,5\n1,\n";
   CHECK(read_text(half, {.skip_bad = true}).data.size(0) == 1);
   CHECK_THAT(message_of(half + "1,B\n", {.skip_bad = true}),
@@ -393,7 +393,7 @@ TEST_CASE("read_csv rejects a table larger than max_bytes, and the error names t
 
 namespace {
 
-// Returns a record of different texts.
+// Returns a record of distinct strings.
 std::string numbered(size_t count, const std::string& before) {
   std::ostringstream all;
   for (size_t i = 0; i < count; ++i) all << (i == 0 ? "" : ",") << before << std::hex << i;
@@ -407,7 +407,7 @@ struct WorstCase {
   CsvOptions options = {};
 };
 
-// Files of about `size` bytes whose tables need a lot of memory.
+// Returns files of about `size` bytes whose tables require a lot of memory.
 std::vector<WorstCase> worst_cases(size_t size) {
   std::string letters = "x\n", spellings = "x\n", texts = "x,t\n";
   for (size_t i = 0; letters.size() < size; ++i) {
@@ -447,7 +447,7 @@ std::vector<WorstCase> worst_cases(size_t size) {
   };
 }
 
-// Returns the value of a line of /proc/self/status in bytes.
+// Returns the value of a line in /proc/self/status in bytes.
 double status_of(const std::string& key) {
   std::ifstream lines("/proc/self/status");
   for (std::string line; std::getline(lines, line);) {
@@ -492,7 +492,7 @@ TEST_CASE("a table with many columns is read in linear time") {
 
 namespace {
 
-// Returns the text that read_csv.py wrote as a single word.
+// Returns a string that read_csv.py wrote as a single word.
 std::string unescaped(const std::string& word) {
   std::string text;
   for (size_t i = 0; i < word.size(); ++i) {

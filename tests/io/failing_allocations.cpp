@@ -1,4 +1,4 @@
-// Makes each allocation of the readers of other formats, and of a checkpoint, fail in turn.
+// Makes each allocation fail in turn while a checkpoint and files in other formats are read.
 #include <torch/nn/modules/linear.h>
 #include <zlib.h>
 

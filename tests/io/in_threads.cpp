@@ -1,4 +1,4 @@
-// Files that several threads write and read at once.
+// Tests files that several threads write and read at the same time.
 
 #include <string>
 

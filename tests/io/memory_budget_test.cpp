@@ -1,4 +1,5 @@
-// Counts the memory of the file readers, and makes each of their allocations fail in turn.
+// Counts the memory that the file readers allocate, and makes each of their allocations fail in
+// turn.
 #include <zlib.h>
 
 #include <cstdio>
@@ -32,7 +33,8 @@ using sconce::test::thread_seconds;
 
 namespace {
 
-// A pickle whose memo contains a function, its arguments, a tensor, and arguments of a parameter.
+// Returns a pickle whose memo contains a function, its arguments, a tensor, and the arguments of a
+// parameter.
 std::string with_memo() {
   return "ctorch._utils\n_rebuild_tensor_v2\nq\0((U\7storagectorch\nFloatStorage\n"s + "U\1" +
          "0U\3cpuK\4tq\5QK\0("s + repeated("K\1", 2 * 60) + "tq\6h\6\x89" +
@@ -40,7 +42,7 @@ std::string with_memo() {
          "ctorch._utils\n_rebuild_parameter\nq\3(h\2\x88h\7)Rtq\4"s;
 }
 
-// State dicts with every kind of value and record.
+// Writes state dicts that contain every kind of value and record.
 std::vector<std::string> files_of_torch(const TempDir& folder) {
   const auto any = c10::AnyType::get();
   c10::impl::GenericDict state(any, any);
@@ -85,7 +87,7 @@ TEST_CASE(
 
 namespace {
 
-// Values of a few bytes each. Some of them use the memo.
+// Each of these values takes only a few bytes. Some of them use the memo.
 const std::vector<std::string> values = {"N",
                                          "]",
                                          "}",
@@ -112,13 +114,13 @@ std::string number(uint32_t i) {
   return std::string(reinterpret_cast<const char*>(&i), 4);
 }
 
-// Returns a text of this many letters that is put into the memo.
+// Returns the pickle of a string of this many letters that is put into the memo.
 std::string long_text(uint32_t letters) {
   return "X" + number(letters) + std::string(letters, 'k') + "q\7";
 }
 
-// Doubles a file three times and checks that reading it allocates at most 2.5 times as many bytes
-// each time. With SCONCE_GROWTH_BYTES, for a check by hand, the first file has that size, and the
+// Doubles a file three times and checks that each time, reading it allocates at most 2.5 times as
+// many bytes. For a manual check, SCONCE_GROWTH_BYTES sets the size of the first file, and the
 // processor time is printed.
 void check_growth(const std::string& name, const std::function<std::string(size_t)>& make,
                   const std::function<void(const std::filesystem::path&)>& read) {
@@ -172,7 +174,7 @@ TEST_CASE("reading a pickle that is twice as long allocates at most 2.5 times as
   });
 }
 
-// Otherwise, reading a file of n bytes would take time proportional to n * n.
+// Without this limit, reading a file of n bytes would take time proportional to n * n.
 TEST_CASE("a long key in the pickle memo counts toward max_expansion each time it is used") {
   const TempDir folder;
   for (const std::string& use : {"}h\7Ns"s, "}h\7j\7\0\0\0s"s, "}(h\7Nh\7Nh\7Nu"s}) {

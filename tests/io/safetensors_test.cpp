@@ -42,8 +42,8 @@ std::string with_length(const std::string& header, const std::string& data = "")
   return std::string(reinterpret_cast<const char*>(&length), 8) + header + data;
 }
 
-// Every type of the format that LibTorch supports, including 0-dimensional, empty, and strided
-// tensors.
+// Returns tensors of every type in the format that LibTorch supports, including 0-dimensional,
+// empty, and strided tensors.
 StateDict everything() {
   StateDict state;
   for (const char* name :
@@ -104,7 +104,7 @@ std::vector<std::pair<void*, size_t>> random_ranges;  // announced to the system
 
 }  // namespace
 
-// The linker uses this instead of the C library's function.
+// The linker replaces the C library's function with this one.
 extern "C" int madvise(void* start, size_t size, int advice) noexcept {
   if (advice == MADV_RANDOM) random_ranges.emplace_back(start, size);
   return reinterpret_cast<decltype(madvise)*>(dlsym(RTLD_NEXT, "madvise"))(start, size, advice);
@@ -220,7 +220,7 @@ TEST_CASE("names crafted to collide in a hash table are rejected before they are
   }
   const char* cause = "expected names with different hashes";
   CHECK_THAT(refusal(folder, with_length(header + "}")), ContainsSubstring(cause));
-  // A prefix can determine which names collide, so names are checked again where it is removed.
+  // A prefix can determine which names collide, so names are checked again after it is removed.
   torch::nn::Linear module(1, 1);
   const auto rename = [](const std::string& name) { return "n" + name; };
   CHECK_THAT(error_of([&] {

@@ -1,5 +1,6 @@
-// The entry at a path keeps changing among a file, a FIFO, a link, and a folder while it is read or
-// written. Nothing may wait for the FIFO's other end, and each error contains the path.
+// While a file is read or written, the entry at its path keeps changing among a file, a FIFO, a
+// link, and a folder. No call may wait for the other end of the FIFO, and each error must contain
+// the path.
 #include <sys/stat.h>
 
 #include <atomic>
@@ -26,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Swaps the entry in a thread during its lifetime. The last entry is the file.
+// Swaps the entry in a separate thread during its lifetime. The last entry is the file.
 class Swapper {
  public:
   Swapper(const TempDir& folder, std::string bytes, int swaps)
@@ -67,7 +68,7 @@ class Swapper {
 
 using Use = std::function<void(const fs::path&)>;
 
-// Uses the path during this many swaps, and returns the error of the last use, after them.
+// Uses the path repeatedly during this many swaps, and then returns the error of one last use.
 std::string use_swapped(const Use& use, const std::string& bytes, int swaps) {
   const TempDir folder;
   folder.write("target", bytes);

@@ -48,7 +48,7 @@ c10::IValue entry(const c10::IValue& dict, const c10::IValue& key) {
   return dict.toGenericDict().at(key);
 }
 
-// A value of each kind, small enough to flip every bit of its file.
+// Returns a value of each kind that is small enough to flip every bit of its file.
 c10::IValue something() {
   const auto shared = torch::arange(6.F).reshape({2, 3});
   Dict state = dict();

@@ -1,12 +1,13 @@
-// The program that the file tests stop, kill, and resume.
+// The file tests stop, kill, and resume this program.
 //
 // test-io-worker fit FOLDER OUT [STEPS]: fits two epochs of five steps each and saves a checkpoint
-// in FOLDER after each step. Stops after running STEPS steps. Otherwise, it writes the final
-// state to OUT. With FOLDER "-" it saves nothing.
+// in FOLDER after each step. With STEPS, it stops after that many steps. Otherwise, it writes the
+// final state to OUT. With FOLDER "-" it saves nothing.
 //
 // test-io-worker save FOLDER: saves one version after another until it is killed.
 //
-// With a launcher's variables, several processes run one fit. After an error the exit code is 1.
+// With the environment variables of a launcher, several processes run one fit. If an error occurs,
+// the exit code is 1.
 #include <torch/torch.h>
 
 #include <iostream>
@@ -85,8 +86,8 @@ void fit(const std::string& folder, const std::string& out, int steps) {
   io::save_torch(out, all);
 }
 
-// Saves files in which all tensor elements equal the version's number. Prints each complete
-// version.
+// Saves files in which all tensor elements equal the version number. Prints each version after it
+// is complete.
 [[noreturn]] void save(const std::string& folder) {
   for (int64_t version = 1;; ++version) {
     sconce::StateDict state;

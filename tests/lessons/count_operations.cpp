@@ -51,7 +51,7 @@ class Counts {
   std::map<std::string, int64_t> rows_;
 };
 
-// Both are used until the process ends.
+// Both objects are used until the process exits.
 Counts& counts() {
   static auto& all = *new Counts;
   return all;
@@ -74,15 +74,14 @@ std::string shape_of(at::IntArrayRef sizes) {
   return text;
 }
 
-// A transposed matrix is labeled as the view that it is, so an exchange of equal dimensions is
-// visible.
+// A transposed matrix is labeled as a transposed view, so swapping equal dimensions is visible.
 std::string describe(const at::Tensor& operand) {
   const bool is_transposed =
       operand.dim() == 2 && operand.stride(0) == 1 && operand.size(0) > 1 && operand.size(1) > 1;
   return is_transposed ? shape_of(operand.t().sizes()) + ".t()" : shape_of(operand.sizes());
 }
 
-// The position of the first operand of a product.
+// Returns the position of the first operand of a product.
 std::optional<size_t> position_of_operands(std::string_view name) {
   static const std::map<std::string_view, size_t> positions = {
       {"aten::mm", 0},      {"aten::bmm", 0},      {"aten::mv", 0},
@@ -103,7 +102,7 @@ void count_product(const Call& call, size_t position) {
   counts().add("floating-point operations", 2 * left->numel() * columns);
 }
 
-// The number of operations for each value of a convolution's output.
+// Returns the number of operations for each value in the output of a convolution.
 int64_t operations_per_value(const at::Tensor& weight) {
   return 2 * weight.numel() / weight.size(0);
 }
@@ -138,7 +137,7 @@ void count_sum(const Call& call) {
   counts().add("sum " + shape_of(left->sizes()) + " + " + shape_of(right->sizes()));
 }
 
-// The work in progress in this thread. Its calls are not counted again.
+// Whether this thread is already inside a counted operator. Nested calls are not counted again.
 thread_local bool in_work = false;
 
 struct Work : at::ObserverContext {
@@ -149,8 +148,8 @@ std::unique_ptr<at::ObserverContext> begin(const Call& call) {
   const std::string_view name = call.name();
   if (name == "aten::_local_scalar_dense") counts().add("host reads");
   if (name == "aten::copy_") count_copy(call);
-  // The number of times that a backward pass adds gradients depends on which thread is first. It
-  // has no grad mode.
+  // How often a backward pass adds gradients depends on which thread runs first. These additions
+  // are recognized by their disabled grad mode and are not counted.
   if (name == "aten::add" && at::GradMode::is_enabled()) count_sum(call);
   const auto operands = position_of_operands(name);
   const bool is_convolution = name == "aten::convolution";
@@ -164,7 +163,7 @@ std::unique_ptr<at::ObserverContext> begin(const Call& call) {
   return work;
 }
 
-// The inputs are gone by now.
+// The inputs are no longer available at this point.
 void end(const Call& call, at::ObserverContext* context) {
   if (context == nullptr) return;
   in_work = false;
@@ -175,7 +174,8 @@ void end(const Call& call, at::ObserverContext* context) {
 
 }  // namespace
 
-// Python calls this, because a process forked by multiprocessing calls no exit handlers.
+// Python calls this function, because processes forked by multiprocessing do not call exit
+// handlers.
 extern "C" void write_counts() {
   if (file_name().empty()) return;
   std::ofstream(std::exchange(file_name(), "")) << counts().json();
@@ -183,7 +183,8 @@ extern "C" void write_counts() {
 
 namespace {
 
-// Programs that this program starts are not counted, because they find no SCONCE_COUNTS.
+// Child processes of this program are not counted, because SCONCE_COUNTS is removed from their
+// environment.
 [[maybe_unused]] const bool is_counting = [] {
   const char* file = std::getenv("SCONCE_COUNTS");
   if (file == nullptr) return false;

@@ -1,4 +1,4 @@
-// A program whose counts counter_test.py knows. PLANTED=C++ adds a host read and exchanges the
+// A program whose counts counter_test.py knows. PLANTED=C++ adds a host read and swaps the
 // dimensions of a product.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
