@@ -17,7 +17,8 @@ TEST_CASE(
 
 TEST_CASE("a confusion matrix ignores positions where the prediction or target is not a class") {
   ConfusionMatrix matrix({.num_classes = 2});
-  // Without the check, (0, 2) would be counted in cell (1, 0), and (2, -1) in cell (1, 1).
+  // Without the check, (0, 2) would be counted in cell (1, 0), and (2, -1) would be counted in cell
+  // (1, 1).
   matrix.update(torch::tensor({2, -1, -1, 1, 0}), torch::tensor({0, 1, 2, -1, 2}));
   CHECK(matrix.compute().equal(torch::zeros({2, 2}, torch::kLong)));
 }

@@ -27,7 +27,7 @@ TEST_CASE("BinaryAUROC and BinaryAveragePrecision compute areas from the given t
   BinaryAveragePrecision precision({.thresholds = 5});
   precision.update(preds, target);
   CHECK(precision.compute().item<double>() == Catch::Approx(2.0 / 3));
-  // With one threshold a curve has no area.
+  // With a single threshold, a curve has no area.
   BinaryAUROC point({.thresholds = std::vector{0.5}});
   point.update(preds, target);
   CHECK(point.compute().item<double>() == 0);
@@ -57,7 +57,7 @@ TEST_CASE("BinaryAUROC with max_fpr computes the scaled partial area up to max_f
   };
   CHECK(value({}) == Catch::Approx(7.0 / 9));
   CHECK(value(1) == value({}));
-  // The curve begins at (0, 2/3) and stays at 2/3 until there.
+  // The curve begins at (0, 2/3) and stays at 2/3 up to that rate.
   for (const double rate : {1.0 / 3, 0.5}) {
     const double chance = rate * rate / 2;
     CHECK(value(rate) == Catch::Approx(0.5 * (1 + (rate * 2 / 3 - chance) / (rate - chance))));

@@ -44,7 +44,7 @@ TEST_CASE(
   BinaryAccuracy accuracy({.threshold = 0.75});
   accuracy.update(torch::tensor({0.7, 0.8}), torch::tensor({0, 1}));
   CHECK(accuracy.compute().item<double>() == 1);
-  // The probability of 1 is 0.73.
+  // The probability for a logit of 1 is 0.73.
   accuracy.update(torch::tensor({1.0, 2.0}), torch::tensor({0, 1}));
   CHECK(accuracy.compute().item<double>() == 1);
 }

@@ -23,7 +23,7 @@ using sconce::test::error_of;
 
 namespace {
 
-// A user's metric: the mean over batches of the largest error of each batch.
+// A custom metric: the mean, over all batches, of the largest error in each batch.
 class MeanLargestError : public sconce::metrics::Metric {
  public:
   MeanLargestError() : Metric(2) {}
@@ -39,7 +39,7 @@ class MeanLargestError : public sconce::metrics::Metric {
 
 using Metrics = std::vector<std::unique_ptr<sconce::metrics::Metric>>;
 
-// One metric of each kind for logits of 3 classes.
+// Returns one metric of each kind for the logits of 3 classes.
 Metrics metrics_of_classes() {
   using sconce::metrics::Average;
   Metrics metrics;

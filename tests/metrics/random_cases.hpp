@@ -10,7 +10,7 @@
 
 namespace sconce::test {
 
-/// Draws the numbers that tests/reference/metrics.py draws.
+/// Draws the same numbers as tests/reference/metrics.py.
 class MetricDraw {
  public:
   explicit MetricDraw(uint64_t seed) : state_(seed) {}
@@ -30,7 +30,7 @@ class MetricDraw {
 
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
-/// The number of cases before the cases of `further_metric_of_case`.
+/// The number of cases that precede the cases of `further_metric_of_case`.
 constexpr size_t first_cases = 1000;
 
 /// The types of the numbers.
@@ -41,14 +41,15 @@ std::vector<int64_t> draw_extra(MetricDraw& draw);
 std::vector<int64_t> with_first(int64_t first, std::vector<int64_t> extra);
 torch::Tensor draw_numbers(MetricDraw& draw, const std::vector<int64_t>& shape);
 
-/// The values of torchmetrics for the random cases, flattened, from tests/reference/metrics.txt or
-/// from the file in the environment variable SCONCE_METRIC_VALUES.
+/// Returns the values that torchmetrics computes for the random cases, flattened. They are read
+/// from tests/reference/metrics.txt or from the file in the environment variable
+/// SCONCE_METRIC_VALUES.
 std::vector<torch::Tensor> metric_values();
 
-/// Draws a case like tests/reference/metrics.py and returns this library's value.
+/// Draws the same case as tests/reference/metrics.py and returns the value that sconce computes.
 torch::Tensor metric_of_case(size_t number);
 
-/// The same for a case of labels, curves, percentages, R2, and perplexity.
+/// Does the same for a case with labels, curves, percentages, R2, or perplexity.
 torch::Tensor further_metric_of_case(size_t number);
 
 }  // namespace sconce::test

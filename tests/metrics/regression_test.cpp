@@ -38,11 +38,11 @@ TEST_CASE("a mean error is nan before the first example, and an empty batch adds
 
 TEST_CASE("mean errors of float16 and integer tensors do not overflow") {
   MeanSquaredError metric;
-  // 60,000 squared is inf in float16. torchmetrics computes in the tensors' type.
+  // The square of 60,000 is inf in float16. torchmetrics computes in the type of the tensors.
   metric.update(torch::full({3}, 60000, torch::kHalf), torch::zeros({3}, torch::kHalf));
   CHECK(metric.compute().item<double>() == Catch::Approx(3.6e9));
   MeanAbsoluteError absolute;
-  // 0 - 255 is 1 in uint8.
+  // In uint8, 0 - 255 is 1.
   absolute.update(torch::zeros({3}, torch::kByte), torch::full({3}, 255, torch::kByte));
   CHECK(absolute.compute().item<double>() == 255);
 }
@@ -63,7 +63,7 @@ TEST_CASE("mean errors reject inputs that would need broadcasting") {
              ContainsSubstring("expected real numbers, got ComplexFloat"));
 }
 
-// The values are from torchmetrics 1.9.0 after set_dtype(torch.float64).
+// The expected values were computed by torchmetrics 1.9.0 after set_dtype(torch.float64).
 TEST_CASE("MeanAbsolutePercentageError matches torchmetrics") {
   MeanAbsolutePercentageError metric;
   CHECK(std::isnan(metric.compute().item<double>()));
@@ -119,8 +119,8 @@ TEST_CASE("R2Score is nan for fewer than two examples and matches Python for con
   CHECK(score.compute().item<double>() == 1);
   score.update(torch::full({1}, 3), torch::ones({1}));
   CHECK(score.compute().item<double>() == 0);
-  // In both cases the squares of targets 0.001 apart count as 0, and in the first case the squares
-  // of the residuals do too.
+  // In both cases, the sum of squares of targets that differ by 0.001 is treated as 0. In the first
+  // case, the sum of squared residuals is treated as 0, too.
   const auto target = torch::tensor({0.001, 0.0});
   R2Score near, far;
   near.update(target.flip(0), target);

@@ -1,4 +1,5 @@
-// Uses of one module, and of core's settings, that several threads may make at once.
+// Tests uses of a single module, and of the core settings, that are allowed in several threads at
+// the same time.
 
 #include <array>
 #include <memory>
@@ -36,7 +37,8 @@ const torch::Tensor& first_of(const std::tuple<torch::Tensor, torch::Tensor>& ou
   return std::get<0>(outputs);
 }
 
-// Threads compare their predictions with this thread's prediction, which initializes lazy layers.
+// The threads compare their predictions with a prediction by this thread, which initializes lazy
+// layers.
 template <class Holder, class... Inputs>
 Use predicting(const char* what, const Holder& holder, const Inputs&... inputs) {
   const torch::NoGradGuard no_grad;
@@ -147,7 +149,8 @@ TEST_CASE("four threads run one module at once, each under its own autocast") {
   check_at_once({
       {"AutocastGuard",
        [&] {
-         // ThreadSanitizer does not see the locks of LibTorch's cache, which all threads share.
+         // ThreadSanitizer does not recognize the locks of LibTorch's cache, which all threads
+         // share.
          const sconce::amp::AutocastGuard autocast(torch::kCPU, {.cache_enabled = false});
          return type() == torch::kBFloat16;
        }},

@@ -54,7 +54,8 @@ void load(M& module, const std::string& bytes) {
   torch::load(module, in);
 }
 
-// Calls `test(layer, input, twin)` for each kind of layer. The twin is the real layer.
+// Calls `test(layer, input, twin)` for each kind of layer. `twin` is the corresponding regular
+// layer.
 template <class F>
 void for_each_layer(const F& test) {
   namespace nn = torch::nn;
@@ -77,7 +78,7 @@ void for_each_layer(const F& test) {
   test(LazyConvTranspose3d(2, 2), ramp({1, 2, 2, 3, 2}), nn::ConvTranspose3d(2, 2, 2));
 }
 
-// A user's module with submodules. One of them is lazy on two levels.
+// A custom module with submodules. One of the submodules is lazy on two levels.
 struct BlockImpl : torch::nn::Cloneable<BlockImpl> {
   BlockImpl() { reset(); }
   void reset() override {
@@ -133,7 +134,7 @@ std::vector<Line> reference() {
 }
 
 // Checks Python's case with that name. Output values are compared within Python's tolerance, and
-// all others exactly.
+// all other values are compared exactly.
 template <class M>
 void check_reference(M layer, const std::string& name, bool on, int bits, const Tensor& input) {
   torch::manual_seed(7);
@@ -161,7 +162,7 @@ void check_reference(M layer, const std::string& name, bool on, int bits, const 
   CHECK(lines >= 3);
 }
 
-// A random layer for both languages: as Python text, and as a layer that runs.
+// A random layer in both languages: the Python code that creates it, and a C++ layer.
 struct Drawn {
   std::string python = {};  // the layer and the shape of its input
   std::shared_ptr<torch::nn::Module> module = {};
@@ -175,7 +176,7 @@ Drawn drawn(const std::string& python, Layer layer, const std::vector<int64_t>& 
           [layer](const Tensor& x) mutable { return layer->forward(x); }, shape};
 }
 
-// Draws the shape of a batch with this number of channels and D more dimensions.
+// Draws the shape of a batch with this number of channels and D additional dimensions.
 std::vector<int64_t> draw_shape(std::mt19937& dice, int64_t channels, int64_t D) {
   std::vector<int64_t> shape = {1 + static_cast<int64_t>(dice() % 3), channels};
   for (int64_t i = 0; i < D; ++i) shape.push_back(2 + static_cast<int64_t>(dice() % 4));

@@ -1,4 +1,4 @@
-// transformer_random.cpp compares Transformer with Python.
+// The file transformer_random.cpp compares Transformer with Python.
 #include "sconce/nn/transformer_model.hpp"
 
 #include <cmath>
@@ -46,7 +46,7 @@ TEST_CASE("a Transformer's causal mask is -inf above the diagonal and 0 elsewher
 
 namespace {
 
-// Python's encoder and decoder can be any modules.
+// In Python, the encoder and the decoder can be arbitrary modules.
 struct AddOneImpl : torch::nn::Cloneable<AddOneImpl> {
   AddOneImpl() { reset(); }
   void reset() override { weight = register_parameter("weight", torch::ones({1, 1})); }

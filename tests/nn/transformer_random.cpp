@@ -19,8 +19,9 @@ using sconce::amp::AutocastGuard;
 using sconce::test::TempDir;
 using torch::Tensor;
 
-// Random attention and transformer layers, here and in tests/reference/transformer.py. A case is a
-// line of integers that determines what happens in both languages.
+// Compares random attention and transformer layers here with the same layers in
+// tests/reference/transformer.py. A case is a line of integers that determines what happens in both
+// languages.
 namespace {
 
 enum Mode { training, evaluation, fast };  // fast: evaluation without gradients
@@ -73,7 +74,8 @@ Case draw(Kind kind, int64_t seed) {
   c["src_mask_3d"] = below(2);
   c["src_padding"] = below(4);
   if (c["mode"] == fast && kind == full) {
-    // As above. Python's encoder leaves zeros at padded positions, to which the decoder attends.
+    // Python's fast path also treats float masks as bool masks here. In addition, Python's encoder
+    // leaves zeros at padded positions, which the decoder attends to.
     c["src_mask"] -= c["src_mask"] == 2 ? 1 : 0;
     c["src_padding"] = 0;
   }
@@ -119,7 +121,7 @@ TransformerLayerOptions options_of(Case c) {
       .bias(c["bias"] != 0);
 }
 
-// Returns a layer, or a stack of layers.
+// Returns a single layer or a stack of layers.
 template <class Layer, class Stack, class F>
 Model make_transformer(Case c, bool is_stack, const F& args_of) {
   Layer layer(options_of(c));
@@ -195,7 +197,8 @@ std::vector<int64_t> sizes(Case c, int64_t length, int64_t features) {
   return {length, c["batch"], features};
 }
 
-// Each of the three functions draws the same numbers as its counterpart in transformer.py.
+// Each of the following three functions draws the same numbers as its counterpart in
+// transformer.py.
 Tensor attn_mask(Case c, const std::string& which, int64_t length, int64_t source) {
   const int64_t kind = c[which];
   if (kind == 0) return {};
@@ -243,8 +246,8 @@ void append(Tensors& all, const Tensors& more) {
   all.insert(all.end(), more.begin(), more.end());
 }
 
-// A model with inputs and masks: the counterpart of the class in transformer.py. All numbers except
-// for dropout are drawn on the CPU.
+// A model with inputs and masks, like the class of the same name in transformer.py. All numbers
+// except those for dropout are drawn on the CPU.
 struct Run {
   Run(const Case& of, torch::ScalarType type, torch::Device on = torch::kCPU)
       : c(of), dtype(type), device(on) {
@@ -307,7 +310,7 @@ Tensor joined(Tensors tensors) {
   return torch::cat(tensors);
 }
 
-// The results of a case, computed in this type: all numbers, one after another.
+// Returns the concatenated results of a case, computed in this type.
 Tensor results(const Case& c, torch::ScalarType dtype, torch::Device device = torch::kCPU) {
   Run run(c, dtype, device);
   auto found = run.forward();
@@ -324,7 +327,7 @@ Tensor results(const Case& c, torch::ScalarType dtype, torch::Device device = to
 }
 
 // Cases in which both languages run the same kernels in the same order match bit for bit. Python's
-// fast path has its own kernels. Before LibTorch 2.15, Python's steps were different.
+// fast path uses separate kernels. With LibTorch versions before 2.15, Python runs different steps.
 std::string group_of(Case c) {
   if (c["mode"] == fast) return "fast path";
   return c["autocast"] != 0 ? "autocast" : c["dtype"] == 0 ? "float32" : "16 bits";
@@ -349,7 +352,7 @@ void compare(const Case& c, const Tensor& python, std::map<std::string, int64_t>
   }
 }
 
-// Draws cases of each kind and writes them to a file for Python.
+// Draws cases of each kind and writes them to a file that Python reads.
 std::vector<Case> draw_cases(const TempDir& folder, int64_t count,
                              const std::vector<Kind>& kinds = {all_kinds.begin(),
                                                                all_kinds.end()}) {
@@ -395,9 +398,9 @@ c10::impl::GenericDict dict_of(const sconce::StateDict& state) {
   return dict;
 }
 
-// Returns whether two computations of a case are as close as two devices get: in float32 within
-// Python's tolerances, and otherwise at most twice as far from the float32 results as the first
-// computation.
+// Returns whether the results of two computations of a case are as close as results on two devices
+// can be. In float32, they must agree within Python's tolerances. In other types, the second result
+// may differ from the float32 results by at most twice as much as the first one.
 bool are_close(const Case& c, const Tensor& first, const Tensor& second) {
   if (c.at("dtype") == 0 && c.at("autocast") == 0) {
     return torch::allclose(second, first, 1.3e-6, 1e-5);
@@ -408,8 +411,9 @@ bool are_close(const Case& c, const Tensor& first, const Tensor& second) {
   return ((second - exact).abs().max() <= 2 * (first - exact).abs().max()).item<bool>();
 }
 
-// Turns off fused attention during its lifetime. GPUs, including simulated ones, choose it by other
-// rules than the CPU, which fuses attention for any dim. Without it, both compute the same steps.
+// Turns off fused attention during its lifetime. GPUs, including simulated GPUs, use different
+// criteria to select it than the CPU, which uses fused attention for any dim. Without fused
+// attention, both compute the same steps.
 class StepsAlone {
  public:
   StepsAlone() {
@@ -432,16 +436,16 @@ class StepsAlone {
   const bool cudnn_ = context_.userEnabledCuDNNSDP();
 };
 
-// Simulated GPUs run the CPU's kernels, but autocast on GPUs computes a softmax in float32, which
-// is one of attention's steps if it returns the weights.
+// Simulated GPUs run the CPU kernels. However, autocast on GPUs computes a softmax in float32, and
+// softmax is a separate step of attention when the weights are returned.
 bool is_exact_on_simulated_gpus(Case c) {
   return c["autocast"] == 0 || c["kind"] != mha || c["need_weights"] == 0;
 }
 
 // Runs the cases without dropout on the CPU and on the first and the last GPU, and the cases with
-// dropout on the two GPUs. Not every case needs to be close: norms of two features, for example,
-// amplify the difference between two sets of kernels. (Two sets of CPU kernels, the second without
-// flash attention and oneDNN, were not close in 1 of 100 cases.)
+// dropout on the two GPUs. Some cases do not need to be close. For example, normalizing two
+// features amplifies the difference between two sets of kernels. (Two sets of CPU kernels, the
+// second without flash attention and oneDNN, were not close in 1 of 100 cases.)
 void compare_with_cpu(int64_t count) {
   at::globalContext().setAllowTF32CuBLAS(false);
   std::optional<StepsAlone> steps;

@@ -111,7 +111,8 @@ TEST_CASE("transformer layers with a padding mask train in 16 bits, unlike LibTo
   for (const auto& p : encoder->parameters()) CHECK(p.grad().isfinite().all().item<bool>());
   for (const auto& p : decoder->parameters()) CHECK(p.grad().isfinite().all().item<bool>());
 
-  // This LibTorch fails. If a later one does not, update docs/limits.md.
+  // This call fails with the current LibTorch. If it succeeds with a later version, update
+  // docs/limits.md.
   torch::nn::TransformerEncoderLayer theirs(
       torch::nn::TransformerEncoderLayerOptions(8, 2).dim_feedforward(12));
   if (!autocast) theirs->to(dtype);
@@ -178,7 +179,7 @@ TEST_CASE("a Sequential can contain encoder layers") {
 
 namespace {
 
-// Trains an encoder layer and a decoder layer, with masks and dropout.
+// Trains an encoder layer and a decoder layer with masks and dropout.
 struct LayerTraining {
   explicit LayerTraining(torch::Device on, double dropout = 0) : device(on) {
     torch::manual_seed(5);

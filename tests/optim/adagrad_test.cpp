@@ -15,8 +15,8 @@ using torch::optim::OptimizerParamGroup;
 
 namespace {
 
-// The row determines which options are on. Any two options occur with all combinations of their
-// values.
+// The bits of the row determine which options are enabled. Any two options occur in all
+// combinations of their values.
 sconce::test::Case adagrad_case(torch::ScalarType dtype, Kernels kernels, unsigned row) {
   const bool maximize = (row & 1) != 0, is_begun = (row & 2) != 0, tensor_lr = (row & 4) != 0;
   const double weight_decay = maximize != is_begun ? 0.1 : 0;

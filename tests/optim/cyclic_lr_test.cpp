@@ -1,4 +1,4 @@
-// lr_scheduler_test.cpp compares CyclicLR and OneCycleLR with Python, like all schedulers.
+// The file lr_scheduler_test.cpp compares CyclicLR and OneCycleLR with Python, like all schedulers.
 #include "sconce/optim/cyclic_lr.hpp"
 
 #include "catch.hpp"

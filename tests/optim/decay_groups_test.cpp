@@ -19,7 +19,8 @@ using torch::optim::SGDOptions;
 
 namespace {
 
-// A user's norm, an embedding, a tied weight, and a position that is a parameter by itself.
+// Custom modules: a norm, an embedding, a tied weight, and a position that is a parameter of its
+// parent module.
 struct RMSNormImpl : torch::nn::Module {
   torch::Tensor weight = register_parameter("weight", torch::ones({4}));
 };

@@ -25,7 +25,8 @@ using sconce::test::tensors_of;
 
 namespace {
 
-// The model of reference/ema.py: without a bias, with integers, and with a layer that occurs twice.
+// The same model as in reference/ema.py: a layer without a bias, integer tensors, and a layer that
+// occurs twice.
 struct Net : torch::nn::Module {
   Net() {
     register_module("fc", torch::nn::Linear(torch::nn::LinearOptions(37, 5).bias(false)));
@@ -36,7 +37,7 @@ struct Net : torch::nn::Module {
   }
 };
 
-// A model whose values are all 2 and whose averages are 1.
+// A model in which all values are 2 and all averages are 1.
 struct Averaged {
   Averaged() {
     fill_all(net, 1);
@@ -143,7 +144,7 @@ TEST_CASE("an optimizer updates the model's own values between SwapGuards") {
     optimizer.step();
     const ExponentialMovingAverage::SwapGuard guard(averaged.ema);
   }
-  // The layer that occurs twice in the model is stepped twice.
+  // The layer that occurs twice in the model is updated twice.
   CHECK((averaged.net.named_parameters()["fc.weight"] == 0).all().item<bool>());
   CHECK((averaged.net.named_parameters()["first.weight"] == -2).all().item<bool>());
 }

@@ -1,4 +1,4 @@
-// Requirements for all optimizers.
+// Tests requirements that apply to all optimizers.
 #include <torch/optim/adagrad.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
@@ -35,8 +35,8 @@ Groups in_two_groups(const Parameters& p) {
           Groups::value_type(Parameters(p.begin() + 4, p.end()))};
 }
 
-// Makes a step with gradients that are 8 times too large. If the step is skipped, existing tensors
-// must not change, and new tensors must be 0.
+// Runs a step with gradients that are scaled by 8. If the step is skipped, existing tensors must
+// not change, and new tensors must be 0.
 void check_scaled_step(sconce::optim::Optimizer& optimizer, const Parameters& parameters,
                        bool skipped) {
   for (const auto& p : parameters) {
@@ -81,7 +81,8 @@ TEST_CASE("a skipped step of any optimizer changes nothing and does not count as
         for (const auto& [key, tensor] : sconce::test::result_of(*plain, expected).tensors) {
           INFO(key);
           REQUIRE(after.contains(key));
-          // Debian's compiler rounds the steps with and without a scale differently.
+          // Code that Debian's compiler generates rounds steps with a scale differently than steps
+          // without one.
           CHECK((SCONCE_TORCH_IS_WHEEL ? after.at(key).equal(tensor)
                                        : torch::allclose(after.at(key), tensor, 1.3e-6, 1e-5)));
         }
@@ -213,7 +214,7 @@ TEST_CASE("an archive restores states and options bit for bit") {
   });
 }
 
-// Checks that archives of LibTorch's class load into this one, and the reverse.
+// Checks that this class can load archives written by LibTorch's class, and the reverse.
 template <class Ours, class Theirs, class State, class Options>
 void check_archives(const Options& options) {
   auto parameters = sconce::test::make_parameters(torch::kFloat);

@@ -1,4 +1,5 @@
-// Uses of optimizers, schedulers, averages, and scalers that several threads may make at once.
+// Tests uses of optimizers, schedulers, averages, and scalers that are allowed in several threads
+// at the same time.
 
 #include <memory>
 #include <utility>

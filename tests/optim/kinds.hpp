@@ -10,14 +10,15 @@
 
 #include "sconce/optim/optimizer.hpp"
 
-// What the tests of all optimizers know about each class. Each class's test file adds its row.
+// Describes each optimizer class for the tests that cover all optimizers. The test file of each
+// class adds a row.
 namespace sconce::test {
 
 using Groups = std::vector<torch::optim::OptimizerParamGroup>;
 
 /// The options of a random run. `first` and `second` are the momentum and the dampening or alpha,
 /// the betas, rho, or Adagrad's lr_decay and initial_accumulator_value. `flag` is nesterov,
-/// amsgrad, centered or decoupled_weight_decay.
+/// amsgrad, centered, or decoupled_weight_decay.
 struct RandomOptions {
   double lr = 0.1, weight_decay = 0, first = 0.9, second = 0;
   bool flag = false;
@@ -25,13 +26,14 @@ struct RandomOptions {
   const char* python_flag() const { return flag ? "True" : "False"; }
 };
 
-/// How often a step reads on the host, besides once in each group for a tensor learning rate.
+/// The number of times that a step reads values on the host, in addition to one read per group for
+/// a tensor learning rate.
 struct ReadsPerParameter {
   int fused = 0;               ///< by the fused kernels
   int for_loop_tensor_lr = 0;  ///< by the loop, if the learning rate is a tensor
 };
 
-/// A class of optimizers.
+/// Describes a class of optimizers.
 struct Kind {
   std::string name = {};                           ///< the name in Python
   optim::Kernels fastest = optim::Kernels::fused;  ///< slower kernels are supported too
@@ -40,19 +42,19 @@ struct Kind {
   ReadsPerParameter reads = {};
   std::vector<std::string> optional_keys = {};  ///< of the state
 
-  /// The arguments of a random run in Python, besides the arguments that all classes share.
+  /// Returns the Python arguments of a random run, without the arguments that all classes share.
   std::function<std::string(const RandomOptions&)> python_arguments = {};
   std::function<std::unique_ptr<optim::Optimizer>(const Groups&, const RandomOptions&,
                                                   const optim::ExtraOptions&)>
       make_random = {};
 
-  /// Makes an optimizer whose state contains all tensors. `choice` is one of the choices of
-  /// options.
+  /// Creates an optimizer whose state contains all possible tensors. `choice` is one of the choices
+  /// of options.
   std::function<std::unique_ptr<optim::Optimizer>(const Groups&, double lr,
                                                   const optim::ExtraOptions&, size_t choice)>
       make_choice = {};
   size_t choices = 1;
-  /// Makes an optimizer with one group, or throws if the list is empty.
+  /// Creates an optimizer with one group, or throws if the list is empty.
   std::function<std::unique_ptr<optim::Optimizer>(const std::vector<torch::Tensor>&)> make_list =
       {};
   /// Returns options with this learning rate and otherwise with the class's defaults.
@@ -66,7 +68,7 @@ struct Kind {
     return kernels == optim::Kernels::automatic || kernels >= fastest;
   }
   bool has_fused() const { return fastest == optim::Kernels::fused; }
-  /// Returns whether a step with a learning rate on a GPU reads nothing on the host.
+  /// Returns whether a step with a learning rate on a GPU avoids all host reads.
   bool is_capturable() const { return fastest != optim::Kernels::for_loop; }
 };
 
@@ -90,7 +92,7 @@ Kind with_choices(Kind kind, const std::vector<Options>& choices) {
   return kind;
 }
 
-/// All rows.
+/// Returns all rows.
 inline std::vector<Kind>& kinds() {
   static std::vector<Kind> all;
   return all;
@@ -108,7 +110,7 @@ struct AddKind {
   explicit AddKind(Kind kind) { kinds().push_back(std::move(kind)); }
 };
 
-/// Calls `check(kind, kernels)` with each class and each of its kernels.
+/// Calls `check(kind, kernels)` with each class and each kind of kernels that it supports.
 template <class Check>
 void for_each_kind(const Check& check) {
   for (const auto& kind : kinds()) {

@@ -32,7 +32,7 @@ constexpr int middle = 100;
 
 using Schedulers = std::vector<std::shared_ptr<Scheduler>>;
 
-// An optimizer and its schedulers, for Python and for C++.
+// An optimizer and its schedulers, in both Python and C++.
 struct Example {
   std::string python;  // as in reference/lr_scheduler.py
   std::function<Schedulers(Optimizer&)> make;
@@ -93,14 +93,14 @@ std::vector<double> numbers(Optimizer& optimizer, const Schedulers& schedulers) 
   return all;
 }
 
-// The numbers at each step. The list is shorter if a scheduler throws.
+// The numbers at each step. The list is shorter if a scheduler throws an exception.
 using Curve = std::vector<std::vector<double>>;
 
 std::string kind_of(const Example& example) {
   return example.python.substr(0, example.python.find('|'));
 }
 
-// Continues with new schedulers of a new optimizer that load the states of the others.
+// Creates a new optimizer with new schedulers that load the states of the existing schedulers.
 Schedulers resume(const Example& example, std::shared_ptr<Optimizer>& optimizer,
                   const std::vector<c10::IValue>& states) {
   const auto fresh = make_optimizer(kind_of(example));
@@ -140,7 +140,7 @@ Curve curve(const Example& example, Interrupted interrupted) {
   return all;
 }
 
-// Reads the curve of the next case from Python's answer.
+// Reads the curve of the next case from Python's output.
 Curve read_curve(std::istream& answer) {
   Curve all;
   std::string line;
@@ -359,7 +359,8 @@ std::vector<Example> plateau_cases() {
   return cases;
 }
 
-// Several schedulers of one optimizer, one after another in each step or taking turns.
+// Returns cases with several schedulers of one optimizer. They step one after another in each step
+// or take turns.
 std::vector<Example> combined_cases() {
   using List = std::vector<std::shared_ptr<GroupLRScheduler>>;
   using Numbers = std::vector<int64_t>;
@@ -455,7 +456,8 @@ std::shared_ptr<sconce::optim::Optimizer> make_ours(const std::string& kind) {
   return made;
 }
 
-// Pairs of cycles. The second has the same length as the first but other values, and replaces it.
+// Returns pairs of cycles. The second cycle has the same length as the first one but different
+// values, and it replaces the first one.
 std::vector<std::pair<Example, Example>> pairs_of_cycles() {
   std::vector<std::pair<Example, Example>> all;
   for (const char* kind : {"SGD", "Adam", "AdamW"}) {
@@ -484,7 +486,7 @@ std::vector<std::pair<Example, Example>> pairs_of_cycles() {
   return all;
 }
 
-// A schedule with random arguments, for Python and for C++.
+// A schedule with random arguments, in both Python and C++.
 template <class Base>
 struct Piece {
   std::string python = {};
@@ -560,7 +562,8 @@ Piece<GroupLRScheduler> draw_swa(std::mt19937& dice) {
       lrs, options);
 }
 
-// Schedules of one of the three kinds: alone, or as the first or second of two that take turns.
+// Draws schedules of one of the three kinds, either alone or as the first or second of two that
+// take turns.
 std::vector<Example> draw_alone_and_by_turns(Piece<GroupLRScheduler> (*draw)(std::mt19937&),
                                              uint32_t count) {
   static const std::array kinds = {"SGD", "RMSprop", "Adam", "AdamW", "NAdam"};
@@ -665,7 +668,7 @@ Piece<Scheduler> draw_turns(std::mt19937& dice) {
           }};
 }
 
-// One or two random schedules of an optimizer, some of which take turns.
+// Draws one or two schedules for an optimizer. A schedule may consist of several that take turns.
 Example draw_example(uint32_t seed) {
   std::mt19937 dice(seed);
   static const std::array kinds = {"SGD", "RMSprop", "Adam", "AdamW", "NAdam"};
@@ -715,7 +718,7 @@ void compare_curves(const std::vector<Example>& cases) {
   }
 }
 
-// Continues from states in the middle: Python from C++ states, and C++ from Python's.
+// Resumes in the middle of a run: Python loads C++ states, and C++ loads Python states.
 void compare_states(const std::vector<Example>& all) {
   const TempDir folder;
   std::vector<Example> cases;

@@ -1,6 +1,6 @@
 #pragma once
 
-// The tensors of modules by name, for tests of averages.
+// Accesses the tensors of modules by name, for tests of averages.
 
 #include <torch/torch.h>
 
@@ -48,7 +48,7 @@ inline void fill_all(const torch::nn::Module& module, double value) {
   for (const auto& item : tensors_of(module)) item.value().fill_(value);
 }
 
-/// Gives the tensors of a dict new memory, which another type requires.
+/// Replaces the data of the tensors with copies of the dict's tensors, whose type may differ.
 inline void set_all(const torch::nn::Module& module, const c10::IValue& values) {
   const auto tensors = tensors_of(module);
   for (const auto& item : state_from(values)) tensors[item.key()].set_data(item.value().clone());

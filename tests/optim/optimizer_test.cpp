@@ -69,8 +69,8 @@ torch::Tensor ones_with_gradient() {
   return p;
 }
 
-// Returns a parameter at the address if its memory is free, because one of the next tensors then
-// receives it.
+// Returns a parameter at this address if the memory there is free. One of the next tensors then
+// receives that memory.
 std::optional<torch::Tensor> parameter_at(const void* address) {
   std::vector<torch::Tensor> others;
   for (int i = 0; i < 1000; ++i) {
@@ -83,21 +83,21 @@ std::optional<torch::Tensor> parameter_at(const void* address) {
 using Maker =
     std::function<std::unique_ptr<sconce::optim::Optimizer>(const std::vector<torch::Tensor>&)>;
 
-// Returns a group of one parameter, with its own learning rate or without options.
+// Returns a group of one parameter, either with a separate learning rate or without options.
 OptimizerParamGroup group_of(const torch::Tensor& parameter,
                              std::optional<double> lr = std::nullopt) {
   if (!lr) return OptimizerParamGroup({parameter});
   return {{parameter}, std::make_unique<SGDOptions>(*lr)};
 }
 
-// Returns the tensor that a group has as its learning rate.
+// Returns the tensor that a group uses as its learning rate.
 torch::Tensor lr_of(const sconce::optim::Optimizer& optimizer, size_t group) {
   const auto groups = optimizer.state_dict().toGenericDict().at("param_groups").toList();
   return groups.get(group).toGenericDict().at("lr").toTensor();
 }
 
-// Returns two groups of one parameter each with different learning rates that no class has by
-// default.
+// Returns two groups of one parameter each, with different learning rates that are not the default
+// of any class.
 sconce::test::Groups two_rates(const sconce::test::Kind& kind,
                                const std::vector<torch::Tensor>& parameters) {
   sconce::test::Groups groups;
@@ -106,7 +106,7 @@ sconce::test::Groups two_rates(const sconce::test::Kind& kind,
   return groups;
 }
 
-// Makes each optimizer with each kind of kernels.
+// Returns functions that create each optimizer with each kind of kernels.
 std::vector<Maker> makers() {
   std::vector<Maker> all;
   sconce::test::for_each_kind([&](const auto& kind, Kernels kernels) {
@@ -122,12 +122,12 @@ std::string state_text(const sconce::optim::Optimizer& optimizer) {
   return out.str();
 }
 
-// A body with two heads that are trained in turns, so a step of one head has other gradients than a
-// step of the other.
+// A body with two heads that are trained alternately, so steps of the two heads have different
+// gradients.
 struct TwoHeads {
   explicit TwoHeads(const Maker& make) : optimizer(make(parameters)) {}
 
-  // `batch` is the input and whether the gradients overflowed.
+  // `batch` contains the input and whether the gradients have overflowed.
   sconce::CapturedStep::Tensors step(size_t head, const std::vector<torch::Tensor>& batch) {
     optimizer->zero_grad();
     const auto loss = ((parameters[0] * batch[0]).square() * parameters[1 + head]).sum();
@@ -407,7 +407,7 @@ class NoAlgorithm : public sconce::optim::Algorithm {
   void read(torch::serialize::InputArchive&, torch::optim::Optimizer&) const override {}
 };
 
-// An optimizer whose option type LibTorch does not know.
+// An optimizer whose option type LibTorch does not recognize.
 class OwnOptimizer : public sconce::optim::Optimizer {
  public:
   explicit OwnOptimizer(const std::vector<OptimizerParamGroup>& groups)

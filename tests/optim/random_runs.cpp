@@ -11,14 +11,15 @@ using sconce::optim::Kernels;
 using sconce::test::Result;
 using sconce::test::TempDir;
 
-// Random runs of an optimizer and a schedule, here and in tests/reference/optim_random.py. A run is
-// a line of text that determines what happens in both languages.
+// Compares random runs of an optimizer and a schedule here with the same runs in
+// tests/reference/optim_random.py. A run is a line of text that determines what happens in both
+// languages.
 namespace {
 
 const std::vector<std::vector<int64_t>> random_sizes = {{3, 5},    {67}, {},      {4, 4},
                                                         {2, 3, 4}, {1},  {40, 33}};
 
-// The parts of a run that are drawn before its events.
+// The properties of a run that are drawn before its events.
 struct Plan {
   std::string name = {};
   std::string kind = {};
@@ -125,7 +126,7 @@ Plan draw(uint32_t seed, const Names& names) {
       {torch::kBFloat16, "bfloat16"},
       {torch::kHalf, "float16"},
       {torch::kComplexFloat, "complex64"}};
-  // With LibTorch 2.11 the fused SGD's 16-bit buffers may differ from Python's.
+  // With LibTorch 2.11, the 16-bit buffers of the fused SGD may differ from Python's buffers.
   const int count = TORCH_VERSION_MINOR < 15 ? 2 : plan.kernels == Kernels::fused ? 4 : 5;
   std::tie(plan.dtype, plan.dtype_name) = types[static_cast<size_t>(dice.below(count))];
   plan.maximize = dice.one_of(3);
@@ -158,7 +159,7 @@ std::string line_of(const Plan& plan) {
   return line.str();
 }
 
-// A run in progress: the counterpart of the class in optim_random.py.
+// A run in progress, like the class of the same name in optim_random.py.
 class RandomRun {
  public:
   RandomRun(const Plan& plan, const TempDir& folder, bool from_python)
@@ -317,7 +318,7 @@ class RandomRun {
   std::unique_ptr<sconce::optim::lr_scheduler::LRScheduler> schedule_ = {};
 };
 
-// Compares a line of Python's answer with the result of a run here.
+// Compares a line of Python's output with the result of a run here.
 void check_line(Result& ours, const std::string& key, const std::string& rest) {
   if (key.starts_with("group.")) {
     if (!key.ends_with(".foreach") && !key.ends_with(".fused")) CHECK(ours.options[key] == rest);
@@ -369,12 +370,13 @@ void compare_random_runs(uint32_t first_seed, uint32_t count, const Names& names
   }
 }
 
-// With 2.11, Python's Adagrad creates no state for parameters that are added or lose their state.
+// With LibTorch 2.11, Python's Adagrad does not create state for parameters that are added later or
+// that lose their state.
 const Names first_six = TORCH_VERSION_MINOR < 15
                             ? Names{"SGD", "Adam", "AdamW", "RMSprop", "NAdam"}
                             : Names{"SGD", "Adam", "AdamW", "RMSprop", "NAdam", "Adagrad"};
 
-// All classes that the test files have added.
+// Returns all classes that the test files have added.
 Names all_names() {
   Names names;
   for (const auto& kind : sconce::test::kinds()) {

@@ -11,7 +11,7 @@ using torch::optim::RMSpropOptions;
 
 namespace {
 
-// The choice is one of the eight rows in which any two options occur with all combinations of their
+// The choice is one of the eight rows in which any two options occur in all combinations of their
 // values.
 sconce::test::Case rmsprop_case(torch::ScalarType dtype, Kernels kernels, unsigned row) {
   const bool maximize = (row & 1) != 0, centered = (row & 2) != 0, tensor_lr = (row & 4) != 0;
@@ -73,7 +73,7 @@ TEST_CASE("RMSprop's momentum and centered can be turned on after the first step
       sconce::test::set_gradients(expected, step);
       optimizer.step();
       plain.step();
-      // The first step with momentum equals a step without it.
+      // The first step with momentum gives the same result as a step without momentum.
       CHECK(sconce::test::close(p[0], expected[0]) == (step < 2));
     }
     const auto state = sconce::test::result_of(optimizer, p).tensors;

@@ -14,7 +14,7 @@ namespace {
 
 using Parameters = std::vector<torch::Tensor>;
 
-// Each optimizer in each mode, with a separate group for each parameter.
+// An optimizer in one of its modes, with a separate group for each parameter.
 struct KindAndKernels {
   std::string name;
   Kernels kernels;

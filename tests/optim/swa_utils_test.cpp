@@ -23,7 +23,7 @@ namespace {
 
 constexpr int updates = 6;
 
-// The model of reference/swa_utils.py.
+// The same model as in reference/swa_utils.py.
 struct NetImpl : torch::nn::Cloneable<NetImpl> {
   NetImpl() { reset(); }
   void reset() override {
@@ -60,8 +60,8 @@ c10::impl::GenericDict dict_of(const State& state) {
   return dict;
 }
 
-// Averages like Python, and once more from Python's state after half of the updates. Returns our
-// state at that point.
+// Averages like Python, and does so again from Python's state after half of the updates. Returns
+// sconce's state at that point.
 State check_case(int64_t number, const c10::impl::GenericDict& python) {
   const auto models = python.at("model").toListRef(), averages = python.at("averaged").toListRef();
   const Net net;

@@ -22,11 +22,11 @@
 #include "support/run_program.hpp"
 #include "support/temp_dir.hpp"
 
-// One small training run, here with sconce's optimizers and in tests/reference/optim.py with
-// Python's.
+// Runs one small training run with sconce's optimizers. tests/reference/optim.py does the same with
+// Python's optimizers.
 namespace sconce::test {
 
-// The types in which an optimizer is trained.
+// The types in which the optimizers are trained.
 inline const std::vector<torch::ScalarType> dtypes = {
     torch::kFloat, torch::kDouble, torch::kBFloat16, torch::kHalf, torch::kComplexFloat};
 
@@ -43,7 +43,8 @@ inline torch::Tensor numbers(int64_t seed, torch::IntArrayRef sizes, torch::Scal
   return (whole.to(torch::kDouble) / 1024).to(dtype).reshape(sizes);
 }
 
-/// The parameters of two groups: number 3 never has a gradient, and number 5 only sometimes.
+/// Returns the parameters of two groups. Parameter 3 never has a gradient, and parameter 5 has one
+/// only in some steps.
 inline std::vector<torch::Tensor> make_parameters(torch::ScalarType dtype) {
   const std::vector<std::vector<int64_t>> sizes = {{3, 5}, {67}, {}, {4}, {2, 3, 4}, {33}};
   std::vector<torch::Tensor> parameters;
@@ -70,12 +71,12 @@ inline void set_gradients(std::vector<torch::Tensor>& parameters, int step, bool
   }
 }
 
-/// Returns a learning rate of the type that matches the parameters'.
+/// Returns a learning rate whose type matches the type of the parameters.
 inline torch::Tensor lr_tensor(double lr, torch::ScalarType dtype) {
   return torch::tensor(lr, dtype == torch::kDouble ? torch::kDouble : torch::kFloat);
 }
 
-/// One training run, and its description for Python.
+/// A training run and its description for Python.
 struct Case {
   std::string name = {};       ///< without spaces
   std::string optimizer = {};  ///< Python's class
@@ -86,7 +87,7 @@ struct Case {
   std::string midway = {};     ///< what happens after half the steps: "", "archive", "dict", "swap"
   bool sparse = false;         ///< whether gradients are sparse, except zero-dimensional ones
 
-  /// Makes the optimizer over the parameters' two groups.
+  /// Creates the optimizer for the two groups of parameters.
   std::function<std::unique_ptr<optim::Optimizer>(const std::vector<torch::Tensor>&,
                                                   const optim::ExtraOptions&)>
       make = {};
@@ -101,7 +102,7 @@ inline std::vector<unsigned> rows_of(torch::ScalarType dtype) {
   return {row, 7 - row};
 }
 
-/// Returns the parameters in two groups, the second with its own options.
+/// Returns the parameters in two groups. The second group has separate options.
 template <class Options>
 std::vector<torch::optim::OptimizerParamGroup> two_groups(const std::vector<torch::Tensor>& p,
                                                           const Options& second) {
@@ -113,7 +114,7 @@ std::vector<torch::optim::OptimizerParamGroup> two_groups(const std::vector<torc
 }
 
 /// Returns a case `make(dtype, kernels, row)` for all types, kernels, and rows. The cases differ in
-/// what happens after half the steps.
+/// what happens after half of the steps.
 template <class Make>
 std::vector<Case> cases_of_rows(const std::string& name, const std::vector<optim::Kernels>& all,
                                 const Make& make) {
@@ -132,8 +133,8 @@ std::vector<Case> cases_of_rows(const std::string& name, const std::vector<optim
   return cases;
 }
 
-/// Checks that the optimizer rejects each of the options with its message, as defaults and in a
-/// second group.
+/// Checks that the optimizer rejects each of the options with the corresponding message, both as
+/// defaults and in a second group.
 template <class Optimizer, class Options>
 void check_refused(const std::string& name, const Options& defaults,
                    const std::vector<std::pair<Options, std::string>>& wrong) {
@@ -149,13 +150,13 @@ void check_refused(const std::string& name, const Options& defaults,
   }
 }
 
-// The cases of three optimizers, which share one run of Python, because its start takes most of the
-// time.
+// Return the cases of three optimizers. They share one run of Python, because starting Python takes
+// most of the time.
 std::vector<Case> adagrad_cases();
 std::vector<Case> nadam_cases();
 std::vector<Case> rmsprop_cases();
 
-/// The tensors and options at the end of a training run, by their names in optim.py.
+/// The tensors and options at the end of a training run, keyed by their names in optim.py.
 struct Result {
   std::map<std::string, torch::Tensor> tensors = {};
   std::map<std::string, std::string> options = {};
@@ -226,7 +227,7 @@ inline bool same_bits(const std::map<std::string, torch::Tensor>& a,
   });
 }
 
-/// Replaces this optimizer with another one, which takes over its state.
+/// Replaces this optimizer with another one that takes over its state.
 inline void change_optimizer(const Case& c, std::unique_ptr<optim::Optimizer>& optimizer,
                              const std::vector<torch::Tensor>& parameters) {
   auto other = c.make(parameters, c.extra);
@@ -249,7 +250,7 @@ inline void write_half(const std::filesystem::path& file, const optim::Optimizer
   io::save_torch(file, half);
 }
 
-/// Runs the training. The second half may run in Python, and its files are then in `folder`.
+/// Runs the training steps. If Python runs the second half, its files are in `folder`.
 inline Result train(const Case& c, const TempDir& folder) {
   auto parameters = make_parameters(c.dtype);
   auto optimizer = c.make(parameters, c.extra);
@@ -301,7 +302,7 @@ inline torch::Tensor from_hex(const std::string& hex, const torch::Tensor& like)
   return tensor;
 }
 
-/// Returns whether the two are as close as Python's own tests require for this type.
+/// Returns whether the two tensors are as close as Python's own tests require for this type.
 inline bool close(const torch::Tensor& a, const torch::Tensor& b) {
   static const std::map<torch::ScalarType, std::pair<double, double>> tolerances = {
       {torch::kDouble, {1e-7, 1e-7}},
@@ -313,7 +314,8 @@ inline bool close(const torch::Tensor& a, const torch::Tensor& b) {
 }
 
 /// Runs the cases in one Python process, which reads the files that `train` left in the folder.
-/// Passes each line of its results, split at the first space, to `check(case name, key, rest)`.
+/// Splits each line of the results at the first space and passes it to `check(case name, key,
+/// rest)`.
 inline void ask_python(
     const TempDir& folder, const std::vector<Case>& cases,
     const std::function<void(const std::string&, const std::string&, const std::string&)>& check) {
@@ -336,18 +338,19 @@ inline void ask_python(
   }
 }
 
-/// Returns whether LibTorch's kernel may leave different bits than in Python. With 2.11 the fused
-/// SGD kernel does so in 16-bit momentum buffers whose length is not a multiple of a vector's,
-/// although both languages call it with equal parameters and gradients and its parameters are
-/// equal. With 2.15 it does not.
+/// Returns whether LibTorch's kernel may produce different bits than in Python. With LibTorch 2.11,
+/// the fused SGD kernel does so in 16-bit momentum buffers whose length is not a multiple of the
+/// vector length, although both languages call it with equal parameters and gradients, and the
+/// resulting parameters are equal. With LibTorch 2.15, it does not.
 inline bool is_unsure(const Case& c, const std::string& key) {
   const bool is_16_bits = c.dtype == torch::kHalf || c.dtype == torch::kBFloat16;
   return TORCH_VERSION_MINOR < 15 && c.extra.kernels == optim::Kernels::fused && is_16_bits &&
          key.ends_with("momentum_buffer");
 }
 
-/// Trains each case here and in Python and compares the results bit for bit, or with Python's
-/// tolerances for the loop of a LibTorch before 2.15. Returns how many tensors were compared.
+/// Trains each case here and in Python. Compares the results bit for bit or, for the loop of a
+/// LibTorch version before 2.15, within Python's tolerances. Returns the number of compared
+/// tensors.
 inline int compare_with_python(const std::vector<Case>& cases) {
   const TempDir folder;
   std::map<std::string, Result> ours;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Records networks, and writes the expected results of an exported network.
+// Records networks, and writes the expected results of exported networks.
 
 #include <torch/torch.h>
 
@@ -20,13 +20,14 @@
 
 namespace sconce::test {
 
-/// A recorded function, with the network that it must match.
+/// A recorded function and the network that it must match.
 struct ExportedNetwork {
   Network network;                   // the network that is recorded
   program::Function reference = {};  // the network in float32, if it is recorded in bfloat16
 };
 
-/// The batch sizes at which exported networks are compared. They are recorded at 2 and more.
+/// The batch sizes for which exported networks are compared. Networks are recorded with a batch
+/// size of 2 or more.
 constexpr std::array<int64_t, 3> compared_rows = {1, 3, 17};
 
 inline double largest_difference(const torch::Tensor& a, const torch::Tensor& b) {
@@ -34,7 +35,7 @@ inline double largest_difference(const torch::Tensor& a, const torch::Tensor& b)
   return difference.numel() == 0 ? 0 : difference.max().item<double>();
 }
 
-/// The expected results of an exported network for inputs with some number of rows.
+/// The expected results of an exported network for inputs with a given number of rows.
 struct ExpectedOutputs {
   ExpectedOutputs(const ExportedNetwork& exported, int64_t rows)
       : inputs(exported.network.example(rows).values()) {
@@ -58,7 +59,7 @@ struct ExpectedOutputs {
     }
   }
 
-  /// Adds the tensors for a comparison in Python, as "17.inputs.0" and so on.
+  /// Adds the tensors for a comparison in Python, with names such as "17.inputs.0".
   void add_to(StateDict& all) const {
     const auto rows = std::to_string(inputs[0].size(0));
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -75,7 +76,8 @@ struct ExpectedOutputs {
   std::vector<double> tolerances = {};
 };
 
-/// Records the network as NAME.program, compares `Program` with it, and writes NAME.expected.
+/// Records the network as NAME.program, compares `Program` with the network, and writes
+/// NAME.expected.
 inline std::vector<ExpectedOutputs> record_and_check(const ExportedNetwork& exported,
                                                      const std::filesystem::path& folder) {
   const auto& network = exported.network;
@@ -96,7 +98,7 @@ inline std::vector<ExpectedOutputs> record_and_check(const ExportedNetwork& expo
   return all;
 }
 
-/// An export that Python refused.
+/// An export that Python rejected.
 struct RefusedExport {
   std::string network;
   std::string kind;  // exported, onnx or package
@@ -104,7 +106,7 @@ struct RefusedExport {
 };
 
 /// Exports the programs in a folder with compare_exported.py and these options. The test fails if
-/// one of them returns other results than the network. Returns the exports that were refused.
+/// one of the programs returns different results than the network. Returns the rejected exports.
 inline std::vector<RefusedExport> compare_in_python(const TempDir& folder,
                                                     const std::string& options) {
   if (!std::filesystem::exists(SCONCE_PYTHON)) SKIP("needs LibTorch's Python");

@@ -1,4 +1,4 @@
-// Networks that are recorded in C++ and exported by Python, compared with the original networks.
+// Compares networks that are recorded in C++ and exported by Python with the original networks.
 #include <torch/csrc/inductor/aoti_package/model_package_loader.h>
 
 #include <map>
@@ -35,7 +35,7 @@ Tensors floating_to(Tensors tensors, torch::ScalarType type) {
   return tensors;
 }
 
-// Each network with bfloat16 weights, and each network under autocast.
+// Returns each network twice: with bfloat16 weights, and under autocast.
 std::vector<ExportedNetwork> in_bfloat16() {
   std::vector<ExportedNetwork> all;
   const auto originals = sconce::test::networks();
@@ -59,13 +59,14 @@ std::vector<ExportedNetwork> in_bfloat16() {
   return all;
 }
 
-// Networks for sequences of any length. `rows` also determines the length: 4 to 10.
+// Returns the network for sequences of any length. `rows` also determines the length, which ranges
+// from 4 to 10.
 Network over_lengths(Network network, const std::string& input) {
   network.name += "_over_lengths";
   network.dynamic.push_back({.input = input, .dim = 1, .name = "length"});
   network.example = [example = network.example, input](int64_t rows) {
     auto inputs = example(rows);
-    // A package assumes the strides of its example.
+    // A package requires inputs with the same strides as its example.
     inputs[input] = inputs[input].slice(1, 0, 3 + rows % 10).contiguous();
     return inputs;
   };
@@ -83,7 +84,8 @@ Network recurrent(const std::string& name, Module net) {
           [](int64_t rows) { return sconce::StateDict{{"x", torch::randn({rows, 12, 8})}}; }};
 }
 
-// Recurrent layers with fixed and with arbitrary lengths, and the GPT with arbitrary lengths.
+// Returns recurrent layers with fixed and with arbitrary sequence lengths, and the GPT with
+// arbitrary lengths.
 std::vector<ExportedNetwork> sequence_networks() {
   torch::manual_seed(0);
   const auto with = [](auto options) { return options.batch_first(true); };
@@ -167,7 +169,8 @@ TEST_CASE(
     "[.][slow]") {
   const TempDir folder;
   auto outputs = record_all(sequence_networks(), folder);
-  // In a separate process, because ONNX's exporter replaces the decompositions of recurrent layers.
+  // This runs in a separate process, because ONNX's exporter replaces the decompositions of
+  // recurrent layers.
   for (const auto& refusal : compare_in_python(folder, "--package all")) {
     INFO(refusal.network << " " << refusal.kind << ": " << refusal.reason);
     CHECK_THAT(refusal.network, Catch::Matchers::EndsWith("_over_lengths"));
@@ -186,7 +189,7 @@ TEST_CASE(
 
 namespace {
 
-// The network on a GPU, with inputs on that GPU.
+// Returns the network on a GPU with inputs on that GPU.
 Network on_device(Network network, torch::Device device) {
   network.module->to(device);
   network.example = [example = network.example, device](int64_t rows) {
@@ -197,7 +200,8 @@ Network on_device(Network network, torch::Device device) {
   return network;
 }
 
-// Forward and backward of the network: returns a loss and the gradients of the parameters.
+// Returns a network whose outputs are the loss and the gradients of the parameters after a forward
+// and backward pass.
 Network with_gradients(Network network) {
   network.name += "_gradients";
   network.forward = [module = network.module, forward = network.forward](const Tensors& in) {
@@ -219,7 +223,7 @@ Tensors to_device(Tensors tensors, torch::Device device) {
 
 TEST_CASE("a program recorded on a GPU runs on any GPU, on the CPU, and in Python", "[gpu]") {
   sconce::test::require_gpu();
-  // The CPU has no TF32, which cuDNN uses for an LSTM by default.
+  // The CPU does not support TF32, which cuDNN uses for an LSTM by default.
   const sconce::backends::FlagsGuard without_tf32({.cudnn_allow_tf32 = false});
   const TempDir folder;
   const torch::Device first(torch::kCUDA, 0);

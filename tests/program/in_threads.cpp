@@ -1,4 +1,4 @@
-// Captured steps and recorded programs in several threads at once.
+// Tests captured steps and recorded programs in several threads at the same time.
 
 #include <latch>
 #include <string>

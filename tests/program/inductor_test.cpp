@@ -31,8 +31,8 @@ namespace nn = torch::nn;
 
 namespace {
 
-// A network with dropout, running statistics, and an LSTM whose biases have equal gradients; its
-// optimizer, which divides each gradient by the scale; and a batch.
+// A network with dropout, running statistics, and an LSTM whose biases have equal gradients. Also
+// contains its optimizer, which divides each gradient by the scale, and a batch.
 struct Training {
   Training() {
     sconce::seed_everything(0);
@@ -49,13 +49,14 @@ struct Training {
   Tensors step(const Tensors& of) {
     optimizer->zero_grad();
     auto hidden = of[0];
-    // The Inductor of LibTorch 2.11 does not compile LSTMs, so such a step is replayed.
+    // The Inductor in LibTorch 2.11 does not compile LSTMs, so such a step is replayed.
     if (TORCH_VERSION_MINOR >= 15) {
       hidden = std::get<0>(lstm->forward(hidden.unsqueeze(0))).squeeze(0);
     }
     auto logits = net->forward(hidden);
-    // Dropout of a tensor that is not contiguous draws its random numbers in memory order. The
-    // Inductor of LibTorch 2.11 places them differently, so it is replayed as well.
+    // For a tensor that is not contiguous, dropout draws its random numbers in memory order. The
+    // Inductor in LibTorch 2.11 assigns them in a different order, so such a step is replayed as
+    // well.
     if (TORCH_VERSION_MINOR >= 15) {
       logits = torch::dropout(logits.t(), 0.25, net->is_training()).t();
     }
@@ -73,7 +74,7 @@ struct Training {
   Tensors batch = {};
 };
 
-// Makes calls of a step and compares the losses with the losses of the eager loop.
+// Calls a step several times and compares the losses with the losses of the eager loop.
 struct CapturedTraining {
   explicit CapturedTraining(InductorOptions options)
       : captured(torch::kCPU, [this](const Tensors& batch) { return training.step(batch); },

@@ -10,8 +10,9 @@
 #include "program/step_parts.hpp"
 #include "sconce/step_compiler.hpp"
 
-// A compiler that compiles nothing. It runs the programs of a step's parts operator by operator,
-// with the kernels of the replay, so the bits are the same and Python is not needed.
+// A compiler that does not actually compile. It runs the programs of a step's parts operator by
+// operator with the same kernels as the replay, so the results are bitwise identical, and Python is
+// not required.
 namespace sconce::test {
 
 class InterpretedCode final : public detail::CompiledCode {

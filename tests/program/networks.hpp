@@ -1,6 +1,6 @@
 #pragma once
 
-// The networks that the tests export, each with example inputs.
+// Defines the networks that the tests export, each with example inputs.
 
 #include <torch/torch.h>
 
@@ -30,7 +30,8 @@ struct Network {
   std::function<StateDict(int64_t rows)> example;
   std::vector<program::DynamicDim> dynamic = {};  // besides the first dimensions
 
-  /// Returns options that make the first dimension of each input dynamic, and `dynamic`.
+  /// Returns options that make the first dimension of each input and the dimensions in `dynamic`
+  /// dynamic.
   program::RecordOptions options() const {
     program::RecordOptions options{.dynamic_shapes = dynamic, .module = module};
     for (const auto& item : example(2)) options.dynamic_shapes.push_back({.input = item.key()});
@@ -42,7 +43,7 @@ inline StateDict pictures(int64_t rows, int64_t size) {
   return {{"x", torch::randn({rows, 3, size, size})}};
 }
 
-/// Returns a network from a holder whose forward accepts one input.
+/// Returns a network from a module holder whose forward accepts one input.
 template <class Holder>
 Network one_input(const std::string& name, Holder net, std::function<StateDict(int64_t)> example) {
   return {name, net.ptr(),
@@ -178,7 +179,8 @@ inline Network vit() {
                    [](int64_t rows) { return pictures(rows, 32); });
 }
 
-// A network whose last layer starts with zeros returns zeros, which tests nothing.
+// A network whose last layer is initialized with zeros returns only zeros, which would test
+// nothing.
 inline void fill_zeros(torch::nn::Module& module) {
   const torch::NoGradGuard no_grad;
   for (auto& parameter : module.parameters()) {
@@ -186,7 +188,7 @@ inline void fill_zeros(torch::nn::Module& module) {
   }
 }
 
-/// Returns the networks in evaluation mode, with weights that depend only on the seed.
+/// Returns the networks in evaluation mode. Their weights depend only on the seed.
 inline std::vector<Network> networks() {
   torch::manual_seed(0);
   std::vector<Network> all = {mlp(),

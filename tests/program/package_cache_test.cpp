@@ -42,8 +42,8 @@ const std::string cache_key = "0123abcd";
 const PackageTarget some_target = {
     .torch = "2.15.0", .cpu = "EPYC, AVX2", .device = "cpu", .threads = 3, .compiler = "89ab"};
 
-// A script that replaces Python. Its arguments are "-m sconce_cpp.compile_step <program> <package>
-// --threads <n>".
+// Writes a script that replaces Python. Its arguments are "-m sconce_cpp.compile_step <program>
+// <package> --threads <n>".
 fs::path fake_python(const TempDir& folder, const std::string& script) {
   const auto path = folder.write("python", "#!/bin/sh\n" + script + "\n");
   fs::permissions(path, fs::perms::owner_all);
@@ -52,7 +52,7 @@ fs::path fake_python(const TempDir& folder, const std::string& script) {
 
 const std::string writes_package = "echo compiled > \"$4\"";
 
-// Waits for the file, for at most a minute.
+// Waits up to a minute for the file.
 std::string waits_for(const fs::path& file) {
   return "for i in $(seq 3000); do [ -e '" + file.string() + "' ] && break; sleep 0.02; done\n";
 }
@@ -62,7 +62,7 @@ size_t lines_in(const fs::path& file) {
   return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
-// Compiles and returns the error.
+// Compiles a program and returns the error.
 std::string compile_error(const PackageCache& cache, const fs::path& python,
                           const PackageTarget& target = some_target, const Graph& program = {}) {
   const auto compilation = cache.compile(cache_key, target, program, python);
@@ -70,7 +70,7 @@ std::string compile_error(const PackageCache& cache, const fs::path& python,
   return compilation->error();
 }
 
-// A folder with a cache, which contains a package.
+// A folder with a cache that contains a package.
 struct FilledCache {
   TempDir folder = TempDir();
   fs::path python = fake_python(folder, writes_package);
@@ -94,7 +94,7 @@ std::string cache_error(const fs::path& folder) {
   return error_of([&] { PackageCache cache(folder); });
 }
 
-// Returns whether the process exists and is not a zombie, which has ended.
+// Returns whether the process exists and is still running, that is, not a zombie.
 bool is_running(const std::string& id) {
   const auto status = contents("/proc/" + id + "/stat");
   const auto name_end = status.rfind(')');
@@ -568,7 +568,7 @@ TEST_CASE("a choice is stored next to the package and removed when the package i
 
 namespace {
 
-// A small file system in memory that fills up.
+// A small in-memory file system that fills up.
 class SmallDisk {
  public:
   SmallDisk() {
@@ -586,7 +586,8 @@ class SmallDisk {
   TempDir folder_;
 };
 
-// The error of a compilation on a full disk, which must leave neither a package nor files behind.
+// Returns the error of a compilation on a full disk, which must leave neither a package nor other
+// files behind.
 std::string error_on_small_disk(const std::string& script, const Graph& program = {}) {
   const SmallDisk disk;
   const TempDir folder;

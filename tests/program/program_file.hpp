@@ -1,6 +1,6 @@
 #pragma once
 
-// Program files whose text a test changes.
+// Modifies the text of program files for tests.
 
 #include <torch/torch.h>
 #include <zlib.h>
@@ -31,7 +31,7 @@ inline std::string program_text(const std::filesystem::path& file) {
   return io::load_safetensors_metadata(file).at("sconce.program");
 }
 
-/// Writes a copy of the program file with this text and the matching CRC-32.
+/// Writes a copy of the program file with this text and the matching CRC-32 checksum.
 inline std::filesystem::path with_text(const std::filesystem::path& file, const std::string& text) {
   auto metadata = io::load_safetensors_metadata(file);
   metadata["sconce.program"] = text;
@@ -41,7 +41,8 @@ inline std::filesystem::path with_text(const std::filesystem::path& file, const 
   return changed;
 }
 
-/// Writes a copy of the program file whose JSON `change` has modified, with the correct CRC-32.
+/// Applies `change` to the JSON of the program file, and writes the result to a copy with the
+/// correct CRC-32 checksum.
 inline std::filesystem::path with_json(const std::filesystem::path& file,
                                        const std::function<void(Json&)>& change) {
   auto json = Json::parse(program_text(file));
@@ -49,8 +50,9 @@ inline std::filesystem::path with_json(const std::filesystem::path& file,
   return with_text(file, json.dump());
 }
 
-/// Writes the program of a linear layer and an activation with one dynamic size: x is value 0,
-/// the weight 1, the bias 2, and the results of aten::addmm and aten::elu are 3 and 4.
+/// Writes the program of a linear layer and an activation with one dynamic size. x is value 0, the
+/// weight is value 1, and the bias is value 2. The results of aten::addmm and aten::elu are values
+/// 3 and 4.
 inline std::filesystem::path write_linear(const TempDir& folder, bool save_example = false) {
   torch::manual_seed(0);
   torch::nn::Linear net(2, 2);

@@ -34,7 +34,7 @@ std::string load_error(const std::filesystem::path& file) {
   return error_of([&] { Program::load(file); });
 }
 
-// A change of a program's JSON, and the error after the file's name.
+// A change to a program's JSON, and the error that follows the file name.
 struct ChangedFile {
   std::function<void(Json&)> change;
   std::string error;
@@ -129,7 +129,7 @@ TEST_CASE("a program file with a changed byte is rejected by name or computes th
     const auto file = folder.write("changed.safetensors", changed);
     INFO("byte " << at << " of " << bytes.size());
     const auto error = load_error(file);
-    // The text "format" is for other readers.
+    // The text "format" is intended for other readers.
     if (error == "nothing was thrown") {
       CHECK(Program::load(file).run({x})[0].equal(expected));
     } else {
@@ -430,7 +430,7 @@ TEST_CASE("inputs are checked before the first operator runs") {
   const auto file = folder.path() / "net.safetensors";
   record(file, [](const Tensors& in) { return Tensors{in[0] + 1, in[1] + 1}; },
          {{"x", torch::zeros(2)}, {"y", torch::zeros(2)}});
-  // A program that changes its first input, which record does not write.
+  // This program changes its first input, which `record` never writes.
   const auto changes = with_json(file, [](Json& json) { json["calls"][0]["op"] = "aten::add_"; });
   const auto program = Program::load(changes);
   const auto x = torch::zeros(2);
@@ -449,7 +449,7 @@ TEST_CASE("if an operator in a program throws, the error reports the operator's 
   }));
   CHECK_THAT(error_of([&] { program.run({torch::zeros({2, 2})}); }),
              ContainsSubstring("sconce::program::Program::run: calls[0] aten::addmm"));
-  // For many rows, the size does not fit in an int64_t.
+  // For a large number of rows, the size does not fit in an int64_t.
   const auto huge = Program::load(with_json(file, [](Json& json) {
     json["calls"][1] =
         Json::parse(R"({"op": "aten::narrow", "overload": "", "results": [4], "args": {
@@ -465,7 +465,7 @@ TEST_CASE(
     "lists") {
   const TempDir folder;
   const auto file = write_linear(folder);
-  // One result instead of two, which is only detected when it runs.
+  // The call has one result instead of two, which is only detected when the program runs.
   const auto program = Program::load(with_json(file, [](Json& json) {
     json["calls"][1] =
         Json::parse(R"({"op": "aten::chunk", "overload": "", "results": [[4]], "args": {

@@ -21,7 +21,7 @@ Layer plain(Module module) {
   return [module](const Tensor& x) mutable { return module->forward(x); };
 }
 
-// Makes a layer for 1 to 3 dimensions after the channels.
+// Creates a layer that supports 1 to 3 dimensions after the channels.
 template <class Make1d, class Make2d, class Make3d>
 Layer by_dimensions(const LayerMaker& make, const Make1d& make_1d, const Make2d& make_2d,
                     const Make3d& make_3d) {
@@ -138,7 +138,7 @@ Layer power_pooling(LayerMaker& make) {
       [] { return Layer(); });
 }
 
-// Fractional pooling draws its positions even in evaluation mode, so it is rejected.
+// Fractional pooling draws its positions even in evaluation mode, so `record` rejects it.
 Layer pooling_and_back(LayerMaker& make) {
   if (make.spatial() != 2) return {};
   if (make.draw.one_in(6)) {
@@ -381,7 +381,8 @@ Layer bilinear(LayerMaker& make) {
   return [layer](const Tensor& x) mutable { return layer->forward(x, x.tanh()); };
 }
 
-// A layer for sequences of sizes (rows, length, width), applied to (rows, width, length).
+// Applies a layer for sequences of shape (rows, length, width) to tensors of shape (rows, width,
+// length).
 template <class F>
 Layer over_length(const LayerMaker& make, F layer) {
   if (make.spatial() != 1) return {};
@@ -425,7 +426,7 @@ Layer transformer_layer(LayerMaker& make) {
       return layer->forward(x.transpose(0, 1)).transpose(0, 1);
     });
   }
-  // LibTorch's decoder compares its two inputs by value, so it is rejected.
+  // LibTorch's decoder compares the values of its two inputs, so `record` rejects it.
   if (make.draw.one_in(10)) {
     auto layer = make.keep(nn::TransformerDecoderLayer(
         nn::TransformerDecoderLayerOptions(width, heads_for(width)).dim_feedforward(8)));
@@ -469,7 +470,7 @@ Layer rnn(LayerMaker& make) {
   return recurrent<nn::RNN, nn::RNNOptions>(make);
 }
 
-// Runs a cell for each step.
+// Runs a cell once per step.
 Layer recurrent_cell(LayerMaker& make) {
   const auto width = make.x.size(1);
   if (make.draw.one_in(2)) {

@@ -1,4 +1,5 @@
-// Random networks, recorded in C++ and exported by Python, compared with the original networks.
+// Compares random networks that are recorded in C++ and exported by Python with the original
+// networks.
 #include "program/random_networks.hpp"
 
 #include <map>
@@ -16,7 +17,7 @@ using torch::Tensor;
 
 namespace {
 
-// Makes an input with this many rows.
+// Creates an input with this many rows.
 using MakeInput = std::function<Tensor(int64_t rows)>;
 
 MakeInput random_input(Draw& draw) {
@@ -45,7 +46,7 @@ Layer embedding(sconce::test::LayerMaker& make) {
   return [layer](const Tensor& x) mutable { return layer->forward(x).transpose(1, 2); };
 }
 
-// Returns the layer's output for the example, or nothing if the layer does not fit it.
+// Returns the layer's output for the example, or nothing if the layer does not support the example.
 Tensor try_layer(const Layer& layer, const Tensor& x) {
   const torch::NoGradGuard no_grad;
   try {
@@ -101,7 +102,7 @@ RandomNetwork::RandomNetwork(uint32_t seed) {
 
 namespace {
 
-// Counts the refusals by their reasons, without the position and the numbers.
+// Counts the rejections by reason, ignoring the position and the numbers.
 struct RefusalCounts {
   void add(const std::string& kind, const std::string& network, const std::string& reason) {
     const auto line = reason.substr(0, reason.find('\n'));

@@ -1,6 +1,6 @@
 #pragma once
 
-// Random networks built from LibTorch's layers.
+// Defines random networks that are built from LibTorch's layers.
 
 #include <torch/torch.h>
 
@@ -15,10 +15,10 @@
 
 namespace sconce::test {
 
-/// A layer for tensors of sizes (rows, channels, ...).
+/// A layer for tensors of shape (rows, channels, ...).
 using Layer = std::function<torch::Tensor(const torch::Tensor&)>;
 
-/// Makes a layer for tensors like `x`, and registers its modules.
+/// Creates a layer for tensors like `x`, and registers its modules.
 struct LayerMaker {
   template <class Module>
   Module keep(Module module) {
@@ -34,7 +34,7 @@ struct LayerMaker {
   torch::Tensor x;  // an example
 };
 
-/// A kind of layer. `make` returns nothing if it does not fit the tensors.
+/// A kind of layer. `make` returns nothing if the layer does not support the tensors.
 struct LayerKind {
   const char* name;
   Layer (*make)(LayerMaker&);
@@ -43,7 +43,7 @@ struct LayerKind {
 /// Returns all kinds.
 const std::vector<LayerKind>& layer_kinds();
 
-/// A random network in evaluation mode, which depends only on the seed.
+/// A random network in evaluation mode that depends only on the seed.
 struct RandomNetwork {
   explicit RandomNetwork(uint32_t seed);
 

@@ -1,4 +1,4 @@
-// What `record` rejects, and the state after a rejection.
+// Tests which functions `record` rejects and the state after a rejection.
 
 #include <ATen/ThreadLocalState.h>
 #include <torch/library.h>
@@ -38,8 +38,8 @@ TORCH_LIBRARY(sconce_refusals, library) {
 
 using OneInput = std::function<torch::Tensor(const torch::Tensor&)>;
 
-// Records a function of one input whose first dimension is dynamic. Returns the error. Afterward,
-// no file must exist.
+// Records a function of one input whose first dimension is dynamic. Returns the error, and checks
+// that no file exists afterward.
 std::string refusal_of(const OneInput& function, const torch::Tensor& x, RecordOptions options) {
   const TempDir folder;
   const auto file = folder.path() / "net.safetensors";
@@ -63,7 +63,7 @@ std::string refusal_with(const StateDict& example, RecordOptions options) {
   });
 }
 
-// A function that `record` rejects, and the complete message after the call's number.
+// A function that `record` rejects, and the complete message that follows the call's number.
 struct Refused {
   OneInput function;
   std::string error;
@@ -294,7 +294,8 @@ TEST_CASE("record detects functions that keep state between calls") {
 
 TEST_CASE("record rejects operators that run in other threads") {
   const auto in_thread = [](const std::function<void()>& f) { std::thread(f).join(); };
-  // Passes on the caller's state, like autograd's and LibTorch's own threads.
+  // The thread receives the caller's thread-local state, like the threads that autograd and
+  // LibTorch create.
   CHECK_THAT(refusal_of([&](const auto& x) {
                torch::Tensor y;
                const at::ThreadLocalState state;

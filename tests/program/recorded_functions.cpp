@@ -1,4 +1,4 @@
-// Functions of tensors, recorded and run at other batch sizes.
+// Tests functions of tensors that are recorded and then run with other batch sizes.
 #include <ATen/ops/add.h>
 
 #include "catch.hpp"
@@ -22,8 +22,8 @@ using torch::indexing::Slice;
 
 namespace {
 
-// Records the function with two rows of an input of this shape, and checks the program with other
-// numbers of rows.
+// Records the function with an input of this shape that has two rows, and checks the program with
+// other numbers of rows.
 void check_recorded(const Function& function, std::vector<int64_t> shape,
                     RecordOptions options = {}, const std::vector<int64_t>& rows = {1, 3, 17}) {
   const TempDir folder;
