@@ -16,7 +16,7 @@ using sconce::repr;
 namespace nn = torch::nn;
 namespace ours = sconce::nn;
 
-// Classes that the Python script also defines.
+// The Python script defines the same classes.
 namespace models {
 
 struct SimpleNNImpl : nn::Cloneable<SimpleNNImpl> {
@@ -74,7 +74,7 @@ std::map<std::string, torch::ScalarType> dtypes_by_name() {
   return found;
 }
 
-// Does the same as `changed` of reference/repr.py.
+// Does the same as `changed` in reference/repr.py.
 torch::Tensor changed(torch::Tensor x, const std::string& how) {
   if (how == "transposed") return x.transpose(0, -1);
   if (how == "strided") return x.slice(0, 0, std::nullopt, 2);
@@ -105,7 +105,7 @@ torch::Tensor left_behind() {
   return view;
 }
 
-// Our text for every expression of reference/repr.py that is not a float.
+// Returns sconce's text for every expression in reference/repr.py that is not a float.
 std::map<std::string, std::string> our_texts() {
   namespace F = nn::functional;
   const auto x = X();

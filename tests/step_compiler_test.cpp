@@ -70,7 +70,7 @@ struct ModeAndReason {
   std::string reason;
 };
 
-// Runs 40 steps of a process whose votes another process answers, and returns how the last step
+// Runs 40 steps of a process while another process answers its votes, and returns how the last step
 // ran.
 ModeAndReason run_beside(const std::function<StepVote(const StepVote&)>& other) {
   std::shared_ptr<sconce::detail::StepBallot> ballot;
@@ -120,7 +120,7 @@ TEST_CASE("a process keeps the form that another process already uses") {
 
 namespace {
 
-// Compiles steps wrongly in one of several ways.
+// A compiler that compiles steps incorrectly in one of several ways.
 class WrongCompiler final : public sconce::StepCompiler {
  public:
   enum class Fault { compile, take, run, values };

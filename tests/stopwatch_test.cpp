@@ -12,7 +12,7 @@ using std::chrono::milliseconds;
 
 namespace {
 
-// Replaces the GPUs during its lifetime with one GPU that records each synchronization.
+// During its lifetime, replaces the GPUs with a single GPU that records each synchronization.
 class RecordingGpu : public c10::impl::NoOpDeviceGuardImpl<c10::kCUDA> {
  public:
   explicit RecordingGpu(std::string& events) : events_(events), previous_(slot().exchange(this)) {}

@@ -17,18 +17,19 @@
 
 namespace {
 
-// A sanitizer brings its own malloc.
+// The sanitizers replace malloc with their own implementation.
 const bool is_glibc = ::dlsym(RTLD_DEFAULT, "__asan_init") == nullptr &&
                       ::dlsym(RTLD_DEFAULT, "__tsan_init") == nullptr;
 
-// The number of pages that the system has given to this process so far.
+// Returns the number of pages that the system has assigned to this process so far.
 long pages() {
   rusage usage = {};
   getrusage(RUSAGE_SELF, &usage);
   return usage.ru_minflt;
 }
 
-// Touches four blocks of 30 MiB that are alive together, like the activations of a training step.
+// Touches four blocks of 30 MiB that exist at the same time, like the activations of a training
+// step.
 void make_and_free() {
   constexpr size_t size = 30 << 20, page = 4096;
   std::array<std::unique_ptr<char[]>, 4> blocks;
@@ -45,8 +46,8 @@ long pages_for_100_steps() {
   return pages() - before;
 }
 
-// Returns whether the kernel has marked the memory for huge pages: "hg" among the VmFlags of its
-// mapping.
+// Returns whether the kernel has marked the memory for huge pages, that is, whether the VmFlags of
+// its mapping contain "hg".
 bool is_marked(const at::Tensor& tensor) {
   const auto address = reinterpret_cast<uintptr_t>(tensor.const_data_ptr());
   std::ifstream maps("/proc/self/smaps");

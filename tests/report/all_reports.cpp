@@ -1,4 +1,4 @@
-// Fits with every report enabled, in two threads and nested in each other.
+// Runs fits with every report enabled, in two threads and nested inside each other.
 
 #include <pty.h>
 
@@ -30,7 +30,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A terminal descriptor that a bar queries for the width. Each bar writes to its own stream.
+// Returns a terminal descriptor from which a bar reads the width. Each bar writes to a separate
+// stream.
 int terminal() {
   static const int descriptor = [] {
     int reader = -1;
@@ -105,8 +106,8 @@ void check_reports(const Run& run, const Run& alone) {
   }
 }
 
-// A process has one profiler, so a fit either writes its trace or warns that another profile is
-// running.
+// A process has only one profiler, so a fit either writes its trace or warns that another profile
+// is running.
 void check_trace(const Run& run) {
   const bool has_trace = fs::exists(run.folder.path() / "trace.json");
   CHECK(run.warnings.size() == (has_trace ? 0 : 1));

@@ -29,7 +29,7 @@ auto count(const std::vector<std::string>& texts, const std::string& text) {
   return std::count(texts.begin(), texts.end(), text);
 }
 
-// A two-epoch fit with a confusion matrix among its metrics.
+// Runs a two-epoch fit with a confusion matrix among its metrics.
 void fit_with(const std::filesystem::path& file, bool with_test = true,
               const std::string& name = "test", bool in_metrics = true) {
   const auto matrix =

@@ -15,7 +15,7 @@ using sconce::test::fake_environment;
 
 namespace {
 
-// A machine with one GPU that LibTorch does not find.
+// Returns a machine with one GPU that LibTorch does not find.
 Environment none() {
   Environment facts = fake_environment();
   facts.torch.num_gpus = 0;

@@ -1,4 +1,4 @@
-// Charts, logs, and values in several threads at once.
+// Tests charts, logs, and values in several threads at the same time.
 
 #include <string>
 #include <utility>

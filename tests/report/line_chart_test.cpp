@@ -35,7 +35,7 @@ LineChart chart_of(const std::vector<double>& y) {
           .panels = {{.y_label = "loss", .series = {by_epoch("train", y)}}}};
 }
 
-// The numbers of lines and of markers in the first series. The legend has one of each.
+// Return the number of lines or markers in the first series. The legend contains one of each.
 size_t lines(const std::string& svg) {
   return lines_of(svg, "line s0 d0").size() - 1;
 }

@@ -22,7 +22,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-// A model with buffers, dropout, a frozen layer, and a layer in evaluation mode.
+// Returns a model with buffers, dropout, a frozen layer, and a layer in evaluation mode.
 torch::nn::Sequential model_of_all_kinds() {
   torch::manual_seed(0);
   torch::nn::Sequential model(torch::nn::Linear(2, 8), torch::nn::BatchNorm1d(8),
@@ -33,7 +33,7 @@ torch::nn::Sequential model_of_all_kinds() {
   return model;
 }
 
-// Everything that training reads or writes, as tensors.
+// Returns everything that training reads or writes, as tensors.
 std::vector<torch::Tensor> state_of(torch::nn::Sequential& model,
                                     torch::optim::Optimizer& optimizer) {
   std::vector<torch::Tensor> all = {at::detail::getDefaultCPUGenerator().get_state()};
@@ -127,7 +127,7 @@ TEST_CASE("lr_find returns the smoothed losses of a sweep, with a suggestion and
 
 namespace {
 
-// A model whose loss starts at `first` and grows by a factor with each step.
+// A model whose loss starts at `first` and is multiplied by a factor in each step.
 struct Diverging : torch::nn::Module {
   explicit Diverging(double first, double factor_of_a_step)
       : loss(first), factor(factor_of_a_step) {}

@@ -45,7 +45,7 @@ struct Range {
   bool holds(const Range& other) const { return begin <= other.begin && other.end <= end; }
 };
 
-// The ranges in a trace that sconce named, by name.
+// Returns the ranges in a trace that sconce has named, keyed by name.
 std::map<std::string, std::vector<Range>> named_ranges(const fs::path& file) {
   const auto trace = nlohmann::json::parse(contents(file));
   std::map<std::string, std::vector<Range>> ranges;
@@ -57,7 +57,7 @@ std::map<std::string, std::vector<Range>> named_ranges(const fs::path& file) {
   return ranges;
 }
 
-// Fits `rows` rows, one per batch, for two epochs with a test after each.
+// Fits `rows` rows, one per batch, for two epochs, with a test after each epoch.
 void fit(StepTrace& trace, int64_t rows, int accumulate = 1) {
   auto model = net();
   torch::optim::SGD sgd(model->parameters(), 0.1);

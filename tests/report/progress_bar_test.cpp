@@ -28,7 +28,7 @@ using std::chrono::milliseconds;
 
 namespace {
 
-// An environment variable that is restored at the end of the scope.
+// Sets an environment variable and restores it at the end of the scope.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) {
@@ -44,7 +44,7 @@ class Variable {
   std::optional<std::string> old_ = {};
 };
 
-// A pseudoterminal whose reader receives each byte as it was written.
+// A pseudoterminal whose reader receives every byte unchanged.
 class Terminal {
  public:
   explicit Terminal(int columns) {
@@ -70,7 +70,7 @@ class Terminal {
     REQUIRE(::ioctl(writer_, TIOCSWINSZ, &size) == 0);
   }
 
-  // The text that was written since the last call.
+  // Returns the text that was written since the last call.
   std::string read() {
     out_ << '\x04' << std::flush;
     std::string text;
@@ -85,7 +85,7 @@ class Terminal {
   std::ofstream out_;
 };
 
-// The lines that a terminal shows for a text.
+// Returns the lines that a terminal displays for a text.
 std::vector<std::string> screen(const std::string& text) {
   std::vector<std::string> lines(1);
   size_t column = 0;
@@ -107,7 +107,7 @@ std::vector<std::string> screen(const std::string& text) {
   return lines;
 }
 
-// A clock that advances only when it is set.
+// A clock that advances only when a test sets it.
 struct Clock {
   std::chrono::steady_clock::time_point now = {};
   auto reader() {

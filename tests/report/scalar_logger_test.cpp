@@ -59,7 +59,7 @@ std::vector<ScalarRow> scalars_of(const std::filesystem::path& folder) {
   return rows;
 }
 
-// The scalars except the ones that depend on the clock.
+// Returns the scalars except for the ones that depend on the clock.
 std::vector<ScalarRow> learnt(const std::filesystem::path& folder) {
   auto rows = scalars_of(folder);
   std::erase_if(rows, [](const ScalarRow& row) {
@@ -79,7 +79,7 @@ void check_same_in_both_files(const std::filesystem::path& folder) {
   }
 }
 
-// Makes at::cat fail in this thread, like a failing read from a device.
+// Makes at::cat fail in this thread, like a failed read from a device.
 class FailingCat {
  public:
   FailingCat() {
@@ -99,7 +99,7 @@ class FailingCat {
   c10::impl::IncludeDispatchKeyGuard included_{key};
 };
 
-// A fit without a trainer, with one step in each of its epochs.
+// A fit without a trainer that has one step in each epoch.
 struct StepsByHand : sconce::test::NetFitByHand {
   StepsByHand()
       : NetFitByHand(/*max_epochs=*/2, /*batches=*/1, {.device = torch::kCPU, .init_scale = 1024}) {
@@ -117,7 +117,7 @@ struct StepsByHand : sconce::test::NetFitByHand {
   }
 };
 
-// The scalars that were read from the device.
+// Returns the scalars that were read from the device.
 std::vector<ScalarRow> read_from_device(const std::filesystem::path& folder) {
   auto rows = scalars_of(folder);
   std::erase_if(rows, [](const auto& row) { return row.tag != "loss_step" && row.tag != "scale"; });
@@ -129,7 +129,7 @@ const std::vector<ScalarRow> two_epochs = {{1, 1, "loss_step", 0.25},
                                            {2, 2, "loss_step", 0.5},
                                            {2, 2, "scale", 1024}};
 
-// A fit of three epochs, each with six batches in four steps, and its results.
+// A three-epoch fit with six batches in four steps per epoch, and its results.
 struct ScalarRun {
   torch::nn::Sequential model = net();
   sconce::optim::SGD optimizer{model->parameters(), torch::optim::SGDOptions(0.5).momentum(0.9)};

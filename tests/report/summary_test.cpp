@@ -31,7 +31,7 @@ std::vector<int64_t> read_list(std::istream& in) {
   return list;
 }
 
-// Appends the module that the reference script calls by this name.
+// Appends the module that has this name in the reference script.
 void append(nn::Sequential& model, const std::string& kind, const std::vector<int64_t>& of) {
   if (kind == "Linear") return model->push_back(nn::Linear(of[0], of[1]));
   if (kind == "LinearNoBias")
@@ -75,7 +75,7 @@ struct NamedImpl : nn::Module {
   torch::Tensor forward(const torch::Tensor& x) { return x; }
 };
 
-// A module whose forward is a function that runs its submodules.
+// A module whose forward is a function that runs the submodules.
 struct CustomImpl : nn::Module {
   torch::Tensor forward(const torch::Tensor& x) { return run(x); }
   std::function<torch::Tensor(const torch::Tensor&)> run;
@@ -105,7 +105,7 @@ std::string text_of(const sconce::Summary& of) {
   return out.str();
 }
 
-// Layers, each with an input.
+// A list of layers, each with an input.
 using LayerCases = std::vector<std::pair<nn::AnyModule, torch::Tensor>>;
 
 // Checks that each layer has the same shape in a custom module as in a Sequential, which shows what
@@ -126,8 +126,8 @@ void check_each_within_custom(const LayerCases& cases) {
   }
 }
 
-// Also checks the same Sequential inside a custom module. Before the first layer with tensors, only
-// the input of that layer is known.
+// Also checks the same Sequential inside a custom module. For layers before the first layer with
+// tensors, only the input of that layer is known.
 void check_within_custom(nn::Sequential& model, const torch::Tensor& input,
                          const std::vector<std::vector<int64_t>>& shapes, int64_t output_bytes) {
   auto outer =
@@ -332,7 +332,7 @@ TEST_CASE("summary omits the shapes of layers that cannot be inferred from any o
                         const auto y = relu(linear(x));
                         norm(y);  // without a batch
                         attention(y, y, y);
-                        // Other uses of a layer's tensors do not count as runs of the layer.
+                        // Other uses of a layer's tensors do not count as runs of that layer.
                         return torch::matmul(block(y), idle->weight) + idle->bias.sum();
                       });
   const auto of = summary(model, torch::zeros({4, 4}));

@@ -33,13 +33,13 @@ namespace {
 constexpr auto not_a_number = std::numeric_limits<double>::quiet_NaN();
 constexpr auto inf = std::numeric_limits<double>::infinity();
 
-// The bytes after the first two parts of a record: the length with its checksum, and the time with
-// its key.
+// Returns the bytes that follow the first two parts of a record: the length with its checksum, and
+// the time with its key.
 std::string after_time(const Event& event) {
   return event.bytes.substr(12 + 9, event.bytes.size() - 12 - 9 - 4);
 }
 
-// Values from -1/16 to 17/16, whose sums have no rounding errors.
+// Returns values from -1/16 to 17/16, whose sums have no rounding errors.
 torch::Tensor sample(at::IntArrayRef shape) {
   return torch::arange(c10::multiply_integers(shape)).remainder(37).sub(2).div(32.).view(shape);
 }
@@ -108,8 +108,8 @@ torch::Tensor pixels_of(std::string png) {
       torch::from_blob(png.data(), {std::ssize(png)}, torch::kByte));
 }
 
-// The hyperparameters at the start of a session, sorted, because Python writes them in hash table
-// order.
+// Returns the hyperparameters at the start of a session in sorted order, because Python writes them
+// in hash table order.
 std::set<std::string> values_of(const Event& event) {
   using sconce::test::EventReader;
   std::string_view message = event.summary;
@@ -123,8 +123,8 @@ std::set<std::string> values_of(const Event& event) {
   return values;
 }
 
-// The events of the only file that was written, and the events of a Python file, without the first
-// ones, which contain the version.
+// Returns the events in the only file that was written, and the events in a Python file. Both
+// exclude the first event, which contains the version.
 std::pair<std::vector<Event>, std::vector<Event>> both(const std::filesystem::path& folder,
                                                        const std::string& name) {
   REQUIRE(event_files(folder).size() == 1);
@@ -327,7 +327,7 @@ TEST_CASE("on a GPU, SummaryWriter copies a tensor once and writes the same byte
 namespace {
 
 // Expects that the call throws, that the message begins with the function's name and contains the
-// text, and that nothing is kept for the next flush.
+// text, and that no data is kept for the next flush.
 template <class Call>
 void check_refused(const std::string& function, const Call& call, const std::string& why) {
   const TempDir folder;

@@ -32,8 +32,8 @@ std::vector<std::string> labels_of(const sconce::LineChart& chart) {
   return labels;
 }
 
-// Fits for a number of epochs with learning rates that are halved after each one, with the curve
-// before or after the schedule. Continues from a checkpoint if there is one.
+// Fits for a number of epochs while the learning rate is halved after each epoch, with the curve
+// before or after the schedule. Resumes from a checkpoint if there is one.
 sconce::FitResult fit(sconce::TrainerCallback& curve, int epochs,
                       const std::filesystem::path& saved = {}, bool is_first = false) {
   auto model = sconce::test::net();

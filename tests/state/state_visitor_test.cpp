@@ -22,7 +22,7 @@ struct Part {
   std::optional<double> maybe = {};
 };
 
-// A class with its own state dict.
+// A class with a custom state dict.
 struct Counter {
   c10::IValue state_dict() const { return count; }
   void load_state_dict(const c10::IValue& state) { count = state.toInt(); }

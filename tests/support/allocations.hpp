@@ -6,9 +6,9 @@
 
 #include "catch.hpp"
 
-// Counts the memory that a program allocates, and makes single allocations fail. allocations.cpp
-// replaces operator new and malloc for this purpose, so only programs that contain that source can
-// use this.
+// Counts the memory that a program allocates, and makes individual allocations fail.
+// allocations.cpp replaces operator new and malloc for this purpose, so this works only in programs
+// that contain that source file.
 namespace sconce::test {
 
 struct Allocations {
@@ -18,13 +18,13 @@ struct Allocations {
 };
 inline Allocations allocations;
 
-/// The allocations of this thread so far, and the number of them until one fails. If it is
-/// negative, none fails.
+/// The number of this thread's allocations so far, and how many more succeed before one fails. If
+/// the second number is negative, none fails.
 inline thread_local int64_t allocation_count = 0;
 inline thread_local int64_t until_failure = -1;
 
-/// Returns the highest amount of memory that the function uses at one time, in addition to earlier
-/// memory.
+/// Returns the peak amount of memory that the function uses, not counting memory that was already
+/// in use.
 template <class F>
 int64_t peak_of(const F& function) {
   const int64_t before = allocations.live;
@@ -33,8 +33,8 @@ int64_t peak_of(const F& function) {
   return allocations.peak - before;
 }
 
-/// Returns the bytes that the function allocates in total, even if it frees them again. Unlike a
-/// time, this number is the same in each run.
+/// Returns the total number of bytes that the function allocates, including memory that it frees
+/// again. Unlike a time, this number is the same in each run.
 template <class F>
 int64_t bytes_of(const F& function) {
   const int64_t before = allocations.bytes;
@@ -42,8 +42,8 @@ int64_t bytes_of(const F& function) {
   return allocations.bytes - before;
 }
 
-/// Makes each allocation of the function fail, one at a time. The function then throws or works
-/// without the memory. `check` is called after each call.
+/// Makes each allocation of the function fail, one at a time. The function then either throws or
+/// works without the memory. `check` is called after each call.
 template <class F, class Check>
 void fail_each_allocation(const F& function, const Check& check) {
   function();  // makes allocations that happen only once

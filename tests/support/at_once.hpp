@@ -17,12 +17,12 @@ struct Use {
   std::function<bool()> is_right;
 };
 
-/// Makes each use twice in each of four concurrent threads and checks every result. A build with
-/// ThreadSanitizer also finds data races.
+/// Runs each use twice in each of four concurrent threads and checks every result. A build with
+/// ThreadSanitizer also detects data races.
 inline void check_at_once(const std::vector<Use>& uses) {
   constexpr int threads = 4;
-  // LibTorch makes its generator at the first use. If a thread did it, ThreadSanitizer would not
-  // see that the others wait for it.
+  // LibTorch creates its generator on first use. If a thread created it, ThreadSanitizer would not
+  // recognize that the other threads wait for it.
   torch::manual_seed(0);
   for (const auto& [what, is_right] : uses) {
     INFO(what);

@@ -6,7 +6,7 @@
 
 namespace sconce::test {
 
-/// Random choices that depend only on the seed.
+/// Makes random choices that depend only on the seed.
 class Draw {
  public:
   explicit Draw(uint32_t seed) : dice_(seed) {}

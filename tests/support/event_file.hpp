@@ -14,7 +14,7 @@
 
 namespace sconce::test {
 
-/// One record of a TensorBoard event file.
+/// One record in a TensorBoard event file.
 struct Event {
   std::string bytes = {};  ///< the record with its length and checksums
   double wall_time = 0;
@@ -26,7 +26,7 @@ struct Event {
   std::string summary = {};  ///< the message of any other value, such as an image
 };
 
-/// Reads event files strictly: throws on any unexpected byte.
+/// Reads event files strictly and throws on any unexpected byte.
 class EventReader {
  public:
   explicit EventReader(std::string bytes) : bytes_(std::move(bytes)) {}
@@ -50,7 +50,7 @@ class EventReader {
     std::string_view text = {};
   };
 
-  /// The fields of a message by number and kind. No field may occur twice.
+  /// Returns the fields of a message by number and kind. No field may occur twice.
   static std::map<std::pair<int, int>, Field> fields(std::string_view text) {
     std::map<std::pair<int, int>, Field> all;
     while (!text.empty()) {
@@ -147,12 +147,12 @@ class EventReader {
   std::string bytes_;
 };
 
-/// The events in a file.
+/// Returns the events in a file.
 inline std::vector<Event> read_events(const std::filesystem::path& file) {
   return EventReader(contents(file)).events();
 }
 
-/// The event files in a folder, in the order in which TensorBoard reads them.
+/// Returns the event files in a folder in the order in which TensorBoard reads them.
 inline std::vector<std::filesystem::path> event_files(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;
   for (const auto& name : names_in(folder)) {
@@ -161,8 +161,8 @@ inline std::vector<std::filesystem::path> event_files(const std::filesystem::pat
   return files;
 }
 
-/// The scalars in a folder that TensorBoard shows, in order. The start of a session removes the
-/// scalars of its step and of later steps.
+/// Returns the scalars in a folder that TensorBoard shows, in order. The start of a session removes
+/// the scalars of its step and of later steps.
 inline std::vector<Event> shown_scalars(const std::filesystem::path& folder) {
   std::vector<Event> shown;
   for (const auto& file : event_files(folder)) {

@@ -15,7 +15,7 @@ struct FitByHand final : Fit {
   void resume(const RunProgress&) override {}
 };
 
-// A running fit of `net()` by hand on the CPU, with the objects that it refers to.
+// A running fit of `net()` on the CPU without a trainer, with the objects that the fit refers to.
 struct NetFitByHand {
   NetFitByHand(int max_epochs, int64_t batches, const amp::GradScalerOptions& scaling)
       : scaler(scaling),

@@ -1,6 +1,6 @@
 #pragma once
 
-// A fit of a small network, for tests of the fit's callbacks.
+// Fits a small network, for tests of callbacks.
 
 #include <utility>
 
@@ -9,7 +9,8 @@
 
 namespace sconce::test {
 
-// A separate model, an optimizer, and data. Fits run on the CPU unless the options name a device.
+// A model, an optimizer, and data for one fit. Fits run on the CPU unless the options specify a
+// device.
 template <class Optimizer = torch::optim::SGD>
 struct Fitting {
   explicit Fitting(Callbacks callbacks = {}, FitData given = data(), double lr = 0.1)

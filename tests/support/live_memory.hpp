@@ -7,7 +7,8 @@
 
 namespace sconce::test {
 
-/// The memory of the tensors that a thread allocates and frees, and its peak, in bytes.
+/// Tracks the current and the peak memory of the tensors that a thread allocates and frees, in
+/// bytes.
 struct LiveMemory : c10::MemoryReportingInfoBase {
   void reportMemoryUsage(void*, int64_t size, size_t, size_t, c10::Device) override {
     now += size;

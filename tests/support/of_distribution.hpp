@@ -6,10 +6,11 @@
 #include "catch.hpp"
 #include "support/gloo_types.hpp"
 
-/// Skips for features that the LibTorch of a distribution, such as Debian's, lacks.
+/// Skips tests of features that the LibTorch of a distribution, such as Debian's LibTorch, does not
+/// have.
 namespace sconce::test {
 
-/// Skips the test, or the rest of it, if Gloo does not reduce tensors of 16-bit floats.
+/// Skips the rest of the test if Gloo does not reduce tensors of 16-bit floats.
 inline void require_gloo_of_16_bits() {
   if (!gloo_reduces_16_bits()) SKIP("the Gloo of this LibTorch does not reduce 16-bit floats");
 }

@@ -4,7 +4,7 @@
 
 namespace sconce::test {
 
-/// A group of one process with Gloo, in which gradients and metrics actually go through the
+/// Returns a Gloo group of one process, in which gradients and metrics actually go through the
 /// backend.
 inline distributed::ProcessGroup one_with_gloo() {
   return distributed::ProcessGroup::init(

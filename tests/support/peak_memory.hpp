@@ -4,7 +4,7 @@
 
 namespace sconce::test {
 
-/// The peak memory of this process, in MiB.
+/// Returns the peak memory of this process in MiB.
 inline double peak_memory() {
   rusage usage = {};
   getrusage(RUSAGE_SELF, &usage);

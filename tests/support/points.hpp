@@ -1,6 +1,6 @@
 #pragma once
 
-// A task that is quick to learn, for tests of training.
+// Defines a task that is quick to learn, for tests of training.
 
 #include <torch/torch.h>
 
@@ -8,7 +8,7 @@
 
 namespace sconce::test {
 
-// Two linearly separable classes: points in two dimensions to the left and right of zero.
+// Returns two linearly separable classes: points in two dimensions to the left and right of zero.
 inline data::Dataset points(int64_t n, uint64_t seed = 1) {
   torch::manual_seed(seed);
   const auto x = torch::randn({n, 2});

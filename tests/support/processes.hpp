@@ -37,14 +37,14 @@ inline std::string without_gloo_reports(const std::string& text) {
   return rest;
 }
 
-/// A program started as a child process. It is killed, if necessary, at the end of its scope or
-/// when this program ends.
+/// A child process that runs a program. If it is still running, it is killed at the end of its
+/// scope or when this program exits.
 class Process {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Starts the program in this environment, without the launchers' variables and with `variables`
-  /// added.
+  /// Starts the program in the current environment, without the launchers' variables and with
+  /// `variables` added.
   Process(const std::vector<std::string>& command, const Variables& variables) {
     std::vector<char*> arguments;
     for (const auto& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -78,7 +78,7 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  /// Checks once whether it has ended or stopped.
+  /// Checks once whether the process has exited or stopped.
   void poll() {
     int status = 0;
     if (ended_ || waitpid(id_, &status, WNOHANG | WUNTRACED) != id_) return;
@@ -89,7 +89,7 @@ class Process {
     if (WIFSIGNALED(status)) killed_by = WTERMSIG(status);
   }
 
-  /// Sends it a signal, such as SIGKILL.
+  /// Sends the process a signal, such as SIGKILL.
   void send(int signal) const { kill(id_, signal); }
 
   int id() const { return id_; }
@@ -111,7 +111,7 @@ class Process {
 
 using Processes = std::vector<std::unique_ptr<Process>>;
 
-/// Waits until each has ended or stopped, for at most `patience`.
+/// Waits for at most `patience` until each process has exited or stopped.
 inline void wait_for(Processes& processes, Seconds patience) {
   const auto deadline = Process::Clock::now() + patience;
   bool all = false;
@@ -125,8 +125,8 @@ inline void wait_for(Processes& processes, Seconds patience) {
   }
 }
 
-/// A socket that listens on a loopback port during its lifetime and never accepts. 0 selects a free
-/// port.
+/// A socket that listens on a loopback port during its lifetime and never accepts a connection.
+/// Port 0 selects a free port.
 class Listener {
  public:
   explicit Listener(uint16_t port = 0) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -153,9 +153,9 @@ class Listener {
   uint16_t port_ = 0;
 };
 
-/// A free port of at least `first` that no other test receives before this program ends. The kernel
-/// does not assign ports below 32768 to sockets that request any port. An abstract Unix socket,
-/// which ends with its process, keeps other tests away.
+/// Returns a free port, at least `first`, that no other test receives before this program exits.
+/// The kernel does not assign ports below 32768 to sockets that request an arbitrary port. An
+/// abstract Unix socket, which is closed when the process exits, reserves the port.
 inline uint16_t reserve_port(uint16_t first, uint16_t count) {
   for (int i = 0; i < count; ++i) {
     const auto port = static_cast<uint16_t>(first + (getpid() + i) % count);
@@ -176,12 +176,12 @@ inline uint16_t reserve_port(uint16_t first, uint16_t count) {
   throw std::runtime_error("reserve_port: no port is free");
 }
 
-/// A port for the ranks of one group.
+/// Returns a port for the ranks of one group.
 inline std::string free_port() {
   return std::to_string(reserve_port(20000, 9000));
 }
 
-/// The variables that torchrun sets for one rank on one machine.
+/// Returns the variables that torchrun sets for one rank on one machine.
 inline Variables rank_variables(int rank, int world_size, const std::string& port) {
   return {{"RANK", std::to_string(rank)},
           {"WORLD_SIZE", std::to_string(world_size)},
@@ -190,7 +190,7 @@ inline Variables rank_variables(int rank, int world_size, const std::string& por
           {"MASTER_PORT", port}};
 }
 
-/// Starts the command once per rank.
+/// Starts the command once for each rank.
 inline Processes start_ranks(int world_size, const std::vector<std::string>& command) {
   const std::string port = free_port();
   Processes ranks;

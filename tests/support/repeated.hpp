@@ -4,7 +4,7 @@
 
 namespace sconce::test {
 
-/// Returns a text of at least `size` bytes that repeats another text.
+/// Returns a string of at least `size` bytes that repeats another string.
 inline std::string repeated(const std::string& text, size_t size) {
   std::string all;
   while (all.size() < size) all += text;

@@ -8,7 +8,7 @@
 
 namespace sconce::test {
 
-/// Skips the test on a machine without a GPU. Fails it instead if SCONCE_REQUIRE_GPU=1.
+/// Skips the test on a machine without a GPU, or fails it if SCONCE_REQUIRE_GPU=1.
 inline void require_gpu() {
   if (num_gpus() > 0) return;
   const char* required = std::getenv("SCONCE_REQUIRE_GPU");
@@ -18,7 +18,7 @@ inline void require_gpu() {
   SKIP("needs a GPU, and this process sees none");
 }
 
-/// Returns whether sconce-simgpu started this process. Its GPUs run the CPU's kernels.
+/// Returns whether sconce-simgpu started this process. Simulated GPUs run the CPU kernels.
 inline bool on_simulated_gpus() {
   return std::getenv("SCONCE_SIMGPU_GPUS") != nullptr;
 }

@@ -26,8 +26,8 @@ inline RunResult run_program(const std::string& command) {
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(out), contents(err)};
 }
 
-/// Returns the torchrun of the Python that contains this build's LibTorch. If the LibTorch is not
-/// from a Python package, the file does not exist.
+/// Returns the torchrun of the Python that contains this build's LibTorch. If this LibTorch does
+/// not come from a Python package, the file does not exist.
 inline std::filesystem::path torchrun() {
   return std::filesystem::path(SCONCE_PYTHON).replace_filename("torchrun");
 }

@@ -14,8 +14,9 @@ inline constexpr bool is_sanitized = false;
 inline constexpr bool is_sanitized = false;
 #endif
 
-/// Returns the number of rounds of a test. With AddressSanitizer each round takes several times as
-/// long, and the first round finds everything that later rounds would find, so the number is lower.
+/// Returns the number of rounds that a test runs. With AddressSanitizer, the number is lower,
+/// because each round takes several times as long, and the first round detects everything that
+/// later rounds would detect.
 constexpr int rounds(int plain, int sanitized) {
   return is_sanitized ? sanitized : plain;
 }

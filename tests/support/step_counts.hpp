@@ -32,7 +32,7 @@ struct Counts {
   }
 };
 
-/// Counts during its lifetime, in all threads. LibTorch runs with one thread, because the
+/// Counts the work in all threads during its lifetime. LibTorch runs with one thread, because the
 /// optimizers call their kernels once per thread.
 class Counting {
  public:
@@ -62,7 +62,7 @@ class Counting {
   Counts counts() const { return {operators_, host_reads_, allocations_, copies_}; }
 
  private:
-  // The allocator below owns the memory, so it can be freed after this object.
+  // The allocator below owns the memory, so the memory can be freed after this object is destroyed.
   struct CountingAllocator : c10::Allocator {
     c10::DataPtr allocate(size_t bytes) override {
       ++allocations_;
@@ -81,7 +81,7 @@ class Counting {
   at::CallbackHandle handle_;
 };
 
-/// Returns the counts of one call after a warmup call.
+/// Returns the counts of one call that follows a warmup call.
 template <class Call>
 Counts counts_of(Call&& call) {
   for (int i = 0; i < 3; ++i) call();

@@ -28,9 +28,9 @@ inline std::vector<std::string> texts_of(const std::string& svg) {
   return found;
 }
 
-/// Returns the lines in a path's data, each with the points that it joins: M and L set a point, and
-/// l, h, v, and a continue from the last one. Anything else, such as nan, becomes a point that is
-/// not a number.
+/// Returns the lines in a path's data, each with the points that it connects. M and L set a point,
+/// and l, h, v, and a continue from the last one. Anything else, such as nan, becomes a point that
+/// is not a number.
 inline std::vector<std::vector<SvgPoint>> lines_of_path(const std::string& data) {
   std::vector<std::vector<SvgPoint>> lines;
   char command = ' ';
@@ -64,7 +64,7 @@ inline std::string attribute_of(const std::string& tag, const std::string& name)
   return tag.substr(from, tag.find('"', from) - from);
 }
 
-/// Returns the lines of all paths of one class, or of any class, in the order of the chart.
+/// Returns the lines of all paths of one class, or of any class, in document order.
 inline std::vector<std::vector<SvgPoint>> lines_of(const std::string& svg,
                                                    const std::string& style_class = "") {
   std::vector<std::vector<SvgPoint>> found;
@@ -77,7 +77,7 @@ inline std::vector<std::vector<SvgPoint>> lines_of(const std::string& svg,
   return found;
 }
 
-/// Returns why a chart is not well-formed or draws outside its picture, or nothing.
+/// Returns why a chart is not well-formed or draws outside its image, or nothing.
 inline std::string svg_problem(const std::string& svg) {
   if (const auto problem = xml_problem(svg); !problem.empty()) return problem;
   const auto begin = svg.find("<svg ");

@@ -19,7 +19,7 @@ inline std::string contents(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// The names of a folder's entries, sorted.
+/// Returns the names of a folder's entries in sorted order.
 inline std::vector<std::string> names_in(const std::filesystem::path& folder) {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
@@ -29,10 +29,10 @@ inline std::vector<std::string> names_in(const std::filesystem::path& folder) {
   return names;
 }
 
-/// A new empty folder that is removed with its contents at the end of its scope.
+/// Creates an empty folder that is removed with its contents at the end of its scope.
 class TempDir {
  public:
-  /// Creates the folder in `parent`, by default the system's folder for temporary files.
+  /// Creates the folder in `parent`, which is the system's folder for temporary files by default.
   explicit TempDir(const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
     std::random_device random;
     for (int attempt = 0; attempt < 100; ++attempt) {

@@ -4,8 +4,7 @@
 
 namespace sconce::test {
 
-/// Returns the number of seconds that this thread has computed, which other processes do not
-/// affect.
+/// Returns the CPU time of this thread in seconds, which other processes do not affect.
 inline double thread_seconds() {
   timespec time = {};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);

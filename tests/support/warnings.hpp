@@ -7,7 +7,7 @@
 
 namespace sconce::test {
 
-/// Collects this thread's warnings during its lifetime instead of writing them to stderr.
+/// Collects this thread's warnings during its lifetime instead of printing them to stderr.
 class Warnings {
  public:
   const std::vector<std::string>& messages() const { return handler_.messages; }

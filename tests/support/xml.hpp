@@ -9,7 +9,7 @@
 
 namespace sconce::test {
 
-/// A strict check of the part of XML 1.0 that charts use: elements, attributes, text, and the five
+/// Strictly checks the part of XML 1.0 that charts use: elements, attributes, text, and the five
 /// entities. Comments, CDATA sections, character references, and document types are not supported.
 class XmlCheck {
  public:
@@ -50,7 +50,7 @@ class XmlCheck {
     return text_.substr(from, at_ - from);
   }
 
-  // Text up to the end character, which is not consumed.
+  // Reads text up to the end character without consuming that character.
   bool characters(char end) {
     while (at_ < text_.size() && text_[at_] != end) {
       if (text_[at_] == '<' || text_[at_] == '>') return false;

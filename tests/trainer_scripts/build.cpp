@@ -30,7 +30,7 @@ sconce::data::Dataset rows(int64_t count, int64_t first, int64_t seed) {
   return {data, (index * 7 + seed).remainder(classes)};
 }
 
-// The sum of the outputs for each class.
+// Computes the sum of the outputs for each class.
 struct Spread : sconce::metrics::Metric {
   Spread() : Metric(classes) {}
   void update(const torch::Tensor& preds, const torch::Tensor&) override {
@@ -99,7 +99,7 @@ SchedulerOf make_scheduler(const std::string& kind, torch::optim::Optimizer& opt
   return {std::move(made), by_steps, nullptr};
 }
 
-// A callback whose state has another name, so a fit can have two callbacks of its class.
+// A callback whose state has a different name, so a fit can have two callbacks of the same class.
 template <class Base>
 struct Named : Base {
   template <class... A>

@@ -1,4 +1,4 @@
-// Executes the events of a script.
+// Runs the events of a script.
 #include <ATen/CPUGeneratorImpl.h>
 
 #include <sstream>
@@ -13,7 +13,7 @@ namespace {
 
 using sconce::Fit;
 
-// Errors by the oracle's names for them.
+// Returns the name that the oracle uses for an error.
 std::string name_of(const std::string& error) {
   static const std::vector<std::pair<std::string, std::string>> names = {
       {"to have different names", "names"},
@@ -35,7 +35,7 @@ std::string name_of(const std::string& error) {
   return error.substr(0, error.find('\n'));
 }
 
-// Returns the text to trace for the exception that is being handled.
+// Returns the trace text for the exception that is being handled.
 std::string current_exception() {
   try {
     throw;
@@ -65,7 +65,7 @@ void trace_sums(const sconce::Metrics& metrics, Trace& trace) {
   for (const auto& [name, metric] : metrics) trace.line(name + " " + numbers(metric->sums()));
 }
 
-// Traces a batch of a loop, and returns whether there was one.
+// Traces the next batch of a loop, and returns whether there was one.
 bool trace_batch(const Loop& loop, Trace& trace) {
   const auto batch = loop.next();
   if (!batch) return false;
@@ -74,7 +74,8 @@ bool trace_batch(const Loop& loop, Trace& trace) {
   return true;
 }
 
-// Copies to a clone the modes and the frozen parameters, which LibTorch's `clone` does not copy.
+// Copies the modes and the frozen parameters to a clone, because LibTorch's `clone` does not copy
+// them.
 void match_modes(const Net& original, const Net& clone) {
   const auto from = original->modules(), to = clone->modules();
   for (size_t i = 0; i < from.size(); ++i) to[i]->train(from[i]->is_training());
@@ -190,7 +191,7 @@ void World::loop(const json& event) {
   }
 }
 
-// Reads batches of two loops alternately.
+// Reads batches from two loops alternately.
 void World::two_loops(const json& event) {
   const auto one = loaders_.at(event.at("loader"))->begin({});
   const auto other = loaders_.at(event.at("other"))->begin({});
@@ -217,7 +218,7 @@ void World::change_optimizer(const std::string& what, const json& event) {
   }
 }
 
-// Replaces the head in the model and in the optimizers that contain it.
+// Replaces the head in the model and in all optimizers that contain it.
 void World::new_head(size_t model) {
   auto& net = *models_.at(model);
   std::vector<std::vector<torch::Tensor>*> lists;

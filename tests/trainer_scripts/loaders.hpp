@@ -12,22 +12,22 @@ namespace trainer_scripts {
 
 using nlohmann::json;
 
-/// The exception of a source for a bad item.
+/// The exception that a source throws for a bad item.
 struct BadItem {
   int64_t item = 0;
 };
 
-/// The start of a loop that does not use the next epoch.
+/// The start of a loop that does not begin at the next epoch.
 struct Start {
   int64_t batch = 0;
   int64_t epoch = 0;
 };
 
-/// A loop over a loader of any type, one batch at a time.
+/// Loops over a loader of any type, one batch at a time.
 struct Loop {
   /// Returns the next batch, or nothing at the end. Throws the loader's exceptions.
   std::function<std::optional<sconce::data::Dataset>()> next;
-  /// Returns the item of the loop's exception as the loader reports it, or -1 if it reports none.
+  /// Returns the item that the loader reports for the loop's exception, or -1 if it reports none.
   std::function<int64_t()> failed_item;
 };
 

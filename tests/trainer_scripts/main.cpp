@@ -1,4 +1,4 @@
-// Runs scripts of a Trainer and writes what happens: trainer-scripts SCRIPTS TRACES [--values]
+// Runs Trainer scripts and traces their events: trainer-scripts SCRIPTS TRACES [--values]
 // SCRIPTS has a script in JSON on each line; tests/trainer_scripts/run.py writes it.
 #include <unistd.h>
 
@@ -24,7 +24,7 @@ int main(int count, char** arguments) {
   torch::set_num_threads(1);
   NoWarnings handler;
   const c10::WarningUtils::WarningHandlerGuard guard(&handler);
-  // A place where files cause no disk writes, if there is one.
+  // A folder in which writing files causes no disk writes, if there is one.
   const std::filesystem::path parent = ::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
   std::ifstream scripts(arguments[1]);
   std::ofstream traces(arguments[2]);

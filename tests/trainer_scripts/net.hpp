@@ -19,7 +19,7 @@ inline std::string items_of(const at::Tensor& data) {
   return numbers(data.select(1, 0) * 64);
 }
 
-/// A small model that writes the items of each batch into the trace.
+/// A small model that records the items of each batch in the trace.
 struct NetImpl : torch::nn::Cloneable<NetImpl> {
   NetImpl(std::string kind, double dropout, Trace& trace)
       : kind_(std::move(kind)), dropout_(dropout), trace_(&trace) {
@@ -51,7 +51,7 @@ struct NetImpl : torch::nn::Cloneable<NetImpl> {
     return head(body->forward(data));
   }
 
-  /// Frees the head, and tries to create a new one at the same address.
+  /// Frees the head and tries to create a new one at the same address.
   void new_head() {
     const auto width = head->weight.size(1);
     const std::set<const void*> old = {head->weight.unsafeGetTensorImpl(),

@@ -20,17 +20,17 @@ Groups first_groups(const json& spec, const NetImpl& net);
 /// Creates the optimizer that the script describes.
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const json& spec, const Groups& groups);
 
-/// Returns the optimizer as a sconce optimizer.
+/// Casts the optimizer to a sconce optimizer.
 sconce::optim::Optimizer& of_sconce(torch::optim::Optimizer& optimizer);
 
-/// Moves LibTorch's own optimizer to another address. sconce's optimizers cannot be moved.
+/// Moves one of LibTorch's optimizers to another address. sconce's optimizers cannot be moved.
 void move_away(std::unique_ptr<torch::optim::Optimizer>& optimizer);
 
-/// Returns the position of each parameter of a group in the list, or -1 if it is not there.
+/// Returns the position of each parameter of a group in the list, or -1 if it is not in the list.
 std::vector<int64_t> places_in(const std::vector<torch::Tensor>& list,
                                const std::vector<torch::Tensor>& group);
 
-/// Writes learning rates, parameters, and state into the trace.
+/// Writes the learning rates, parameters, and state to the trace.
 void trace_optimizer(const std::string& name, torch::optim::Optimizer& optimizer,
                      const NetImpl& net, Trace& trace);
 

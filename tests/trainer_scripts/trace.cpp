@@ -19,7 +19,7 @@ constexpr auto crc_table = [] {
   return table;
 }();
 
-// The checksum of Python's zlib.crc32.
+// Computes the same checksum as Python's zlib.crc32.
 uint32_t crc32(const uint8_t* bytes, size_t count, uint32_t before) {
   uint32_t crc = ~before;
   for (size_t i = 0; i < count; ++i) crc = crc >> 8 ^ crc_table[(crc ^ bytes[i]) & 0xff];

@@ -8,13 +8,13 @@
 
 namespace trainer_scripts {
 
-/// The events of a script, line by line, in the same form as the Python oracle writes them.
+/// Records the events of a script, one per line, in the same format as the Python oracle.
 class Trace {
  public:
-  /// With `values`, each digest is followed by the numbers that it was computed from.
+  /// With `values`, each digest is followed by the numbers from which it was computed.
   explicit Trace(bool values) : values_(values) {}
 
-  /// Adds a line, indented by the depth of the running events.
+  /// Adds a line that is indented by the depth of the running events.
   void line(const std::string& text);
   /// Adds a line with a digest of the tensors' bytes.
   void tensors(const std::string& name, const std::vector<at::Tensor>& tensors);

@@ -72,7 +72,7 @@ TEST_CASE(
 
 namespace {
 
-// A step for a Dataset, with the mean of the batch's data as its loss.
+// A training step for a Dataset that returns the mean of the batch's data as its loss.
 struct StepOfDataset : torch::nn::Module {
   torch::Tensor training_step(const sconce::data::Dataset& batch) {
     CHECK(batch.data.size(0) == batch.target.size(0));
@@ -168,7 +168,7 @@ TEST_CASE("AnyBatches starts the next epoch of its source, as a loop over the so
 
 namespace {
 
-// A user's source whose order depends on its epoch. It must not change during a loop.
+// A custom source whose order depends on its epoch. The epoch must not change during a loop.
 struct OfEpoch {
   explicit OfEpoch(int64_t of = 0)
       : epoch(of), batches{torch::full({1}, of), torch::full({1}, of)} {}
@@ -200,7 +200,7 @@ TEST_CASE("a source with only set_epoch keeps its epoch while another epoch is r
 
 namespace {
 
-// Fails for items of skipped batches.
+// Throws if an item of a skipped batch is read.
 struct FromFour {
   int64_t size() const { return 8; }
   Tensor get(int64_t i) const {

@@ -1,5 +1,6 @@
-// Random fits that are stopped at random moments and resumed, and random uses of a Checkpoint by
-// itself. A seed determines everything in a case and is part of each of its messages.
+// Tests random fits that are stopped at random moments and resumed, and random uses of a Checkpoint
+// without a trainer. A seed determines everything in a test case and appears in each of its
+// messages.
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,7 +28,7 @@
 #include "support/stop_when.hpp"
 #include "support/temp_dir.hpp"
 
-// Other tests of this program also have a Run.
+// Other tests of this program also define a Run.
 namespace checkpoint_random {
 
 using sconce::Checkpoint;
@@ -46,7 +47,7 @@ using Names = std::vector<std::string>;
 class Random {
  public:
   explicit Random(uint64_t seed) : engine_(seed) {}
-  // From least to most, inclusive.
+  // Returns a number from `least` to `most`, inclusive.
   int64_t number(int64_t least, int64_t most) {
     const auto count = static_cast<uint64_t>(most - least + 1);
     return least + static_cast<int64_t>(engine_() % count);
@@ -61,12 +62,13 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-// A place where files cause no disk writes, if there is one, because each checkpoint is synced.
+// Returns a folder in which files cause no disk writes, if there is one, because each checkpoint is
+// synced.
 fs::path quick_place() {
   return ::access("/dev/shm", W_OK) == 0 ? fs::path("/dev/shm") : fs::temp_directory_path();
 }
 
-// A path in `folder` for checkpoints, with a name that a user or an attacker might choose.
+// Returns a path in `folder` for checkpoints, with a name that a user or an attacker might choose.
 fs::path odd_place(Random& random, const fs::path& folder) {
   const auto name = random.one_of<std::string>({"plain",
                                                 "with spaces ",
@@ -98,7 +100,7 @@ fs::path odd_place(Random& random, const fs::path& folder) {
   return folder / "link";
 }
 
-// The parts of a fit. Two fits with the same settings must give the same result, bit for bit.
+// The settings of a fit. Two fits with the same settings must produce bitwise identical results.
 struct Settings {
   explicit Settings(uint64_t case_seed) : seed(case_seed), random(case_seed) {
     options.max_epochs = static_cast<int>(random.number(1, 4));
@@ -110,7 +112,7 @@ struct Settings {
     const int64_t accumulated = options.accumulate_grad_batches;
     batches_per_epoch = batches;
     steps_per_epoch = (batches + accumulated - 1) / accumulated;
-    // BatchNorm does not accept a batch of one row.
+    // BatchNorm rejects a batch of one row.
     if (norm == 1 && (batch_size == 1 || (!drop_last && rows % batch_size == 1))) norm = 2;
   }
   int64_t steps() const { return steps_per_epoch * options.max_epochs; }
@@ -139,11 +141,11 @@ struct Settings {
   int64_t steps_per_epoch = 0;
 };
 
-// All objects of one process's part of a fit.
+// All objects that one process uses for its part of a fit.
 class Run {
  public:
-  // The model starts with the numbers from `init_seed`. A run of fewer epochs is a part of the
-  // whole.
+  // The initial values of the model are drawn with `init_seed`. A run with fewer epochs is a part
+  // of the complete run.
   Run(const Settings& of_run, uint64_t init_seed, std::optional<int> epochs = {})
       : settings(of_run), trainer(options(of_run, epochs)) {
     torch::manual_seed(settings.seed);
@@ -197,7 +199,8 @@ class Run {
     return parts;
   }
 
-  // The bytes of everything that the fit computed, with the numbers that would be drawn next.
+  // Returns the bytes of everything that the fit has computed and of the random numbers that would
+  // be drawn next.
   std::string outcome(const sconce::FitResult& result, const fs::path& file) {
     auto all = c10::impl::GenericDict(c10::AnyType::get(), c10::AnyType::get());
     all.insert("model", io::as_ivalue(sconce::nn::state_dict(*net)));
@@ -331,8 +334,8 @@ Place place_in(const fs::path& file) {
   return {saved.at("epoch").toInt(), saved.at("batch").toInt()};
 }
 
-// The expected contents of a folder: checkpoints in the order in which they were written, none of
-// which replaces another.
+// The expected contents of a folder: checkpoints in the order in which they were written. Each
+// checkpoint has a separate file.
 struct Kept {
   struct File {
     Place place;
@@ -341,8 +344,8 @@ struct Kept {
   };
   using Best = std::optional<std::pair<double, File>>;
 
-  // Another object, or the same one again, reads the contents of the folder and completes its last
-  // save.
+  // Simulates that another object, or the same one again, reads the contents of the folder and
+  // completes its last save.
   void open(const CheckpointOptions& options) {
     best = options.keep_best ? saved_best : Best();
     prune(options, saved_best);
@@ -391,7 +394,7 @@ void check_folder(const Checkpoint& checkpoint, const fs::path& folder, const Ke
 
 struct Killed {};
 
-// A fit that is stopped, killed, and resumed, in one folder.
+// A fit in one folder that is stopped, killed, and resumed.
 class StoppedFit {
  public:
   explicit StoppedFit(uint64_t seed) : settings_(seed), random_(settings_.random) {
@@ -420,7 +423,7 @@ class StoppedFit {
   }
 
  private:
-  // The existing object, if it resumes, or a new one.
+  // Uses the existing object, if it resumes, or a new one.
   void open() {
     if (!checkpoint_ || random_.one_in(2)) {
       checkpoint_.reset();
@@ -436,7 +439,7 @@ class StoppedFit {
     done_ = epoch * settings_.steps_per_epoch + batch / settings_.options.accumulate_grad_batches;
   }
 
-  // The first part of a fit, and everything that is unsaved when it is killed, is repeated
+  // The first part of a fit, and all progress that was not saved before a kill, must be repeated
   // identically.
   uint64_t init_seed() { return done_ == 0 ? settings_.seed : settings_.seed + 1 + done_; }
 
@@ -469,8 +472,8 @@ class StoppedFit {
     }
   }
 
-  // Records what the fit saves on its way to that step, and at that step in any case if it was
-  // asked to save.
+  // Records the checkpoints that the fit saves up to that step. If the fit was asked to save, this
+  // includes a checkpoint at that step.
   void saved_until(int64_t step, bool is_asked = false) {
     const int64_t of_epoch = settings_.steps_per_epoch;
     const int64_t every = settings_.every_n_train_steps;
@@ -487,7 +490,7 @@ class StoppedFit {
     }
   }
 
-  // Another object may read at any time and changes nothing for the object that writes.
+  // Another object may read at any time without changing anything for the object that writes.
   void read_beside() {
     auto generator = at::globalContext().defaultGenerator(torch::kCPU);
     const auto state = generator.get_state();
@@ -497,7 +500,7 @@ class StoppedFit {
     generator.set_state(state);
   }
 
-  // The weights of the best checkpoint, or their averages, reach the metric.
+  // The weights of the best checkpoint, or their averages, must reach the recorded metric.
   void check_best() {
     if (!kept_.best) return;
     Run judge(settings_, 1);
@@ -523,7 +526,8 @@ class StoppedFit {
   int64_t done_ = 0;  // steps in the latest checkpoint
 };
 
-// A Checkpoint by itself, with progress and metrics in any order. Each save has a unique number.
+// Tests a Checkpoint without a trainer, with progress and metrics in arbitrary order. Each save has
+// a unique number.
 void check_saves(uint64_t seed) {
   const sconce::test::TempDir temp(quick_place());
   Random random(seed);

@@ -276,7 +276,7 @@ TEST_CASE(
       checkpoint.save({}, {.epoch = epoch}, sconce::MonitoredValue("score", value, mode));
     }
     CHECK(checkpoint.best().filename() == name);
-    // As in earlier versions, the highest metric is the best.
+    // As in earlier versions, the highest metric is the best one.
     CHECK(best_in_file(checkpoint).at("metric") == (is_min ? 0.25 : 0.75));
     CHECK(best_in_file(checkpoint).at("monitor") == (is_min ? "lowest score" : "highest score"));
   }
@@ -514,7 +514,7 @@ TEST_CASE("truncated checkpoints and 2,000 flipped bits in a checkpoint's values
   };
   REQUIRE(error_with(good) == "nothing was thrown");
   const auto weight = run.net->parameters()[0].detach().clone();
-  // Tests of load_torch read every size. The archive's directory is at the end.
+  // The tests of load_torch read every size. The archive's directory is at the end of the file.
   for (size_t size = 0; size < good.size(); size += size + 256 < good.size() ? 61 : 1) {
     CHECK_THAT(error_with(good.substr(0, size)), ContainsSubstring(file.string()));
   }
@@ -554,7 +554,7 @@ struct WithLibTorchs {
   std::shared_ptr<torch::optim::Optimizer> optimizer;
 };
 
-// One of each class, with options that make every key of the state appear.
+// Returns one optimizer of each class, with options that make every key of the state appear.
 std::vector<WithLibTorchs> libtorchs() {
   std::vector<WithLibTorchs> all;
   const auto add = [&]<class Optimizer>(const char* name, const auto& options,
@@ -572,7 +572,8 @@ std::vector<WithLibTorchs> libtorchs() {
   return all;
 }
 
-// Saves a checkpoint of LibTorch's optimizers, and the result of three more steps as name.weight.
+// Saves a checkpoint of LibTorch's optimizers. Also saves the result of three more steps as
+// name.weight.
 void save_libtorchs(const fs::path& folder, const torch::Tensor& x, sconce::StateDict& after) {
   auto all = libtorchs();
   sconce::NamedStates parts;
@@ -589,7 +590,7 @@ void save_libtorchs(const fs::path& folder, const torch::Tensor& x, sconce::Stat
 }
 
 // Continues from the state that Python saved after the same three steps, and compares the result
-// with Python's next steps.
+// with the next steps in Python.
 void check_pythons(const fs::path& file, const torch::Tensor& x) {
   const auto saved = sconce::io::load_torch(file).toGenericDict();
   for (auto& each : libtorchs()) {
@@ -645,7 +646,7 @@ TEST_CASE("on a GPU, a run continues from its checkpoint", "[gpu]") {
 
 namespace {
 
-// Runs the worker's fit in this many processes and returns what they wrote to stderr.
+// Runs the worker's fit in this many processes and returns the text that they wrote to stderr.
 std::string run_fit(int ranks, const std::string& folder, const fs::path& out, int stop_after) {
   std::vector<std::string> command = {SCONCE_WORKER, "fit", folder, out.string()};
   if (stop_after > 0) command.push_back(std::to_string(stop_after));
@@ -665,7 +666,7 @@ std::string run_fit(int ranks, const std::string& folder, const fs::path& out, i
   return errors;
 }
 
-// Compares fits that were stopped after some step and resumed with an uninterrupted fit.
+// Compares fits that were stopped after a step and resumed with an uninterrupted fit.
 void check_resumed_fits(int ranks) {
   const TempDir folder;
   const auto whole = folder.path() / "whole";
@@ -698,7 +699,7 @@ TEST_CASE("a two-process fit that is stopped and resumed matches an uninterrupte
 
 namespace {
 
-// The version of a tensor that the worker saved, or -1 if it is a mixture.
+// Returns the version of a tensor that the worker saved, or -1 if the tensor mixes versions.
 int64_t version_of(const torch::Tensor& x) {
   const auto first = x[0].item<int64_t>();
   return x.numel() == 50'000 && x.eq(first).all().item<bool>() ? first : -1;
@@ -736,7 +737,7 @@ void kill_writers(int rounds) {
       const auto version = version_of(state["x"]);
       CHECK((version == last || version == last + 1));
     }
-    // A new writer begins with version 1.
+    // A new writer starts with version 1.
     fs::remove_all(folder.path() / "checkpoints");
   }
   const auto left = names_in(folder.path());

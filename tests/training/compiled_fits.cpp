@@ -1,4 +1,5 @@
-// Fits with `compile`, using a compiler that runs the replay's kernels, so Python is not needed.
+// Runs fits with `compile`, using a compiler that runs the same kernels as the replay, so Python is
+// not required.
 
 #include <memory>
 #include <sstream>
@@ -59,7 +60,7 @@ Compiler compiler(KeptStep keep = KeptStep::faster) {
   return std::make_shared<CountingSteps>(keep);
 }
 
-// A compiler that continues with one form of the step, "compiled" or "replay".
+// Returns a compiler that continues with one form of the step, "compiled" or "replay".
 Compiler compiler_that_kept(const std::string& form) {
   auto made = compiler();
   c10::impl::GenericDict state(c10::StringType::get(), c10::AnyType::get());
@@ -210,7 +211,7 @@ TEST_CASE("a fit that ends before its step is captured reports this in its log")
 namespace {
 
 // Fits three epochs in as many parts as there are compilers, which may be null. All parts except
-// the last one stop after eight steps. Returns the result of the last part and its log.
+// for the last one stop after eight steps. Returns the result of the last part and its log.
 std::pair<sconce::FitResult, std::string> fit_in_parts(const std::vector<Compiler>& compilers) {
   const TempDir folder;
   for (size_t part = 0;; ++part) {

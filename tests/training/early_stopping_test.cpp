@@ -26,7 +26,7 @@ using sconce::test::net;
 
 namespace {
 
-// Sets the values of "loss" in a fit, whatever the fit computed.
+// Sets the values of "loss" in a fit, regardless of what the fit computed.
 struct Losses : sconce::TrainerCallback {
   explicit Losses(std::vector<double> given) : values(std::move(given)) {}
   void on_epoch_end(sconce::Fit& fit) override {
@@ -179,7 +179,7 @@ struct Accuracies : sconce::TrainerCallback {
   }
 };
 
-// A metric that does not say whether lower or higher values are better.
+// A metric that does not declare whether lower or higher values are better.
 struct Undirected : sconce::metrics::Metric {
   Undirected() : Metric(1) {}
   void update(const torch::Tensor& preds, const torch::Tensor&) override {

@@ -1,5 +1,5 @@
-// A layer that stays in evaluation mode while the rest of its model trains, through an override of
-// `train` as in Python.
+// Tests a layer that stays in evaluation mode while the rest of its model trains, because it
+// overrides `train`, as in Python.
 #include "catch.hpp"
 #include "sconce/distributed/data_parallel.hpp"
 #include "sconce/distributed/distributed_data_parallel.hpp"
@@ -34,7 +34,7 @@ struct FrozenNorm : torch::nn::Cloneable<FrozenNorm> {
   int trainings = 0;
 };
 
-// Evaluates the model within each epoch.
+// Evaluates the model during each epoch.
 struct EvaluateBetween : sconce::TrainerCallback {
   void on_after_optimizer_step(sconce::Fit& fit) override {
     if (fit.batch == 2) trainer->evaluate(*model, sconce::test::data().train);

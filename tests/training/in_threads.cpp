@@ -1,4 +1,5 @@
-// Uses of trainers, batches, metrics, and process groups that several threads may make at once.
+// Tests uses of trainers, batches, metrics, and process groups that are allowed in several threads
+// at the same time.
 
 #include <memory>
 #include <string>

@@ -80,7 +80,7 @@ TEST_CASE("a OneCycleLR that would end before the fit is rejected before the fir
     Trainer trainer({.max_epochs = epochs, .num_gpus = 0, .accumulate_grad_batches = 4});
     return trainer.fit(model, optimizer, with).epochs.size();
   };
-  // Six batches are two steps.
+  // Six batches correspond to two steps.
   CHECK_THROWS_WITH(run(3, SchedulerInterval::step, 5),
                     ContainsSubstring("expected a OneCycleLR of at least 6 steps, for 3 epochs, "
                                       "got one of 5"));

@@ -32,8 +32,8 @@ using sconce::test::net_without_dropout;
 
 namespace {
 
-// Returns the parameters after three epochs of six steps. With a folder, the fit is stopped after
-// every four steps.
+// Returns the parameters after three epochs of six steps. If a folder is given, the fit is stopped
+// after every four steps.
 template <class Make, class Wrap, class Optimizer>
 std::vector<torch::Tensor> fit_in_parts(torch::Device device, const std::string& folder,
                                         const Make& make, const Wrap& wrap,
@@ -178,7 +178,7 @@ TEST_CASE("the monitored metric determines which checkpoint is the best") {
   sconce::optim::SGD optimizer(model->parameters(), 3.0);  // too large: losses go up and down
   auto with = data();
   with.callbacks = {&saving};
-  // The fraction of wrong answers.
+  // Computes the fraction of incorrect predictions.
   struct Wrong : sconce::metrics::Accuracy {
     torch::Tensor compute(const torch::Tensor& sums) const override {
       return 1 - Accuracy::compute(sums);
@@ -288,7 +288,7 @@ TEST_CASE("a fit resumed with a different monitor restarts the choice of the bes
   const sconce::test::Warnings warnings;
   CHECK(resume(2, {.monitor = "test_acc"}).first <= 2);
   CHECK(warnings.messages().empty());
-  // The accuracies are above 0, and losses are compared by their negatives.
+  // The accuracies are above 0, and losses are compared by their negated values.
   CHECK(resume(3, {.monitor = "test_loss"}).first == 3);
   const auto [best, epochs] = resume(6, {.monitor = "test_loss", .mode = mode});
   const auto less = [](const auto& a, const auto& b) {

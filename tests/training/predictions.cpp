@@ -1,4 +1,4 @@
-// What `Trainer::predict` returns, and what it leaves unchanged.
+// Tests the results of `Trainer::predict` and what it leaves unchanged.
 #include <stdexcept>
 #include <tuple>
 #include <vector>
@@ -36,7 +36,7 @@ bool equal(const Tensors& a, const Tensors& b) {
   });
 }
 
-// The predictions of a hand-written loop over the batches.
+// Returns the predictions of a hand-written loop over the batches.
 template <class T>
 Tensors by_hand(torch::nn::Sequential model, const T& batches, Precision precision) {
   Tensors outputs;
@@ -53,7 +53,7 @@ Tensors by_hand(torch::nn::Sequential model, const T& batches, Precision precisi
   return outputs;
 }
 
-// A model with its own step for predictions, whose batches are tensors.
+// A model with a custom prediction step whose batches are tensors.
 struct Doubles : torch::nn::Cloneable<Doubles> {
   Doubles() { reset(); }
   void reset() override { linear = register_module("linear", torch::nn::Linear(2, 2)); }

@@ -23,8 +23,8 @@ using sconce::test::error_of;
 
 namespace {
 
-// A custom loop with a LibTorch optimizer, with two groups if the optimizer supports them. The last
-// parameter has no gradient.
+// A custom loop with one of LibTorch's optimizers. The optimizer has two groups if its class
+// supports them. The last parameter has no gradient.
 template <class Optimizer, class Options>
 struct Loop {
   explicit Loop(Options of_all) : options(std::move(of_all)) {}
@@ -62,7 +62,7 @@ struct Loop {
   Optimizer optimizer{groups(), options};
 };
 
-// Compares the parameters and the random numbers that follow.
+// Compares the parameters and the random numbers that are drawn next.
 template <class L>
 void check_equal(const L& a, const std::vector<torch::Tensor>& b, const torch::Tensor& next) {
   for (size_t i = 0; i < b.size(); ++i) CHECK(torch::equal(a.net->parameters()[i], b[i]));
@@ -99,7 +99,8 @@ void check_resumed(const Options& options) {
   }
 }
 
-// Changes a state with `damage`, and checks that it is rejected and that the run is not affected.
+// Changes a state with `damage`, and checks that the state is rejected and that the run is not
+// affected.
 template <class Optimizer, class Options>
 void check_refused(const Options& options, const std::string& error,
                    const std::function<void(GenericDict&)>& damage) {
@@ -256,7 +257,8 @@ TEST_CASE("the state of a LibTorch optimizer has the same keys and types as in P
   CHECK_FALSE(state.contains("max_exp_avg_sq"));
   CHECK(state.at("exp_avg").toTensor().sizes() == torch::IntArrayRef({3, 4}));
 
-  // float32 cannot count more steps than 2^24. Older Python versions have no tensor.
+  // A float32 number cannot count more than 2^24 steps. Older versions of Python's PyTorch store no
+  // tensor.
   for (const double count : {16'777'217.0, 3.0}) {
     auto from = loop.state();
     of_parameter(from, 0).insert_or_assign("step", count);

@@ -1,7 +1,7 @@
-// The work that a training step requests from LibTorch beyond the same forward and backward pass
-// written with LibTorch alone. The numbers are upper bounds, which also hold on a busy machine and
-// with every LibTorch. They equal the current counts; a change that lowers a count also lowers its
-// bound.
+// Measures the work that a training step requests from LibTorch beyond the work of the same forward
+// and backward pass written with LibTorch alone. The numbers are upper bounds that are also valid
+// on a busy machine and with every version of LibTorch. They equal the current counts, so a change
+// that lowers a count also lowers the bound.
 
 #include <array>
 
@@ -61,7 +61,7 @@ void forget_gradients(const std::vector<torch::Tensor>& parameters) {
   for (const auto& parameter : parameters) parameter.mutable_grad().reset();
 }
 
-// The pass that every step here consists of, with LibTorch alone.
+// The forward and backward pass that every step here contains, written with LibTorch alone.
 template <class Model>
 void pass(Model& model, const sconce::data::Dataset& batch, bool bf16 = false) {
   torch::Tensor loss;
@@ -102,7 +102,8 @@ struct CountSteps : sconce::TrainerCallback {
   std::vector<Counts> after = {};
 };
 
-// A warm step of the Trainer minus the same step by hand: batch, pass, and optimizer.
+// Returns the counts of a warm Trainer step minus the counts of the same step by hand: batch, pass,
+// and optimizer.
 Counts extra_of_trainer(torch::nn::Sequential model, const sconce::TrainerOptions& options) {
   const sconce::data::Batches batches(pictures(6 * rows, {1, 28, 28}),
                                       {.batch_size = rows, .shuffle = true});
@@ -126,15 +127,15 @@ Counts extra_of_trainer(torch::nn::Sequential model, const sconce::TrainerOption
 TEST_CASE("SGD adds one kernel to a step") {
   auto model = simple_nn();
   sconce::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.01).momentum(0.9));
-  // One call for an empty tensor, over which the threads share the parameters, and one for the
-  // kernel.
+  // One call creates an empty tensor that the threads use to distribute the parameters, and one
+  // call runs the kernel.
   CHECK_AT_MOST(extra_of_step(optimizer, model), (Counts{.operators = 2, .allocations = 1}));
 }
 
 TEST_CASE("Adam adds one kernel to a step and, on the CPU, reads each step count") {
   auto model = simple_nn();
   sconce::optim::Adam optimizer(model->parameters(), 0.001);
-  // The calls of SGD, plus one call that adds 1 to all step counts. LibTorch's kernel makes two
+  // In addition to SGD's calls, one call adds 1 to all step counts. LibTorch's kernel makes two
   // calls for each count that it reads.
   CHECK_AT_MOST(extra_of_step(optimizer, model),
                 (Counts{.operators = 2 + 1 + 2 * 4, .host_reads = 4, .allocations = 1}));
@@ -175,20 +176,22 @@ TEST_CASE("the overhead of scaling and clipping in a mixed precision step is bou
     scaler.step(optimizer);
     scaler.update();
   });
-  // SGD makes 2 calls. Of the other calls, clip_grad_norm_ makes 44, nearly all of them in the
-  // foreach kernels, which process one tensor after another on the CPU. Nothing is read.
+  // SGD makes 2 calls. clip_grad_norm_ makes 44 of the other calls, nearly all of them in the
+  // foreach kernels, which process the tensors one at a time on the CPU. Nothing is read on the
+  // host.
   CHECK_AT_MOST(step - counts_of_pass(model, batch, /*bf16=*/true),
                 (Counts{.operators = 71, .allocations = 21, .copies = 4}));
 }
 
 TEST_CASE("the Trainer's overhead per step does not depend on the model") {
   for (const auto& model : {mlp(), lenet()}) {
-    // Two calls for a batch that is already on its device, two to detach the loss, and five to add
-    // it, a float, to a sum of doubles.
+    // A batch that is already on its device requires two calls, detaching the loss requires two,
+    // and adding the float loss to a sum of doubles requires five.
     Counts bound = {.operators = 2 + 2 + 5, .allocations = 1, .copies = 1};
     CHECK_AT_MOST(extra_of_trainer(model, {.num_gpus = 0, .metrics = sconce::Metrics{}}), bound);
-    // The accuracy needs two calls to detach the outputs, two in argmax, one to compare, three to
-    // fill three sums, two to select the first sum, seven to count its hits, and one to add them.
+    // The accuracy requires two calls to detach the outputs, two in argmax, one to compare, three
+    // to fill three sums, two to select the first sum, seven to count the hits, and one to add
+    // them.
     bound.operators += 2 + 2 + 1 + 3 + 2 + 7 + 1;
     bound.allocations += 5;
     bound.copies += 1;
@@ -205,10 +208,10 @@ TEST_CASE("a shuffled batch is copied once, and a batch in order is not copied")
       ++next;
     });
   };
-  // Three calls in narrow for each of two tensors.
+  // `narrow` makes three calls for each of the two tensors.
   CHECK_AT_MOST(count(false), (Counts{.operators = 6}));
-  // Three calls for the rows' numbers, and eight in the two index_select calls, which make two
-  // allocations each.
+  // The row numbers require three calls, and the two index_select calls, which make two allocations
+  // each, require eight.
   CHECK_AT_MOST(count(true), (Counts{.operators = 11, .allocations = 4}));
 }
 
@@ -224,8 +227,8 @@ TEST_CASE("the overhead of DistributedDataParallel in a step is bounded") {
     pass(callee, batch);
     optimizer.step();
   });
-  // SGD makes 2 calls. LibTorch's Reducer copies each of four gradients into its bucket and back,
-  // in nine calls, and reduces the bucket.
+  // SGD makes 2 calls. LibTorch's Reducer copies each of four gradients into its bucket and back in
+  // nine calls, and it reduces the bucket.
   CHECK_AT_MOST(step - counts_of_pass(model, batch),
                 (Counts{.operators = 39, .allocations = 9, .copies = 8}));
 }

@@ -1,5 +1,5 @@
-// Values and counts of steps, and named test sets: how they are averaged, where they appear, and
-// which ones are rejected.
+// Tests how step values, counts, and named test sets are averaged, where they appear, and which
+// ones are rejected.
 
 #include <array>
 #include <cmath>
@@ -43,7 +43,7 @@ namespace {
 
 using NamedTensors = std::vector<std::pair<std::string, torch::Tensor>>;
 
-// Its step returns the values that a function computes from the mean of the batch.
+// A model whose step returns the values that a function computes from the mean of the batch.
 struct ValuesModel : torch::nn::Cloneable<ValuesModel> {
   explicit ValuesModel(std::function<NamedTensors(const torch::Tensor&)> f) : values(std::move(f)) {
     reset();
@@ -80,7 +80,7 @@ struct ValuesFitting {
                           .test = Batches(points(6, /*seed=*/2), {.batch_size = 4})};
 };
 
-// The mean of a value over the batches of `size` rows, weighted by the number of examples.
+// Returns the mean of a value over the batches of `size` rows, weighted by the number of examples.
 double weighted_mean(const torch::Tensor& all, int64_t size,
                      const std::function<torch::Tensor(const torch::Tensor&)>& value) {
   double sum = 0;
@@ -106,7 +106,7 @@ sconce::LossSum over_targets(const torch::Tensor& output, const torch::Tensor& t
           .count = (target != -100).sum()};
 }
 
-// Points whose batches of four rows have 4, 0, 1, 3, and 2 targets.
+// Returns points whose batches of four rows have 4, 0, 1, 3, and 2 targets.
 Dataset with_ignored_targets() {
   auto dataset = points(20);
   const std::array<int64_t, 5> targets = {4, 0, 1, 3, 2};
@@ -116,7 +116,7 @@ Dataset with_ignored_targets() {
   return dataset;
 }
 
-// Its step returns the loss with a count that a function computes from the batch.
+// A model whose step returns the loss with a count that a function computes from the batch.
 struct TargetsModel : torch::nn::Cloneable<TargetsModel> {
   explicit TargetsModel(std::function<torch::Tensor(const Dataset&)> f) : count(std::move(f)) {
     reset();
@@ -210,7 +210,7 @@ TEST_CASE("step values are averaged with accumulation, replicas, and a captured 
       CHECK(graph.epochs[i].at(name) == plain.epochs[i].at(name));
     }
   }
-  // The last batch has another size, so it runs uncaptured.
+  // The last batch has a different size, so it is not captured.
   ValuesFitting smaller;
   smaller.with.train = Batches(points(22), {.batch_size = 4});
   CHECK(smaller.fit({.max_epochs = 3, .graph = true}).epochs[2].at("train_mean") ==
@@ -358,7 +358,7 @@ TEST_CASE("accumulation over uneven counts of targets equals one large batch") {
   };
   const auto accumulated = fit(4, 5), large = fit(20, 1);
   const auto mean = fit(20, 1, torch::nn::functional::cross_entropy);
-  // Only rounding differs: float32 has a unit of 6e-8, and float16 has a unit of 5e-4.
+  // Only the rounding differs: the unit roundoff is 6e-8 for float32 and 5e-4 for float16.
   const double tolerance = precision == Precision::fp16 ? 5e-3 : 1e-6;
   CHECK(torch::allclose(accumulated.parameters, large.parameters, tolerance, tolerance));
   CHECK(torch::allclose(large.parameters, mean.parameters, tolerance, tolerance));

@@ -31,7 +31,7 @@ void count_signal(int) {
   ++passed_on;
 }
 
-// Sets the action of a signal during its lifetime. It starts with no signal passed on.
+// Sets the action of a signal during its lifetime. Initially, no signal has been passed on.
 class SignalAction {
  public:
   SignalAction(int signal, void (*action)(int))
@@ -47,7 +47,7 @@ class SignalAction {
   void (*before_)(int);
 };
 
-// Calls a function at each place in a fit with the number of the place.
+// Calls a function with the number of the current point at each point in a fit.
 struct AtPlaces : sconce::TrainerCallback {
   explicit AtPlaces(std::function<void(int)> f) : call(std::move(f)) {}
   void on_before_optimizer_step(Fit&) override { call(place++); }
@@ -58,7 +58,7 @@ struct AtPlaces : sconce::TrainerCallback {
   void on_before_save(Fit&) override { call(place++); }
   void save(Fit&) override { call(place++); }
   std::string name() const override { return "places"; }
-  // Called while a checkpoint is being saved.
+  // This function is called while a checkpoint is being saved.
   std::optional<sconce::Stateful> state() override {
     return sconce::Stateful(
         [this] {
@@ -77,7 +77,7 @@ struct InterruptedRun {
   int places;
 };
 
-// Starts or resumes a training run and raises the signal at one place.
+// Starts or resumes a training run and raises the signal at one point.
 InterruptedRun interrupted_run(const TempDir& folder, int signal, int at) {
   torch::manual_seed(3);
   StopOnSignal stopping;
@@ -91,7 +91,8 @@ InterruptedRun interrupted_run(const TempDir& folder, int signal, int at) {
   return {std::move(result), fitting.model->parameters(), places.place};
 }
 
-// Stops a run with signals at random places until it ends, and compares it with an undisturbed run.
+// Repeatedly stops a run with signals at random points until the run finishes, and compares it with
+// an undisturbed run.
 void check_interrupted_runs(int count) {
   const SignalAction terminate(SIGTERM, count_signal), interrupt(SIGINT, count_signal),
       user(SIGUSR1, count_signal);

@@ -23,7 +23,7 @@ using sconce::test::TempDir;
 
 namespace {
 
-// Returns the rows of a dataset one after another, and counts the rows that were read.
+// Returns the rows of a dataset one at a time, and counts the rows that were read.
 struct Rows {
   std::optional<Dataset> next() {
     if (place == all.data.size(0)) return {};
@@ -39,7 +39,7 @@ struct Rows {
   std::shared_ptr<int64_t> read = std::make_shared<int64_t>(0);
 };
 
-// The same stream without states.
+// The same stream without a state.
 struct PlainRows {
   std::optional<Dataset> next() { return rows.next(); }
   Rows rows = {};
@@ -47,7 +47,7 @@ struct PlainRows {
 
 const StreamLoaderOptions options{.batch_size = 4, .batches_per_epoch = 7, .shuffle_buffer = 6};
 
-// Fits or resumes, and stops after a step.
+// Fits or resumes, and stops after a given step.
 torch::Tensor fit(const TempDir& folder, sconce::AnyBatches train, int64_t stop) {
   torch::manual_seed(3);
   int64_t steps = 0;

@@ -1,4 +1,4 @@
-// What `Trainer::fit_epoch` keeps of a captured step between calls.
+// Tests which parts of a captured step `Trainer::fit_epoch` keeps between calls.
 
 #include <functional>
 #include <memory>
@@ -18,7 +18,7 @@ using sconce::test::points;
 
 namespace {
 
-// Counts how often its host code runs.
+// Counts how many times its host code runs.
 struct CountingModel : torch::nn::Module {
   explicit CountingModel(int64_t hidden = 8) {
     torch::manual_seed(0);
@@ -62,8 +62,8 @@ struct EpochTraining {
   Trainer trainer;
 };
 
-// Makes six epochs, captured and eager, with `between` before the fourth, and expects the same from
-// both. Returns how often the host code of the captured step has run in each epoch.
+// Runs six captured and six eager epochs, calls `between` before the fourth epoch, and expects the
+// same results. Returns how many times the host code of the captured step ran in each epoch.
 std::vector<int> host_runs(const std::function<void(EpochTraining&)>& between, bool clips = false) {
   EpochTraining plain(/*graph=*/false, clips), captured(/*graph=*/true, clips);
   std::vector<int> runs;

@@ -91,8 +91,8 @@ struct Recorder : sconce::TrainerCallback {
   bool saves_each_step = false;
 };
 
-// The loop's named ranges during its lifetime, as "step(data() forward())", without waits for a
-// device.
+// Records the named ranges of the loop during its lifetime, as "step(data() forward())", without
+// waits for a device.
 class Ranges {
  public:
   Ranges() {
@@ -124,7 +124,7 @@ class Ranges {
   at::CallbackHandle handle_;
 };
 
-// A model with its own loss and its own step, which do the same as the loop does for `Plain`.
+// A model with a custom loss and custom steps that do the same as the loop does for `Plain`.
 struct OwnStep : torch::nn::Cloneable<OwnStep> {
   OwnStep() { reset(); }
   void reset() override { linear = register_module("linear", torch::nn::Linear(2, 2)); }
@@ -188,8 +188,8 @@ TEST_CASE("the Trainer rejects graph together with accumulate_grad_batches") {
 
 namespace {
 
-// The losses, accuracies, and parameters of a fit with or without a graph. The batches contain 16
-// rows, except for the last one of each epoch, which contains 2.
+// Returns the losses, accuracies, and parameters of a fit with or without a graph. The batches
+// contain 16 rows, except for the last one in each epoch, which contains 2 rows.
 std::vector<double> fit_with_graph(bool graph, Precision precision) {
   const auto device = sconce::try_gpu();
   auto model = net();
@@ -348,7 +348,7 @@ TEST_CASE("fit_epoch gives the same results as a hand-written loop") {
 
 namespace {
 
-// A model that records the rows that it is trained and tested on.
+// A model that records the rows on which it is trained and tested.
 struct Reading : Plain {
   using Order = std::vector<int64_t>;
   torch::Tensor training_step(const sconce::data::Dataset& batch) { return read(batch, trained); }
@@ -361,7 +361,7 @@ struct Reading : Plain {
   Order trained, tested;
 };
 
-// Ten rows, each with its number as its target.
+// Returns ten rows whose targets are their numbers.
 const sconce::data::Dataset& numbered_rows() {
   static const sconce::data::Dataset rows = {torch::ones({10, 2}), torch::arange(10)};
   return rows;
@@ -371,7 +371,8 @@ Batches shuffled_rows() {
   return Batches(numbered_rows(), {.batch_size = 4, .shuffle = true, .seed = 3});
 }
 
-// The order of the rows in these epochs of shuffled_rows(), one after another, from Python's seeds.
+// Returns the order of the rows in these epochs of shuffled_rows(), one epoch after another, based
+// on Python's seeds.
 Reading::Order rows_of(std::initializer_list<uint64_t> epochs) {
   Reading::Order rows;
   for (const uint64_t epoch : epochs) {
@@ -535,7 +536,7 @@ TEST_CASE(
   torch::optim::SGD twin_optimizer(twin->parameters(), 0.1);
   for (auto* net : {&model, &twin}) (*net)[2]->as<torch::nn::Dropout>()->options.p(0);
   const auto whole = points(40);
-  // Steps of 3, 3 and 2 batches of 5.
+  // Each epoch has steps of 3, 3, and 2 batches of 5 rows.
   Trainer({.num_gpus = 0, .accumulate_grad_batches = 3})
       .fit_epoch(model, optimizer, {Batches(whole, {.batch_size = 5})});
   Trainer({.num_gpus = 0}).fit_epoch(twin, twin_optimizer, {Batches(whole, {.batch_size = 15})});
@@ -725,7 +726,7 @@ TEST_CASE("modules, module holders, and shared pointers are accepted as models")
   fit(holder, *holder);
 }
 
-// Returns logits of two classes for each element of its data.
+// Returns the logits of two classes for each element of the data.
 struct SignOfEach : torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& x) { return torch::stack({-x, x}, 1) * scale; }
   torch::Tensor scale = register_parameter("scale", torch::ones({1}));
@@ -949,7 +950,7 @@ TEST_CASE("evaluate uses validation_step if the model defines it and test_step o
 
 namespace {
 
-// Batches of any type, one after another.
+// A source that returns batches of any type one at a time.
 template <class T>
 struct Each {
   int64_t size() const { return std::ssize(batches); }
@@ -961,7 +962,7 @@ struct Each {
 
 namespace {
 
-// A batch with a part that is not a tensor, which the model reads.
+// A batch with a member that is not a tensor and that the model reads.
 struct CountedRows {
   torch::Tensor data, target;
   double rows;
@@ -1208,8 +1209,8 @@ struct ReadSums : sconce::TrainerCallback {
   std::vector<double>& all;
 };
 
-// All numbers of a fit whose callback calls `inner` in each of its functions: the values of each
-// epoch, the sums of a metric at the end of the epoch and after the fit, and the parameters.
+// Returns all numbers of a fit whose callback calls `inner` in each of its functions: the values of
+// each epoch, the sums of a metric at the end of the epoch and after the fit, and the parameters.
 std::vector<double> numbers_of_fit(
     const std::function<void(Trainer& trainer, const sconce::Metrics& metrics)>& inner) {
   const auto matrix = std::make_shared<sconce::metrics::ConfusionMatrix>(
@@ -1647,7 +1648,7 @@ TEST_CASE("gradients are reduced once per step and metrics once per epoch") {
   const auto group = one_with_gloo();
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
-  // Without a hook, the gradients in a group of one are not sent.
+  // Without a hook, the gradients are not sent in a group of one.
   sconce::nn::DistributedDataParallel of_rank(model, group,
                                               {.comm_hook = sconce::nn::CommHook::bf16_compress});
   Trainer trainer({.num_gpus = 0, .accumulate_grad_batches = 2, .process_group = group});

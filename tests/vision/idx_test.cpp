@@ -56,7 +56,7 @@ std::string gzip(std::string_view bytes) {
   return packed;
 }
 
-// Written in pieces, because a test of peak memory must not raise the peak itself.
+// The file is written in pieces, because a test of peak memory must not raise the peak itself.
 void write_gzip_bomb(const fs::path& file, const std::string& head, int64_t zeros) {
   const std::string piece(kMiB, '\0');
   const gzFile stream = gzopen(file.c_str(), "wb1");
@@ -67,7 +67,8 @@ void write_gzip_bomb(const fs::path& file, const std::string& head, int64_t zero
   REQUIRE(gzclose(stream) == Z_OK);
 }
 
-// The message of the c10::Error that `call` throws. Checks the form that all messages share.
+// Returns the message of the c10::Error that `call` throws, after checking the format that all
+// messages share.
 std::string refusal(const fs::path& named, const std::function<void()>& call) {
   std::string message;
   try {
@@ -87,7 +88,7 @@ std::string refusal(const fs::path& file) {
   return refusal(file, [&] { read_idx(file); });
 }
 
-// Reads the content both plain and gzipped, and checks that the results are equal.
+// Reads the contents both uncompressed and gzipped, and checks that the results are equal.
 torch::Tensor read_both_ways(const std::string& bytes) {
   const TempDir dir;
   torch::Tensor plain = read_idx(dir.write("plain", bytes));
@@ -110,7 +111,8 @@ int64_t peak_resident_bytes() {
   return usage.ru_maxrss * 1024;  // Linux reports KiB
 }
 
-// "VmSize" or "VmPeak": the address space includes memory that was allocated but never touched.
+// Returns "VmSize" or "VmPeak", because the address space includes memory that was allocated but
+// never touched.
 int64_t address_space_bytes(const std::string& field) {
   std::ifstream status("/proc/self/status");
   std::string word;
@@ -131,7 +133,7 @@ void check_refused_without_memory(const fs::path& file) {
   CHECK(address_space_bytes("VmPeak") <= std::max(peak, now + 64 * kMiB));
 }
 
-// Drops root's rights during its lifetime, because root may read everything.
+// Drops root privileges during its lifetime, because root may read everything.
 class AsOrdinaryUser {
  public:
   AsOrdinaryUser() { ordinary_ = geteuid() != 0 || seteuid(65534) == 0; }

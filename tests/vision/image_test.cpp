@@ -33,7 +33,7 @@ namespace fs = std::filesystem;
 
 const fs::path pictures = SCONCE_TESTS_DIR "/reference/pictures";
 
-// The pictures in a folder whose formats this build of sconce supports.
+// Returns the images in a folder whose formats this build of sconce supports.
 std::vector<fs::path> pictures_in(const fs::path& folder) {
   std::vector<fs::path> found;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -50,7 +50,7 @@ torch::Tensor bytes_of(const fs::path& file) {
   return torch::from_blob(bytes.data(), {static_cast<int64_t>(bytes.size())}, torch::kByte).clone();
 }
 
-// Checks that a picture has the pixels that Pillow read. JPEG pixels may differ by 2, as they do
+// Checks that an image has the pixels that Pillow read. JPEG pixels may differ by 2, as they do
 // between versions of libjpeg-turbo.
 void check_pixels(fs::path file) {
   INFO(file.string());
@@ -67,7 +67,7 @@ void check_pixels(fs::path file) {
   CHECK(apart.max().item<int>() <= (is_png ? 0 : 2));
 }
 
-// The text of the error that rejects the file, or nothing if the file can be read.
+// Returns the message of the error that rejects the file, or nothing if the file can be read.
 std::string picture_refusal(const fs::path& file) {
   try {
     read_image(file, ImageReadMode::rgb);
@@ -77,7 +77,7 @@ std::string picture_refusal(const fs::path& file) {
   return "";
 }
 
-// The same with a limit that keeps a damaged header from requesting a lot of memory.
+// Does the same with a limit that prevents a damaged header from requesting a lot of memory.
 std::string picture_refusal_of_small(const fs::path& path, ImageReadMode mode) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
                                                              std::fclose);
@@ -89,7 +89,7 @@ std::string picture_refusal_of_small(const fs::path& path, ImageReadMode mode) {
   return "";
 }
 
-// The first bytes of a gray PNG of this size.
+// Returns the first bytes of a gray PNG of this size.
 std::string first_bytes(int64_t width, int64_t height) {
   return sconce::test::png_header(1, height, width) + std::string(4, '\0') + "IDAT";
 }
@@ -100,7 +100,7 @@ void check_no_picture(const fs::path& file, const std::string& why) {
       StartsWith("sconce::vision::read_image: " + file.string() + ": ") && ContainsSubstring(why));
 }
 
-// The same for a file whose header is rejected.
+// Does the same for a file whose header is rejected.
 void check_no_header(const fs::path& file, const std::string& why) {
   check_no_picture(file, why);
   CHECK_THAT(error_of([&] { read_image_size(file); }),
@@ -161,10 +161,10 @@ TEST_CASE("read_image converts colors to grayscale and preserves transparency li
   const fs::path file = folder.path() / "a.png";
   const auto rgb = torch::tensor({255, 0, 10, 0, 255, 20, 255, 255, 30}, torch::kByte);
   write_png(rgb.view({3, 1, 3}), file);
-  // The values of Image.convert('L') for (255, 0, 255), (0, 255, 255), (10, 20, 30).
+  // Image.convert('L') returns these values for (255, 0, 255), (0, 255, 255), and (10, 20, 30).
   CHECK(read_image(file, ImageReadMode::gray)
             .equal(torch::tensor({105, 179, 18}, torch::kByte).view({1, 1, 3})));
-  // Sums of the alpha channel that Image.convert('RGBA') returns.
+  // The expected numbers are the sums of the alpha channel that Image.convert('RGBA') returns.
   const auto alpha = [](const char* name) {
     return read_image(pictures / name, ImageReadMode::rgb_alpha)[3].sum().item<int64_t>();
   };

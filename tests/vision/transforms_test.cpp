@@ -37,14 +37,15 @@ const std::map<std::string, torch::ScalarType> type_names = {{"uint8", torch::kB
                                                              {"float32", torch::kFloat},
                                                              {"float64", torch::kDouble}};
 
-// The images of reference/transforms.py.
+// The images that reference/transforms.py uses.
 torch::Tensor sample_images(torch::ScalarType type, at::IntArrayRef shape) {
   const auto values =
       torch::arange(c10::multiply_integers(shape)).mul(73).remainder(251).reshape(shape).to(type);
   return values.is_floating_point() ? values / 256 : values;
 }
 
-// One line of reference/transforms.txt, split into words. Lines about defaults have no type.
+// One line of reference/transforms.txt, split into words. Lines about defaults do not contain a
+// type.
 struct Case {
   torch::Tensor images;
   std::vector<double> options;
@@ -83,8 +84,8 @@ void check_near(const torch::Tensor& result, const std::vector<double>& expected
   CHECK(torch::allclose(result.to(torch::kDouble), values, rtol, atol));
 }
 
-// uint8 is compared exactly, other integers within 1 because halves may be rounded either way, and
-// floats with the tolerances of Python's torch.testing.
+// Compares uint8 exactly, other integers within 1, because halves may be rounded either way, and
+// floats within the tolerances of Python's torch.testing.
 void check_as_expected(const torch::Tensor& result, const std::vector<double>& expected) {
   REQUIRE(result.numel() == static_cast<int64_t>(expected.size()));
   switch (result.scalar_type()) {
@@ -202,7 +203,7 @@ TEST_CASE("RandomCrop matches torchvision's pad and crop at the same positions")
 }
 
 TEST_CASE("RandomCrop draws a separate position for each image and reaches every position") {
-  // Every pixel's value is its position, so a crop of one pixel shows where it was taken.
+  // The value of each pixel is its position, so a one-pixel crop shows where it was taken from.
   const auto input = torch::arange(12).reshape({1, 1, 3, 4}).expand({1000, 1, 3, 4});
   const auto places = RandomCrop({1, 1})(input, seeded(0)).flatten();
   CHECK(std::get<0>(torch::_unique2(places)).equal(torch::arange(12)));
