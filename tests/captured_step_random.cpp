@@ -625,7 +625,7 @@ void remove_from_group(Training& training, Tensor& p) {
 
 struct Event {
   const char* name;
-  bool on_gpus;  // a CUDA graph gives the right result after this event
+  bool on_gpus;  // a CUDA graph produces the correct result after this event
   void (*happen)(Training&, Tensor& parameter);
 };
 
@@ -730,8 +730,8 @@ struct Outcome {
   std::string difference = {};          // empty if there is no difference
   std::string refusal = {};             // empty if the step was captured
   std::string error = {};               // the error of the last call, if it threw
-  std::set<std::string> kinds = {};     // the kinds of the step's parts and events
-  std::set<std::string> replayed = {};  // the kinds that a replay contained or followed
+  std::set<std::string> kinds = {};     // the kinds of the parts and events of the step
+  std::set<std::string> replayed = {};  // the kinds that a replay contained or that preceded it
   int replays = 0;
   bool is_16_bit = false;  // some of its kernels compute in 16 bits
 };
@@ -739,7 +739,7 @@ struct Outcome {
 // The compiler for the steps, if there is one.
 struct Compiling {
   std::shared_ptr<StepCompiler> compiler = {};
-  bool with_events = true;  // most events lead to another capture
+  bool with_events = true;  // most events cause another capture
   uint32_t first_seed = 0;
   // The number of 16-bit steps whose losses may exceed the tolerance. Some losses are chaotic: over
   // 20 steps, rounding to 16 bits changes them by up to 32% even in the eager loop.

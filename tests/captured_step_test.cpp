@@ -479,7 +479,7 @@ TEST_CASE("memory that a captured step allocates can be reused after the step is
   sconce::test::require_gpu();
   const auto device = sconce::gpu();
   const c10::impl::VirtualGuardImpl guard(torch::kCUDA);
-  torch::Tensor state;  // made by the first step, on the stream of the warmup
+  torch::Tensor state;  // created by the first step, on the warmup stream
   {
     CapturedStep step(device, [&](const StepTensors& batch) {
       if (!state.defined()) state = torch::zeros_like(batch[0]);
@@ -491,7 +491,7 @@ TEST_CASE("memory that a captured step allocates can be reused after the step is
   const void* const address = state.const_data_ptr();
   state.reset();
   bool is_used_again = false;
-  for (int i = 0; i < 32; ++i) {  // goes through all streams of the pool
+  for (int i = 0; i < 32; ++i) {  // cycles through all streams of the pool
     const c10::StreamGuard stream(guard.getStreamFromGlobalPool(device));
     is_used_again |= torch::zeros({64}, device).const_data_ptr() == address;
   }

@@ -255,7 +255,7 @@ TEST_CASE("1,000 autocast scopes do not leak memory") {
   for (int i = 0; i < 20; ++i) step();
   const int64_t before = resident_bytes();
   for (int i = 0; i < 1000; ++i) step();
-  CHECK(resident_bytes() - before < 32 << 20);  // cached casts would take 131 MB
+  CHECK(resident_bytes() - before < 32 << 20);  // cached casts would use 131 MB
 }
 
 TEST_CASE(

@@ -298,7 +298,7 @@ class Script {
     scaler_->step(*it.optimizer);
     if (!scaler_->is_enabled()) return "done";
     if (!it.has_gradients()) return "idle";
-    return dumps(it) == before ? "unchanged" : "changed";  // skipped, or too small a step
+    return dumps(it) == before ? "unchanged" : "changed";  // skipped, or the step is too small
   }
 
   // Counterpart of `dumps` in reference/grad_scaler.py.

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Runs the GPU benchmarks on the CPU, and checks that all sides compute the same numbers and make at least one call.
+"""Runs the GPU benchmarks on the CPU, and checks that all implementations compute the same numbers and make at least
+one call.
 
-Run it with the Python that contains the build's LibTorch: bench_gpu_test.py SCONCE_BENCH
+Run it with the Python whose torch package contains the build's LibTorch: bench_gpu_test.py SCONCE_BENCH
 """
 import importlib
 import json
@@ -37,7 +38,7 @@ def of_python(name, variant, size):
 
 class OnTheCpu(unittest.TestCase):
     def test_all_sides_come_to_the_same_numbers(self):
-        # On the CPU, TF32 is float32, and steps in bfloat16 are slow.
+        # On the CPU, TF32 is the same as float32, and bfloat16 steps are slow.
         workloads = [workload for workload in WORKLOADS if workload.gpu and not re.search(r"steps\..*(tf32|bf16)", workload.name)]
         self.assertGreater(len(workloads), 5)
         for workload in workloads:

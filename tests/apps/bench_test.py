@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Tests bench.py without timing anything: the arguments it rejects, its tables, and that each workload has its sides."""
+"""Tests bench.py without timing anything: the arguments that it rejects, its tables, and the implementations of each
+workload."""
 import ast
 import contextlib
 import importlib.util
@@ -43,7 +44,7 @@ def result(workload, **ratios):
 
 @contextlib.contextmanager
 def with_torch():
-    """Lets the scripts find a torch package, which this test's Python may lack."""
+    """Lets the scripts find a torch package even if the Python that runs this test has none."""
     with unittest.mock.patch.object(times, "version", lambda _: "2.15.0"), \
             unittest.mock.patch.object(bench, "find_spec", lambda name: name == "torch"):
         yield
@@ -153,7 +154,7 @@ class Sides(unittest.TestCase):
 
 
 class TimesFile(unittest.TestCase):
-    """A run of sconce-bench whose workloads are not measured."""
+    """A run of sconce-bench in which no workload is measured."""
 
     def run_bench(self, *arguments):
         program = shutil.which("true")

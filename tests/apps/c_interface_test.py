@@ -29,7 +29,7 @@ FEW_X, FEW_Y = X[:80], Y[:40]
 
 
 def run(*command):
-    """Returns what a program prints. It must succeed without a line on stderr."""
+    """Returns the output of a program, which must succeed without writing to stderr."""
     ran = subprocess.run([str(word) for word in command], text=True, capture_output=True, timeout=60)
     if ran.returncode != 0 or ran.stderr:
         raise AssertionError(f"{command}: exit code {ran.returncode}\n{ran.stdout}{ran.stderr}")
@@ -37,7 +37,7 @@ def run(*command):
 
 
 def run_script(script):
-    """Runs a script in a new process, in which the library has not been loaded."""
+    """Runs a script in a new process that has not loaded the library."""
     start = "import os, signal\nimport c_interface\nfrom c_interface import Classifier, make_points\n"
     start += f"library = c_interface.load({LIBRARY!r})\n"
     # Python 3.12 and newer warn about a fork in a process with threads.
@@ -46,7 +46,7 @@ def run_script(script):
 
 
 def in_two_threads(function):
-    """Calls the function with 0 and with 1 at the same time, and returns both results."""
+    """Calls the function with 0 and with 1 concurrently, and returns both results."""
     results = [None, None]
 
     def call(index):
@@ -61,7 +61,7 @@ def in_two_threads(function):
 
 
 def trained(seed, *calls):
-    """Returns the predictions of a new classifier that is trained for the given number of epochs in each call."""
+    """Returns the predictions of a new classifier. Each call trains it for the given number of epochs."""
     classifier = Classifier(library, 2, 16, 2, seed)
     for epochs in calls:
         classifier.train(X, Y, epochs)
@@ -198,7 +198,8 @@ class Threads(unittest.TestCase):
 
 
 class RandomCalls:
-    """Makes random calls, about half of them with one invalid argument. `mistakes` lists calls with unexpected results."""
+    """Makes random calls, about half of which have one invalid argument. Appends calls with unexpected results to
+    `mistakes`."""
 
     NULL_X, NULL_Y, NULL_PATH = ctypes.POINTER(ctypes.c_float)(), ctypes.POINTER(ctypes.c_int64)(), None
     LARGEST = 2**63 - 1

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs examples and their Python twins on the CPU, and compares their output byte for byte.
 
-Fails if the outputs differ, if an exit code is not 0, or if an example has more lines than allowed.
+Fails if the outputs differ, if an exit code is nonzero, or if an example has more lines than allowed.
 """
 import argparse
 import pathlib

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs lessons and their Python twins, and compares their output byte for byte.
 
-In lines that begin with "~", numbers are not compared. Fails if an exit code is not 0 or if the outputs
+In lines that begin with "~", numbers are not compared. Fails if an exit code is nonzero or if the outputs
 differ, and shows the differences.
 
   twins   on the CPU, with the GPUs hidden. Lessons that print the machine's hardware must print the same output
@@ -11,7 +11,7 @@ differ, and shows the differences.
 
 With --counter, the same runs count products, sums, copies, waits, and host reads, and each count must equal the
 count in tests/lessons/counts.json, which lists the counted lessons. --counts show prints the counts after the program.
---counts write writes them to the table; if the counts of C++ and Python differ, you add the reason by hand. On real GPUs
+--counts write writes them to the table; if the counts of C++ and Python differ, add the reason by hand. On real GPUs,
 nothing is counted.
 """
 import argparse
@@ -55,7 +55,7 @@ def normal(text):
 
 
 def gpu_count():
-    """Asks the driver, which respects CUDA_VISIBLE_DEVICES. Importing torch would take two seconds."""
+    """Queries the driver, which respects CUDA_VISIBLE_DEVICES. Importing torch would take two seconds."""
     count = ctypes.c_int(0)
     try:
         driver = ctypes.CDLL("libcuda.so.1")
@@ -65,7 +65,7 @@ def gpu_count():
 
 
 def on_gpus(command, arguments, counts=None):
-    """Adds sconce-simgpu and its flags before the command, if the GPUs are simulated ones."""
+    """Prepends sconce-simgpu and its flags to the command if the GPUs are simulated."""
     if arguments.simgpu is None:
         return command
     counting_waits = ["--counts", str(counting.simgpu_file(counts))] if counts else []
@@ -113,7 +113,7 @@ def run_twin(lesson, arguments, counts=None, **more):
     if lesson.processes > 1:
         command = ["torchrun", "--standalone", f"--nproc-per-node={lesson.processes}", *script]
     elif arguments.server and arguments.how == "twins":
-        # Each parent process, such as ctest, has its own server with its own environment.
+        # Each parent process, such as ctest, has a separate server with a separate environment.
         socket = f"{arguments.server}-{os.getppid()}"
         done = python_server.run(socket, script, environment)
         if done:
@@ -124,7 +124,7 @@ def run_twin(lesson, arguments, counts=None, **more):
 
 
 def run_both(lesson, arguments, **more):
-    """Returns the outputs of the lesson and of its twin, and whether their counts match the table."""
+    """Returns the outputs of the lesson and its twin, and whether their counts match the table."""
     counted = lesson.name in counting.read_table(arguments.table) or (arguments.counts == "write" and arguments.names)
     if not arguments.counter or not counted:
         return run_lesson(lesson, arguments, **more), run_twin(lesson, arguments, **more), True
@@ -154,7 +154,7 @@ def has_counts(lesson, arguments, cpp, counted):
 
 
 def compare_with_page(lesson, arguments, cpp):
-    """Compares the figures only if LibTorch and the CPU match the page."""
+    """Compares the figures only if the versions of LibTorch and the CPU match the page."""
     if shutil.which("nvidia-smi") and lesson.name.endswith(("/0_gpus", "/0_setup")):
         return True  # its page shows the machine's GPUs, which are hidden from this process
     torch, cpu = page.made_with()
@@ -183,7 +183,7 @@ def compare_on_gpu(lesson, arguments):
 
 
 def refuse(text):
-    """Exits with one line."""
+    """Prints one line and exits."""
     print(f"{pathlib.Path(sys.argv[0]).name}: {text}", file=sys.stderr)
     sys.exit(2)
 
@@ -194,7 +194,8 @@ def need(path, what, command):
 
 
 def choose(arguments, names=()):
-    """Returns the lessons with these names, or all lessons. Exits if a lesson, or something that it needs, does not exist."""
+    """Returns the lessons with these names, or all lessons. Exits if a lesson or a file that it needs does not
+    exist."""
     files = sources.files(arguments.lessons)
     unknown = [name for name in names if name not in [f"{file.parent.name}/{file.stem}" for file in files]]
     if unknown:

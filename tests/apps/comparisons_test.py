@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests that the comparisons with Python fail when they should: for a lesson, an example, and a benchmark that differ."""
+"""Tests that the comparisons with Python fail for a lesson, an example, and a benchmark that differ."""
 import os
 import pathlib
 import subprocess

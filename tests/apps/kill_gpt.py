@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Kills the GPT example twice, resumes it, and compares its lines with the lines of an undisturbed run.
+"""Kills the GPT example twice, resumes it, and compares its output lines with the output lines of an undisturbed run.
 
 The undisturbed run reads the text from a pipe, and the other runs read it through a link, which must give the same
 result. A file that cannot be read must be rejected.
 
-The example is killed as soon as it has written a checkpoint since its start. The first checkpoint lies within an epoch.
-Its output goes to a full pipe, so it cannot end before it is killed, however busy the machine is.
+The example is killed as soon as it has written a checkpoint since its start. The first checkpoint is within an epoch.
+Its output goes to a full pipe, so it cannot finish before it is killed, no matter how busy the machine is.
 """
 import argparse
 import os
@@ -17,8 +17,8 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# More than 50 steps per epoch, so that every epoch contains a checkpoint, and more lines than two runs can hold back from
-# a full pipe. Each run holds back 4096 bytes and the lines of an epoch.
+# There are more than 50 steps per epoch, so every epoch contains a checkpoint, and more lines than two runs can buffer
+# before they block on a full pipe. Each run buffers 4096 bytes and the lines of an epoch.
 TEXT = ROOT / "docs/training.md"
 ARGUMENTS = """
     --epochs 12 --batch 12 --context 16 --width 8 --layers 1 --heads 2 --sample 60""".split()
@@ -26,7 +26,7 @@ SECONDS = 120  # after this, a process counts as hanging
 
 
 def full_pipe():
-    """Returns the ends of a pipe that is full."""
+    """Returns the ends of a full pipe."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     try:

@@ -129,7 +129,7 @@ train::CommandLine parsed(std::vector<std::string> words) {
 
 struct Refusal {
   std::string arguments;
-  std::string error;  // how the error begins: the flag, and what it accepts or requires
+  std::string error;  // the start of the error: the flag and what it accepts or requires
 };
 
 // Checks command lines that are rejected with a one-line error. They are parsed in this process,
@@ -552,7 +552,7 @@ TEST_CASE("each training flag changes the result", "[alone]") {
     const std::string command = "--model linear --epochs 3 --device cpu --overwrite --out ";
     REQUIRE(run_train(command + folder.path().string() + " " + flags).exit_code == 0);
     std::string text = contents(folder.path() / "metrics.csv");
-    text.resize(text.rfind(','));  // the last epoch's seconds
+    text.resize(text.rfind(','));  // the seconds of the last epoch
     return text.substr(text.rfind('\n'));
   };
   const std::string plain = last_line("");
@@ -798,7 +798,7 @@ TEST_CASE("a resumed run replaces its own results but not another run's") {
                      (folder.path() / name).string() + " " + flags);
   };
   REQUIRE(run("one", "--epochs 2").exit_code == 0);
-  CHECK(run("one", "--epochs 2 --resume").exit_code == 0);  // repeats only its end
+  CHECK(run("one", "--epochs 2 --resume").exit_code == 0);  // repeats only the end of the run
   CHECK(run("one", "--epochs 3 --resume").exit_code == 0);
   CHECK(losses_of(folder.path() / "out" / "metrics.csv").size() == 3);
   REQUIRE(run("two", "--epochs 1 --seed 1 --overwrite").exit_code == 0);

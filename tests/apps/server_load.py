@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Loads the example server with clients, replaces its weights, kills it, and prints what it observed. By hand.
+"""Puts the example server under load with clients, replaces its weights, kills it, and prints the observations. Run it
+by hand.
 
   server_load.py SERVER [--python PYTHON] [--clients 16] [--seconds 120] [--replacements 100] [--kills 50]
                  [--options "--wait-ms 0"]
@@ -34,7 +35,8 @@ def memory_of(process):
 
 
 def client(seed, server, done, results):
-    """Sends requests until done. Sends back the latencies in ms, the wrong answers, and the versions that it saw."""
+    """Sends requests until `done` is set. Sends back the latencies in ms, the wrong answers, and the observed
+    versions."""
     latencies, wrong, versions = [], [], set()
     with server.connect() as connection:
         while not done.is_set():
@@ -48,7 +50,7 @@ def client(seed, server, done, results):
 
 
 def load(server, path, args):
-    """Runs the clients and replaces the weights. Returns whether all answers were right."""
+    """Runs the clients and replaces the weights. Returns whether all answers were correct."""
     done, results = multiprocessing.Event(), multiprocessing.Queue()
     clients = [multiprocessing.Process(target=client, args=(10**7 * i, server, done, results))
                for i in range(args.clients)]
@@ -79,7 +81,7 @@ def load(server, path, args):
 
 
 def ask_alone(server):
-    """Prints the latencies of one client that requests one row at a time."""
+    """Prints the latencies of one client whose requests contain one row each."""
     body, latencies = json.dumps({"x": server_test.ROWS[:1]}), []
     with server.connect() as connection:
         for _ in range(5000):
@@ -107,7 +109,8 @@ def disturb(server, path, done):
 
 
 def kill(path, count):
-    """Kills servers on one port at random moments, some before they listen. Returns whether all answers were right."""
+    """Kills servers on one port at random moments, sometimes before they listen. Returns whether all answers were
+    correct."""
     draw, wrong, early, port = random.Random(0), [], 0, 0
     for _ in range(count):
         A.save(path)

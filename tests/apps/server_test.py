@@ -29,7 +29,7 @@ WORK = tempfile.TemporaryDirectory()
 
 
 def replace(path, tensors, metadata=None):
-    """Writes a safetensors file next to the path and renames it, like sconce."""
+    """Writes a safetensors file next to the path and renames it, as sconce does."""
     header, data = {"__metadata__": metadata} if metadata else {}, b""
     for name, (shape, values) in tensors.items():
         header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + 4 * len(values)]}
@@ -41,7 +41,7 @@ def replace(path, tensors, metadata=None):
 
 
 class Network:
-    """A network with random weights that predicts in Python."""
+    """A network with random weights that computes its predictions in Python."""
 
     def __init__(self, seed, width=WIDTH):
         draw = random.Random(seed).uniform
@@ -61,7 +61,7 @@ class Network:
         replace(path, self.tensors)
 
     def save_program(self, path):
-        """Writes the file of docs/recorded_programs.md, in which the batch is dynamic."""
+        """Writes the file from docs/recorded_programs.md, in which the batch dimension is dynamic."""
         def tensor(name, value, width):
             return {"name": name, "value": value, "dtype": "float32", "shape": [{"sum": [[1, "batch"]]}, width]}
 
@@ -92,7 +92,7 @@ def path_of(name):
 
 
 class Server:
-    """A running server. Stops it at the end of a with block."""
+    """A running server, which is stopped at the end of a with block."""
 
     def __init__(self, *options, port=0):
         self.process = subprocess.Popen([SERVER, "--port", str(port), *map(str, options)], text=True,
@@ -116,7 +116,7 @@ class Server:
         return contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=60))
 
     def stop(self, number=signal.SIGTERM):
-        """Returns the exit code and what the server printed since it started."""
+        """Returns the exit code and the output of the server since it started."""
         self.process.send_signal(number)
         out, err = self.process.communicate(timeout=60)
         return self.process.returncode, out, err
@@ -130,7 +130,7 @@ def ask(connection, method, path, body="", headers=None):
 
 
 def wrong_answers(connection, seed):
-    """Requests random rows. Returns how the answer is wrong, and its version."""
+    """Requests random rows. Returns what is wrong with the answer, and its version."""
     chosen = random.Random(seed).sample(range(len(ROWS)), random.Random(seed).randint(1, 5))
     status, reply = ask(connection, "POST", "/predict", json.dumps({"x": [ROWS[i] for i in chosen]}))
     if status != 200 or len(reply["outputs"]) != len(chosen):

@@ -30,7 +30,7 @@ def inputs(*, batch=2, heads=4, key_heads=None, length=7, key_length=None, dim=1
 
 
 def attend(tensors, weights=None, mask=None, **options):
-    """Returns the output, and the gradients of its sum weighted with `weights` for the tensors and the mask."""
+    """Returns the output, and the gradients of its weighted sum with respect to the tensors and the mask."""
     leaves = [tensor.detach().requires_grad_() for tensor in tensors]
     wants_mask = mask is not None and mask.requires_grad
     if wants_mask:
@@ -41,7 +41,7 @@ def attend(tensors, weights=None, mask=None, **options):
 
 
 def expected(tensors, weights=None, mask=None, **options):
-    """Returns the same, computed step by step in float64 on the CPU."""
+    """Returns the same results, computed step by step in float64 on the CPU."""
     wide = [tensor.double() for tensor in tensors]
     with sdpa_kernel(SDPBackend.MATH):
         return attend(wide, None if weights is None else weights.double(),
@@ -67,7 +67,7 @@ class Operators(TorchDispatchMode):
 class Attention(unittest.TestCase):
     def setUp(self):
         torch.manual_seed(0)
-        # LibTorch warns why it does not choose a kernel that the switches exclude.
+        # LibTorch warns about the reasons why it does not choose a kernel that the switches exclude.
         caught = warnings.catch_warnings()
         caught.__enter__()
         self.addCleanup(caught.__exit__, None, None, None)
@@ -174,7 +174,8 @@ class Attention(unittest.TestCase):
             operator(torch.float32, FLASH)
 
     def check_sequences(self, attend_sequences, lengths, heads, options, dtype):
-        """Compares attention over sequences of these lengths, packed into one row, with each sequence's own steps."""
+        """Compares attention over sequences of these lengths, packed into one row, with separate steps for each
+        sequence."""
         packed = [make(sum(lengths), count, 16, dtype=dtype).requires_grad_() for count in heads]
         ours = [tensor.detach().cuda().requires_grad_() for tensor in packed]
         parts = []

@@ -3,7 +3,7 @@
   cd tests/apps && OMP_NUM_THREADS=1 ../../build/default/bin/sconce-simgpu --hide-real-gpus --races throw -- \\
       python -m unittest simgpu_custom_operators
 
-A GPU is in use before the operators are defined, like in a program that imports a library late.
+A GPU is in use before the operators are defined, as in a program that imports a library late.
 """
 import itertools
 import unittest

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Replays graphs after memory that they use has been freed, and the same graphs with their memory kept.
+"""Replays graphs after memory that they use has been freed, and replays the same graphs while their memory is kept.
 
   sconce-simgpu -- python simgpu_graphs.py
 
@@ -9,7 +9,7 @@ import torch
 
 
 def captured(values, pool=None):
-    """Returns a graph that doubles the values and has a temporary in its own memory."""
+    """Returns a graph that doubles the values and has a temporary tensor in its private memory."""
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph, pool=pool):
         doubled = (values + values.abs()).clone()
@@ -17,7 +17,7 @@ def captured(values, pool=None):
 
 
 def freed(is_right):
-    """The caching allocator has received the memory back and may reuse it."""
+    """The memory was returned to the caching allocator, which may reuse it."""
     values = torch.ones(1000, device="cuda")
     graph, doubled = captured(values)
     kept = values if is_right else None
@@ -28,7 +28,7 @@ def freed(is_right):
 
 
 def returned(is_right):
-    """The GPU has received the memory back."""
+    """The memory was returned to the GPU."""
     values = torch.ones(8 << 20, device="cuda")
     graph, doubled = captured(values)
     kept = values if is_right else None
@@ -54,7 +54,7 @@ def pinned(is_right):
 
 
 def of_a_pool(_):
-    """Memory in the graphs' own pool may be free, even in a pool that the program has created and filled."""
+    """Memory in the graphs' own pool may be freed, even in a pool that the program has created and filled."""
     pool = torch.cuda.MemPool()
     with torch.cuda.use_mem_pool(pool):
         values = torch.ones(1000, device="cuda")

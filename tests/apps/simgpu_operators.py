@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Compares LibTorch's operators and modules on a simulated GPU with the CPU, forward and backward. By hand:
+"""Compares LibTorch's operators and modules on a simulated GPU with the CPU, forward and backward. Run it by hand:
 
   OMP_NUM_THREADS=1 build/default/bin/sconce-simgpu --hide-real-gpus --races throw -- \\
       python tests/apps/simgpu_operators.py
 
-Three parts, all in float32: the samples in LibTorch's database of operators, the samples in its database of modules, and
-training with the features that most programs use (FAMILIES). Results are equal up to rtol 1e-5 and atol 1e-6. Prints the
-counts. Fails with a list of differences, or of exceptions below that no longer apply. With names, only these are compared.
+Three parts, all in float32: the samples in LibTorch's database of operators, the samples in its database of modules,
+and training with the features that most programs use (FAMILIES). Results are equal up to rtol 1e-5 and atol 1e-6.
+Prints the counts. Fails with a list of differences, or of exceptions below that no longer apply. With names, compares
+only the operators and modules with these names.
 
 If a call draws random numbers, only the sizes and types of its results are compared, because GPUs have other generators
 than the CPU. A sample that the CPU rejects is skipped.
@@ -29,9 +30,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils import _pytree
 
 DTYPE = torch.float32
-# The results contain whatever was in memory before.
+# The results contain arbitrary previous memory contents.
 UNINITIALIZED = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"}
-# LibTorch rejects these on a real GPU as well: it has only CPU kernels, or requires an argument on the CPU.
+# LibTorch rejects these on a real GPU, too, because it has only CPU kernels or requires an argument on the CPU.
 REFUSED = {
     "sparse.mm.reduce": "Could not run 'aten::_sparse_mm_reduce_impl'",
     "tensor_split": "tensor_split expected tensor_indices_or_sections to be on cpu, but it's on cuda:0",
@@ -40,19 +41,22 @@ REFUSED = {
 }
 
 
-# GPUs choose fused attention by other rules than the CPU, which also fuses it in these calls. Its steps are the same.
+# GPUs use different criteria to select fused attention than the CPU, which also fuses it in these calls. The steps are
+# the same.
 IN_STEPS = {"nn.functional.scaled_dot_product_attention", "nn.Transformer", "nn.TransformerDecoderLayer",
             "nn.TransformerEncoder", "nn.TransformerEncoderLayer"}
 
 
 class CpuRefuses(Exception):
-    """The CPU does not accept a sample."""
+    """The CPU rejects a sample."""
 
 
 def database(module, name):
-    """Returns one of LibTorch's databases. Its operators would seed the generators, which hides that they are random.
+    """Returns one of LibTorch's databases. Its operators are prevented from seeding the generators, which would hide that
+    they are random.
 
-    expecttest does not need to be installed: its only name that is used is the base of a class that is not used here.
+    expecttest does not need to be installed, because only one of its names is used, as the base of a class that is not
+    used here.
     """
     sys.modules.setdefault("expecttest", types.SimpleNamespace(TestCase=unittest.TestCase))
     loaded = importlib.import_module(f"torch.testing._internal.{module}")
@@ -90,7 +94,7 @@ def check_same(got, expected):
 
 
 def check_outputs(got, expected, has_values):
-    """Compares all tensors and numbers of the results. All tensors of a call on the GPU must be on the GPU."""
+    """Compares all tensors and numbers in the results. All tensors of a call on the GPU must be on the GPU."""
     got, expected = _pytree.tree_leaves(got), _pytree.tree_leaves(expected)
     assert len(got) == len(expected), f"{len(got)} results instead of {len(expected)}"
     for ours, theirs in zip(got, expected):
@@ -132,7 +136,8 @@ def gradients(outputs, leaves):
 def judge(call, has_values=True):
     """Compares a call on the GPU with the call on the CPU, and returns which of its results were compared.
 
-    `call` makes the call on a device with copies of its arguments. It returns outputs and the tensors with gradients.
+    `call` runs the call on a device with copies of its arguments. It returns the outputs and the tensors with
+    gradients.
     """
     expected, expected_leaves, is_random = on_cpu(call)
     got, leaves = seeded(call, "cuda")
@@ -165,7 +170,8 @@ def call_of_operator(op, sample):
 
 
 def call_of_module(module, *args, **kwargs):
-    """Returns a call whose outputs are the module's outputs, followed by its buffers, which batch norm changes, for example."""
+    """Returns a call that returns the module's outputs followed by its buffers, which batch norm changes, for
+    example."""
     def call(device):
         model = copy.deepcopy(module).to(device)
         inputs = on(device, (args, kwargs))
@@ -378,7 +384,8 @@ def data_parallel():
 
 
 class Pipeline(nn.Sequential):
-    """Each stage computes on the device of its parameters. Chunks of the batch follow each other through the stages."""
+    """Each stage computes on the device of its parameters. The chunks of the batch pass through the stages one after
+    another."""
 
     def forward(self, batch):
         chunks = list(batch.chunk(4))
@@ -449,7 +456,7 @@ FAMILIES = [sparse_embeddings, embeddings, embedding_bags, scaled_dot_product_at
 
 
 def compare_families(chosen):
-    """Returns the number of families, and the families that differ with the error of each."""
+    """Returns the number of families, and the families with different results together with the error of each."""
     families, wrong = [family for family in FAMILIES if chosen(family.__name__)], {}
     for family in families:
         torch.manual_seed(0)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that simulated GPUs refuse the calls that apps/simgpu/refusals.md lists.
+"""Checks that simulated GPUs reject the calls that apps/simgpu/refusals.md lists.
 
   build/default/bin/sconce-simgpu --hide-real-gpus --races throw -- python tests/apps/simgpu_refusals.py
 
@@ -21,7 +21,7 @@ FEWEST_ROWS = 25
 
 
 def zeros(*sizes):
-    """Returns zeros, which are a valid index for any tensor."""
+    """Returns zeros, which are valid indices for any tensor."""
     return torch.zeros(sizes, dtype=torch.int64)
 
 
@@ -119,7 +119,8 @@ def first_line(error):
 
 
 def difference(name, taken, refused, text):
-    """Returns how the calls differ from a row, or None. `taken` contains arguments that must be accepted, by their place."""
+    """Returns how the calls differ from a row, or None. `taken` contains arguments that must be accepted, keyed by
+    position."""
     for place, arguments in taken.items():
         error = error_of(operator(name), **arguments)
         if error is not None:
@@ -160,7 +161,7 @@ def check_table(title, check, known):
 
 
 def taken_beside_the_tables():
-    """Returns the calls that are accepted according to the page's text."""
+    """Returns the calls that are accepted according to the text of the page."""
     gpu, empty = ones(2, 2).cuda(), zeros(0, 2).cuda()
     return {
         "mm of empty tensors": lambda: empty @ empty.T,
@@ -173,7 +174,8 @@ def taken_beside_the_tables():
 
 
 def refused_beside_the_tables():
-    """Returns the calls that are refused, and how their errors begin. The CPU has no kernel for the last one."""
+    """Returns the calls that are rejected, and the beginnings of their errors. The CPU has no kernel for the last
+    call."""
     gpu, whole, heads = ones(2, 2).cuda(), zeros(2, 2).cuda(), ones(2, 2, 8, 16).cuda()
     attention = "_cudnn_attention_forward"
     type_error = "\"addmm_cuda\" not implemented for 'Long'"
@@ -200,7 +202,7 @@ def check_beside_the_tables():
 
 
 def check_still_computes():
-    """A GPU stays usable after a refusal, unlike after a failed kernel."""
+    """A GPU remains usable after a rejected call, unlike after a failed kernel."""
     total = ones(2, 2).cuda().sum().item()
     return [] if total == 4 else [f"after the refusals, cuda:0 sums four ones to {total}"]
 

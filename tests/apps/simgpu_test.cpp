@@ -550,7 +550,7 @@ TEST_CASE("with --places, a report shows both Python lines or both addresses in 
   const std::string script = SCONCE_TESTS_DIR "/apps/simgpu_places.py";
   const RunResult ran = simulated("--places", SCONCE_PYTHON " " + script);
   INFO(ran.err);
-  CHECK(ran.exit_code == 0);  // although a thread of autograd may still run
+  CHECK(ran.exit_code == 0);  // although an autograd thread may still be running
   const auto line_of = [&](const std::string& comment) {
     const auto source = sconce::test::contents(script);
     const auto end = source.begin() + static_cast<std::ptrdiff_t>(source.find(comment));

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Uses the source archive and the wheel in a bare Debian without network, by hand and as root.
+"""Uses the source archive and the wheel in a bare Debian without a network. Run it by hand as root.
 
     bare_root.py ROOT --torch <the environment that contains LibTorch> --deps <a folder for SCONCE_DEPS_DIR>
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Creates bundles as docs/ship_a_program.md describes, including with its Dockerfile, and runs them in a root with only glibc.
+"""Creates bundles as docs/ship_a_program.md describes, including with its Dockerfile, and runs them in a root file
+system with only glibc.
 
   bundle_test.py --build BUILD --work WORK [TEST...]
 
@@ -23,7 +24,7 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 
 
 def block(language, text=""):
-    """Returns the page's first block in that language that contains the text."""
+    """Returns the first block on the page that has this language and contains the text."""
     return next(found for found in re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.M | re.S) if text in found)
 
 
@@ -36,7 +37,7 @@ def run(*command, **options):
 
 
 def make_root(root):
-    """Creates a root that contains glibc, a package database that lists it, and nothing else."""
+    """Creates a root file system that contains glibc, a package database that lists it, and no other files."""
     linked = run("ldd", sys.executable)
     loader = pathlib.Path(re.search(r"(/\S*ld-linux\S*) \(", linked)[1])
     folder = pathlib.Path(re.search(r"libc\.so\.6 => (\S+)/libc\.so\.6", linked)[1])
@@ -53,7 +54,8 @@ def make_root(root):
 
 
 def run_in(root, program, *arguments, environment=ONE_THREAD):
-    """Runs a program in a root like a container, with /proc and /dev but no network, and returns its output."""
+    """Runs a program in a root file system like a container, with /proc and /dev but no network, and returns its
+    output."""
     user = [] if os.geteuid() == 0 else ["--map-root-user"]
     script = 'mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && exec chroot "$0" "$@"'
     return run("unshare", *user, "--mount", "--pid", "--fork", "--net", "sh", "-c", script, root, program, *arguments,
@@ -61,12 +63,12 @@ def run_in(root, program, *arguments, environment=ONE_THREAD):
 
 
 def files(root):
-    """Returns the files and folders of a root, except for dpkg's own files."""
+    """Returns the files and folders of a root file system, except for dpkg's own files."""
     return sorted(str(path.relative_to(root)) for path in root.rglob("*") if "var/lib/dpkg" not in str(path))
 
 
 class Bundle(unittest.TestCase):
-    """The full bundle, made by the steps of the Dockerfile."""
+    """The full bundle, created with the steps of the Dockerfile."""
 
     @classmethod
     def setUpClass(cls):
@@ -146,7 +148,8 @@ class Bundle(unittest.TestCase):
 
 
 class Archives(unittest.TestCase):
-    """The archives of a small bundle. The archives of the full bundle are tested by hand, because packing it takes a minute."""
+    """Tests the archives of a small bundle. The archives of the full bundle are tested by hand, because creating them
+    takes a minute."""
 
     @classmethod
     def setUpClass(cls):

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Builds sconce with Debian's CPU LibTorch in a bare Debian unstable and runs the tests, by hand and as root.
+"""Builds sconce with Debian's CPU LibTorch in a bare Debian unstable and runs the tests. Run it by hand as root.
 
     cpu_root.py ROOT [--jobs N] [--mirror URL] [--demo-only]
 
 Creates ROOT with debootstrap, unless it exists, and clones the last commit into it. Then follows the steps of a user
 without a GPU: installs the build tools and libtorch-dev, and runs the preset demo-cpu. Finally, installs the other packages
 that the tests need, and runs the preset test-cpu. Prints apt's downloads, the duration of each step, and the size of the
-build folder. Needs a network, 8 GB of disk, and about an hour on two cores.
+build folder. Needs a network, 8 GB of disk space, and about an hour on two cores.
 """
 import argparse
 import pathlib
@@ -18,9 +18,10 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 APT = "apt-get -y --no-install-recommends"
-# Each step in the root. Without libfmt-dev LibTorch's headers do not compile, and without OpenBLAS it multiplies matrices
-# slowly. With Python's torch, which uses the same LibTorch, the tests compare with Python. The code that Inductor
-# compiles includes Sleef's header. Python's processes use libuv by default, and this LibTorch was built without it.
+# The steps in the root file system. Without libfmt-dev LibTorch's headers do not compile, and without OpenBLAS it
+# multiplies matrices slowly. With Python's torch, which uses the same LibTorch, the tests compare with Python. The code
+# that Inductor compiles includes Sleef's header. Python's processes use libuv by default, and this LibTorch was built
+# without it.
 STEPS = {
     "the build tools": f"{APT} install g++ cmake ninja-build python3 python3-venv",
     "LibTorch": f"{APT} install libtorch-dev libfmt-dev libopenblas0-pthread",
@@ -38,7 +39,7 @@ def run(*command):
 
 
 def run_inside(root, command, jobs):
-    """Runs a shell command in the root, with the network of this machine."""
+    """Runs a shell command in the root file system with the network of this machine."""
     quoted = shlex.quote(str(root))
     variables = ("PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 HOME=/root DEBIAN_FRONTEND=noninteractive"
                  f" CMAKE_BUILD_PARALLEL_LEVEL={jobs} CTEST_PARALLEL_LEVEL={jobs}")

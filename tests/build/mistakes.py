@@ -44,7 +44,7 @@ void run(const char* name, void (*part)()) {
 }
 """
 
-# kind: "says" for a message of g++, "throws", "prints", or "unseen" for code that compiles but must not run.
+# kind: "says" for a message from g++, "throws", "prints", or "unseen" for code that compiles but must not run.
 Part = collections.namedtuple("Part", "name kind words code setup")
 
 
@@ -76,7 +76,7 @@ def parts_of_trainer():
 
 
 def function_of(part):
-    """Returns a namespace with the function f. Structs, which may be templates, come before it."""
+    """Returns a namespace with the function f, which is preceded by the structs because they may be templates."""
     structs, statements = re.fullmatch(r"((?:struct .*^\}.*?;\n(?:TORCH_MODULE.*?\n)?)?)(.*)", part.code, re.M | re.S).groups()
     lines = structs.count("\n") + 1
     return (f'namespace {part.name} {{\n#line 1 "{part.name}"\n{structs}void f() {{\n{part.setup}'
@@ -94,7 +94,7 @@ def built(build, name, source):
 
 
 def messages_of(output):
-    """Returns g++'s messages by part.
+    """Returns the messages from g++, grouped by part.
 
     A message about a header follows a line about the part that uses it. If there is no such line, as with inherited
     constructors of holders, its part is "".
@@ -120,7 +120,7 @@ def line_of_cure(lines, part):
 
 
 def blocks_of(output):
-    """Splits g++'s output. A block begins with the chain of includes or with the function of a message."""
+    """Splits the output of g++. A block begins with the chain of includes or with the function of a message."""
     block = []
     for line in output.splitlines():
         begins = re.match(r"In file included from|\S+: (?:In|At) ", line)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the commands of the recipes for vcpkg and conda from the source archive, by hand, without those tools.
+"""Runs the commands of the recipes for vcpkg and conda from the source archive without those tools. Run it by hand.
 
     packaging.py WORK --torch <a folder that has share/cmake/Torch in it> --deps <a folder for SCONCE_DEPS_DIR>
 

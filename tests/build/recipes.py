@@ -19,7 +19,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE, TEN_LINES = ROOT / "docs/recipes.md", ROOT / "docs/site/ten_lines.cpp"
 INCLUDE = re.compile(r"^#include <[^>]+>\n", re.M)
-# A program and its output, and then a command and its output.
+# A program and its output, optionally followed by a command and its output.
 RECIPE = re.compile(r"^## (?P<title>.*?)\n(?:(?!^## ).)*?^```cpp\n(?P<code>.*?)^```\n(?P<more>.*?)(?=^## |\Z)", re.M | re.S)
 BLOCK = re.compile(r"^```(?P<kind>\w*)\n(?P<text>.*?)^```\n", re.M | re.S)
 VARYING = re.compile(r"\d+\.\d+(?:e[+-]?\d+)?|\d+e[+-]\d+|(?<=epoch: )\d+|(?<=after epoch )\d+")
@@ -28,7 +28,7 @@ Recipe = collections.namedtuple("Recipe", "name line code command printed")
 
 
 def recipes(page):
-    """Returns the programs of the page, with the blocks that show their outputs."""
+    """Returns the programs on the page with the blocks that show their outputs."""
     found = []
     for match in RECIPE.finditer(page):
         name = re.sub(r"\W+", "_", match["title"].lower())
@@ -41,7 +41,8 @@ def recipes(page):
 
 
 def source(found):
-    """Returns one source with all programs, each in its own namespace. `main` calls the programs that are named."""
+    """Returns one source with all programs, each in a separate namespace. `main` calls the programs that are passed by
+    name."""
     ten_lines = TEN_LINES.read_text(encoding="utf-8")
 
     def without_includes(code):
@@ -97,7 +98,7 @@ def printed_by(command, folder, **environment):
 
 
 def launched(recipe, build, program, python):
-    """Returns the page's command for this build, or None if the build lacks the program that starts it."""
+    """Returns the page's command for this build, or None if the build lacks the program that runs it."""
     words = recipe.command.split()
     if words[0] == "torchrun":
         return [python, "-m", "torch.distributed.run", *words[1:-1], program, recipe.name] if os.path.exists(python) else None
@@ -106,10 +107,10 @@ def launched(recipe, build, program, python):
 
 
 def outputs(found, build, work, python):
-    """Returns the outputs of the programs by name: alone, and with the page's command."""
+    """Returns the outputs of the programs by name: without a command and with the page's command."""
     program = built(build, source(found))
     names = [recipe.name for recipe in found] + re.findall(r'"(ten_lines_\w+)"', source(found))
-    # In one process, because each process would load LibTorch.
+    # All programs run in one process, because each process would load LibTorch.
     text = printed_by([program, *names], work / "alone", CUDA_VISIBLE_DEVICES="")
     alone = dict(re.findall(r"^== (\w+)\n(.*?)(?=^== |\Z)", text, re.M | re.S))
     if alone.keys() != set(names):
@@ -124,7 +125,7 @@ def outputs(found, build, work, python):
 
 
 def differences(found, made):
-    """Yields a text for each block of the page that differs from its program's output."""
+    """Yields a message for each block on the page that differs from its program's output."""
     for recipe in found:
         for number, got in enumerate(made[recipe.name]):
             shown = recipe.printed[number] if number < len(recipe.printed) else ""

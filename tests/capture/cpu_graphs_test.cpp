@@ -402,7 +402,7 @@ TEST_CASE("repeated casts match the eager loop even if the tensors are modified 
     const auto half = torch::kBFloat16;
     const auto before = layer->running_mean.to(half), first = w.to(half);
     const auto y = layer->forward(x);
-    const auto after = layer->running_mean.to(half);  // the layer has written it silently
+    const auto after = layer->running_mean.to(half);  // the layer has silently written it
     w.view({3}).add_(0.5);
     auto written = w.to(half);
     const auto kept = w.to(half), other = w.to(half);

@@ -629,7 +629,7 @@ TEST_CASE("loading the archive of an initialized layer initializes a lazy layer"
     CHECK(layer->is_initialized());
     CHECK(bitwise_equal(*layer, *twin));
     CHECK(layer(X).equal(twin(X)));
-    load(layer, saved(twin));  // again, into the initialized layer
+    load(layer, saved(twin));  // again, into the layer that is now initialized
     load(twin, saved(layer));
     CHECK(bitwise_equal(*layer, *twin));
   });

@@ -631,7 +631,7 @@ TEST_CASE("a group added to an optimizer with a tensor lr starts at the schedule
     SGD optimizer({parameter({3})}, SGDOptions(0.1), {.lr = lr});
     ExponentialLR scheduler(optimizer, 0.5);
     scheduler.step();
-    torch::optim::Optimizer& of_libtorch = optimizer;  // its function writes no rates
+    torch::optim::Optimizer& of_libtorch = optimizer;  // its function does not write learning rates
     if (by_libtorch) {
       of_libtorch.add_param_group({{parameter({2})}});
     } else {

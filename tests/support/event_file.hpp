@@ -119,7 +119,7 @@ class EventReader {
     event.wall_time = std::bit_cast<double>(take(rest, 1, 1).number);
     event.step = static_cast<int64_t>(take(rest, 2, 0).number);
     event.file_version = take(rest, 3, 2).text;
-    take(rest, 10, 2);  // the writer, which Python's files name
+    take(rest, 10, 2);  // the writer, which Python's files specify
     if (rest.contains({7, 2})) {
       auto log = fields(take(rest, 7, 2).text);
       event.is_start = take(log, 1, 0).number == 1;

@@ -289,7 +289,7 @@ TEST_CASE("callbacks can monitor step values, and a missing value is reported af
   };
   for (const auto* monitor : {"train_mean", "test_square", "val_mean"}) {
     CAPTURE(monitor);
-    CHECK(fit(monitor, true).epochs.size() == 2);  // the batches are the same in each epoch
+    CHECK(fit(monitor, true).epochs.size() == 2);  // each epoch has the same batches
   }
   const std::string expected =
       "sconce::EarlyStopping: expected monitor to be one of [loss, "

@@ -1301,7 +1301,7 @@ TEST_CASE("outside a fit, evaluate leaves its sums in the metrics, even after a 
   const Batches ten(points(10), {.batch_size = 5});
   auto with = data();
   int64_t calls = 0;
-  InEach evaluating([&] {  // with other metrics than the fit's
+  InEach evaluating([&] {  // with metrics other than the fit's
     const double value = other.evaluate(model, ten).at("acc");
     CHECK(own->compute().item<double>() == value);
     if (++calls == 4) throw std::runtime_error("thrown by a callback");
