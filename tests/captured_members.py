@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Checks that this table says, for each public member function that changes an object, what a captured step does with it.
+"""Checks that this table describes, for each public member function that changes an object, how a captured step handles
+it.
 
-Reads the public headers. Fails on a non-const member function that the table lacks, and on entries that no header has.
+Reads the public headers. Fails if a non-const member function is missing from the table, or if an entry is not in any
+header.
 
     captured_members.py <folder include/sconce>
 """
@@ -10,7 +12,7 @@ import pathlib
 import re
 import sys
 
-# How a captured step handles a call within its function.
+# How a captured step handles a call inside its function.
 REPLAYED = "a replay on the CPU calls it again; a capture on a GPU refuses it by name"
 STEPPED = "a replay on the CPU calls it again; a graph has its kernels"
 TENSORS = "it changes tensors by operators alone, which a replay runs again"

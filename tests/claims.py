@@ -55,7 +55,7 @@ Claim = collections.namedtuple("Claim", "text shown")  # shown: how, None, or "w
 
 
 def plain(text):
-    """Returns a sentence as a reader sees it, on one line."""
+    """Returns a sentence on one line as a reader sees it."""
     for pattern, replacement in MARKUP:
         text = re.sub(pattern, replacement, text, flags=re.S)
     return re.sub(r"^(?:[-*>]|\d+\.) ", "", " ".join(text.split()).strip("| "))
@@ -128,7 +128,8 @@ def claims(page, text, listed):
 
 
 def sources(text):
-    """Returns the entries of claims.txt by page: the sources of each claim. Raises ValueError for an invalid line."""
+    """Returns the entries of claims.txt by page, with the sources of each claim. Raises ValueError for an invalid
+    line."""
     found, page, claim = {}, None, None
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("## "):
@@ -170,7 +171,7 @@ def all_claims(listed):
 
 
 def problems(listed, found):
-    """Yields the problems in claims.txt, and whether the pages contain too many claims that nothing shows."""
+    """Yields the problems in claims.txt, and a problem if too many claims on the pages have no evidence."""
     tests = names_of_tests()
     yield from (f"claims.txt: expected a section '## {page}'" for page in found if page not in listed)
     for page, entries in listed.items():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests which sentences of the pages count as claims, and that claims.txt lists a source for each one."""
+"""Tests which sentences of the pages count as claims, and that claims.txt lists a source for each claim."""
 import pathlib
 import sys
 import unittest

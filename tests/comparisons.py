@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that each comparison with Python of commit f48842a has a successor that compares at least as much and is not slow.
+"""Checks that each comparison with Python in commit f48842a has a successor that compares at least as much and is not
+slow.
 
     comparisons.py BUILD          reads the sources and lists the tests of BUILD, which takes a second
     comparisons.py BUILD --run    also runs the cases, and compares the numbers of their assertions, which takes minutes
@@ -41,7 +42,7 @@ def cases_of_sources():
 
 
 def assertions_run(build, names):
-    """Runs the cases. Returns the number of passed assertions for each."""
+    """Runs the cases. Returns the number of passed assertions for each case."""
     found = collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
         wanted, report = pathlib.Path(folder, "names"), pathlib.Path(folder, "report.json")

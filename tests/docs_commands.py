@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs every command block of README.md, docs/installation.md, and docs/own_model.md, in order, like a new user.
+"""Runs every command block of README.md, docs/installation.md, and docs/own_model.md in order, as a new user would.
 
 The commands run in a fresh clone of the last commit, without any LibTorch except the one that they install. The programs
 of own_model.md are built and run in the project that installation.md creates, whose first program is the template's. The
@@ -9,8 +9,8 @@ output of a command is compared with the block that shows it, except for the num
   docs_commands.py --check               compares the pages with BLOCKS below, and runs nothing
   docs_commands.py --work F --only TEXT  runs the blocks that contain TEXT in the folder F, after an earlier run there
 
-Needs a network where the pages need one, 10 GB of disk, and about an hour. The exit code is 1 if a command fails, or if
-a page contains a block that BLOCKS does not list.
+Needs a network for the steps that download, 10 GB of disk space, and about an hour. The exit code is 1 if a command
+fails, or if a page contains a block that BLOCKS does not list.
 """
 import argparse
 import collections
@@ -25,7 +25,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
-# What a reader replaces each word in angle brackets with.
+# The replacement for each word in angle brackets.
 PLACEHOLDERS = {"<folder>": "{work}/prefix", "<the folder of sconce>": "{work}/sconce"}
 
 # Each block of a page: words that no other block of the page contains, and how the block is handled.
@@ -113,7 +113,7 @@ class Reader:
         self.output = ""
         (work / "mine").mkdir(exist_ok=True)
         shutil.copy(work / "sconce/apps/template/main.cpp", work / "mine")
-        # Nothing may point to a LibTorch on this machine or to another compiler's flags.
+        # No variable may point to a LibTorch on this machine or to another compiler's flags.
         keep = {"PATH", "HOME", "LANG", "TERM", "TMPDIR", "SSL_CERT_FILE"}
         self.environment = {name: value for name, value in os.environ.items()
                             if name in keep or name.lower().endswith("_proxy") or name.startswith("PIP_")}

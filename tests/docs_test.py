@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests the pages' quotes, such as examples, outputs of the recipes, and tables, and the targets of their links."""
+"""Tests the quotes on the pages, such as examples, outputs of the recipes, and tables, and the targets of the links."""
 import json
 import pathlib
 import re
@@ -20,7 +20,8 @@ SECTIONS = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"]  #
 
 
 def public_classes():
-    """Returns the classes in the public headers, except structs of options. A module is listed under its holder's name."""
+    """Returns the classes in the public headers, except for structs of options. A module is listed under the name of
+    its holder."""
     names = set()
     for header in (ROOT / "include/sconce").rglob("*.hpp"):
         if header.parent.name == "detail":
@@ -60,7 +61,7 @@ def anchors(text):
 
 
 def broken_links(page, text):
-    """Yields the links of a page that point to no file or to no heading of a page."""
+    """Yields the links on a page that point to a missing file or a missing heading."""
     links = re.findall(r"\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]+))?\)", without_code(text))
     for target, anchor in links:
         file = (page.parent / target).resolve() if target else page

@@ -40,7 +40,7 @@ SECONDS = 120  # after this, a process counts as hanging
 
 
 def png(pixels, size):
-    """Returns a grayscale picture as the bytes of a PNG file."""
+    """Returns a grayscale image as the bytes of a PNG file."""
     rows = b"".join(b"\0" + pixels[i:i + size] for i in range(0, len(pixels), size))
 
     def chunk(name, data):
@@ -52,7 +52,7 @@ def png(pixels, size):
 
 
 def write_pictures(folder, count):
-    """Writes the first digits as pictures, with one folder per class."""
+    """Writes the first digits as images, with one folder per class."""
     images = (DIGITS / "train-images-idx3-ubyte").read_bytes()[16:]
     labels = (DIGITS / "train-labels-idx1-ubyte").read_bytes()[8:]
     for i in range(count):
@@ -62,7 +62,7 @@ def write_pictures(folder, count):
 
 
 class Training:
-    """A run in its own folder, which can be started several times."""
+    """A run in a separate folder that can be started several times."""
 
     def __init__(self, program, folder, pictures):
         self.folder = folder
@@ -101,7 +101,7 @@ class Training:
 
 
 def table(lines):
-    """Returns the rows of a table of scalars or metrics without times."""
+    """Returns the rows of a table of scalars or metrics without the times."""
     return [{key: value for key, value in line.items() if key not in TIMES} for line in lines
             if not TIMED.search(str(line.get("tag", "")))]
 
@@ -134,7 +134,8 @@ def masked(data):
 
 
 def check_records(file):
-    """Fails unless the file is a sequence of complete records: length, checksum, data, checksum."""
+    """Fails unless the file is a sequence of complete records, each of which contains a length, a checksum, data, and a
+    checksum."""
     content, at = file.read_bytes(), 0
     while at < len(content):
         head = content[at:at + 12]
@@ -148,7 +149,7 @@ def check_records(file):
 
 
 def disturb(training, chance, seconds):
-    """Starts the run and kills it after a while. Returns a description."""
+    """Starts the run and kills it after some time. Returns a description."""
     training.start()
     moment = chance.uniform(chance.choice([0, 0.8]) * seconds, seconds)  # most files are written at the end
     way = chance.choice(["both by SIGKILL", "both by SIGKILL", "rank 0 by SIGKILL", "rank 1 by SIGKILL",

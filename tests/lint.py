@@ -59,8 +59,8 @@ def check_layout(args):
 
 
 def run_all(what, commands, minutes=24 * 60.0):
-    """Runs the commands, one per core at a time, and starts none after this time. Prints the output of failed commands.
-    Returns whether all succeeded."""
+    """Runs the commands, at most one per core at a time, and starts no command after this time. Prints the output of
+    failed commands. Returns whether all commands succeeded."""
     end = time.monotonic() + 60 * minutes
 
     def run(command):
@@ -82,13 +82,13 @@ def check_mistakes(args):
     database = json.loads((args.build / "compile_commands.json").read_text())
     compiled = {os.path.normpath(entry["file"]) for entry in database}
     chosen = [path for path in sources(args.since) if str(path) in compiled and ROOT / "tests" not in path.parents]
-    # clang does not know the warning flags that exist only in GCC.
+    # clang does not recognize the warning flags that exist only in GCC.
     command = [tool("clang-tidy"), "--quiet", "-p", args.build, "--extra-arg=-Wno-unknown-warning-option"]
     return run_all("clang-tidy", [[*command, path] for path in chosen], args.minutes)
 
 
 def includes(path, known):
-    """Returns a file of the library and the project's files that it includes, directly or not."""
+    """Returns a file of the library and the project's files that it includes directly or indirectly."""
     if path not in known:
         known[path] = {path}
         for name in re.findall(r'^#include "([^"]+)"', path.read_text(), re.M):
@@ -123,8 +123,8 @@ def with_changed_includes(since):
 
 
 def check_alone(args):
-    """Compiles each file without a precompiled header and without neighbors, which may hide a missing include. A file that
-    has not changed can miss an include only if the includes of its included files have changed."""
+    """Compiles each file without a precompiled header and without other sources, which may hide a missing include. If a
+    file has not changed, an include can be missing only if the includes of its included files have changed."""
     changed, known = set(sources(args.since)), {}
     other_includes = with_changed_includes(args.since)
     database = json.loads((args.build / "compile_commands.json").read_text())

@@ -94,8 +94,8 @@ def short_name(name):
 
 
 def unnamed(before, after, changelog):
-    """Returns the lines of `before` that are not in `after`, unless the changelog's first section contains their names or
-    the name of a class that is gone entirely."""
+    """Returns the lines of `before` that are not in `after`, except for lines whose names, or the name of a class that
+    was removed entirely, appear in the changelog's first section."""
     code = " ".join(re.findall(r"`+([^`]+)`+", re.split(r"^## ", changelog, flags=re.M)[1]))
     kept, gone = set(after), {whole_name(line) for line in before} - {whole_name(line) for line in after}
 

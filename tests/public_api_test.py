@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests that public_api.py finds the changes that a program that uses the library would notice."""
+"""Tests that public_api.py detects the changes that affect a program that uses the library."""
 import pathlib
 import shutil
 import sys
@@ -24,7 +24,7 @@ CHANGES = {
 @unittest.skipUnless(shutil.which("doxygen"), "skipped: no Doxygen")
 class PublicApi(unittest.TestCase):
     def api_with(self, change):
-        """Returns the API of one header in which some text is replaced."""
+        """Returns the API of one header after some text in the header is replaced."""
         before, _, after = change.partition("|")
         header = (ROOT / HEADER).read_text(encoding="utf-8")
         self.assertIn(before, header)

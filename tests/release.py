@@ -21,8 +21,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
-# What a file must contain for a release: a regular expression with the tag's numbers, and its description, with VERSION
-# for 0.3.0 and MINOR for 0.3.
+# The texts that a file must contain for a release: a regular expression with the tag's numbers, and its description,
+# with VERSION for 0.3.0 and MINOR for 0.3.
 WANTED = [
     ("include/sconce/version.hpp", r"MAJOR {0}\n#define SCONCE_VERSION_MINOR {1}\n#define SCONCE_VERSION_PATCH {2}\n",
      "the version VERSION, which CMake, pip and Conan read there"),
@@ -37,7 +37,7 @@ WANTED = [
     ("CITATION.cff", r"^date-released: .*\d{{4}}-\d\d-\d\d", "'date-released: <date>'"),
     ("docs/installation.md", r"find_package\(sconce {0}\.{1} REQUIRED\)", "find_package(sconce MINOR REQUIRED)"),
     ("docs/release_{0}.{1}.md", r"\A# (?!.*In preparation)", "the notes, without 'In preparation'"),
-    # Facts that are not known yet.
+    # Facts that are not yet available.
     ("CITATION.cff", r"^repository-code: .*https:", "the repository's address as 'repository-code'"),
     ("pyproject.toml", r"^\[project\.urls\]\n.*https:", "the repository's address in [project.urls]"),
     ("conanfile.py", r"^    url = .*https:", "the repository's address as 'url'"),
@@ -83,7 +83,7 @@ def numbers_of(tag):
 
 
 def lacking(tag, root=ROOT):
-    """Returns one line for each thing that a release with this tag lacks."""
+    """Returns one line for each item that is missing for a release with this tag."""
     try:
         numbers = numbers_of(tag)
     except ValueError as error:

@@ -122,7 +122,7 @@ def ctest(build, pattern, number):
 
 
 def report(name, mutant, failed):
-    """Prints the outcome, and returns whether it is the expected one."""
+    """Prints the outcome and returns whether it is the expected one."""
     if mutant[3] is not None:
         print(f"{name}: " + (f"noticed by {', '.join(failed)}" if failed else "NOT NOTICED"), flush=True)
         return bool(failed)

@@ -73,7 +73,8 @@ def mentions(source, file):
 
 
 def touches(file, test):
-    """Returns whether a change of the file affects the test, based on the paths that headers, sources, and tests share."""
+    """Returns whether a change to the file affects the test, based on the paths that headers, sources, and tests
+    share."""
     top, *rest = file.parts
     sources, is_lesson = test["sources"], test["name"].startswith("lesson")
     if top in ("src", "include"):
@@ -106,7 +107,7 @@ def choose(arguments):
 
 
 class Load:
-    """Runs a busy loop on each core for its lifetime. The loops end with this process, even if it is killed."""
+    """Runs a busy loop on each core during its lifetime. The loops end with this process, even if it is killed."""
 
     def __enter__(self):
         die_with_parent = lambda: ctypes.CDLL(None).prctl(1, signal.SIGKILL)
@@ -120,8 +121,8 @@ class Load:
 
 
 def run(tests, seconds):
-    """Runs the tests once, for at most this time. Returns whether all of them ended, the number of failed tests, and the
-    output."""
+    """Runs the tests once, for at most this time. Returns whether all of them finished, the number of failed tests, and
+    the output."""
     numbers = ",".join(str(test["number"]) for test in tests)
     # The first three numbers are the start, end, and stride of a range. Zeros select no range.
     command = ["ctest", "--test-dir", BUILD, "-j4", "--schedule-random", "--output-on-failure", "-I",

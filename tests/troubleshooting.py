@@ -30,7 +30,7 @@ for name in ("{0}", "{1}"):
 
 
 def said(command, limit=None, **variables):
-    """Runs a command and returns its exit code and what it wrote."""
+    """Runs a command and returns its exit code and its output."""
     ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", timeout=120,
                          env=os.environ | {"OMP_NUM_THREADS": "1"} | variables,
                          preexec_fn=limit and (lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit))))

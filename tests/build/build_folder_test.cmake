@@ -15,7 +15,8 @@ if(NOT count EQUAL 7)
   message(FATAL_ERROR "apps/template/CMakeLists.txt: expected 7 lines, got ${count}")
 endif()
 
-# Without a build folder, and with one that is configured but empty, one line says which command to run.
+# Without a build folder, and with one that is configured but empty, the output is one line that says which command to
+# run.
 expect_failure("\n *sconce: not found[.] Run [^\n]*cmake --workflow --preset demo [^\n]*\n" ${configure})
 expect_failure("\n *sconce: not found[.]" ${configure} "-Dsconce_DIR=${WORK}/no/build/default")
 file(GLOB package "${BUILD}/sconce-*.cmake")
@@ -27,7 +28,7 @@ foreach(file IN LISTS package)
 endforeach()
 expect_failure("\n *sconce: [^\n]*libsconce_core[^\n]* is not built yet[.] Run: [^\n]*\n" ${configure} "-Dsconce_DIR=${WORK}/empty")
 
-# Warnings at -O0 differ from those at -O3, the template's own build type.
+# The warnings at -O0 differ from those at -O3, the template's default build type.
 run("configuring" ${configure} "-Dsconce_DIR=${BUILD}" -DCMAKE_BUILD_TYPE=None)
 expect("sconce: LibTorch [^\n]*the one that sconce was built with")
 build_template("${project}")

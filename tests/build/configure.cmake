@@ -1,6 +1,6 @@
-# Helpers for the tests of the configure step: they configure sconce in a folder under WORK and check the result.
+# Helpers for the tests of the configure step, which configure sconce in a folder under WORK and check the result.
 
-# Anything that these variables name would be found before the stand-ins.
+# Packages that these variables point to would be found before the stand-ins.
 foreach(name Torch_DIR Torch_ROOT CMAKE_PREFIX_PATH PYTHONPATH)
   unset(ENV{${name}})
 endforeach()
@@ -28,8 +28,8 @@ function(expect_parts name printed)
   message(STATUS "${name}: as expected")
 endfunction()
 
-# Fails unless the configure run stopped with an error message from sconce that has at most eight lines and contains each
-# of the given texts.
+# Fails unless the configure run stopped with an error message from sconce that has at most eight lines and contains
+# each of the given texts.
 macro(expect_stop name)
   if(result EQUAL 0)
     message(FATAL_ERROR "${name}: configured, expected an error\n${output}")
@@ -55,18 +55,18 @@ macro(expect_configured name)
   expect_parts(${name} "${output}" ${ARGN})
 endmacro()
 
-# The interpreter itself, because a version manager's shim takes longer to start than Python.
+# Use the interpreter itself, because a version manager's shim takes longer to start than Python.
 find_program(python3 python3 REQUIRED)
 execute_process(COMMAND "${python3}" -c "import sys; print(sys.executable)"
                 OUTPUT_VARIABLE python3 OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 
-# A Python without packages and therefore without torch. <body> is shell code that runs before it.
+# Creates a Python without packages, and therefore without torch. <body> is shell code that runs before it.
 function(make_python file body)
   file(WRITE "${file}" "#!/bin/sh\n${body}\nexec '${python3}' -S \"$@\"\n")
   file(CHMOD "${file}" PERMISSIONS OWNER_READ OWNER_EXECUTE OWNER_WRITE)
 endfunction()
 
-# A stand-in for LibTorch with only a version and a target.
+# Creates a stand-in for LibTorch that contains only a version and a target.
 function(make_torch folder version)
   file(WRITE "${folder}/share/cmake/Torch/TorchConfigVersion.cmake"
        "set(PACKAGE_VERSION ${version})\nset(PACKAGE_VERSION_COMPATIBLE TRUE)

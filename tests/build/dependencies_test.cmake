@@ -1,8 +1,8 @@
-# Tests each way in which cmake/SconceDependencies.cmake finds a dependency:
+# Tests all ways in which cmake/SconceDependencies.cmake finds a dependency:
 #   cmake -DSOURCE=<the repository> -DWORK=<a folder to fill> [-DPARTS=<some of the parts>] -P dependencies_test.cmake
-# The parts prefix, sources, git, and failure need no network and take seconds. The part packages downloads about 10 MB
-# of indexes and 3 MB of packages. If it cannot run, it prints a line with "skipped:", so give it a separate test.
-# The parts without network use stubs: minimal stand-ins with the real names of headers, targets, and packages.
+# The parts prefix, sources, git, and failure do not need a network and take seconds. The part packages downloads about
+# 10 MB of indexes and 3 MB of packages. If it cannot run, it prints a line with "skipped:", so run it as a separate
+# test. The parts without network use stubs: minimal stand-ins with the real names of headers, targets, and packages.
 cmake_minimum_required(VERSION 3.25)
 if(NOT PARTS)
   set(PARTS prefix sources git failure packages)
@@ -21,8 +21,8 @@ if(ninja)
   list(APPEND configure_command -G Ninja)
 endif()
 
-# Fills the folder with links to these programs only. As PATH it hides all other programs, and also the installed
-# packages, since CMake derives search paths from PATH's bin folders.
+# Fills the folder with links to only these programs. As PATH, the folder hides all other programs, and also the
+# installed packages, because CMake derives search paths from the bin folders in PATH.
 function(make_path folder)
   file(MAKE_DIRECTORY "${folder}")
   foreach(program IN ITEMS cmake ninja make c++ g++ cc gcc ar ranlib nm ld as strip objcopy objdump readelf sh uname)
@@ -69,7 +69,7 @@ function(expect_found what text)
   endforeach()
 endfunction()
 
-# Stops if the build folder's cache has a failed search, or an unpacked package whose folder may be deleted.
+# Stops if the build folder's cache contains a failed search, or an unpacked package whose folder may be deleted.
 function(expect_clean_cache build)
   list(JOIN names "|" pattern)
   file(STRINGS "${build}/CMakeCache.txt" entries REGEX "^(${pattern})_")
@@ -118,7 +118,8 @@ set(target_of_ZLIB ZLIB::ZLIB)
 set(stub_of_catch_module
     "function(catch_discover_tests target)\n  add_test(NAME stub COMMAND \${target})\nendfunction()\n")
 
-# Writes a prefix with stubs of all dependencies, each with version 9.9 and the package files that find_package reads.
+# Writes a prefix with stubs of all dependencies. Each stub has version 9.9 and the package files that find_package
+# reads.
 function(write_prefix prefix)
   foreach(name IN LISTS names)
     write_headers(${name} "${prefix}/include")
@@ -158,7 +159,8 @@ function(write_sources name folder)
   file(WRITE "${folder}/extras/Catch.cmake" "${stub_of_catch_module}")
 endfunction()
 
-# The folder named by SCONCE_DEPS_DIR takes precedence over installed packages, as a prefix and with usr/ inside.
+# The folder named by SCONCE_DEPS_DIR takes precedence over installed packages, both as a prefix and with a usr/ folder
+# inside.
 function(prove_prefix)
   write_prefix("${room}/prefix")
   configure("$ENV{PATH}" "${room}/build-prefix" "-DSCONCE_DEPS_DIR=${room}/prefix")
@@ -167,12 +169,12 @@ function(prove_prefix)
   write_prefix("${room}/debs/usr")
   configure("$ENV{PATH}" "${room}/build-debs" "-DSCONCE_DEPS_DIR=${room}/debs")
   expect_found("unpacked packages in SCONCE_DEPS_DIR" "(found in ${room}/debs/usr/")
-  # CMake counts a prefix in CMAKE_PREFIX_PATH as installed.
+  # CMake treats a prefix in CMAKE_PREFIX_PATH as installed.
   configure("$ENV{PATH}" "${room}/build-installed" "-DCMAKE_PREFIX_PATH=${room}/prefix")
   expect_found("installed" "(found in ${room}/prefix/")
 endfunction()
 
-# The sources named by FETCHCONTENT_SOURCE_DIR_<NAME> are used, and only the target is built from them.
+# The sources in FETCHCONTENT_SOURCE_DIR_<NAME> are used, and only the target is built from them.
 function(prove_sources)
   foreach(name IN LISTS names)
     write_sources(${name} "${room}/sources/${name}")
@@ -224,8 +226,8 @@ function(prove_git)
   endif()
 endfunction()
 
-# If every step fails, the message has at most eight lines and suggests fixes. Without an optional dependency, the
-# configure run continues.
+# If every step fails, the message has at most eight lines and suggests fixes. If only an optional dependency is
+# missing, the configure run continues.
 function(prove_failure)
   make_path("${WORK}/path-of-a-compiler")
   configure("${WORK}/path-of-a-compiler" "${room}/build-failure" -DCMAKE_FIND_USE_CMAKE_SYSTEM_PATH=OFF
@@ -260,7 +262,7 @@ function(prove_failure)
   endif()
 endfunction()
 
-# The checksums of the files in apt's system folders that this user may read.
+# Computes the checksums of the files in apt's system folders that this user may read.
 function(system_state out)
   file(GLOB_RECURSE files /etc/apt/* /var/lib/apt/lists/*)
   set(${out} "")

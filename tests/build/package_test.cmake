@@ -60,10 +60,10 @@ program(test_of_ranks "x.slice(0, 1000 + rank" PRINTS "epoch 3/3: loss [0-9.]+, 
         RANKS)
 program(several_processes "ProcessGroup" PRINTS "epoch 3/3: loss [0-9.]+, train acc [0-9.]+\n" RANKS)
 
-# Sets <out> to the first code block in a page of docs/ that has that language and contains <text>.
+# Sets <out> to the first code block on a page of docs/ that is in that language and contains <text>.
 function(page_block out language text)
   file(GLOB pages "${SOURCE}/docs/*.md")
-  # pages whose blocks are not programs or are tested elsewhere
+  # Lists the pages whose blocks are not programs or are tested elsewhere.
   list(FILTER pages EXCLUDE REGEX "/(compile_errors|from_libtorch|inside_another_program|python_to_cpp|recipes).md$")
   foreach(page IN LISTS pages)
     file(READ "${page}" rest)
@@ -103,8 +103,8 @@ function(add_executable_to_project name target source)
        "add_executable(${name} ${name}.cpp)\ntarget_link_libraries(${name} PRIVATE ${target})\n")
 endfunction()
 
-# Stops if any of sconce's programs or tests was built, if the build printed a warning, or if the program of apps/template
-# does not train.
+# Stops if any of sconce's programs or tests was built, if the build printed a warning, or if training with the program
+# of apps/template fails.
 function(check_template)
   if(output MATCHES "warning:")
     message(FATAL_ERROR "building: expected no warning\n${output}")
@@ -117,7 +117,7 @@ function(check_template)
   expect("epoch 10/10: loss [0-9.]+, train acc [0-9.]+\n")
 endfunction()
 
-# Configures the project. Stops at a warning, or if LibTorch does not come from Python.
+# Configures the project. Stops if there is a warning, or if LibTorch does not come from Python.
 function(configure_project)
   run("configuring" ${configure})
   if(output MATCHES "CMake Warning|CMake Error")
@@ -166,7 +166,7 @@ function(check_notices)
   expect("^${packages} packages, ${packages} .* nlohmann_json [0-9.]+,.* ZLIB [0-9.]+,.* LibTorch [0-9.]+,")
 endfunction()
 
-# Configures with a Python without torch: the package falls back on the LibTorch that it was built with.
+# Configures with a Python without torch. The package falls back to the LibTorch that it was built with.
 function(configure_without_torch)
   file(WRITE "${WORK}/python" "#!/bin/sh\nexec '${PYTHON}' -I -S \"$@\"\n")
   file(CHMOD "${WORK}/python" PERMISSIONS OWNER_READ OWNER_EXECUTE OWNER_WRITE)
@@ -236,7 +236,7 @@ function(write_lists_of component)
   file(WRITE "${project}/CMakeLists.txt" "${lists}")
 endfunction()
 
-# Checks one component alone: one of its light headers, and an expression that calls its library.
+# Checks one component by itself, with one of its light headers and an expression that calls its library.
 function(check_component component header expression)
   write_lists_of(${component})
   file(WRITE "${project}/main.cpp" "#include <sconce/${header}.hpp>\n\nint main() {\n  return ${expression};\n}\n")
@@ -244,7 +244,7 @@ function(check_component component header expression)
   run("running with ${component} alone" "${project}/build/mine")
 endfunction()
 
-# Checks a component that requires a package, which is hidden: the error says what to do.
+# Checks a component that requires a package, which is hidden. The error must say what to do.
 function(expect_missing component hidden error)
   is_built_with(has_package ${hidden})
   if(hidden MATCHES "PNG|JPEG" AND NOT has_package)
@@ -258,8 +258,8 @@ function(expect_missing component hidden error)
   expect_failure("${error}" ${configure} ${hide})
 endfunction()
 
-# A project that links the core compiles no other part. FetchContent only lists the commands. add_subdirectory, whose path
-# has the same letters, runs the commands of the core.
+# A project that links only the core compiles no other part. With FetchContent, the commands are only listed. With
+# add_subdirectory, whose path contains the same letters, the commands of the core are run.
 function(check_core_alone)
   page_program(program "scaler.unscale_")
   add_executable_to_project(core sconce::core "${program}")
@@ -287,7 +287,7 @@ page_block(lists cmake "${WAY}")
 file(WRITE "${project}/CMakeLists.txt" "${lists}")
 file(COPY_FILE "${SOURCE}/apps/template/main.cpp" "${project}/main.cpp")
 set(configure "${CMAKE_COMMAND}" -S "${project}" -B "${project}/build" -G Ninja ${OPTIONS})
-if(WAY STREQUAL "find_package") # only this way uses all of the pages' programs: once is enough
+if(WAY STREQUAL "find_package") # only this way uses all of the pages' programs, which is enough
   list(APPEND configure "-DCMAKE_PREFIX_PATH=${WORK}/prefix")
   install_sconce()
   check_notices()

@@ -11,8 +11,8 @@ function(run what)
   set(output "${output}" PARENT_SCOPE)
 endfunction()
 
-# Runs a pip command that builds a wheel. If pip finds no hatchling, prints this and ends the calling script, which CTest
-# shows as skipped. This is a macro so that `return` ends the caller.
+# Runs a pip command that builds a wheel. If pip does not find hatchling, prints this message and ends the calling
+# script, which CTest shows as skipped. This is a macro so that `return` ends the caller.
 macro(make_wheel_or_skip what)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE failed OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(failed AND output MATCHES "No matching distribution found for hatchling")
@@ -30,7 +30,7 @@ function(expect pattern)
   endif()
 endfunction()
 
-# Runs a command that must fail with output that matches.
+# Runs a command that must fail and whose output must match.
 function(expect_failure pattern)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE failed OUTPUT_QUIET ERROR_VARIABLE output)
   if(NOT failed)
@@ -39,7 +39,7 @@ function(expect_failure pattern)
   expect("${pattern}")
 endfunction()
 
-# Builds the program of apps/template in <project>/build, which is configured, and runs it.
+# Builds the program of apps/template in <project>/build, which is already configured, and runs it.
 function(build_template project)
   run("building" "${CMAKE_COMMAND}" --build "${project}/build")
   if(output MATCHES "warning:")
@@ -47,7 +47,7 @@ function(build_template project)
   endif()
   run("running" "${project}/build/train")
   expect("epoch 10/10: loss [0-9.]+, train acc (1|0[.]9)")
-  # The README shows the same lines, with other numbers for another machine.
+  # The README shows the same lines with different numbers from another machine.
   file(READ "${SOURCE}/README.md" shown)
   string(REGEX MATCH "\n(epoch 1/10:[^`]*)\n```" block "${shown}")
   string(REPLACE "..." ".*" pattern "${CMAKE_MATCH_1}")

@@ -1,10 +1,11 @@
-# Finds the headers of the CUDA sources without a CUDA toolkit, or next to an installed one. The sources are preprocessed.
+# Checks that the headers of the CUDA sources are found without a CUDA toolkit or next to an installed one. The sources
+# are only preprocessed.
 #   cmake -DSOURCE=<sconce> -DWORK=<folder> -DTORCH=<LibTorch> -DSETUP=<SCONCE_SETUP_DIR>
 #         -DTOOLKIT=<hidden|present|offline> -P toolkit_test.cmake
-# hidden: runs in its own mount namespace, in which empty folders cover every toolkit and /usr/local/include, which may
-# link to a toolkit. Variables that name toolkits or the driver's stubs are unset.
-# present: none of the headers may come from the toolkit.
-# offline: pip finds no wheel for crt/, so a toolkit completes the wheels' headers, including NCCL's.
+# hidden: runs in a separate mount namespace, in which empty folders cover every toolkit and /usr/local/include, which
+# may link to a toolkit. Variables that name toolkits or the driver's stubs are unset. present: none of the headers may
+# come from the toolkit. offline: pip finds no wheel for crt/, so a toolkit completes the wheels' headers, including
+# NCCL's.
 cmake_minimum_required(VERSION 3.25)
 
 file(REMOVE_RECURSE "${WORK}")

@@ -21,7 +21,7 @@ macro(expect_silence name)
   endforeach()
 endmacro()
 
-# Writes a stand-in for torch's Python package. Its LibTorch package includes Caffe2's, as upstream's does.
+# Writes a stand-in for torch's Python package. Its LibTorch package includes Caffe2's package, as in upstream.
 function(write_torch folder variant)
   set(cuda "None")
   set(target "")
@@ -63,8 +63,8 @@ function(add_wheel index name version content)
   file(APPEND "${index}/${name}/index.html" "<a href=\"${link}\">${wheel}</a>\n")
 endfunction()
 
-# pip's own index has no CPU wheel of torch. PyTorch's index lacks safetensors and torch's dependencies, and has a numpy
-# that must not be installed.
+# pip's default index has no CPU wheel of torch. PyTorch's index lacks safetensors and torch's dependencies, and it has
+# a numpy that must not be installed.
 write_torch("${WORK}/content/cuda/torch" cuda)
 write_torch("${WORK}/content/cpu/torch" cpu)
 add_wheel("${WORK}/pip-index" torch 2.15.0 "${WORK}/content/cuda" "Requires-Dist: filelock")
@@ -80,7 +80,7 @@ set(ENV{PIP_CONFIG_FILE} /dev/null)
 set(ENV{PIP_FIND_LINKS} "")
 set(ENV{PIP_INDEX_URL} "file://${WORK}/pip-index")
 
-# Creating a virtual environment takes seconds, so one is created and copied wherever one is needed.
+# Creating a virtual environment takes seconds, so one is created once and then copied.
 execute_process(COMMAND "${python3}" -m venv "${WORK}/venv" COMMAND_ERROR_IS_FATAL ANY)
 set(make_venv "case \"$*\" in '-m venv '*) exec cp -al '${WORK}/venv' \"$3\";; esac")
 make_python("${WORK}/python" "${make_venv}")
@@ -149,7 +149,7 @@ expect_silence(repeated-with-cpu "CUDA" "installing")
 configure(main ${main} -DSCONCE_TORCH_VARIANT=cuda)
 expect_configured(switched-to-cuda "${cuda_line}")
 
-# Python's torch is used if it has the requested variant. A torch that the user names is always used.
+# Python's torch is used if it is the requested variant. A torch that the user specifies is always used.
 set(other -DPython3_EXECUTABLE=${WORK}/python-with-cuda -DSCONCE_SETUP_DIR=${setup})
 configure(other ${other} -DSCONCE_TORCH_VARIANT=cpu)
 expect_configured(passed-over "Python's torch 2.15.0 for cuda is not the requested one" "${cpu_line}")
@@ -160,8 +160,8 @@ expect_configured(pythons "LibTorch 2.15.0, CPU (Python's torch: ${WORK}/content
 configure(other ${other} -DTorch_DIR=${WORK}/content/cuda/torch/share/cmake/Torch)
 expect_configured(named "CUDA (named by Torch_DIR or CMAKE_PREFIX_PATH: ${WORK}/content/cuda/torch)")
 
-# A distribution's LibTorch comes after Python's torch and before the wheel, and only for the variant cpu. A project's
-# first include adds the folder of stand-ins to the system's folders.
+# A distribution's LibTorch comes after Python's torch and before the wheel, and only for the variant cpu. The first
+# include of a project adds the folder of stand-ins to the system's folders.
 set(system "${WORK}/system/usr")
 file(WRITE "${WORK}/add_system.cmake" "list(PREPEND CMAKE_SYSTEM_PREFIX_PATH \"${WORK}/empty\" \"${system}\")\n")
 set(distribution ${main} -DCMAKE_PROJECT_sconce_INCLUDE=${WORK}/add_system.cmake)
@@ -199,7 +199,7 @@ if(NOT before STREQUAL after)
   message(FATAL_ERROR "a configure run that needed nothing new changed ${setup}")
 endif()
 
-# If pip's own index has only CPU wheels, the wheel installed for "cuda" is rejected.
+# If pip's default index has only CPU wheels, the wheel installed for "cuda" is rejected.
 file(GLOB file "${setup}/torch-2.15.0/lib/python*/site-packages/torch/version.py")
 file(WRITE "${file}" "cuda: Optional[str] = None\n")
 configure(main ${main} -UTorch_DIR -DSCONCE_TORCH_VARIANT=cuda)

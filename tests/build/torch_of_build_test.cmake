@@ -21,7 +21,7 @@ function(install name)
   file(RENAME "${WORK}/first" "${WORK}/moved")
 endfunction()
 
-# Configures a project whose two folders use the installed core. Its Python sees the packages in <packages>.
+# Configures a project with two folders that use the installed core. Its Python sees the packages in <packages>.
 file(WRITE "${WORK}/project/CMakeLists.txt" "cmake_minimum_required(VERSION 3.25)
 project(mine LANGUAGES CXX)
 set(HOW REQUIRED CACHE STRING \"\")
@@ -54,7 +54,8 @@ use("${WORK}/none")
 expect_configured(of-build "LibTorch 2.13.0, CPU (the one that sconce was built with: ${torch})"
                   "first: 1. " "second: 1. ")
 
-# Other suitable LibTorchs take precedence. A torch from Python or the system that would be rejected does not.
+# Other suitable LibTorch installations take precedence. A torch from Python or the system that would be rejected does
+# not.
 make_torch("${WORK}/fitting/torch" 2.13.0)
 use("${WORK}/fitting")
 expect_configured(of-python "LibTorch 2.13.0, CPU (Python's torch: ${WORK}/fitting/torch)")
@@ -92,7 +93,8 @@ expect_stop(gone "The LibTorch that sconce was built with is gone: ${torch}" "pi
 use("${WORK}/older")
 expect_stop(gone-and-older "LibTorch 2.13.0 is required" "found 2.12.0")
 
-# After another Python is activated, the same command uses its torch, unless the first Python was named.
+# After another Python is activated, the same command uses that Python's torch, unless the first Python was specified
+# explicitly.
 make_torch("${WORK}/later/torch" 2.13.0)
 make_python("${WORK}/bare/bin/python3" "")
 make_python("${WORK}/active/bin/python3" "export PYTHONPATH='${WORK}/later'")
@@ -134,7 +136,7 @@ use("${WORK}/fitting" -DHOW=REQUIRED)
 expect_stop(kind-of-python-required "was built with a different kind of LibTorch (CUDA: OFF)"
             "Found: ${WORK}/fitting/torch (CUDA: ON)")
 
-# The LibTorch is not recorded if the option is off, nor by default if sconce is a subdirectory of a project.
+# The path of LibTorch is not recorded if the option is off, nor by default if sconce is a subdirectory of a project.
 make_torch("${torch}" 2.13.0)
 file(WRITE "${WORK}/parent/CMakeLists.txt" "cmake_minimum_required(VERSION 3.25)
 project(parent LANGUAGES CXX)\nset(SCONCE_INSTALL ON)

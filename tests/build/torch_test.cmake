@@ -22,8 +22,8 @@ configure(named -DCMAKE_PREFIX_PATH=${WORK}/torch-named)
 expect_configured(named
   "-- sconce: LibTorch 2.12.0, CPU (named by Torch_DIR or CMAKE_PREFIX_PATH: ${WORK}/torch-named)")
 
-# A LibTorch that CMAKE_PREFIX_PATH names later replaces a LibTorch that sconce chose or found there, but not one from
-# Torch_DIR.
+# A LibTorch that is added to CMAKE_PREFIX_PATH later replaces a LibTorch that sconce chose or found there, but not a
+# LibTorch from Torch_DIR.
 make_torch("${WORK}/torch-of-python/torch" 2.13.0)
 make_torch("${WORK}/torch-later" 2.14.0)
 make_python("${WORK}/python-with-torch" "export PYTHONPATH='${WORK}/torch-of-python'")
@@ -40,7 +40,8 @@ expect_configured(named-by-folder "LibTorch 2.14.0")
 configure(later -DCMAKE_PREFIX_PATH=${WORK}/torch-named)
 expect_configured(folder-before-prefix "LibTorch 2.14.0")
 
-# Its CUDA library needs another library, which is deleted below, and the driver's library, which may be missing.
+# Its CUDA library depends on another library, which is deleted below, and on the driver's library, which may be
+# missing.
 make_torch("${WORK}/torch-cuda" 2.12.0)
 file(APPEND "${WORK}/torch-cuda/share/cmake/Torch/TorchConfig.cmake"
      "add_library(torch_cuda INTERFACE IMPORTED)\n")
@@ -54,7 +55,7 @@ foreach(name IN ITEMS cublas_of_test cuda torch_cuda)
                           "-Wl,-soname,lib${name}.so" -o "${WORK}/torch-cuda/lib/lib${name}.so"
                   COMMAND_ERROR_IS_FATAL ANY)
 endforeach()
-# Stand-ins for the headers in CUDA's and NCCL's wheels. With them, sconce-simgpu can be built.
+# Stand-ins for the headers in the CUDA and NCCL wheels. With them, sconce-simgpu can be built.
 file(WRITE "${WORK}/torch-cuda/version.py" "cuda: Optional[str] = '13.2'\n")
 set(headers "${WORK}/nvidia/cu13/include")
 file(WRITE "${headers}/cuda.h" "#define CUDA_VERSION 13020\n")
@@ -73,8 +74,8 @@ configure(no-cuda-libraries -DTorch_DIR=${WORK}/torch-cuda/share/cmake/Torch -DS
 expect_configured(no-cuda-libraries "the LibTorch in ${WORK}/torch-cuda needs CUDA libraries"
                   "that are missing: libcublas_of_test.so" "pip install torch==2.12.0")
 
-# The default of SCONCE_BUILD_SIMGPU follows the build folder's switches. The user's choice takes precedence if it is
-# possible.
+# The default value of SCONCE_BUILD_SIMGPU depends on the other options of the build folder. The user's choice takes
+# precedence if it is possible.
 configure(cuda -DSCONCE_CUDA=ON)
 expect_configured(cuda-switched-on "simgpu: ON")
 configure(cuda -DSCONCE_CUDA=OFF)
@@ -90,7 +91,7 @@ configure(no-venv -DPython3_EXECUTABLE=${WORK}/python-no-venv)
 expect_stop(no-venv "making a virtual environment with ${WORK}/python-no-venv failed"
             "ensurepip is not available" "apt install python3-venv")
 
-# pip fails immediately, like on a machine without a network.
+# pip fails immediately, as on a machine without a network.
 set(ENV{PIP_NO_INDEX} 1)
 set(ENV{PIP_FIND_LINKS} "")
 make_python("${WORK}/python-no-network" "")

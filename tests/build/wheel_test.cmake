@@ -25,7 +25,7 @@ run("asking for the folder" "${env}" -m sconce --cmake-dir)
 expect("^${WORK}/env/lib/python[0-9.]+/site-packages/sconce/cmake\n$")
 string(STRIP "${output}" folder)
 
-# The wheel does not need PyTorch, but its command sconce-export does.
+# The wheel does not depend on PyTorch, but its command sconce-export does.
 run("asking sconce-export for help" "${WORK}/env/bin/sconce-export" --help)
 expect("^usage: sconce-export ")
 expect_failure("^sconce-export: PyTorch is missing. To install: ${env} -m pip install torch\n$"
@@ -47,7 +47,7 @@ run("configuring" ${configure} -DCMAKE_BUILD_TYPE=None -DSCONCE_CUDA=OFF -DCMAKE
 expect("sconce: LibTorch [^\n]*Python's torch")
 build_template("${project}")
 
-# The error names a component that the wheel lacks.
+# The error names the component that is missing from the wheel.
 file(READ "${project}/CMakeLists.txt" lists)
 foreach(asked IN ITEMS "sconce 9.1|9[.]1" "sconce COMPONENTS cores|no component 'cores'")
   string(REGEX REPLACE "[|].*" "" package "${asked}")

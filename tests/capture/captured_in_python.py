@@ -1,6 +1,7 @@
 """Trains with a captured step in C++ within a Python process.
 
-The step must be replayed there. If the dispatch key that records is taken, it must run unchanged, with one warning.
+The step must be replayed there. If the dispatch key used for recording is already taken, the step must run unchanged
+and print one warning.
 """
 
 import ctypes
@@ -15,7 +16,7 @@ STEPS = 8
 
 
 def losses_in_python():
-    """Returns the losses of the same loop."""
+    """Returns the losses of the same loop in Python."""
     layer = torch.nn.Linear(3, 2)
     with torch.no_grad():
         layer.weight.copy_(torch.linspace(-1, 1, 6).view(2, 3))
@@ -33,7 +34,7 @@ def losses_in_python():
 
 
 def losses_in_cpp(path):
-    """Returns the losses, how many steps were not replayed, and what was written to stderr."""
+    """Returns the losses, the number of steps that were not replayed, and the text that was written to stderr."""
     module = ctypes.CDLL(path)
     losses = (ctypes.c_double * STEPS)()
     with tempfile.TemporaryFile() as file:
@@ -49,7 +50,7 @@ def losses_in_cpp(path):
 
 
 def check(path, host_runs, warnings):
-    """Expects Python's losses, and this number of steps on the host and of warnings."""
+    """Expects Python's losses, this number of steps that ran on the host, and this number of warnings."""
     expected = losses_in_python()
     found, runs, written = losses_in_cpp(path)
     torch.testing.assert_close(torch.tensor(found), torch.tensor(expected))

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Applies each patch in this folder to a fresh clone of the last commit, builds its targets, and runs its tests.
 
-The patches show the changes of a contributor who follows CONTRIBUTING.md: a metric, an optimizer, and a launcher. The lines
-before a patch's diff are "Build: targets" and "Test: a program and its arguments". The patches omit the line in
-CHANGELOG.md.
+The patches contain the changes of a contributor who follows CONTRIBUTING.md: a metric, an optimizer, and a launcher.
+The lines before a patch's diff are "Build: targets" and "Test: a program and its arguments". The patches omit the line
+in CHANGELOG.md.
 
   run.py [PATCH...]   all patches, or the named ones, such as metric
   run.py --tree F     in the clone F, which has no changes and is left without any, with its build folder

@@ -40,8 +40,8 @@ def fuzz(name, seconds):
             [BUILD / f"bin/fuzz-{name}", "-max_len=1048576", f"-malloc_limit_mb={MEMORY_MB}",
              f"-rss_limit_mb={LIBTORCH_MB + MEMORY_MB}", "-timeout=60", f"-max_total_time={seconds}",
              "-print_final_stats=1", f"-artifact_prefix={found}/{name}-", new, begin_with(name)],
-            # The sanitizer's own memory would count: freed blocks, and a search for leaks at the end. Leaks of an input
-            # are found during the run.
+            # The sanitizer's own memory, which contains freed blocks and a search for leaks at the end, would count.
+            # Leaks caused by an input are detected during the run.
             env={**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": folder,
                  "ASAN_OPTIONS": "quarantine_size_mb=8:leak_check_at_exit=0"},
             text=True, errors="replace", stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)

@@ -51,7 +51,8 @@ NOT_LOOKED_FOR = {"self", "torch", "nn", "optim", "d2l", "range", "np", "dist", 
 
 
 class Reduce(ast.NodeTransformer):
-    """Keeps the PyTorch statements of a cell, without docstrings, and the statement of a twin that a guard protects."""
+    """Keeps the PyTorch statements of a cell without docstrings, and unwraps a twin's statements that are protected by
+    a guard."""
 
     def __init__(self, guarded=()):
         self.guarded = guarded  # line numbers
@@ -68,7 +69,7 @@ class Reduce(ast.NodeTransformer):
         return node.body if node.lineno in self.guarded else node
 
     def visit_Constant(self, node):
-        """A line with a time begins with ~ in a lesson."""
+        """In a lesson, a line that contains a time begins with ~."""
         if isinstance(node.value, str) and node.value.startswith("~ "):
             return ast.Constant(node.value[2:])
         return node
@@ -241,7 +242,7 @@ class Facts(ast.NodeVisitor):
         self.visit_all(*node.orelse)
 
     def visit_IfExp(self, node):
-        """The branches are two lists, because C++ may test whether a list is empty."""
+        """The branches are two lists, because the C++ code may test whether a list is empty."""
         self.visit(node.test)
         self.add("{")
         self.visit(node.body)
@@ -287,7 +288,7 @@ class Facts(ast.NodeVisitor):
             self.add(repr(node.value))
 
     def visit_JoinedStr(self, node):
-        """The labels and the values are two lists, because `printf` puts one after the other."""
+        """The labels and the values are two lists, because `printf` prints one after the other."""
         self.add("{")
         self.visit_all(*[part for part in node.values if isinstance(part, ast.Constant)])
         self.add("|")
@@ -312,7 +313,7 @@ def pattern(fact):
 
 
 def first_missing(listed, code):
-    """Returns the first fact that is missing in the C++ code after the facts before it, if it is one of these."""
+    """Returns the first of these facts that is missing in the C++ code after the preceding facts."""
     code, at, begin, labels_end = re.sub(r"//.*", "", code), 0, 0, 0
     for place, fact in enumerate(listed):
         if fact == "{":

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Tests the counter of the lessons: a program with known work has these counts, and a program with more work fails.
+"""Tests the counter of the lessons: a program with known work must have these counts, and a program with more work must
+fail.
 
   counter_test.py LIBRARY PROGRAM
 """
@@ -16,7 +17,7 @@ import counting
 
 HERE = pathlib.Path(__file__).resolve().parent
 LIBRARY, PROGRAM = sys.argv[1:]
-# The product needs 2*3*4 multiplications and as many additions; each of the convolution's 2*2*2 values needs 9.
+# The product requires 2*3*4 multiplications and as many additions. Each of the convolution's 2*2*2 values requires 9.
 NAME = "using_gpus/01_planted"
 WORK = {"host reads": 2, "product 2x3 @ 3x4": 1, "sum 2x3 + 2x3": 1, "convolution 1x1x4x4 with 2x1x3x3": 1,
         "floating-point operations": 2 * 2 * 3 * 4 + 2 * 8 * 9}

@@ -10,12 +10,12 @@ HERE = pathlib.Path(__file__).resolve().parent
 TABLE = HERE / "counts.json"
 MACHINES = ["no GPU", "one simulated GPU", "two simulated GPUs"]
 SIDES = ["C++", "Python"]
-# The wait that a program requests. The waits of its copies and host reads have separate rows.
+# Counts the waits that a program requests. The waits caused by its copies and host reads are counted in separate rows.
 WAIT = "cudaDeviceSynchronize"
 
 
 class Missing(Exception):
-    """A process wrote no counts."""
+    """A process did not write any counts."""
 
 
 def command(python, library, program):

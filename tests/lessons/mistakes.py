@@ -1,4 +1,5 @@
-"""Mistakes for wrong_on_purpose.py: the lesson, the language, the kind of mistake, and the text changes that cause it."""
+"""Defines the mistakes for wrong_on_purpose.py: the lesson, the language, the kind of mistake, and the text changes
+that cause it."""
 
 WAIT, DIMENSIONS, COUNT = "a wait left out", "two dimensions exchanged", "a wrong count"
 AFTER = {"        work()\n        synchronize()\n": "        work()\n"}  # the clock of a twin

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes mistakes in copies of the lessons that measure, and fails if the comparison misses one.
+"""Introduces mistakes in copies of the lessons that measure, and fails if the comparison misses one.
 
 In each lesson and each twin, a wait is left out, two dimensions are exchanged, and a count is wrong. The copy runs on
 one simulated GPU. A mistake is found if a count differs from counts.json, if the output differs from the lesson's, or if the
@@ -60,7 +60,7 @@ def build(lesson, source, program, folder):
 
 
 def seen(lesson, language, replacements, right, arguments, folder):
-    """Returns how the comparison detects the mistake, or None."""
+    """Returns how the comparison detects the mistake, or None if it does not."""
     shutil.copytree(sources.HERE, folder / "lessons", ignore=shutil.ignore_patterns("recorded"))
     ending = ".cpp" if language == "C++" else ".py"
     source = folder / f"lessons/{lesson.name}{ending}"

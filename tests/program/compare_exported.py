@@ -4,7 +4,7 @@
   compare_exported.py FOLDER [--onnx NAME,...|all] [--package NAME,...|all] [--path PACKAGES]
 
 NAME.program is a program. NAME.expected contains the inputs, outputs, and tolerances for several batch sizes. Packages
-are written to NAME.pt2, for C++ to run. The file `refused` gets a line for each export that was refused: NAME, the kind
+are written to NAME.pt2, for C++ to run. The file `refused` contains a line for each rejected export: NAME, the kind
 (exported, onnx, or package), and the reason, separated by tabs.
 """
 import argparse
@@ -61,7 +61,7 @@ def package(program, file):
 
 
 def compare(file, make):
-    """Prints the result. Returns whether it is correct, and the reason of a refusal or None."""
+    """Prints the result. Returns whether it is correct, and the reason for a rejection or None."""
     start = time.process_time()
     try:
         program = read_program(file)

@@ -34,7 +34,7 @@ class TestCase(unittest.TestCase):
             torch.testing.assert_close(output, right, rtol=0, atol=1e-6, equal_nan=True)
 
     def check_program(self, make, sizes=(1, 3, 17)):
-        """Compares a program with a torch function at these batch sizes. Returns the ExportedProgram."""
+        """Compares a program with a torch function for these batch sizes. Returns the ExportedProgram."""
         writer, expected = make()
         program = load_program(writer.save(self.path))
         for rows in sizes:
@@ -115,7 +115,7 @@ class Programs(TestCase):
         self.check_outputs(load_program(writer.save(self.path)).module()(), torch.ones(2))
 
     def test_loading_prints_nothing(self):
-        """Loading prints nothing even if an operator refuses the first sizes that are tried, or all sizes."""
+        """Loading prints nothing even if an operator rejects the first sizes that are tried, or all sizes."""
         writer = ProgramWriter()
         rows = writer.size("rows")
         x = writer.input("x", [rows, 3])
@@ -316,7 +316,7 @@ class Refusals(TestCase):
         self.check_error("device: expected a text, got nothing")
 
     def test_random_damage_is_an_error_with_a_place(self):
-        """Damage is found even if the checksum of the program is correct."""
+        """Damage is detected even if the checksum of the program is correct."""
         chance = random.Random(0)
         writer, _ = programs.lists()
         text = json.dumps(writer.program)

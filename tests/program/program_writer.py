@@ -40,7 +40,8 @@ def bytes_of(tensor):
 
 
 class ProgramWriter:
-    """A program that is written call by call. Each method that creates a value returns a reference to it for later calls."""
+    """A program that is written one call at a time. Each method that creates a value returns a reference to it for
+    later calls."""
 
     def __init__(self, device="cpu"):
         self.program = {"version": 1, "torch": torch.__version__.split("+")[0], "device": device, "sizes": [],
@@ -69,7 +70,7 @@ class ProgramWriter:
         return {"value": value}
 
     def tie(self, name, to):
-        """Gives a weight a second name."""
+        """Adds a second name for a weight."""
         entry = next(entry for entry in self.program["weights"] if entry["name"] == to)
         self.program["weights"].append(entry | {"name": name})
 
@@ -94,7 +95,7 @@ class ProgramWriter:
             self.tensors |= {f"example.{of}.{name}": tensor for name, tensor in tensors.items()}
 
     def save(self, path, **changes):
-        """Writes the file, with other entries for the program if any are passed."""
+        """Writes the file with other entries for the program if any are passed."""
         checksums = {name: crc32(bytes_of(tensor)) for name, tensor in self.tensors.items()}
         text = json.dumps(self.program | {"crc32": checksums} | changes)
         save_tensors(path, self.tensors, {"format": "pt", "sconce.program": text,

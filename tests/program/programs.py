@@ -1,4 +1,5 @@
-"""The programs of the tests. Each function returns a ProgramWriter and a function that computes the same with torch."""
+"""Defines the programs of the tests. Each function returns a ProgramWriter and a function that computes the same with
+torch."""
 import torch
 from torch.nn import functional as F
 
@@ -182,7 +183,7 @@ def long_kernel():
 
 
 def random_inputs(writer, **sizes):
-    """Returns inputs of the program at these sizes."""
+    """Returns inputs of the program for these sizes."""
     inputs = []
     for spec in writer.program["inputs"]:
         shape = [entry if isinstance(entry, int) else sizes[entry["sum"][0][1]] for entry in spec["shape"]]

@@ -54,7 +54,7 @@ class TestCase(unittest.TestCase):
         self.program = self.folder / "net.safetensors"
 
     def run_command(self, *arguments):
-        """Runs the command in this process. Returns the exit code, the output, and the errors."""
+        """Runs the command in this process. Returns the exit code, the standard output, and the standard error."""
         with contextlib.ExitStack() as stack:
             files = [stack.enter_context(tempfile.TemporaryFile("w+")) for _ in range(2)]
             stack.callback(os.chdir, os.getcwd())
@@ -73,7 +73,7 @@ class TestCase(unittest.TestCase):
             return code, *texts
 
     def check_fails(self, code, error, *arguments):
-        """Checks for one line on standard error and that no file was written."""
+        """Checks that standard error contains one line and that no file was written."""
         before = sorted(os.listdir(self.folder))
         found, out, err = self.run_command(*arguments)
         self.assertEqual((found, out), (code, ""), err)
@@ -89,7 +89,7 @@ class TestCase(unittest.TestCase):
 
 class Onnx(TestCase):
     def check_program(self, make, sizes=(1, 3, 17)):
-        """Writes a program as ONNX and compares it with torch at these batch sizes."""
+        """Writes a program as ONNX and compares it with torch for these batch sizes."""
         import onnxruntime
         writer, expected = make()
         writer.save(self.program)

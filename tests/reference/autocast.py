@@ -108,7 +108,7 @@ def state(note):
 
 
 def enter(device, dtype, enabled, cache):
-    """Returns the entered scope, or None if it was refused, and a note about it."""
+    """Returns the entered scope, or None if it was rejected, and a note about it."""
     arguments = {"enabled": enabled == "1"}
     if dtype != "-":
         arguments["dtype"] = getattr(torch, dtype.removeprefix("torch."))

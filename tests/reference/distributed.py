@@ -22,7 +22,7 @@ from torch.utils.checkpoint import checkpoint
 
 
 class Branches(nn.Module):
-    """Uses neither or one of two branches, which the caller selects. The last layer is never used."""
+    """Uses one or neither of two branches, as the caller selects. The last layer is never used."""
 
     def __init__(self):
         super().__init__()
@@ -162,7 +162,7 @@ def run_case(case, rank, file):
     ddp = DistributedDataParallel(model, **OPTIONS.get(case, {}))
     if case in ("bf16", "fp16"):
         hook = getattr(default_hooks, f"{case}_compress_hook")
-        # DistributedDataParallel refuses the bf16 hook under its own name if PyTorch was built without CUDA.
+        # DistributedDataParallel rejects the bf16 hook under its own name if PyTorch was built without CUDA.
         ddp.register_comm_hook(None, lambda state, bucket: hook(state, bucket))
     buckets = ddp._get_ddp_logging_data()["bucket_sizes"]
     train(case, rank, ddp)

@@ -51,7 +51,7 @@ def make_optimizer(name, mode, lr, momentum, dampening, decay, nesterov, amsgrad
 
 
 class Optimizer:
-    """An optimizer, its parameters, and how they get gradients."""
+    """An optimizer, its parameters, and the way they receive gradients."""
 
     def __init__(self, name, mode, *numbers):
         *options, dtype, sparse = numbers[:9]
@@ -72,7 +72,7 @@ class Optimizer:
         self.copies = [None if p.grad is None else p.grad.clone() for p in self.params]
 
     def restore_gradients(self, *_):
-        """Python's foreach kernels write Nesterov's sums into the gradients. sconce's do not."""
+        """Python's foreach kernels write Nesterov's sums into the gradients, but sconce's kernels do not."""
         for p, copy in zip(self.params, self.copies):
             p.grad = copy
 
@@ -98,7 +98,8 @@ class Optimizer:
                     yield f"{key}{i}", value
 
     def dumps(self):
-        """Dumps everything that a step changes. State of zeros is left out, because a skipped first step may create it."""
+        """Dumps everything that a step changes. State that consists of zeros is left out, because a skipped first step
+        may create it."""
         dumps = {name: dump(tensor) for name, tensor in self.tensors() if not name.startswith("grad")}
         return {name: bits for name, bits in dumps.items() if bits.strip("0")}
 
@@ -247,7 +248,7 @@ def backward_command(k, optimizer, plain):
 
 
 def iteration(optimizers, plain):
-    """The commands of one regular training step."""
+    """Returns the commands of one regular training step."""
     commands, ends = [], []
     for k, optimizer in enumerate(optimizers):
         commands.append(f"zero {k}")
@@ -261,7 +262,7 @@ def iteration(optimizers, plain):
 
 
 def disturbed(commands, mode):
-    """Sometimes removes, repeats, or swaps commands, or inserts a rare one."""
+    """Occasionally removes, repeats, or swaps commands, or inserts a rare command."""
     if random.random() < 0.45:
         at = random.randrange(len(commands))
         other = random.randrange(len(commands))

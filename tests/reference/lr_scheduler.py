@@ -73,7 +73,7 @@ def run(case, schedulers, o, steps, out):
 
 
 def plain(state):
-    """The state without the Counter, which C++ does not have."""
+    """Returns the state without the Counter, which does not exist in C++."""
     if isinstance(state, list):
         return [plain(part) for part in state]
     if isinstance(state, dict):

@@ -67,7 +67,7 @@ def classification(draw, kind):
             ignored = draw(4) == 0
             right = draw(classes)
             target.append(ignore_index if ignored and ignore_index is not None else right)
-            # Different for each class, and exact in every type.
+            # These values differ for each class and are exact in every type.
             row = [8 * draw(31) + c for c in range(classes)]
             if draw(16) == 0:
                 row[draw(classes)] = math.nan
@@ -108,8 +108,8 @@ def regression(draw, kind):
         first, second = numbers(draw, shape), numbers(draw, shape)
         metric.update(first, second.square() if kind == 7 else second)
         any_nan = any_nan or bool((first + second).isnan().any())
-    # torchmetrics' mean either ignores nan or (1.9.0, nan_strategy="disable") keeps nan but ignores the weights. sconce
-    # keeps both.
+    # In torchmetrics, a mean either ignores nan or (1.9.0, nan_strategy="disable") keeps nan but ignores the weights.
+    # sconce keeps both.
     return torch.tensor(math.nan) if kind == 7 and any_nan else metric.compute()
 
 
@@ -119,7 +119,7 @@ def widened(tensor):
 
 
 def draw_scores(draw, count, logits, between, nan):
-    """Returns numbers that are exact in all types. With `between`, no number is a threshold, as far as possible."""
+    """Returns numbers that are exact in all types. With `between`, no number equals a threshold, as far as possible."""
     values = []
     for _ in range(count):
         if logits:  # never 0, whose probability is exactly 0.5
@@ -265,7 +265,7 @@ def perplexity(draw):
             target.append(ignore_index if ignored and ignore_index is not None else right)
         preds = draw_scores(draw, math.prod(shape) * classes, logits=True, between=False, nan=draw(4) == 0)
         preds = torch.tensor(preds, dtype=dtype).reshape([*shape, classes])
-        # The probabilities are computed in float64 here, since torchmetrics takes their logarithms.
+        # The probabilities are computed in float64 here, because torchmetrics computes their logarithms.
         metric.update(preds.double(), torch.tensor(target, dtype=torch.long).reshape(shape))
     return metric.compute()
 

@@ -24,7 +24,7 @@ def chunk(kind, data):
 
 
 def rows(samples, depth):
-    """The rows of one pass, each after the filter byte 0."""
+    """Returns the rows of one pass, each preceded by the filter byte 0."""
     out = b""
     for row in samples:
         values = [value for pixel in row for value in pixel]
@@ -57,7 +57,7 @@ def png(width, height, color, depth, draw, interlaced=False, transparent=False):
 
 
 def picture(width, height, mode, draw):
-    """Returns a picture that is smooth like a photograph, with some noise."""
+    """Returns an image that is smooth like a photograph, with some noise."""
     small = Image.frombytes("RGB", (4, 4), draw.randbytes(48)).resize((width, height), Image.BICUBIC)
     noise = Image.frombytes("RGB", (width, height), draw.randbytes(3 * width * height))
     return Image.blend(small, noise, 0.1).convert(mode)

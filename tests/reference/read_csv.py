@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-# Tables that sconce rejects and pandas accepts, with a part of sconce's message.
+# Tables that sconce rejects but pandas accepts, each with a part of sconce's message.
 DIFFERENT = {
     "short": "fields, got",  # pandas adds missing values
     "long": "fields, got",  # pandas uses a first column without a name as the index, if the first row is longer
@@ -78,7 +78,7 @@ def spelled(rng, value):
 
 
 class File:
-    """Returns a random file, with the rows that are bad on purpose."""
+    """Returns a random file, and the rows that are intentionally bad."""
 
     def __init__(self, rng):
         self.rng = rng
@@ -94,7 +94,7 @@ class File:
         self.names = names
         self.plans = rng.choices(["numbers", "words", "codes", "mixed", "infinite"], [50, 28, 14, 6, 2], k=len(names))
         self.pools = [self.pool(plan) for plan in self.plans]
-        # An option cannot name "".
+        # An option cannot specify the name "".
         self.categories = [name for name, plan in zip(names, self.plans) if plan == "codes" and name != ""]
         self.target = rng.randrange(len(names)) if len(names) > 1 and rng.random() < 0.6 else None
         if self.target is not None and names[self.target] == "":

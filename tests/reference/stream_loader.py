@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the items that plain loops over streams of numbers read.
+"""Writes the items that are read by plain loops over streams of numbers.
 
   stream_loader.py COUNT FILE
 

@@ -67,7 +67,7 @@ def random_tensor(rng):
 
 
 def random_value(rng, depth, made):
-    """Returns a random value. `made` collects tensors and containers that may be used again."""
+    """Returns a random value. `made` collects tensors and containers that may be reused."""
     pick = rng.randrange(14 if depth > 0 else 9)
     if pick == 0:
         return rng.choice([None, True, False])
@@ -141,7 +141,7 @@ def set_attributes(value):
 
 
 def vary(path, number):
-    """Changes how the file is written, but not what it contains, or only how its bytes are read."""
+    """Changes how the file is written without changing its contents, or changes only how its bytes are read."""
     if number % 10 == 1:
         rewrite(path, zipfile.ZIP_DEFLATED)
     elif number % 10 == 2:

@@ -156,7 +156,8 @@ def results(c):
 
 
 def weights(c, ours):
-    """Returns the results of weights that C++ has saved, and of the weights of a model here, which C++ loads."""
+    """Returns the results of weights that C++ has saved, and the results of the weights of a model here, which C++
+    loads."""
     run = Run(c, c["seed"] + 9)
     theirs = {name: tensor.clone() for name, tensor in run.model.state_dict().items()}
     of_theirs = joined(run.forward())

@@ -37,7 +37,7 @@ CHARACTERS = ("--device=cuda --compile=False --eval_iters=2 --log_interval=1 --b
 
 @dataclasses.dataclass
 class Program:
-    """A command in a folder of a repository, and the preparations for it."""
+    """A command in a folder of a repository, and the preparations that it requires."""
     repository: str
     folder: str
     command: str
@@ -45,7 +45,7 @@ class Program:
     limit: int = 300
 
 
-# Text for nanoGPT's and minGPT's character networks, which would otherwise download their own.
+# Text for the character networks of nanoGPT and minGPT, which would otherwise download their own text.
 TEXT = "{python} -c \"open('input.txt', 'w').write('O God, O God! To be, or not to be, that is the question.\\n' * 3000)\""
 NANOGPT_DATA = f"cd data/shakespeare_char && {TEXT} && {{python}} prepare.py"
 IMAGES = ("{python} -c \"import os\nfrom PIL import Image\nfor part in ('train', 'val'):\n  for label in 'ab':\n"

@@ -1,4 +1,4 @@
-"""Plants mistakes in sconce's sources. One build contains all of them, and an environment variable turns one on."""
+"""Plants mistakes in sconce's sources. One build contains all of them, and an environment variable activates one."""
 import pathlib
 import sys
 
@@ -7,7 +7,7 @@ VARIABLE = "SCONCE_MISTAKE"
 
 
 def is_on(number):
-    """Returns C++ that is true if this mistake is on."""
+    """Returns a C++ expression that is true if this mistake is active."""
     return f'(std::getenv("{VARIABLE}") != nullptr && std::atoi(std::getenv("{VARIABLE}")) == {number})'
 
 

@@ -28,7 +28,7 @@ LONGEST_MESSAGE = 1 << 20
 
 @contextlib.contextmanager
 def address(path):
-    """A socket's address is limited to 107 bytes, and the path of a build folder may be longer."""
+    """The address of a socket is limited to 107 bytes, and the path of a build folder may be longer."""
     path = pathlib.Path(path)
     folder = os.open(path.parent, os.O_PATH)
     try:
@@ -79,7 +79,7 @@ def run(path, arguments, variables):
 
 
 def become_client(path, *arguments):
-    """Forwards the script's output and exits as the script does."""
+    """Forwards the script's output and exits like the script."""
     exit_code = ask(path, arguments, dict(os.environ), [1, 2])
     if exit_code is None:
         os.execv(sys.executable, [sys.executable, *arguments])
@@ -140,7 +140,7 @@ def become(request, streams):
 
 
 def answer(connection):
-    """Runs the script that a client asks for. A client that only checks for a server asks for none."""
+    """Runs the script that a client requests. A client that only checks for a server does not request a script."""
     message, streams, *_ = socket.recv_fds(connection, LONGEST_MESSAGE, 2)
     if not message:
         return

@@ -9,7 +9,7 @@ from parts import Refused, number, parameters_of
 
 
 class Callback:
-    """Does nothing in each hook. A state has a name."""
+    """Does nothing in each hook. A callback with a state has a name."""
     name = None
     spec = {}
 

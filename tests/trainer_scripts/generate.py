@@ -35,7 +35,7 @@ class Script:
         return self.r.random() < chance
 
     def reset(self):
-        """Resets to the objects that exist after a restart: the ones that the script begins with."""
+        """Resets to the objects that exist after a restart, which are the ones that the script begins with."""
         self.models = list(range(len(self.script["models"])))
         self.owners = list(self.models)  # the model that each optimizer belongs to
         self.loaders = {"train": [0, 1], "test": [2, 3]}

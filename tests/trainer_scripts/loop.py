@@ -8,7 +8,7 @@ from parts import METRICS, Refused, mse, number, parameters_of, step
 
 
 class Fit:
-    """The parts of a running fit that callbacks see."""
+    """The parts of a running fit that callbacks can access."""
 
     def __init__(self, trainer, net, optimizer, batches):
         self.trainer, self.net, self.optimizer, self.batches = trainer, net, optimizer, batches
@@ -41,7 +41,7 @@ class Trainer:
 
     @contextlib.contextmanager
     def run(self, scales):
-        """Restores, after a run within a fit, the sums of the metrics that both share, and the scale."""
+        """After a run within a fit, restores the sums of the metrics that both share, and the scale."""
         sums = [metric.sums if metric.runs else None for metric in self.metrics]
         scale = self.scaler.state_dict() if scales and self.runs else {}
         for metric in self.metrics:
@@ -104,7 +104,7 @@ class Trainer:
 
     @contextlib.contextmanager
     def scope(self, fit, opening, closing):
-        """Closes what was opened, in reverse order. After an exception, exceptions of closing hooks are dropped."""
+        """Closes what was opened in reverse order. After an exception, exceptions from closing hooks are dropped."""
         opened = []
         try:
             for callback in fit.callbacks:
@@ -138,7 +138,7 @@ class Trainer:
         return False
 
     def epoch(self, fit, batches):
-        """Trains the rest of an epoch. Returns False if the fit stopped before the epoch's end."""
+        """Trains the rest of an epoch. Returns False if the fit stopped before the end of the epoch."""
         if fit.batch == 0:
             self.begin_sums(fit)
         while fit.batch < fit.num_training_batches:

@@ -86,7 +86,8 @@ class Scripts:
         self.expected = {}
 
     def find(self, number):
-        """Returns the first script that differs with a mistake, and the number of scripts that ran; 0 is no mistake."""
+        """Returns the first script whose trace differs with a mistake, and the number of scripts that ran. Mistake 0
+        means no mistake."""
         run.ENVIRONMENT[planting.VARIABLE] = str(number)
         done = 0
         for i, part in enumerate(self.parts if number > 0 else self.parts[:2]):

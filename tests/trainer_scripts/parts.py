@@ -1,4 +1,5 @@
-"""The parts of a script's oracle: data, loaders, models, metrics, optimizers and callbacks, as plain PyTorch."""
+"""The parts of a script's oracle, written in plain PyTorch: data, loaders, models, metrics, optimizers, and
+callbacks."""
 import copy
 import math
 import zlib
@@ -17,11 +18,11 @@ class Planned(Exception):
 
 
 class BadItem(Exception):
-    """The exception of a source for a bad item."""
+    """The exception that a source throws for a bad item."""
 
 
 class Refused(Exception):
-    """An error from the Trainer, by name."""
+    """An error from the Trainer, identified by its name."""
 
 
 def number(value):
@@ -129,7 +130,7 @@ class DataLoader:
         return len(self.batches(0))
 
     def begin(self, first=0, epoch=None):
-        """Yields the batches of an epoch: the given one, or otherwise the next one."""
+        """Yields the batches of the given epoch or, if none is given, the next epoch."""
         epoch = self.epochs.take() if epoch is None else epoch
         if first > len(self):
             raise Refused("batch index")
@@ -281,7 +282,7 @@ def make_optimizer(spec, groups):
 
 def keep_gradients(optimizer):
     """Makes each step work on copies of the gradients. Python's foreach SGD adds Nesterov's momentum to the gradients
-    themselves, which affects a later step with the same gradients; sconce's SGD leaves them unchanged."""
+    themselves, which affects a later step with the same gradients. sconce's SGD leaves them unchanged."""
     kept = {}
 
     def before(*_):
@@ -309,7 +310,7 @@ def parameters_of(optimizer):
 
 
 def step(optimizer):
-    """Makes a step. Python's fused SGD fails if only some of a group's parameters have a momentum."""
+    """Runs a step. Python's fused SGD fails if only some of a group's parameters have a momentum buffer."""
     group = optimizer.param_groups[0]
     if type(optimizer) is not torch.optim.SGD or not group["fused"] or group["momentum"] == 0:
         return optimizer.step()

@@ -39,14 +39,14 @@ def read(path):
 
 
 class Sides:
-    """The two programs. `seconds` contains the time that each has used."""
+    """The two programs. `seconds` contains the time that each program has used."""
 
     def __init__(self, program, python):
         self.commands = {"sconce": [program], "python": [python, HERE / "oracle.py"]}
         self.seconds = {"sconce": 0.0, "python": 0.0}
 
     def run(self, side, scripts, flags, folder):
-        """Returns one side's traces. If a script ends the program, its trace ends there."""
+        """Returns the traces of one side. If a script terminates the program, its trace ends there."""
         traces, left = {}, scripts
         while left:
             source, out = folder / f"{side}.scripts", folder / f"{side}.traces"
@@ -71,7 +71,8 @@ class Sides:
 
 
 def differing(scripts, ours, theirs):
-    """Returns the scripts that differ, each with the equal lines before the difference and the two different lines."""
+    """Returns the scripts that differ, each with the equal lines that precede the difference and the two different
+    lines."""
     different = []
     for script in scripts:
         a, b = ours.get(script["id"], []), theirs.get(script["id"], [])
@@ -82,7 +83,7 @@ def differing(scripts, ours, theirs):
 
 
 def parts_of(scripts):
-    """Returns the scripts in parts. The first parts are small, in case they are enough."""
+    """Returns the scripts in parts. The first parts are small, because they may be enough."""
     bounds = [0, 100, 300, *range(800, len(scripts), 500)]
     return [part for part in (scripts[a:b] for a, b in zip(bounds, [*bounds[1:], len(scripts)])) if part]
 
@@ -94,7 +95,7 @@ KEPT = {"rows", "batch", "lr", "kernels", "covers", "model", "kind", "seed", "sh
 
 
 def ways(script):
-    """Yields the places at which a script may become smaller, each with the replacement."""
+    """Yields the places at which a script may become smaller, each with its replacement."""
     for i, event in enumerate(script["events"]):
         yield ("events", i), DROP
         for k in range(len(event.get("callbacks", []))):
@@ -132,13 +133,13 @@ def smaller(script, changes):
 
 
 def is_broken(lines):
-    """Returns whether a reduced script is invalid, because it names an object that no longer exists or options that
-    Python refuses."""
+    """Returns whether a reduced script is invalid, because it refers to an object that no longer exists or uses options
+    that Python rejects."""
     return any("oracle.py" in text or "_range_check" in text for text in lines)
 
 
 def shrink(sides, script):
-    """Tries each change alone, and then applies as many of the helpful ones together as possible."""
+    """Tries each change separately, and then applies as many of the useful ones together as possible."""
     def helping(sets):
         tries = [dict(smaller(script, changes), id=i) for i, changes in enumerate(sets)]
         return [sets[found[0]["id"]] for found in sides.compare(tries) if not is_broken(found[2] + found[3])]

@@ -1,5 +1,5 @@
-"""Gives public programs small data sets of random numbers instead of torchvision's downloads. Python imports this module
-first. Nothing else in the programs changes."""
+"""Replaces torchvision's downloads with small datasets of random numbers in public programs. Python imports this module
+first. The programs are otherwise unchanged."""
 import importlib.abc
 import importlib.machinery
 import os
@@ -15,7 +15,7 @@ def make(name, shape):
     from PIL import Image
 
     class RandomImages(torch.utils.data.Dataset):
-        """Has the members of torchvision's class that the programs use."""
+        """Defines the members of torchvision's class that the programs use."""
         classes = [str(i) for i in range(10)]
 
         def __init__(self, root=None, train=True, transform=None, target_transform=None, download=False):
