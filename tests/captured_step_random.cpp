@@ -32,8 +32,8 @@
 #include "support/require_gpu.hpp"
 #include "support/temp_dir.hpp"
 
-// Random training steps that an eager loop and a CapturedStep run. After each call, all tensors
-// must be bitwise identical.
+// Runs random training steps with an eager loop and with a CapturedStep. After each call, all
+// tensors must be bitwise identical.
 namespace captured_step_random {
 
 using sconce::CapturedStep;

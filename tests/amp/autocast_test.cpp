@@ -45,7 +45,7 @@ torch::ScalarType dtype_of(const std::string& name) {
 
 using Scopes = std::vector<std::unique_ptr<AutocastGuard>>;
 
-// Runs a command of reference/autocast.py. Returns its note.
+// Runs a command of reference/autocast.py and returns its note.
 std::string run(std::istringstream command, Scopes& scopes) {
   std::string kind, device, dtype, enabled, cache;
   command >> kind;

@@ -128,8 +128,8 @@ struct TwoRanks {
   std::string weights;
 };
 
-// Trains with two processes. If the run is to be disturbed, malformed connections reach the
-// rendezvous port before the ranks meet, and every port during training.
+// Trains with two processes. If `is_disturbed` is true, malformed connections reach the rendezvous
+// port before the ranks meet, and every port during training.
 TwoRanks trained_by_two(bool is_disturbed) {
   const TempDir folder;
   const std::string port = sconce::test::free_port();

@@ -1,5 +1,5 @@
-// Calls each function of CUDA, CUPTI, and NCCL that simulated GPUs export with null pointers,
-// invalid handles, and other random arguments, in a separate process for each function:
+// Calls each CUDA, CUPTI, and NCCL function that simulated GPUs export. The arguments are null
+// pointers, invalid handles, and other random values. Each function runs in a separate process:
 //   LD_PRELOAD=LIBRARY test-simgpu-calls LIBRARY CALLS SEED
 // Prints a line for each function that is terminated by a signal, does not return, or accepts an
 // invalid handle.

@@ -1,9 +1,10 @@
-// NCCL collectives that do not match between two ranks, and the same collectives when they match;
-// captures that wait for a collective that one rank joins late; a collective that rank 1 calls
-// alone before it throws; and calls in which the ranks wait for each other. Each rank runs
+// Runs NCCL collectives that do not match between two ranks, or the same collectives when they
+// match. Also runs captures that wait for a collective that one rank joins late, a collective that
+// rank 1 calls alone before it throws, and calls in which the ranks wait for each other. Each rank
+// runs
 //   test-simgpu-collectives FOLDER wrong|right|late|alone|stuck
-// with RANK, LOCAL_RANK, and WORLD_SIZE set. The ranks meet in the empty folder. Prints how each
-// case ends.
+// with RANK, LOCAL_RANK, and WORLD_SIZE set. The ranks meet in the empty folder. The program prints
+// how each case ends.
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -164,7 +165,7 @@ void meet(const ProcessGroup& group, const std::string& place) {
   wait_for_file(place + std::to_string(1 - group.rank()));
 }
 
-// Waits for calls of both ranks as a program does whose group has this timeout.
+// Waits for calls of both ranks, like a program whose group has this timeout.
 void wait_for_both(const ProcessGroup& group, const std::string& place,
                    const std::vector<Work>& calls) {
   meet(group, place);

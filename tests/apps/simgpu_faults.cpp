@@ -1,4 +1,4 @@
-// Programs with mistakes that fail on a GPU, and their corrected versions:
+// Runs programs with mistakes that fail on a GPU, or their corrected versions:
 //   test-simgpu-faults NAME[,NAME]... wrong|right
 // Prints the computed results. The tests run it on simulated GPUs.
 #include <ATen/cuda/Sleep.h>

@@ -1,7 +1,7 @@
-// A program with its own CUDA kernels and operators:
+// Runs custom CUDA kernels and operators:
 //   test-simgpu-kernels NAME wrong|right
-// It registers and launches kernels like code that nvcc generates from a .cu file but without
-// needing nvcc. Prints the computed results. The tests run it on simulated GPUs.
+// The program registers and launches kernels like code that nvcc generates from a .cu file, but it
+// does not require nvcc. Prints the computed results. The tests run it on simulated GPUs.
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>

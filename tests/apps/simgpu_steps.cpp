@@ -1,6 +1,6 @@
 // Runs one training step on a GPU in the range "counted" after three other steps:
 //   test-simgpu-steps simple_nn|lenet|ddp [item]
-// With `item` the host reads the loss of the step. The tests count the GPU work that a step
+// With `item`, the host reads the loss of the step. The tests count the GPU work that a step
 // requests on simulated GPUs.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>

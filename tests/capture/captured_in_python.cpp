@@ -1,4 +1,4 @@
-// Loaded into a Python process by captured_in_python.py.
+// The script captured_in_python.py loads this library into a Python process.
 
 #include <torch/nn/modules/linear.h>
 

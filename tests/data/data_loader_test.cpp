@@ -285,7 +285,7 @@ TEST_CASE("an exception in a skipped batch is thrown by the skip and again by th
 
 namespace {
 
-// Fails at each item starting from `from`, and uses the item as the message.
+// Throws for each item from `from` on, with the item as the message.
 struct FailsFrom {
   int64_t from;
   int64_t size() const { return 40; }
@@ -704,7 +704,7 @@ TEST_CASE("on a GPU, DataLoader copies to the current GPU if the device has no i
 
 namespace {
 
-// Items of two different types, or items with a gradient.
+// A dataset whose items have different types or a gradient.
 struct Unlike {
   bool requires_grad = false;
   int64_t size() const { return 4; }

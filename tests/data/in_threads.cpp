@@ -1,4 +1,4 @@
-// Tests uses of batch sources, samplers, images, and transforms that are allowed in several threads
+// Tests operations on batch sources, samplers, images, and transforms that several threads may run
 // at the same time.
 
 #include <memory>

@@ -219,8 +219,8 @@ inline void compare_captured_fits(const distributed::ProcessGroup& group) {
   print_equal("a fit by Adam", fit(true, adam), fit(false, adam));
 }
 
-/// Writes to stderr unless a captured step rejects options that it cannot replay, already in its
-/// first call.
+/// Writes to stderr unless the first call of a captured step rejects options that the step cannot
+/// replay.
 inline void refuse_captured_steps(const distributed::ProcessGroup& group) {
   const std::pair<std::string, nn::DistributedDataParallelOptions> refused[] = {
       {"find_unused_parameters", {.find_unused_parameters = true}},
@@ -301,7 +301,7 @@ class RankCompiler final : public StepCompiler {
 
 /// Trains with compiled steps and prints how each step ran (eager, replayed, or compiled), the
 /// reason for the last one, and whether the losses equal the losses of eager steps. Before step
-/// `change_at` a layer changes its mode.
+/// `change_at`, a layer changes its mode.
 inline void run_compiled(const distributed::ProcessGroup& group, const std::string& name,
                          const RankCompiler::Options& options, int change_at = -1) {
   constexpr int steps = 70;

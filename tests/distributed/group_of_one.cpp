@@ -46,8 +46,8 @@ struct Cut : torch::autograd::Function<Cut> {
 };
 
 struct Parts : torch::nn::Module {
-  // Returns two outputs. The bits of each mask select the parameters that the output is computed
-  // from.
+  // Returns two outputs. The bits of each mask select the parameters from which the output is
+  // computed.
   std::pair<Tensor, Tensor> forward(const Tensor& x, std::array<unsigned, 2> bits) {
     std::array<Tensor, 2> outputs = {x.sum() * 1, x.sum() * 1};
     const std::array<Tensor, 4> terms = {a * x, b * x, c * x, Cut::apply(cut) * x};

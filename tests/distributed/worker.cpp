@@ -489,7 +489,7 @@ void stream(const Words& words) {
   std::cout << linear->weight << linear->bias;
 }
 
-// A training step that returns two values.
+// A model whose step returns two values.
 struct StepWithValues : torch::nn::Module {
   sconce::StepOutput training_step(const sconce::data::Dataset& batch) {
     const auto error = linear->forward(batch.data) - batch.target.unsqueeze(1);

@@ -42,7 +42,7 @@ std::string with_memo() {
          "ctorch._utils\n_rebuild_parameter\nq\3(h\2\x88h\7)Rtq\4"s;
 }
 
-// Writes state dicts that contain every kind of value and record.
+// Returns files with state dicts that contain every kind of value and record.
 std::vector<std::string> files_of_torch(const TempDir& folder) {
   const auto any = c10::AnyType::get();
   c10::impl::GenericDict state(any, any);

@@ -2,7 +2,7 @@
 //
 // test-io-worker fit FOLDER OUT [STEPS]: fits two epochs of five steps each and saves a checkpoint
 // in FOLDER after each step. With STEPS, it stops after that many steps. Otherwise, it writes the
-// final state to OUT. With FOLDER "-" it saves nothing.
+// final state to OUT. With FOLDER "-", it saves nothing.
 //
 // test-io-worker save FOLDER: saves one version after another until it is killed.
 //

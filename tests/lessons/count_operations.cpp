@@ -1,13 +1,13 @@
-// Counts the work that a process requests from LibTorch and writes the table as JSON to the file
-// SCONCE_COUNTS when it ends, with the rank, if there is one, at the end of the name:
+// Counts the work that a process requests from LibTorch. When the process exits, the counts are
+// written as JSON to the file SCONCE_COUNTS. If the process has a rank, the file name ends with it:
 //   LD_PRELOAD=libcount-operations.so SCONCE_COUNTS=counts.json
 //   build/default/bin/lessons/d2l_gpus/5_summary
-// Python loads it after torch: see counted.py. Nothing is counted without SCONCE_COUNTS.
+// Python loads the library after torch, as in counted.py. Without SCONCE_COUNTS, nothing is counted.
 //
-// It counts the operators that do a program's actual work, at any depth, rather than the operators
-// that the program itself calls: torch::linear and Python's functional.linear reach aten::addmm in
-// different ways. The calls of such an operator are part of its work and are not counted again,
-// because they differ between devices.
+// The library counts the operators that do a program's actual work, at any depth, rather than the
+// operators that the program itself calls, because torch::linear and Python's functional.linear
+// reach aten::addmm in different ways. The calls that such an operator makes are part of its work
+// and are not counted again, because they differ between devices.
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>

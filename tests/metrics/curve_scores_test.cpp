@@ -62,7 +62,7 @@ TEST_CASE("BinaryAUROC with max_fpr computes the scaled partial area up to max_f
     const double chance = rate * rate / 2;
     CHECK(value(rate) == Catch::Approx(0.5 * (1 + (rate * 2 / 3 - chance) / (rate - chance))));
   }
-  // Nothing was found at the only rate.
+  // At the only available rate, no positive example is found.
   BinaryAUROC none({.max_fpr = 0.5, .thresholds = 11});
   none.update(preds, torch::zeros_like(target));
   CHECK(none.compute().item<double>() == 0);

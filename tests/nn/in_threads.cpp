@@ -1,4 +1,4 @@
-// Tests uses of a single module, and of the core settings, that are allowed in several threads at
+// Tests operations on a single module, and on the core settings, that several threads may run at
 // the same time.
 
 #include <array>

@@ -1,5 +1,5 @@
-// Tests uses of optimizers, schedulers, averages, and scalers that are allowed in several threads
-// at the same time.
+// Tests operations on optimizers, schedulers, averages, and scalers that several threads may run at
+// the same time.
 
 #include <memory>
 #include <utility>

@@ -15,7 +15,7 @@ using sconce::test::Draw;
 
 namespace {
 
-// Returns a random view of a random view, and so on, of a vector.
+// Returns a view of a vector that a random sequence of view operations creates.
 torch::Tensor draw_view(Draw& draw, torch::Tensor tensor) {
   for (int64_t i = 0; i < 6; ++i) {
     const auto dim = draw.below(tensor.dim() + 1) - 1;
@@ -49,7 +49,7 @@ torch::Tensor draw_view(Draw& draw, torch::Tensor tensor) {
   return tensor;
 }
 
-// Runs the calls that view `base` like `view`.
+// Runs the calls that view `base` in the same way as `view`.
 torch::Tensor run(const torch::Tensor& base, const torch::Tensor& view, bool& is_strided) {
   Graph graph;
   graph.values = 1;

@@ -7,7 +7,7 @@
 
 namespace sconce::test {
 
-/// Calls the function and returns the text of the LibTorch error that it throws.
+/// Calls the function and returns the message of the LibTorch error that it throws.
 template <class F>
 std::string error_of(const F& function) {
   try {
@@ -18,7 +18,8 @@ std::string error_of(const F& function) {
   return "nothing was thrown";
 }
 
-/// Calls the function and returns the text of the exception that it throws, of any class.
+/// Calls the function and returns the message of the exception that it throws, regardless of its
+/// class.
 template <class F>
 std::string what_of(const F& function) {
   try {

@@ -1,5 +1,5 @@
 // Runs Trainer scripts and traces their events: trainer-scripts SCRIPTS TRACES [--values]
-// SCRIPTS has a script in JSON on each line; tests/trainer_scripts/run.py writes it.
+// SCRIPTS contains one JSON script per line and is written by tests/trainer_scripts/run.py.
 #include <unistd.h>
 
 #include <fstream>

@@ -334,8 +334,8 @@ Place place_in(const fs::path& file) {
   return {saved.at("epoch").toInt(), saved.at("batch").toInt()};
 }
 
-// The expected contents of a folder: checkpoints in the order in which they were written. Each
-// checkpoint has a separate file.
+// The expected contents of a folder: checkpoints in the order in which they were written. No
+// checkpoint replaces another one.
 struct Kept {
   struct File {
     Place place;
@@ -423,7 +423,7 @@ class StoppedFit {
   }
 
  private:
-  // Uses the existing object, if it resumes, or a new one.
+  // Uses the existing object if it resumes, or creates a new one.
   void open() {
     if (!checkpoint_ || random_.one_in(2)) {
       checkpoint_.reset();

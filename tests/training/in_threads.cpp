@@ -1,4 +1,4 @@
-// Tests uses of trainers, batches, metrics, and process groups that are allowed in several threads
+// Tests operations on trainers, batches, metrics, and process groups that several threads may run
 // at the same time.
 
 #include <memory>

@@ -257,8 +257,8 @@ TEST_CASE("the state of a LibTorch optimizer has the same keys and types as in P
   CHECK_FALSE(state.contains("max_exp_avg_sq"));
   CHECK(state.at("exp_avg").toTensor().sizes() == torch::IntArrayRef({3, 4}));
 
-  // A float32 number cannot count more than 2^24 steps. Older versions of Python's PyTorch store no
-  // tensor.
+  // A float32 number cannot count more than 2^24 steps. In older PyTorch versions, the count is not
+  // a tensor.
   for (const double count : {16'777'217.0, 3.0}) {
     auto from = loop.state();
     of_parameter(from, 0).insert_or_assign("step", count);

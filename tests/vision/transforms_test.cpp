@@ -84,7 +84,7 @@ void check_near(const torch::Tensor& result, const std::vector<double>& expected
   CHECK(torch::allclose(result.to(torch::kDouble), values, rtol, atol));
 }
 
-// Compares uint8 exactly, other integers within 1, because halves may be rounded either way, and
+// Compares uint8 values exactly, other integers within 1 (halves may be rounded either way), and
 // floats within the tolerances of Python's torch.testing.
 void check_as_expected(const torch::Tensor& result, const std::vector<double>& expected) {
   REQUIRE(result.numel() == static_cast<int64_t>(expected.size()));
