@@ -2,7 +2,8 @@
 // written as JSON to the file SCONCE_COUNTS. If the process has a rank, the file name ends with it:
 //   LD_PRELOAD=libcount-operations.so SCONCE_COUNTS=counts.json
 //   build/default/bin/lessons/d2l_gpus/5_summary
-// Python loads the library after torch, as in counted.py. Without SCONCE_COUNTS, nothing is counted.
+// Python loads the library after torch, as in counted.py. Without SCONCE_COUNTS, nothing is
+// counted.
 //
 // The library counts the operators that do a program's actual work, at any depth, rather than the
 // operators that the program itself calls, because torch::linear and Python's functional.linear

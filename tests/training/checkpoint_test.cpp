@@ -554,7 +554,7 @@ struct WithLibTorchs {
   std::shared_ptr<torch::optim::Optimizer> optimizer;
 };
 
-// Returns one optimizer of each class, with options that make every key of the state appear.
+// Returns one model for each optimizer class, with options that make every key of the state appear.
 std::vector<WithLibTorchs> libtorchs() {
   std::vector<WithLibTorchs> all;
   const auto add = [&]<class Optimizer>(const char* name, const auto& options,
