@@ -22,7 +22,7 @@ bool parse(const std::string& text, T& value) {
 /// Rewrites the number in plain decimal, because CLI11 would parse 010 as octal.
 inline CLI::Validator whole_number(uint64_t min, uint64_t max) {
   const std::string takes =
-      "takes a whole number from " + std::to_string(min) + " to " + std::to_string(max);
+      "must be a whole number from " + std::to_string(min) + " to " + std::to_string(max);
   return CLI::Validator(
       [=](std::string& text) {
         uint64_t value = 0;
@@ -40,7 +40,7 @@ inline CLI::Validator number(const std::string& what, bool (*fits)(double)) {
       [=](std::string& text) {
         double value = 0;
         const bool good = parse(text, value) && std::isfinite(value) && fits(value);
-        return good ? std::string() : "takes " + what + ", not '" + text + "'";
+        return good ? std::string() : "must be " + what + ", not '" + text + "'";
       },
       "");
 }
@@ -49,7 +49,7 @@ inline CLI::Validator one_of(const std::vector<std::string>& names) {
   return CLI::Validator(
       [=](std::string& text) {
         if (std::find(names.begin(), names.end(), text) != names.end()) return std::string();
-        return "takes " + CLI::detail::join(names, "|") + ", not '" + text + "'";
+        return "must be " + CLI::detail::join(names, "|") + ", not '" + text + "'";
       },
       "");
 }

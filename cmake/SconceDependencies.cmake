@@ -4,7 +4,7 @@
 # SCONCE_SETUP_DIR, the absolute path of a folder for downloaded files. Several builds may share it.
 include(FetchContent)
 
-set(SCONCE_DEPS_DIR "" CACHE PATH "A folder that holds sconce's dependencies: a prefix, unpacked Debian packages, or a copy of <setup>/deps")
+set(SCONCE_DEPS_DIR "" CACHE PATH "A folder that contains sconce's dependencies: a prefix, unpacked Debian packages, or a copy of <setup>/deps")
 
 # Name | oldest supported version | target | Debian package | tag | Git repository
 set(SCONCE_DEPENDENCIES
@@ -55,7 +55,7 @@ function(sconce_find_dependency name)
       endif()
       message(${mode}  # CMake does not wrap lines that start with a blank
         "  sconce: no ${name} ${minimum} or newer: ${why_not}.\n"
-        "  To fix this: apt install ${package}, or -DSCONCE_DEPS_DIR=<a folder that holds it>,\n"
+        "  To fix this: apt install ${package}, or -DSCONCE_DEPS_DIR=<a folder that contains it>,\n"
         "  or -DFETCHCONTENT_SOURCE_DIR_${upper}=<a folder with its sources>")
     endif()
   endif()

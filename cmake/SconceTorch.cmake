@@ -203,7 +203,7 @@ function(sconce_find_torch)
     endif()
   endif()
   if(NOT Torch_FOUND)
-    sconce_stop("LibTorch was found but its package did not load: ${folder}"
+    sconce_stop("LibTorch was found, but its package did not load: ${folder}"
                 "Specify another one: -DTorch_DIR=<libtorch>/share/cmake/Torch")
     sconce_return_if_missing()
   endif()

@@ -15,7 +15,7 @@ function(sconce_set_up log what)
   list(GET lines 0 first)
   string(SUBSTRING "${first}" 0 160 first)
   set(looked "")
-  set(venv_help "  apt install python3-venv      if the virtual environment could not be made")
+  set(venv_help "  apt install python3-venv      if the virtual environment could not be created")
   if("pip" IN_LIST ARGN)
     set(venv_help "") # it is installed
     # pip prints its indexes, without passwords, unless it uses only the default index.
@@ -77,7 +77,7 @@ function(sconce_torch_of_venv out)
     if(NOT EXISTS "${venv}/complete")
       file(REMOVE_RECURSE "${venv}")
     endif()
-    sconce_set_up("${venv}.log" "making a virtual environment with ${Python3_EXECUTABLE}"
+    sconce_set_up("${venv}.log" "creating a virtual environment with ${Python3_EXECUTABLE}"
                   "${Python3_EXECUTABLE}" -m venv "${venv}")
     set(pip_install "${python}" -m pip install --disable-pip-version-check --no-input)
     # torch is installed separately first. An index of CPU wheels may lack the other packages, and with

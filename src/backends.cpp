@@ -18,8 +18,9 @@ void check(const Flags& flags) {
   if (!flags.float32_matmul_precision) return;
   const auto& precision = *flags.float32_matmul_precision;
   TORCH_CHECK(precision == "highest" || precision == "high" || precision == "medium",
-              "sconce::backends::set_flags: expected a float32_matmul_precision of highest, high ",
-              "or medium, got '", precision, "'");
+              "sconce::backends::set_flags: expected a float32_matmul_precision of highest, high, "
+              "or medium, got '",
+              precision, "'");
 }
 
 // Reads only the settings that `flags` changes, because LibTorch refuses to return some settings

@@ -35,7 +35,7 @@ void reject_recording(std::string reason) {
 void check_not_capturing(std::string_view function) {
   check_not_capturing_graph(function);
   if (current == nullptr) return;
-  current->refuse("a call of " + std::string(function) + ", which a replay would not repeat");
+  current->refuse("a call to " + std::string(function) + ", which a replay would not repeat");
 }
 
 void depend_on(const void* object, Conditions::Holds holds) {

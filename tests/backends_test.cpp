@@ -73,7 +73,7 @@ TEST_CASE("an unknown float32_matmul_precision is rejected before any flag is se
   const bool benchmark = at::globalContext().benchmarkCuDNN();
   const Flags wrong = {.float32_matmul_precision = "tf32", .cudnn_benchmark = !benchmark};
   const auto expected = StartsWith(
-      "sconce::backends::set_flags: expected a float32_matmul_precision of highest, high or "
+      "sconce::backends::set_flags: expected a float32_matmul_precision of highest, high, or "
       "medium, got 'tf32'");
   CHECK_THAT(error_of([&] { set_flags(wrong); }), expected);
   CHECK_THAT(error_of([&] { const FlagsGuard guard(wrong); }), expected);

@@ -195,7 +195,7 @@ def check_run(parser, parsed):
         for key, value in parsed.machine.items():
             if found["machine"].get(key) != value:
                 parser.error(f"--json: {parsed.json}: expected times with the {key} {value}, "
-                             f"got {found['machine'].get(key)}: name a new file")
+                             f"got {found['machine'].get(key)}: specify a new file")
         parsed.known = found["results"]
 
 

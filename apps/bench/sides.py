@@ -36,7 +36,7 @@ class Side:
     def read(self):
         line = self.process.stdout.readline()
         if not line:
-            sys.exit(f"bench: {self.name} ended, exit code {self.process.wait()}")
+            sys.exit(f"bench: {self.name} exited with code {self.process.wait()}")
         return line
 
     def run(self, calls):
@@ -98,7 +98,7 @@ class RatedProcess:
         done = subprocess.run(self.command, env=environment, text=True, capture_output=True)
         rate = re.search(r"([\d.]+) steps/s\n$", done.stderr)
         if done.returncode or not rate:
-            sys.exit(f"bench: {self.name} ended, exit code {done.returncode}: expected '<number> steps/s' on standard error, "
+            sys.exit(f"bench: {self.name} exited with code {done.returncode}: expected '<number> steps/s' on standard error, "
                      f"got {done.stderr!r}")
         self.check = [float(number) for number in re.findall(r"-?\d+(?:\.\d+)?", done.stdout)]
         return 1 / float(rate[1])

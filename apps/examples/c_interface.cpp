@@ -171,7 +171,8 @@ class Table {
 
   Entries::iterator position(const char* function, uint64_t handle) {
     const auto found = entries_.find(handle);
-    TORCH_CHECK(found != entries_.end(), function, ": expected a handle of sc_create, got ", handle,
+    TORCH_CHECK(found != entries_.end(), function,
+                ": expected a handle returned by sc_create, got ", handle,
                 handle != 0 && handle <= last_ ? ", which was freed" : "");
     return found;
   }
@@ -237,7 +238,7 @@ int with_classifier(const char* function, uint64_t handle, const Body& body) noe
 
 void check_path(const char* function, const char* path) {
   TORCH_CHECK(path != nullptr && *path != 0, function, ": expected a path, got ",
-              path == nullptr ? "a null pointer" : "an empty text");
+              path == nullptr ? "a null pointer" : "an empty string");
 }
 
 void check_size(const char* name, int64_t size, int64_t least) {

@@ -165,7 +165,7 @@ void train(const Options& o) {
 }
 
 int main(int argc, char** argv) try {
-  CLI::App app("Trains a GPT on a text, byte by byte, and prints what it writes.");
+  CLI::App app("Trains a GPT on a text, byte by byte, and prints the text that it generates.");
   Options o;
   app.add_option("--text", o.text, "A file, or a folder of files")->check(CLI::ExistingPath);
   app.add_option("--epochs", o.epochs)->check(CLI::PositiveNumber);
@@ -180,11 +180,12 @@ int main(int argc, char** argv) try {
   }
   app.add_option("--lr", o.lr)->check(CLI::PositiveNumber);
   app.add_option("--dropout", o.dropout)->check(CLI::Range(0.0, 1.0));
-  app.add_option("--precision", o.precision, "fp32, bf16 or fp16")
+  app.add_option("--precision", o.precision, "fp32, bf16, or fp16")
       ->transform(CLI::CheckedTransformer(std::map<std::string, Precision>{
           {"fp32", Precision::fp32}, {"bf16", Precision::bf16}, {"fp16", Precision::fp16}}));
   auto* out = app.add_option("--out", o.out, "A folder for checkpoints");
-  app.add_flag("--resume", o.resume, "Go on from the folder's latest checkpoint")->needs(out);
+  app.add_flag("--resume", o.resume, "Continue from the latest checkpoint in the folder")
+      ->needs(out);
   app.failure_message([](const CLI::App*, const CLI::Error& error) {
     return std::string("gpt: ") + error.what() + " (--help lists the options)\n";
   });

@@ -182,7 +182,7 @@ Tensor parse_rows(const std::string& body, int64_t max_rows) {
   }
   const auto x = torch::stack(xs);
   TORCH_CHECK_VALUE(x.isfinite().all().item<bool>(),
-                    "expected numbers of float32, got a larger one");
+                    "expected numbers that fit in float32, got a larger one");
   return x;
 }
 
@@ -237,7 +237,7 @@ void add_routes(httplib::Server& http, Server& server) {
       return httplib::Server::HandlerResponse::Unhandled;
     }
     response.set_header("Connection", "close");  // because the body remains unread
-    reply(response, 411, {{"error", "expected a plain body with its Content-Length"}});
+    reply(response, 411, {{"error", "expected a plain body with a Content-Length"}});
     return httplib::Server::HandlerResponse::Handled;
   });
   http.set_error_handler([](const Request& request, Response& response) {
@@ -306,15 +306,21 @@ int main(int argc, char** argv) try {
   CLI::App app("Serves a network over HTTP.");
   Options o;
   auto* file = app.add_option_group("file")->require_option(1);
-  file->add_option("--weights", o.weights, "A safetensors file of this program's network");
-  file->add_option("--program", o.program, "A recorded program with a dynamic batch");
-  file->add_option("--package", o.package, "A package of AOTInductor with a dynamic batch");
+  file->add_option("--weights", o.weights,
+                   "A safetensors file with weights for this program's network");
+  file->add_option("--program", o.program, "A recorded program with a dynamic batch size");
+  file->add_option("--package", o.package, "An AOTInductor package with a dynamic batch size");
   app.add_option("--host", o.host);
-  app.add_option("--port", o.port, "0 chooses a free one")->check(CLI::Range(0, 65535));
-  app.add_option("--workers", o.workers, "Threads that compute")->check(CLI::Range(1, 1024));
-  app.add_option("--connections", o.connections, "Others wait")->check(CLI::Range(1, 10'000));
-  app.add_option("--max-batch", o.max_batch, "Rows at once")->check(CLI::Range(1, 4096));
-  app.add_option("--wait-ms", o.wait_ms, "Waiting for other rows")->check(CLI::Range(0, 10'000));
+  app.add_option("--port", o.port, "Port to listen on; 0 selects a free one")
+      ->check(CLI::Range(0, 65535));
+  app.add_option("--workers", o.workers, "Number of compute threads")->check(CLI::Range(1, 1024));
+  app.add_option("--connections", o.connections,
+                 "Number of connections served at once; others wait")
+      ->check(CLI::Range(1, 10'000));
+  app.add_option("--max-batch", o.max_batch, "Maximum number of rows per batch")
+      ->check(CLI::Range(1, 4096));
+  app.add_option("--wait-ms", o.wait_ms, "Milliseconds to wait for more rows")
+      ->check(CLI::Range(0, 10'000));
   app.failure_message([](const CLI::App*, const CLI::Error& error) {
     return std::string("server: ") + error.what() + " (--help lists the options)\n";
   });

@@ -27,7 +27,7 @@ CLI::Validator memory_size() {
         const bool good = apps::parse(digits, count) &&
                           count <= uint64_t{1024} * 1024 * mib / unit && count * unit >= 32 * mib;
         if (!good)
-          return "takes a whole number of MiB or GiB from 32MiB to 1024GiB, not '" + text + "'";
+          return "must be a whole number of MiB or GiB from 32MiB to 1024GiB, not '" + text + "'";
         text = std::to_string(count * unit);
         return std::string();
       },
@@ -61,16 +61,17 @@ CommandLine parse_command_line(int argc, char** argv) {
       ->type_name("MODE")
       ->capture_default_str();
   app.add_option("--late-copies", late,
-                 "on: the result of an asynchronous copy is visible only after a wait for it; off: "
-                 "immediately")
+                 "on: make the result of an asynchronous copy visible only after the program waits "
+                 "for it; off: immediately")
       ->check(apps::one_of({"on", "off"}))
       ->type_name("MODE")
       ->capture_default_str();
   app.add_option("--counts", line.counts,
                  "Write counts of the program's requests to GPUs to this file, as JSON")
       ->type_name("FILE");
-  app.add_flag("--places", line.places,
-               "Report where both pieces of work were requested. Small steps take a third longer");
+  app.add_flag(
+      "--places", line.places,
+      "Report where both pieces of work were requested. Small steps then take a third longer");
   app.add_option("--ignore", line.ignore,
                  "Ignore reports that match a line of this file, with * for any text. Each line "
                  "must follow a comment with the reason: # ...")

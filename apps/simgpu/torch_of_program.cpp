@@ -71,7 +71,7 @@ void check_torch(const std::filesystem::path& program, const std::filesystem::pa
   }
   if (folder.empty()) {
     throw UsageError(program.string() +
-                     ": expected a program that links to LibTorch, or Python with torch; name "
+                     ": expected a program that links to LibTorch, or Python with torch; specify "
                      "the program itself if a shell or mpirun starts it");
   }
   if (!std::filesystem::exists(folder / "libtorch_cuda.so")) {

@@ -42,7 +42,7 @@ void add_flags(CLI::App& app, CommandLine& line) {
 CLI::App* add_predict(CLI::App& app, CommandLine& line, PredictLine& predict) {
   CLI::App* command = app.add_subcommand(
       "predict",
-      "Predict the classes of pictures or the targets of rows with a run's weights or program");
+      "Predict classes for images or targets for rows, using the weights or the program of a run");
   command
       ->add_option("--weights", predict.weights,
                    "File model.safetensors from an --out folder, or a file written by --export")

@@ -21,9 +21,10 @@ void check_checkpoints(const CommandLine& line) {
     throw UsageError("--restart-schedule: there is no run in " + line.checkpoint.string());
   }
   if (line.resume || !has_run) return;
-  throw UsageError("--checkpoint: " + line.checkpoint.string() +
-                   " holds the checkpoints of a run; continue it with --resume, or name another "
-                   "folder");
+  throw UsageError(
+      "--checkpoint: " + line.checkpoint.string() +
+      " contains the checkpoints of a run; continue it with --resume, or specify another "
+      "folder");
 }
 
 bool is_scalar_file(const std::string& name) {
@@ -39,15 +40,16 @@ bool continues_run(const CommandLine& line) {
 
 void check_scalars(const CommandLine& line) {
   if (line.scalars.empty() || continues_run(line)) return;
-  const std::string instead =
-      line.resume ? ", and " + line.checkpoint.string() +
-                        " has no run to continue; name that run's --checkpoint, or another folder"
-                  : "; name another folder, or continue that run with --resume";
+  const std::string instead = line.resume
+                                  ? ", and " + line.checkpoint.string() +
+                                        " has no run to continue; specify that run's --checkpoint "
+                                        "folder or another --scalars folder"
+                                  : "; specify another folder, or continue that run with --resume";
   std::error_code ignored;  // if the folder cannot be read, only the scalars are lost
   for (const auto& entry : fs::directory_iterator(line.scalars, ignored)) {
     const std::string name = entry.path().filename().string();
     if (!is_scalar_file(name)) continue;
-    throw UsageError("--scalars: " + line.scalars.string() + " holds the " + name + " of a run" +
+    throw UsageError("--scalars: " + line.scalars.string() + " contains the " + name + " of a run" +
                      instead);
   }
 }
@@ -65,8 +67,9 @@ void check_results(const CommandLine& line) {
   for (const auto* name : {metrics_name, weights_name}) {
     if (!fs::is_regular_file(line.out / name)) continue;
     if (are_of_resumed_run(line.out / metrics_name, line)) return;
-    throw UsageError("--out: " + line.out.string() + " holds the " + name +
-                     " of another run; name another folder, or replace its files with --overwrite");
+    throw UsageError(
+        "--out: " + line.out.string() + " contains the " + name +
+        " of another run; specify another folder, or replace its files with --overwrite");
   }
 }
 
@@ -74,7 +77,7 @@ void check_results(const CommandLine& line) {
 void check_export(const CommandLine& line) {
   if (!fs::is_regular_file(line.export_file) || is_program(line.export_file)) return;
   throw UsageError("--export: " + line.export_file.string() +
-                   " exists and is not a program; name another file");
+                   " exists and is not a program; specify another file");
 }
 
 }  // namespace

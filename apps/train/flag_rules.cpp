@@ -46,13 +46,12 @@ Rules data_rules() {
       {needing(Needs::pictures),
        [](const Line& line) {
          return error_unless(is_picture_folder(line.data),
-                             "needs a folder of pictures as --data, not " + line.data);
+                             "needs a folder of images as --data, not " + line.data);
        }},
       {needing(Needs::pictures_or_table),
        [](const Line& line) {
-         return error_unless(
-             is_picture_folder(line.data) || is_table(line.data),
-             "needs a folder of pictures or a CSV file as --data, not " + line.data);
+         return error_unless(is_picture_folder(line.data) || is_table(line.data),
+                             "needs a folder of images or a CSV file as --data, not " + line.data);
        }},
       {needing(Needs::table),
        [](const Line& line) {
@@ -60,7 +59,7 @@ Rules data_rules() {
        }},
       {{"--weights"},
        [](const Line& line) {
-         return error_unless(!is_table(line.data), "needs pictures as --data, not " + line.data);
+         return error_unless(!is_table(line.data), "needs images as --data, not " + line.data);
        }},
       {{"--data"},
        [](const Line& line) {
@@ -71,8 +70,8 @@ Rules data_rules() {
        [](const Line& line) {
          const bool takes_rows = line.model == "linear" || line.model == "mlp";
          return error_unless(!is_table(line.data) || takes_rows,
-                             line.model + " needs pictures as --data, not " + line.data +
-                                 "; a table takes linear or mlp");
+                             line.model + " needs images as --data, not " + line.data +
+                                 "; a table requires linear or mlp");
        }},
   };
 }
@@ -86,24 +85,23 @@ Rules model_rules() {
       {{"--image-size"},
        [](const Line& line) {
          return error_unless(line.model != "lenet" || line.image_size >= 4,
-                             "lenet takes 4 or more, not " + std::to_string(line.image_size));
+                             "lenet requires at least 4, not " + std::to_string(line.image_size));
        }},
       {{"--model"},
        [](const Line& line) {
-         return error_unless(
-             !is_vision_model(line.model) || is_picture_folder(line.data),
-             line.model + " needs a folder of pictures as --data, not " + line.data);
+         return error_unless(!is_vision_model(line.model) || is_picture_folder(line.data),
+                             line.model + " needs a folder of images as --data, not " + line.data);
        }},
       {{"--gray"},
        [](const Line& line) {
          return error_unless(!is_vision_model(line.model) || !line.gray,
-                             line.model + " takes pictures in color");
+                             line.model + " requires color images");
        }},
       {{"--image-size"},
        [](const Line& line) {
          return error_unless(
              line.model != "vit_b_16" || line.image_size % 16 == 0,
-             "vit_b_16 takes a multiple of 16, not " + std::to_string(line.image_size));
+             "vit_b_16 requires a multiple of 16, not " + std::to_string(line.image_size));
        }},
   };
 }
@@ -190,8 +188,9 @@ Rules file_rules() {
        [](const Line& line) { return error_unless(!line.out.empty(), "needs an --out folder"); }},
       {{"--export"},
        [](const Line& line) {
-         return error_unless(!is_result_of(line, line.export_file),
-                             line.export_file.string() + " is a file of --out; name another file");
+         return error_unless(
+             !is_result_of(line, line.export_file),
+             line.export_file.string() + " is a file of --out; specify another file");
        }},
       {{"--scalars-every"},
        [](const Line& line) {

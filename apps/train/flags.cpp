@@ -33,7 +33,7 @@ CLI::Validator device_name() {
             text == "cuda:" + std::to_string(index)) {
           return std::string();
         }
-        return "takes auto, cpu or cuda:N with N below the number of GPUs, here " +
+        return "must be auto, cpu, or cuda:N with N below the number of GPUs, which is " +
                std::to_string(sconce::num_gpus()) + ", not '" + text + "'";
       },
       "");
@@ -45,7 +45,7 @@ CLI::Validator data_name() {
         if (is_named(text) || std::filesystem::is_directory(text) || is_table(text)) {
           return std::string();
         }
-        return "takes digits, fashion-mnist or a folder of IDX files or pictures, or a CSV file, " +
+        return "must be digits, fashion-mnist, a folder of IDX files or images, or a CSV file, " +
                ("not '" + text + "'");
       },
       "");
@@ -110,7 +110,7 @@ const std::vector<BoundFlag>& flags() {
 CLI::Validator path_of(const std::string& what) {
   return CLI::Validator(
       [=](std::string& text) {
-        return text.empty() ? "takes " + what + ", not ''" : std::string();
+        return text.empty() ? "must be " + what + ", not ''" : std::string();
       },
       "");
 }

@@ -245,7 +245,7 @@ Pretrained load_pretrained(const std::filesystem::path& file, const std::string&
   const Texts texts(file);
   if (texts.contains(model_key)) weights.task = read_task(texts);
   TORCH_CHECK(!weights.task.is_table(), file.string(),
-              ": expected weights for pictures, found weights for a table");
+              ": expected weights for images, found weights for a table");
   return weights;
 }
 

@@ -89,12 +89,13 @@ const std::vector<std::string>& vision_names() {
 
 // Wraps a network from sconce::vision in a Sequential.
 nn::Sequential vision_model(const std::string& name, torch::IntArrayRef image, int64_t classes) {
-  TORCH_CHECK(image[0] == 3, "make_model: ", name, " takes images with 3 channels, got ", image[0]);
+  TORCH_CHECK(image[0] == 3, "make_model: ", name, " requires images with 3 channels, got ",
+              image[0]);
   if (name == "resnet18") return nn::Sequential(models::resnet18({.num_classes = classes}));
   if (name == "resnet34") return nn::Sequential(models::resnet34({.num_classes = classes}));
   if (name == "resnet50") return nn::Sequential(models::resnet50({.num_classes = classes}));
-  TORCH_CHECK(image[1] == image[2], "make_model: vit_b_16 takes square images, got ", image[1], "x",
-              image[2]);
+  TORCH_CHECK(image[1] == image[2], "make_model: vit_b_16 requires square images, got ", image[1],
+              "x", image[2]);
   return nn::Sequential(models::vit_b_16({.image_size = image[1], .num_classes = classes}));
 }
 
@@ -102,12 +103,12 @@ nn::Sequential make_network(const std::string& name, torch::IntArrayRef image, i
   const int64_t pixels = c10::multiply_integers(image);
   if (name == "linear") return linear(pixels, classes);
   if (name == "mlp") return mlp(pixels, classes);
-  TORCH_CHECK(image.size() == 3, "make_model: ", name, " takes images, got rows of ", pixels);
+  TORCH_CHECK(image.size() == 3, "make_model: ", name, " requires images, got rows of ", pixels);
   if (is_vision_model(name)) return vision_model(name, image, classes);
   if (name == "resnet") return resnet(image[0], classes);
   TORCH_CHECK(name == "lenet", "make_model: unknown model ", name);
   TORCH_CHECK(image[1] >= 4 && image[2] >= 4,
-              "make_model: lenet takes images of at least 4x4, got ", image[1], "x", image[2]);
+              "make_model: lenet requires images of at least 4x4, got ", image[1], "x", image[2]);
   return lenet(image, classes);
 }
 

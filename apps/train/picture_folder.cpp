@@ -94,7 +94,7 @@ std::shared_ptr<const ImageFolder> open_folder(const fs::path& folder,
                                                const ImageLimits& limits) {
   auto opened = std::make_shared<const ImageFolder>(folder, folder_options(shape, limits));
   TORCH_CHECK(opened->classes().size() > 1, folder.string(),
-              ": expected two classes or more, found one folder, ", opened->classes()[0]);
+              ": expected at least two classes, found one folder, ", opened->classes()[0]);
   return opened;
 }
 
@@ -121,7 +121,7 @@ std::vector<int64_t> leave_out_bad(const ImageFolder& folder, int num_workers,
   }
   for (size_t i = 0; i < left.size(); ++i) {
     if (left[i] == 0)
-      throw std::runtime_error("--skip-bad: no pictures remain in class " + folder.classes()[i]);
+      throw std::runtime_error("--skip-bad: no images remain in class " + folder.classes()[i]);
   }
   return good;
 }

@@ -19,7 +19,7 @@ void check_writable(const std::filesystem::path& file, const std::string& flag) 
   std::error_code error;
   if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), error);
   TORCH_CHECK(!error, flag, ": ", file.parent_path().string(),
-              ": cannot make the folder: ", error.message());
+              ": cannot create the folder: ", error.message());
   const sconce::io::AtomicFile removed_at_once(file, flag);
 }
 

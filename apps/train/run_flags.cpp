@@ -19,7 +19,7 @@ using Facts = std::vector<std::pair<std::string, std::string>>;  // names and va
 std::string kind_of_data(const std::string& data) {
   if (is_named(data)) return data;
   if (is_table(data)) return "a table";
-  return is_picture_folder(data) ? "a folder of pictures" : "a folder of IDX files";
+  return is_picture_folder(data) ? "a folder of images" : "a folder of IDX files";
 }
 
 // Saves the kind of the data, and the learning rate that is used if --lr is not given.

@@ -54,8 +54,7 @@ void print_task(std::ostream& out, const CommandLine& line, const TrainingData& 
   if (!task.is_table()) out << task.shape[2];
   if (!task.is_regression()) out << ", " << task.classes.size() << " classes";
   if (line.skip_bad) {
-    out << "; " << data.left_out << (task.is_table() ? " bad rows" : " bad pictures")
-        << " left out";
+    out << "; " << data.left_out << (task.is_table() ? " bad rows" : " bad images") << " left out";
   }
   if (task.is_regression()) {
     out << "\nloss: mean squared error of " << task.target << ", standardized by its mean "
@@ -84,11 +83,11 @@ void print_resumption(std::ostream& out, const CommandLine& line, const Schedule
                       const SavedRun& saved, const sconce::Checkpoint& checkpoint) {
   out << "resuming from " << checkpoint.latest().string() << std::endl;
   if (!saved.schedule_epochs && line.scheduler != "none") {  // written by 0.2
-    out << "the checkpoint does not say how many epochs its schedule is for; assuming "
+    out << "the checkpoint does not record how many epochs its schedule covers; assuming "
         << line.epochs << " epochs" << std::endl;
   }
   if (!span.restarts) return;
-  out << "restarting the schedule: " << line.scheduler << " over the epochs "
+  out << "restarting the schedule: " << line.scheduler << " over epochs "
       << line.epochs - span.epochs + 1 << " to " << line.epochs << std::endl;
 }
 

@@ -27,7 +27,7 @@ ScheduleSpan schedule_span(const CommandLine& line, const std::optional<SavedRun
                      std::to_string(line.epochs) +
                      "; --restart-schedule starts a new schedule over the remaining epochs");
   }
-  TORCH_CHECK(saved->scheduler_steps, "--scheduler: ", run, " has a different one");
+  TORCH_CHECK(saved->scheduler_steps, "--scheduler: ", run, " uses a different one");
   const int64_t schedule_done = *saved->scheduler_steps;
   const bool by_steps = line.scheduler == "onecycle";
   const int64_t epochs_before = by_steps ? 0 : done - schedule_done;

@@ -33,8 +33,8 @@ path find_folder(const std::string& data) {
   const path installed = "/usr/share/datasets/fashion-mnist";
   TORCH_CHECK(std::filesystem::is_directory(installed), "--data fashion-mnist: not found in ",
               installed.string(),
-              "; install it with `apt install dataset-fashion-mnist`, or name the "
-              "folder that holds its four files: --data DIR");
+              "; install it with `apt install dataset-fashion-mnist`, or specify the folder that "
+              "contains its four files: --data DIR");
   return installed;
 }
 
@@ -59,7 +59,7 @@ Dataset rows_on(torch::Device device, const Dataset& all, int64_t first = 0, int
 TrainingData open_idx(const CommandLine& line, const ProcessGroup& group, const Task& known) {
   const path folder = find_folder(line.data);
   TORCH_CHECK(is_named(line.data) || !has_picture_folders(folder), folder.string(),
-              ": expected IDX files or folders of pictures, found both");
+              ": expected IDX files or folders of images, found both");
   Dataset train = read_part(folder, "train");
   Dataset test = read_part(folder, "t10k");
   Task task{.shape = train.data.sizes().slice(1).vec(), .mean = known.mean, .std = known.std};
@@ -148,11 +148,11 @@ path find_digits(const path& program, const path& sources) {
   if (!error && std::filesystem::is_directory(installed, ignored)) return installed;
   if (std::filesystem::is_directory(sources, ignored)) return sources;
   const std::string missing =
-      error ? "cannot tell where this program is installed from " + program.string() + ": " +
+      error ? "cannot determine where this program is installed from " + program.string() + ": " +
                   error.message()
             : "found neither " + installed.string() + " nor " + sources.string();
-  TORCH_CHECK(false, "--data digits: expected the folder of the digits, ", missing,
-              "; name the folder that holds the four files: --data DIR");
+  TORCH_CHECK(false, "--data digits: expected the folder with the digits, ", missing,
+              "; specify the folder that contains the four files: --data DIR");
 }
 
 bool is_named(const std::string& data) {

@@ -34,7 +34,7 @@ QUERIES = {
     " layers once before recording, or pass the numbers as an input": "reference/errors",
     "sconce::amp::GradScaler::update: expected gradients checked for inf since the last update, by unscale_ or step":
         "reference/errors",
-    "sconce::Trainer: expected num_gpus 0 or 1 (it trains on one device), got 2": "reference/errors",
+    "sconce::Trainer: expected num_gpus 0 or 1 (a Trainer uses one device), got 2": "reference/errors",
     "sconce::io::load_safetensors: runs/best.safetensors: expected a header of 5417 bytes, found a file of 1024":
         "reference/errors",
     "sconce::data::Stack: expected tensors of one size, got [3, 32, 32] in item 0 of the batch and [1, 28, 28] in item 7;"

@@ -199,10 +199,9 @@ void GradScaler::step_in_kernels(optim::AmpScaling& amp_scaling, torch::optim::O
     grad_scale = scale_;
     state.found_infs = multiply_and_check(gradients, at::ones({}, scale_.options()));
   }
-  TORCH_CHECK(
-      gradients.empty() || !state.found_infs.empty(),
-      "sconce::amp::GradScaler::step: expected gradients checked for inf, but unscale_ was ",
-      "called before there were any");
+  TORCH_CHECK(gradients.empty() || !state.found_infs.empty(),
+              "sconce::amp::GradScaler::step: expected gradients checked for inf, but unscale_ was "
+              "called before any gradients existed");
   amp_scaling.step_with_amp_scaling(grad_scale, combined(state.found_infs));
 }
 

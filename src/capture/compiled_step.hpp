@@ -76,7 +76,7 @@ class CompiledStep {
   RecordedStep& step_;
   StepCompiler* compiler_;
   State state_ = State::replay;
-  std::string reason_ = "no compiler was given";
+  std::string reason_ = "no compiler was specified";
   std::unique_ptr<StepCompilation> compilation_ = {};
   RecordedStep::Calls compiled_ = {};
   int comparisons_ = 0;

@@ -265,7 +265,7 @@ Gradients Recorder::gradients_now() const {
 
 void Recorder::host_call(std::function<void()> call) {
   if (!reject_reason_.empty()) return;
-  step_->trace.host_values.push_back({"a call of the host", 0});
+  step_->trace.host_values.push_back({"a call to host code", 0});
   casts_.clear();  // the call may have written to any of their tensors
   step_->calls.push_back(HostCall{std::move(call), gradients_now()});
 }

@@ -54,7 +54,7 @@ std::string operator_rejection(const c10::OperatorHandle& op,
                                c10::ArrayRef<c10::IValue> arguments) {
   const std::string& name = op.schema().name();
   if (name.find("c10d") != std::string::npos) return named("a collective", op);
-  if (has_trait(name, Trait::relocation)) return named("a tensor that gets other memory", op);
+  if (has_trait(name, Trait::relocation)) return named("a tensor whose memory is replaced", op);
   if (op.hasTag(at::Tag::data_dependent_output) || has_trait(name, Trait::host_read)) {
     return named("a host read", op);
   }

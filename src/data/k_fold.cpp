@@ -30,7 +30,8 @@ std::vector<Fold> k_fold(int64_t size, KFoldOptions options) {
   TORCH_CHECK(folds <= size, caller, ": expected n_splits of at most ", size,
               ", the number of items, got ", folds);
   TORCH_CHECK(options.shuffle || options.random_state == 0, caller,
-              ": expected random_state only with shuffle, got ", options.random_state, " without");
+              ": expected random_state only with shuffle, got ", options.random_state,
+              " without shuffle");
   const auto order = order_of(size, options);
   std::vector<int64_t> fold_of(order.size());
   auto next = order.begin();

@@ -41,9 +41,9 @@ std::vector<int64_t> lengths_of(c10::ArrayRef<double> fractions, int64_t size) {
   const int64_t left = size - std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
   for (int64_t i = 0; i < left; ++i) ++lengths[static_cast<size_t>(i) % lengths.size()];
   for (const int64_t length : lengths) {
-    TORCH_CHECK(length >= 1, split_name, ": expected fractions that give each part an item of ",
-                size, ", got ", fractions, ", which give ", c10::ArrayRef<int64_t>(lengths),
-                " items");
+    TORCH_CHECK(length >= 1, split_name,
+                ": expected fractions that assign each part at least one of ", size, " items, got ",
+                fractions, ", which give ", c10::ArrayRef<int64_t>(lengths), " items");
   }
   return lengths;
 }
@@ -63,7 +63,7 @@ std::vector<int64_t> SplitLengths::of(int64_t size) const {
 std::vector<std::vector<int64_t>> detail::split_indices(
     std::optional<int64_t> size, const SplitLengths& lengths,
     const std::optional<at::Generator>& generator) {
-  TORCH_CHECK(size, split_name, ": expected a dataset that has a size, got one without");
+  TORCH_CHECK(size, split_name, ": expected a dataset that has a size, got one without a size");
   const auto lengths_of_parts = lengths.of(*size);
   const auto order = at::randperm(*size, generator, at::kLong);
   const auto* next = order.const_data_ptr<int64_t>();

@@ -19,7 +19,7 @@ void check_rows(const char* caller, const std::string& name, const torch::Tensor
   TORCH_CHECK(tensor.size(0) == first.size(0), caller, ": ", name, ": expected ", first.size(0),
               " rows as in ", first_name, ", got ", tensor.size(0));
   TORCH_CHECK(tensor.device() == first.device(), caller, ": ", name, ": expected it on ",
-              first.device(), " as ", first_name, ", got it on ", tensor.device());
+              first.device(), ", like ", first_name, ", got it on ", tensor.device());
 }
 
 BatchRows::BatchRows(const EpochItems& items, int64_t index)

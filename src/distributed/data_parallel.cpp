@@ -208,8 +208,8 @@ DataParallelBase::Tensors DataParallelBase::gather(const std::vector<Tensors>& o
     }
     if (numbers) {
       TORCH_WARN_ONCE(data_parallel_name,
-                      ": the replicas returned 0-dim tensors, which are joined to a ",
-                      "vector with one entry per replica");
+                      ": the replicas returned 0-dim tensors, which are joined into a vector with "
+                      "one entry per replica");
       for (auto& part : parts) part = part.view(1);
     }
     joined[k] = at::cat(parts, dim_);
@@ -219,7 +219,7 @@ DataParallelBase::Tensors DataParallelBase::gather(const std::vector<Tensors>& o
 
 void DataParallelBase::refuse_outputs(size_t index) {
   TORCH_CHECK(false, data_parallel_name,
-              ": expected outputs with the same lengths, keys and undefined tensors ",
+              ": expected outputs with the same lengths, keys, and undefined tensors ",
               "from every replica, got different ones from replicas 0 and ", index);
 }
 

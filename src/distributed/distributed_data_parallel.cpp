@@ -64,11 +64,11 @@ void check(const torch::nn::Module& module, const Parameters& parameters,
            const distributed::ProcessGroup& group) {
   check_initialized(module, name);
   TORCH_CHECK(!parameters.tensors.empty(), name,
-              ": expected a module with a parameter that requires grad, got one without");
+              ": expected a module with a parameter that requires grad, got a module without one");
   const auto device = parameters.tensors.front().device();
   for (size_t i = 0; i < parameters.tensors.size(); ++i) {
     TORCH_CHECK(parameters.tensors[i].device() == device, name, ": expected all parameters on ",
-                device, " as the first, got ", parameters.names.at(i), " on ",
+                device, ", like the first, got ", parameters.names.at(i), " on ",
                 parameters.tensors[i].device());
   }
   TORCH_CHECK(group.backend() != "nccl" || device.is_cuda(), name,
@@ -303,7 +303,7 @@ struct DistributedCore::Engine {
     std::vector<torch::Tensor> tensors;
     if (options.find_unused_parameters && !options.static_graph) {
       TORCH_CHECK(!outputs.empty(), name, "::forward: expected an output with tensors, which ",
-                  "find_unused_parameters needs, got one without");
+                  "find_unused_parameters needs, got one without tensors");
       for (const auto* output : outputs) {
         if (output->defined()) tensors.push_back(*output);
       }
@@ -375,7 +375,7 @@ void DistributedCore::before_forward() {
   const bool grad = torch::GradMode::is_enabled();
   const bool sync = grad && sync_;
   TORCH_CHECK(!sync || engine.not_replayed == nullptr || !CaptureScope::is_active(), name,
-              ": expected none of find_unused_parameters, static_graph and sparse gradients in a ",
+              ": expected none of find_unused_parameters, static_graph, and sparse gradients in a ",
               "captured step on the CPU, got ", engine.not_replayed);
   if (sync) engine.reducer->prepare_for_forward();
   const std::weak_ptr<Engine> weak = engine_;

@@ -145,7 +145,7 @@ inline void read_place(Launch& launch, const Launcher& from) {
 inline Launch read_launcher(const Launcher& from) {
   const auto required = [&](const char* name) {
     const auto value = integer_variable(name);
-    TORCH_CHECK(value, init_name, "expected ", name, " in the environment, since others of ",
+    TORCH_CHECK(value, init_name, "expected ", name, " in the environment, because some of ",
                 from.name, " are set");
     return *value;
   };
@@ -179,7 +179,7 @@ inline void parse_meeting_point(Launch& launch, const std::string& method) {
   }
   const auto colon = method.rfind(':');
   TORCH_CHECK(method.starts_with(tcp) && colon > tcp.size(), init_name,
-              "expected init_method env://, tcp://host:port or file:///path, got '", method, "'");
+              "expected init_method env://, tcp://host:port, or file:///path, got '", method, "'");
   launch.address = method.substr(tcp.size(), colon - tcp.size());
   if (launch.address.starts_with('[') && launch.address.ends_with(']')) {  // [::1]
     launch.address = launch.address.substr(1, launch.address.size() - 2);

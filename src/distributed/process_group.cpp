@@ -36,7 +36,7 @@ using Group = c10::intrusive_ptr<c10d::ProcessGroup>;
 void check_backend(const std::string& named) {
   const bool is_known =
       named.empty() || named == "gloo" || named == "nccl" || named == both_backends;
-  TORCH_CHECK(is_known, detail::init_name, "expected backend gloo, nccl or ", both_backends,
+  TORCH_CHECK(is_known, detail::init_name, "expected backend gloo, nccl, or ", both_backends,
               ", got '", named, "'");
   TORCH_CHECK(named.empty() || named == "gloo" || is_nccl_available(), detail::init_name,
               "expected backend gloo, got '", named, "' but sconce was built without NCCL");
@@ -101,7 +101,7 @@ std::pair<Group, std::string> join(const Launch& launch, const std::string& name
       opened->setTimeout(timeout);
       return opened;
     });
-    return naming(error_prefix + "connecting to the others failed: ", [&] {
+    return naming(error_prefix + "connecting to the other ranks failed: ", [&] {
       auto group = make_group(store, launch, backend, timeout);
       connect_all(*store, launch, deadline);
       return std::pair(group, backend);
@@ -178,7 +178,7 @@ c10d::ReduceOp reduce_op(ReduceOp op, bool with_mean) {
     case ReduceOp::avg:
       return with_mean ? c10d::ReduceOp::AVG : c10d::ReduceOp::SUM;
   }
-  TORCH_CHECK(false, "sconce::distributed::ReduceOp: expected sum, product, min, max or avg");
+  TORCH_CHECK(false, "sconce::distributed::ReduceOp: expected sum, product, min, max, or avg");
 }
 
 // Runs a collective that modifies a tensor in place. The tensor may be strided and may require

@@ -143,7 +143,7 @@ class Endpoint {
       if (error == EADDRINUSE) break;  // peers would connect to the program that owns the port
     }
     TORCH_CHECK(false, "cannot listen on ", text_, " (", std::strerror(error),
-                "); MASTER_PORT or init_method can name another port");
+                "); MASTER_PORT or init_method can specify another port");
   }
 
   struct Answer {

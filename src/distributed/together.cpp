@@ -32,7 +32,8 @@ void check_message(const std::vector<int64_t>& message, size_t rank, std::string
               " on rank ", rank, ": is the model wrapped in a DistributedDataParallel on every ",
               "rank?");
   if (message[failure_index] == 0) return;
-  TORCH_CHECK(call != calls.back(), call, ": another rank failed; its error names the cause");
+  TORCH_CHECK(call != calls.back(), call,
+              ": another rank failed; see its error message for the cause");
   TORCH_CHECK(false, call, ": expected arguments that every rank accepts, but rank ", rank,
               " rejected its own");
 }

@@ -61,7 +61,7 @@ std::filesystem::path resolved(std::filesystem::path path, const std::string& ca
   for (int i = 0; i < 40 && ::lstat(path.c_str(), &link) == 0 && S_ISLNK(link.st_mode); ++i) {
     TORCH_CHECK(may_follow(link, path.parent_path()), caller, ": ", path.string(),
                 ": expected a link owned by this user or by the owner of the folder, because "
-                "everyone may write there, found one owned by another user");
+                "everyone can write to the folder, found one owned by another user");
     const auto target = std::filesystem::read_symlink(path, error);
     if (error) break;
     path = path.parent_path() / target;
@@ -119,7 +119,7 @@ void AtomicFile::check_before() {
               "'");
   struct stat before = {};
   const int error = ::lstat(path_.c_str(), &before) == 0 ? 0 : errno;
-  if (error == ENAMETOOLONG) fail("make");
+  if (error == ENAMETOOLONG) fail("create");
   TORCH_CHECK(error != ELOOP && !S_ISLNK(before.st_mode), caller_, ": ", path_.string(),
               ": expected a link to a file, found a loop of links");
   if (error != 0) return;
@@ -141,7 +141,7 @@ void AtomicFile::keep_access() {
 // Returns whether the group is kept. Without root privileges, the file belongs to the writer.
 bool AtomicFile::keep_owner() {
   struct stat part = {};
-  if (::fstat(fd_, &part) != 0) fail("look at");
+  if (::fstat(fd_, &part) != 0) fail("inspect");
   const bool keeps_group = part.st_gid == before_->st_gid;
   return (keeps_group && part.st_uid == before_->st_uid) ||
          ::fchown(fd_, before_->st_uid, before_->st_gid) == 0 || keeps_group ||
@@ -183,7 +183,7 @@ void AtomicFile::create() {
     const mode_t mode = before_ ? 0600 : 0666;
     fd_ = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (fd_ < 0 && errno == EEXIST) continue;  // left by an earlier process with the same ID
-    if (fd_ < 0) fail("make");
+    if (fd_ < 0) fail("create");
     int error = lock_part(fd_);
     if (error == 0 && ::fstat(fd_, &now) != 0) error = errno;
     if (error != 0) {

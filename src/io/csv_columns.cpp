@@ -35,7 +35,7 @@ Roles find_roles(const std::string& error_prefix, const std::vector<std::string>
   const auto place_of = [&](const char* option, const std::string& name) {
     const auto place = index.find(name);
     TORCH_CHECK(place && !roles.is_dropped[*place], error_prefix, option,
-                ": expected a column's name, got ", shown(name), "; there are ",
+                ": expected a column name, got ", shown(name), "; there are ",
                 shown(left(names, roles.is_dropped)));
     return *place;
   };

@@ -29,7 +29,8 @@ void check_options(const std::string& error_prefix, const CsvOptions& options) {
 
 std::vector<std::string> first_line(const CsvFile& file) {
   CsvRecords record = file.records(file.memory.max_entries() + 1);
-  TORCH_CHECK(record.next(), file.error_prefix, "expected a line of names, found an empty file");
+  TORCH_CHECK(record.next(), file.error_prefix,
+              "expected a line of column names, found an empty file");
   TORCH_CHECK(record.problem() == nullptr, file.error_prefix, "line ", record.line(), ": ",
               record.problem());
   TORCH_CHECK(file.memory.fits(static_cast<double>(record.size())), file.error_prefix, "line ",
@@ -47,7 +48,7 @@ TableMemory::TableMemory(uint64_t file_size, std::optional<int64_t> most)
       limit_(most ? static_cast<double>(*most) : 16 * bytes_ + 0x1p26) {}  // 64 MiB
 
 std::string TableMemory::limit() const {
-  return c10::str("expected a table that takes at most ", static_cast<int64_t>(limit_),
+  return c10::str("expected a table that needs at most ", static_cast<int64_t>(limit_),
                   " bytes of memory (max_bytes), got ");
 }
 

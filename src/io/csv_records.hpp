@@ -66,7 +66,8 @@ class CsvRecords {
     const bool is_quoted = at_ < text_.size() && text_[at_] == '"';
     if (is_quoted) read_quoted(field);
     const size_t end = std::min(text_.find_first_of(ends_, at_), text_.size());
-    if (is_quoted && end > at_) problem_ = "expected a field to end with its quote, got more text";
+    if (is_quoted && end > at_)
+      problem_ = "expected a quoted field to end with its closing quote, got more text";
     field += text_.substr(at_, end - at_);
     at_ = end;
     if (at_ == text_.size()) return false;

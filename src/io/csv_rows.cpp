@@ -85,7 +85,7 @@ class RowReader {
         c10::str(place_of(row, column), "expected ", expected, ", got ", shown(row[column.field]));
     if (column.number_line == 0 || expected != "a number") return problem;
     return c10::str(problem, " (line ", column.number_line,
-                    " made this a column of numbers; list it in .categories to read texts)");
+                    " made this a column of numbers; list it in .categories to read strings)");
   }
 
   static std::string place_of(const CsvRecords& row, const TableColumn& column) {

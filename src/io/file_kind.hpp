@@ -57,9 +57,9 @@ inline const char* name_of(FileKind kind) {
     case FileKind::safetensors:
       return "a safetensors file";
     case FileKind::zip_archive:
-      return "a zip archive, such as torch.save writes";
+      return "a zip archive, as written by torch.save";
     case FileKind::pickle:
-      return "a pickle, such as torch.save wrote before torch 1.6";
+      return "a pickle, as written by torch.save before torch 1.6";
     case FileKind::gzip:
       return "a gzip file";
     case FileKind::lfs_pointer:

@@ -46,7 +46,7 @@ class Arguments {
   size_t left() const { return items_.size() - next_; }
 
   const c10::IValue& next(bool (c10::IValue::*is_kind)() const, const char* what) {
-    TORCH_CHECK(left() > 0, place_, "expected ", what, ", got no further argument");
+    TORCH_CHECK(left() > 0, place_, "expected ", what, ", got no more arguments");
     const auto& value = items_[next_++];
     TORCH_CHECK((value.*is_kind)(), place_, "expected ", what, ", got ", kind_of(value));
     return value;
@@ -81,7 +81,7 @@ class Arguments {
   // The attributes that a user set on a tensor: either a dict, or a pair of a dict and the
   // attributes in __slots__.
   void skip_attributes() {
-    TORCH_CHECK(left() > 0, place_, "expected attributes of a tensor, got no further argument");
+    TORCH_CHECK(left() > 0, place_, "expected attributes of a tensor, got no more arguments");
     const auto& value = items_[next_++];
     const bool is_pair = value.isTuple() && value.toTupleRef().elements().size() == 2;
     TORCH_CHECK(value.isNone() || value.isGenericDict() || is_pair, place_,
@@ -89,7 +89,7 @@ class Arguments {
   }
 
   void finish() const {
-    TORCH_CHECK(left() == 0, place_, "expected no further argument, got ", left());
+    TORCH_CHECK(left() == 0, place_, "expected no more arguments, got ", left());
   }
 
  private:
@@ -101,7 +101,7 @@ class Arguments {
 void set_requires_grad(const at::Tensor& tensor, bool requires_grad, const Place& place) {
   const auto type = tensor.scalar_type();
   TORCH_CHECK(!requires_grad || c10::isFloatingType(type) || c10::isComplexType(type), place,
-              "expected a floating or complex tensor to require gradients, got ", type);
+              "expected a floating-point or complex tensor to require gradients, got ", type);
   tensor.set_requires_grad(requires_grad);
 }
 
@@ -118,8 +118,8 @@ void set_bits(const at::Tensor& tensor, const c10::impl::GenericDict& bits, cons
     const bool conj = name == "conj" && c10::isComplexType(type);
     const bool neg = name == "neg" && (c10::isComplexType(type) || c10::isFloatingType(type));
     TORCH_CHECK(conj || neg, place,
-                "expected 'conj' of a complex or 'neg' of a floating tensor, got '", name, "' of ",
-                type);
+                "expected 'conj' of a complex or 'neg' of a floating-point tensor, got '", name,
+                "' of ", type);
     if (conj) tensor._set_conj(value.toBool());
     if (neg) tensor._set_neg(value.toBool());
   }
@@ -177,7 +177,7 @@ c10::IValue rebuild_with_attributes(Arguments arguments, Containers& containers,
   const auto global = named(function)->global;
   TORCH_CHECK(
       global == Global::tensor_v2 || global == Global::tensor_v3 || global == Global::parameter,
-      place, "expected a function that makes a tensor, got another one");
+      place, "expected a function that creates a tensor, got another function");
   arguments.next_named(Global::tensor_class, "the class of a tensor");
   const auto& function_arguments = arguments.next(&c10::IValue::isTuple, "a tuple of arguments");
   arguments.skip_attributes();
@@ -218,7 +218,7 @@ c10::IValue call_global(const c10::IValue& global, const c10::IValue& arguments,
                         Containers& containers, const Place& place) {
   const auto* what = named(global);
   TORCH_CHECK(what != nullptr && what->global != Global::storage, place,
-              "expected something to call, got ", kind_of(global));
+              "expected a callable, got ", kind_of(global));
   Arguments given(arguments, place);
   switch (what->global) {
     case Global::ordered_dict:
@@ -247,7 +247,7 @@ c10::IValue call_global(const c10::IValue& global, const c10::IValue& arguments,
     case Global::storage:
       break;
   }
-  TORCH_CHECK(false, place, "expected something to call, got a dtype or a class");
+  TORCH_CHECK(false, place, "expected a callable, got a dtype or a class");
 }
 
 std::optional<c10::ScalarType> storage_type(const c10::IValue& global, const Place& place) {

@@ -284,7 +284,8 @@ bool PickleReader::step() {
   const auto operation = take<unsigned char>();
   if (operation == '.') return false;
   check(operations[operation] != nullptr,
-        "expected an operation that torch.save writes of state dicts, got number ", int{operation});
+        "expected an operation that torch.save writes for state dicts, got number ",
+        int{operation});
   operations[operation](*this);
   return true;
 }

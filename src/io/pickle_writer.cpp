@@ -71,7 +71,7 @@ class PickleWriter {
       write_tensor(value.toTensor());
     } else {
       check(value.isList() || value.isTuple() || value.isGenericDict(),
-            "expected None, bool, int, float, str, list, tuple, dict or tensor, got ",
+            "expected None, bool, int, float, str, list, tuple, dict, or tensor, got ",
             value.tagKind());
       write_container(value);
     }
@@ -111,7 +111,7 @@ class PickleWriter {
       return kept->second;
     }
     check(is_utf8(text), "expected a str in UTF-8");
-    check(text.size() <= std::numeric_limits<uint32_t>::max(), "expected a str of below 4 GiB");
+    check(text.size() <= std::numeric_limits<uint32_t>::max(), "expected a str of less than 4 GiB");
     put("X");
     put_number(static_cast<uint32_t>(text.size()));
     put(text);

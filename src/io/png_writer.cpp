@@ -43,7 +43,7 @@ std::string compressed(std::string_view data) {
   std::string result(size, '\0');
   const int error = compress(reinterpret_cast<Bytef*>(result.data()), &size, bytes_of(data),
                              static_cast<uLong>(data.size()));
-  TORCH_CHECK(error == Z_OK, "sconce: cannot compress a PNG picture: ", zError(error));
+  TORCH_CHECK(error == Z_OK, "sconce: cannot compress a PNG image: ", zError(error));
   result.resize(size);
   return result;
 }

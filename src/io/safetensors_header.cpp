@@ -51,7 +51,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
     const bool is_metadata = level_ == Level::top && name_ == "__metadata__";
     return is_metadata || skips() || refuse("null");
   }
-  bool boolean(bool) override { return skips() || refuse("a truth value"); }
+  bool boolean(bool) override { return skips() || refuse("a boolean"); }
   bool number_integer(number_integer_t value) override {
     return skips() || refuse(std::to_string(value));
   }
@@ -136,7 +136,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   bool end_object() override {
     if (leave_skipped()) return true;
     if (level_ == Level::entry) {
-      TORCH_CHECK(fields_.size() == 3, where(), "expected dtype, shape and data_offsets, got ",
+      TORCH_CHECK(fields_.size() == 3, where(), "expected dtype, shape, and data_offsets, got ",
                   fields_.size(), " of them");
       header_.entries.push_back(std::move(entry_));
     }
@@ -307,7 +307,7 @@ std::string header_text(const SafetensorsHeader& header, const std::string& erro
     text.resize((text.size() + 7) / 8 * 8, ' ');
     return text;
   } catch (const nlohmann::json::exception& error) {
-    TORCH_CHECK(false, error_prefix, "expected names and texts in UTF-8: ", error.what());
+    TORCH_CHECK(false, error_prefix, "expected names and strings in UTF-8: ", error.what());
   }
 }
 

@@ -27,15 +27,15 @@ namespace {
 // Checks that the file is a zip archive. If it is not, the error says what it is instead, if known.
 void check_begin(const InputFile& file) {
   const auto kind = file_kind(file);
-  TORCH_CHECK(
-      kind != FileKind::pickle, file.name(), "expected a zip archive, got a bare pickle, ",
-      "such as torch.save made before torch 1.6 or without _use_new_zipfile_serialization: ",
-      "save it again with Python");
+  TORCH_CHECK(kind != FileKind::pickle, file.name(),
+              "expected a zip archive, got a bare pickle, as written by torch.save before torch "
+              "1.6 or without _use_new_zipfile_serialization: ",
+              "save it again with Python");
   TORCH_CHECK(kind != FileKind::unknown, file.name(),
-              "expected a zip archive of torch.save, got a file of ", file.size(),
+              "expected a zip archive written by torch.save, got a file of ", file.size(),
               " bytes that does not start like one");
   TORCH_CHECK(kind == FileKind::zip_archive, file.name(),
-              "expected a zip archive of torch.save, got ", name_of(kind));
+              "expected a zip archive written by torch.save, got ", name_of(kind));
 }
 
 std::string read_text(ZipReader& zip, ZipRecord& record) {
@@ -54,11 +54,11 @@ std::string folder_of(ZipReader& zip, const std::string& error_prefix) {
     is_script = is_script || record.name.starts_with(code);
   }
   TORCH_CHECK(!is_script, error_prefix,
-              "expected an archive of Python's torch.save, got a TorchScript ",
-              "archive, of torch.jit.save or C++'s torch::save");
+              "expected an archive written by Python's torch.save, got a TorchScript archive, "
+              "written by torch.jit.save or C++'s torch::save");
   TORCH_CHECK(!folder.empty() && zip.find(folder + "data.pkl") != nullptr, error_prefix,
-              "expected an archive of torch.save with a record '", folder, "data.pkl', got a zip ",
-              "archive that begins with '", first, "'");
+              "expected an archive written by torch.save with a record '", folder,
+              "data.pkl', got a zip ", "archive that begins with '", first, "'");
   return folder;
 }
 
@@ -154,7 +154,7 @@ c10::IValue read_value(const InputFile& file, const TorchFileOptions& options) {
   check_begin(file);
   ZipReader zip(file);
   TORCH_CHECK(zip.has_checksums() || !options.require_checksums, file.name(),
-              "expected an archive with checksums, got one without");
+              "expected an archive with checksums, got one without checksums");
   const std::string folder = folder_of(zip, file.name());
   check_version(zip, folder, file.name());
   MemoryBudget budget(file.size(), options.max_expansion);

@@ -252,7 +252,8 @@ uint32_t inflate_record(const InputFile& file, const ZipRecord& record, char* da
   std::vector<char> packed(std::min<uint64_t>(record.size, chunk_size));
   std::vector<char> own(data == nullptr ? chunk_size : 0);
   z_stream stream = {};
-  TORCH_CHECK(::inflateInit2(&stream, -MAX_WBITS) == Z_OK, where, "cannot unpack it: no memory");
+  TORCH_CHECK(::inflateInit2(&stream, -MAX_WBITS) == Z_OK, where,
+              "cannot unpack it: out of memory");
   const std::unique_ptr<z_stream, int (*)(z_stream*)> end(&stream, ::inflateEnd);
   uint32_t crc = 0;
   uint64_t taken = 0, made = 0;
@@ -274,11 +275,11 @@ uint32_t inflate_record(const InputFile& file, const ZipRecord& record, char* da
     crc = add_to_checksum(crc, to, size);
     made += size;
     TORCH_CHECK(result == Z_OK || result == Z_STREAM_END, where, "expected ", record.unpacked,
-                " deflated bytes, got ", made, " and then something else: the file is damaged");
+                " deflated bytes, got ", made, " and then invalid data: the file is damaged");
   }
   TORCH_CHECK(made == record.unpacked && stream.avail_in == 0 && taken == record.size, where,
               "expected ", record.size, " bytes that unpack to ", record.unpacked,
-              ", got an end after ", taken - stream.avail_in, " and ", made);
+              ", got the end of the data after ", taken - stream.avail_in, " and ", made);
   return crc;
 }
 

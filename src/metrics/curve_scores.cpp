@@ -34,7 +34,7 @@ MultilabelCurveOptions per_class_options(const MulticlassCurveOptions& options,
   TORCH_CHECK(options.num_classes >= 2, caller, ": expected num_classes of 2 or more, got ",
               options.num_classes);
   TORCH_CHECK(options.average != Average::micro, caller,
-              ": expected the average macro, weighted or none, got micro");
+              ": expected the average macro, weighted, or none, got micro");
   return {.num_labels = options.num_classes,
           .average = options.average,
           .thresholds = options.thresholds,
@@ -58,7 +58,7 @@ double checked_rate(std::optional<double> max_fpr, const char* caller) {
 torch::Tensor tensor_of(const Thresholds& thresholds, const char* caller) {
   if (const auto* number = std::get_if<int64_t>(&thresholds)) {
     TORCH_CHECK(*number >= 2, caller,
-                ": expected thresholds, a number of 2 or more or a list, got ", *number);
+                ": expected thresholds to be a list or a number of 2 or more, got ", *number);
     return at::linspace(0, 1, *number, at::kFloat);
   }
   const auto& list = std::get<std::vector<double>>(thresholds);
@@ -186,7 +186,7 @@ void CurveScore::check(const torch::Tensor& preds, const torch::Tensor& target) 
     return;
   }
   TORCH_CHECK(at::isIntegralType(target.scalar_type(), /*includeBool=*/true), name_,
-              ": expected a target of classes, integers (N, ...), got ", target.sizes(), " of ",
+              ": expected a target of integer classes (N, ...), got ", target.sizes(), " of ",
               target.scalar_type());
   TORCH_CHECK(target.dim() > 0 && preds.dim() == target.dim() + 1 && preds.size(1) == columns &&
                   preds.size(0) == target.size(0) &&

@@ -33,7 +33,7 @@ void check_labels(const torch::Tensor& preds, const torch::Tensor& target,
   TORCH_CHECK(preds.size(1) == options.num_classes.value_or(preds.size(1)), caller,
               ": expected logits of ", *options.num_classes, " classes, got ", preds.sizes());
   TORCH_CHECK(preds.size(1) >= options.top_k, caller, ": expected logits of ", options.top_k,
-              " classes or more, the top_k, got ", preds.sizes());
+              " classes or more (the top_k), got ", preds.sizes());
 }
 
 // Returns the labels as a 1-dim int64 tensor. Skips calls that would change nothing, because they
@@ -60,7 +60,7 @@ Labels labels_of(const torch::Tensor& preds, const torch::Tensor& target,
   TORCH_CHECK(preds.defined() && target.defined(), caller,
               ": expected preds and target, got an undefined tensor");
   TORCH_CHECK(target.dim() > 0 && at::isIntegralType(target.scalar_type(), /*includeBool=*/true),
-              caller, ": expected a target of classes, integers (N, ...), got ", target.sizes(),
+              caller, ": expected a target of integer classes (N, ...), got ", target.sizes(),
               " of ", target.scalar_type());
   TORCH_CHECK(preds.dim() == target.dim() || preds.dim() == target.dim() + 1, caller,
               ": expected logits (N, C, ...) or classes (N, ...) for a target (N, ...), got ",

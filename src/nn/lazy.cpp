@@ -75,7 +75,7 @@ BlankConv<D> blank(const ConvOptions<D>& options, const KeepGenerator& = {}) {
               options.out_channels(), " and groups ", options.groups());
   TORCH_CHECK(!options.transposed() ||
                   std::holds_alternative<torch::enumtype::kZeros>(options.padding_mode()),
-              name, D, "d: expected the padding_mode kZeros, got another");
+              name, D, "d: expected the padding_mode kZeros, got a different mode");
   return {options};
 }
 
@@ -186,7 +186,7 @@ bool is_uninitialized_layer(const torch::nn::Module& module) {
                          const torch::nn::Module& layer) {
   TORCH_CHECK(false, caller, ": expected an initialized layer, but ",
               path.empty() ? "" : "'" + path + "', ", layer,
-              " is uninitialized; its first forward or a load of a full state initializes it");
+              " is uninitialized; run its forward once or load a full state to initialize it");
 }
 
 // The options that both kinds of lazy convolutions share.

@@ -26,7 +26,7 @@ void convert(const at::Tensor& tensor, c10::MemoryFormat format) {
 void to_memory_format(torch::nn::Module& module, c10::MemoryFormat format) {
   TORCH_CHECK(
       format != c10::MemoryFormat::Preserve,
-      "sconce::nn::to_memory_format: expected Contiguous, ChannelsLast or ChannelsLast3d, got ",
+      "sconce::nn::to_memory_format: expected Contiguous, ChannelsLast, or ChannelsLast3d, got ",
       format);
   check_initialized(module, "sconce::nn::to_memory_format");
   const at::NoGradGuard no_grad;

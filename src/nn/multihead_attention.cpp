@@ -120,12 +120,12 @@ Tensor without_weights(const Three& heads, const Tensor& mask, double dropout, b
 void MultiheadAttentionImpl::reset() {
   const int64_t size = options.embed_dim(), heads = options.num_heads();
   TORCH_CHECK(size > 0 && heads > 0 && size % heads == 0,
-              "sconce::nn::MultiheadAttention: expected num_heads that divide embed_dim, got ",
-              heads, " and ", size);
+              "sconce::nn::MultiheadAttention: expected num_heads to divide embed_dim, got ", heads,
+              " and ", size);
   TORCH_CHECK(
       options.kdim() > 0 && options.vdim() > 0 && options.dropout() >= 0 && options.dropout() <= 1,
-      "sconce::nn::MultiheadAttention: expected kdim and vdim of at least 1 and a dropout "
-      "between 0 and 1, got ",
+      "sconce::nn::MultiheadAttention: expected kdim and vdim of at least 1, and a dropout between "
+      "0 and 1, got ",
       options.kdim(), ", ", options.vdim(), " and ", options.dropout());
   const auto add = [this](const char* name, Tensor& parameter, at::IntArrayRef sizes) {
     parameter = register_parameter(name, torch::empty(sizes));
@@ -158,7 +158,7 @@ void MultiheadAttentionImpl::check(const char* caller, const Tensor& query, cons
   const auto shapes = c10::str(query.sizes(), ", ", key.sizes(), " and ", value.sizes());
   const int64_t dim = query.dim();
   TORCH_CHECK((dim == 2 || dim == 3) && key.dim() == dim && value.dim() == dim, caller,
-              ": expected inputs with 3 dimensions, or all with 2 without a batch, got ", shapes);
+              ": expected inputs with 3 dimensions, or unbatched inputs with 2, got ", shapes);
   const std::array features = {options.embed_dim(), options.kdim(), options.vdim()};
   TORCH_CHECK((features == std::array{query.size(-1), key.size(-1), value.size(-1)}), caller,
               ": expected ", c10::IntArrayRef(features), " features, got inputs ", shapes);
@@ -166,11 +166,12 @@ void MultiheadAttentionImpl::check(const char* caller, const Tensor& query, cons
   const int64_t length = query.size(length_dim), source = key.size(length_dim);
   const int64_t batch = dim == 3 ? query.size(1 - length_dim) : 1;
   const auto features_at = static_cast<size_t>(dim - 1);
-  TORCH_CHECK(key.sizes().slice(0, features_at) == value.sizes().slice(0, features_at) &&
-                  (dim == 2 || key.size(1 - length_dim) == batch),
-              caller,
-              ": expected keys and values of the same length, and a single batch size, got ",
-              shapes);
+  TORCH_CHECK(
+      key.sizes().slice(0, features_at) == value.sizes().slice(0, features_at) &&
+          (dim == 2 || key.size(1 - length_dim) == batch),
+      caller,
+      ": expected keys and values of the same length, and the same batch size for all inputs, got ",
+      shapes);
   const std::array padding = {batch, source}, two = {length, source};
   const std::array three = {batch * options.num_heads(), length, source};
   check_mask(caller, "key_padding_mask", args.key_padding_mask, query.device(),

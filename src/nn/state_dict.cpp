@@ -61,7 +61,7 @@ void check_values(const std::vector<Target>& targets, const StateDict& state) {
       if (from == nullptr) continue;
       TORCH_CHECK(from->defined() && from->layout() == c10::kStrided && !from->is_meta(), loader,
                   "expected a strided tensor with values for '", name, "'");
-      TORCH_CHECK(can_copy(tensor, *from), loader, "expected values that convert to ",
+      TORCH_CHECK(can_copy(tensor, *from), loader, "expected values that can be converted to ",
                   tensor.scalar_type(), " for '", name, "', got a ", from->toString());
     }
   }

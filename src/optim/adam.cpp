@@ -40,9 +40,8 @@ struct AdamTable {
     visit.write_only("capturable", false);
     bool decoupled = is_adamw;  // missing in states from older PyTorch versions
     visit("decoupled_weight_decay", decoupled, is_adamw);
-    TORCH_CHECK_VALUE(
-        is_adamw || !decoupled, name,
-        "::load_state_dict: expected the state of an Adam, got the state of an AdamW");
+    TORCH_CHECK_VALUE(is_adamw || !decoupled, name,
+                      "::load_state_dict: expected the state of Adam, got the state of AdamW");
   }
 
   static void check(const Options& o, const Expect& expect) {

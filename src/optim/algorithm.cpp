@@ -54,8 +54,8 @@ void Algorithm::choose_kernels(ExtraOptions extra, const std::vector<ParamGroup>
 
 void Algorithm::check_parameter(const at::Tensor& parameter) const {
   TORCH_CHECK(kernels_ != Kernels::fused || fits_fused(parameter), name(),
-              ": Kernels::fused needs every parameter to be dense, ",
-              "of float64, float32, float16 or bfloat16, and on a device that has fused ",
+              ": Kernels::fused requires every parameter to be dense, ",
+              "of type float64, float32, float16, or bfloat16, and on a device that has fused ",
               "kernels, got one of ", parameter.scalar_type(), ", strides ",
               parameter.layout() == at::kStrided ? parameter.strides() : at::IntArrayRef{},
               " and layout ", parameter.layout(), " on ", parameter.device());

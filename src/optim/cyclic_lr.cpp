@@ -98,7 +98,7 @@ Momenta begin_momenta(const char* caller, const Options& options,
                      expand(options.max_momentum, optimizer, caller, "max_momentum")};
   for (size_t i = 0; i < momenta.max.size(); ++i) {
     expect(set_momentum(optimizer.param_groups()[i].options(), momenta.max[i]), caller,
-           "an optimizer with momentum or betas, for cycle_momentum is set");
+           "an optimizer with momentum or betas, because cycle_momentum is set");
     groups.at(i)["max_momentum"] = momenta.max[i];
     groups.at(i)["base_momentum"] = momenta.base[i];
   }
@@ -142,7 +142,7 @@ double OneCycleLR::get_lr(size_t group, double, bool) const {
   const auto value = [&](const std::string& name) {
     const auto found = groups_->at(group).find(name);
     TORCH_CHECK(found != groups_->at(group).end(),
-                "sconce::optim::lr_scheduler::OneCycleLR: expected a state whose phases name "
+                "sconce::optim::lr_scheduler::OneCycleLR: expected a state whose phases refer to "
                 "values of a group, got '",
                 name, "'");
     return found->second;
@@ -154,7 +154,7 @@ double OneCycleLR::get_lr(size_t group, double, bool) const {
     start_step = phase->end_step;
   }
   expect(phase->end_step != start_step, "OneCycleLR",
-         "phases of at least one step, but total_steps and pct_start give an empty one at step ",
+         "phases of at least one step, but total_steps and pct_start produce an empty one at step ",
          last_epoch_);
   const double pct = (step - start_step) / (phase->end_step - start_step);
   if (cycle_momentum_) {

@@ -58,7 +58,7 @@ void ExponentialMovingAverage::check(const char* what) const {
                 "sconce::optim::ExponentialMovingAverage::", what, ": expected '", name,
                 "' of shape ", average.sizes(), " and type ", average.scalar_type(),
                 ", as at construction, got ", value.sizes(), " and ", value.scalar_type(),
-                "; a lazy layer must be initialized before");
+                "; a lazy layer must be initialized first");
   }
 }
 
@@ -125,7 +125,7 @@ void ExponentialMovingAverage::load_state_dict(
     TORCH_CHECK(tensor != nullptr, error_prefix, "a state with the key '", item.key(), "'");
     TORCH_CHECK(tensor->sizes() == item.value().sizes(), error_prefix, "'", item.key(),
                 "' of shape ", item.value().sizes(), ", got ", tensor->sizes());
-    TORCH_CHECK(can_copy(item.value(), *tensor), error_prefix, "values that become ",
+    TORCH_CHECK(can_copy(item.value(), *tensor), error_prefix, "values that can be converted to ",
                 item.value().scalar_type(), " for '", item.key(), "', got a ", tensor->toString());
   }
   for (const auto& item : state) {

@@ -255,8 +255,10 @@ SequentialLR::SequentialLR(torch::optim::Optimizer& optimizer,
          "milestones in order, got ", milestones_);
   for (size_t i = 0; i < schedulers_.size(); ++i) {
     expect(schedulers_[i] != nullptr, caller, "schedulers, got a null pointer at index ", i);
-    expect(&schedulers_[i]->optimizer_ == &optimizer, caller,
-           "all schedulers to belong to the same optimizer, got one of another at index ", i);
+    expect(
+        &schedulers_[i]->optimizer_ == &optimizer, caller,
+        "all schedulers to belong to the same optimizer, got one that belongs to another at index ",
+        i);
   }
   // Groups may have been added, without an initial learning rate, or removed.
   auto& groups = optimizer.param_groups();

@@ -87,8 +87,9 @@ std::vector<double> Scheduler::current_lrs() const {
   read_lrs();
   std::vector<double> lrs;
   for (const auto& group : optimizer_.param_groups()) lrs.push_back(group.options().get_lr());
-  TORCH_CHECK(!lrs.empty(), c10::demangle(typeid(*this).name()), ": expected an optimizer with ",
-              "parameter groups, got one without: it may have been moved");
+  TORCH_CHECK(!lrs.empty(), c10::demangle(typeid(*this).name()),
+              ": expected an optimizer with parameter groups, got one without any: it may have "
+              "been moved from");
   return lrs;
 }
 

@@ -113,7 +113,7 @@ void Optimizer::drop_duplicates(ParamGroup& group) {
   for (const auto& parameter : group.params()) {
     TORCH_CHECK_VALUE(!other_parameters.contains(parameter.unsafeGetTensorImpl()),
                       algorithm_->name(),
-                      ": expected every parameter in one group, got one in two");
+                      ": expected each parameter in one group, got one in two groups");
     if (seen.insert(parameter.unsafeGetTensorImpl()).second) once.push_back(parameter);
   }
   group.params() = std::move(once);

@@ -23,8 +23,8 @@ std::vector<T> expand(const PerGroup<T>& values, const torch::optim::Optimizer& 
                       const char* caller, const char* what) {
   const size_t groups = optimizer.param_groups().size();
   if (!values.is_list()) return std::vector<T>(groups, values.values().front());
-  expect(values.values().size() == groups, caller, what, " to be one or ", groups,
-         ", as many as param_groups, got ", values.values().size());
+  expect(values.values().size() == groups, caller, what, " to be one value or a list of ", groups,
+         ", one for each parameter group, got ", values.values().size());
   return values.values();
 }
 

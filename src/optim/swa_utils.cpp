@@ -58,9 +58,10 @@ SWALR::SWALR(torch::optim::Optimizer& optimizer, const lr_scheduler::PerGroup<do
       anneal_strategy_(options.anneal_strategy) {
   const size_t groups = optimizer.param_groups().size();
   const auto& lrs = swa_lr.values();
-  TORCH_CHECK_VALUE(!swa_lr.is_list() || lrs.size() == groups,
-                    "sconce::optim::swa_utils::SWALR: expected swa_lr to be one or ", groups,
-                    ", as many as param_groups, got ", lrs.size());
+  TORCH_CHECK_VALUE(
+      !swa_lr.is_list() || lrs.size() == groups,
+      "sconce::optim::swa_utils::SWALR: expected swa_lr to be one value or a list of ", groups,
+      ", one for each parameter group, got ", lrs.size());
   TORCH_CHECK_VALUE(anneal_epochs_ >= 0,
                     "sconce::optim::swa_utils::SWALR: expected anneal_epochs of at least 0, got ",
                     anneal_epochs_);

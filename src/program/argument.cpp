@@ -183,8 +183,8 @@ struct ValueMaker {
 
 const char* kind_of(const Argument& argument) {
   static constexpr const char* names[] = {
-      "None",     "a truth value", "an integer", "a float",  "a complex number", "a text",
-      "a tensor", "a number",      "a dtype",    "a layout", "a memory format",  "a device",
+      "None",     "a boolean", "an integer", "a float",  "a complex number", "a string",
+      "a tensor", "a number",  "a dtype",    "a layout", "a memory format",  "a device",
       "a list"};
   static_assert(std::size(names) == std::variant_size_v<Argument::Any>);
   return names[argument.value.index()];

@@ -38,7 +38,7 @@ int lock_new_folder(int fd) {
 
 CompileLock::CompileLock(const fs::path& file)
     : fd_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)) {
-  TORCH_CHECK(fd_ >= 0, file.string(), ": cannot make it: ", std::strerror(errno));
+  TORCH_CHECK(fd_ >= 0, file.string(), ": cannot create it: ", std::strerror(errno));
   is_held_ = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;
   const int error = errno;
   if (is_held_ || error == EWOULDBLOCK || error == EINTR) return;
@@ -56,7 +56,7 @@ CompileFolder::CompileFolder(const fs::path& cache, const std::string& key) {
   while (fd_ < 0) {
     std::string name = pattern;
     TORCH_CHECK(::mkdtemp(name.data()) != nullptr, cache.string(),
-                ": cannot make a folder in it: ", std::strerror(errno));
+                ": cannot create a folder in it: ", std::strerror(errno));
     path_ = name;
     fd_ = open_folder(path_);
     TORCH_CHECK(fd_ >= 0 || errno == ENOENT, name, ": cannot open it: ", std::strerror(errno));

@@ -98,7 +98,7 @@ void DynamicSizes::add(const StateDict& example, const DynamicDim& given) {
   TORCH_CHECK(example_sizes_[size] == tensor.size(given.dim), record_error_prefix,
               "dynamic: expected ", given.name, " = ", example_sizes_[size], " in '", given.input,
               "' as before, got ", tensor.size(given.dim),
-              "; give different sizes different names");
+              "; use different names for different sizes");
   const auto first = dims_[input].emplace(given.dim, size).first->second;
   TORCH_CHECK(first == size, record_error_prefix, "dynamic: expected one size for dimension ",
               given.dim, " of '", given.input, "', got '", names_[first], "' and '", given.name,

@@ -285,7 +285,7 @@ void check_depth(const std::string& text, const std::string& error_prefix) {
       in_text = !in_text;
     } else if (!in_text) {
       depth += (c == '[' || c == '{') - (c == ']' || c == '}');
-      TORCH_CHECK(depth <= most, error_prefix, "expected a program that nests at most ", most,
+      TORCH_CHECK(depth <= most, error_prefix, "expected a program nested at most ", most,
                   " deep, got more at byte ", i);
     }
   }

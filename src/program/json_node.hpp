@@ -45,7 +45,7 @@ class Node {
   }
 
   std::string text() const {
-    if (!json_.is_string()) refuse("a text");
+    if (!json_.is_string()) refuse("a string");
     return json_.get<std::string>();
   }
 
@@ -60,7 +60,7 @@ class Node {
   size_t index(size_t end) const {
     const int64_t value = integer();
     if (value < 0 || static_cast<size_t>(value) >= end) {
-      refuse("a number from 0 to below " + std::to_string(end));
+      refuse("a number of at least 0 and below " + std::to_string(end));
     }
     return static_cast<size_t>(value);
   }

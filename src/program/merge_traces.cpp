@@ -104,7 +104,7 @@ std::string other_outputs(const Trace& a, const Trace& b) {
   };
   const bool same =
       std::equal(a.outputs.begin(), a.outputs.end(), b.outputs.begin(), b.outputs.end(), is_like);
-  return same ? "" : "the function returns other tensors";
+  return same ? "" : "the function returns different tensors";
 }
 
 // Returns how two traces differ in anything except arguments, or an empty string.
@@ -132,7 +132,7 @@ std::vector<Call> merge_traces(const std::vector<TraceAt>& corners,
     TORCH_CHECK(
         other.empty(), record_error_prefix, "expected the same operators for all sizes, but ",
         other, " at ", at_text(first.sizes, names), " and ", at_text(corner.sizes, names),
-        "; replace the loop or the branch that depends on the size by operators on the whole ",
+        "; replace the loop or branch that depends on the size with operators on the whole ",
         "tensor");
   }
   const Merger merger(smaller);
@@ -143,11 +143,10 @@ std::vector<Call> merge_traces(const std::vector<TraceAt>& corners,
       std::vector<const Argument*> all;
       for (const auto& corner : corners) all.push_back(&corner.trace.calls[i].arguments[j]);
       auto merged = merger.merge(all);
-      TORCH_CHECK(
-          merged.has_value(), record_error_prefix, place_of(i, call.op), ": argument '",
-          call.op.schema().arguments()[j].name(), "': expected the same value for all ",
-          "sizes, or an integer that depends on them, got a list of another length or another ",
-          "value; compute it with operators, or pass it as an input");
+      TORCH_CHECK(merged.has_value(), record_error_prefix, place_of(i, call.op), ": argument '",
+                  call.op.schema().arguments()[j].name(), "': expected the same value for all ",
+                  "sizes, or an integer that depends on them, got a list of a different length or "
+                  "a different value; compute it with operators, or pass it as an input");
       call.arguments[j] = *std::move(merged);
     }
   }
@@ -169,8 +168,8 @@ std::string difference(const std::vector<Call>& calls, const TraceAt& other,
              "compute it with operators, or pass a tensor with it as an input";
     }
     if (calls[i].results != other.trace.calls[i].results) {
-      return place_of(i, calls[i].op) + ": expected as many results at " +
-             at_text(other.sizes, names) + ", got others";
+      return place_of(i, calls[i].op) + ": expected the same number of results at " +
+             at_text(other.sizes, names) + ", got a different number";
     }
   }
   return {};
@@ -185,8 +184,8 @@ std::string difference(const std::vector<Weight>& constants, const std::vector<W
            a.sizes() == b.sizes() && at::equal(a, b);
   }
   return same ? ""
-              : "expected tensors that the host makes in the function to be the same for all "
-                "inputs, got other ones; make them with operators, or pass them as inputs";
+              : "expected tensors that the host creates in the function to be the same for all "
+                "inputs, got different ones; create them with operators, or pass them as inputs";
 }
 
 }  // namespace sconce::program::detail

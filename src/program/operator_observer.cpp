@@ -172,8 +172,8 @@ void end_operator(const at::RecordFunction& function, at::ObserverContext* conte
 
 bool observe_operators(Tracer& tracer, OperatorNames& opened,
                        const std::function<void()>& function) {
-  TORCH_CHECK(recording == nullptr, record_error_prefix, "expected no recording in this thread,",
-              " got a call within one");
+  TORCH_CHECK(recording == nullptr, record_error_prefix,
+              "expected no active recording in this thread,", " got a nested call");
   ObservedRun observed_run{tracer, opened};
   const size_t opened_before = opened.size();
   recording = &observed_run;

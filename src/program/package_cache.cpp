@@ -81,7 +81,7 @@ PackageCache::PackageCache(const fs::path& folder) {
   make_private_folder(path, cache_error_prefix);
   struct stat status = {};
   TORCH_CHECK(::stat(path.c_str(), &status) == 0, cache_error_prefix, path.string(),
-              ": cannot look at it: ", std::strerror(errno));
+              ": cannot inspect it: ", std::strerror(errno));
   TORCH_CHECK(S_ISDIR(status.st_mode), cache_error_prefix, path.string(),
               ": expected a folder, found ", io::kind_of(status.st_mode), "; to remove it: rm '",
               path.string(), "'");

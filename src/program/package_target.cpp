@@ -77,7 +77,7 @@ std::string difference(const PackageTarget& found, const PackageTarget& expected
     return differ(for_threads(expected.threads), std::to_string(found.threads));
   }
   if (found.compiler == expected.compiler) return "";
-  return "expected a package of the compiler " + expected.compiler + ", found one of " +
+  return "expected a package built by the compiler " + expected.compiler + ", found one built by " +
          found.compiler;
 }
 

@@ -30,13 +30,13 @@ void make_private_folder(const std::filesystem::path& folder, const std::string&
     if (::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST) return;
   }
   TORCH_CHECK(false, error_prefix, folder.string(),
-              ": cannot make the folder: ", std::strerror(errno));
+              ": cannot create the folder: ", std::strerror(errno));
 }
 
 void check_private(const std::filesystem::path& path, mode_t kind) {
   struct stat status = {};
   TORCH_CHECK(::lstat(path.c_str(), &status) == 0, path.string(),
-              ": cannot look at it: ", std::strerror(errno));
+              ": cannot inspect it: ", std::strerror(errno));
   TORCH_CHECK((status.st_mode & S_IFMT) == kind, path.string(), ": expected ", io::kind_of(kind),
               ", found ", io::kind_of(status.st_mode));
   check_private(path, status, "");
@@ -47,10 +47,11 @@ void check_private(const std::filesystem::path& path, const struct stat& status,
   const auto user = ::geteuid();
   TORCH_CHECK(status.st_uid == user, error_prefix, path.string(),
               ": expected the owner to be user ", user,
-              ", because packages are machine code, found user ", status.st_uid,
+              ", because packages contain machine code, found user ", status.st_uid,
               "; to change it: sudo chown ", user, " '", path.string(), "'");
   TORCH_CHECK((status.st_mode & (S_IWGRP | S_IWOTH)) == 0, error_prefix, path.string(),
-              ": expected that only its owner can write to it, because packages are machine code, ",
+              ": expected a folder that only its owner can write to, because packages contain "
+              "machine code, ",
               "found the mode ", octal(status.st_mode), "; to change it: chmod go-w '",
               path.string(), "'");
 }

@@ -36,7 +36,7 @@ struct FileTensors {
 
   void add(const std::string& name, const at::Tensor& tensor, const std::string& error_prefix) {
     TORCH_CHECK(!all.contains(name), error_prefix, "expected no weight named '", name,
-                "', which the file needs itself");
+                "', a name that the file format reserves");
     all.insert(name, tensor);
     checksums.emplace(name, crc32_of_tensor(tensor));
   }
@@ -63,7 +63,7 @@ const std::string& text_of(const io::Metadata& texts, const char* key,
   const auto found = texts.find(key);
   TORCH_CHECK(found != texts.end(), error_prefix,
               "expected a program that sconce::program::record wrote, ",
-              "got a safetensors file without the text '", key, "'");
+              "got a safetensors file without the metadata key '", key, "'");
   return found->second;
 }
 

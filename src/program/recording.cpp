@@ -39,7 +39,7 @@ void check_example(const StateDict& example) {
     TORCH_CHECK(!item.value().is_nested(), record_error_prefix, "example '", item.key(),
                 "': expected a dense tensor, got a nested one");
     TORCH_CHECK(item.value().device() == device, record_error_prefix, "example '", item.key(),
-                "': expected a tensor on ", device, " as the first, got one on ",
+                "': expected a tensor on ", device, ", like the first, got one on ",
                 item.value().device());
   }
 }
@@ -285,8 +285,8 @@ void Recording::compare_outputs(const PreparedProgram& program) const {
   TORCH_CHECK(!differs, record_error_prefix, "output '",
               program.outputs()[differs.value_or(0)].name,
               "': expected a program that matches the function for other inputs too, got different "
-              "values; the function depends on values that operators do not see, such as ",
-              "elements that the host reads, or state that it keeps");
+              "values; the function depends on values that operators do not see, such as elements "
+              "that the host reads, or state that the function keeps");
 }
 
 void Recording::add_example(Graph& graph) const {

@@ -31,9 +31,10 @@ constexpr std::array<Refusal, 5> refusals = {{
      "expected results whose shapes depend only on the inputs' shapes, got one whose shape depends "
      "on values; keep all elements and use a mask, for example with torch::where"},
     {"a collective",
-     "expected operators of one process, got a collective; record the network without "
+     "expected operators that run in a single process, got a collective; record the network "
+     "without "
      "DistributedDataParallel"},
-    {"a tensor that gets other memory",
+    {"a tensor whose memory is replaced",
      "expected tensors that keep their memory, got an operator that replaces it; create a new "
      "tensor instead of resizing one"},
 }};
@@ -66,7 +67,7 @@ std::string file_rejection(const c10::OperatorName& op) {
   if (op.name == "aten::from_file") return "an operator that opens files";
   if (op.name == "aten::_print") return "an operator that prints";
   if (sconce::detail::has_trait(op.name, Trait::relocation) || is_unchecked(op.name)) {
-    return "a tensor that gets other memory";
+    return "a tensor whose memory is replaced";
   }
   return {};
 }
@@ -78,10 +79,10 @@ void check_call(const RecordedCall& call, c10::ArrayRef<c10::IValue> arguments) 
                 refusal.text);
   }
   TORCH_CHECK(reason.empty(), record_error_prefix, call.place,
-              ": expected operators from tensors to tensors, got ", reason);
+              ": expected operators that map tensors to tensors, got ", reason);
   const auto not_in_files = file_rejection(call.op.operator_name());
   TORCH_CHECK(not_in_files.empty(), record_error_prefix, call.place,
-              ": expected operators of the namespace aten, ", "which Python has too, got ",
+              ": expected operators in the namespace aten, which Python also provides, got ",
               not_in_files, "; write it with LibTorch's operators, or pass its result as an input");
   for (const auto& argument : arguments) {
     if (argument.isGenerator()) reject_random(call.place);

@@ -61,7 +61,7 @@ std::unique_ptr<sconce::detail::CompiledCode> load_package(const std::filesystem
   std::unique_ptr<Package> package;
   const auto failure =
       sconce::detail::failure_of([&] { package = std::make_unique<Package>(path); });
-  TORCH_CHECK(failure.empty(), path.string(), ": LibTorch does not load the package: ", failure);
+  TORCH_CHECK(failure.empty(), path.string(), ": LibTorch cannot load the package: ", failure);
   return package;
 }
 

@@ -200,7 +200,7 @@ PartWriter::Memory& PartWriter::add_constant(const at::Tensor& tensor) {
 
 size_t PartWriter::number_of(const at::Tensor& tensor) {
   TORCH_CHECK(tensor.layout() == c10::kStrided && !tensor.is_conj() && !tensor.is_neg(),
-              "expected a dense tensor, got another one");
+              "expected a dense tensor, got a different kind of tensor");
   auto& memory = memory_of(tensor);
   TORCH_CHECK(memory.name.scalar_type() == tensor.scalar_type(), "expected memory of one type, ",
               "got memory that is read as ", memory.name.scalar_type(), " and as ",

@@ -105,8 +105,8 @@ size_t Tracer::number_of(const at::Tensor& tensor) {
   const auto& values = memory->values;
   const auto same = std::find_if(values.rbegin(), values.rend(),
                                  [&](size_t id) { return have_same_layout(values_[id], tensor); });
-  TORCH_CHECK(same != values.rend(), "expected views that operators make, got one of shape ",
-              tensor.sizes(), " that the host made");
+  TORCH_CHECK(same != values.rend(), "expected views that operators create, got one of shape ",
+              tensor.sizes(), " that the host created");
   values_.push_back(tensor);
   return ids_[tensor.unsafeGetTensorImpl()] = *same;
 }
@@ -116,7 +116,7 @@ void Tracer::check_write(const Memory& memory, const c10::OperatorHandle& op) co
   if (memory.owner == Owner::step) return;
   reject_write(here(op), memory.owner == Owner::input    ? "the input '" + memory.name + "'"
                          : memory.owner == Owner::weight ? "the weight '" + memory.name + "'"
-                                                         : "a tensor that the host made");
+                                                         : "a tensor that the host created");
 }
 
 Tracer::Running Tracer::begin(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {

@@ -45,7 +45,7 @@ torch::Tensor checked_counts(const ConfusionMatrixChart& chart) {
   check_classes(chart.counts.size(0), chart.class_names.size(), caller);
   const auto counts = chart.counts.detach().to(at::kCPU, at::kDouble).contiguous();
   TORCH_CHECK(at::isfinite(counts).logical_and(counts.ge(0)).all().item<bool>(), caller,
-              ": expected counts of 0 or more, got others");
+              ": expected counts of 0 or more, got other values");
   return counts;
 }
 

@@ -88,7 +88,8 @@ std::string gpu_status_text(const Environment& facts) {
     case GpuStatus::no_driver:
       return "no GPU can be used: this machine or container has no working NVIDIA driver";
     case GpuStatus::cpu_build:
-      return "no GPU can be used: LibTorch is a CPU build; build sconce with a CUDA build of it";
+      return "no GPU can be used: LibTorch is a CPU build; build sconce with a CUDA build of "
+             "LibTorch";
     case GpuStatus::cuda_not_loaded:
       return "no GPU can be used: libtorch_cuda is not loaded; link the program through sconce's "
              "CMake targets, or with -Wl,--no-as-needed -ltorch_cuda";

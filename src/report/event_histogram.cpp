@@ -31,7 +31,7 @@ void check(const std::string& caller, const AddHistogramOptions& options) {
   const auto is_nan = [](double edge) { return std::isnan(edge); };
   TORCH_CHECK(edges.size() != 1 && std::none_of(edges.begin(), edges.end(), is_nan) &&
                   std::is_sorted(edges.begin(), edges.end()),
-              caller, ": expected bins of two ascending edges or more, got ", edges);
+              caller, ": expected bins with at least two ascending edges, got ", edges);
   TORCH_CHECK(options.max_bins.value_or(1) >= 1, caller, ": expected max_bins of 1 or more, got ",
               *options.max_bins);
 }

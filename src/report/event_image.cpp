@@ -44,7 +44,7 @@ at::Tensor to_bytes(const at::Tensor& image) {
 
 at::Tensor values_on_cpu(const std::string& caller, const at::Tensor& tensor) {
   TORCH_CHECK(tensor.defined() && tensor.numel() > 0, caller,
-              ": expected a tensor with a value, got ",
+              ": expected a tensor with at least one value, got ",
               tensor.defined() ? c10::str("shape ", tensor.sizes()) : "an undefined one");
   TORCH_CHECK(tensor.layout() == at::kStrided && !tensor.is_meta() && !tensor.is_quantized() &&
                   !tensor.is_complex(),
@@ -57,10 +57,10 @@ at::Tensor image_pixels(const std::string& caller, const at::Tensor& image,
   const std::string letters = in_capitals(dataformats);
   const std::string order = letters.size() == 4 ? "NCHW" : letters.size() == 3 ? "HWC" : "HW";
   TORCH_CHECK(std::is_permutation(letters.begin(), letters.end(), order.begin(), order.end()),
-              caller, ": expected dataformats with each letter of CHW, HW or NCHW once, got \"",
+              caller, ": expected dataformats with each letter of CHW, HW, or NCHW once, got \"",
               dataformats, '"');
   TORCH_CHECK(image.defined() && image.dim() == std::ssize(letters), caller,
-              ": expected a tensor of ", letters.size(), " dimensions, as dataformats is \"",
+              ": expected a tensor of ", letters.size(), " dimensions, because dataformats is \"",
               dataformats, "\", got ",
               image.defined() ? c10::str("shape ", image.sizes()) : "an undefined one");
   const auto size_of = [&](char letter) {

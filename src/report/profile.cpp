@@ -69,7 +69,7 @@ std::string saved(torch::autograd::profiler::ProfilerResult& result,
                   const std::filesystem::path& file) {
   std::string folder = (file.parent_path() / ".sconce-trace-XXXXXX").string();
   TORCH_CHECK(::mkdtemp(folder.data()) != nullptr, caller, ": ", file.string(),
-              ": cannot make a folder next to it: ", std::strerror(errno));
+              ": cannot create a folder next to it: ", std::strerror(errno));
   const auto cleanup = c10::make_scope_exit([&] {
     std::error_code error;
     std::filesystem::remove_all(folder, error);
@@ -80,7 +80,7 @@ std::string saved(torch::autograd::profiler::ProfilerResult& result,
   std::string text{std::istreambuf_iterator<char>(in), {}};
   const auto end = text.find_last_not_of(" \n");
   TORCH_CHECK(end != text.npos && text[end] == '}', caller, ": ", file.string(),
-              ": expected room for two copies of the trace, got less");
+              ": expected space for two copies of the trace, got less");
   return text;
 }
 

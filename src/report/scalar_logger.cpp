@@ -148,8 +148,8 @@ ScalarLogger::~ScalarLogger() = default;
 void ScalarLogger::on_fit_start(Fit& fit) {
   if (fit.process_group.rank() > 0) return;
   TORCH_CHECK(!writing_,
-              "sconce::ScalarLogger: expected one fit at a time, got a fit within the one ",
-              "that this logs: give each its own ScalarLogger and folder");
+              "sconce::ScalarLogger: expected one fit at a time, got a nested fit: use a separate "
+              "ScalarLogger and folder for each fit");
   std::optional<int64_t> resume_step;
   if (options_.resume) resume_step = scalar_step(fit);
   writing_ = std::make_unique<Writing>(folder_, resume_step);

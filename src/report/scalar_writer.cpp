@@ -117,10 +117,10 @@ class ScalarWriter::Csv {
       const auto place = csv_place(line);
       ++number;
       TORCH_CHECK(place, caller, ": ", path_.string(), ":", number,
-                  ": expected a line of a scalar, got another");
+                  ": expected a line with a scalar, got another line");
       const auto [step, epoch] = *place;
       TORCH_CHECK(last_step > 0 || epoch <= 1, caller, ": ", path_.string(),
-                  ": expected scalars of epoch 1 at most, because the run starts over, got scalars "
+                  ": expected scalars up to epoch 1, because the run starts over, got scalars "
                   "of epoch ",
                   epoch, ": choose another folder, or remove it");
       if (step <= last_step) kept += line + '\n';
@@ -152,7 +152,7 @@ void ScalarWriter::add(const ScalarEvent& scalar) {
   const auto is_control = [](unsigned char byte) { return byte < 32 || byte == 127; };
   TORCH_CHECK(
       io::is_utf8(scalar.tag) && std::none_of(scalar.tag.begin(), scalar.tag.end(), is_control),
-      caller, "::add: expected a tag in UTF-8 without control characters, got another");
+      caller, "::add: expected a tag in UTF-8 without control characters, got an invalid tag");
   csv_->add(csv_line(scalar));
   events_.add_scalar(scalar.tag, scalar.value, scalar.step, {.walltime = scalar.wall_time});
 }
@@ -162,7 +162,7 @@ void ScalarWriter::flush() {
   std::error_code error;
   fs::create_directories(folder_, error);
   TORCH_CHECK(!error, caller, ": ", folder_.string(),
-              ": cannot make the folder: ", error.message());
+              ": cannot create the folder: ", error.message());
   std::exception_ptr first;
   const auto attempt = [&first](auto& file) {
     try {

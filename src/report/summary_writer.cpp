@@ -115,7 +115,7 @@ void check_tag(const std::string& function, const std::string& tag) {
 void check_text(const std::string& function, const std::string& name, const HParam& value) {
   const auto* text = std::get_if<std::string>(&value);
   TORCH_CHECK(!text || io::is_utf8(*text), function, ": ", name,
-              ": expected a text in UTF-8, got other bytes");
+              ": expected text in UTF-8, got other bytes");
 }
 
 void check_hparams(const std::string& function, const HParams& hparams,
@@ -133,7 +133,7 @@ void check_hparams(const std::string& function, const HParams& hparams,
                 ": expected the name of a hyperparameter");
     for (const auto& value : values) {
       TORCH_CHECK(value.index() == type->second, function, ": hparam_domain_discrete: ", name,
-                  ": expected values of the hyperparameter's type, got another");
+                  ": expected values of the hyperparameter's type, got a different type");
       check_text(function, name, value);
     }
   }
@@ -205,7 +205,7 @@ void SummaryWriter::add_text(const std::string& tag, const std::string& text_str
                              int64_t global_step, AddTextOptions options) {
   const std::string function = name_of("add_text");
   check_tag(function, tag);
-  TORCH_CHECK(io::is_utf8(text_string), function, ": expected a text in UTF-8, got other bytes");
+  TORCH_CHECK(io::is_utf8(text_string), function, ": expected text in UTF-8, got other bytes");
   keep(global_step, options.walltime, text(tag, text_string));
 }
 
@@ -237,7 +237,7 @@ void SummaryWriter::flush() {
     std::error_code error;
     std::filesystem::create_directories(log_dir_, error);
     TORCH_CHECK(!error, caller, ": ", log_dir_.string(),
-                ": cannot make the folder: ", error.message());
+                ": cannot create the folder: ", error.message());
     file_ = std::make_unique<AppendFile>(new_file(log_dir_), caller);
   }
   file_->append(pending_);

@@ -88,8 +88,9 @@ TrainingCurve::TrainingCurve(std::filesystem::path file, std::string title)
 }
 
 void TrainingCurve::on_fit_start(Fit& fit) {
-  TORCH_CHECK(!is_active_, "sconce::TrainingCurve: expected one fit at a time, got a fit within ",
-              "the one that this draws: give each its own TrainingCurve and file");
+  TORCH_CHECK(!is_active_,
+              "sconce::TrainingCurve: expected one fit at a time, got a nested fit: use a separate "
+              "TrainingCurve and file for each fit");
   is_active_ = true;
   const std::vector<double> before(fit.epochs.size(), unknown);
   history_ = {fit.epochs, before, before};

@@ -125,7 +125,7 @@ struct AdamForm : ElementwiseForm {
     state("amsgrad", options.amsgrad());
     bool decoupled = is_adamw;
     state("decoupled_weight_decay", decoupled, is_adamw);
-    state.check(decoupled == is_adamw, is_adamw ? "of an AdamW" : "of an Adam");
+    state.check(decoupled == is_adamw, is_adamw ? "of AdamW" : "of Adam");
   }
   static void visit_state(State& s, const Options& options, ParamStateVisitor& state) {
     state.steps("step", s.step());
@@ -330,10 +330,11 @@ OptimizerState optimizer_state(const LibTorchOptimizer& optimizer) {
   if (type == typeid(libtorch::LBFGS)) return functions<libtorch::LBFGS, LBFGSForm>();
   if (type == typeid(libtorch::RMSprop)) return functions<libtorch::RMSprop, RMSpropForm>();
   if (type == typeid(libtorch::SGD)) return functions<libtorch::SGD, SGDForm>();
-  TORCH_CHECK_TYPE(false, "sconce::Stateful: expected one of sconce's optimizers, or ",
-                   "torch::optim::Adagrad, Adam, AdamW, LBFGS, RMSprop or SGD, or a class with its "
-                   "own state_dict and load_state_dict, got a ",
-                   c10::demangle(type.name()));
+  TORCH_CHECK_TYPE(
+      false, "sconce::Stateful: expected one of sconce's optimizers, or ",
+      "torch::optim::Adagrad, Adam, AdamW, LBFGS, RMSprop, or SGD, or a class with its "
+      "own state_dict and load_state_dict, got a ",
+      c10::demangle(type.name()));
 }
 
 }  // namespace sconce::optim

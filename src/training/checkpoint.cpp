@@ -85,7 +85,7 @@ void check_random_state(const torch::Tensor& state, const std::string& where) {
   trial.set_state(state.narrow(0, 0, size).clone());
   const auto engine = at::check_generator<at::CPUGeneratorImpl>(trial)->engine().data();
   TORCH_CHECK(engine.left_ + static_cast<int64_t>(engine.next_) <= at::MERSENNE_STATE_N + 1, where,
-              ": expected the state of a random generator, got one that is damaged");
+              ": expected the state of a random generator, got a damaged state");
 }
 
 // If this machine has more GPUs than the file, the generators of the additional GPUs keep their
@@ -161,7 +161,7 @@ void check_classes(const StateVisitor& saved, const NamedStates& parts, const st
     classes(name.c_str(), type);
     // Earlier versions saved the class with its namespaces.
     TORCH_CHECK(type == part.type() || type.ends_with("::" + part.type()), where,
-                ": expected for '", name, "' the class ", type, ", as it was saved, got ",
+                ": expected the class ", type, " for '", name, "', as when it was saved, got ",
                 part.type());
   }
 }
@@ -174,9 +174,10 @@ void check_parts(const StateVisitor& saved, const NamedStates& parts, const std:
   }
   for (const auto& [name, part] : parts) {
     TORCH_CHECK(left.erase(name) > 0, where, ": expected a run without '", name,
-                "', as it was saved");
+                "', as when it was saved");
   }
-  TORCH_CHECK(left.empty(), where, ": expected a run with '", *left.begin(), "', as it was saved");
+  TORCH_CHECK(left.empty(), where, ": expected a run with '", *left.begin(),
+              "', as when it was saved");
   check_classes(saved, parts, where);
 }
 
@@ -277,7 +278,7 @@ Checkpoint::Checkpoint(fs::path folder, const CheckpointOptions& options)
     std::error_code error;
     if (fs::create_directories(folder_, error)) io::sync_folder(folder_.parent_path());
     TORCH_CHECK(!error, checkpoint_name, folder_.string(),
-                ": cannot make the folder: ", error.message());
+                ": cannot create the folder: ", error.message());
     if (!options.resume) check_own("a folder without checkpoints, or resume");
   });
 }
@@ -307,7 +308,7 @@ void Checkpoint::save(const NamedStates& parts, const RunProgress& progress,
   Position position = {last_ ? last_->front() : 1, progress.epoch, progress.batch};
   if (position <= last_) ++position.front();
   TORCH_CHECK(fits(position.front()), checkpoint_name, folder_.string(),
-              ": expected a run that restarted ", largest_in_name, " times at most");
+              ": expected a run that was restarted at most ", largest_in_name, " times");
   const std::string name = file_name(position);
   const auto random = random_states(options_.process_group);
   auto best = best_;
@@ -382,7 +383,7 @@ Checkpoint::RunState Checkpoint::read(const std::string& name, const NamedStates
   const auto& group = options_.process_group;
   const auto ranks = static_cast<size_t>(group.world_size());
   TORCH_CHECK(run.generators.size() == ranks, where, ": expected a run of ", run.generators.size(),
-              " processes, by its 'generators', got ", ranks);
+              " processes, according to its 'generators', got ", ranks);
   const auto& own = run.generators[static_cast<size_t>(group.rank())];
   check_random_state(own, where + ": 'generators'");
   const NamedStates found = by_keys(saved, parts);

@@ -11,7 +11,7 @@ namespace sconce {
 
 void EpochLogger::on_fit_start(Fit& fit) {
   if (fit.process_group.rank() > 0 || std::ssize(fit.epochs) < fit.max_epochs) return;
-  out_ << "all " << fit.max_epochs << " epochs were trained before: " << describe(fit.epochs.back())
+  out_ << "all " << fit.max_epochs << " epochs are already trained: " << describe(fit.epochs.back())
        << std::endl;
 }
 

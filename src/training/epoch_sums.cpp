@@ -89,7 +89,7 @@ void EpochSums::add_values(const StepOutput& step, int64_t examples) {
       names.push_back(value.first);
     }
     TORCH_CHECK(!names_, "sconce::Trainer: expected the values [", c10::Join(", ", *names_),
-                "] from each step, as from the first one, got [", c10::Join(", ", names), "]");
+                "] from each step, as in the first step, got [", c10::Join(", ", names), "]");
     set_names(std::move(names));
   }
   auto sum = values_.begin();
@@ -113,8 +113,9 @@ void EpochSums::set_names(std::vector<std::string> names) {
     TORCH_CHECK(!is_metric && names[i] != "loss",
                 "sconce::Trainer: expected a value with a unique name, got '", names[i],
                 "', which is ", is_metric ? "the name of a metric" : "the name of the loss");
-    TORCH_CHECK(std::find(names.begin(), before, names[i]) == before, "sconce::Trainer: expected ",
-                "values of different names, got two called '", names[i], "'");
+    TORCH_CHECK(std::find(names.begin(), before, names[i]) == before,
+                "sconce::Trainer: expected values with different names, got two called '", names[i],
+                "'");
   }
   values_.clear();
   for (size_t i = 0; i < names.size(); ++i) values_.push_back(at::zeros_like(loss_));
@@ -167,11 +168,12 @@ void EpochSums::load(const at::Tensor& all_sums, std::vector<std::string> names,
                      double seconds) {
   if (!names.empty()) set_names(std::move(names));
   const int64_t size = sums().numel();
-  TORCH_CHECK(
-      all_sums.dim() == 2 && all_sums.size(0) > rank && all_sums.size(1) == size,
-      "sconce::Trainer::fit: expected the metrics that the checkpoint was saved with within an ",
-      "epoch, with 'sums' of the sizes ", all_sums.sizes(), ", got others, of ", size,
-      " sums; a checkpoint that an earlier sconce saved within an epoch cannot be resumed");
+  TORCH_CHECK(all_sums.dim() == 2 && all_sums.size(0) > rank && all_sums.size(1) == size,
+              "sconce::Trainer::fit: expected the same metrics as in the checkpoint, which was "
+              "saved within an epoch with 'sums' of sizes ",
+              all_sums.sizes(), ", got metrics with ", size,
+              " sums; a checkpoint that an earlier version of sconce saved within an epoch cannot "
+              "be resumed");
   const auto own = all_sums[rank].to(at::kCPU, at::kDouble).contiguous();
   loss_.copy_(own.narrow(0, 0, 1));
   set_examples_and_metrics(own);

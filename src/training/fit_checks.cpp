@@ -21,14 +21,14 @@ void check_optimizer(const torch::optim::Optimizer& optimizer, const char* calle
   TORCH_CHECK(
       typeid(optimizer) != typeid(torch::optim::LBFGS), caller, ": expected an optimizer ",
       "whose step needs no closure, such as sconce::optim::AdamW, got torch::optim::LBFGS, ",
-      "which computes the loss several times in a step");
+      "which computes the loss several times per step");
 }
 
 void check_gradients_enabled(const torch::nn::Module& model, const char* caller) {
-  TORCH_CHECK(!c10::InferenceMode::is_enabled(), caller, ": expected gradients, got a call within ",
-              "c10::InferenceMode, which turns them off");
+  TORCH_CHECK(!c10::InferenceMode::is_enabled(), caller,
+              ": expected gradients, got a call within c10::InferenceMode, which disables them");
   TORCH_CHECK(c10::GradMode::is_enabled(), caller,
-              ": expected gradients, got a call with gradients turned off, for example by "
+              ": expected gradients, got a call with gradients disabled, for example by "
               "torch::NoGradGuard");
   for (const auto& parameter : model.named_parameters()) {
     TORCH_CHECK(!parameter.value().is_inference(), caller, ": expected parameters that can have a ",
@@ -54,7 +54,7 @@ void check_test_sets(const TestSets& test, int world_size, const char* caller) {
     TORCH_CHECK(!name.empty() && name != "train", caller,
                 ": expected test sets with names such as ", "'val', got '", name, "'");
     TORCH_CHECK(names.insert(name).second, caller,
-                ": expected test sets of different names, got two ", "called '", name, "'");
+                ": expected test sets with different names, got two ", "called '", name, "'");
     batches.check_world_size(world_size);
   }
 }

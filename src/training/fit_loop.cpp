@@ -43,9 +43,10 @@ NamedStates states_of(const FitSetup& setup, const Callbacks& callbacks) {
     if (!state) continue;
     state->set_former_names(callback->former_names());
     TORCH_CHECK(names.insert(callback->name()).second, "sconce::Trainer::fit: expected callbacks ",
-                "with a state to have different names, and none called 'model', 'optimizer' or ",
-                "'scaler', got two called '", callback->name(),
-                "'; give one of them another name, as ", "EarlyStoppingOptions::name does");
+                "with a state to have different names, and none called 'model', 'optimizer', or "
+                "'scaler', got two called '",
+                callback->name(), "'; give one of them another name, as ",
+                "EarlyStoppingOptions::name does");
     states.emplace_back(callback->name(), std::move(*state));
   }
   return states;
@@ -205,7 +206,8 @@ void FitLoop::warn_non_finite_loss() {
   if (std::isfinite(epoch_loss) || is_stopping() || process_group.rank() > 0) return;
   if (std::exchange(has_warned_, true)) return;
   TORCH_WARN(fit_call, ": the loss of epoch ", epochs.back().epoch, " is ", repr(epoch_loss),
-             ", and training continues; the callback sconce::TerminateOnNaN stops such a fit");
+             ", and training continues; use the callback sconce::TerminateOnNaN to stop the fit in "
+             "this case");
 }
 
 // Reads only the host's clock, so that nothing waits for the device.
@@ -269,7 +271,7 @@ void FitLoop::resume(const RunProgress& progress) {
   auto saved =
       from_state<FitProgress>(progress.extra, "sconce::Trainer::fit: a checkpoint's 'extra'");
   TORCH_CHECK(saved.batches == num_training_batches, error_prefix, saved.batches,
-              " training batches, as the checkpoint was saved with, got ", num_training_batches);
+              " training batches, as in the checkpoint, got ", num_training_batches);
   TORCH_CHECK(progress.epoch == std::ssize(saved.epochs), error_prefix, "'epoch' to be ",
               std::ssize(saved.epochs), ", the number of finished epochs in the checkpoint's ",
               "'extra', got ", progress.epoch);
@@ -277,8 +279,8 @@ void FitLoop::resume(const RunProgress& progress) {
               num_training_batches, " in a checkpoint, got ", progress.batch);
   const bool is_known = saved.accumulate != 0;
   TORCH_CHECK(!is_known || saved.accumulate == accumulate_grad_batches, error_prefix,
-              "accumulate_grad_batches ", saved.accumulate,
-              ", as the checkpoint was saved with, got ", accumulate_grad_batches);
+              "accumulate_grad_batches ", saved.accumulate, ", as in the checkpoint, got ",
+              accumulate_grad_batches);
   if (options_.compiler && saved.compiler) options_.compiler->load_state_dict(*saved.compiler);
   if (saved.train) load_state_of_rank(data_.train, *saved.train, process_group);
   epochs = std::move(saved.epochs);

@@ -66,7 +66,7 @@ void check_metrics(const Metrics& metrics) {
     TORCH_CHECK(name != "loss", "sconce::Trainer: expected no metric called 'loss', which is the ",
                 "name of the loss");
     TORCH_CHECK(names.insert(name).second,
-                "sconce::Trainer: expected metrics of different names, got two called '", name,
+                "sconce::Trainer: expected metrics with different names, got two called '", name,
                 "'");
   }
 }

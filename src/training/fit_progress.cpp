@@ -14,8 +14,8 @@ void visit_state(EpochMetrics& epoch, StateVisitor& state) {
     return name == "epoch" || name == "examples" || name == "seconds";
   };
   for (const auto& [name, value] : epoch.metrics) {
-    TORCH_CHECK(!is_other(name), "sconce::Fit: expected no value of an epoch with the name '", name,
-                "', which the epoch already uses, got one from a callback");
+    TORCH_CHECK(!is_other(name), "sconce::Fit: expected callbacks to use other names than '", name,
+                "', which the epoch already uses, got a value with this name");
     state.write_only(name.c_str(), value);
   }
   for (const auto& entry : state.dict()) {

@@ -22,10 +22,11 @@ void LRScheduling::on_fit_start(Fit& fit) {
       by_steps ? epochs_left * fit.steps_in(fit.num_training_batches) - fit.steps_in(fit.batch)
                : epochs_left;
   const int64_t needed = schedule->last_epoch() + left;
-  TORCH_CHECK(left <= 0 || needed <= schedule->total_steps(),
-              "sconce::LRScheduling: expected a OneCycleLR of at least ", needed, " steps, for ",
-              fit.max_epochs, " epochs, got one of ", schedule->total_steps(),
-              "; one that a checkpoint restores keeps the number of steps that it was saved with");
+  TORCH_CHECK(
+      left <= 0 || needed <= schedule->total_steps(),
+      "sconce::LRScheduling: expected a OneCycleLR of at least ", needed, " steps, for ",
+      fit.max_epochs, " epochs, got one of ", schedule->total_steps(),
+      "; a scheduler restored from a checkpoint keeps the number of steps that it was saved with");
 }
 
 void LRScheduling::on_after_optimizer_step(Fit&) {

@@ -38,7 +38,7 @@ void ModelCheckpoint::setup(Fit& fit) {
   const int fit_ranks = fit.process_group.world_size();
   const int ranks = checkpoint_.process_group().world_size();
   TORCH_CHECK(ranks == fit_ranks, model_checkpoint, ": expected a checkpoint of ", fit_ranks,
-              " processes, as the fit, got one of ", ranks);
+              " processes, like the fit, got one of ", ranks);
 }
 
 void ModelCheckpoint::load(Fit& fit) {

@@ -92,9 +92,9 @@ StopOnSignal::~StopOnSignal() {
 }
 
 void StopOnSignal::on_fit_start(Fit&) {
-  TORCH_CHECK(!is_handling_, stop_on_signal,
-              ": expected one fit at a time, got a fit within another: give ",
-              "each its own StopOnSignal");
+  TORCH_CHECK(
+      !is_handling_, stop_on_signal,
+      ": expected one fit at a time, got a nested fit: use a separate StopOnSignal for each fit");
   const std::scoped_lock lock(users_mutex);
   if (users_of_all++ == 0) arrived_signal = 0;
   for (const int signal : signals_) begin_handling(signal);

@@ -17,7 +17,7 @@ std::string describe_parameters(const torch::nn::Module& model) {
   for (const auto& parameter : model.named_parameters()) {
     const bool is_read = parameter.value().defined();
     if (is_read && !at::isfinite(parameter.value().detach()).all().item<bool>()) {
-      return "the first parameter that is not finite is " + parameter.key();
+      return "the first non-finite parameter is " + parameter.key();
     }
   }
   return "all parameters are finite";

@@ -101,10 +101,10 @@ class CountedBatches {
   const auto common = std::count_if(all.begin(), all.end(), [&](const auto& parameter) {
     return model_parameters.contains(parameter.unsafeGetTensorImpl());
   });
-  TORCH_CHECK(false, "sconce::Trainer: expected an optimizer of the parameters of ",
-              c10::demangle(typeid(model).name()), ", got one of ", all.size(),
+  TORCH_CHECK(false, "sconce::Trainer: expected an optimizer for the parameters of ",
+              c10::demangle(typeid(model).name()), ", got one for ", all.size(),
               " parameters, of which ", common,
-              " are the model's and none has a gradient after the backward pass");
+              " belong to the model and none has a gradient after the backward pass");
 }
 
 // LibTorch's own error mentions neither the Trainer nor the model.
@@ -309,18 +309,17 @@ std::shared_ptr<TrainStep> make_train_step(const TrainerOptions& options,
   const auto device = options.device.value();
   const char* const option = capturing_option(options);
   const auto* ours = dynamic_cast<optim::Optimizer*>(&optimizer);
-  TORCH_CHECK(ours != nullptr, "sconce::Trainer: expected with ", option,
-              " one of sconce's optimizers, whose ", "step can be replayed, got another");
-  TORCH_CHECK(!model.train_takes_index, "sconce::Trainer: expected with ", option,
-              " a training_step(batch), got one with batch_idx, which a replay would not change");
-  TORCH_CHECK(ours->is_capturable(), "sconce::Trainer: expected with ", option,
-              " one of sconce's optimizers with its fastest ",
-              "kernels and a learning rate that is a tensor on ", device,
+  TORCH_CHECK(ours != nullptr, "sconce::Trainer: expected one of sconce's optimizers with ", option,
+              ", because their steps can be replayed, got another optimizer");
+  TORCH_CHECK(!model.train_takes_index, "sconce::Trainer: expected a training_step(batch) with ",
+              option, ", got one with batch_idx, which a replay would not update");
+  TORCH_CHECK(ours->is_capturable(), "sconce::Trainer: expected one of sconce's optimizers with ",
+              option, ", with its fastest kernels and a learning rate that is a tensor on ", device,
               " (ExtraOptions::lr), got another");
-  TORCH_CHECK(!precision.scaler().is_enabled() || ours->step_supports_amp_scaling(),
-              "sconce::Trainer: expected with ", option,
-              " and fp16 an optimizer with fused kernels, whose ",
-              "step skips overflows without the host, got another");
+  TORCH_CHECK(
+      !precision.scaler().is_enabled() || ours->step_supports_amp_scaling(),
+      "sconce::Trainer: expected an optimizer with fused kernels with ", option,
+      " and fp16, because its step skips overflows without the host, got another optimizer");
   auto* graph = dynamic_cast<GraphStep*>(earlier.get());
   if (graph == nullptr) return std::make_shared<GraphStep>(step, options);
   graph->use_for(step);

@@ -26,7 +26,7 @@ torch::Device choose_device(const TrainerOptions& options) {
   }
   if (!options.num_gpus) return options.process_group.device();
   TORCH_CHECK(*options.num_gpus == 0 || *options.num_gpus == 1,
-              "sconce::Trainer: expected num_gpus 0 or 1 (it trains on one device), got ",
+              "sconce::Trainer: expected num_gpus 0 or 1 (a Trainer uses one device), got ",
               *options.num_gpus);
   if (*options.num_gpus > num_gpus()) {
     TORCH_WARN("sconce::Trainer: 1 GPU requested, none found: using the CPU");
@@ -60,9 +60,10 @@ void check_options(const TrainerOptions& options) {
               capturing_option(options), ", got ", options.accumulate_grad_batches);
   TORCH_CHECK(options.compiler == nullptr || options.device->is_cpu(),
               "sconce::Trainer: expected the CPU with compiler, got ", *options.device);
-  TORCH_CHECK(!options.graph || options.device->is_cpu() || options.process_group.world_size() == 1,
-              "sconce::Trainer: expected a process group of one with graph on a GPU, got one of ",
-              options.process_group.world_size());
+  TORCH_CHECK(
+      !options.graph || options.device->is_cpu() || options.process_group.world_size() == 1,
+      "sconce::Trainer: expected a process group of one rank with graph on a GPU, got a group of ",
+      options.process_group.world_size());
   if (options.metrics) check_metrics(*options.metrics);
   if (options.precision == amp::Precision::fp16 && options.device->is_cpu() &&
       options.process_group.rank() == 0) {

@@ -118,13 +118,14 @@ class Content {
   }
 
   void check_memory(int code) const {
-    TORCH_CHECK(code == Z_OK, at_field(file_, "file"), "expected memory to read it, found none");
+    TORCH_CHECK(code == Z_OK, at_field(file_, "file"),
+                "expected enough memory to read it, found too little");
   }
 
   void check(int code) const {
     if (code == Z_MEM_ERROR) check_memory(code);
     TORCH_CHECK(code != Z_BUF_ERROR, at_field(file_, "gzip stream"),
-                "expected more data, found it cut short");
+                "expected more data, found a truncated file");
     TORCH_CHECK(code == Z_OK || code == Z_STREAM_END, at_field(file_, "gzip stream"),
                 "expected valid data, found ", stream_.msg == nullptr ? "an error" : stream_.msg);
   }
@@ -252,7 +253,7 @@ void check_not_negative(const fs::path& file, const torch::Tensor& target) {
   const auto* first = target.const_data_ptr<int64_t>();
   const auto* last = first + target.numel();
   const auto* bad = std::find_if(first, last, [](int64_t label) { return label < 0; });
-  TORCH_CHECK(bad == last, at_field(file, "labels"), "expected none below 0, found ", *bad,
+  TORCH_CHECK(bad == last, at_field(file, "labels"), "expected values of 0 or more, found ", *bad,
               " at index ", bad - first);
 }
 
@@ -269,7 +270,7 @@ torch::Tensor read_idx(const fs::path& file, const IdxOptions& options) {
                 found);
   };
   // Checked first, so that an invalid header does not allocate memory.
-  expect(content.can_hold(header.payload_bytes), "a file too small to hold them");
+  expect(content.can_hold(header.payload_bytes), "a file too small to contain them");
   TORCH_CHECK(!options.max_bytes || header.payload_bytes <= *options.max_bytes,
               at_field(file, "payload"), "expected at most ", *options.max_bytes,
               " bytes (IdxOptions::max_bytes), found shape ", at::IntArrayRef(header.sizes), " of ",
@@ -293,7 +294,7 @@ data::Dataset read_idx(const fs::path& images, const fs::path& labels, const Idx
   torch::Tensor data = read_idx(images, options);
   TORCH_CHECK(data.dim() >= 1, at_field(images, "rank"), "expected 1 or more for images, found 0");
   TORCH_CHECK(target.size(0) == data.size(0), at_field(labels, "number of labels"), "expected ",
-              data.size(0), " as there are images in ", images.string(), ", found ",
+              data.size(0), ", the number of images in ", images.string(), ", found ",
               target.size(0));
   return {.data = std::move(data), .target = std::move(target)};
 }

@@ -67,7 +67,7 @@ torch::Tensor decode_image(const torch::Tensor& input, ImageReadMode mode,
       "sconce::vision::decode_image: expected the bytes of a file, uint8 (n,) on the CPU, ", "got ",
       input.toString(), " of shape ", input.defined() ? input.sizes() : at::IntArrayRef());
   return with_name("sconce::vision::decode_image", [&] {
-    if (input.numel() == 0) throw ImageError("expected a PNG or JPEG picture, got no bytes");
+    if (input.numel() == 0) throw ImageError("expected a PNG or JPEG image, got an empty buffer");
     const at::Tensor bytes = input.contiguous();
     const auto size = static_cast<size_t>(bytes.numel());
     const File file(::fmemopen(const_cast<void*>(bytes.const_data_ptr()), size, "rb"));
@@ -89,7 +89,7 @@ void write_png(const torch::Tensor& input, const fs::path& path, int compression
   TORCH_CHECK(input.defined() && input.dim() == 3 && input.scalar_type() == at::kByte &&
                   input.is_cpu() && input.size(0) >= 1 && input.size(0) <= 4 && input.numel() > 0,
               caller,
-              ": expected a picture, uint8 (C, H, W) on the CPU, with 1 to 4 channels and a ",
+              ": expected an image, uint8 (C, H, W) on the CPU, with 1 to 4 channels and a ",
               "pixel or more, got ", input.toString(), " of shape ",
               input.defined() ? input.sizes() : at::IntArrayRef());
   TORCH_CHECK(std::max(input.size(1), input.size(2)) < int64_t{1} << 31, caller,

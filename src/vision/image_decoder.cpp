@@ -38,7 +38,7 @@ std::unique_ptr<ImageDecoder> decoder_of(std::FILE* file, const ImageLimits& lim
   }
   if (start.starts_with("\x89PNG\r\n\x1a\n"sv)) return make_png_decoder(file);
   if (start.starts_with("\xff\xd8\xff"sv)) return make_jpeg_decoder(file, limits.max_scans);
-  throw ImageError("expected a PNG or JPEG picture, got " + std::string(kind_of(start)));
+  throw ImageError("expected a PNG or JPEG image, got " + std::string(kind_of(start)));
 }
 
 ImageHeader checked_header(ImageDecoder& decoder, const ImageLimits& limits) {

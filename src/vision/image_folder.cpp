@@ -58,24 +58,24 @@ bool is_printable(const fs::path& name) {
 // A link to a parent folder would create a cycle.
 void check_class(const fs::path& folder, const fs::path& class_folder) {
   if (!is_printable(class_folder.filename())) {
-    refuse(class_folder, "expected a class's name in UTF-8, without control characters");
+    refuse(class_folder, "expected a class name in UTF-8, without control characters");
   }
   const fs::path above = fs::canonical(folder);
   const fs::path target = fs::canonical(class_folder);
   if (std::mismatch(target.begin(), target.end(), above.begin(), above.end()).first ==
       target.end()) {
-    refuse(class_folder, "expected a class's folder, got a link to a parent folder");
+    refuse(class_folder, "expected a class folder, got a link to a parent folder");
   }
 }
 
 std::vector<fs::path> pictures_of(const fs::path& class_folder) {
   std::vector<fs::path> pictures;
   for (const auto& path : entries_of(class_folder)) {
-    if (is_folder(path)) refuse(path, "expected only files in a class's folder, got a folder");
+    if (is_folder(path)) refuse(path, "expected only files in a class folder, got a folder");
     if (is_image_file(path)) pictures.push_back(path);
   }
   if (pictures.empty()) {
-    refuse(class_folder, "expected a class's pictures (.png, .jpg, .jpeg), found none");
+    refuse(class_folder, "expected images of a class (.png, .jpg, .jpeg), found none");
   }
   return pictures;
 }
@@ -98,7 +98,7 @@ ImageFolder::ImageFolder(const fs::path& root, ImageFolderOptions options)
     for (const auto& picture : pictures_of(path)) samples_.push_back({picture, target});
     classes_.push_back(path.filename().string());
   }
-  if (classes_.empty()) refuse(root, "expected a folder of pictures for each class, found none");
+  if (classes_.empty()) refuse(root, "expected a folder of images for each class, found none");
 }
 
 data::Dataset ImageFolder::get(int64_t index, const at::Generator& generator) const {

@@ -114,7 +114,7 @@ class JpegDecoder final : public ImageDecoder {
     jpeg_read_header(&jpeg_, TRUE);
     const int components = jpeg_.num_components;
     if (components != 1 && components != 3 && components != 4) {
-      fail("expected 1, 3 or 4 color components");
+      fail("expected 1, 3, or 4 color components");
     }
     return true;
   }

@@ -132,20 +132,21 @@ at::Tensor adjust_hue(const at::Tensor& image, double shift) {
 Normalize::Normalize(std::vector<double> mean, std::vector<double> std)
     : mean_(std::move(mean)), std_(std::move(std)) {
   TORCH_CHECK(!mean_.empty() && mean_.size() == std_.size(),
-              "sconce::vision::transforms::Normalize: expected as many values of mean as of std, "
-              "and one or ",
-              "more, got ", mean_.size(), " and ", std_.size());
+              "sconce::vision::transforms::Normalize: expected mean and std to contain the same "
+              "number of values, at least one, got ",
+              mean_.size(), " and ", std_.size());
   TORCH_CHECK(std::find(std_.begin(), std_.end(), 0.) == std_.end(),
-              "sconce::vision::transforms::Normalize: expected no std of 0, got ", std_);
+              "sconce::vision::transforms::Normalize: expected nonzero std values, got ", std_);
 }
 
 torch::Tensor Normalize::operator()(const torch::Tensor& given) const {
   return apply_to_batch(
       given, "sconce::vision::transforms::Normalize",
       [&](const torch::Tensor& images) -> torch::Tensor {
-        TORCH_CHECK(images.is_floating_point(),
-                    "sconce::vision::transforms::Normalize: expected images of a floating ",
-                    "type, got ", images.scalar_type());
+        TORCH_CHECK(
+            images.is_floating_point(),
+            "sconce::vision::transforms::Normalize: expected images of a floating-point type, got ",
+            images.scalar_type());
         TORCH_CHECK(images.size(1) == static_cast<int64_t>(mean_.size()),
                     "sconce::vision::transforms::Normalize: expected images of ", mean_.size(),
                     " channels, the number of values in mean, got ", images.size(1));
@@ -164,8 +165,9 @@ torch::Tensor Resize::operator()(const torch::Tensor& given) const {
         const auto type = images.scalar_type();
         const bool is_integer = at::isIntegralType(type, /*includeBool=*/false);
         TORCH_CHECK(is_integer || images.is_floating_point(),
-                    "sconce::vision::transforms::Resize: expected images of ",
-                    "a floating or an integer type, got ", type);
+                    "sconce::vision::transforms::Resize: expected images of a floating-point or "
+                    "integer type, got ",
+                    type);
         TORCH_CHECK(
             images.size(1) > 0 && images.size(2) > 0 && images.size(3) > 0,
             "sconce::vision::transforms::Resize: expected images of one pixel or more, got shape ",
@@ -231,7 +233,7 @@ torch::Tensor RandomCrop::operator()(const torch::Tensor& given,
 
 RandomHorizontalFlip::RandomHorizontalFlip(double p) : p_(p) {
   TORCH_CHECK(p >= 0 && p <= 1,
-              "sconce::vision::transforms::RandomHorizontalFlip: expected p in 0 to 1, got ", p);
+              "sconce::vision::transforms::RandomHorizontalFlip: expected p from 0 to 1, got ", p);
 }
 
 torch::Tensor RandomHorizontalFlip::operator()(const torch::Tensor& given,
@@ -353,7 +355,7 @@ torch::Tensor ColorJitter::operator()(const torch::Tensor& given,
     TORCH_CHECK(images.size(1) == 1 || images.size(1) == 3, name,
                 ": expected images of 1 or 3 channels, got ", images.size(1));
     TORCH_CHECK(images.scalar_type() == at::kByte || images.is_floating_point(), name,
-                ": expected images of uint8 or a floating type, got ", images.scalar_type());
+                ": expected images of uint8 or a floating-point type, got ", images.scalar_type());
     const auto result = images.clone();
     for (int64_t i = 0; i < images.size(0); ++i) {
       const auto order = at::randperm(4, generator, at::kLong);

@@ -192,7 +192,7 @@ class TimesFile(unittest.TestCase):
                 with self.assertRaises(SystemExit) as refused, contextlib.redirect_stderr(io.StringIO()) as error:
                     self.run_bench("ops.add", "--json", file)
                 self.assertEqual(refused.exception.code, 2)
-                self.assertRegex(error.getvalue(), rf"expected times with the {key} .*, got another: name a new file\n$")
+                self.assertRegex(error.getvalue(), rf"expected times with the {key} .*, got another: specify a new file\n$")
                 self.assertEqual(json.loads(file.read_text()), found)
 
 

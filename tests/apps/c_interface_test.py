@@ -75,7 +75,7 @@ class Programs(unittest.TestCase):
         printed = run(PROGRAM, LIBRARY)
         right, _, error = printed.partition(" of 1000 right\n")
         self.assertGreater(int(right), 900)
-        self.assertEqual(error, "sc_predict: expected a handle of sc_create, got 1, which was freed\n")
+        self.assertEqual(error, "sc_predict: expected a handle returned by sc_create, got 1, which was freed\n")
         self.assertEqual(run(sys.executable, "-B", EXAMPLES / "c_interface.py", LIBRARY), printed)
 
     @unittest.skipUnless(shutil.which("cc"), "this machine has no C compiler")

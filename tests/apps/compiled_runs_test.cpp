@@ -112,8 +112,9 @@ TEST_CASE("sconce-train --compile rejects a cache folder that other users can wr
   runs.push_back(started({"--epochs", "1"}, folder.path()));
   wait_for(runs, Seconds(60));
   CHECK(runs[0]->exit_code == 1);
-  CHECK_THAT(runs[0]->err(), ContainsSubstring(steps.string() + ": expected that only its owner "
-                                                                "can write to it"));
+  CHECK_THAT(
+      runs[0]->err(),
+      ContainsSubstring(steps.string() + ": expected a folder that only its owner can write to"));
   CHECK(count_lines(runs[0]->err()) == 1);
   CHECK_THAT(runs[0]->out(), !ContainsSubstring("epoch 1/"));
 }

@@ -267,7 +267,7 @@ TEST_CASE("--export does not replace a file that is not a program") {
   const auto table = folder.write("houses.csv", small_houses());
   check_refused(
       run_train("--data " + table.string() + " --target price --export " + table.string()), 2,
-      "--export: " + table.string() + " exists and is not a program; name another file");
+      "--export: " + table.string() + " exists and is not a program; specify another file");
   CHECK(contents(table) == small_houses());
 }
 
@@ -289,12 +289,11 @@ TEST_CASE("sconce-train predict rejects a program that sconce-train did not writ
   record(picture_task(8));
   CHECK_THAT(
       error_of([&] { train::load_predictor(file); }),
-      StartsWith(
-          file.string() +
-          ": expected a program with torch.float32 of the shape [-1, 3, 8, 8] as its input"));
+      StartsWith(file.string() +
+                 ": expected a program with torch.float32 of shape [-1, 3, 8, 8] as its input"));
   record(table_task());
   CHECK_THAT(error_of([&] { train::load_predictor(file); }),
-             ContainsSubstring("of the shape [-1, 3] as its input"));
+             ContainsSubstring("of shape [-1, 3] as its input"));
 }
 
 TEST_CASE("sconce-train --weights rejects a program") {

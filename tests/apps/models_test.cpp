@@ -90,9 +90,9 @@ TEST_CASE(
   CHECK(transformer->named_parameters().contains("class_token"));
   CHECK(transformer->forward(torch::randn({1, 3, 32, 32})).sizes() == torch::IntArrayRef{1, 5});
   CHECK_THAT(sconce::test::error_of([] { train::make_model("resnet18", {1, 32, 32}, 5); }),
-             StartsWith("make_model: resnet18 takes images with 3 channels, got 1"));
+             StartsWith("make_model: resnet18 requires images with 3 channels, got 1"));
   CHECK_THAT(sconce::test::error_of([] { train::make_model("vit_b_16", {3, 32, 48}, 5); }),
-             StartsWith("make_model: vit_b_16 takes square images, got 32x48"));
+             StartsWith("make_model: vit_b_16 requires square images, got 32x48"));
 }
 
 TEST_CASE("only the last layer of a frozen model is trained, even in replicas") {

@@ -80,9 +80,9 @@ std::vector<std::string> epochs_of(const fs::path& csv) {
 TEST_CASE("an image folder with only one class is rejected, and the error names the folder") {
   const TempDir folder;
   write_file(folder.path() / "cat/a.png", "");
-  CHECK_THAT(
-      what_of([&] { train::open_folder(folder.path(), {3, 8, 8}); }),
-      StartsWith(folder.path().string() + ": expected two classes or more, found one folder, cat"));
+  CHECK_THAT(what_of([&] { train::open_folder(folder.path(), {3, 8, 8}); }),
+             StartsWith(folder.path().string() +
+                        ": expected at least two classes, found one folder, cat"));
 }
 
 TEST_CASE("IDX files are rejected next to image folders and read next to other folders") {
@@ -98,7 +98,7 @@ TEST_CASE("IDX files are rejected next to image folders and read next to other f
   CHECK(refusal() == "nothing was thrown");
   write_file(folder.path() / "cat/a.JPEG", "");
   const auto expected =
-      folder.path().string() + ": expected IDX files or folders of pictures, found both";
+      folder.path().string() + ": expected IDX files or folders of images, found both";
   CHECK(refusal() == expected);
   fs::remove(folder.path() / "train-images-idx3-ubyte");
   CHECK(refusal() == expected);
@@ -147,15 +147,16 @@ TEST_CASE(
   const auto error = [&] {
     return sconce::test::error_of([&] { train::find_digits(program, folder.path() / "none"); });
   };
-  const std::string instead = "; name the folder that holds the four files: --data DIR";
+  const std::string instead = "; specify the folder that contains the four files: --data DIR";
   // This simulates a system without /proc.
-  CHECK(error() ==
-        "--data digits: expected the folder of the digits, cannot tell where this "
-        "program is installed from " +
-            program.string() + ": No such file or directory" + instead);
+  CHECK(
+      error() ==
+      "--data digits: expected the folder with the digits, cannot determine where this program is "
+      "installed from " +
+          program.string() + ": No such file or directory" + instead);
   CHECK(train::find_digits(program, folder.path()) == folder.path());
   fs::create_symlink(folder.path() / "bin/sconce-train", program);
-  CHECK(error() == "--data digits: expected the folder of the digits, found neither " +
+  CHECK(error() == "--data digits: expected the folder with the digits, found neither " +
                        installed.string() + " nor " + (folder.path() / "none").string() + instead);
   CHECK(train::find_digits(program, folder.path()) == folder.path());
   fs::create_directories(installed);
@@ -201,7 +202,7 @@ TEST_CASE("damaged images and files that are not images are skipped and counted"
     if (sample.target == 1) write_file(sample.path, "");
   }
   CHECK_THAT(what_of([&] { train::leave_out_bad(*opened, 0); }),
-             ContainsSubstring("no pictures remain in class "));
+             ContainsSubstring("no images remain in class "));
 }
 
 TEST_CASE("images are read within the limits set on the command line") {
@@ -418,8 +419,9 @@ TEST_CASE("sconce-train learns the classes of an image folder and predicts them"
                 "--augment --skip-bad");
   INFO(ran.err);
   REQUIRE(ran.exit_code == 0);
-  CHECK_THAT(ran.out, ContainsSubstring("16 training and 4 test images of 16x16, 2 classes; 0 bad "
-                                        "pictures left out"));
+  CHECK_THAT(ran.out,
+             ContainsSubstring(
+                 "16 training and 4 test images of 16x16, 2 classes; 0 bad images left out"));
   CHECK_THAT(ran.out, ContainsSubstring("test acc 1.000\n"));
 
   const std::string predict = "predict --weights " + (out / "model.safetensors").string() + " ";
@@ -577,7 +579,7 @@ TEST_CASE(
   const RunResult skipped = run_train(flags + " --skip-bad");
   CHECK(skipped.exit_code == 0);
   CHECK_THAT(skipped.out, ContainsSubstring("15 training and 4 test images of 32x32, 2 classes; 1 "
-                                            "bad pictures left out"));
+                                            "bad images left out"));
 }
 
 TEST_CASE("weights trained on IDX files predict color images by converting them to grayscale",

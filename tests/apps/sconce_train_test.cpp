@@ -184,8 +184,8 @@ void check_run_error(const TempDir& folder, const std::string& file, const std::
 TEST_CASE(
     "sconce-train exits with code 2 and a one-line error for invalid flags and writes no files") {
   const auto [arguments, error] = GENERATE(table<std::string, std::string>(
-      {{"--epochs 0", "--epochs: takes a whole number from 1 to"},
-       {"--model alexnet", "--model: takes linear|mlp|lenet|resnet"},
+      {{"--epochs 0", "--epochs: must be a whole number from 1 to"},
+       {"--model alexnet", "--model: must be linear|mlp|lenet|resnet"},
        {"--resume", "--resume: needs a --checkpoint folder"},
        {"--colour red", "--help lists the flags"}}));
   const TempDir folder;
@@ -196,29 +196,30 @@ TEST_CASE(
 }
 
 TEST_CASE("sconce-train rejects invalid numbers and names the flag and its valid values") {
-  const std::string whole = "takes a whole number from 1 to 2147483647, not ";
-  const std::string positive = "--lr: takes a number above 0, not ";
-  check_usage_errors({{"--epochs -1", "--epochs: " + whole + "'-1'"},
-                      {"--epochs 0", "--epochs: " + whole + "'0'"},
-                      {"--epochs 1.5", "--epochs: " + whole + "'1.5'"},
-                      {"--epochs 99999999999999999999", "--epochs: " + whole},
-                      {"--epochs 2147483648", "--epochs: " + whole},
-                      {"--batch-size 0", "--batch-size: " + whole + "'0'"},
-                      {"--accumulate 0", "--accumulate: " + whole + "'0'"},
-                      {"--seed -1", "--seed: takes a whole number from 0 to "},
-                      {"--lr nan", positive + "'nan'"},
-                      {"--lr inf", positive + "'inf'"},
-                      {"--lr -1", positive + "'-1'"},
-                      {"--lr 1e999", positive + "'1e999'"},
-                      {"--lr fast", positive + "'fast'"},
-                      {"--clip -1", "--clip: takes a number of at least 0, not '-1'"},
-                      {"--clip nan", "--clip: takes a number of at least 0, not 'nan'"},
-                      {"--ema 1", "--ema: takes a number from 0 to below 1, not '1'"},
-                      {"--ema -0.1", "--ema: takes a number from 0 to below 1, not '-0.1'"}});
+  const std::string whole = "must be a whole number from 1 to 2147483647, not ";
+  const std::string positive = "--lr: must be a number above 0, not ";
+  check_usage_errors(
+      {{"--epochs -1", "--epochs: " + whole + "'-1'"},
+       {"--epochs 0", "--epochs: " + whole + "'0'"},
+       {"--epochs 1.5", "--epochs: " + whole + "'1.5'"},
+       {"--epochs 99999999999999999999", "--epochs: " + whole},
+       {"--epochs 2147483648", "--epochs: " + whole},
+       {"--batch-size 0", "--batch-size: " + whole + "'0'"},
+       {"--accumulate 0", "--accumulate: " + whole + "'0'"},
+       {"--seed -1", "--seed: must be a whole number from 0 to "},
+       {"--lr nan", positive + "'nan'"},
+       {"--lr inf", positive + "'inf'"},
+       {"--lr -1", positive + "'-1'"},
+       {"--lr 1e999", positive + "'1e999'"},
+       {"--lr fast", positive + "'fast'"},
+       {"--clip -1", "--clip: must be a number of at least 0, not '-1'"},
+       {"--clip nan", "--clip: must be a number of at least 0, not 'nan'"},
+       {"--ema 1", "--ema: must be a number of at least 0 and below 1, not '1'"},
+       {"--ema -0.1", "--ema: must be a number of at least 0 and below 1, not '-0.1'"}});
 }
 
 TEST_CASE("sconce-train rejects incompatible multi-device flags") {
-  check_usage_errors({{"--parallel many", "--parallel: takes none|data|distributed, not 'many'"},
+  check_usage_errors({{"--parallel many", "--parallel: must be none|data|distributed, not 'many'"},
                       {"--parallel data --device cpu", "--parallel: data uses every GPU"},
                       {"--timeout 3", "--timeout: needs --parallel distributed, not none"}});
   if (sconce::num_gpus() > 0) {
@@ -229,7 +230,7 @@ TEST_CASE("sconce-train rejects incompatible multi-device flags") {
   }
   check_each_usage_error("--parallel distributed ",
                          {"--timeout 0", "--timeout -1", "--timeout nan", "--timeout 2e6"},
-                         ": takes a number from 0.001 to 1000000");
+                         ": must be a number from 0.001 to 1000000");
 }
 
 TEST_CASE("sconce-train rejects invalid image flags and rejects image flags for other data") {
@@ -238,24 +239,24 @@ TEST_CASE("sconce-train rejects invalid image flags and rejects image flags for 
   for (const std::string data : {"digits", "fashion-mnist", SCONCE_DIGITS_DIR}) {
     const std::string not_data = " as --data, not " + data;
     check_each_usage_error("--data " + data + " ", of_pictures,
-                           ": needs a folder of pictures" + not_data);
+                           ": needs a folder of images" + not_data);
     check_each_usage_error("--data " + data + " ", {"--test-fraction 0.5", "--skip-bad"},
-                           ": needs a folder of pictures or a CSV file" + not_data);
+                           ": needs a folder of images or a CSV file" + not_data);
   }
-  check_each_usage_error("", of_pictures, ": needs a folder of pictures as --data, not digits");
+  check_each_usage_error("", of_pictures, ": needs a folder of images as --data, not digits");
   check_each_usage_error("", {"--test-fraction 0.5", "--skip-bad"},
-                         ": needs a folder of pictures or a CSV file as --data, not digits");
-  const std::string size = "--image-size: takes a whole number from 1 to 1024";
-  const std::string fraction = "--test-fraction: takes a number above 0 and below 1";
+                         ": needs a folder of images or a CSV file as --data, not digits");
+  const std::string size = "--image-size: must be a whole number from 1 to 1024";
+  const std::string fraction = "--test-fraction: must be a number above 0 and below 1";
   check_usage_errors(
       {{"--data / --image-size 0", size},
        {"--data / --image-size 1025", size},
-       {"--data / --image-size 1", "--image-size: lenet takes 4 or more, not 1"},
-       {"--data / --image-size 3", "--image-size: lenet takes 4 or more, not 3"},
+       {"--data / --image-size 1", "--image-size: lenet requires at least 4, not 1"},
+       {"--data / --image-size 3", "--image-size: lenet requires at least 4, not 3"},
        {"--data / --test-fraction 0", fraction},
        {"--data / --test-fraction 1", fraction},
-       {"--data / --workers -1", "--workers: takes a whole number from 0 to 1024"},
-       {"--data / --max-pixels 0", "--max-pixels: takes a whole number from 1"},
+       {"--data / --workers -1", "--workers: must be a whole number from 0 to 1024"},
+       {"--data / --max-pixels 0", "--max-pixels: must be a whole number from 1"},
        {"--data / --max-csv-bytes 1", "--max-csv-bytes: needs a CSV file as --data"}});
 }
 
@@ -264,10 +265,9 @@ TEST_CASE("sconce-train rejects a table without a target and flags that do not a
   const std::string file = folder.write("houses.csv", "rooms,price\n").string();
   const std::string data = "--data " + file + " ";
   const std::string table = data + "--target price ";
-  check_usage_errors(
-      {{data, "--data: " + file + " is a table and needs a --target"},
-       {table + "--weights a.pt", "--weights: needs pictures as --data, not " + file},
-       {"predict --weights a --target b c", "--target: "}});
+  check_usage_errors({{data, "--data: " + file + " is a table and needs a --target"},
+                      {table + "--weights a.pt", "--weights: needs images as --data, not " + file},
+                      {"predict --weights a --target b c", "--target: "}});
   for (const std::string begin : {"", "--data / "}) {
     check_each_usage_error(
         begin, {"--target a", "--categories a", "--drop a"},
@@ -275,11 +275,11 @@ TEST_CASE("sconce-train rejects a table without a target and flags that do not a
   }
   check_each_usage_error(table,
                          {"--image-size 8", "--gray", "--augment", "--workers 1", "--max-pixels 1"},
-                         ": needs a folder of pictures as --data, not " + file);
+                         ": needs a folder of images as --data, not " + file);
   for (const std::string model : {"lenet", "resnet", "resnet18", "vit_b_16"}) {
     check_usage_errors(
-        {{table + "--model " + model, "--model: " + model + " needs pictures as --data, not " +
-                                          file + "; a table takes linear or mlp"}});
+        {{table + "--model " + model, "--model: " + model + " needs images as --data, not " + file +
+                                          "; a table requires linear or mlp"}});
   }
 }
 
@@ -297,10 +297,10 @@ TEST_CASE("sconce-train accepts table flags and uses an mlp by default") {
 
 TEST_CASE("sconce-train rejects data and sizes that torchvision networks do not accept") {
   check_usage_errors(
-      {{"--model resnet18", "--model: resnet18 needs a folder of pictures as --data"},
-       {"--data / --model resnet50 --gray", "--gray: resnet50 takes pictures in color"},
+      {{"--model resnet18", "--model: resnet18 needs a folder of images as --data"},
+       {"--data / --model resnet50 --gray", "--gray: resnet50 requires color images"},
        {"--data / --model vit_b_16 --image-size 40",
-        "--image-size: vit_b_16 takes a multiple of 16, not 40"},
+        "--image-size: vit_b_16 requires a multiple of 16, not 40"},
        {"--freeze", "--freeze: needs --weights"}});
   CHECK(parsed({"--data", "/"}).image_size == 32);
   CHECK(parsed({"--data", "/", "--model", "resnet34"}).image_size == 224);
@@ -326,30 +326,30 @@ TEST_CASE("sconce-train rejects checkpoint and scalar flags without the folder t
   check_usage_errors(
       {{"--resume", "--resume: needs a --checkpoint folder"},
        {"--save-every 5", "--save-every: needs a --checkpoint folder"},
-       {"--checkpoint x --save-every -1", "--save-every: takes a whole number from 0"},
+       {"--checkpoint x --save-every -1", "--save-every: must be a whole number from 0"},
        {"--checkpoint x --fast-dev-run", "--checkpoint: cannot be used with --fast-dev-run"},
        {"--scalars x --fast-dev-run", "--scalars: cannot be used with --fast-dev-run"},
        {"--scalars-every 5", "--scalars-every: needs a --scalars folder"},
-       {"--scalars x --scalars-every -1", "--scalars-every: takes a whole number from 0"}});
+       {"--scalars x --scalars-every -1", "--scalars-every: must be a whole number from 0"}});
 }
 
 TEST_CASE("sconce-train rejects an --export path that --out also writes to") {
   for (const std::string name :
        {"metrics.csv", "model.safetensors", "training.svg", "confusion.svg", "trace.json"}) {
     check_usage_errors({{"--out a/b --export a/./b/" + name,
-                         "--export: a/./b/" + name + " is a file of --out; name another file"}});
+                         "--export: a/./b/" + name + " is a file of --out; specify another file"}});
   }
   CHECK(parsed({"--out", "a", "--export", "a/program"}).export_file == "a/program");
 }
 
 TEST_CASE("sconce-train rejects an empty path, such as one from an unset shell variable") {
   const auto [words, error] = GENERATE(table<std::vector<std::string>, std::string>(
-      {{{"--checkpoint", "", "--resume"}, "--checkpoint: takes a folder"},
-       {{"--out", ""}, "--out: takes a folder"},
-       {{"--scalars", ""}, "--scalars: takes a folder"},
-       {{"--export", ""}, "--export: takes a file"},
-       {{"--weights", ""}, "--weights: takes a file"},
-       {{"predict", "--weights", "", "a.png"}, "--weights: takes a file"}}));
+      {{{"--checkpoint", "", "--resume"}, "--checkpoint: must be a folder"},
+       {{"--out", ""}, "--out: must be a folder"},
+       {{"--scalars", ""}, "--scalars: must be a folder"},
+       {{"--export", ""}, "--export: must be a file"},
+       {{"--weights", ""}, "--weights: must be a file"},
+       {{"predict", "--weights", "", "a.png"}, "--weights: must be a file"}}));
   CHECK_THROWS_WITH(parsed(words), StartsWith(error + ", not ''"));
 }
 
@@ -378,15 +378,15 @@ TEST_CASE("sconce-train parses numbers with leading zeros as decimal") {
 
 TEST_CASE("sconce-train rejects invalid names and lists the valid ones") {
   check_each_usage_error("", {"--device cuda:99", "--device cuda:-1", "--device gpu"},
-                         ": takes auto, cpu or cuda:N");
+                         ": must be auto, cpu, or cuda:N");
   check_usage_errors(
-      {{"--model alexnet", "--model: takes linear|mlp|lenet|resnet"},
+      {{"--model alexnet", "--model: must be linear|mlp|lenet|resnet"},
        {"--optimizer lion",
-        "--optimizer: takes sgd|adam|adamw|adagrad|rmsprop|nadam|adadelta|adamax"},
-       {"--scheduler plateau", "--scheduler: takes none|step|cosine|onecycle"},
-       {"--precision fp8", "--precision: takes fp32|tf32|bf16|fp16"},
+        "--optimizer: must be sgd|adam|adamw|adagrad|rmsprop|nadam|adadelta|adamax"},
+       {"--scheduler plateau", "--scheduler: must be none|step|cosine|onecycle"},
+       {"--precision fp8", "--precision: must be fp32|tf32|bf16|fp16"},
        {"--precision tf32 --device cpu", "--precision: tf32 needs a GPU"},
-       {"--data nowhere", "--data: takes digits, fashion-mnist or a folder of IDX files"},
+       {"--data nowhere", "--data: must be digits, fashion-mnist, a folder of IDX files"},
        {"--colour red", "--colour: "},
        {"--epochs", "--epochs: "}});
 }
@@ -774,7 +774,8 @@ TEST_CASE("a run that writes to another run's folder is rejected without --overw
        {std::string("--seed 1"), std::string("--fast-dev-run"), "--resume --checkpoint " + saved}) {
     INFO(flags);
     check_refused(run(flags), 2,
-                  "sconce-train: --out: " + out + " holds the metrics.csv of another run; name " +
+                  "sconce-train: --out: " + out +
+                      " contains the metrics.csv of another run; specify " +
                       "another folder, or replace its files with --overwrite");
     CHECK(files() == kept);
     CHECK_FALSE(fs::exists(saved));
@@ -786,7 +787,7 @@ TEST_CASE("a run that writes to another run's folder is rejected without --overw
   CHECK(losses_of(fs::path(out) / "metrics.csv").size() == 1);
   CHECK(files() != kept);
   fs::remove(fs::path(out) / "metrics.csv");
-  CHECK_THAT(run("").err, ContainsSubstring("holds the model.safetensors of another run"));
+  CHECK_THAT(run("").err, ContainsSubstring("contains the model.safetensors of another run"));
   check_usage_errors({{"--overwrite", "--overwrite: needs an --out folder"}});
 }
 
@@ -805,7 +806,7 @@ TEST_CASE("a resumed run replaces its own results but not another run's") {
   const RunResult other = run("one", "--epochs 4 --resume");
   INFO(other.err);
   CHECK(other.exit_code == 2);
-  CHECK_THAT(other.err, ContainsSubstring("holds the metrics.csv of another run"));
+  CHECK_THAT(other.err, ContainsSubstring("contains the metrics.csv of another run"));
   CHECK(losses_of(folder.path() / "out" / "metrics.csv").size() == 1);
   CHECK(run("one", "--epochs 4 --resume --overwrite").exit_code == 0);
 }
@@ -874,7 +875,7 @@ TEST_CASE("sconce-train --scalars writes a run's scalars, and a resumed run cont
   CHECK_THAT(learnt("parts"), StartsWith(whole) && ContainsSubstring(",4,test_acc,"));
 
   const RunResult again = run("whole", " --epochs 3");
-  check_refused(again, 2, "--scalars: " + (folder.path() / "whole").string() + " holds the ");
+  check_refused(again, 2, "--scalars: " + (folder.path() / "whole").string() + " contains the ");
   CHECK_THAT(again.err, ContainsSubstring("continue that run with --resume"));
   CHECK(learnt("whole") == whole);
 }
@@ -893,8 +894,9 @@ TEST_CASE("sconce-train --resume without a run to resume leaves another run's sc
   fs::create_directory(empty);
   for (const auto& checkpoint : {empty, folder.path() / "mistyped"}) {
     const RunResult ran = run(checkpoint);
-    check_refused(ran, 2, "sconce-train: --scalars: " + log + " holds the ");
-    CHECK_THAT(ran.err, ContainsSubstring(checkpoint.string() + " has no run to continue; name "));
+    check_refused(ran, 2, "sconce-train: --scalars: " + log + " contains the ");
+    CHECK_THAT(ran.err,
+               ContainsSubstring(checkpoint.string() + " has no run to continue; specify "));
     CHECK(names_in(log) == names);
     CHECK(contents(fs::path(log) / "scalars.csv") == csv);
   }
@@ -1080,9 +1082,9 @@ TEST_CASE(
   INFO(more.err);
   CHECK(more.exit_code == 0);
   CHECK(more.err.empty());
-  CHECK_THAT(more.out, ContainsSubstring("restarting the schedule: " + scheduler +
-                                         " over the epochs 3 to 4") &&
-                           ContainsSubstring("epoch 4/4"));
+  CHECK_THAT(more.out,
+             ContainsSubstring("restarting the schedule: " + scheduler + " over epochs 3 to 4") &&
+                 ContainsSubstring("epoch 4/4"));
   auto twice = first;
   twice.insert(twice.end(), first.begin(), first.end());
   CHECK(run.rates() == twice);
@@ -1108,8 +1110,8 @@ TEST_CASE(
   const RunResult same = run.train("--epochs 2 --resume");
   INFO(same.err);
   CHECK(same.exit_code == 0);
-  CHECK_THAT(same.out, ContainsSubstring("the checkpoint does not say how many epochs its schedule "
-                                         "is for; assuming 2 epochs\n"));
+  CHECK_THAT(same.out, ContainsSubstring("the checkpoint does not record how many epochs its "
+                                         "schedule covers; assuming 2 epochs\n"));
   const RunResult more = run.train("--epochs 4 --resume --restart-schedule");
   INFO(more.err);
   CHECK(more.exit_code == 0);
@@ -1259,8 +1261,8 @@ TEST_CASE("a run saves its state before SIGTERM ends it, and resuming produces t
   CHECK(losses_of(fs::path(run) / "metrics.csv") == losses_of(fs::path(whole) / "metrics.csv"));
 
   check_refused(run_train("--model lenet --device cpu --checkpoint " + run), 2,
-                "--checkpoint: " + run + " holds the checkpoints of a run; continue it with " +
-                    "--resume, or name another folder");
+                "--checkpoint: " + run + " contains the checkpoints of a run; continue it with " +
+                    "--resume, or specify another folder");
 }
 
 TEST_CASE("a run terminated by a signal leaves charts of only the epochs that it finished",

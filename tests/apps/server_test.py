@@ -167,7 +167,7 @@ class Requests(unittest.TestCase):
                            ({"x": [row] * 13}, "expected 1 to 12 rows, got 13"),
                            ({"x": [row[1:]]}, "expected rows of 64 numbers, got 63"),
                            ({"x": [row, 3]}, "expected {"), ({"x": [row[1:] + ["1"]]}, "expected {"),
-                           ({"x": [row[1:] + [1e39]]}, "expected numbers of float32, got a larger one"),
+                           ({"x": [row[1:] + [1e39]]}, "expected numbers that fit in float32, got a larger one"),
                            ('{"x": ' + "[" * 20000, "expected {")]:
             body = body if isinstance(body, str) else json.dumps(body)
             status, reply = ask(self.connection, "POST", "/predict", body.encode("latin-1"))
@@ -191,7 +191,7 @@ class Requests(unittest.TestCase):
                 response = http.client.HTTPResponse(connection)
                 response.begin()
                 self.assertEqual((response.status, response.getheader("Connection")[:5]), (411, "close"))
-                self.assertIn(b"expected a plain body with its Content-Length", response.read())
+                self.assertIn(b"expected a plain body with a Content-Length", response.read())
 
 
 class Replacements(unittest.TestCase):

@@ -83,7 +83,7 @@ TEST_CASE(
       {"--gpus 65", info, "", gpus},
       {"--gpus x", info, "", gpus},
       {"--memory 31MiB", info, "", "from 32MiB to 1024GiB"},
-      {"--races no", info, "", "takes off|report|fail|throw|strict"},
+      {"--races no", info, "", "must be off|report|fail|throw|strict"},
       {"--counts /no/such/folder/file", info, "", "--counts: cannot write"},
       {"--report /no/such/folder/file", info, "", "--report: cannot write"},
       {"--ignore /no/such/file", info, "", "--ignore: cannot read /no/such/file"},

@@ -161,7 +161,7 @@ TEST_CASE("an unusable table is rejected with an error that names the file and t
   };
   const std::string rows = "a,b\n1,x\n1,x\n1,x\n";
   CHECK_THAT(refused(rows, "c"),
-             ContainsSubstring("table.csv: target: expected a column's name, got 'c'; there are "
+             ContainsSubstring("table.csv: target: expected a column name, got 'c'; there are "
                                "'a', 'b'"));
   CHECK_THAT(refused(rows, "a"), StartsWith("--target: ") &&
                                      ContainsSubstring("table.csv: expected different values in "
@@ -190,7 +190,7 @@ TEST_CASE(
     "a table that needs too much memory is rejected, and the error names the flag that raises the "
     "limit") {
   const std::string error =
-      "expected a table that takes at most 2000 bytes of memory (--max-csv-bytes), got ";
+      "expected a table that needs at most 2000 bytes of memory (--max-csv-bytes), got ";
   const train::CommandLine line{.target = "price", .limits = {.csv_bytes = 2000}};
   CHECK_THAT(train::with_flags(error_of_text(houses(), line)), ContainsSubstring(error));
   const TempDir folder;
@@ -256,7 +256,7 @@ TEST_CASE("a table model loaded from its weights file has the same columns and s
   const auto x = torch::ones({2, task.shape[0]});
   CHECK(model.network->forward(x).equal(network->forward(x)));
   const std::string error = error_of([&] { train::load_pretrained(file, "mlp"); });
-  CHECK_THAT(error, ContainsSubstring("expected weights for pictures, found weights for a table"));
+  CHECK_THAT(error, ContainsSubstring("expected weights for images, found weights for a table"));
 
   const auto refuse = [&](const std::string& key, const std::string& text) {
     auto damaged = metadata;
@@ -370,7 +370,7 @@ TEST_CASE("sconce-train learns the categories of a table and predicts them by na
   const RunResult bad = run_train(data + out.string());
   check_refused(bad, 1,
                 "line 62, column 'width': expected a number, got 'x' (line 2 made "
-                "this a column of numbers; list it in .categories to read texts); this "
+                "this a column of numbers; list it in .categories to read strings); this "
                 "is the first of 2 bad rows");
   CHECK_FALSE(fs::exists(out));
   const RunResult ran = run_train(data + out.string() + " --skip-bad");

@@ -52,7 +52,7 @@ program(seeing "sconce::ScalarLogger" PRINTS "epoch 5/5: loss [0-9.]+, train acc
         WRITES training.svg runs/first/scalars.csv trace.json)
 program(tabs "add_histogram" PRINTS "^" WRITES runs/second/events.* runs/second/*/events.*) # and of hyperparameters
 program(checkpoints "Checkpoint" PRINTS "epoch 3/3: loss [0-9.]+"
-        AGAIN "^all 3 epochs were trained before: loss [0-9.]+, train acc [0-9.]+\n$")
+        AGAIN "^all 3 epochs are already trained: loss [0-9.]+, train acc [0-9.]+\n$")
 program(pictures "ImageFolder" NEEDS PNG
         PRINTS "^.4, 3, 32, 32., the first is a (cat|dog)\n.4, 3, 32, 32., the first is a (cat|dog)\n$")
 program(own_checkpoints "checkpoint.save(parts" PRINTS "3: loss [0-9.e-]+\n$" AGAIN "^$")

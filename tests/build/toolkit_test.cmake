@@ -46,7 +46,7 @@ elseif(NOT nvcc)
   return()
 endif()
 
-set(from "the wheels beside LibTorch")
+set(from "the wheels next to LibTorch")
 if(TOOLKIT STREQUAL "offline")
   set(from "the toolkit in ${WORK}/toolkit")
 endif()

@@ -88,7 +88,7 @@ expect_configured(simgpu-switched-on "simgpu: ON")
 
 make_python("${WORK}/python-no-venv" [[case "$*" in "-m venv"*) echo "Error: ensurepip is not available" >&2; exit 1;; esac]])
 configure(no-venv -DPython3_EXECUTABLE=${WORK}/python-no-venv)
-expect_stop(no-venv "making a virtual environment with ${WORK}/python-no-venv failed"
+expect_stop(no-venv "creating a virtual environment with ${WORK}/python-no-venv failed"
             "ensurepip is not available" "apt install python3-venv")
 
 # pip fails immediately, as on a machine without a network.

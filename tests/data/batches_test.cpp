@@ -266,7 +266,7 @@ TEST_CASE("Batches rejects data and targets that do not match") {
   CHECK(refusal({good.data, torch::arange(3)}) ==
         "sconce::data::Batches: target: expected 4 rows as in data, got 3");
   CHECK(refusal({good.data, good.target.to(torch::kMeta)}) ==
-        "sconce::data::Batches: target: expected it on cpu as data, got it on meta");
+        "sconce::data::Batches: target: expected it on cpu, like data, got it on meta");
 }
 
 TEST_CASE("Batches rejects a batch_size below 1 and a negative epoch") {
@@ -425,7 +425,7 @@ TEST_CASE(
   const sconce::data::RandomSampler sampler(9);
   const std::string who = "sconce::data::Batches: expected ";
   CHECK(refusal(counting(8), {.sampler = sampler}) ==
-        who + "a sampler for 8 items, as many as there are, got one for 9");
+        who + "a sampler for 8 items, the number of items in the dataset, got one for 9");
   CHECK(refusal(counting(9), {.shuffle = true, .sampler = sampler}) ==
         who + "either shuffle or a sampler, which sets the order, got both");
 }
@@ -455,8 +455,8 @@ TEST_CASE("an iterator over Batches may outlive the Batches, and its copies shar
   ++place;
   ++place;
   CHECK(copy == std::default_sentinel);
-  CHECK_THROWS_WITH(*copy, ContainsSubstring("below 3, got 3, where the epoch is over"));
-  CHECK_THROWS_WITH(++place, ContainsSubstring("where the epoch is over"));
+  CHECK_THROWS_WITH(*copy, ContainsSubstring("below 3, got 3, which is past the end of the epoch"));
+  CHECK_THROWS_WITH(++place, ContainsSubstring("which is past the end of the epoch"));
   const auto& kept = *begin();  // belongs to a temporary iterator
   CHECK(torch::equal(kept.data, (*again).data));
 }

@@ -54,6 +54,6 @@ TEST_CASE("Stack and PadSequence reject mismatched items and report their positi
              ContainsSubstring("only in their first dimension"));
   using Lists = std::vector<std::vector<torch::Tensor>>;
   CHECK_THAT(refusal(Stack(), Lists{{two}, {two, two}}),
-             ContainsSubstring("the same lengths, keys and undefined tensors") &&
+             ContainsSubstring("the same lengths, keys, and undefined tensors") &&
                  ContainsSubstring("item 1"));
 }

@@ -593,7 +593,8 @@ TEST_CASE("DataLoader rejects invalid options before reading an item") {
              ContainsSubstring("expected either shuffle or a sampler"));
   CHECK_THAT(
       refusal({.sampler = sconce::data::RandomSampler(9)}),
-      ContainsSubstring("expected a sampler for 12 items, as many as there are, got one for 9"));
+      ContainsSubstring(
+          "expected a sampler for 12 items, the number of items in the dataset, got one for 9"));
   DataLoader loader(Broken{"any"});
   CHECK_THROWS_WITH(loader.set_epoch(-1), ContainsSubstring("an epoch of 0 or more, got -1"));
 }
@@ -607,7 +608,8 @@ TEST_CASE("DataLoader rejects a sampler's out-of-range or missing items when the
              ContainsSubstring("below 4 from the sampler, got 4"));
   CHECK_THAT(refusal(torch::tensor({0, 1, -1})),
              ContainsSubstring("below 4 from the sampler, got -1"));
-  CHECK_THAT(refusal(torch::tensor({0, 1})), ContainsSubstring("3 items from the sampler, as its"));
+  CHECK_THAT(refusal(torch::tensor({0, 1})),
+             ContainsSubstring("3 items from the sampler, as reported by its"));
   const DataLoader loader(
       Rows{table(4)},
       {.batch_size = 3,

@@ -133,7 +133,7 @@ TEST_CASE(
   CHECK(torch::equal(train(folder.path() / "parts", 4), whole));
   train(folder.path() / "within", 2, 6);
   CHECK_THROWS_WITH(train(folder.path() / "within", 2),
-                    ContainsSubstring("from_torch: expected to begin with batch 0") &&
+                    ContainsSubstring("from_torch: expected to start at batch 0") &&
                         ContainsSubstring("got batch 2"));
 }
 
@@ -187,7 +187,7 @@ TEST_CASE("from_torch cannot start in the middle of an epoch or be shared by sev
   CHECK(rows_of(batches) == in_order);
   CHECK(batches.begin(0, 7).epoch() == 7);
   CHECK_THROWS_WITH(batches.begin(3, 0),
-                    ContainsSubstring("from_torch: expected to begin with batch 0") &&
+                    ContainsSubstring("from_torch: expected to start at batch 0") &&
                         ContainsSubstring("got batch 3; sconce::data::DataLoader can"));
   CHECK_THROWS_WITH(batches.begin(0, -1), ContainsSubstring("an epoch of 0 or more, got -1"));
   const auto with_noise = [](Dataset batch, const at::Generator& generator) {
@@ -196,9 +196,10 @@ TEST_CASE("from_torch cannot start in the middle of an epoch or be shared by sev
   const sconce::AnyBatches loaders[] = {batches, TransformedBatches(batches, with_noise)};
   for (const auto& of_any : loaders) {
     CHECK_NOTHROW(of_any.check_world_size(1));
-    CHECK_THROWS_WITH(of_any.check_world_size(2),
-                      ContainsSubstring("from_torch: expected a process group of one, got one of "
-                                        "2; sconce::data::DataLoader takes the dataset"));
+    CHECK_THROWS_WITH(
+        of_any.check_world_size(2),
+        ContainsSubstring("from_torch: expected a process group of one rank, got a group of 2; "
+                          "sconce::data::DataLoader accepts the loader's dataset"));
   }
 }
 
@@ -238,8 +239,8 @@ TEST_CASE("a batch source that ends before size() batches throws and is not read
   const auto same = [](Dataset batch) { return batch; };
   const auto expected = [](int64_t got) {
     return ContainsSubstring(
-        "sconce::BatchSource: expected 10 batches in an epoch, as the size() "
-        "of the source says, got " +
+        "sconce::BatchSource: expected 10 batches in an epoch, as reported by the source's size(), "
+        "got " +
         std::to_string(got));
   };
   const sconce::AnyBatches sources[] = {ShortStream(), TransformedBatches(ShortStream(), same)};

@@ -143,9 +143,10 @@ TEST_CASE("random_split rejects mismatched lengths and empty parts before drawin
   CHECK(refusal({1.5, -0.5}) == who + "fractions of 0 to 1, got [1.5, -0.5]");
   const auto nan = std::numeric_limits<double>::quiet_NaN();
   CHECK(refusal({nan, 0.5}).starts_with(who + "fractions of 0 to 1, got ["));
-  CHECK(refusal({0.95, 0.05, 0.0}) ==
-        who + "fractions that give each part an item of 10, got [0.95, 0.05, 0], which give " +
-            "[10, 0, 0] items");
+  CHECK(refusal({0.95, 0.05, 0.0}) == who +
+                                          "fractions that assign each part at least one of 10 "
+                                          "items, got [0.95, 0.05, 0], which give " +
+                                          "[10, 0, 0] items");
   CHECK(refusal(std::vector<int64_t>()) == who + "1 part or more, got none");
   CHECK(refusal(std::vector<double>()) == who + "1 part or more, got none");
   CHECK(refusal({0.5, 0.5}, 0) == who + "a source of 1 item or more, got 0");
@@ -153,7 +154,7 @@ TEST_CASE("random_split rejects mismatched lengths and empty parts before drawin
   UpToOfTorch unsized;
   unsized.count.reset();
   CHECK(error_of([&] { random_split(unsized, {1}); }) ==
-        who + "a dataset that has a size, got one without");
+        who + "a dataset that has a size, got one without a size");
   const auto x = torch::ones({3});
   CHECK(error_of([&] { random_split(Dataset{x, torch::ones({2})}, {3}); }) ==
         "sconce::data::Subset: expected as many rows in target as in data, 3, got 2");

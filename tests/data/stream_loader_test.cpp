@@ -258,7 +258,7 @@ TEST_CASE(
     return longer.state_dict();
   }());
   CHECK_THAT(error_of([&] { shorter.begin(3, 0); }),
-             ContainsSubstring("a stream that gives as many items as before, got one that ends in "
-                               "pass 0 before the loop's place, item 3"));
+             ContainsSubstring("a stream that returns as many items as before, got one that ends "
+                               "in pass 0 before the loop's position, item 3"));
   CHECK_THAT(error_of([&] { shorter.load_state_dict(1); }), ContainsSubstring("expected a dict"));
 }

@@ -145,7 +145,7 @@ TEST_CASE("Subset rejects a null source, a source without a size, and out-of-ran
   TensOfTorch unsized;
   unsized.has_size = false;
   CHECK(error_of([&] { Subset(unsized, {0}); }) ==
-        expected + "a dataset that has a size, got one without");
+        expected + "a dataset that has a size, got one without a size");
   const auto x = torch::ones({8});
   CHECK(error_of([&] { Subset(Dataset{x, x}, {8}); }) == indices_of_8 + ", got 8");
   CHECK(error_of([&] { Subset(Dataset{x, torch::ones({7})}, {0}); }) ==

@@ -84,5 +84,5 @@ TEST_CASE("TensorBatches rejects tensors with different numbers of rows or witho
   CHECK(error_of([&] { (void)TensorBatches(torch::ones({})); }) ==
         who + "tensor 0: expected rank 1 or more, got rank 0");
   CHECK(error_of([&] { (void)TensorBatches(std::tuple(x, x.to(torch::kMeta))); }) ==
-        who + "tensor 1: expected it on cpu as the first, got it on meta");
+        who + "tensor 1: expected it on cpu, like the first, got it on meta");
 }

@@ -696,11 +696,12 @@ TEST_CASE("the other ranks fail within the timeout after a rank is killed or sto
     if (rank == victim) continue;
     INFO(what << " at " << where << ": rank " << victim);
     // The victim may be lost after it has joined but before another rank has joined.
-    check_survivor(*ranks[rank], rank, 3,
-                   "(connecting to the others|all_reduce|all_gather|broadcast) failed: .|joining "
-                   "the group did not end within 4000 ms",
-                   when(*ranks[rank], "ended") -
-                       Seconds(ranks[victim]->changed_at.time_since_epoch()).count());
+    check_survivor(
+        *ranks[rank], rank, 3,
+        "(connecting to the other ranks|all_reduce|all_gather|broadcast) failed: .|joining "
+        "the group did not end within 4000 ms",
+        when(*ranks[rank], "ended") -
+            Seconds(ranks[victim]->changed_at.time_since_epoch()).count());
   }
 }
 

@@ -627,7 +627,7 @@ TEST_CASE("a path that cannot refer to a file is rejected before anything is wri
   const auto inner = folder.path() / "inner" / "";
   CHECK(begin(inner) == "save: expected the path of a file, got '" + inner.string() + "'");
   CHECK_THAT(begin(folder.path() / std::string(256, 'x')),
-             ContainsSubstring(": cannot make it: File name too long"));
+             ContainsSubstring(": cannot create it: File name too long"));
   const auto with_nul = folder.path() / std::string("a\0b", 3);
   CHECK_THAT(begin(with_nul), ContainsSubstring("a: expected a path without NUL bytes"));
   CHECK(count(folder) == 0);

@@ -241,7 +241,7 @@ TEST_CASE("a second table uses the columns and categories of the first") {
 
 TEST_CASE("a bad row throws an error that reports its line and column, or is skipped") {
   const std::string hint =
-      " (line 2 made this a column of numbers; list it in .categories to read texts)";
+      " (line 2 made this a column of numbers; list it in .categories to read strings)";
   const auto check = [](const std::string& row, const std::string& problem) {
     INFO(row);
     const std::string text = "a,b,c\n1,x,2\n\n3,\"\n\",4\n" + row + "\n5,y,6\n";
@@ -271,7 +271,8 @@ TEST_CASE("a bad row throws an error that reports its line and column, or is ski
               std::string(number) + "'");
   }
   check("7,null,8", "line 6, column 'b': expected a value, got 'null'");
-  check("7,\"z\"x,8", "line 6: expected a field to end with its quote, got more text");
+  check("7,\"z\"x,8",
+        "line 6: expected a quoted field to end with its closing quote, got more text");
   check("7,z\xff,8", "line 6: expected UTF-8, got other bytes");
   check(std::string("7,\0,8", 5), "line 6: expected text, got a NUL byte");
 }
@@ -284,7 +285,7 @@ TEST_CASE(
   text += "1,1e5\n";
   const std::string problem =
       "line 2, column 'code': expected a number, got 'A0' (line 62 made this a column of numbers; "
-      "list it in .categories to read texts)";
+      "list it in .categories to read strings)";
   CHECK(message_of(text) == problem + "; this is the first of 60 bad rows");
   CHECK(message_of(text, {.skip_bad = true}) ==
         problem + "; skip_bad would leave out 60 of 61 values of the column");
@@ -327,24 +328,25 @@ TEST_CASE("the error and the table report the number of bad rows") {
 }
 
 TEST_CASE("read_csv rejects a malformed table and reports the problem") {
-  CHECK(message_of("") == "expected a line of names, found an empty file");
-  CHECK(message_of("\xEF\xBB\xBF \n\r\n") == "expected a line of names, found an empty file");
+  CHECK(message_of("") == "expected a line of column names, found an empty file");
+  CHECK(message_of("\xEF\xBB\xBF \n\r\n") ==
+        "expected a line of column names, found an empty file");
   CHECK(message_of("a,b\n\n") == "expected rows, found none");
   CHECK(message_of("a,b,a\n1,2,3\n") == "expected each column's name once, got 'a' twice");
   CHECK(message_of("a,\"b\"c\n1,2\n") ==
-        "line 1: expected a field to end with its quote, got more text");
+        "line 1: expected a quoted field to end with its closing quote, got more text");
   CHECK(message_of("a,b\n1,2\n\"3,4\n5,6\n") ==
         "line 3: expected a quote that closes the field, got the end of the file");
   CHECK(message_of("a\n1\n\"2", {.skip_bad = true}) ==
         "line 3: expected a quote that closes the field, got the end of the file");
   CHECK(message_of("a,b\n1,2\n", {.target = "c"}) ==
-        "target: expected a column's name, got 'c'; there are 'a', 'b'");
+        "target: expected a column name, got 'c'; there are 'a', 'b'");
   CHECK(message_of("a,b\n1,2\n", {.target = "a", .drop = {"a"}}) ==
-        "target: expected a column's name, got 'a'; there are 'b'");
+        "target: expected a column name, got 'a'; there are 'b'");
   CHECK(message_of("a,b\n1,2\n", {.categories = {"c"}}) ==
-        "categories: expected a column's name, got 'c'; there are 'a', 'b'");
+        "categories: expected a column name, got 'c'; there are 'a', 'b'");
   CHECK(message_of("a,b\n1,2\n", {.drop = {"c"}}) ==
-        "drop: expected a column's name, got 'c'; there are 'a', 'b'");
+        "drop: expected a column name, got 'c'; there are 'a', 'b'");
   CHECK(message_of("a\n1\n", {.target = "a"}) == "expected a column of features, found none");
   CHECK(message_of("a\n1\n", {.drop = {"a"}}) == "expected a column of features, found none");
   CHECK(message_of("1,2\n", {.names = {"a"}}) == "line 1: expected 1 fields, got 2");
@@ -380,7 +382,7 @@ TEST_CASE("read_csv rejects invalid options and files that it cannot read") {
 
 TEST_CASE("read_csv rejects a table larger than max_bytes, and the error names the option") {
   const std::string limit =
-      "expected a table that takes at most 1000 bytes of memory (max_bytes), got ";
+      "expected a table that needs at most 1000 bytes of memory (max_bytes), got ";
   CHECK(message_of("a,b,c,d\n1,2,3,4\n", {.max_bytes = 1000}) == "line 1: " + limit + "4 columns");
   CHECK(message_of("a\nx\ny\nz\n", {.max_bytes = 1000}) ==
         "line 4, column 'a': " + limit + "another category: 'z'");

@@ -199,8 +199,8 @@ TEST_CASE("load_safetensors reports the actual format of a file that is not a sa
                ContainsSubstring(std::string("expected a safetensors file, got ") + kind));
   };
   sconce::io::save_torch(folder.path() / "archive", c10::IValue(1));
-  expect(contents(folder.path() / "archive"), "a zip archive, such as torch.save writes");
-  expect("\x80\2}q\1.", "a pickle, such as torch.save wrote before torch 1.6");
+  expect(contents(folder.path() / "archive"), "a zip archive, as written by torch.save");
+  expect("\x80\2}q\1.", "a pickle, as written by torch.save before torch 1.6");
   expect("\x1f\x8b\b rest of it", "a gzip file");
   expect("version https://git-lfs.github.com/spec/v1\noid sha256:0", "a Git LFS pointer");
   expect("<!DOCTYPE html>\n<html>", "an HTML page");
@@ -247,13 +247,13 @@ TEST_CASE("load_safetensors rejects files that violate the format's rules and re
   CHECK_THAT(with("{}x"), ContainsSubstring("expected JSON at byte"));
   CHECK_THAT(with("{\"\xff\":1}"), ContainsSubstring("expected JSON at byte"));
   CHECK_THAT(with("{\"a\":1}"), ContainsSubstring("'a': expected an object, got 1"));
-  CHECK_THAT(with("{\"a\":{}}"), ContainsSubstring("'a': expected dtype, shape and data_offsets"));
+  CHECK_THAT(with("{\"a\":{}}"), ContainsSubstring("'a': expected dtype, shape, and data_offsets"));
   CHECK_THAT(with("{" + good + "," + good + "}", four),
              ContainsSubstring("'a': expected the name once"));
   CHECK_THAT(with(R"({"a":{"dtype":"F32","dtype":"F32"}})"),
              ContainsSubstring("expected dtype once"));
   CHECK_THAT(with(R"({"a":{"more":1}})"),
-             ContainsSubstring("'a': expected dtype, shape and data_offsets, got 0 of them"));
+             ContainsSubstring("'a': expected dtype, shape, and data_offsets, got 0 of them"));
   CHECK_THAT(with(R"({"a":null})"), ContainsSubstring("'a': expected an object, got null"));
   CHECK_THAT(with(R"({"__metadata__":{"a":null}})"), ContainsSubstring("expected texts, got null"));
   CHECK_THAT(with(R"({"__metadata__":{"a":1}})"), ContainsSubstring("expected texts, got 1"));

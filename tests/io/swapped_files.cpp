@@ -114,7 +114,7 @@ void check_readers(int swaps) {
   }
   const Use read_image = [](const auto& path) { vision::read_image(path); };
   CHECK_THAT(use_swapped(read_image, "no picture", swaps),
-             Catch::Matchers::ContainsSubstring("expected a PNG or JPEG picture"));
+             Catch::Matchers::ContainsSubstring("expected a PNG or JPEG image"));
 }
 
 void check_writers(int swaps) {

@@ -380,9 +380,10 @@ TEST_CASE("load_torch reads a file of small values only if max_expansion is larg
   std::string pickle = "\x80\2](";
   for (int i = 0; i < 200'000; ++i) pickle += "}";
   const auto file = folder.write("file", sconce::test::archive_of(pickle + "e.", {}));
-  CHECK_THAT(refusal(file), ContainsSubstring("'archive/data.pkl': expected to need at most ") &&
-                                ContainsSubstring(": 50331648 and max_expansion = 12 for each "
-                                                  "byte of the file; got a file that needs more"));
+  CHECK_THAT(refusal(file),
+             ContainsSubstring("'archive/data.pkl': expected to need at most ") &&
+                 ContainsSubstring(": 50331648 and max_expansion = 12 bytes for each byte of the "
+                                   "file; got a file that needs more"));
   CHECK(load_torch(file, {.max_expansion = 1000}).toListRef().size() == 200'000);
   CHECK(load_torch(file, {.max_expansion = ~uint64_t{0}}).toListRef().size() == 200'000);
 }

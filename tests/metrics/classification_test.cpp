@@ -123,14 +123,14 @@ TEST_CASE("classification metrics reject invalid sizes and types before changing
   CHECK_THAT(message(torch::zeros({4, 3}, torch::kLong), target),
              ContainsSubstring("got preds [4, 3] of Long"));
   CHECK_THAT(message(torch::zeros({4, 3}), torch::zeros({4, 3})),
-             ContainsSubstring("a target of classes, integers (N, ...), got [4, 3] of Float"));
+             ContainsSubstring("a target of integer classes (N, ...), got [4, 3] of Float"));
   CHECK_THAT(message(torch::zeros({3}), torch::zeros({}, torch::kLong)),
-             ContainsSubstring("integers (N, ...), got [] of Long"));
+             ContainsSubstring("integer classes (N, ...), got [] of Long"));
   CHECK_THAT(message(target, target, 2),
              ContainsSubstring("logits (N, C, ...) for a top_k of 2, got classes [4]"));
   CHECK_THAT(message({}, target), ContainsSubstring("an undefined tensor"));
   CHECK_THAT(message(torch::zeros({4}, torch::dtype(torch::kLong).device(torch::kMeta)), target),
              ContainsSubstring("on one device, got meta and cpu"));
   CHECK_THAT(error_of([&] { Accuracy({.top_k = 4}).update(torch::zeros({4, 3}), target); }),
-             ContainsSubstring("logits of 4 classes or more, the top_k, got [4, 3]"));
+             ContainsSubstring("logits of 4 classes or more (the top_k), got [4, 3]"));
 }

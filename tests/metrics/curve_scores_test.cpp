@@ -127,11 +127,11 @@ TEST_CASE("AUROC metrics accept floating-point targets and any layout of preds w
 TEST_CASE(
     "AUROC and average precision reject invalid options with an error that names the metric") {
   CHECK_THAT(error_of([] { BinaryAUROC auroc({}); }),
-             ContainsSubstring("sconce::metrics::BinaryAUROC: expected thresholds, a number of 2 "
-                               "or more or a list, got 0"));
+             ContainsSubstring("sconce::metrics::BinaryAUROC: expected thresholds to be a list or "
+                               "a number of 2 or more, got 0"));
   CHECK_THAT(error_of([] { BinaryAveragePrecision precision({.thresholds = 1}); }),
-             ContainsSubstring("sconce::metrics::BinaryAveragePrecision: expected thresholds, a "
-                               "number of 2 or more or a list, got 1"));
+             ContainsSubstring("sconce::metrics::BinaryAveragePrecision: expected thresholds to be "
+                               "a list or a number of 2 or more, got 1"));
   using Lists = std::vector<std::vector<double>>;
   for (const auto& list : Lists{{}, {0.5, 0.25}, {0.5, 1.5}, {std::nan("")}}) {
     CHECK_THAT(error_of([&] { BinaryAUROC auroc({.thresholds = list}); }),
@@ -152,7 +152,7 @@ TEST_CASE(
       error_of([] {
         MulticlassAUROC auroc({.num_classes = 3, .average = Average::micro, .thresholds = 5});
       }),
-      ContainsSubstring("expected the average macro, weighted or none, got micro"));
+      ContainsSubstring("expected the average macro, weighted, or none, got micro"));
 }
 
 TEST_CASE(
@@ -175,7 +175,7 @@ TEST_CASE(
   CHECK_THAT(message(torch::zeros({3}), torch::zeros({}, torch::kLong)),
              ContainsSubstring("got [3] for []"));
   CHECK_THAT(message(torch::zeros({4, 3}), torch::zeros({4})),
-             ContainsSubstring("a target of classes, integers (N, ...), got [4] of Float"));
+             ContainsSubstring("a target of integer classes (N, ...), got [4] of Float"));
   CHECK_THAT(
       message(torch::zeros({4, 3}, torch::kLong), target),
       ContainsSubstring("expected floating-point probabilities or logits, got preds of Long"));

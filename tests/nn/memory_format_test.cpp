@@ -82,7 +82,7 @@ TEST_CASE(
 TEST_CASE("to_memory_format rejects MemoryFormat::Preserve") {
   torch::nn::Linear net(1, 1);
   CHECK_THAT(error_of([&] { to_memory_format(*net, MemoryFormat::Preserve); }),
-             StartsWith("sconce::nn::to_memory_format: expected Contiguous, ChannelsLast or"));
+             StartsWith("sconce::nn::to_memory_format: expected Contiguous, ChannelsLast, or"));
 }
 
 TEST_CASE("to_memory_format rejects a lazy layer that has no weights yet") {

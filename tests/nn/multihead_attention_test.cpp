@@ -129,15 +129,16 @@ TEST_CASE("attention rejects invalid arguments before doing any work") {
   };
   CHECK(shapes(x, memory[0], memory) ==
         who +
-            "expected inputs with 3 dimensions, or all with 2 without a batch, got [3, 5, 8], "
+            "expected inputs with 3 dimensions, or unbatched inputs with 2, got [3, 5, 8], "
             "[4, 8] and [3, 4, 8]");
   CHECK(shapes(x, memory.narrow(2, 0, 6), memory) ==
         who + "expected [8, 8, 8] features, got inputs [3, 5, 8], [3, 4, 6] and [3, 4, 8]");
-  CHECK(shapes(x, memory, x) == who +
-                                    "expected keys and values of the same length, and a single "
-                                    "batch size, got [3, 5, 8], [3, 4, 8] and [3, 5, 8]");
+  CHECK(shapes(x, memory, x) ==
+        who +
+            "expected keys and values of the same length, and the same batch size for all inputs, "
+            "got [3, 5, 8], [3, 4, 8] and [3, 5, 8]");
   CHECK_THAT(shapes(x, memory.narrow(0, 0, 2), memory.narrow(0, 0, 2)),
-             ContainsSubstring("and a single batch size"));
+             ContainsSubstring("and the same batch size for all inputs"));
   const auto nested = at::_nested_tensor_from_tensor_list({x[0], memory[0]});
   CHECK(shapes(nested, nested, nested) ==
         who + "expected dense inputs, got an undefined or nested tensor");
@@ -157,8 +158,7 @@ TEST_CASE("attention accepts an empty batch and an empty query") {
 }
 
 TEST_CASE("attention rejects a num_heads that does not divide embed_dim") {
-  const std::string who =
-      "sconce::nn::MultiheadAttention: expected num_heads that divide embed_dim";
+  const std::string who = "sconce::nn::MultiheadAttention: expected num_heads to divide embed_dim";
   CHECK(error_of([] { MultiheadAttention(8, 3); }) == who + ", got 3 and 8");
   CHECK(error_of([] { MultiheadAttention(8, 0); }) == who + ", got 0 and 8");
   CHECK(error_of([] { MultiheadAttention(0, 1); }) == who + ", got 1 and 0");
@@ -166,7 +166,7 @@ TEST_CASE("attention rejects a num_heads that does not divide embed_dim") {
 
 TEST_CASE("attention rejects out-of-range options and a mask on another device") {
   const std::string who =
-      "sconce::nn::MultiheadAttention: expected kdim and vdim of at least 1 and a dropout between "
+      "sconce::nn::MultiheadAttention: expected kdim and vdim of at least 1, and a dropout between "
       "0 and 1, got ";
   const MultiheadAttentionOptions options(8, 2);
   const auto with = [](MultiheadAttentionOptions bad) {

@@ -58,7 +58,7 @@ TEST_CASE("requires_grad_ rejects a parameter of integer type before changing an
   } net;
   requires_grad_(net, false);
   CHECK(sconce::test::error_of([&] { requires_grad_(net); }) ==
-        "sconce::nn::requires_grad_: expected parameters of a floating point or complex type, got "
+        "sconce::nn::requires_grad_: expected parameters of a floating-point or complex type, got "
         "'count' of type Long");
   CHECK_FALSE(net.linear->weight.requires_grad());
 }

@@ -133,7 +133,8 @@ TEST_CASE("load_state_dict rejects a value of an unconvertible type before chang
     state["fc2.bias"] = bias;
     CHECK_THROWS_WITH(
         load_state_dict(*model, state),
-        ContainsSubstring("expected values that convert to Float for 'fc2.bias', got a " + type));
+        ContainsSubstring("expected values that can be converted to Float for 'fc2.bias', got a " +
+                          type));
     for (const auto& item : state_dict(*model)) {
       INFO(item.key());
       CHECK(torch::equal(item.value(), before[item.key()]));

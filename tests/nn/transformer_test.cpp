@@ -153,7 +153,7 @@ TEST_CASE("transformer layers reject invalid options") {
               layer_options().activation(std::function<Tensor(const Tensor&)>()));
         }) == who + "got 12 and an empty function");
   CHECK_THAT(error_of([] { TransformerEncoderLayer(TransformerLayerOptions(8, 3)); }),
-             ContainsSubstring("expected num_heads that divide embed_dim"));
+             ContainsSubstring("expected num_heads to divide embed_dim"));
 }
 
 TEST_CASE("transformer layers perform no host reads") {

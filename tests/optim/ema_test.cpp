@@ -200,9 +200,12 @@ TEST_CASE("ExponentialMovingAverage rejects a mismatched state and keeps its ave
   state["module.first.bias"] = torch::ones(1);
   refused(state, "'module.first.bias' of shape [5], got [1]");
   state["module.first.bias"] = torch::zeros({5}, torch::kByte).view(c10::kFloat4_e2m1fn_x2);
-  refused(state, "values that become Float for 'module.first.bias', got a CPUFloat4_e2m1fn_x2Type");
+  refused(state,
+          "values that can be converted to Float for 'module.first.bias', got a "
+          "CPUFloat4_e2m1fn_x2Type");
   state["module.first.bias"] = torch::zeros({5}, torch::kMeta);
-  refused(state, "values that become Float for 'module.first.bias', got a MetaFloatType");
+  refused(state,
+          "values that can be converted to Float for 'module.first.bias', got a MetaFloatType");
   state.erase("module.first.bias");
   refused(state, "a state with the key 'module.first.bias'");
 }

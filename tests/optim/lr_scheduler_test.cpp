@@ -898,7 +898,8 @@ TEST_CASE("schedulers reject invalid arguments for the same reasons as Python") 
     CHECK_THROWS_WITH(construct(), ContainsSubstring("sconce::optim::lr_scheduler::" + text));
   };
   const LambdaLR::Function one = [](int64_t) { return 1.0; };
-  refused([&] { LambdaLR(o, {one, one, one}); }, "LambdaLR: expected lr_lambdas to be one or 2");
+  refused([&] { LambdaLR(o, {one, one, one}); },
+          "LambdaLR: expected lr_lambdas to be one value or a list of 2");
   refused([&] { LambdaLR(o, LambdaLR::Function()); }, "LambdaLR: expected functions");
   refused([&] { StepLR(o, 0); }, "StepLR: expected step_size of at least 1, got 0");
   refused([&] { CosineAnnealingLR(o, 0); }, "CosineAnnealingLR: expected T_max of at least 1");
@@ -921,23 +922,24 @@ TEST_CASE("schedulers reject invalid arguments for the same reasons as Python") 
   refused([&] { OneCycleLR(o, 0.1, {.epochs = 1, .steps_per_epoch = 0}); },
           cycle + "positive steps_per_epoch");
   refused([&] { OneCycleLR(o, 0.1, {.total_steps = 9, .pct_start = 1.5}); }, cycle + "pct_start");
-  refused([&] { OneCycleLR(o, {0.1}, {.total_steps = 9}); }, cycle + "max_lr to be one or 2");
+  refused([&] { OneCycleLR(o, {0.1}, {.total_steps = 9}); },
+          cycle + "max_lr to be one value or a list of 2");
   refused([&] { OneCycleLR(o, 0.1, {.total_steps = 9, .base_momentum = {0.1}}); },
-          cycle + "base_momentum to be one or 2");
+          cycle + "base_momentum to be one value or a list of 2");
   refused([&] { OneCycleLR(*make_optimizer("Adagrad"), 0.1, {.total_steps = 9}); },
           cycle + "an optimizer with momentum or betas");
   refused([&] { MultiplicativeLR(o, {one, one, one}); },
-          "MultiplicativeLR: expected lr_lambdas to be one or 2");
+          "MultiplicativeLR: expected lr_lambdas to be one value or a list of 2");
   refused([&] { MultiplicativeLR(o, MultiplicativeLR::Function()); },
           "MultiplicativeLR: expected functions");
   const std::string cyclic = "CyclicLR: expected ";
   refused([&] { CyclicLR(o, 0.1, 0.2, {.step_size_up = 0}); },
           cyclic + "step_size_up of at least 1");
   refused([&] { CyclicLR(o, 0.1, 0.2, {.step_size_down = -1}); }, cyclic + "step_size_down of at");
-  refused([&] { CyclicLR(o, {0.1}, 0.2); }, cyclic + "base_lr to be one or 2");
-  refused([&] { CyclicLR(o, 0.1, {0.2}); }, cyclic + "max_lr to be one or 2");
+  refused([&] { CyclicLR(o, {0.1}, 0.2); }, cyclic + "base_lr to be one value or a list of 2");
+  refused([&] { CyclicLR(o, 0.1, {0.2}); }, cyclic + "max_lr to be one value or a list of 2");
   refused([&] { CyclicLR(o, 0.1, 0.2, {.base_momentum = {0.1}}); },
-          cyclic + "base_momentum to be one or 2");
+          cyclic + "base_momentum to be one value or a list of 2");
   refused([&] { CyclicLR(*make_optimizer("Adagrad"), 0.1, 0.2); },
           cyclic + "an optimizer with momentum or betas");
   CHECK_THROWS_WITH(SWALR(o, {0.1}),
@@ -952,9 +954,10 @@ TEST_CASE("schedulers reject invalid arguments for the same reasons as Python") 
   refused([&] { SequentialLR(o, {step_lr, step_lr, step_lr}, {5, 1}); },
           sequence + "milestones in order");
   refused([&] { SequentialLR(o, {step_lr, nullptr}, {5}); }, sequence + "schedulers, got a null");
-  refused(
-      [&] { SequentialLR(o, {step_lr, std::make_shared<StepLR>(*other, 3)}, {5}); },
-      sequence + "all schedulers to belong to the same optimizer, got one of another at index 1");
+  refused([&] { SequentialLR(o, {step_lr, std::make_shared<StepLR>(*other, 3)}, {5}); },
+          sequence +
+              "all schedulers to belong to the same optimizer, got one that belongs to another at "
+              "index 1");
   CHECK(o.param_groups()[0].options().get_lr() == 0.1);
 }
 

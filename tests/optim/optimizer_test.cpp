@@ -202,9 +202,9 @@ TEST_CASE("Kernels::fused rejects parameters that are complex, non-dense, meta, 
                         torch::ones({2}).to(torch::kFloat8_e4m3fn).requires_grad_()}) {
     CHECK_THROWS_WITH(
         SGD({p}, SGDOptions(0.1), fused),
-        ContainsSubstring("sconce::optim::SGD: Kernels::fused needs every parameter"));
+        ContainsSubstring("sconce::optim::SGD: Kernels::fused requires every parameter"));
     CHECK_THROWS_WITH(AdamW({p}, AdamWOptions(), fused),
-                      ContainsSubstring("sconce::optim::AdamW: Kernels::fused needs every"));
+                      ContainsSubstring("sconce::optim::AdamW: Kernels::fused requires every"));
   }
   SGD optimizer({parameter({2})}, SGDOptions(0.1), fused);
   CHECK_THROWS_WITH(
@@ -297,7 +297,7 @@ TEST_CASE(
     CHECK_THROWS_WITH(
         SGD({torch::optim::OptimizerParamGroup({p}), torch::optim::OptimizerParamGroup({p})},
             SGDOptions(1.0), {.kernels = kernels}),
-        ContainsSubstring("expected every parameter in one group, got one in two"));
+        ContainsSubstring("expected each parameter in one group, got one in two groups"));
   }
 }
 
@@ -369,8 +369,9 @@ TEST_CASE(
     left->step();
     stayed->step();
     CHECK(a.equal(b));
-    CHECK_THROWS_WITH(left->add_param_group({{a}}),
-                      ContainsSubstring("expected every parameter in one group, got one in two"));
+    CHECK_THROWS_WITH(
+        left->add_param_group({{a}}),
+        ContainsSubstring("expected each parameter in one group, got one in two groups"));
   }
 }
 
@@ -469,8 +470,9 @@ TEST_CASE("add_param_group rejects an invalid group and leaves the optimizer unc
     std::vector<torch::optim::OptimizerParamGroup> group;
     group.emplace_back(std::vector<torch::Tensor>{q}, std::make_unique<decltype(options)>(options));
     CHECK_THROWS_WITH(optimizer.add_param_group(group[0]), ContainsSubstring(message));
-    CHECK_THROWS_WITH(optimizer.add_param_group({{p}}),
-                      ContainsSubstring("expected every parameter in one group, got one in two"));
+    CHECK_THROWS_WITH(
+        optimizer.add_param_group({{p}}),
+        ContainsSubstring("expected each parameter in one group, got one in two groups"));
     CHECK_THROWS_WITH(optimizer.add_param_group({{p * 2}}), ContainsSubstring("non-leaf"));
     CHECK(state_text(optimizer) == before);
     CHECK_NOTHROW(optimizer.step());
@@ -519,8 +521,9 @@ TEST_CASE("a group that replaces a removed group is also checked") {
       {torch::optim::OptimizerParamGroup({p}), torch::optim::OptimizerParamGroup({parameter({2})})},
       SGDOptions(0.1));
   optimizer.param_groups().pop_back();
-  CHECK_THROWS_WITH(optimizer.add_param_group({{p}}),
-                    ContainsSubstring("expected every parameter in one group, got one in two"));
+  CHECK_THROWS_WITH(
+      optimizer.add_param_group({{p}}),
+      ContainsSubstring("expected each parameter in one group, got one in two groups"));
   optimizer.add_param_group({{torch::ones({2}, torch::kComplexFloat).requires_grad_()}});
   CHECK(optimizer.kernels() == Kernels::foreach);
 }

@@ -55,5 +55,5 @@ TEST_CASE("ReduceLROnPlateau rejects a factor of 1 or more and a min_lr of the w
   CHECK_THROWS_WITH(ReduceLROnPlateau(optimizer, {.factor = 1.0}),
                     ContainsSubstring(expected + "factor below 1, got 1"));
   CHECK_THROWS_WITH(ReduceLROnPlateau(optimizer, {.min_lr = {0.1, 0.2, 0.3}}),
-                    ContainsSubstring(expected + "min_lr to be one or 2"));
+                    ContainsSubstring(expected + "min_lr to be one value or a list of 2"));
 }

@@ -195,7 +195,7 @@ TEST_CASE("fused kernels reject a parameter whose new data has gaps or overlaps 
     become(p, data);
     CHECK_THROWS_WITH(
         optimizer.step(),
-        ContainsSubstring("sconce::optim::AdamW: Kernels::fused needs every parameter"));
+        ContainsSubstring("sconce::optim::AdamW: Kernels::fused requires every parameter"));
     CHECK(p.equal(torch::ones({4})));
   }
 }

@@ -223,7 +223,7 @@ class Refusals(TestCase):
     def test_operators_that_open_files_print_or_replace_memory_are_refused(self):
         for name in ("from_file", "set_", "set_data", "resize_", "sparse_resize_and_clear_", "shallow_copy_data_",
                      "_reshape_alias", "_print", "_sparse_csr_tensor_unsafe"):
-            self.check_call(f"calls[0]: aten::{name} is refused, because it opens files, prints, or replaces memory",
+            self.check_call(f"calls[0]: aten::{name} is rejected, because it opens files, prints, or replaces memory",
                             f"aten::{name}")
 
     def test_functions_of_torchscript_are_no_operators(self):

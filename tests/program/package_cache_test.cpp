@@ -207,7 +207,7 @@ TEST_CASE("a package for another machine or from another compiler is ignored and
       {with([](auto& target) { target.threads = 1; }),
        "expected a package for 1 thread, found one for 3"},
       {with([](auto& target) { target.compiler = "cdef"; }),
-       "expected a package of the compiler cdef, found one of 89ab"}};
+       "expected a package built by the compiler cdef, found one built by 89ab"}};
   for (const auto& [target, reason] : others) {
     const auto found = filled.cache.find(cache_key, target);
     CHECK(!found.package);
@@ -259,7 +259,8 @@ TEST_CASE(
     return found.ignored;
   };
   fs::permissions(filled.entry, fs::perms::group_write, fs::perm_options::add);
-  CHECK_THAT(ignored(), StartsWith(filled.entry.string() + ": expected that only its owner"));
+  CHECK_THAT(ignored(),
+             StartsWith(filled.entry.string() + ": expected a folder that only its owner"));
   CHECK_THAT(compile_error(filled.cache, filled.python),
              ContainsSubstring("chmod go-w '" + filled.entry.string() + "'"));
   fs::permissions(filled.entry, fs::perms::group_write, fs::perm_options::remove);
@@ -278,8 +279,9 @@ TEST_CASE("an Inductor cache that is a link or that other users can write to cau
   const auto python = fake_python(folder, "touch '" + started.string() + "'\n" + writes_package);
   fs::create_directory(inductor);
   REQUIRE(::chmod(inductor.c_str(), 0770) == 0);
-  CHECK_THAT(compile_error(cache, python),
-             StartsWith(inductor.string() + ": expected that only its owner can write to it"));
+  CHECK_THAT(
+      compile_error(cache, python),
+      StartsWith(inductor.string() + ": expected a folder that only its owner can write to"));
   fs::remove(inductor);
   fs::create_directory_symlink(folder.path(), inductor);
   CHECK(compile_error(cache, python) == inductor.string() + ": expected a folder, found a link");
@@ -331,8 +333,8 @@ TEST_CASE(
     REQUIRE(::chmod(path.c_str(), mode) == 0);
     CHECK_THAT(cache_error(path),
                StartsWith("sconce::program::PackageCache: " + path +
-                          ": expected that only its owner can write to it, because packages are "
-                          "machine code, found the mode ") &&
+                          ": expected a folder that only its owner can write to, because packages "
+                          "contain machine code, found the mode ") &&
                    ContainsSubstring("; to change it: chmod go-w '" + path + "'"));
   }
   REQUIRE(::chmod(path.c_str(), 0755) == 0);
@@ -357,7 +359,7 @@ TEST_CASE("a path that is not a folder is rejected") {
                                            ": expected a folder, found a regular file; to remove "
                                            "it: rm '" +
                                            file.string() + "'"));
-  CHECK_THAT(cache_error(file / "below"), ContainsSubstring(": cannot make the folder: Not a"));
+  CHECK_THAT(cache_error(file / "below"), ContainsSubstring(": cannot create the folder: Not a"));
   CHECK_THAT(cache_error(std::string("a\0b", 3)), ContainsSubstring("without NUL bytes"));
 }
 
@@ -531,7 +533,7 @@ TEST_CASE("a lock that cannot be acquired or a file in place of a cache entry ca
   const auto python = fake_python(folder, writes_package);
   const auto lock = cache.folder() / (cache_key + ".lock");
   fs::create_directory(lock);
-  CHECK(compile_error(cache, python) == lock.string() + ": cannot make it: Is a directory");
+  CHECK(compile_error(cache, python) == lock.string() + ": cannot create it: Is a directory");
   fs::remove(lock);
   const auto entry = folder.write("cache/" + cache_key, "");
   CHECK(compile_error(cache, python) ==

@@ -164,10 +164,9 @@ TEST_CASE("files that are not programs are rejected") {
   const auto error = [&] { return load_error(file); };
   CHECK_THAT(error(), ContainsSubstring(file.string()) && ContainsSubstring("No such file"));
   sconce::io::save_safetensors(file, {{"weight", torch::zeros(2)}});
-  CHECK(error() ==
-        "sconce::program::Program::load: " + file.string() +
-            ": expected a program that sconce::program::record wrote, got a safetensors file "
-            "without the text 'sconce.program'");
+  CHECK(error() == "sconce::program::Program::load: " + file.string() +
+                       ": expected a program that sconce::program::record wrote, got a safetensors "
+                       "file without the metadata key 'sconce.program'");
   sconce::io::save_torch(file, StateDict{{"weight", torch::zeros(2)}});
   CHECK_THAT(error(), ContainsSubstring(file.string() + ": expected a safetensors file, got "));
   for (const char* bytes : {"", "text", "\x89PNG\r\n\x1a\n        "}) {
@@ -188,10 +187,10 @@ TEST_CASE(
     "a program with an invalid field is rejected, and the error reports the field's position") {
   check_changed({
       field("/device", "\"xla\"", R"(device: expected one of cpu, cuda, got "xla")"),
-      field("/values", "-1", "values: expected a number from 0 to below "),
+      field("/values", "-1", "values: expected a number of at least 0 and below "),
       field("/values", "18446744073709551615",
             "values: expected an integer of 64 bits, got 18446744073709551615"),
-      field("/values", "4", "outputs[0] value: expected a number from 0 to below 4, got 4"),
+      field("/values", "4", "outputs[0] value: expected a number of at least 0 and below 4, got 4"),
       field("/sizes/0/min", "-1", "sizes[0] min: expected at least 0, got -1"),
       field("/sizes/1", R"({"name": "batch", "min": 1})",
             R"(sizes[1]: expected another name for each size, got {"min":1,"name":"batch"})"),
@@ -200,7 +199,8 @@ TEST_CASE(
       field("/sizes", "{}", "sizes: expected a list, got {}"),
       field("/inputs/0/dtype", "\"float33\"",
             R"(inputs[0] dtype: expected a dtype that LibTorch supports, got "float33")"),
-      field("/inputs/0/value", "5", "inputs[0] value: expected a number from 0 to below 5, got 5"),
+      field("/inputs/0/value", "5",
+            "inputs[0] value: expected a number of at least 0 and below 5, got 5"),
       field("/inputs/0/shape/1", "1e3",
             "inputs[0] shape[1]: expected an integer of 64 bits, got 1000.0"),
       field("/inputs/0/shape/1", R"({"sum": [[2, "batch"]]})",
@@ -238,7 +238,7 @@ TEST_CASE("a program with a forbidden operator is rejected, and the error names 
         R"({"op": ")" + std::string(op) + R"(", "args": {}})",
         ": expected operators of the namespace aten on tensors, got " + reason + " (" + op + ")");
   };
-  const std::string relocates = "a tensor that gets other memory";
+  const std::string relocates = "a tensor whose memory is replaced";
   check_changed({
       rejected("quantized::linear", "an operator that is not LibTorch's own"),
       rejected("prim::device", "an operator that is not LibTorch's own"),
@@ -269,7 +269,7 @@ TEST_CASE(
        "calls[0] aten::addmm: argument 'mat2': expected Tensor, got None"},
       {[](Json& json) { json["calls"][0]["args"] = Json::array(); },
        "calls[0] aten::addmm args: expected an object, got []"},
-      other_argument("mat2", "true", ": expected Tensor, got a truth value"),
+      other_argument("mat2", "true", ": expected Tensor, got a boolean"),
       other_argument("mat2", "7", ": expected Tensor, got an integer"),
       other_argument("mat2", R"({"float": 0.5})", ": expected Tensor, got a float"),
       other_argument("mat2", R"({"complex": [1, "inf"]})",
@@ -287,7 +287,7 @@ TEST_CASE(
                      " layout: expected one of strided, got \"sparse_coo\""),
       other_argument("mat2", R"({"memory_format": 1})", " memory_format: expected a text, got 1"),
       other_argument("mat2", R"({"value": 9})",
-                     " value: expected a number from 0 to below 5, got 9"),
+                     " value: expected a number of at least 0 and below 5, got 9"),
       other_argument("mat2", R"({"value": 1, "number": 1})",
                      R"(: expected an argument with one key, got {"number":1,"value":1})"),
       other_argument("mat2", R"({"tensor": 1})",
@@ -312,7 +312,7 @@ TEST_CASE("arguments of each type reject values of other types") {
       call("flatten", R"({"self": {"value": 3}, "start_dim": {"float": 1}})",
            "'start_dim': expected int, got a float", "using_ints"),
       call("flatten", R"({"self": {"value": 3}, "start_dim": true})",
-           "'start_dim': expected int, got a truth value", "using_ints"),
+           "'start_dim': expected int, got a boolean", "using_ints"),
       call("softmax", R"({"self": {"value": 3}, "dim": null})", "'dim': expected int, got None",
            "int"),
       call("dropout", R"({"input": {"value": 3}, "p": 1, "train": false})",
@@ -375,9 +375,8 @@ TEST_CASE("a program with out-of-range numbers is rejected, and the error report
   const TempDir folder;
   const auto file = write_linear(folder);
   const auto text = sconce::test::program_text(file);
-  CHECK_THAT(
-      load_error(with_text(file, std::string(100000, '['))),
-      ContainsSubstring("expected a program that nests at most 32 deep, got more at byte 32"));
+  CHECK_THAT(load_error(with_text(file, std::string(100000, '['))),
+             ContainsSubstring("expected a program nested at most 32 deep, got more at byte 32"));
   CHECK_THAT(
       load_error(with_text(file, "{\"version\": 1e999}")),
       ContainsSubstring("expected the JSON of a program") && ContainsSubstring("number overflow"));

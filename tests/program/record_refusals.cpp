@@ -153,7 +153,7 @@ TEST_CASE("record rejects changes to inputs, weights, and tensors created before
       {[](auto x) { return x.view({-1}).mul_(2); },
        "aten::mul_" + expected + "the input 'x'" + advice},
       {[=](const auto& x) { return outside.add_(1) + x; },
-       "aten::add_" + expected + "a tensor that the host made" + advice},
+       "aten::add_" + expected + "a tensor that the host created" + advice},
   });
   const torch::nn::Linear net(3, 3);
   const auto error = refusal_of(
@@ -205,8 +205,8 @@ TEST_CASE("record rejects operators that are not part of LibTorch") {
                             .template typed<torch::Tensor(const torch::Tensor&)>();
                     return op.call(x);
                   },
-                  "sconce_refusals::twice: expected operators of the namespace aten, which Python "
-                  "has too, got an operator "
+                  "sconce_refusals::twice: expected operators in the namespace aten, which Python "
+                  "also provides, got an operator "
                   "that is not LibTorch's own; write it with LibTorch's operators, or pass its "
                   "result as an input"}});
 }
@@ -224,8 +224,8 @@ TEST_CASE("record rejects collectives") {
     sconce::program::detail::check_call({"calls[0] c10d::allreduce_", *op, torch::kCPU}, {});
   });
   CHECK(error ==
-        "sconce::program::record: calls[0] c10d::allreduce_: expected operators of one process, "
-        "got a collective; "
+        "sconce::program::record: calls[0] c10d::allreduce_: expected operators that run in a "
+        "single process, got a collective; "
         "record the network without DistributedDataParallel");
 }
 
@@ -246,10 +246,11 @@ TEST_CASE("record rejects non-integer numbers that depend on the size") {
       refusal_of([](const auto& x) { return x * (1.0 / static_cast<double>(x.size(0))); }),
       ContainsSubstring(
           "aten::mul: argument 'other': expected the same value for all sizes, or an integer"));
-  CHECK_THAT(refusal_of([](const auto& x) {
-               return x.sum(0).expand(std::vector<int64_t>(static_cast<size_t>(x.size(0)), 3));
-             }),
-             ContainsSubstring("the function returns other tensors at batch = 4 and batch = 5"));
+  CHECK_THAT(
+      refusal_of([](const auto& x) {
+        return x.sum(0).expand(std::vector<int64_t>(static_cast<size_t>(x.size(0)), 3));
+      }),
+      ContainsSubstring("the function returns different tensors at batch = 4 and batch = 5"));
 }
 
 TEST_CASE("record rejects functions whose number of operator calls depends on the size") {
@@ -262,7 +263,7 @@ TEST_CASE("record rejects functions whose number of operator calls depends on th
       error,
       StartsWith(
           "sconce::program::record: expected the same operators for all sizes, but calls[") &&
-          EndsWith("; replace the loop or the branch that depends on the size by operators on the "
+          EndsWith("; replace the loop or branch that depends on the size with operators on the "
                    "whole tensor"));
 }
 
@@ -289,7 +290,7 @@ TEST_CASE("record detects functions that keep state between calls") {
         return sum * 1;
       }),
       ContainsSubstring(
-          "expected tensors that the host makes in the function to be the same for all inputs"));
+          "expected tensors that the host creates in the function to be the same for all inputs"));
 }
 
 TEST_CASE("record rejects operators that run in other threads") {
@@ -315,7 +316,7 @@ TEST_CASE("record rejects operators that run in other threads") {
         return y * 2;
       }),
       ContainsSubstring(
-          "expected tensors that the host makes in the function to be the same for all inputs"));
+          "expected tensors that the host creates in the function to be the same for all inputs"));
 }
 
 TEST_CASE("record rejects DataParallel, and its replicas remain usable") {
@@ -339,7 +340,7 @@ TEST_CASE("record rejects invalid examples") {
   CHECK(refusal_with({{"x", x.to(torch::kMeta)}}, {}) ==
         who + "expected an example on the CPU or a GPU, got one on meta");
   CHECK(refusal_with({{"x", x}, {"y", x.to(torch::kMeta)}}, {}) ==
-        who + "example 'y': expected a tensor on cpu as the first, got one on meta");
+        who + "example 'y': expected a tensor on cpu, like the first, got one on meta");
   CHECK(refusal_with({{"x", at::_nested_tensor_from_tensor_list({x})}}, {}) ==
         who + "example 'x': expected a dense tensor, got a nested one");
   for (const char* name : {"", "1x", "a b", "x.y", "é"}) {
@@ -368,8 +369,8 @@ TEST_CASE("record rejects invalid options") {
         who + "dynamic: expected an example with rows in dimension 0 of 'x', got none");
   CHECK(refusal_with(two, {.dynamic_shapes = {{"x", 0}, {"y", 0}}}) ==
         who +
-            "dynamic: expected batch = 2 in 'y' as before, got 4; give different sizes different "
-            "names");
+            "dynamic: expected batch = 2 in 'y' as before, got 4; use different names for "
+            "different sizes");
   CHECK(
       refusal_with(
           two, {.dynamic_shapes = {{"y", 0, "a"}, {"y", 1, "b"}, {"y", 2, "c"}, {"y", 3, "d"}}}) ==
@@ -397,8 +398,8 @@ TEST_CASE("record rejects functions that return no tensors") {
   const TempDir folder;
   const auto x = torch::zeros({2, 3});
   CHECK(error_of([&] { record(folder.path() / "net", net, {{"x", x}, {"y", x}}); }) ==
-        "sconce::program::record: expected a model whose forward takes 2 tensors, as many as the "
-        "example has; or record a function that calls it");
+        "sconce::program::record: expected a model whose forward takes 2 tensors, the number of "
+        "tensors in the example; alternatively, record a function that calls it");
 }
 
 TEST_CASE("record reports unwritable paths and weight names that are already in use") {
@@ -432,8 +433,8 @@ TEST_CASE("record rejects nested recordings") {
            {{"x", x}});
     return x + 1;
   });
-  CHECK_THAT(error, EndsWith("sconce::program::record: expected no recording in this thread, got a "
-                             "call within one"));
+  CHECK_THAT(error, EndsWith("sconce::program::record: expected no active recording in this "
+                             "thread, got a nested call"));
 }
 
 TEST_CASE("exceptions in a recorded function reach the caller, and the thread can record again") {

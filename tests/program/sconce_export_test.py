@@ -170,7 +170,7 @@ class Check(TestCase):
         programs.half_precision(torch.bfloat16)[0].save(self.program)
         code, _, err = self.run_command("net.safetensors", "--onnx", "net.onnx", "--check")
         self.assertEqual(code, 1)
-        self.assertRegex(err, r"\Asconce-export: net.onnx: ONNX Runtime does not run it: .*NOT_IMPLEMENTED.*\n\Z")
+        self.assertRegex(err, r"\Asconce-export: net.onnx: ONNX Runtime cannot run it: .*NOT_IMPLEMENTED.*\n\Z")
 
     def test_non_finite_outputs_must_be_equal(self):
         writer, expected = programs.numbers()
@@ -240,8 +240,8 @@ class CommandLine(TestCase):
                 ("unrecognized arguments: --onx", "net.safetensors", "--onx", "--check"),
                 ("expected --onnx, --pt2, --package, or --check", "net.safetensors"),
                 ("argument --onnx: expected one argument", "net.safetensors", "--onnx"),
-                ("expected different files", "net.safetensors", "--onnx", "./net.safetensors"),
-                ("expected different files", "net.safetensors", "--pt2", "net.pt2", "--package", "net.pt2"),
+                ("expected different output files", "net.safetensors", "--onnx", "./net.safetensors"),
+                ("expected different output files", "net.safetensors", "--pt2", "net.pt2", "--package", "net.pt2"),
                 ("--pt2: expected a name that ends with .pt2, got 'net.pt'", "net.safetensors", "--pt2", "net.pt"),
                 ("--package: expected a name that ends with .pt2, got 'net'", "net.safetensors", "--package", "net")):
             with self.subTest(error):

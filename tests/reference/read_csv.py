@@ -36,7 +36,7 @@ DIFFERENT = {
     "large": "expected a number in the range of float32",
     "missing": "expected a value",
     "target": "expected a target",
-    "after": "expected a field to end with its quote",
+    "after": "expected a quoted field to end with its closing quote",
     "nul": "got a NUL byte",
     "twice": "once, got",  # the second "a" becomes "a.1"
     "no rows": "expected rows",

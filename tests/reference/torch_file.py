@@ -306,15 +306,15 @@ def refused_pickles():
     # A chain of 900 lists that is converted first and occurs again at the end of a second chain.
     yield ("deep-twice", b"\x80\x02](" + b"]" * 900 + b"a" * 899 + b"q\0" + b"]" * 200 + b"h\0a" +
            b"a" * 199 + b"e.", "at most 1000 deep")
-    yield "call-nothing", b"\x80\x02N)R.", "expected something to call, got None"
+    yield "call-nothing", b"\x80\x02N)R.", "expected a callable, got None"
     yield "call-dtype", b"\x80\x02ctorch\nfloat32\n)R.", "expected something to call"
     yield "dtype-itself", b"\x80\x02ctorch\nfloat32\n.", "expected values and tensors, got a type"
-    yield "no-arguments", b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n)R.", "no further argument"
+    yield "no-arguments", b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n)R.", "no more arguments"
     yield "attributes", b"\x80\x02}}b.", "expected attributes of an OrderedDict"
-    yield "class", b"\x80\x02ctorch\nTensor\n)R.", "something to call, got a dtype or a class"
+    yield "class", b"\x80\x02ctorch\nTensor\n)R.", "a callable, got a dtype or a class"
     from_type = b"\x80\x02ctorch._tensor\n_rebuild_from_type_v2\n("
     yield ("attributes-of-dict", from_type + b"ccollections\nOrderedDict\nctorch\nTensor\n)}tR.",
-           "expected a function that makes a tensor")
+           "expected a function that creates a tensor")
     yield ("attributes-of-subclass", from_type + b"ctorch._utils\n_rebuild_tensor_v2\nNNNtR.",
            "expected the class of a tensor, got None")
     many = {"list": b"]", "dict": b"}", "tuple": b")\x85", "text": b"U\0", "none": b"N" * 4}
@@ -348,7 +348,7 @@ def refused_pickles():
     yield "dimensions", tensor_pickle(sizes=(1,) * 65, strides=(1,) * 65), "at most 64 dimensions"
     yield "sizes-of-text", tensor_pickle(sizes=("2",)), "expected a tuple of sizes, got a str"
     yield ("gradients", tensor_pickle(kind="IntStorage", requires_grad=True),
-           "expected a floating or complex tensor to require gradients, got Int")
+           "expected a floating-point or complex tensor to require gradients, got Int")
     yield "conj", tensor_pickle(bits={"conj": True}), "'conj' of a complex"
     yield "bit", tensor_pickle(bits={"alive": True}), "got 'alive' of Float"
 
@@ -374,14 +374,14 @@ def refusals(folder):
         torch.save(value, folder / name)
         expect(name, error)
     torch.save({"a": torch.ones(2)}, folder / "legacy", _use_new_zipfile_serialization=False)
-    expect("legacy", "a bare pickle, such as torch.save made before torch 1.6")
+    expect("legacy", "a bare pickle, as written by torch.save before torch 1.6")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.jit.script(torch.nn.Linear(2, 2)).save(folder / "script")
     expect("script", "a TorchScript archive")
     with zipfile.ZipFile(folder / "plain-zip", "w") as zip_file:
         zip_file.writestr("folder/hello.txt", "hello")
-    expect("plain-zip", "expected an archive of torch.save with a record 'folder/data.pkl'")
+    expect("plain-zip", "expected an archive written by torch.save with a record 'folder/data.pkl'")
     zipfile.ZipFile(folder / "empty-zip", "w").close()
     expect("empty-zip", "a file of 22 bytes that does not start like one")
     good = tensor_pickle()
@@ -406,7 +406,7 @@ def refusals(folder):
     rewrite(folder / "untyped-big-endian", changed={"byteorder": b"big"})
     expect("untyped-big-endian", "expected a typed storage class in a file from a big-")
     (folder / "page").write_text("\n<!DOCTYPE html><html></html>")
-    expect("page", "expected a zip archive of torch.save, got an HTML page")
+    expect("page", "expected a zip archive written by torch.save, got an HTML page")
     archive(folder / "same-name", good, data + data)
     expect("same-name", "'archive/data/0': the zip archive has two records of this name")
     (folder / "empty").write_bytes(b"")

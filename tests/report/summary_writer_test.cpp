@@ -361,8 +361,10 @@ TEST_CASE("add_image and add_images reject an invalid image and write nothing") 
   refused(torch::ones({0, 4, 4}), "CHW", "expected 1 to 4 channels, got 0");
   refused(sample({2, 4, 4, 4}), "NCHW", "expected 1 or 3 channels, got 4");
   refused(sample({2, 2, 4, 4}), "NCHW", "expected 1 or 3 channels, got 2");
-  refused(torch::ones({0, 3, 4, 4}), "NCHW", "expected a tensor with a value, got shape [0, 3");
-  refused(torch::ones({3, 0, 4}), "CHW", "expected a tensor with a value, got shape [3, 0, 4]");
+  refused(torch::ones({0, 3, 4, 4}), "NCHW",
+          "expected a tensor with at least one value, got shape [0, 3");
+  refused(torch::ones({3, 0, 4}), "CHW",
+          "expected a tensor with at least one value, got shape [3, 0, 4]");
   refused(torch::ones({1}).expand({1 << 14, 1 << 14}), "HW",
           "expected fewer than 268435456 pixels");
   refused(torch::ones({3, 4, 4}).to_sparse(), "CHW", "expected a dense tensor of real numbers");
@@ -376,15 +378,17 @@ TEST_CASE("add_histogram rejects invalid values and writes nothing") {
     check_refused(
         "add_histogram", [&](auto& writer) { writer.add_histogram("a", values, 1, options); }, why);
   };
-  refused(torch::empty({0}), {}, "expected a tensor with a value, got shape [0]");
+  refused(torch::empty({0}), {}, "expected a tensor with at least one value, got shape [0]");
   refused(torch::Tensor(), {}, "got an undefined one");
   refused(torch::tensor({1., not_a_number}), {}, "expected finite values, got NaN or infinity");
   refused(torch::tensor({1., -inf}), {}, "expected finite values, got NaN or infinity");
   refused(torch::tensor({1e30}), {}, "expected a value from -9");
   refused(torch::ones({3}), {.bins = {2, 3}}, "expected a value from 2 to 3, got none");
-  refused(torch::ones({3}), {.bins = {1}}, "expected bins of two ascending edges or more, got 1");
-  refused(torch::ones({3}), {.bins = {1, 0}}, "expected bins of two ascending edges");
-  refused(torch::ones({3}), {.bins = {0, not_a_number, 2}}, "expected bins of two ascending edges");
+  refused(torch::ones({3}), {.bins = {1}},
+          "expected bins with at least two ascending edges, got 1");
+  refused(torch::ones({3}), {.bins = {1, 0}}, "expected bins with at least two ascending edges");
+  refused(torch::ones({3}), {.bins = {0, not_a_number, 2}},
+          "expected bins with at least two ascending edges");
   refused(torch::ones({3}), {.max_bins = 0}, "expected max_bins of 1 or more, got 0");
   refused(torch::ones({3}).to_sparse(), {}, "expected a dense tensor of real numbers");
   refused(torch::ones({3}, torch::kComplexDouble), {}, "expected a dense tensor of real numbers");
@@ -411,7 +415,7 @@ TEST_CASE("add_hparams rejects invalid hyperparameters and writes nothing") {
   refused({{"lr", 0.1}}, {.hparam_domain_discrete = {{"momentum", {0.1}}}},
           "hparam_domain_discrete: momentum: expected the name of a hyperparameter");
   refused({{"\xff", 0.1}}, {}, "UTF-8");
-  refused({{"name", "\xff"}}, {}, "name: expected a text in UTF-8");
+  refused({{"name", "\xff"}}, {}, "name: expected text in UTF-8");
   const TempDir folder;
   SummaryWriter writer(folder.path());
   CHECK_THAT(error_of([&] { writer.add_hparams({}, {{"a", 1}, {"a", 2}}); }),
@@ -419,14 +423,14 @@ TEST_CASE("add_hparams rejects invalid hyperparameters and writes nothing") {
   CHECK_THAT(error_of([&] { writer.add_hparams({}, {{"\xff", 1}}); }), ContainsSubstring("UTF-8"));
   folder.write("taken", "");
   CHECK_THAT(error_of([&] { writer.add_hparams({{"lr", 0.1}}, {}, {.run_name = "taken"}); }),
-             ContainsSubstring("taken: cannot make the folder"));
+             ContainsSubstring("taken: cannot create the folder"));
   static_assert(!std::is_constructible_v<sconce::utils::tensorboard::HParam, torch::Tensor>);
   static_assert(!std::is_constructible_v<sconce::utils::tensorboard::HParam, const int*>);
 }
 
 TEST_CASE("SummaryWriter rejects texts and tags that are not UTF-8 and writes nothing") {
   check_refused(
-      "add_text", [](auto& writer) { writer.add_text("a", "\xff"); }, "expected a text in UTF-8");
+      "add_text", [](auto& writer) { writer.add_text("a", "\xff"); }, "expected text in UTF-8");
   check_refused(
       "add_text", [](auto& writer) { writer.add_text("\xff", "a"); }, "expected a tag in UTF-8");
   check_refused(

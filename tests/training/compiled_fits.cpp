@@ -304,7 +304,7 @@ TEST_CASE("the Trainer rejects compile together with accumulated batches or a Li
   CHECK_THROWS_WITH(
       Trainer({.num_gpus = 0, .compiler = compiler()})
           .fit(training.net, of_libtorch, {Training::batches()}),
-      StartsWith("sconce::Trainer: expected with compile one of sconce's optimizers"));
+      StartsWith("sconce::Trainer: expected one of sconce's optimizers with compile"));
 }
 
 TEST_CASE("the Trainer rejects compile on a GPU", "[gpu]") {

@@ -46,7 +46,7 @@ TEST_CASE("EpochLogger reports that a resumed fit has nothing left to train") {
       last = log.str().substr(log.str().find("epoch 2/2: ") + 11);
       last = last.substr(0, last.find('\n') + 1);
     } else {
-      CHECK(log.str() == "all 2 epochs were trained before: " + last);
+      CHECK(log.str() == "all 2 epochs are already trained: " + last);
     }
   }
 }

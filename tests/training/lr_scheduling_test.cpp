@@ -90,8 +90,8 @@ TEST_CASE("a OneCycleLR that would end before the fit is rejected before the fir
   CHECK(run(3, SchedulerInterval::step, 6) == 3);
   const sconce::test::Warnings of_the_resumed;
   CHECK_THROWS_WITH(run(4, SchedulerInterval::step, 8),
-                    ContainsSubstring("at least 8 steps, for 4 epochs, got one of 6; one that a "
-                                      "checkpoint restores keeps the number of steps"));
+                    ContainsSubstring("at least 8 steps, for 4 epochs, got one of 6; a scheduler "
+                                      "restored from a checkpoint keeps the number of steps"));
 }
 
 TEST_CASE("PlateauScheduling steps ReduceLROnPlateau with the monitored metric") {

@@ -208,7 +208,7 @@ TEST_CASE("a LibTorch optimizer rejects a mismatched state and stays unchanged")
   adam("Invalid learning rate", in_group("lr", std::nan("")));
   adam("Invalid beta", in_group("betas", std::make_tuple(2.0, 0.9)));
   adam("of false for 'maximize'", in_group("maximize", true));
-  adam("of an Adam for 'decoupled_weight_decay'", in_group("decoupled_weight_decay", true));
+  adam("of Adam for 'decoupled_weight_decay'", in_group("decoupled_weight_decay", true));
   check_refused<SGD>(SGDOptions(0.1).momentum(0.9), "of sizes [3] for 'momentum_buffer'",
                      in_state("momentum_buffer", torch::zeros({})));
   check_refused<RMSprop>(RMSpropOptions(0.01).momentum(0.9), "with the key 'momentum_buffer'",
@@ -237,8 +237,9 @@ TEST_CASE("a checkpoint from a different LibTorch optimizer is rejected before a
   Loop<AdamW, AdamWOptions> other(AdamWOptions(0.01));
   const auto before = copies(other);
   torch::manual_seed(3);
-  CHECK_THROWS_WITH(sconce::Checkpoint(folder.path(), {.resume = true}).load(other.parts()),
-                    ContainsSubstring("'optimizer' the class Adam, as it was saved, got AdamW"));
+  CHECK_THROWS_WITH(
+      sconce::Checkpoint(folder.path(), {.resume = true}).load(other.parts()),
+      ContainsSubstring("the class Adam for 'optimizer', as when it was saved, got AdamW"));
   const auto next = torch::rand({1});
   torch::manual_seed(3);
   CHECK(torch::equal(torch::rand({1}), next));

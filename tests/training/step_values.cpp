@@ -262,7 +262,7 @@ TEST_CASE(
                   "got it on meta");
   CHECK(refusal_of([](const torch::Tensor& mean) {
           return NamedTensors{{"kl", mean}, {"kl", mean}};
-        }) == who + "values of different names, got two called 'kl'");
+        }) == who + "values with different names, got two called 'kl'");
   CHECK(refusal_of(named("acc")) ==
         who + "a value with a unique name, got 'acc', which is the name of a metric");
   CHECK(refusal_of(named("loss")) ==
@@ -271,11 +271,11 @@ TEST_CASE(
   int step = 0;
   CHECK(refusal_of([&](const torch::Tensor& mean) {
           return step++ == 0 ? NamedTensors{{"kl", mean}} : NamedTensors{};
-        }) == who + "the values [kl] from each step, as from the first one, got []");
+        }) == who + "the values [kl] from each step, as in the first step, got []");
   step = 0;
   CHECK(refusal_of([&](const torch::Tensor& mean) {
           return step++ == 0 ? NamedTensors{} : NamedTensors{{"kl", mean}};
-        }) == who + "the values [] from each step, as from the first one, got [kl]");
+        }) == who + "the values [] from each step, as in the first step, got [kl]");
 }
 
 TEST_CASE("callbacks can monitor step values, and a missing value is reported after an epoch") {
@@ -460,11 +460,12 @@ TEST_CASE(
             "the count from the model's training_step on the device of the loss, cpu, "
             "got it on meta");
   int step = 0;
-  CHECK(refusal_of_count([&](const Dataset& batch) {
-          return step++ == 0 ? targets_of(batch) : torch::Tensor();
-        }) == who +
-                  "the values [StepOutput::count, mean] from each step, as from the first one, "
-                  "got [mean]");
+  CHECK(
+      refusal_of_count([&](const Dataset& batch) {
+        return step++ == 0 ? targets_of(batch) : torch::Tensor();
+      }) ==
+      who +
+          "the values [StepOutput::count, mean] from each step, as in the first step, got [mean]");
   const auto without_count = [](const torch::Tensor& output, const torch::Tensor& target) {
     return sconce::LossSum{.sum = over_targets(output, target).sum};
   };
@@ -531,7 +532,7 @@ TEST_CASE("the Trainer rejects test sets without a unique name or without batche
   };
   const std::string who = "sconce::Trainer::fit: expected ";
   CHECK(refusal({{"val", a}, {"val", a}}) ==
-        who + "test sets of different names, got two called 'val'");
+        who + "test sets with different names, got two called 'val'");
   CHECK(refusal({{"", a}}) == who + "test sets with names such as 'val', got ''");
   CHECK(refusal({{"train", a}}) == who + "test sets with names such as 'val', got 'train'");
   CHECK(refusal({{"val", a}, {"hard", Batches(points(0), {})}}) == who + "hard data, got no batch");

@@ -30,7 +30,7 @@ TEST_CASE("TerminateOnNaN stops a fit and names the first non-finite parameter")
   parameters[3].detach().fill_(std::nan(""));
   result = fitting.fit({.max_epochs = 3});
   CHECK(result.epochs.size() == 1);
-  CHECK(result.stop_reason == "loss is nan, and the first parameter that is not finite is 3.bias");
+  CHECK(result.stop_reason == "loss is nan, and the first non-finite parameter is 3.bias");
   CHECK(warnings.messages().empty());
 }
 
@@ -44,8 +44,8 @@ TEST_CASE("a fit warns once about non-finite losses unless a callback stops it")
   CHECK(fitting.fit({.max_epochs = 3}).epochs.size() == 3);
   REQUIRE(warnings.messages().size() == 1);
   CHECK(warnings.messages()[0] ==
-        "sconce::Trainer::fit: the loss of epoch 1 is nan, and training continues; the callback "
-        "sconce::TerminateOnNaN stops such a fit");
+        "sconce::Trainer::fit: the loss of epoch 1 is nan, and training continues; use the "
+        "callback sconce::TerminateOnNaN to stop the fit in this case");
   sconce::EarlyStopping stopping("loss");
   fitting.with.callbacks = {&stopping};
   fitting.fit({.max_epochs = 3});

@@ -156,8 +156,8 @@ TEST_CASE("the Trainer rejects invalid options and names them in the error") {
   using sconce::Metrics;
   const std::vector<std::pair<sconce::TrainerOptions, std::string>> refusals = {
       {{.max_epochs = 0, .num_gpus = 0}, "expected max_epochs of at least 1, got 0"},
-      {{.num_gpus = -1}, "expected num_gpus 0 or 1 (it trains on one device), got -1"},
-      {{.num_gpus = 2}, "expected num_gpus 0 or 1 (it trains on one device), got 2"},
+      {{.num_gpus = -1}, "expected num_gpus 0 or 1 (a Trainer uses one device), got -1"},
+      {{.num_gpus = 2}, "expected num_gpus 0 or 1 (a Trainer uses one device), got 2"},
       {{.num_gpus = 0, .gradient_clip_val = -1},
        "expected a gradient_clip_val of at least 0, got -1"},
       {{.num_gpus = 0, .gradient_clip_val = std::numeric_limits<double>::quiet_NaN()},
@@ -165,7 +165,7 @@ TEST_CASE("the Trainer rejects invalid options and names them in the error") {
       {{.num_gpus = 0, .metrics = Metrics{{"acc", nullptr}}},
        "expected a metric for 'acc', got null"},
       {{.num_gpus = 0, .metrics = Metrics{{"a", accuracy}, {"a", accuracy}}},
-       "expected metrics of different names, got two called 'a'"},
+       "expected metrics with different names, got two called 'a'"},
       {{.num_gpus = 0, .metrics = Metrics{{"loss", accuracy}}},
        "expected no metric called 'loss', which is the name of the loss"},
       {{.num_gpus = 0, .accumulate_grad_batches = 0},
@@ -231,9 +231,9 @@ TEST_CASE(
                                    {.lr = torch::full({}, 0.1, sconce::try_gpu())});
   const auto before = model->parameters()[0].detach().clone();
   Trainer trainer({.precision = Precision::fp16, .device = sconce::try_gpu(), .graph = true});
-  CHECK_THROWS_WITH(trainer.fit(model, optimizer, data()),
-                    StartsWith("sconce::Trainer: expected with graph and fp16 an optimizer with "
-                               "fused kernels"));
+  CHECK_THROWS_WITH(
+      trainer.fit(model, optimizer, data()),
+      StartsWith("sconce::Trainer: expected an optimizer with fused kernels with graph and fp16"));
   CHECK(model->parameters()[0].cpu().equal(before));
 }
 
@@ -259,7 +259,8 @@ TEST_CASE("with graph, callbacks run after the step, and the losses that they ke
 
 TEST_CASE("on a GPU with graph, an optimizer that cannot be captured is rejected", "[gpu]") {
   sconce::test::require_gpu();
-  const auto expected = ContainsSubstring("sconce::Trainer: expected with graph one of sconce's");
+  const auto expected =
+      ContainsSubstring("sconce::Trainer: expected one of sconce's optimizers with graph");
   auto model = net();
   Trainer trainer({.num_gpus = 1, .graph = true});
   trainer.prepare_model(*model);
@@ -753,7 +754,7 @@ TEST_CASE("a target without exactly one class for each row of logits is rejected
   const Batches probabilities({x, torch::full({2, 2}, 0.5)}, {.batch_size = 2});
   CHECK_THROWS_WITH(
       Trainer({.num_gpus = 0}).fit_epoch(model, optimizer, {probabilities}),
-      ContainsSubstring("sconce::metrics::Accuracy: expected a target of classes, integers"));
+      ContainsSubstring("sconce::metrics::Accuracy: expected a target of integer classes"));
   const Batches column({x, torch::zeros({2, 1}, torch::kLong)}, {.batch_size = 2});
   CHECK_THROWS_AS(Trainer({.num_gpus = 0}).evaluate(model, column), c10::Error);
 }
@@ -860,7 +861,7 @@ TEST_CASE("callbacks whose states share a name, or use a reserved one, are rejec
   auto with = data();
   with.callbacks = {&one, &two};
   CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).fit(model, optimizer, with),
-                    ContainsSubstring("different names, and none called 'model', 'optimizer' or "
+                    ContainsSubstring("different names, and none called 'model', 'optimizer', or "
                                       "'scaler', got two called 'early_stopping'; give one of "
                                       "them another name, as EarlyStoppingOptions::name does"));
   struct Named : sconce::EarlyStopping {
@@ -1514,13 +1515,14 @@ TEST_CASE("an optimizer whose parameters all lack gradients is rejected in each 
   sconce::optim::SGD optimizer(other->parameters(), 0.1);
   torch::optim::SGD libtorchs(other->parameters(), 0.1);
   const auto expected = StartsWith(
-      "sconce::Trainer: expected an optimizer of the parameters of (anonymous namespace)::OwnStep, "
-      "got one of 2 parameters, of which 0 are the model's and none has a gradient after the "
+      "sconce::Trainer: expected an optimizer for the parameters of (anonymous "
+      "namespace)::OwnStep, "
+      "got one for 2 parameters, of which 0 belong to the model and none has a gradient after the "
       "backward pass");
   const auto before = other->linear->weight.detach().clone();
   CHECK_THROWS_WITH(Trainer(options).fit(model, optimizer, data()), expected);
   const auto of_libtorch =
-      StartsWith("sconce::Trainer: expected with graph one of sconce's optimizers, whose ");
+      StartsWith("sconce::Trainer: expected one of sconce's optimizers with graph, because ");
   CHECK_THROWS_WITH(Trainer(options).fit(model, libtorchs, data()), graph ? of_libtorch : expected);
   CHECK_THROWS_WITH(Trainer(options).fit_epoch(model, optimizer, data().train), expected);
   sconce::nn::DataParallel replicas(model, {.device_ids = {torch::kCPU, torch::kCPU}});
@@ -1729,7 +1731,7 @@ TEST_CASE("a fit that cannot compute gradients reports what it expected and got"
   {
     const torch::NoGradGuard no_grad;
     CHECK_THROWS_WITH(fit(), StartsWith("sconce::Trainer::fit: expected gradients, got a call with "
-                                        "gradients turned off, for example by torch::NoGradGuard"));
+                                        "gradients disabled, for example by torch::NoGradGuard"));
     CHECK_THROWS_WITH(trainer.fit_epoch(model, optimizer, data().train),
                       StartsWith("sconce::Trainer::fit_epoch: expected gradients"));
   }
@@ -1860,7 +1862,7 @@ torch::Tensor sum_loss(const torch::Tensor& output, const torch::Tensor& target,
 TEST_CASE("a loss with additional arguments whose defaults are unknown is rejected") {
   CHECK_THROWS_WITH(Trainer({.loss = sum_loss}),
                     StartsWith("sconce::TrainerOptions: loss: expected a function of two tensors "
-                               "or a loss of LibTorch, got another function"));
+                               "or a LibTorch loss, got another function"));
 }
 
 namespace {
@@ -1930,7 +1932,8 @@ TEST_CASE(
   NumbersBatches model;
   sconce::optim::SGD optimizer(model.parameters(), 0.1);
   const Batches batches(points(4), {.batch_size = 2});
-  CHECK_THROWS_WITH(Trainer({.num_gpus = 0, .graph = true}).fit(model, optimizer, batches),
-                    StartsWith("sconce::Trainer: expected with graph a training_step(batch), got "
-                               "one with batch_idx"));
+  CHECK_THROWS_WITH(
+      Trainer({.num_gpus = 0, .graph = true}).fit(model, optimizer, batches),
+      StartsWith(
+          "sconce::Trainer: expected a training_step(batch) with graph, got one with batch_idx"));
 }

@@ -128,7 +128,7 @@ void check_refused_without_memory(const fs::path& file) {
   const int64_t resident = peak_resident_bytes();
   const int64_t now = address_space_bytes("VmSize");
   const int64_t peak = address_space_bytes("VmPeak");
-  CHECK_THAT(refusal(file), ContainsSubstring("found a file too small to hold them"));
+  CHECK_THAT(refusal(file), ContainsSubstring("found a file too small to contain them"));
   CHECK(peak_resident_bytes() - resident < 64 * kMiB);
   CHECK(address_space_bytes("VmPeak") <= std::max(peak, now + 64 * kMiB));
 }
@@ -318,7 +318,7 @@ TEST_CASE("read_idx rejects a gzip stream that is truncated at any byte") {
   for (size_t length = 2; length < packed.size(); ++length) {
     INFO("cut to " << length << " of " << packed.size() << " bytes");
     CHECK(refusal(dir.write("cut", packed.substr(0, length))) ==
-          ": gzip stream: expected more data, found it cut short");
+          ": gzip stream: expected more data, found a truncated file");
   }
 }
 
@@ -333,7 +333,7 @@ TEST_CASE(
     CHECK(torch::equal(read, torch::arange(200, torch::kByte)));
   }
   CHECK(refusal(dir.write("cut", packed + "\x1f\x8b")) ==
-        ": gzip stream: expected more data, found it cut short");
+        ": gzip stream: expected more data, found a truncated file");
 }
 
 TEST_CASE("read_idx rejects a corrupted gzip stream and reports zlib's reason") {
@@ -356,7 +356,7 @@ TEST_CASE("read_idx rejects a header that claims 2^62 bytes") {
   const std::string bytes = header(0x08, {kTwoTo31, kTwoTo31}) + "few";
   const std::string message =
       ": payload: expected 4611686018427387904 bytes for shape [2147483648, 2147483648] of Byte, "
-      "found a file too small to hold them";
+      "found a file too small to contain them";
   CHECK(refusal(dir.write("plain", bytes)) == message);
   CHECK(refusal(dir.write("packed", gzip(bytes))) == message);
 }
@@ -457,12 +457,13 @@ TEST_CASE("read_idx rejects images and labels that do not match") {
   };
   SECTION("another number of labels") {
     CHECK(refused(header(0x08, {2}) + "\x01\x02") ==
-          ": number of labels: expected 3 as there are images in " + images.string() + ", found 2");
+          ": number of labels: expected 3, the number of images in " + images.string() +
+              ", found 2");
     CHECK_THAT(refused(header(0x08, {4}) + "\x01\x02\x03\x04"), ContainsSubstring("found 4"));
   }
   SECTION("a negative label") {
     CHECK(refused(header(0x09, {3}) + "\x01\xff\x02") ==
-          ": labels: expected none below 0, found -1 at index 1");
+          ": labels: expected values of 0 or more, found -1 at index 1");
     CHECK_THAT(refused(header(0x0C, {3}) + std::string(8, '\0') + "\x80\0\0\0"s),
                ContainsSubstring("found -2147483648 at index 2"));
   }

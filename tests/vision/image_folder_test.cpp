@@ -75,14 +75,14 @@ TEST_CASE(
   const fs::path root = temporary.path() / "data";
   fs::create_directory(root);
   check_folder_refused(root / "nowhere", root / "nowhere", "cannot read the folder");
-  check_folder_refused(root, root, "expected a folder of pictures for each class, found none");
+  check_folder_refused(root, root, "expected a folder of images for each class, found none");
   make_file(root / "a.png");
-  check_folder_refused(root, root, "expected a folder of pictures for each class, found none");
+  check_folder_refused(root, root, "expected a folder of images for each class, found none");
   check_folder_refused(root / "a.png", root / "a.png", "cannot read the folder");
   make_file(root / "cat/a.png");
   CHECK(ImageFolder(root).classes() == std::vector<std::string>{"cat"});
   fs::create_directory(root / "dog");
-  check_folder_refused(root, root / "dog", "expected a class's pictures (.png, .jpg, .jpeg)");
+  check_folder_refused(root, root / "dog", "expected images of a class (.png, .jpg, .jpeg)");
   fs::create_directory(root / "dog/x.png");
   check_folder_refused(root, root / "dog/x.png", "got a folder");
   fs::remove(root / "dog/x.png");

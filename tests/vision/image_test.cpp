@@ -205,7 +205,7 @@ TEST_CASE(
         error_of([&] { write_png(picture, file, level); }),
         StartsWith("sconce::vision::write_png: " + file.string() + ": ") && ContainsSubstring(why));
   };
-  refused(torch::Tensor(), "expected a picture");
+  refused(torch::Tensor(), "expected an image");
   refused(sample(3).to(torch::kFloat), "CPUFloatType of shape [3, 5, 7]");
   refused(sample(3).unsqueeze(0), "shape [1, 3, 5, 7]");
   refused(sample(5), "with 1 to 4 channels");
@@ -226,7 +226,7 @@ TEST_CASE("decode_image accepts only the bytes of an image file") {
   refused(torch::Tensor(), "uint8 (n,)");
   refused(torch::zeros({3}), "CPUFloatType of shape [3]");
   refused(torch::zeros({3, 2}, torch::kByte), "shape [3, 2]");
-  refused(torch::zeros({0}, torch::kByte), "got no bytes");
+  refused(torch::zeros({0}, torch::kByte), "got an empty buffer");
   refused(torch::zeros({9}, torch::kByte), "got something else");
   if (!has_libpng()) return;
   const auto bytes = bytes_of(pictures / "rgb-8.png");
@@ -276,8 +276,8 @@ TEST_CASE("a PNG with changed pixels is rejected because its checksum does not m
 
 TEST_CASE("a file that is not an image is rejected based on its contents, not its name") {
   const TempDir folder;
-  check_no_header(folder.write("empty.png", ""), "a PNG or JPEG picture, got an empty file");
-  check_no_header(folder.write("a.jpg", "GIF89a, or so"), "a PNG or JPEG picture, got a GIF");
+  check_no_header(folder.write("empty.png", ""), "a PNG or JPEG image, got an empty file");
+  check_no_header(folder.write("a.jpg", "GIF89a, or so"), "a PNG or JPEG image, got a GIF");
   check_no_header(folder.write("b.jpg", "RIFF1234WEBPVP8 "), "got a WebP");
   check_no_header(folder.write("c.png", "BM, or so"), "got a BMP");
   check_no_header(folder.write("d.png", std::string("II*\0\0\0\0\0", 8)), "got a TIFF");

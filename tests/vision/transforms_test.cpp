@@ -154,7 +154,7 @@ TEST_CASE("Resize rejects a size below 1 and images that it cannot scale") {
   CHECK_THAT(error_of([&] { resize(torch::zeros({1, 1, 0, 8})); }),
              ContainsSubstring("of one pixel or more, got shape [1, 1, 0, 8]"));
   CHECK_THAT(error_of([&] { resize(torch::zeros({1, 1, 8, 8}, torch::kBool)); }),
-             ContainsSubstring("a floating or an integer type, got Bool"));
+             ContainsSubstring("a floating-point or integer type, got Bool"));
 }
 
 TEST_CASE("Normalize matches torchvision") {
@@ -172,18 +172,19 @@ TEST_CASE("Normalize matches torchvision") {
 
 TEST_CASE("Normalize rejects mismatched means, standard deviations, and images") {
   CHECK(error_of([] { Normalize({}, {}); }) ==
-        "sconce::vision::transforms::Normalize: expected as many values of mean as of std, and one "
-        "or more, got "
+        "sconce::vision::transforms::Normalize: expected mean and std to contain the same number "
+        "of values, at least one, got "
         "0 and 0");
   CHECK_THAT(error_of([] { Normalize({0, 0}, {1}); }), ContainsSubstring("got 2 and 1"));
   CHECK_THAT(error_of([] { Normalize({0, 0}, {1, 0}); }),
-             ContainsSubstring("expected no std of 0"));
+             ContainsSubstring("expected nonzero std values"));
   const Normalize normalize({0, 0, 0}, {1, 1, 1});
   CHECK_THAT(error_of([&] { normalize({}); }), ContainsSubstring("undefined"));
   CHECK_THAT(error_of([&] { normalize(torch::zeros({2, 2})); }),
              ContainsSubstring("got shape [2, 2]"));
-  CHECK(error_of([&] { normalize(torch::zeros({1, 3, 2, 2}, torch::kByte)); }) ==
-        "sconce::vision::transforms::Normalize: expected images of a floating type, got Byte");
+  CHECK(
+      error_of([&] { normalize(torch::zeros({1, 3, 2, 2}, torch::kByte)); }) ==
+      "sconce::vision::transforms::Normalize: expected images of a floating-point type, got Byte");
   CHECK(error_of([&] { normalize(torch::zeros({1, 1, 2, 2})); }) ==
         "sconce::vision::transforms::Normalize: expected images of 3 channels, the number of "
         "values in mean, got 1");
@@ -280,9 +281,10 @@ TEST_CASE("RandomHorizontalFlip matches torchvision applied to one image at a ti
 
 TEST_CASE("RandomHorizontalFlip rejects a probability below 0 or above 1") {
   for (const double p : {-0.1, 1.1, std::numeric_limits<double>::quiet_NaN()}) {
-    CHECK_THAT(error_of([&] { RandomHorizontalFlip{p}; }),
-               ContainsSubstring(
-                   "sconce::vision::transforms::RandomHorizontalFlip: expected p in 0 to 1, got "));
+    CHECK_THAT(
+        error_of([&] { RandomHorizontalFlip{p}; }),
+        ContainsSubstring(
+            "sconce::vision::transforms::RandomHorizontalFlip: expected p from 0 to 1, got "));
   }
   const RandomHorizontalFlip flip;
   CHECK_THAT(error_of([&] { flip({}, seeded(0)); }), ContainsSubstring("undefined tensor"));
@@ -372,7 +374,7 @@ TEST_CASE("ColorJitter rejects out-of-range options and images without colors") 
   CHECK_THAT(error_of([&] { jitter(torch::zeros({1, 2, 4, 4}), seeded(0)); }),
              ContainsSubstring("1 or 3 channels, got 2"));
   CHECK_THAT(error_of([&] { jitter(torch::zeros({1, 3, 4, 4}, torch::kInt), seeded(0)); }),
-             ContainsSubstring("uint8 or a floating type, got Int"));
+             ContainsSubstring("uint8 or a floating-point type, got Int"));
   CHECK_THAT(error_of([&] { jitter(torch::zeros({1, 3, 4, 4}), {}); }),
              ContainsSubstring("expected a CPU generator"));
 }

@@ -36,7 +36,7 @@ def parse(arguments):
     if not files and not options.check:
         parser.error("expected --onnx, --pt2, --package, or --check")
     if len({os.path.realpath(file) for file in (options.program, *files)}) <= len(files):
-        parser.error("expected different files")
+        parser.error("expected different output files")
     for option in ("pt2", "package"):
         file = getattr(options, option)
         if file is not None and not file.endswith(".pt2"):

@@ -69,7 +69,7 @@ def find_operator(reader, name, overload, place):
     reader.check(separator and namespace == "aten",
                  f"{place}: expected an operator of the namespace aten, got '{name}'")
     reader.check(not REFUSED.fullmatch(short),
-                 f"{place}: {name} is refused, because it opens files, prints, or replaces memory")
+                 f"{place}: {name} is rejected, because it opens files, prints, or replaces memory")
     full = f"{name}.{overload}" if overload else name
     reader.check(full in dispatched_operators(),
                  f"{place}: expected an operator of PyTorch {torch.__version__}, got '{full}'")
@@ -135,7 +135,7 @@ class ArgumentParser:
                  "bool": self.simple, "str": self.simple, "ScalarType": self.named, "Layout": self.named,
                  "MemoryFormat": self.named, "Device": self.device}.get(kind)
         if parse is None:
-            self.reader.fail(f"{self.place}: arguments of type {kind} are refused")
+            self.reader.fail(f"{self.place}: arguments of type {kind} are not supported")
         return parse(entry, kind)
 
     def check(self, condition, kind, entry):

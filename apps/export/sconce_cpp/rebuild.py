@@ -150,7 +150,7 @@ def default_device(program, device):
     chosen = torch.device(program.device if device is None else device)
     if chosen.type == "cuda" and not torch.cuda.is_available():
         raise ProgramError(f"{program.path}: expected a GPU, because the program was recorded on one, but PyTorch "
-                           "finds none: name another device, such as \"cpu\"")
+                           "finds none: specify another device, such as \"cpu\"")
     return chosen
 
 

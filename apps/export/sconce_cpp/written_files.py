@@ -90,7 +90,7 @@ def run_onnx(program, path, inputs):
         session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
         outputs = session.run_with_ort_values([spec.name for spec in program.outputs], values)
     except Exception as error:  # ONNX Runtime has a class for each error code
-        raise ProgramError(f"{path}: ONNX Runtime does not run it: {error}") from error
+        raise ProgramError(f"{path}: ONNX Runtime cannot run it: {error}") from error
     return [torch.from_dlpack(output) for output in outputs]
 
 

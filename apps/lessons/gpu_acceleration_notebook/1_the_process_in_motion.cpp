@@ -57,5 +57,5 @@ int main() {
   report("copy back", copy_back);
   report("product", multiply);
   if (device.is_cpu())
-    std::cout << "Without a GPU these are copies within the CPU's memory.\n";
+    std::cout << "Without a GPU, these are copies within the CPU's memory.\n";
 }

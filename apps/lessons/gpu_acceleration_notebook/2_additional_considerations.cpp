@@ -47,7 +47,7 @@ int main() {
               << " is refused, and the program continues\n";
   }
   if (device.is_cpu()) {
-    std::cout << "On the CPU a call returns when its work is finished.\n"
-              << "Without a GPU nothing is allocated there: all figures are 0.\n";
+    std::cout << "On the CPU, a call returns when its work is finished.\n"
+              << "Without a GPU, nothing is allocated there: all figures are 0.\n";
   }
 }

@@ -47,5 +47,5 @@ try:
 except RuntimeError:
     print(f"a pebibyte on {device.type} is refused, and the program continues")
 if device.type == "cpu":
-    print("On the CPU a call returns when its work is finished.")
-    print("Without a GPU nothing is allocated there: all figures are 0.")
+    print("On the CPU, a call returns when its work is finished.")
+    print("Without a GPU, nothing is allocated there: all figures are 0.")

@@ -61,5 +61,5 @@ int main() {
   std::printf(
       "~ medians of finished products: CPU %.0f GFLOP/s, %s %.0f GFLOP/s, speedup %.2f\n",
       cpu_rate, x_gpu.device().str().c_str(), gpu_rate, gpu_rate / cpu_rate);
-  if (device.is_cpu()) std::cout << "Without a GPU both products run on the CPU.\n";
+  if (device.is_cpu()) std::cout << "Without a GPU, both products run on the CPU.\n";
 }

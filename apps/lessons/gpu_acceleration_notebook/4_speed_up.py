@@ -75,4 +75,4 @@ cpu_rate, gpu_rate = gflops(x, y), gflops(x_gpu, y_gpu)
 print(f"~ medians of finished products: CPU {cpu_rate:.0f} GFLOP/s, "
       f"{x_gpu.device} {gpu_rate:.0f} GFLOP/s, speedup {gpu_rate / cpu_rate:.2f}")
 if device.type == "cpu":
-    print("Without a GPU both products run on the CPU.")
+    print("Without a GPU, both products run on the CPU.")

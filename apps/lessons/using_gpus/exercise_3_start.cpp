@@ -11,5 +11,6 @@ int main() {
   auto B = torch::rand({1000, 100, 100}, device);
   auto norm = torch::matmul(A[0], B[0]).norm();
   std::cout << norm.device() << ": " << sconce::repr(norm.item<double>()) << '\n';
-  std::cout << "Still to do: 999 more norms, and the time of both ways to log them\n";
+  std::cout
+      << "Still to do: compute 999 more norms, and time both ways of logging them\n";
 }

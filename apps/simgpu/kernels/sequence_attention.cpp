@@ -185,8 +185,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> flash_sequences(
     const OptionalTensor& alibi_slopes, const OptionalTensor& block_table, OptionalInt) {
   TORCH_CHECK_NOT_IMPLEMENTED(
       !debug && !given(used_keys) && !given(alibi_slopes) && !given(block_table),
-      "simulated GPUs: flash attention with a debug mask, seqused_k, alibi_slopes or a block_table "
-      "is not supported");
+      "simulated GPUs: flash attention with a debug mask, seqused_k, alibi_slopes, or a "
+      "block_table is not supported");
   const auto seed = attention_seed(dropout_p);
   const auto call = flash_call(query, key, value, query_starts, key_starts,
                                flash_window(is_causal, left, right), dropout_p, seed, scale);

@@ -18,8 +18,8 @@ namespace detail {
 template <class Item, class Collate>
 Item join_items(std::vector<Item> items, const Collate& collate) {
   static_assert(nn::TensorTree<Item>::only,
-                "sconce::data: expected items that hold tensors and nothing else; give a collate "
-                "function of your own for others");
+                "sconce::data: expected items that contain only tensors; pass a custom collate "
+                "function for other items");
   std::vector<std::vector<torch::Tensor>> columns;
   nn::for_each_tensor(items.front(), [&](torch::Tensor& tensor) {
     columns.emplace_back().reserve(items.size());
@@ -27,8 +27,8 @@ Item join_items(std::vector<Item> items, const Collate& collate) {
   });
   for (size_t i = 1; i < items.size(); ++i) {
     TORCH_CHECK(nn::TensorTree<Item>::alike(items[i], items.front()),
-                "sconce::data: expected items with the same lengths, keys and undefined tensors as "
-                "item 0 of the batch, got others in item ",
+                "sconce::data: expected items with the same lengths, keys, and undefined tensors "
+                "as item 0 of the batch, got different ones in item ",
                 i);
     size_t k = 0;
     nn::for_each_tensor(items[i],

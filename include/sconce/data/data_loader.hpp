@@ -41,13 +41,12 @@ template <class Source, class Collate = Stack>
 class DataLoader : public detail::LoaderBase {
   static_assert(ItemSource<Source> || TorchDataset<Source>,
                 "sconce::data::DataLoader: expected a source with `size() const`, and `get(index) "
-                "const` or `get(index, at::Generator) const` that returns tensors, or a dataset of "
-                "torch::data whose get_batch takes indices; for a stream, which has next(), use a "
-                "sconce::data::StreamLoader");
-  static_assert(
-      !StatefulTorchDataset<Source>,
-      "sconce::data::DataLoader: expected a dataset that gives any item at any time, got a "
-      "stateful one");
+                "const` or `get(index, at::Generator) const` that returns tensors, or a "
+                "torch::data dataset whose get_batch accepts indices; for a stream, which has "
+                "next(), use sconce::data::StreamLoader");
+  static_assert(!StatefulTorchDataset<Source>,
+                "sconce::data::DataLoader: expected a dataset that can return any item at any "
+                "time, got a stateful dataset");
   using Reader = detail::BatchReader<Source, Collate>;
 
  public:

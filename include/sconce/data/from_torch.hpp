@@ -34,9 +34,9 @@ class TorchBatches {
   using Batch = typename TorchLoader::BatchType;
   using Iterator = LoopIterator<Batch>;  ///< iterator of one loop
   static_assert(!detail::is_list_of_examples<Batch>,
-                "sconce::data::from_torch: expected a loader of batches, got one of lists of "
-                "examples; give its dataset "
-                ".map(torch::data::transforms::Stack<>()) before make_data_loader");
+                "sconce::data::from_torch: expected a loader that returns batches, got one that "
+                "returns lists of examples; apply .map(torch::data::transforms::Stack<>()) to its "
+                "dataset before make_data_loader");
 
   /// Wraps `loader`, which has `batches` batches per epoch.
   /// @throw c10::Error if `loader` is null or `batches` is below 1.
@@ -66,9 +66,9 @@ class TorchBatches {
   /// Checks that the process group has a single process.
   /// @throw c10::Error if `world_size` is above 1, because all ranks would train on the same rows.
   void check_world_size(int world_size) const {
-    TORCH_CHECK(
-        world_size == 1, caller, ": expected a process group of one, got one of ", world_size,
-        "; sconce::data::DataLoader takes the dataset of the loader and a DistributedSampler");
+    TORCH_CHECK(world_size == 1, caller, ": expected a process group of one rank, got a group of ",
+                world_size,
+                "; sconce::data::DataLoader accepts the loader's dataset and a DistributedSampler");
   }
 
  private:
@@ -105,9 +105,8 @@ TorchBatches<TorchLoader> from_torch(std::unique_ptr<TorchLoader> loader, int64_
 
 template <class TorchLoader>
 auto TorchBatches<TorchLoader>::begin(int64_t batch, int64_t epoch) const -> Iterator {
-  TORCH_CHECK(batch == 0, caller,
-              ": expected to begin with batch 0, since a loader of torch::data ",
-              "cannot begin within an epoch, got batch ", batch, "; sconce::data::DataLoader can");
+  TORCH_CHECK(batch == 0, caller, ": expected to start at batch 0, because a torch::data loader ",
+              "cannot start within an epoch, got batch ", batch, "; sconce::data::DataLoader can");
   epochs_.named(epoch);
   parts_->restart();
   const auto make = [parts = parts_, loop = parts_->loops, batches = batches_](
@@ -128,8 +127,8 @@ void TorchBatches<TorchLoader>::Parts::restart() {
 
 template <class TorchLoader>
 auto TorchBatches<TorchLoader>::Parts::read(int64_t loop, int64_t index, int64_t batches) -> Batch {
-  TORCH_CHECK(loop == loops, caller, ": expected one loop at a time over a loader of torch::data, ",
-              "got a loop that reads on after another has begun");
+  TORCH_CHECK(loop == loops, caller, ": expected one loop at a time over a torch::data loader, ",
+              "got a loop that continues after another has started");
   if (index > 0) ++*place;
   TORCH_CHECK(*place != loader->end(), caller, ": expected ", batches,
               " batches in an epoch of the loader, got ", index);

@@ -43,7 +43,7 @@ template <class Stream, class Collate = Stack>
 class StreamLoader {
   static_assert(ItemStream<Stream>,
                 "sconce::data::StreamLoader: expected a stream that can be copied, with a next() "
-                "that returns a std::optional of an item with tensors; for a C++20 range give "
+                "that returns a std::optional of an item with tensors; for a C++20 range, use "
                 "sconce::data::make_stream(range)");
   using Item = detail::StreamItem<Stream>;
 
@@ -145,7 +145,7 @@ class StreamLoader {
         break;
       } else {
         TORCH_CHECK(!is_empty, "sconce::data::StreamLoader: expected a stream of at least ",
-                    options_.num_replicas, " items, got one that ends before them");
+                    options_.num_replicas, " items, got one that ends earlier");
         reader.next_pass();
         is_empty = true;
       }

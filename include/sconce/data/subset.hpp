@@ -58,8 +58,8 @@ template <class Source>
 class Subset {
   static_assert(ItemSource<Source>,
                 "sconce::data::Subset: expected a source with `size() const`, and `get(index) "
-                "const` or `get(index, at::Generator) const` that returns tensors, a dataset of "
-                "torch::data whose get_batch takes indices, or a sconce::data::Dataset");
+                "const` or `get(index, at::Generator) const` that returns tensors, a torch::data "
+                "dataset whose get_batch accepts indices, or a sconce::data::Dataset");
 
  public:
   /// Constructs a subset that owns `source`.
@@ -116,8 +116,8 @@ template <class Source>
   requires(TorchDataset<Source> && !ItemSource<Source>)
 class Subset<Source> {
   static_assert(!StatefulTorchDataset<Source>,
-                "sconce::data::Subset: expected a dataset that gives any item at any time, got a "
-                "stateful one");
+                "sconce::data::Subset: expected a dataset that can return any item at any time, "
+                "got a stateful dataset");
 
  public:
   /// Return type of `get_batch`, which is the dataset's.

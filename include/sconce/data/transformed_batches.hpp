@@ -58,8 +58,8 @@ class TransformedBatches {
   static constexpr bool takes_generator =
       std::invocable<const Function&, SourceBatch, const at::Generator&>;
   static_assert(detail::TakesBatch<Function, SourceBatch>,
-                "sconce::data::TransformedBatches: expected a function, callable when const, of "
-                "the source's batch, or of it and an at::Generator");
+                "sconce::data::TransformedBatches: expected a const-callable function of the "
+                "source's batch, or of that batch and an at::Generator");
 
   using Result =
       std::conditional_t<takes_generator,

@@ -108,7 +108,7 @@ class DataParallelBase {
 template <class M>
 class DataParallel : public DataParallelBase {
   static_assert(std::is_base_of_v<torch::nn::Module, M>,
-                "sconce::nn::DataParallel: expected a std::shared_ptr of a torch::nn::Module, or a "
+                "sconce::nn::DataParallel: expected a std::shared_ptr to a torch::nn::Module, or a "
                 "module holder");
 
  public:
@@ -223,8 +223,8 @@ class DataParallel : public DataParallelBase {
   Output gathered(std::vector<std::optional<Output>>& outputs) const {
     using Nested = TensorTree<Output>;
     static_assert(Nested::only,
-                  "sconce::nn::DataParallel joins tensors, and vectors, tuples, pairs, maps and "
-                  "optionals of them: the module's forward returns something else");
+                  "sconce::nn::DataParallel joins tensors, and vectors, tuples, pairs, maps, and "
+                  "optionals of tensors, but the module's forward returns another type");
     std::vector<Tensors> tensors(outputs.size());
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (!Nested::alike(*outputs[0], *outputs[i])) refuse_outputs(i);

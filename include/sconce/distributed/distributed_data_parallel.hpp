@@ -106,7 +106,7 @@ class [[nodiscard]] NoSyncGuard {
 template <class M>
 class DistributedDataParallel {
   static_assert(std::is_base_of_v<torch::nn::Module, M>,
-                "sconce::nn::DistributedDataParallel: expected a std::shared_ptr of a "
+                "sconce::nn::DistributedDataParallel: expected a std::shared_ptr to a "
                 "torch::nn::Module, or a module holder");
 
  public:

@@ -37,7 +37,7 @@ namespace detail {
 template <class M>
 constexpr void check_model() {
   static_assert(Model<M>,
-                "sconce: expected a model, which is a torch::nn::Module, a module holder or a "
+                "sconce: expected a model, which is a torch::nn::Module, a module holder, or a "
                 "pointer to one, got another type; `Sequential net(ReLU());` declares a function: "
                 "write Sequential net{ReLU()};");
 }

@@ -39,8 +39,8 @@ concept ContainerOfTensors =
 template <class T>
 struct TensorTree {
   static_assert(!ContainerOfTensors<T>,
-                "sconce::nn::TensorTree: the tensors in a container of this type would be "
-                "passed over: use std::vector, tuple, pair, map or optional of them, or specialize "
+                "sconce::nn::TensorTree: the tensors in a container of this type would be skipped: "
+                "use a std::vector, tuple, pair, map, or optional of tensors, or specialize "
                 "TensorTree");
   static constexpr bool any = false;   ///< no tensors in this type
   static constexpr bool only = false;  ///< no tensors in this type

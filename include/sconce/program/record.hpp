@@ -92,7 +92,8 @@ Tensors call_forward_with(M& module, const Tensors& in) {
     if (in.size() == 4) return call_forward(module, in[0], in[1], in[2], in[3]);
   }
   TORCH_CHECK(false, "sconce::program::record: expected a model whose forward takes ", in.size(),
-              " tensors, as many as the example has; or record a function that calls it");
+              " tensors, the number of tensors in the example; alternatively, record a function "
+              "that calls it");
 }
 
 }  // namespace detail

@@ -51,8 +51,8 @@ class AnyBatches {
   template <class TorchLoader>
   AnyBatches(const std::unique_ptr<TorchLoader>&) {
     static_assert(sizeof(TorchLoader*) == 0,
-                  "sconce::AnyBatches: expected a source of batches, got a std::unique_ptr; give a "
-                  "loader of torch::data::make_data_loader by "
+                  "sconce::AnyBatches: expected a source of batches, got a std::unique_ptr; pass a "
+                  "loader from torch::data::make_data_loader through "
                   "sconce::data::from_torch(std::move(loader), number_of_batches)");
   }
 

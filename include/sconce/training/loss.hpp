@@ -69,7 +69,7 @@ class Loss {
     } else {
       static_assert(
           !std::same_as<F, F>,
-          "sconce::TrainerOptions: expected as .loss a function of two tensors, output and "
+          "sconce::TrainerOptions: expected .loss to be a function of two tensors, output and "
           "target, that returns a tensor: write [](const torch::Tensor& output, const "
           "torch::Tensor& target) { return torch::mse_loss(output, target); }");
     }
@@ -122,8 +122,8 @@ class Loss {
     static Function bound(F f, std::initializer_list<std::type_identity_t<F>> known,
                           const Defaults&... defaults) {
       TORCH_CHECK(std::find(known.begin(), known.end(), f) != known.end(),
-                  "sconce::TrainerOptions: loss: expected a function of two tensors or a loss of ",
-                  "LibTorch, got another function with further arguments, whose defaults are ",
+                  "sconce::TrainerOptions: loss: expected a function of two tensors or a LibTorch "
+                  "loss, got another function with additional arguments, whose default values are "
                   "unknown: write a lambda that calls it with two tensors");
       return [f, defaults...](const Tensor& output, const Tensor& target) {
         return f(output, target, defaults...);

@@ -73,8 +73,9 @@ class Trainer {
   /// Does not compile: the braces contain something that is not in `TrainerOptions`.
   template <std::same_as<detail::MistakenTrainerOptions> Options = detail::MistakenTrainerOptions>
   explicit Trainer(const Options&) : Trainer() {
-    static_assert(!std::same_as<Options, Options>,
-                  "sconce::Trainer: expected the members of sconce::TrainerOptions in their order");
+    static_assert(
+        !std::same_as<Options, Options>,
+        "sconce::Trainer: expected the members of sconce::TrainerOptions in declaration order");
   }
 
   /// Returns the device that models and batches are moved to.
@@ -138,9 +139,10 @@ class Trainer {
     requires(!std::same_as<std::remove_cvref_t<Train>, FitData>)
   FitResult fit(M& model, torch::optim::Optimizer& optimizer, Train&& train) {
     if constexpr (std::same_as<std::remove_cvref_t<Train>, detail::MistakenFitData>) {
-      static_assert(!std::same_as<Train, Train>,
-                    "sconce::Trainer::fit: expected the members of sconce::FitData in their order: "
-                    "{.train = batches, .test = batches, .callbacks = {&callback}}");
+      static_assert(
+          !std::same_as<Train, Train>,
+          "sconce::Trainer::fit: expected the members of sconce::FitData in declaration order: "
+          "{.train = batches, .test = batches, .callbacks = {&callback}}");
       return {};
     } else {
       return fit_model(detail::steps_of(model, loss_), optimizer,

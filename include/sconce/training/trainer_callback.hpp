@@ -93,7 +93,7 @@ class CallbackPointer {
         "callback.get()");
     static_assert(is_smart_pointer,
                   "sconce::FitData: expected pointers to callbacks, got another type; for a "
-                  "scheduler write sconce::LRScheduling scheduling(scheduler), or "
+                  "scheduler, write sconce::LRScheduling scheduling(scheduler), or "
                   "PlateauScheduling for a ReduceLROnPlateau, and &scheduling among the callbacks");
   }
 

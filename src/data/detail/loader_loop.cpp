@@ -30,7 +30,7 @@ const MadeBatch& LoaderLoop::batch() {
   if (!error_ && index_ != options_.last) take();
   if (error_) rethrow();
   TORCH_CHECK(current_, "sconce::data::LoopIterator: expected a batch index below ", options_.last,
-              ", got ", index_, ", where the epoch is over");
+              ", got ", index_, ", which is past the end of the epoch");
   return *current_;
 }
 

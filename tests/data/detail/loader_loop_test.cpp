@@ -41,8 +41,9 @@ TEST_CASE("a loader loop returns the batches of its range in order and throws pa
     of.loop.advance();
   }
   CHECK(of.loop.is_over());
-  CHECK_THROWS_WITH(of.loop.batch(), ContainsSubstring("below 6, got 6, where the epoch is over"));
-  CHECK_THROWS_WITH(of.loop.advance(), ContainsSubstring("where the epoch is over"));
+  CHECK_THROWS_WITH(of.loop.batch(),
+                    ContainsSubstring("below 6, got 6, which is past the end of the epoch"));
+  CHECK_THROWS_WITH(of.loop.advance(), ContainsSubstring("which is past the end of the epoch"));
   CHECK(of.loop.is_over());
 }
 

@@ -20,7 +20,7 @@ void check_not_at_end(const Source& source, const Iterator& place, int64_t index
                 }) {
     if (!(place == source.end())) return;
     TORCH_CHECK(false, "sconce::BatchSource: expected ", static_cast<int64_t>(source.size()),
-                " batches in an epoch, as the size() of the source says, got ", index);
+                " batches in an epoch, as reported by the source's size(), got ", index);
   }
 }
 
@@ -63,8 +63,8 @@ SourcePlace<Source> begin_at(const Source& source, int64_t batch, int64_t epoch)
     return {nullptr, source.begin(batch, epoch)};
   } else if constexpr (requires(Source& own) { own.set_epoch(epoch); }) {
     static_assert(std::copy_constructible<Source>,
-                  "sconce::data::begin_at: expected a source that can be copied, or that has "
-                  "begin(batch, epoch) and needs no copy for the epoch");
+                  "sconce::data::begin_at: expected a source that can be copied, or a source with "
+                  "begin(batch, epoch) that does not need a copy for the epoch");
     const auto copy = std::make_shared<Source>(source);
     copy->set_epoch(epoch);
     return {copy, begin_at(std::as_const(*copy), batch)};

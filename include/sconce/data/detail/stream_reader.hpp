@@ -103,8 +103,8 @@ class StreamReader {
     const int64_t taken = std::exchange(place_.taken, 0);
     read_chunk();
     TORCH_CHECK(taken < std::ssize(items_), "sconce::data::StreamLoader: expected a stream that ",
-                "gives as many items as before, got one that ends in pass ", place_.pass,
-                " before the loop's place, item ", place_.chunk * chunk_size() + taken);
+                "returns as many items as before, got one that ends in pass ", place_.pass,
+                " before the loop's position, item ", place_.chunk * chunk_size() + taken);
     place_.taken = taken;
   }
 

@@ -41,7 +41,7 @@ torch::Tensor call_forward(Callee& callee, const std::vector<torch::Tensor>& in,
     if (in.size() == 4) return callee.forward(in[0], in[1], in[2], in[3]);
   }
   TORCH_CHECK(!in.empty(), "sconce::Trainer: expected a model with ", step, ", for batches ",
-              "that are not cut into inputs and a target by themselves");
+              "that are not split into inputs and a target automatically");
   TORCH_CHECK(false, "sconce::Trainer: expected a model whose forward takes ", in.size(),
               " tensors and returns one, or one with ", step);
 }

@@ -58,24 +58,24 @@ struct Explained {
   static_assert(m != Mistake::gpus,
                 "sconce::TrainerOptions: expected .num_gpus = 1 for a GPU, .num_gpus = 0 for the "
                 "CPU, or .device = sconce::gpu(1)");
-  static_assert(m != Mistake::clip,
-                "sconce::TrainerOptions: expected the largest norm of the gradients as "
-                ".gradient_clip_val");
+  static_assert(
+      m != Mistake::clip,
+      "sconce::TrainerOptions: expected the maximum norm of the gradients as .gradient_clip_val");
   static_assert(m != Mistake::precision,
-                "sconce::TrainerOptions: expected as .precision a value of sconce::amp::Precision, "
-                "such as .precision = sconce::amp::Precision::bf16");
+                "sconce::TrainerOptions: expected .precision to be a value of "
+                "sconce::amp::Precision, such as .precision = sconce::amp::Precision::bf16");
   static_assert(m != Mistake::accumulate,
-                "sconce::TrainerOptions: expected the number of batches of a step as "
+                "sconce::TrainerOptions: expected the number of batches per step as "
                 ".accumulate_grad_batches");
   static_assert(m != Mistake::device,
-                "sconce::TrainerOptions: expected as .device a torch::Device, such as .device = "
+                "sconce::TrainerOptions: expected .device to be a torch::Device, such as .device = "
                 "torch::Device(\"cuda:1\") or sconce::gpu(1)");
   static_assert(m != Mistake::loss, "sconce::TrainerOptions: expected the loss as .loss");
   static_assert(m != Mistake::metrics,
                 "sconce::TrainerOptions: expected metrics with names: write .metrics = "
                 "sconce::Metrics{{\"acc\", sconce::metrics::accuracy()}}");
   static_assert(m != Mistake::callbacks_of_trainer,
-                "sconce::TrainerOptions: expected callbacks in the call of fit: "
+                "sconce::TrainerOptions: expected callbacks in the call to fit: "
                 "trainer.fit(model, optimizer, {.train = batches, .callbacks = {&callback}})");
   static_assert(m != Mistake::max_epochs_of_fit,
                 "sconce::FitData: expected the number of epochs in the options of the trainer: "

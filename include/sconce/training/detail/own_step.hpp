@@ -104,17 +104,17 @@ constexpr void check_that_steps_name_their_batches() {
         requires { m.predict_step(b); } || requires { m.predict_step(b, 0); })
   {};
   static_assert(HasTrainingStep<M> || !takes_batch<M>(train),
-                "sconce::Trainer: expected one training_step that names the type of its batches, "
-                "not a template or several");
+                "sconce::Trainer: expected one training_step with an explicit batch type, not a "
+                "template or several overloads");
   static_assert(HasValidationStep<M> || !takes_batch<M>(validation),
-                "sconce::Trainer: expected one validation_step that names the type of its "
-                "batches, not a template or several");
+                "sconce::Trainer: expected one validation_step with an explicit batch type, not a "
+                "template or several overloads");
   static_assert(HasTestStep<M> || !takes_batch<M>(test),
-                "sconce::Trainer: expected one test_step that names the type of its batches, not a "
-                "template or several");
+                "sconce::Trainer: expected one test_step with an explicit batch type, not a "
+                "template or several overloads");
   static_assert(HasPredictStep<M> || !takes_batch<M>(predict),
-                "sconce::Trainer: expected one predict_step that names the type of its batches, "
-                "not a template or several");
+                "sconce::Trainer: expected one predict_step with an explicit batch type, not a "
+                "template or several overloads");
 }
 
 template <class M>
