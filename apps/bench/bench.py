@@ -2,34 +2,34 @@
 
     build/setup/torch-2.15.0/bin/python apps/bench/bench.py build/release/bin/sconce-bench steps.sgd
 
-sconce is compared with the Python that runs this script. The sides of a workload are processes that exist at the same
-time, with one thread each (--threads). First, the script checks that all sides compute the same numbers. Then they take
-turns, A B C C B A, in rounds of about 0.2 s, so that other load on the machine slows all of them equally. A ratio is
+sconce is compared with the Python that runs this script. The sides of a workload are concurrent processes, with one
+thread each (--threads). First, the script checks that all sides compute the same numbers. Then the sides take turns, in
+the order A B C C B A, in rounds of about 0.2 s, so that other load on the machine slows all of them equally. A ratio is
 another side's time divided by sconce's, and its interval is the 95% interval of the median over the pairs. For a whole
-process, the script measures the time from its start to its check, and its peak memory. For an example, it uses the rate
-that the example prints.
+process, the script measures the time from its start to its check, and its peak memory. For an example program, the
+script uses the rate that the program prints.
 
 Up to three forms of a training step in sconce are measured: eager, captured (a CapturedStep), and compiled (a
 CapturedStep that sconce compiles and keeps compiled). The other sides are compared with the fastest form.
 
     ... bench.py --with compile,jax build/release/bin/sconce-bench steps.sgd
 
-adds torch.compile of the model ("compile_model") and of the whole step in its default mode ("compile_step") and in the
-mode max-autotune ("max_autotune"), and JAX with one compiled step ("jax_step") and with the whole loop in lax.scan
+adds torch.compile of the model ("compile_model") and of the whole step in its default mode ("compile_step") and in
+max-autotune mode ("max_autotune"), and JAX with one compiled step ("jax_step") and with the whole loop in lax.scan
 ("jax_scan"), if a workload supports these forms. JAX is installed into build/bench/jax; torch.compile needs a C++
-compiler. The first call of a process includes compilation, so the time from the start of the process to the end of this
-call is listed separately. Compiled code from an earlier run is not used unless TORCHINDUCTOR_FORCE_DISABLE_CACHES=0 is
-set.
+compiler. Because the first call in a process includes compilation, the time from the start of the process to the end of
+that call is reported separately. Compiled code from an earlier run is not used unless
+TORCHINDUCTOR_FORCE_DISABLE_CACHES=0 is set.
 
     ... bench.py --all --json times.json build/release/bin/sconce-bench
 
-measures every workload with every side. --json FILE continues a file from the same machine and the same code, workload
-by workload, and rejects any other file. Each result contains the time of its measurement and the load of the machine
-before it.
+measures every workload with every side. --json FILE resumes a file written on the same machine with the same code, one
+workload at a time, and rejects any other file. Each result records when it was measured and the load on the machine
+beforehand.
 
-The limit is another side. Its loops represent the same work, but they only multiply and add in registers, or only read
-and write the same memory. It takes turns with the other sides. Its shortest time divided by sconce's is the share of the
-limit that the workload reaches. A share above 1 is a measurement error and ends the run.
+The limit is an additional side. Its loops represent the same work, but they only multiply and add in registers, or only
+read and write the same memory. It takes turns with the other sides. The shortest time of the limit divided by sconce's
+time is the share of the limit that the workload reaches. A share above 1 is a measurement error and ends the run.
 """
 
 import argparse
@@ -49,7 +49,7 @@ ROUND_SECONDS = 0.2
 
 
 def different(checks, tolerance):
-    """Returns whether any side's numbers differ from the first side's."""
+    """Returns whether the numbers from any side differ from the first side's."""
     first = checks[0]
     return any(len(check) != len(first)
                or any(not abs(a - b) <= tolerance * max(1, abs(a)) for a, b in zip(first, check))
@@ -57,7 +57,7 @@ def different(checks, tolerance):
 
 
 def calls_of_a_round(sides):
-    """Returns the number of calls for which the slowest side needs about ROUND_SECONDS. Also warms up all sides."""
+    """Returns the number of calls that take the slowest side about ROUND_SECONDS. Also warms up all sides."""
     calls = 1
     while True:
         slowest = max(side.run(calls) for side in sides) * calls
@@ -114,7 +114,7 @@ def run_workload(workload, program, pairs, compilers=()):
 
 
 def refuse_below(least, results):
-    """Ends the run if a ratio to Python is below `least`."""
+    """Exits if a ratio to Python is below `least`."""
     for result in results:
         of_sides = times.ratios(result)
         for variant in ("default", "best"):
@@ -125,7 +125,7 @@ def refuse_below(least, results):
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports errors in one line."""
+    """Prints an error as a single line."""
 
     def error(self, message):
         self.exit(2, f"bench: {message}\n")
@@ -214,7 +214,7 @@ def parse(arguments=None):
 
 
 def missing_for(workload):
-    """Returns what the workload needs but this machine lacks, or "" if nothing."""
+    """Returns what the workload needs but this machine lacks, or "" if nothing is missing."""
     if workload.gpu and not times.gpus():
         return "a GPU"
     if workload.needs and not find_spec(workload.needs):
@@ -230,7 +230,7 @@ def show(workload, result):
 
 
 def measure(arguments):
-    """Runs the workloads that are missing from --json, and returns all results."""
+    """Runs the workloads that are missing from --json, and returns all of the results."""
     results = list(arguments.known)
     done = {(result["name"], result["size"]) for result in results}
     for workload in WORKLOADS:

@@ -1,4 +1,4 @@
-"""Convolutions in both memory formats: NCHW, the default, and NHWC, channels_last."""
+"""Convolutions in both memory formats: NCHW (the default) and NHWC (channels_last)."""
 
 import torch
 from torch import nn
@@ -54,7 +54,8 @@ class Block(nn.Module):
 
 
 def resnet18(num_classes):
-    """torchvision's network with its initialization: convolutions in the order in which torchvision lists them."""
+    """torchvision's network with its initialization, which visits convolutions in the order in which torchvision lists
+    them."""
     layers = [nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True),
               nn.MaxPool2d(3, stride=2, padding=1)]
     blocks = [Block(channels_in, channels, stride)

@@ -1,6 +1,6 @@
 // A training step of 50 linear layers with 64 units under DistributedDataParallel, on `size` ranks
-// with Gloo. Rank 0 is the worker. The other ranks are forks of its process, and they step whenever
-// it does.
+// with Gloo. Rank 0 is the worker. The other ranks are forked from its process and step whenever it
+// does.
 
 #include <torch/torch.h>
 #include <unistd.h>
@@ -66,7 +66,7 @@ Workload ddp_step(int64_t ranks) {
   return workload;
 }
 
-// The module without DistributedDataParallel, for comparison with a group of one.
+// The module without DistributedDataParallel, as a baseline for a group of one rank.
 Workload ddp_bare(int64_t) {
   const auto layers = make_layers();
   return ddp_steps(layers,

@@ -1,4 +1,4 @@
-// Epochs over synthetic 28x28 pictures in memory, in shuffled batches of 256.
+// Epochs over synthetic 28x28 images in memory, in shuffled batches of 256.
 
 #include <torch/torch.h>
 
@@ -15,8 +15,8 @@ namespace {
 
 using torch::nn::Conv2d, torch::nn::Conv2dOptions, torch::nn::Linear;
 
-// Each layer with parameters has its own statement: C++ does not define the order in which
-// arguments are evaluated, and the order determines which random numbers a layer gets.
+// Each layer with parameters is created in a separate statement. C++ does not specify the order in
+// which arguments are evaluated, and that order determines which random numbers a layer receives.
 torch::nn::Sequential mlp() {
   torch::nn::Sequential net;
   net->push_back(torch::nn::Flatten());

@@ -1,4 +1,4 @@
-// An epoch of shuffled batches of 256 pictures of 28x28 in memory, and an epoch of JPEG files, both
+// An epoch of shuffled batches of 256 in-memory 28x28 images, and an epoch of JPEG files, both
 // without training.
 
 #include <torch/torch.h>

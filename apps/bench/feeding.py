@@ -1,4 +1,4 @@
-"""An epoch of shuffled batches of 256 pictures of 28x28 in memory, and an epoch of JPEG files, both without training."""
+"""An epoch of shuffled batches of 256 in-memory 28x28 images, and an epoch of JPEG files, both without training."""
 
 import os
 from pathlib import Path
@@ -49,7 +49,7 @@ def write_pictures(folder, size):
 
 
 def pictures(variant, size):
-    """default: Pillow decodes the files; best: torchvision decodes them, with persistent workers."""
+    """"default" decodes the files with Pillow, and "best" decodes them with torchvision and persistent workers."""
     from torchvision import io
     from torchvision.datasets import ImageFolder
     from torchvision.transforms import v2

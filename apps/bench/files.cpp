@@ -1,5 +1,5 @@
-// Safetensors files with `size` tensors of 16 MiB in the page cache: loading them, with a sum over
-// each tensor, and saving them. sconce also waits until the file is on disk.
+// Safetensors files in the page cache, with `size` tensors of 16 MiB each: loading them and summing
+// each tensor, and saving them. sconce also waits until the file has been written to disk.
 
 #include "sconce/io/safetensors.hpp"
 

@@ -1,4 +1,4 @@
-"""Safetensors files with `size` tensors of 16 MiB in the page cache: loading them, with a sum over each tensor, and
+"""Safetensors files in the page cache, with `size` tensors of 16 MiB each: loading them and summing each tensor, and
 saving them.
 """
 
@@ -9,7 +9,7 @@ import torch
 
 
 def saved(size):
-    """A folder that exists for the lifetime of this object, a file in it, and the file's tensors."""
+    """A folder that exists for the lifetime of this object, together with the file in it and that file's tensors."""
     from safetensors.torch import save_file
 
     torch.manual_seed(0)

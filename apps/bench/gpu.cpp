@@ -1,5 +1,5 @@
 // Work on a GPU: matrix products, transfers, and data loading. Without a GPU, the same code runs on
-// the CPU, to verify that both languages compute the same numbers.
+// the CPU to verify that both languages compute the same values.
 
 #include <torch/torch.h>
 
@@ -27,7 +27,7 @@ Tensor square(int64_t size, torch::Device device, torch::ScalarType dtype) {
   return torch::randn({size, size}).to(device, dtype);
 }
 
-// A product of square matrices with `size` rows. The factors and the result are on the device.
+// A product of two square matrices with `size` rows. The operands and the result are on the device.
 Workload product_of(int64_t size, torch::ScalarType dtype) {
   torch::manual_seed(0);
   const auto a = square(size, sconce::try_gpu(), dtype), b = square(size, sconce::try_gpu(), dtype);
@@ -48,7 +48,7 @@ Workload product_bf16(int64_t size) {
   return product_of(size, torch::kBFloat16);
 }
 
-// One product on each of two devices, which are the same device if there is only one.
+// One product on each of two devices, or both products on the same device if there is only one.
 Workload two_products(int64_t size) {
   torch::manual_seed(0);
   const auto devices = sconce::try_all_gpus();
@@ -63,7 +63,7 @@ Workload two_products(int64_t size) {
           wait_for_gpus};
 }
 
-// A copy of `size` numbers between pinned memory and the device.
+// A copy of `size` values between pinned memory and the device.
 template <bool to_host>
 Workload transfer(int64_t size) {
   const auto device = sconce::try_gpu();
@@ -82,8 +82,8 @@ struct Rows {
   }
 };
 
-// An epoch of a perceptron in batches of 256 pictures. Either the pictures are on the device, or
-// two threads read and copy them. The check is the loss of the first batch.
+// An epoch of a perceptron in batches of 256 images. The images are either already on the device,
+// or read and copied by two threads. The check is the loss of the first batch.
 template <bool on_device>
 Workload epoch_of(int64_t pictures) {
   torch::manual_seed(0);

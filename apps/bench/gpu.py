@@ -1,5 +1,5 @@
-"""Work on a GPU: matrix products, transfers, and data loading. Without a GPU, the same code runs on the CPU, to verify
-that both languages compute the same numbers.
+"""Work on a GPU: matrix products, transfers, and data loading. Without a GPU, the same code runs on the CPU to verify
+that both languages compute the same values.
 """
 
 import torch

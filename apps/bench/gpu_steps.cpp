@@ -1,6 +1,6 @@
 // Training steps on a GPU in float32, TF32, and bfloat16, both eager and captured as a CUDA graph.
-// Without a GPU, the same code runs on the CPU, to verify that both languages compute the same
-// numbers.
+// Without a GPU, the same code runs on the CPU to verify that both languages compute the same
+// values.
 
 #include <torch/torch.h>
 
@@ -60,7 +60,7 @@ constexpr GPTOptions small_gpt{
 constexpr GPTOptions gpt2_small{
     .texts = 8, .symbols = 50257, .features = 768, .heads = 12, .layers = 12, .tied = true};
 
-// A GPT on texts of `size` tokens.
+// A GPT on sequences of `size` tokens.
 template <const GPTOptions& options, Precision precision, Run run>
 Workload gpt(int64_t size) {
   torch::manual_seed(0);
@@ -75,7 +75,7 @@ Workload gpt(int64_t size) {
       net, optimizer, {text.slice(1, 0, size).to(device), text.slice(1, 1).flatten().to(device)});
 }
 
-// A ResNet on `size` square pictures, channels_last.
+// A ResNet on square images of `size` pixels per side, in channels_last format.
 template <auto make, int64_t classes, int64_t edge, Precision precision, Run run>
 Workload resnet_on_gpu(int64_t size) {
   torch::manual_seed(0);

@@ -1,8 +1,8 @@
-"""Training steps on a GPU in float32, TF32, and bfloat16. Without a GPU, the same code runs on the CPU, to verify that
-both languages compute the same numbers.
+"""Training steps on a GPU in float32, TF32, and bfloat16. Without a GPU, the same code runs on the CPU to verify that
+both languages compute the same values.
 
-"default" is the eager step, "best" is a CUDA graph, "compile" is torch.compile of the model, and "max_autotune" is the
-same in the mode that tries the most kernels and replays CUDA graphs.
+"default" is the eager step, "best" is a CUDA graph, "compile" applies torch.compile to the model, and "max_autotune"
+does the same in the mode that tries the most kernels and replays CUDA graphs.
 """
 
 import torch
@@ -16,7 +16,8 @@ from training_steps import calls_of
 
 
 def graphed(step, batch):
-    """Returns the loss after 3 steps, and the step as a CUDA graph. Each call copies the batch to the graph's tensors."""
+    """Returns the loss after 3 steps, and the step as a CUDA graph. Each call of the step copies the batch into the
+    graph's tensors."""
     static = [tensor.clone() for tensor in batch]
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())

@@ -1,5 +1,5 @@
 """The workloads that have a JAX form. They run in a separate environment without torch, so the parameters and batches
-come from a file. The variant "jax_step" compiles one step, and "jax_scan" compiles a loop of steps.
+are read from a file. The variant "jax_step" compiles one step, and "jax_scan" compiles a loop of steps.
 """
 
 import os
@@ -18,14 +18,15 @@ import updates  # noqa: E402
 
 
 def read_numbers(batch_size):
-    """Returns the parameters, and the tensors of a batch, which come last in the file."""
+    """Returns the parameters and the tensors of a batch, which are stored last in the file."""
     with numpy.load(os.environ["SCONCE_BENCH_NUMBERS"]) as file:
         arrays = [jnp.asarray(file[name]) for name in file.files]
     return arrays[:-batch_size], arrays[-batch_size:]
 
 
 def make_step(losses_of, update):
-    """Returns a step that maps (parameters, state) and a batch to the new (parameters, state) and `losses_of`'s result."""
+    """Returns a step that maps (parameters, state) and a batch to the new (parameters, state) and the result of
+    `losses_of`."""
     def step(carry, batch):
         parameters, state = carry
 
@@ -63,7 +64,7 @@ def forms(variant, losses_of, update, batch_size=2, scanned=100):
 
 
 def epoch(variant, forward, size):
-    """An epoch in shuffled batches of 256. The compiled code selects their rows. A call is one epoch."""
+    """An epoch in shuffled batches of 256. The compiled code selects the rows of each batch. Each call is one epoch."""
     parameters, (data, target) = read_numbers(2)
 
     def losses_of(parameters, x, y):
@@ -168,7 +169,7 @@ def layer_norm(x, w, b):
 
 
 def gpt_layer(x, parameters, heads):
-    """A GPT block: causal attention and an MLP, each with a norm before it and a shortcut around it."""
+    """A GPT block: causal attention and an MLP, each preceded by a norm and wrapped in a shortcut connection."""
     w_in, b_in, w_out, b_out, w1, b1, w2, b2, *norms = parameters
     of_heads = (*x.shape[:2], heads, -1)
     q, k, v = (part.reshape(of_heads)

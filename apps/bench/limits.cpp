@@ -1,5 +1,5 @@
-// The shortest time in which the machine could do the work of another workload. The share of the
-// limit that the workload reaches is this time divided by the workload's time.
+// The shortest time in which this machine could do the work of another workload. Dividing it by the
+// workload's time gives the share of the limit that the workload reaches.
 
 #include <torch/torch.h>
 
@@ -15,8 +15,8 @@ using Floats4 = float __attribute__((vector_size(16)));
 using Floats8 = float __attribute__((vector_size(32)));
 using Floats16 = float __attribute__((vector_size(64)));
 
-// Multiplies and adds only in registers, so that only the core's arithmetic limits the speed. There
-// are enough chains for two units with a latency of four cycles.
+// Multiplies and adds only in registers, so the speed is limited only by the core's arithmetic
+// units. There are enough independent chains to keep two units with a latency of four cycles busy.
 template <class Vector>
 __attribute__((always_inline)) inline float multiply_add(int64_t count) {
   constexpr int chains = 12, floats_per_round = chains * sizeof(Vector) / sizeof(float);
@@ -50,7 +50,7 @@ float widest_multiply_add(int64_t count) {
   return multiply_add_baseline(count);
 }
 
-// The multiplications and additions of a product of square matrices with `size` rows.
+// The multiplications and additions needed to multiply two square matrices with `size` rows.
 Workload product_limit(int64_t size) {
   return {[size] {
     volatile float used = widest_multiply_add(size * size * size);
@@ -63,8 +63,8 @@ Workload copy_limit(int64_t size) {
   return {[from, to] { std::memcpy(to.mutable_data_ptr(), from.const_data_ptr(), from.nbytes()); }};
 }
 
-// The memory traffic of AdamW, which reads and writes the parameter and two averages and reads the
-// gradient. One addition per element.
+// The memory traffic of AdamW, which reads the gradient, and reads and writes the parameter and two
+// averages. Performs one addition per element.
 Workload adamw_limit(int64_t size) {
   std::vector<torch::Tensor> tensors(4);
   for (auto& tensor : tensors) tensor = torch::zeros(size);

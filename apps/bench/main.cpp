@@ -1,4 +1,4 @@
-// sconce-bench FILE.NAME [SIZE] runs a workload for bench.py, in alternation with its Python
+// sconce-bench FILE.NAME [SIZE] runs a workload for bench.py, taking turns with its Python
 // counterpart. It prints the workload's check as a JSON list. Then, for each line N on standard
 // input, it prints the number of seconds that N calls took.
 
@@ -53,7 +53,7 @@ bench::Workloads all_workloads() {
   return all;
 }
 
-// Returns the size from the command line, or nothing if it is not a nonnegative integer.
+// Returns the size from the command line, or std::nullopt if it is not a nonnegative integer.
 std::optional<int64_t> size_of(std::string_view text) {
   int64_t size = 0;
   const auto [end, error] = std::from_chars(text.begin(), text.end(), size);

@@ -1,5 +1,5 @@
-// Operators: small ones, whose time is mostly call overhead, and matrix products, whose time is
-// mostly spent in the kernel.
+// Operators: small ones, which spend most of their time on call overhead, and matrix products,
+// which spend most of their time in the kernel.
 
 #include <torch/torch.h>
 
@@ -28,7 +28,7 @@ Workload relu(int64_t) {
   return {[a] { torch::relu(a); }, {value(torch::relu(a))}};
 }
 
-// A copy of `size` numbers.
+// A copy of `size` values.
 Workload copy(int64_t size) {
   const auto from = torch::ones(size), to = torch::zeros(size);
   return {[from, to] { to.copy_(from); }, {value(from)}};
@@ -41,7 +41,8 @@ Workload product(int64_t size) {
   return {[a, b] { torch::mm(a, b); }, {value(torch::mm(a, b))}};
 }
 
-// The same product into an existing tensor: nothing is allocated and no new page is touched.
+// The same product, written to an existing tensor, so that no memory is allocated and no new page
+// is touched.
 Workload product_into(int64_t size) {
   torch::manual_seed(0);
   const auto a = torch::randn({size, size}), b = torch::randn({size, size});
@@ -50,9 +51,9 @@ Workload product_into(int64_t size) {
   return {[a, b, c]() mutable { torch::mm_out(c, a, b); }, {value(c)}};
 }
 
-// 1,000 products of 100x100 matrices whose norms are logged. Each norm is read immediately; the
-// norms are kept in a list, or written to a tensor, and read together; or all products and norms
-// are computed in one call.
+// 1,000 products of 100x100 matrices whose norms are logged. The variants read each norm
+// immediately, collect the norms in a list or a tensor and read them together, or compute all
+// products and norms in a single call.
 Workload norms_read(int64_t) {
   torch::manual_seed(0);
   const auto a = torch::randn({100, 100});

@@ -1,5 +1,5 @@
-"""Operators: small ones, whose time is mostly call overhead, and matrix products, whose time is mostly spent in the
-kernel.
+"""Operators: small ones, which spend most of their time on call overhead, and matrix products, which spend most of
+their time in the kernel.
 """
 
 import torch

@@ -1,4 +1,5 @@
-// A complete training run: a perceptron on 28x28 pictures until it reaches a test accuracy.
+// A complete training run: a perceptron is trained on 28x28 images until it reaches a given test
+// accuracy.
 
 #include <torch/torch.h>
 
@@ -23,8 +24,8 @@ sconce::data::Dataset read_pictures(const fs::path& folder, const std::string& p
   return {data.to(torch::kFloat).div_(data.max()), target.to(torch::kLong)};
 }
 
-// Trains on Fashion-MNIST, from Debian's package dataset-fashion-mnist, until the accuracy reaches
-// 0.87. The check is the number of epochs, at most 20.
+// Trains on Fashion-MNIST, from Debian's dataset-fashion-mnist package, until the accuracy reaches
+// 0.87. The check is the number of epochs, which is at most 20.
 Workload accuracy(int64_t) {
   const fs::path folder = "/usr/share/datasets/fashion-mnist";
   torch::manual_seed(0);

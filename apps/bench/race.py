@@ -1,4 +1,4 @@
-"""A complete training run: a perceptron on 28x28 pictures until it reaches a test accuracy."""
+"""A complete training run: a perceptron is trained on 28x28 images until it reaches a given test accuracy."""
 
 import gzip
 from pathlib import Path
@@ -23,7 +23,7 @@ def read(folder, part):
 
 
 def by_loader(data, target, order):
-    """Loads the data as most programs do. `order` is a generator that is seeded for the epoch."""
+    """Loads the data the way most programs do. `order` is a generator that is seeded for each epoch."""
     dataset = TensorDataset(data, target)
     return DataLoader(dataset, 256, sampler=RandomSampler(dataset, generator=order))
 

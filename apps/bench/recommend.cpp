@@ -1,5 +1,5 @@
-// A training step of a recommender on 512 pairs: two towers over embeddings of `size` users and as
-// many items, with sparse gradients.
+// A training step of a recommender on 512 pairs: two towers over embeddings of `size` users and
+// `size` items, with sparse gradients.
 
 #include <torch/torch.h>
 

@@ -1,4 +1,4 @@
-"""A training step of a recommender on 512 pairs: two towers over embeddings of `size` users and as many items, with
+"""A training step of a recommender on 512 pairs: two towers over embeddings of `size` users and `size` items, with
 sparse gradients.
 """
 

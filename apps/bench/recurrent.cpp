@@ -1,5 +1,5 @@
 // A training step of a language model with an embedding and two LSTM layers of 512 units, on 8
-// texts of `size` tokens out of 10,000.
+// texts of `size` tokens with a vocabulary of 10,000.
 
 #include <torch/torch.h>
 

@@ -17,7 +17,7 @@ JAX = "jax==0.10.2"
 
 
 class Side:
-    """A process that creates a workload and times calls of it."""
+    """A process that creates a workload and times calls to it."""
 
     threads = 1  # in each process
 
@@ -40,7 +40,7 @@ class Side:
         return line
 
     def run(self, calls):
-        """Returns the seconds per call, measured over this many calls."""
+        """Times this many calls and returns the number of seconds per call."""
         print(calls, file=self.process.stdin, flush=True)
         return float(self.read()) / calls
 
@@ -50,12 +50,12 @@ class Side:
         return int(self.read())
 
     def first_call(self):
-        """Makes a call and returns the seconds from the start of the process to its end."""
+        """Makes one call and returns the number of seconds from the start of the process to the end of the call."""
         self.run(1)
         return time.perf_counter() - self.started
 
     def close(self):
-        """Ends the process and returns its peak memory in bytes."""
+        """Terminates the process and returns its peak memory in bytes."""
         self.process.stdin.close()
         _, status, usage = os.wait4(self.process.pid, 0)
         self.process.returncode = os.waitstatus_to_exitcode(status)
@@ -63,7 +63,7 @@ class Side:
 
 
 class WholeProcess:
-    """A side that starts a new process in each round, measured from its start to its check."""
+    """A side that starts a new process in each round and measures the time from its start to its check."""
 
     def __init__(self, name, command, measure):
         self.name, self.command, self.measure = name, command, measure
@@ -75,7 +75,7 @@ class WholeProcess:
         side = Side(self.name, self.command)
         seconds = time.perf_counter() - start
         self.check = side.check
-        peak = side.close()  # a child's peak starts at its parent's, so this script must stay small
+        peak = side.close()  # a child's peak starts at its parent's, so keep this script small
         return seconds if self.measure == "start" else peak
 
     def close(self):
@@ -83,9 +83,9 @@ class WholeProcess:
 
 
 class RatedProcess:
-    """A side that runs an example in each round and measures the time of a step.
+    """A side that runs an example program in each round and measures the time of a step.
 
-    The example prints its steps per second last.
+    The last output of the example is its number of steps per second.
     """
 
     def __init__(self, name, command):
@@ -108,7 +108,7 @@ class RatedProcess:
 
 
 def jax_python():
-    """Returns the Python of an environment with JAX, which is created if needed."""
+    """Returns the Python interpreter of an environment with JAX. Creates the environment if needed."""
     complete = BUILD / "jax/complete"
     if not complete.exists() or complete.read_text() != JAX:
         venv.create(BUILD / "jax", with_pip=True, clear=True)
@@ -119,7 +119,7 @@ def jax_python():
 
 
 def compiler_of(side):
-    """Returns the compiler of a side that runs only with --with or --all, such as "jax_scan"."""
+    """Returns the compiler used by a side that runs only with --with or --all, such as "jax_scan"."""
     return "jax" if side.startswith("jax") else "compile"
 
 
@@ -132,7 +132,7 @@ def python_command(workload, variant, size):
 
 
 def commands(workload, program, compilers=()):
-    """Returns the command for each side, sconce first."""
+    """Returns the command for each side, starting with sconce."""
     if workload.measure == "rate":
         example = workload.name.partition(".")[2]
         return {"sconce": [str(Path(program).parent / "examples" / example)],

@@ -1,4 +1,4 @@
-// Training steps of small models, in which the overhead between kernels matters.
+// Training steps of small models, for which the overhead between kernels matters.
 
 #include <torch/torch.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 namespace F = torch::nn::functional;
 
-// SimpleNN from the tutorial.
+// SimpleNN, the tutorial's network.
 struct SimpleNN : torch::nn::Module {
   torch::nn::Linear fc1 = register_module("fc1", torch::nn::Linear(3, 10));
   torch::nn::Linear fc2 = register_module("fc2", torch::nn::Linear(10, 2));
@@ -53,7 +53,8 @@ Workload adam_libtorch(int64_t rows) {
   return simple_nn<torch::optim::Adam>(torch::optim::AdamOptions(0.01), rows);
 }
 
-// A bfloat16 step of a perceptron with `size` units, with autocast, a scaler, and clipping.
+// A bfloat16 training step of a perceptron with `size` units, using autocast, a gradient scaler,
+// and gradient clipping.
 template <Run run>
 Workload amp(int64_t size) {
   torch::manual_seed(0);
@@ -96,7 +97,7 @@ Workload layers(int64_t size) {
   });
 }
 
-// The network from docs/ship_a_program.md on a batch of its table.
+// The network from docs/ship_a_program.md on one batch of its table.
 template <Run run>
 Workload table(int64_t rows) {
   torch::manual_seed(0);

@@ -1,4 +1,4 @@
-"""Tables of times, in Markdown."""
+"""Tables of timings, in Markdown."""
 
 from times import FORMS, fastest_form, median, ratio, ratios
 from workloads import STEP_COMPILERS, WORKLOADS
@@ -21,13 +21,13 @@ def time_of(result, side):
 
 
 def within(of_side):
-    """A ratio with its interval, such as "1.50 (1.48 to 1.52)"."""
+    """Formats a ratio with its interval, such as "1.50 (1.48 to 1.52)"."""
     low, high = of_side["interval"]
     return f"{of_side['median']:.2f} ({low:.2f} to {high:.2f})"
 
 
 def best_time(result):
-    """The time of sconce's fastest form, with the form's name unless it is the eager one."""
+    """Formats the time of sconce's fastest form, with the form's name unless it is the eager form."""
     form = fastest_form(result)
     return time_of(result, form) + ("" if form == "sconce" else f" {form}")
 
@@ -36,7 +36,7 @@ HEADER = ["workload", "against", "sconce", "ratio", "95 % interval", "at least",
 
 
 def rows(workload, result):
-    """Yields a line for each other side, with its ratio and the required one."""
+    """Yields a line for each of the other sides, with its ratio and the required ratio."""
     ours = best_time(result)
     for name, of_side in ratios(result).items():
         low, high = of_side["interval"]
@@ -49,11 +49,11 @@ def rows(workload, result):
                "" if floor is None else f"{floor:.3g}", verdict]
 
 
-COMPARED = ("libtorch", "default", "best", *STEP_COMPILERS)  # the sides of a question's table, which are its columns
+COMPARED = ("libtorch", "default", "best", *STEP_COMPILERS)  # the sides that form the columns of a question's table
 
 
 def compared(results, question):
-    """Returns the header and the lines of a question's table: for each workload the time of sconce's fastest form, and
+    """Returns the header and the lines of a question's table: for each workload, the time of sconce's fastest form and
     the median ratio of each other side to it.
     """
     chosen = [(result, ratios(result)) for workload, result in results if workload.question == question]
@@ -83,7 +83,7 @@ SLOWER_HEADER = ["workload", "against", "sconce", "ratio", "95 % interval"]
 
 
 def slower(results):
-    """Returns the lines of `rows` in which sconce is slower beyond noise, the slowest first."""
+    """Returns the lines of `rows` in which sconce is slower by more than noise, slowest first."""
     lost = []
     for workload, result in results:
         of_sides = ratios(result)
@@ -117,8 +117,8 @@ GROWTH_HEADER = ["workload", "sizes", "sconce", "ratio to the faster eager Pytho
 
 
 def growing(results):
-    """Returns, by row of the growth table, each size's number, result, and ratio of the faster eager Python to sconce's
-    eager form.
+    """Returns, for each row of the growth table, the sizes with their results and the ratio of the faster eager Python
+    variant to sconce's eager form.
     """
     groups = {workload.grows: [] for workload in WORKLOADS if workload.grows}
     for workload, result in results:
@@ -130,7 +130,8 @@ def growing(results):
 
 
 def growth(results):
-    """Yields a line for each workload that ran at several sizes, with the size from which C++ gains less than 10 %."""
+    """Yields a line for each workload that ran at several sizes, with the size from which the gain in C++ is less than
+    10%."""
     for title, sizes in growing(results).items():
         even = [f"{size:,}" for size, _, gain in sizes if gain < 1.1]
         yield [title, ", ".join(f"{size}" for size, _, _ in sizes),
@@ -149,6 +150,6 @@ TABLES = {  # header and lines, by name
 
 
 def tables(results):
-    """All tables of (workload, result) pairs, starting with the rows in which sconce is slower."""
+    """Returns all tables of (workload, result) pairs, starting with the rows in which sconce is slower."""
     made = [make(results) for make in TABLES.values()]
     return "\n".join(table(header, of_header) for header, of_header in made if of_header)

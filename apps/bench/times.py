@@ -1,4 +1,4 @@
-"""Times of workloads, their ratios, and the file that stores them."""
+"""Timings of workloads, their ratios, and the file that stores them."""
 
 import hashlib
 import json
@@ -12,13 +12,13 @@ from pathlib import Path
 
 from workloads import WORKLOADS
 
-FORMS = ("sconce", "captured", "compiled")  # of sconce; the first is the step without a capture
+FORMS = ("sconce", "captured", "compiled")  # forms of sconce; the first is the step without capture
 NVIDIA_DRIVER = Path("/proc/driver/nvidia")
 
 
 def interval(values):
-    """Returns the 95% interval of the median from the order statistics: the values between which the median lies with
-    that probability, for any distribution.
+    """Returns the 95% interval of the median based on order statistics: the values that contain the median with that
+    probability, for any distribution.
     """
     ordered, n = sorted(values), len(values)
     probability, below = 0, 0  # the probability that at most `below` of n values are less than the median
@@ -31,7 +31,7 @@ def interval(values):
 
 
 def ratio(times, ours):
-    """Returns how many times as fast as another side sconce is: the median and its interval."""
+    """Returns the median and the interval of the ratio by which sconce is faster than another side."""
     ratios = [theirs / own for theirs, own in zip(times, ours)]
     return {"median": statistics.median(ratios), "interval": interval(ratios)}
 
@@ -46,7 +46,8 @@ def fastest_form(result):
 
 
 def ratios(result, form=None):
-    """Returns the ratio of each other side's time to the time of a form of sconce, by default the fastest."""
+    """Returns the ratio of each other side's time to the time of one form of sconce, which is the fastest by
+    default."""
     values = result["values"]
     ours = values[form or fastest_form(result)]
     made = {side: ratio(times, ours) for side, times in values.items() if side not in (*FORMS, "limit")}
@@ -56,7 +57,8 @@ def ratios(result, form=None):
 
 
 def gpus():
-    """Returns the GPU names and the driver version from the driver's files, or nothing without a driver."""
+    """Returns the GPU names and the driver version from the driver's files. The result is empty if there is no
+    driver."""
     if not (NVIDIA_DRIVER / "version").exists():
         return {}
     of_all = [file.read_text() for file in sorted(NVIDIA_DRIVER.glob("gpus/*/information"))]
@@ -65,9 +67,9 @@ def gpus():
 
 
 def digest(program):
-    """Returns a hash of the code that is measured: the program, and the Python workloads."""
+    """Returns a hash of the measured code: the program and the Python workloads."""
     parts = [Path(program), *sorted(Path(__file__).parent.glob("*.py"))]
-    parts = [part for part in parts if part.name != "tables.py"]  # it measures nothing
+    parts = [part for part in parts if part.name != "tables.py"]  # this part measures nothing
     return hashlib.sha256(b"".join(part.read_bytes() for part in parts)).hexdigest()[:16]
 
 
@@ -79,7 +81,7 @@ def machine(program, threads):
 
 
 def read(file):
-    """Returns the contents of a file of times; raises ValueError if another program wrote it."""
+    """Returns the contents of a timing file. Raises ValueError if another program wrote it."""
     try:
         found = json.loads(Path(file).read_text())
         known = {(workload.name, workload.size) for workload in WORKLOADS}
@@ -91,7 +93,7 @@ def read(file):
 
 
 def paired(results):
-    """Returns each result with its workload."""
+    """Returns each result together with its workload."""
     known = {(workload.name, workload.size): workload for workload in WORKLOADS}
     return [(known[result["name"], result["size"]], result) for result in results]
 

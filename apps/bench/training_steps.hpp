@@ -14,12 +14,12 @@ namespace bench {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// How a workload runs its step. The non-eager forms of a workload are named NAME_captured and
-/// NAME_compiled.
+/// Runs a workload's step in different forms. The non-eager forms of a workload are named
+/// NAME_captured and NAME_compiled.
 enum class Run { eager, captured, compiled };
 
-/// Returns the compiler for the steps of this run, or null. It keeps the compiled form even if the
-/// replay is faster, so that both can be compared.
+/// Returns the compiler for the steps of this run, or null if there is none. The compiler keeps the
+/// compiled form even if replaying is faster, so that both can be compared.
 template <Run run>
 std::shared_ptr<sconce::StepCompiler> compiler() {
   if constexpr (run != Run::compiled) return nullptr;
@@ -45,7 +45,7 @@ Workload calls_of(const Step& step, const Tensors& batch) {
   }
 }
 
-/// Wraps the steps of a training loop that does not record its losses.
+/// Wraps the steps of a training loop that does not record losses.
 template <Run run = Run::eager, class Optimizer, class Loss>
 Workload training_steps(const std::shared_ptr<Optimizer>& optimizer, const Tensors& batch,
                         const Loss& compute_loss) {

@@ -1,4 +1,4 @@
-"""Steps of a training loop that does not record its losses."""
+"""Steps of a training loop that does not record losses."""
 
 import os
 
@@ -29,16 +29,17 @@ def training_steps(optimizer, compute_loss):
 
 
 def save_numbers(net, batch):
-    """Saves the initial numbers for the JAX form of a workload."""
+    """Saves the initial values for the JAX form of a workload."""
     arrays = [tensor.detach().numpy() for tensor in (*net.parameters(), *batch)]
     numpy.savez(os.environ["SCONCE_BENCH_NUMBERS"], *arrays)
     return [], None
 
 
 def compiled_step(variant, net, losses_of, update):
-    """Returns the whole step as one function that torch.compile compiles, in the variant's mode. `backward()` and the
-    optimizer's `step()` would split it, so the gradients come from torch.func and the update from updates.py.
-    `losses_of(forward, *batch)` returns a tuple that starts with the loss, and the step returns the same tuple.
+    """Returns the whole step as a single function that torch.compile compiles in the variant's mode. Because
+    `backward()` and the optimizer's `step()` would break the graph, torch.func computes the gradients, and updates.py
+    provides the update. `losses_of(forward, *batch)` returns a tuple that starts with the loss, and the step returns
+    the same tuple.
     """
     names = [name for name, _ in net.named_parameters()]
     parameters = [parameter.detach() for parameter in net.parameters()]
@@ -63,14 +64,15 @@ def compiled_step(variant, net, losses_of, update):
 
 
 def compiled_model(variant, net):
-    """Returns the network, compiled if the variant requires it. max_autotune uses it if there is no compiled step."""
+    """Returns the network, compiled if the variant requires it. "max_autotune" uses this function if there is no
+    compiled step."""
     modes = {"compile_model": "default", "max_autotune": "max-autotune"}
     return torch.compile(net, mode=modes[variant]) if variant in modes else net
 
 
 def forms(variant, net, batch, losses_of, make_optimizer, update=None):
-    """`training_steps` in the form of a variant, with `losses_of` and `update` as in `compiled_step`. Without an update,
-    only the network is compiled.
+    """Applies `training_steps` in the form of a variant, with `losses_of` and `update` as in `compiled_step`. Without
+    an update, only the network is compiled.
     """
     if variant == "numbers":
         return save_numbers(net, batch)

@@ -12,7 +12,7 @@ class SGD:
         return []
 
     def scale(self, state):
-        """Returns the factor by which the loss is scaled before its gradients are computed for the update."""
+        """Returns the factor by which to scale the loss before computing the gradients for the update."""
         return 1
 
     def __call__(self, xp, parameters, gradients, state):
@@ -37,7 +37,7 @@ class AdamW(SGD):
 
 
 class Scaled:
-    """GradScaler and clip_grad_norm_ around another update, without a host read."""
+    """GradScaler and clip_grad_norm_ around another update, without reading values on the host."""
 
     def __init__(self, update, max_norm):
         self.update, self.max_norm = update, max_norm

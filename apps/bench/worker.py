@@ -8,7 +8,7 @@ calls took, or for N = 0, the peak number of bytes that the GPU's allocator has 
 - "files": writes the files that both sides read
 - "compile", "compile_model", or "compile_step": uses torch.compile
 - "jax_step" or "jax_scan": in the file jax_steps
-- "numbers": only saves the initial numbers for the JAX form
+- "numbers": only saves the initial values for the JAX form
 """
 
 import importlib
@@ -23,7 +23,7 @@ def main(name, variant, size="0"):
     file, function = name.split(".")
     check, call, *rest = getattr(importlib.import_module(file), function)(variant, int(size))
     wait = rest[0] if rest else lambda: None  # waits until the calls have finished on a GPU
-    of_a_call = rest[1] if len(rest) > 1 else 1  # number of steps in a loop that is compiled as a whole
+    of_a_call = rest[1] if len(rest) > 1 else 1  # number of steps in a loop that is compiled as a unit
     print(json.dumps(check), flush=True)
     if call is None:
         return

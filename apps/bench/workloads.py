@@ -1,8 +1,8 @@
-"""The workloads that bench.py runs, each with its sides and the required ratios."""
+"""The workloads that bench.py runs, each with its sides and required ratios."""
 
 from dataclasses import dataclass
 
-# The questions that the page on speed answers, with their section titles.
+# The questions that the page about speed answers, with the titles of their sections.
 QUESTIONS = {"small": "Small steps", "real": "Real models", "feeding": "Feeding", "files": "Files", "start": "Start-up",
              "operators": "Single operators and optimizers", "gpu": "On a GPU"}
 STEP_COMPILERS = ("compile_model", "compile_step", "max_autotune", "jax_step", "jax_scan")
@@ -11,26 +11,26 @@ MODEL_COMPILERS = ("compile_model", "max_autotune")
 
 @dataclass
 class Workload:
-    name: str  # FILE.NAME; for a whole process, followed by a colon and its measure
+    name: str  # FILE.NAME, followed for a whole process by a colon and the quantity that is measured
     title: str
-    floors: dict  # the required ratio, or None, by side: Python's "default" and "best", and "libtorch"
-    question: str = "operators"  # a key of QUESTIONS
+    floors: dict  # the required ratio, or None, for each side: Python's "default" and "best", and "libtorch"
+    question: str = "operators"  # a key in QUESTIONS
     forms: tuple = ()  # other forms in sconce: "captured" (FILE.NAME_captured) and "compiled" (FILE.NAME_compiled)
     compilers: tuple = ()  # the compiled forms of the Python side, which run only with --with or --all
-    libtorch: str = ""  # the same workload with plain LibTorch, if sconce adds to LibTorch
+    libtorch: str = ""  # the same workload in plain LibTorch, if sconce adds something to LibTorch
     limit: str = ""  # the workload in limits.cpp with the shortest time for the same work
-    measure: str = "calls"  # or of a whole process until its check: "start" or "memory"; or of an example: "rate"
-    starts: int = 1  # number of processes; large allocations have random locations, which affect their speed
-    gpu: bool = False  # whether this is a measurement on a GPU
+    measure: str = "calls"  # or "start" or "memory" of a whole process until its check, or "rate" of an example
+    starts: int = 1  # number of processes; large allocations are placed randomly, which affects their speed
+    gpu: bool = False  # whether the workload is measured on a GPU
     needs: str = ""  # an additional Python package
     files: bool = False  # whether the twin's variant "files" writes the files of both sides
-    data: str = ""  # the folder of a dataset that is not part of sconce
-    size: int = 0  # number of rows, parameters, or the like
+    data: str = ""  # the folder of a dataset that is not included in sconce
+    size: int = 0  # number of rows, parameters, or similar
     grows: str = ""  # the row of the growth table that contains this size
     most: float = float("inf")  # the ratio of the kernels alone; a larger ratio is a measurement error
     lower_end: float = 0  # the required lower end of the interval
-    tolerance: float = 1e-6  # for comparing the numbers of the sides
-    compiled_tolerance: float = 1e-5  # the same for compiled forms, which round at other places
+    tolerance: float = 1e-6  # for comparing the values computed by the sides
+    compiled_tolerance: float = 1e-5  # the same for compiled forms, which round in different places
 
     @property
     def twin(self):
@@ -51,7 +51,7 @@ def step(name, title, floors, **more):
 
 
 def real(name, title, floors=None, **more):
-    """Work of a size that people train in practice."""
+    """A workload of a size that people train in practice."""
     return Workload(name, title, floors or EAGER, "real", **more)
 
 
