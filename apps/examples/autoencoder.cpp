@@ -1,5 +1,5 @@
-// Trains an autoencoder on digits. A batch is a single tensor, which is both the input and the
-// target of the loss.
+// Trains an autoencoder on digits. Each batch is a single tensor that serves as both the input and
+// the target of the loss.
 #include <torch/torch.h>
 #include <cstdio>
 #include <sconce/sconce.hpp>

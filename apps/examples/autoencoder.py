@@ -16,7 +16,7 @@ class Autoencoder(nn.Module):
         return self.decode(torch.relu(self.encode(x)))
 
 
-# The images follow a header of 16 bytes.
+# The images follow a 16-byte header.
 images = torch.frombuffer(bytearray(DIGITS.read_bytes()[16:]), dtype=torch.uint8).view(-1, 8, 8)
 batches = (images.flatten(1) / 16.0).split(64)
 torch.manual_seed(0)

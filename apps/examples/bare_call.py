@@ -11,5 +11,5 @@ with torch.inference_mode():
         start = time.perf_counter()
         net(x)
         us.append(1e6 * (time.perf_counter() - start))
-us = sorted(us[1000:])  # without the warm-up
+us = sorted(us[1000:])  # not counting the warm-up
 print(f"Python, inference_mode: p50 {us[10000]:.1f} us, p99 {us[19800]:.1f} us")

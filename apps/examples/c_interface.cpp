@@ -28,8 +28,8 @@ namespace {
 
 namespace F = torch::nn::functional;
 
-// torch::nn::Linear would draw its weights from the default generator, which it would share
-// with the rest of the process.
+// torch::nn::Linear would draw its weights from the default generator, which the rest of the
+// process also uses.
 struct DenseImpl : torch::nn::Module {
   DenseImpl(int64_t inputs, int64_t outputs, const at::Generator& generator) {
     const double bound = 1 / std::sqrt(static_cast<double>(inputs));
@@ -91,8 +91,8 @@ class Classifier {
     return x_count / inputs_;
   }
 
-  // Returns a tensor of shape `(rows, inputs)` that shares the caller's memory. Check all counts
-  // before you call this function, because it reads x.
+  // Returns a tensor of shape `(rows, inputs)` that shares the caller's memory. Because this
+  // function reads x, check all counts before you call it.
   torch::Tensor view_rows(const char* function, const float* x, int64_t rows) const {
     const auto view = torch::from_blob(const_cast<float*>(x), {rows, inputs_}, torch::kFloat);
     TORCH_CHECK(view.isfinite().all().item<bool>(), function, ": expected finite numbers in x");
@@ -103,7 +103,7 @@ class Classifier {
   uint64_t seed_;
   Net net_;
   std::unique_ptr<sconce::optim::AdamW> optimizer_ = {};
-  uint64_t epochs_ = 0;  // trained with this optimizer
+  uint64_t epochs_ = 0;  // trained by this optimizer
 };
 
 void Classifier::train(const float* x, int64_t x_count, const int64_t* y, int64_t y_count,
@@ -121,7 +121,8 @@ void Classifier::train(const float* x, int64_t x_count, const int64_t* y, int64_
               "sc_train: expected classes from 0 to ", classes_ - 1, " in y, got ",
               least.item<int64_t>(), " to ", greatest.item<int64_t>());
 
-  // Epoch n of a handle uses the same order, no matter how many calls the epochs are split over.
+  // Epoch n of a handle always uses the same order, no matter how the epochs are divided among
+  // calls.
   const sconce::data::Batches batches({data, labels},
                                       {.batch_size = 32, .shuffle = true, .seed = seed_ + epochs_});
   sconce::Trainer trainer({.max_epochs = static_cast<int>(epochs), .num_gpus = 0});
@@ -145,8 +146,9 @@ void Classifier::predict(const float* x, int64_t x_count, float* out, int64_t ou
   });
 }
 
-// Maps handles to classifiers. A handle is looked up and never dereferenced, so an invalid handle
-// is an error. A call shares ownership of its classifier, so sc_free in another thread is safe.
+// Maps handles to classifiers. A handle is looked up rather than dereferenced, so an invalid handle
+// results in an error. Each call shares ownership of its classifier, so calling sc_free in another
+// thread is safe.
 class Table {
  public:
   uint64_t add(std::shared_ptr<Classifier> entry) {
@@ -160,7 +162,7 @@ class Table {
     return position(function, handle)->second;
   }
 
-  // Returns the entry so that it is destroyed after the table is unlocked.
+  // Returns the removed entry so that it is destroyed after the table has been unlocked.
   std::shared_ptr<Classifier> remove(const char* function, uint64_t handle) {
     const std::lock_guard lock(mutex_);
     return std::move(entries_.extract(position(function, handle)).mapped());
@@ -182,16 +184,16 @@ class Table {
   uint64_t last_ = 0;
 };
 
-// The table is never destroyed: other threads may still be in a call when main returns, and the
+// The table is never destroyed, because other threads may still be in a call when main returns. The
 // system frees the memory anyway.
 Table& table() {
   static auto* const the_table = new Table;
   return *the_table;
 }
 
-std::atomic<pid_t> process = 0;  // the first process to call sc_create
+std::atomic<pid_t> process = 0;  // the first process that called sc_create
 
-// After a fork, the child does not have LibTorch's threads, but their locks may still be held.
+// After a fork, LibTorch's threads do not exist in the child, but their locks may still be held.
 void check_process() {
   const pid_t first = process, current = getpid();
   TORCH_CHECK(first == 0 || first == current, "c_interface: expected a call from process ", first,
@@ -199,19 +201,21 @@ void check_process() {
               ", which was forked from it; call sc_create only after the fork");
 }
 
-thread_local char error_text[4096] = "";  // needs no destructor when a thread ends
+thread_local char error_text[4096] = "";  // needs no destructor at thread exit
 
 void keep_error(const char* text) noexcept {
   std::snprintf(error_text, sizeof error_text, "%s", *text != 0 ? text : "unknown error");
 }
 
-// Runs the body of a function. Returns 0, or 1 if the body throws. No exception escapes to C.
+// Runs the body of a function. Returns 0 on success, or 1 if the body throws, so that no exception
+// propagates into C code.
 template <class Body>
 int guarded(const Body& body) noexcept {
   error_text[0] = 0;
   try {
     check_process();
-    // Modes that the calling thread has enabled, such as Python's no_grad, must not apply here.
+    // Modes that the calling thread has enabled, such as Python's no_grad, must not affect this
+    // code.
     const c10::InferenceMode with_gradients(false);
     const sconce::amp::AutocastGuard without_autocast(torch::kCPU, {.enabled = false});
     body();
@@ -226,7 +230,8 @@ int guarded(const Body& body) noexcept {
   return 1;
 }
 
-// Runs the body with a handle's classifier. No other call uses the classifier in the meantime.
+// Runs the body with the classifier that a handle refers to. No other call uses the classifier
+// meanwhile.
 template <class Body>
 int with_classifier(const char* function, uint64_t handle, const Body& body) noexcept {
   return guarded([&] {

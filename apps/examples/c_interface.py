@@ -1,4 +1,5 @@
-"""Trains and predicts with c_interface.h by ctypes, without Python's torch, and prints what c_interface_main.c prints."""
+"""Trains and predicts through c_interface.h with ctypes, without Python's torch. Prints the same output as
+c_interface_main.c."""
 import array
 import ctypes
 import sys
@@ -9,7 +10,7 @@ u64, i64, text = ctypes.c_uint64, ctypes.c_int64, ctypes.c_char_p
 
 
 def load(path):
-    """Returns the library. Without argtypes, ctypes would pass its numbers as 32-bit integers."""
+    """Returns the library with argtypes set. Without them, ctypes would pass numbers as 32-bit integers."""
     library = ctypes.CDLL(path)
     library.sc_create.restype, library.sc_create.argtypes = u64, [i64, i64, i64, u64]
     library.sc_train.argtypes = [u64, FLOATS, i64, INTEGERS, i64, i64]
@@ -21,7 +22,7 @@ def load(path):
 
 
 class Classifier:
-    """A handle as an object. Its methods raise RuntimeError with the library's text."""
+    """An object that wraps a handle. Its methods raise RuntimeError with the library's error text."""
 
     def __init__(self, library, inputs, hidden, classes, seed=0):
         self.library, self.inputs, self.classes = library, inputs, classes
@@ -36,7 +37,7 @@ class Classifier:
         self.check(self.library.sc_train(self.handle, pointer(x), len(x), pointer(y), len(y), epochs))
 
     def predict(self, x):
-        """Returns the probabilities of the classes, row after row."""
+        """Returns the class probabilities, one row after another."""
         out = array.array("f", bytes(4 * len(x) // self.inputs * self.classes))
         self.check(self.library.sc_predict(self.handle, pointer(x), len(x), pointer(out), len(out)))
         return out
@@ -52,13 +53,13 @@ class Classifier:
 
 
 def pointer(numbers):
-    """Returns a pointer to the memory of an array of floats ("f") or 64-bit integers ("q"), without a copy."""
+    """Returns a pointer to the memory of an array of floats ("f") or 64-bit integers ("q"), without copying it."""
     kind = {"f": ctypes.c_float, "q": ctypes.c_int64}[numbers.typecode]
     return ctypes.cast((kind * len(numbers)).from_buffer(numbers), ctypes.POINTER(kind))
 
 
 def make_points(state):
-    """Returns points of a plane and their classes: 1 if both coordinates have the same sign."""
+    """Returns points in a plane and their classes. The class is 1 if both coordinates have the same sign."""
     x = array.array("f")
     for _ in range(ROWS * INPUTS):
         state = (state * 1664525 + 1013904223) % 2**32

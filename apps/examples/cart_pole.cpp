@@ -1,10 +1,10 @@
-// Trains an agent in a simulator to balance a pole on a cart with a policy gradient.
+// Trains an agent to balance a pole on a simulated cart, using a policy gradient.
 #include <torch/torch.h>
 #include <cmath>
 #include <cstdio>
 #include <sconce/sconce.hpp>
 
-// A pole hinged to a cart that is pushed left or right 50 times a second.
+// A pole hinged to a cart that is pushed left or right 50 times per second.
 class CartPole {
  public:
   CartPole() {
@@ -30,7 +30,7 @@ class CartPole {
   double place_, speed_, angle_, spin_;  // m, m/s, rad, rad/s
 };
 
-// Returns the sum of the rewards from each step on, discounting each later step by another 1%.
+// Returns the sum of the rewards from each step onward, discounting each later step by another 1%.
 torch::Tensor returns_of(int64_t steps) {
   std::vector<double> returns(steps);
   double later = 0;
@@ -46,7 +46,8 @@ int main() {
   torch::nn::Linear hidden(4, 32), output(32, 1);  // argument evaluation order is unspecified
   torch::nn::Sequential policy(hidden, torch::nn::ReLU(), output);
   sconce::optim::Adam adam(policy->parameters(), torch::optim::AdamOptions(0.01));
-  // Replaying the operators is faster than calling them, and the simulator waits for each action.
+  // Replaying the operators is faster than calling them, which matters because the simulator waits
+  // for each action.
   sconce::CapturedStep act(sconce::cpu(), [&](const std::vector<torch::Tensor>& observation) {
     const torch::NoGradGuard no_grad;
     return std::vector{policy->forward(observation[0]).sigmoid().bernoulli()};

@@ -6,7 +6,7 @@ weights, script, package = sys.argv[1:]
 net = torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 10), torch.nn.Softmax(1))
 net.load_state_dict(torch.load(weights))
 net.eval()
-x = torch.zeros(8, 64)  # an example of a batch
+x = torch.zeros(8, 64)  # an example batch
 about = {"torch": torch.__version__.split("+")[0], "rows": f"{x.dtype} {x.shape[1:]}",
          "cpu": torch.backends.cpu.get_cpu_capability()}
 

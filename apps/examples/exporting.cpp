@@ -27,7 +27,7 @@ int main(int argc, char** argv) try {
   std::printf("loss %.3f\n", result.epochs.back().loss);
 
   net->eval();
-  const auto x = test.data.slice(0, 0, 8);  // any eight rows can be the example
+  const auto x = test.data.slice(0, 0, 8);  // any eight rows can serve as the example
   sconce::program::record(
       argv[1], net, {{"x", x}},
       {.dynamic_shapes = {{"x", 0}}, .output_names = {"logits"}, .save_example = true});

@@ -71,7 +71,8 @@ Tensor read(const fs::path& path) {  // a file, or a folder's files sorted by na
   return torch::from_blob(text.data(), {static_cast<int64_t>(text.size())}, torch::kByte).clone();
 }
 
-// Batches of windows of the text and of the same windows shifted by one byte. Both are (N, L).
+// Batches of windows of the text, together with the same windows shifted by one byte. Both have
+// shape (N, L).
 sconce::data::Batches windows(const Tensor& text, const Options& o, bool shuffle,
                               const sconce::distributed::ProcessGroup& group) {
   const auto cut = [&](const Tensor& part) { return part.unfold(0, o.context, o.context); };
@@ -104,7 +105,7 @@ void write(GPTImpl& net, const Tensor& symbols, const Options& o) {
   std::cout.write(static_cast<const char*>(bytes.const_data_ptr()), bytes.numel()) << "\n";
 }
 
-// Only the matrices use weight decay.
+// Weight decay applies only to the matrices.
 std::vector<torch::optim::OptimizerParamGroup> groups_of(const GPTImpl& net, double lr) {
   std::vector<torch::optim::OptimizerParamGroup> groups;
   for (const double decay : {0.1, 0.0}) {

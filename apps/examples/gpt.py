@@ -40,7 +40,7 @@ def read(path):
     return torch.frombuffer(bytearray(b"".join(file.read_bytes() for file in files)), dtype=torch.uint8)
 
 
-def windows(text, o):  # (N, L) both
+def windows(text, o):  # both (N, L)
     return text[:-1].unfold(0, o.context, o.context), text[1:].unfold(0, o.context, o.context)
 
 
@@ -134,5 +134,5 @@ parser.add_argument("--precision", default="fp32", choices=["fp32", "bf16"])
 for name, default in {"epochs": 14, "accumulate": 1, "batch": 32, "context": 64, "width": 128, "layers": 4, "heads": 4,
                       "sample": 200, "lr": 2e-3, "dropout": 0.1}.items():
     parser.add_argument("--" + name, type=type(default), default=default)
-torch.backends.mha.set_fastpath_enabled(False)  # its kernel rounds otherwise
+torch.backends.mha.set_fastpath_enabled(False)  # its kernel rounds differently
 train(parser.parse_args())

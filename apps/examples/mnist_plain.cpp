@@ -1,5 +1,5 @@
-// Trains a LeNet on handwritten digits with LibTorch alone. It does the same work as mnist.cpp and
-// prints the same numbers on the CPU.
+// Trains a LeNet on handwritten digits with LibTorch alone. It performs the same computation as
+// mnist.cpp and prints the same numbers on the CPU.
 #include <ATen/autocast_mode.h>
 #include <torch/torch.h>
 #include <cmath>
@@ -9,7 +9,8 @@
 #include <numbers>
 #include <utility>
 
-// Reads an IDX file of bytes: two zeros, the type, the rank, and each size as 4 big-endian bytes.
+// Reads an IDX file of bytes. The header contains two zeros, the type, the rank, and each size as 4
+// big-endian bytes.
 torch::Tensor read_idx(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
@@ -67,7 +68,7 @@ int main(int argc, char** argv) try {
   torch::manual_seed(0);
   namespace nn = torch::nn;
   const int64_t features = 16 * (images.size(2) / 4) * (images.size(3) / 4);
-  nn::Sequential net;  // push_back, because argument evaluation order is unspecified
+  nn::Sequential net;  // push_back, because the evaluation order of arguments is unspecified
   net->push_back(nn::Conv2d(nn::Conv2dOptions(1, 6, 5).padding(2)));
   net->push_back(nn::ReLU());
   net->push_back(nn::MaxPool2d(2));  // (N, 6, H/2, W/2)

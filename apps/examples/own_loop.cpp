@@ -1,4 +1,5 @@
-// The Trainer's loop, written with public parts only. Each run stops after one epoch and resumes.
+// The Trainer's loop, written using only the public API. Each run stops after one epoch and resumes
+// the next time.
 #include <torch/torch.h>
 #include <algorithm>
 #include <cstdio>

@@ -14,27 +14,28 @@
 
 using torch::Tensor;
 
-constexpr int64_t width = 64;  // numbers per row
+constexpr int64_t width = 64;  // number of values per row
 
-// A function from rows to outputs that several threads can call at the same time.
+// A function that maps rows to outputs and can be called by several threads concurrently.
 using Run = std::function<Tensor(const Tensor&)>;
 
-// The network for --weights. The other kinds of files contain their networks.
+// The network for --weights. The other kinds of files contain the network itself.
 inline torch::nn::Sequential make_net() {
   return torch::nn::Sequential(torch::nn::Linear(width, 32), torch::nn::ReLU(),
                                torch::nn::Linear(32, 10));
 }
 
-// One version of the file. It never changes, and it lives until every worker has the next version.
+// One version of the file. It is immutable, and it stays alive until every worker has switched to
+// the next version.
 struct Model {
   int64_t version = 1;
-  torch::nn::Sequential net = nullptr;  // for --weights; each worker copies it
+  torch::nn::Sequential net = nullptr;  // for --weights; each worker makes a copy
   Run run = {};                         // for a program or a package
 };
 
 inline torch::nn::Sequential load_weights(const std::string& file) {
   auto net = make_net();
-  // A recorded program of this network contains an example in addition to the weights.
+  // In addition to the weights, a recorded program of this network contains an example.
   const auto without_example = [](const std::string& name) {
     return name.starts_with("example.") ? std::string() : name;
   };
@@ -51,7 +52,7 @@ inline Run load_program(const std::string& file) {
 inline Run load_package(const std::string& file, int workers) {
   using Package = torch::inductor::AOTIModelPackageLoader;
   auto about = Package::load_metadata_from_package(file, "model");
-  // The machine code does not check any of these. serving_package.cpp explains them.
+  // The machine code does not check any of these conditions. serving_package.cpp explains them.
   for (const auto& [key, value] : {std::pair<std::string, std::string>("torch", TORCH_VERSION),
                                    {"AOTI_DEVICE_KEY", "cpu"},
                                    {"cpu", at::get_cpu_capability()},
@@ -64,7 +65,8 @@ inline Run load_package(const std::string& file, int workers) {
   return [package](const Tensor& x) { return package->run({x})[0]; };
 }
 
-// Throws unless `run` accepts any number of rows. Checking now reports a mismatch before a request.
+// Throws unless `run` accepts any number of rows. Checking here reports a mismatch before the first
+// request arrives.
 inline Run checked(const Run& run, int64_t max_batch) {
   const torch::NoGradGuard no_grad;
   for (const int64_t rows : {int64_t{1}, max_batch}) {
@@ -75,9 +77,10 @@ inline Run checked(const Run& run, int64_t max_batch) {
   return run;
 }
 
-// A worker's copy of the network. A captured forward pass has a fixed shape, so there is one for
-// each of a few batch sizes. Zeros pad a batch to the next size. New weights are copied into the
-// same memory, so the captured passes stay valid. No other worker sees a half-copied network.
+// A worker's copy of the network. A captured forward pass has a fixed shape, so one is captured for
+// each of several batch sizes. A batch is padded with zeros to the next size. New weights are
+// copied into the same memory, so the captured passes stay valid. No other worker can see a
+// partially copied network.
 class CapturedNet {
  public:
   explicit CapturedNet(int64_t max_batch) {

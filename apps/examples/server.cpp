@@ -1,11 +1,11 @@
-// Serves a network over HTTP. It answers requests that arrive together in one batch, and you can
-// replace the network's file while it runs.
+// Serves a network over HTTP. Requests that arrive together are answered in a single batch, and the
+// network's file can be replaced while the server is running.
 //
 //   POST /predict {"x": [[64 numbers], ...]} replies {"outputs": [...], "version": 1}.
 //   POST /reload reloads the file and replies {"version": 2}.
 //   GET /health replies {"version": 2, "requests": 9, "p50_ms": ..., "p99_ms": ...}.
 //
-// Errors look like {"error": "expected ..., got ..."}. An invalid request returns status 400.
+// Errors look like {"error": "expected ..., got ..."}. The status for an invalid request is 400.
 #include <httplib.h>
 #include <torch/torch.h>
 #include <CLI/CLI.hpp>
@@ -46,7 +46,7 @@ struct Question {
   Clock::time_point arrived = Clock::now();
 };
 
-// Questions that are waiting for a worker, at most one per connection.
+// The queue of questions waiting for a worker. Each connection has at most one.
 class Queue {
  public:
   Queue(int64_t max_rows, int64_t wait_ms) : max_rows_(max_rows), wait_(wait_ms) {}
@@ -58,8 +58,8 @@ class Queue {
     return questions_.emplace_back(Question{x}).answer.get_future();
   }
 
-  // Waits for a question, and then until there are enough rows or the question has waited long
-  // enough. Returns an empty batch after `close`.
+  // Waits for a question to arrive, and then until enough rows have arrived or the question has
+  // waited long enough. Returns an empty batch after `close`.
   std::vector<Question> pop_batch() {
     const std::lock_guard one_worker_at_a_time(gathering_);
     std::unique_lock lock(mutex_);
@@ -94,7 +94,7 @@ class Queue {
   bool closed_ = false;
 };
 
-// The state that the server's threads share.
+// The state shared by the server's threads.
 class Server {
  public:
   explicit Server(const Options& options)
@@ -105,8 +105,8 @@ class Server {
     return model_;
   }
 
-  // If the new file does not match, nothing changes. save_safetensors replaces files atomically, so
-  // this never loads half of a file.
+  // If the new file does not match, the server keeps the current version. save_safetensors replaces
+  // files atomically, so this function never loads a partially written file.
   int64_t reload() {
     const std::lock_guard one_at_a_time(reloading_);
     const auto next = load(o, model()->version + 1);
@@ -138,11 +138,11 @@ class Server {
  private:
   std::mutex mutex_, reloading_;
   std::shared_ptr<const Model> model_;
-  std::vector<double> ms_;  // for the last 10,000 requests
+  std::vector<double> ms_;  // of the last 10,000 requests
   size_t requests_ = 0;
 };
 
-// Answers batches until the queue is closed. All answers in a batch use the same version.
+// Answers batches until the queue is closed. All answers in a batch come from the same version.
 void work(Server& server, std::latch& warm) {
   const torch::NoGradGuard no_grad;  // the setting is per thread
   CapturedNet captured(server.o.max_batch);
@@ -197,12 +197,13 @@ json to_json(const Answer& answer) {
 
 void reply(httplib::Response& response, int status, const json& body) {
   response.status = status;
-  // An error message can quote bytes that are not UTF-8.
+  // An error message may quote bytes that are not valid UTF-8.
   const auto text = body.dump(-1, ' ', false, json::error_handler_t::replace);
   response.set_content(text + "\n", "application/json");
 }
 
-// Replies with the function's result or its error. A ValueError means that the request is invalid.
+// Replies with the function's result or with its error. A ValueError means that the request is
+// invalid.
 template <class Function>
 void reply_with(httplib::Response& response, int status_of_error, const Function& function) try {
   reply(response, 200, function());
@@ -229,7 +230,8 @@ void add_routes(httplib::Server& http, Server& server) {
   });
   http.Get("/health",
            [&](const Request&, Response& response) { reply(response, 200, server.health()); });
-  // Version 0.11 of the library limits only bodies with a Content-Length, so reject the others.
+  // Version 0.11 of the library enforces the size limit only for bodies with a Content-Length, so
+  // all other bodies are rejected.
   http.set_pre_routing_handler([](const Request& request, Response& response) {
     const bool is_limited = request.method == "GET" || request.has_header("Content-Length");
     if (is_limited && !request.has_header("Transfer-Encoding") &&
@@ -254,9 +256,9 @@ void add_routes(httplib::Server& http, Server& server) {
 int bind(httplib::Server& http, const Options& o) {
   http.set_payload_max_length(max_body);
   http.set_keep_alive_max_count(std::numeric_limits<size_t>::max());
-  http.set_tcp_nodelay(true);  // a reply's headers and body are sent separately
+  http.set_tcp_nodelay(true);  // the headers and the body of a reply are sent separately
   http.new_task_queue = [threads = o.connections] { return new httplib::ThreadPool(threads); };
-  // By default, several servers can share a port.
+  // By default, the library allows several servers to share a port.
   http.set_socket_options([](int socket) {
     const int yes = 1;
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
@@ -267,15 +269,16 @@ int bind(httplib::Server& http, const Options& o) {
   return port;
 }
 
-// Serves until SIGTERM or SIGINT arrives, and then finishes the requests that have started.
+// Serves requests until SIGTERM or SIGINT arrives, and then finishes the requests that are in
+// progress.
 void serve(const Options& o) {
   sigset_t stop_signals;
   sigemptyset(&stop_signals);
   sigaddset(&stop_signals, SIGTERM);
   sigaddset(&stop_signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &stop_signals, nullptr);  // in all threads, for sigtimedwait
+  pthread_sigmask(SIG_BLOCK, &stop_signals, nullptr);  // blocked in all threads, for sigtimedwait
   sconce::tune_memory();
-  torch::set_num_threads(1);  // per operator, because the workers use the cores
+  torch::set_num_threads(1);  // threads per operator, because the workers use the cores
 
   Server server(o);
   httplib::Server http;
@@ -290,7 +293,7 @@ void serve(const Options& o) {
   const auto has_ended = [&] {
     return listening.wait_for(std::chrono::milliseconds(1)) == std::future_status::ready;
   };
-  while (!http.is_running() && !has_ended()) continue;  // stop() has no effect before that
+  while (!http.is_running() && !has_ended()) continue;  // stop() has no effect before this point
   std::cout << "version 1 on http://" << o.host << ':' << port << std::endl;
   const timespec time{0, 50'000'000};
   while (sigtimedwait(&stop_signals, nullptr, &time) < 0 && !has_ended()) continue;

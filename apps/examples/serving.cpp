@@ -1,4 +1,5 @@
-// Classifies the pictures in a folder with a fine-tuned ResNet-18, and counts pictures per second.
+// Classifies the images in a folder with a fine-tuned ResNet-18 and reports the number of images
+// per second.
 #include <torch/torch.h>
 #include <algorithm>
 #include <cstdio>
@@ -8,7 +9,7 @@
 
 namespace fs = std::filesystem;
 
-// A dataset for a DataLoader, which reads each item in one of its threads.
+// A dataset for a DataLoader. The DataLoader reads each item in one of its worker threads.
 struct Pictures {
   std::vector<fs::path> files = {};
 

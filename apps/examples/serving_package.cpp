@@ -1,4 +1,5 @@
-// Serves a network that Python compiled ahead of time. Reads rows from a file and writes outputs.
+// Serves a network that Python compiled ahead of time. Reads rows from a file and writes the
+// outputs.
 #include <ATen/Version.h>
 #include <torch/csrc/inductor/aoti_package/model_package_loader.h>
 #include <torch/torch.h>
@@ -18,7 +19,8 @@ int main(int argc, char** argv) try {
     std::fputs("usage: serving_package PROGRAM.pt2 INPUTS.pt OUTPUTS.pt\n", stderr);
     return 2;
   }
-  // LibTorch wrote AOTI_DEVICE_KEY, and export_program.py wrote the rest. No code is loaded yet.
+  // LibTorch wrote AOTI_DEVICE_KEY, and export_program.py wrote the other entries. No code has been
+  // loaded yet.
   auto about = AOTIModelPackageLoader::load_metadata_from_package(argv[1], "model");
   check("PyTorch", about["torch"], TORCH_VERSION);
   const std::string device = about["AOTI_DEVICE_KEY"];
@@ -43,7 +45,7 @@ int main(int argc, char** argv) try {
   std::cout << x.size(0) << " rows\n~ " << static_cast<double>(x.size(0)) / stopwatch.seconds()
             << " rows a second\n";
 } catch (const std::exception& error) {
-  const std::string text = error.what();  // the first line is the reason, the rest is a backtrace
+  const std::string text = error.what();  // the reason, followed by a backtrace
   std::cerr << "serving_package: " << text.substr(0, text.find('\n')) << " (" << argv[1] << ")\n";
   return 1;
 }

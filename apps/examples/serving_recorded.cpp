@@ -1,4 +1,5 @@
-// Serves a network recorded in C++, without its class. Reads rows from a file and writes outputs.
+// Serves a network that was recorded in C++, without its class. Reads rows from a file and writes
+// the outputs.
 #include <torch/torch.h>
 #include <cstdio>
 #include <iostream>
@@ -12,7 +13,7 @@ int main(int argc, char** argv) try {
   const auto program = sconce::program::Program::load(argv[1]);
   for (const auto& input : program.inputs()) {
     std::cout << input.name << ": " << sconce::repr(input.dtype) << ' ' << sconce::repr(input.shape)
-              << '\n';  // -1 is a dynamic size
+              << '\n';  // -1 means a dynamic size
   }
 
   const auto x = sconce::io::load_torch_state_dict(argv[2])["x"];  // (N, 64)

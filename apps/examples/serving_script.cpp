@@ -1,4 +1,5 @@
-// Serves a network that Python exported as TorchScript. Reads rows from a file and writes outputs.
+// Serves a network that Python exported as TorchScript. Reads rows from a file and writes the
+// outputs.
 #include <torch/script.h>
 #include <torch/torch.h>
 #include <cstdio>
@@ -15,8 +16,8 @@ int main(int argc, char** argv) try {
     std::fputs("usage: serving_script PROGRAM.ts INPUTS.pt OUTPUTS.pt\n", stderr);
     return 2;
   }
-  torch::jit::ExtraFilesMap about = {{"torch", ""}, {"rows", ""}};  // export_program.py wrote them
-  const auto device = sconce::try_gpu();  // the weights move there from any device
+  torch::jit::ExtraFilesMap about = {{"torch", ""}, {"rows", ""}};  // from export_program.py
+  const auto device = sconce::try_gpu();  // moves the weights there from any device
   auto program = torch::jit::load(argv[1], device, about);
   check("PyTorch", about["torch"], TORCH_VERSION);
 

@@ -1,4 +1,4 @@
-// A transformer that predicts whether two words of a padded sentence are in order.
+// A transformer that predicts whether two words in a padded sentence appear in the expected order.
 #include <torch/torch.h>
 #include <cstdio>
 #include <sconce/sconce.hpp>
@@ -30,7 +30,7 @@ struct Classifier : torch::nn::Module {
   torch::nn::Linear out = nullptr;
 };
 
-// Sentences of 4 to 12 words. Each contains the words 1 and 2 once, in either order.
+// Sentences of 4 to 12 words. Each sentence contains words 1 and 2 exactly once, in either order.
 Text sentences(int64_t count) {
   const auto length = torch::randint(4, 13, {count, 1});
   auto tokens = torch::randint(3, 20, {count, 12});

@@ -1,4 +1,4 @@
-// A model with two inputs, which predicts a user's rating of a film from factors of both.
+// A model with two inputs that predicts a user's rating of a movie from the factors of both.
 #include <torch/torch.h>
 #include <cstdio>
 #include <sconce/sconce.hpp>

@@ -10,7 +10,7 @@ int main() {
   sconce::seed_everything(0);
   const auto device = sconce::try_gpu();
 
-  // Two classes of points in the plane: inside and outside a circle.
+  // Two classes of points in the plane, inside and outside a circle.
   const auto X = torch::randn({1000, 2}).to(device);
   const auto y = (X.square().sum(1) > 1.4).to(torch::kLong);
   sconce::data::Batches train({X, y}, {.batch_size = 50, .shuffle = true});

@@ -40,7 +40,7 @@ void show_devices() {
 }
 
 // Prints the median time of nine products after a warm-up. Each measurement waits for the device
-// before and after the product. Otherwise, on a GPU, it would measure only the launch.
+// before and after the product. Otherwise, it would measure only the kernel launch on a GPU.
 void time_product(torch::Device device, int64_t n) {
   const auto a = at::rand({n, n}, device);
   const auto b = at::rand({n, n}, device);
