@@ -1,9 +1,10 @@
-"""Reads programs that sconce recorded in C++ (`sconce::program::record`). Needs only PyTorch."""
+"""Reads programs that sconce recorded in C++ (`sconce::program::record`). Requires only PyTorch."""
 __all__ = ["ProgramError", "load_program"]
 
 
 class ProgramError(ValueError):
-    """An error in a program file. The message contains the file, the location, the expected value, and the actual one."""
+    """An error in a program file. The message states the file, the location, the expected value, and the actual
+    value."""
 
 
 def load_program(path, device=None):
@@ -11,12 +12,12 @@ def load_program(path, device=None):
 
     Parameters, buffers, and inputs keep their C++ names. Constants become buffers, and dynamic sizes become
     `torch.export.Dim`s with the program's names. The exported program returns a tensor, or a tuple if the program has
-    several outputs. It is on `device`. By default, this is the type of device that the program was recorded on.
+    several outputs. The program is on `device`, which defaults to the type of device that the program was recorded on.
 
-    Raises `ProgramError` if the file is not a program of a known version, if it is damaged, or if it contains anything
-    other than LibTorch's operators.
+    Raises `ProgramError` if the file is not a program of a supported version, if it is corrupted, or if it calls any
+    operator that is not part of LibTorch.
     """
-    from .program_file import read_program  # not at the top: importing torch takes seconds
+    from .program_file import read_program  # imported here, because importing torch takes seconds
     from .rebuild import export_program
 
     return export_program(read_program(path), device)

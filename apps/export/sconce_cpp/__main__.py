@@ -1,4 +1,4 @@
-"""`python -m sconce_cpp` runs the command `sconce-export`."""
+"""`python -m sconce_cpp` runs the `sconce-export` command."""
 import sys
 
 from sconce_cpp.command import main

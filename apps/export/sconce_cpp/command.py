@@ -1,4 +1,4 @@
-"""The command sconce-export: converts a program recorded in C++ to ONNX, a .pt2 file, or a compiled package."""
+"""The sconce-export command, which converts a program recorded in C++ to ONNX, a .pt2 file, or a compiled package."""
 import argparse
 import contextlib
 import os
@@ -12,7 +12,7 @@ NAME = "sconce-export"
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports an invalid command line in one line."""
+    """Prints the error for an invalid command line as a single line."""
 
     def error(self, message):
         print(f"{NAME}: {message} (--help lists the flags)", file=sys.stderr)
@@ -46,7 +46,7 @@ def parse(arguments):
 
 @contextlib.contextmanager
 def quiet():
-    """Discards the output of PyTorch's exporters and compilers. They also write to the file descriptors directly."""
+    """Discards the output of PyTorch's exporters and compilers, which also write directly to the file descriptors."""
     sys.stdout.flush()
     sys.stderr.flush()
     saved = os.dup(1), os.dup(2)
@@ -67,12 +67,12 @@ def say(text):
     try:
         print(text, flush=True)
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # otherwise, Python would try again at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # otherwise, Python would try to write again at exit
         raise ProgramError("cannot write to standard output") from None
 
 
 def check_folders(files):
-    """Checks everything about the files that can be checked before they are written."""
+    """Checks everything about the output files that can be checked before writing them."""
     for file in files:
         path = pathlib.Path(os.path.realpath(file))
         if not path.parent.is_dir():
@@ -82,7 +82,7 @@ def check_folders(files):
 
 
 def run(options):
-    """Returns the exit code."""
+    """Runs the command and returns the exit code."""
     try:
         import torch  # noqa: F401
     except ModuleNotFoundError:
@@ -94,7 +94,7 @@ def run(options):
         written_files.require("--onnx", "onnx", "onnxscript", *(["onnxruntime"] if options.check else []))
     if options.package is not None:
         written_files.require_compiler("--package")
-    # ONNX comes last, because its exporter replaces the decompositions of LSTM and GRU for the whole process.
+    # ONNX is written last, because its exporter replaces the decompositions of LSTM and GRU for the entire process.
     jobs = [(file, write, execute) for file, write, execute in (
         (options.package, written_files.write_package, written_files.run_package),
         (options.pt2, written_files.write_pt2, written_files.run_pt2),
@@ -131,6 +131,6 @@ def main(arguments=None):
     options = parse(arguments)
     try:
         return run(options)
-    except Exception as error:  # exporters and compilers raise many types
+    except Exception as error:  # exporters and compilers raise many exception types
         print(f"{NAME}: {describe(error)}", file=sys.stderr)
         return 1

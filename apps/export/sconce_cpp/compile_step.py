@@ -11,13 +11,13 @@ PR_SET_PDEATHSIG = 1
 
 
 def end_with_parent():
-    """Makes the system end this process together with its parent, whose step it compiles."""
+    """Makes the system terminate this process when its parent, whose step is being compiled, ends."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def decompose_calls_of_lists():
-    """Enables Inductor to fuse the norms of gradient clipping and the operations of a gradient scaler, which it would
-    otherwise leave to LibTorch's kernels."""
+    """Lets Inductor fuse the norms of gradient clipping and the operations of a gradient scaler, which would otherwise
+    run as separate LibTorch kernels."""
     import torch
     from torch._inductor.decomposition import register_decomposition
 
@@ -35,8 +35,8 @@ def decompose_calls_of_lists():
 
 
 def compile_step(path, package, threads):
-    """Compiles the program. Unlike an exported program, it may write to its inputs."""
-    import torch  # not at the top: it takes seconds, and the parent may end in the meantime
+    """Compiles the program, which, unlike an exported program, may write to its inputs."""
+    import torch  # imported here, because importing takes seconds, during which the parent may end
 
     from . import ProgramError
     from .program_file import read_program
@@ -49,8 +49,8 @@ def compile_step(path, package, threads):
     device = default_device(program, None)
     torch.set_num_threads(threads)
     decompose_calls_of_lists()
-    # Random numbers come from LibTorch's generators, as in C++. Inductor would store precompiled headers in a folder in
-    # /tmp with a predictable name, which other users could create first.
+    # Random numbers are drawn from LibTorch's generators, as in C++. Precompiled headers are disabled, because Inductor
+    # would store them in a folder in /tmp with a predictable name, which another user could create first.
     config = {"fallback_random": True, "aot_inductor.precompile_headers": False}
     with without_messages(), torch.no_grad():
         exported = torch.export.export(RecordedModule(program, device).eval(), traced_inputs(program, {}, device),
@@ -67,7 +67,7 @@ def main():
     end_with_parent()
     try:
         compile_step(options.program, options.package, options.threads)
-    except Exception as error:  # PyTorch raises many types; C++ warns with the last line that is printed
+    except Exception as error:  # PyTorch raises many exception types; C++ shows the last printed line in its warning
         lines = str(error).strip().splitlines() or ["no message"]
         sys.exit(f"{type(error).__name__}: {lines[0]}")
 

@@ -1,4 +1,4 @@
-"""The operators that a program may call. Their arguments are checked against the operator's schema."""
+"""The operators that a program may call. The arguments of each call are checked against the operator's schema."""
 import dataclasses
 import functools
 import math
@@ -6,7 +6,8 @@ import re
 
 import torch
 
-# aten operators that open files, print, or assign unchecked memory or sizes to a tensor. C++ refuses the same ones.
+# The aten operators that open files, print, or assign unchecked memory or sizes to a tensor. The C++ reader rejects the
+# same operators.
 REFUSED = re.compile("from_file|_print|_reshape_alias|_resize_output_|resize_|resize_as_|resize_as_sparse_|set_|set_data|"
                      "shallow_copy_data_|sparse_resize_|sparse_resize_and_clear_|_sparse_.*_tensor_unsafe")
 DTYPES = {
@@ -25,46 +26,47 @@ NOT_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 @dataclasses.dataclass(frozen=True)
 class SizeSum:
-    """A size that depends on dynamic sizes: a sum of products of coefficients and names."""
+    """A size that depends on dynamic sizes, as a sum of products of coefficients and names."""
     terms: tuple
 
     @property
     def name(self):
-        """The dynamic size that equals this sum, or None."""
+        """Returns the dynamic size that equals this sum, or None."""
         coefficient, names = self.terms[0]
         return names[0] if len(self.terms) == len(names) == coefficient == 1 else None
 
     def at(self, sizes):
-        """Returns the value of the sum for a dict of dynamic sizes."""
+        """Returns the value of the sum, given a dict of dynamic sizes."""
         return sum(math.prod((sizes[name] for name in names), start=coefficient) for coefficient, names in self.terms)
 
 
 @dataclasses.dataclass(frozen=True)
 class Value:
-    """An argument that is a tensor: the number of its value."""
+    """A tensor argument, given by the number of its value."""
     number: int
 
 
 @dataclasses.dataclass(frozen=True)
 class Number:
-    """An argument that is a Python number instead of a tensor."""
+    """A Python number passed in place of a tensor."""
     value: object
 
 
 @dataclasses.dataclass(frozen=True)
 class DeviceType:
-    """An argument that is a device, given by its type."""
+    """A device argument, given by the device type."""
     name: str
 
 
 @functools.cache
 def dispatched_operators():
-    """Returns the names of the operators that the dispatcher knows. torch.ops also contains TorchScript functions."""
+    """Returns the names of the operators registered with the dispatcher. torch.ops also contains TorchScript
+    functions."""
     return frozenset(torch._C._dispatch_get_all_op_names())
 
 
 def find_operator(reader, name, overload, place):
-    """Returns the overload in torch.ops with this name. A program must be allowed to call it."""
+    """Returns the overload in torch.ops with this name. Raises an error if a program may not call it."""
     namespace, separator, short = name.partition("::")
     reader.check(separator and namespace == "aten",
                  f"{place}: expected an operator of the namespace aten, got '{name}'")
@@ -77,7 +79,7 @@ def find_operator(reader, name, overload, place):
 
 
 def parse_arguments(reader, operator, given, values, sizes, place):
-    """Returns the arguments in the order of the schema, with the schema's default for each absent one."""
+    """Returns the arguments in schema order, filling in the schema's default for each missing argument."""
     expected = operator._schema.arguments
     names = [argument.name for argument in expected]
     for name in given:
@@ -93,12 +95,12 @@ def parse_arguments(reader, operator, given, values, sizes, place):
         else:
             can_be_none = argument.has_default_value() or kind == "Tensor" or kind.startswith("Optional[")
             reader.check(can_be_none, f"{where}: expected {kind}, got nothing")
-            arguments.append(argument.default_value)  # None if there is no default
+            arguments.append(argument.default_value)  # None means that there is no default
     return arguments
 
 
 def parse_size(reader, entry, sizes, place):
-    """Returns an integer, or the SizeSum of {"sum": [[4, "batch"], [1]]}."""
+    """Returns an integer, or the SizeSum described by JSON such as {"sum": [[4, "batch"], [1]]}."""
     if type(entry) is int and -2**63 <= entry < 2**63:
         return entry
     terms = entry.get("sum") if isinstance(entry, dict) and len(entry) == 1 else None
@@ -115,7 +117,7 @@ def parse_size(reader, entry, sizes, place):
 
 
 class ArgumentParser:
-    """Converts an argument's JSON to the type in the schema."""
+    """Converts an argument from JSON to the type in the schema."""
 
     def __init__(self, reader, values, sizes, place):
         self.reader = reader
@@ -125,7 +127,7 @@ class ArgumentParser:
 
     def parse(self, entry, kind):
         if entry is None and (kind == "Tensor" or kind.startswith("Optional[")):
-            return None  # for a tensor, an undefined one
+            return None  # means an undefined tensor
         if kind.startswith("Optional["):
             return self.parse(entry, kind[len("Optional["):-1])
         if kind.startswith("List["):
@@ -142,7 +144,7 @@ class ArgumentParser:
         self.reader.check(condition, f"{self.place}: expected {kind}, got {entry!r:.80}")
 
     def only(self, entry, key):
-        """Returns the value of an object whose only key is `key`, or None."""
+        """Returns the value of an object whose only key is `key`, or None otherwise."""
         return entry.get(key) if isinstance(entry, dict) and len(entry) == 1 else None
 
     def tensor(self, entry, kind):

@@ -1,5 +1,5 @@
-"""Reads a program file: a safetensors file with the program as JSON in its metadata. Checks everything that can be
-checked without running an operator."""
+"""Reads a program file, which is a safetensors file that contains the program as JSON in its metadata. Checks
+everything that can be checked without running an operator."""
 import collections
 import dataclasses
 import json
@@ -14,23 +14,23 @@ from . import ProgramError
 from .operators import DTYPES, DTYPES_BY_NAME, SizeSum, find_operator, parse_arguments, parse_size
 
 VERSION = 1
-MAX_HEADER_BYTES = 100_000_000  # the limit of safetensors
+MAX_HEADER_BYTES = 100_000_000  # the limit set by safetensors
 
-# Python code is generated from these names, so no other characters are allowed.
+# Because Python code is generated from these names, no other characters are allowed.
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 WEIGHT_NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*")
 
 
 @dataclasses.dataclass
 class Size:
-    """A dynamic size of the inputs."""
+    """A dynamic size of an input."""
     name: str
     min: int
 
 
 @dataclasses.dataclass
 class Spec:
-    """An input or output. Each entry of the shape is an integer or an `operators.SizeSum`."""
+    """An input or output. Each entry in the shape is an integer or an `operators.SizeSum`."""
     name: str
     value: int
     dtype: torch.dtype
@@ -39,7 +39,7 @@ class Spec:
 
 @dataclasses.dataclass
 class Weight:
-    """A parameter, buffer, or constant with its C++ name. Tied weights share their value and their tensor."""
+    """A parameter, buffer, or constant with its C++ name. Tied weights share a value and a tensor."""
     name: str
     value: int
     kind: str
@@ -49,8 +49,8 @@ class Weight:
 
 @dataclasses.dataclass
 class Call:
-    """One call of an operator. `arguments` are the arguments in the operator's schema, in its order. `results` contains a
-    value's number, None, or a list of these for each result in the schema."""
+    """One call of an operator. `arguments` lists the arguments in schema order. For each result in the schema,
+    `results` contains a value's number, None, or a list of these."""
     operator: torch._ops.OpOverload
     arguments: list
     results: list
@@ -76,7 +76,7 @@ class Program:
 
 
 class Reader:
-    """Shared by the checks of one file: the path, the program's device, and typed access to JSON entries."""
+    """The state shared by the checks of one file: the path, the program's device, and typed access to JSON entries."""
 
     def __init__(self, path):
         self.path = path
@@ -90,7 +90,7 @@ class Reader:
             self.fail(message)
 
     def field(self, entry, key, kinds, place):
-        """Returns the value of `key`, whose type must be one of `kinds`."""
+        """Returns the value of `key`, which must have one of the types in `kinds`."""
         self.check(isinstance(entry, dict), f"{place}: expected an object, got {describe(entry)}")
         where = f"{place}.{key}" if place else key
         self.check(key in entry, f"{where}: expected {KINDS[kinds]}, got nothing")
@@ -105,7 +105,7 @@ KINDS = {str: "a text", int: "an integer", bool: "true or false", list: "an arra
 
 
 def describe(value):
-    """Returns a short text for a JSON value, for error messages."""
+    """Returns a short description of a JSON value for error messages."""
     text = json.dumps(value)
     return text if len(text) <= 80 else text[:77] + "..."
 
@@ -131,8 +131,8 @@ def parse_json(text):
 def read_program(path):
     """Reads and checks a program file.
 
-    Raises `ProgramError` if the file is not a program of this version or is damaged, and `OSError` if the system cannot
-    read it.
+    Raises `ProgramError` if the file is not a program of this version or is corrupted, and `OSError` if the system
+    cannot read it.
     """
     reader = Reader(os.fspath(path))
     with open(path, "rb") as file:
@@ -160,7 +160,7 @@ def read_header(reader, file):
 
 
 def read_text(reader, header):
-    """Returns the program's JSON after checking its CRC-32 and its version."""
+    """Returns the program's JSON after verifying its CRC-32 and its version."""
     metadata = header.get("__metadata__", {})
     text = metadata.get("sconce.program") if isinstance(metadata, dict) else None
     reader.check(isinstance(text, str),
@@ -178,7 +178,7 @@ def read_text(reader, header):
 
 
 def check_entry(reader, name, entry, data_size):
-    """Returns a tensor's type, shape, and byte range."""
+    """Returns the type, shape, and byte range of a tensor."""
     where = f"tensor '{name}'"
     code = reader.field(entry, "dtype", str, where)
     reader.check(code in DTYPES, f"{where}: expected a type of PyTorch, got '{code}'")
@@ -195,7 +195,7 @@ def check_entry(reader, name, entry, data_size):
 
 
 def read_tensors(reader, file, entries, checksums, data_start, data_size):
-    """Returns the tensors by name after checking their CRC-32s."""
+    """Returns the tensors by name after verifying their CRC-32s."""
     for name in sorted(entries.keys() ^ checksums.keys()):
         reader.fail(f"'{name}': expected a tensor and its CRC-32 in the program, got only one of them")
     ranges = {name: check_entry(reader, name, entry, data_size) for name, entry in entries.items()}
@@ -301,7 +301,7 @@ def check_weight(reader, entry, place, tensors):
 
 
 def check_weight_values(reader, weights, values):
-    """Checks that weights have different names, and share a value only if they are tied."""
+    """Checks that all weights have different names, and that only tied weights share a value."""
     reader.check(len({weight.name for weight in weights}) == len(weights), "weights: expected different names")
     tensor_of = {}
     for weight in weights:
@@ -338,14 +338,14 @@ def define_result(reader, result, kind, values, place):
 
 
 def check_sizes_of_inputs(reader, inputs, sizes):
-    """Checks that each dynamic size is a size of some input."""
+    """Checks that each dynamic size is a dimension of at least one input."""
     found = {entry.name for spec in inputs for entry in spec.shape if not isinstance(entry, int)}
     for size in sizes:
         reader.check(size.name in found, f"size '{size.name}': expected an input with this size, found none")
 
 
 def check_example(reader, program):
-    """Checks that the file contains an example of each input and output, with consistent shapes."""
+    """Checks that the file contains an example of each input and output, and that their shapes are consistent."""
     known = {}
     for of in ("inputs", "outputs"):
         for spec in getattr(program, of):

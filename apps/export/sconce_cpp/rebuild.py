@@ -11,20 +11,21 @@ import torch
 from . import ProgramError
 from .operators import DeviceType, Number, SizeSum, Value
 
-# The values of dynamic sizes for tracing. Some operators need a large size, such as a convolution kernel; others need a
-# small one, such as a table of positions. Therefore, the next row is tried after a failure. The sizes are prime, because
-# a size that equals a constant of the program, or a multiple of it, could be mistaken for it.
+# The values of dynamic sizes to try when tracing. Some operators, such as convolutions, need a large size, and others,
+# such as a lookup in a table of positions, need a small one. If one row fails, the next one is tried. The sizes are
+# prime numbers, because a size that equals a constant in the program, or a multiple of one, could be mistaken for it.
 TRACED_SIZES = ((13, 17, 19, 23, 29, 31), (3, 5, 7, 11, 2, 13), (127, 131, 137, 139, 149, 151))
 
 
 class RecordedModule(torch.nn.Module):
-    """A module that runs the calls of a program. Parameters and buffers are in submodules according to their names."""
+    """A module that executes the calls of a program. Parameters and buffers are placed in submodules according to their
+    names."""
 
     def __init__(self, program, device):
         super().__init__()
         self._program = program
         self._device = device
-        self._names = {}  # names of the weights, by value
+        self._names = {}  # names of the weights, indexed by value
         tensors = {}
         for weight in program.weights:
             if weight.value not in tensors:
@@ -75,7 +76,7 @@ class RecordedModule(torch.nn.Module):
                 keywords[schema.name] = convert(argument)
             else:
                 positional.append(convert(argument))
-        # An overload does not accept a number in place of a tensor, but the operator's packet does.
+        # An overload does not accept a number in place of a tensor, but the operator's OpOverloadPacket does.
         has_number = any(isinstance(argument, Number) for argument in call.arguments)
         operator = call.operator.overloadpacket if has_number else call.operator
         if fills_with_random_numbers(call.operator, positional):
@@ -87,26 +88,26 @@ class RecordedModule(torch.nn.Module):
 
 
 def fills_with_random_numbers(operator, arguments):
-    """Returns whether the operator writes random numbers to its first argument, which is its only tensor."""
+    """Returns whether the operator fills its first argument, the only tensor, with random numbers."""
     written = operator._schema.arguments[0].alias_info if arguments else None
     return (torch.Tag.nondeterministic_seeded in operator.tags and written is not None and written.is_write
             and sum(isinstance(argument, torch.Tensor) for argument in arguments) == 1)
 
 
 def in_order_of_memory(tensor):
-    """Returns a view of a dense tensor with the dimensions in the order of their strides. Kernels place random numbers in
-    this order, but PyTorch's functionalization places them in the order of the dimensions."""
+    """Returns a view of a dense tensor whose dimensions are sorted by stride. Kernels write random numbers in this
+    order, but PyTorch's functionalization writes them in the order of the dimensions."""
     return tensor.permute(sorted(range(tensor.dim()), key=tensor.stride, reverse=True))
 
 
 def name_in_python(name):
-    """Returns the name of an input in the code that PyTorch generates, in which some names are already used."""
+    """Returns a name for an input in the code that PyTorch generates, in which some names are already taken."""
     used = {"self", "torch", "device", "inf", "nan", "fx_pytree", "pytree"}
     return f"{name}_" if name in used or keyword.iskeyword(name) else name
 
 
 def store(results, numbers, values):
-    """Stores results by the numbers of their values."""
+    """Stores results under the numbers of their values."""
     for result, number in zip(results, numbers):
         if isinstance(number, list):
             store(result, number, values)
@@ -115,7 +116,8 @@ def store(results, numbers, values):
 
 
 def device_of(name, program, device):
-    """Returns the device for something recorded on this type of device, because the program's device may be replaced."""
+    """Returns the device to use for something that was recorded on this device type, because the program's device may
+    have been replaced."""
     return device if name == program.device else torch.device(name)
 
 
@@ -124,7 +126,7 @@ def as_parameter(tensor):
 
 
 def add_weight(module, weight, tensor, path_of_program):
-    """Registers a weight in the submodule that its name specifies, and creates the submodule if needed."""
+    """Registers a weight in the submodule specified by its name, creating the submodule if needed."""
     *path, last = weight.name.split(".")
     try:
         for part in path:
@@ -135,7 +137,7 @@ def add_weight(module, weight, tensor, path_of_program):
             module.register_parameter(last, tensor)
         else:
             module.register_buffer(last, tensor)
-    except KeyError:  # Module has an attribute with this name
+    except KeyError:  # Module already has an attribute with this name
         raise ProgramError(f"{path_of_program}: weight '{weight.name}': expected names that torch.nn.Module does not "
                            "use itself") from None
 
@@ -146,7 +148,7 @@ def get_weight(module, name):
 
 
 def default_device(program, device):
-    """Returns the device to rebuild the program on."""
+    """Returns the device on which to rebuild the program."""
     chosen = torch.device(program.device if device is None else device)
     if chosen.type == "cuda" and not torch.cuda.is_available():
         raise ProgramError(f"{program.path}: expected a GPU, because the program was recorded on one, but PyTorch "
@@ -155,18 +157,18 @@ def default_device(program, device):
 
 
 def traced_inputs(program, sizes, device):
-    """Returns inputs with the right shapes and types. Tracing does not read their values."""
+    """Returns inputs with the required shapes and types. Tracing does not read their values."""
     return tuple(torch.zeros([entry if isinstance(entry, int) else entry.at(sizes) for entry in spec.shape],
                              dtype=spec.dtype, device=device) for spec in program.inputs)
 
 
 def traced_sizes(program, row):
-    """Returns dynamic sizes for tracing the program, within the program's range."""
+    """Returns dynamic sizes within the program's range to use for tracing."""
     return {size.name: row[index % len(row)] + size.min - 1 for index, size in enumerate(program.sizes)}
 
 
 def dynamic_shapes(program, bounds=None):
-    """Returns the dynamic shapes for torch.export and torch.onnx, as a dict for each input. `bounds` contains the minimum
+    """Returns the dynamic shapes for torch.export and torch.onnx as one dict per input. `bounds` contains the minimum
     and maximum sizes by name, if they differ from the program's."""
     dims = {}
     for size in program.sizes:
@@ -178,7 +180,7 @@ def dynamic_shapes(program, bounds=None):
 
 @contextlib.contextmanager
 def without_messages():
-    """Turns off PyTorch's warnings and log, because it also logs operator errors that another row of sizes may avoid."""
+    """Silences PyTorch's warnings and logs, which would include operator errors that another row of sizes may avoid."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -199,7 +201,7 @@ def export_program(program, device=None):
             with without_messages(), torch.no_grad():
                 inputs = traced_inputs(program, traced_sizes(program, row), chosen)
                 return export_module(module, program, inputs)
-        except Exception as error:  # operators and torch.export raise many types
+        except Exception as error:  # operators and torch.export raise many exception types
             first_error = first_error or error
     place = next((f"{error.place}: " for error in causes(first_error) if hasattr(error, "place")), "")
     raise ProgramError(f"{program.path}: {place}{first_error}") from first_error
@@ -213,11 +215,12 @@ def causes(error):
 
 
 def export_module(module, program, inputs):
-    """Exports the module. If operators accept fewer sizes than the program, the exported program does too."""
+    """Exports the module. If the operators accept a narrower range of sizes than the program, so does the exported
+    program."""
     try:
         return torch.export.export(module, inputs, dynamic_shapes=dynamic_shapes(program), strict=False)
     except torch._dynamo.exc.UserError as error:
-        # For example "  length = Dim('length', min=7, max=64)". A size that must be constant has no Dim.
+        # Matches text such as "  length = Dim('length', min=7, max=64)". A size that must be constant has no Dim.
         dim = r"Dim\('\w+'(?:, min=(\d+))?(?:, max=(\d+))?\)"
         fixes = re.findall(rf"^ *(\w+) = (?:{dim}|.*)$", str(error), re.MULTILINE)
         if not fixes or not all(smallest or largest for _, smallest, largest in fixes):

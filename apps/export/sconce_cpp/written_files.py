@@ -1,4 +1,4 @@
-"""Writes an exported program as ONNX, as a .pt2 file, or as a compiled package, and runs these files."""
+"""Writes an exported program as ONNX, a .pt2 file, or a compiled package, and runs the resulting files."""
 import importlib.util
 import os
 import pathlib
@@ -13,13 +13,13 @@ from . import ProgramError
 from .operators import SizeSum
 from .rebuild import causes, dynamic_shapes, export_program
 
-LARGEST_SINGLE_ONNX = 2**31 - 2**20  # protobuf rejects messages of 2 GiB or more
+LARGEST_SINGLE_ONNX = 2**31 - 2**20  # protobuf rejects messages of 2 GiB or larger
 TOLERANCES = {torch.bfloat16: 2e-2, torch.float16: 2e-3}
 TOLERANCE = 1e-5  # for other types
 
 
 def require(option, *packages):
-    """Raises an error with the command that installs the missing packages, if any are missing."""
+    """Raises an error that includes the installation command if any packages are missing."""
     missing = [package for package in packages if importlib.util.find_spec(package) is None]
     if missing:
         raise ProgramError(f"{option} needs {' and '.join(missing)}. To install: "
@@ -34,18 +34,19 @@ def require_compiler(option):
 
 
 def replace_whole(path, write):
-    """Calls write(file) with a path in a temporary folder next to `path`, then moves the written files to the folder of
-    `path`. A failure leaves nothing behind."""
+    """Calls write(file) with a path in a temporary folder next to `path`, and then moves the written files to the
+    folder of `path`. If writing fails, no files are left behind."""
     path = pathlib.Path(os.path.realpath(path))
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".sconce-export-") as folder:
         write(os.path.join(folder, path.name))
-        # The file itself comes last, after the data files that it refers to.
+        # The file itself is moved last, after the data files that it refers to.
         for name in sorted(os.listdir(folder), reverse=True):
             os.replace(os.path.join(folder, name), path.parent / name)
 
 
 def write_onnx(program, path):
-    """Writes ONNX with the program's names. A model of 2 GiB or more has a second file, <path>.data."""
+    """Writes an ONNX file with the program's names. For a model of 2 GiB or larger, also writes a second file,
+    <path>.data."""
     exported = export_program(program, "cpu")
     try:
         model = torch.onnx.export(
@@ -70,8 +71,8 @@ def write_pt2(program, path):
 
 
 def write_package(program, path):
-    """Compiles the program for this machine into a package for AOTIModelPackageLoader. Its metadata describes the
-    machine and the rows of the first input."""
+    """Compiles the program for this machine into a package for AOTIModelPackageLoader. The package's metadata describes
+    the machine and the rows of the first input."""
     exported = export_program(program)
     about = {"torch": torch.__version__.split("+")[0], "cpu": torch.backends.cpu.get_cpu_capability()}
     spec = program.inputs[0] if program.inputs else None
@@ -97,7 +98,7 @@ def run_onnx(program, path, inputs):
 def to_onnxruntime(onnxruntime, tensor):
     if tensor.dtype != torch.bfloat16:
         return onnxruntime.OrtValue.ortvalue_from_numpy(tensor.numpy())
-    bfloat16 = 16  # onnx.TensorProto.BFLOAT16, which numpy lacks
+    bfloat16 = 16  # onnx.TensorProto.BFLOAT16, which numpy does not support
     return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(tensor.view(torch.int16).numpy(), bfloat16)
 
 
@@ -114,8 +115,8 @@ def run_program(program, path, inputs):
 
 
 def largest_difference(outputs, expected):
-    """Returns the largest difference and the tolerance, for the output with the largest difference relative to its
-    tolerance. Differences are divided by the largest expected magnitude if it exceeds 1."""
+    """Returns the largest difference and the tolerance of the output whose difference is largest relative to its
+    tolerance. If the largest expected magnitude exceeds 1, differences are divided by it."""
     outputs = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
     worst = (0.0, TOLERANCE)
     for output, right in zip(outputs, expected, strict=True):
@@ -138,8 +139,8 @@ def difference_of(output, expected):
 
 
 def check(program, path, run):
-    """Runs a file on the program's example. Returns the largest difference from the outputs in C++, and the largest
-    allowed difference."""
+    """Runs a file on the program's example. Returns the largest difference from the C++ outputs and the largest allowed
+    difference."""
     device = "cpu" if run is run_onnx else program.device
     inputs = [tensor.clone().to(device) for tensor in program.example("inputs")]
     with torch.no_grad():
