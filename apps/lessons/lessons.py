@@ -1,14 +1,14 @@
-"""The lessons: the tutorials, their programs with the twins beside them, and the chunks of both.
+"""The lessons: the tutorials, their programs and the Python twins next to them, and the chunks of both.
 
-A line that contains only an id, `// T1.devices`, or `// Beyond the tutorial` begins a chunk. What comes before the
-first is the chunk "start". All chunks of a source, in order, are the source.
+A chunk begins at a line that contains only an id, such as `// T1.devices`, or `// Beyond the tutorial`. The text before
+the first such line is the chunk "start". The chunks of a source file, concatenated in order, form the whole file.
 """
 import collections
 import pathlib
 import re
 
 HERE = pathlib.Path(__file__).resolve().parent
-Tutorial = collections.namedtuple("Tutorial", "id folder original")  # of the original, how its name begins
+Tutorial = collections.namedtuple("Tutorial", "id folder original")  # the beginning of the original's name
 TUTORIALS = [
     Tutorial("T0", "using_gpus", "000"),
     Tutorial("T1", "d2l_gpus", "001"),
@@ -21,7 +21,7 @@ MARK = re.compile(rf"^[ \t]*(?://|#) (T\d\.[\w-]+|{BEYOND})\n", re.MULTILINE)
 
 
 def chunks(text):
-    """Returns the chunks of a source by their ids, "start" or "beyond", in order."""
+    """Returns the chunks of a source file by id, "start", or "beyond", in order."""
     marks = list(MARK.finditer(text))
     found = {"start": text[:marks[0].start() if marks else len(text)]}
     for mark, after in zip(marks, [*marks[1:], None]):
@@ -33,7 +33,7 @@ def chunks(text):
 
 
 class Lesson:
-    """A program, folder/N_name.cpp, and its twin, folder/N_name.py."""
+    """A program, folder/N_name.cpp, and its Python twin, folder/N_name.py."""
 
     arguments = ()  # of the twin
 
@@ -50,7 +50,7 @@ class Lesson:
         return self.name.replace("/", "-")
 
     def command(self, folder):
-        """Returns the command that runs the program in this folder of programs."""
+        """Returns the command that runs the program from this folder of programs."""
         program = [str(folder / self.name)]
         if self.processes == 1:
             return program
@@ -58,7 +58,7 @@ class Lesson:
 
 
 def files(folder=HERE):
-    """Returns the programs, tutorial by tutorial, in reading order."""
+    """Returns the programs of all tutorials in reading order."""
     return [source for tutorial in TUTORIALS
             for source in sorted((folder / tutorial.folder).glob("*.cpp")) if not source.stem.endswith("_start")]
 
@@ -71,7 +71,7 @@ Row = collections.namedtuple("Row", "ids language original ours reason")
 
 
 def differences(tutorial):
-    """Returns where the twin or the program of a tutorial differs from its cells on purpose."""
+    """Returns the places where the twin or the program of a tutorial deliberately differs from the tutorial's cells."""
     file = HERE / tutorial.folder / "differences.txt"
     rows = [line.split(" | ") for line in (file.read_text().splitlines() if file.exists() else []) if line.strip()]
     wrong = [row for row in rows if len(row) != 4 or " -> " not in row[2] or row[1] not in ("Python", "C++", "both")]

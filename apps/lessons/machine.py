@@ -1,16 +1,16 @@
-"""The properties on which the exact numbers of a lesson's output depend: LibTorch and the CPU."""
+"""The properties that determine the exact numbers in a lesson's output: LibTorch and the CPU."""
 import collections
 import os
 import pathlib
 import platform
 import re
 
-# Those that select other kernels, which sum in another order.
+# The instruction sets that select other kernels, which sum in a different order.
 INSTRUCTION_SETS = ["avx2", "avx512f", "avx512_bf16", "amx_bf16"]
 
 
 def cpu(cpuinfo=pathlib.Path("/proc/cpuinfo")):
-    """Returns the vendor and the instruction sets, such as "GenuineIntel avx2 avx512f"."""
+    """Returns the CPU vendor and the instruction sets, such as "GenuineIntel avx2 avx512f"."""
     text = cpuinfo.read_text() if cpuinfo.exists() else ""
     vendor = re.search(r"^vendor_id\s*: (\S+)", text, re.MULTILINE)
     flags = re.search(r"^flags\s*: (.*)", text, re.MULTILINE)
@@ -26,7 +26,7 @@ def gpu_names(gpus):
 
 
 def torch_root(bin_folder):
-    """Returns the folder of the LibTorch with which the lessons were built, or None."""
+    """Returns the folder of the LibTorch that the lessons were built with, or None."""
     cache = bin_folder.parents[1] / "CMakeCache.txt"
     chosen = re.search(r"^SCONCE_TORCH_CHOSEN:INTERNAL=(.+)", cache.read_text() if cache.exists() else "",
                        re.MULTILINE)
@@ -34,7 +34,7 @@ def torch_root(bin_folder):
 
 
 def torch_version(bin_folder):
-    """Returns the version, such as "2.15.0+cu132", or None if the build does not state it."""
+    """Returns the version, such as "2.15.0+cu132", or None if the build does not record it."""
     root = torch_root(bin_folder)
     if not root:
         return None
@@ -44,13 +44,14 @@ def torch_version(bin_folder):
 
 
 def python_folder(bin_folder):
-    """Returns the folder with the Python and torchrun of the build's LibTorch, or None if it has none."""
+    """Returns the folder that contains the Python and torchrun of the build's LibTorch, or None if there is no such
+    folder."""
     root = torch_root(bin_folder)
     return root.parents[3] / "bin" if root and (root / "version.py").exists() else None
 
 
 def environment(folder=None, **more):
-    """Returns the environment in which a lesson runs: one thread, and the folder's torchrun in the PATH."""
+    """Returns the environment for running a lesson, with one thread and with the folder's torchrun in the PATH."""
     path = [str(folder)] if folder else []
     return dict(os.environ, PATH=os.pathsep.join([*path, os.environ["PATH"]]),
                 PYTHONDONTWRITEBYTECODE="1", OMP_NUM_THREADS="1", **more)

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Fills the pages of the tutorials, folder/README.md: chunks, commands and outputs go between <!-- ... --> and <!-- end -->.
+"""Fills in the tutorial pages, folder/README.md. Chunks, commands, and outputs are placed between <!-- ... --> and <!--
+end -->.
 
-  page.py            fills in the chunks, and keeps the outputs that are there
-  page.py --write    runs all programs too: without a GPU and on two simulated ones; NAME... runs only these
-  page.py --check    compares the pages with the sources, and says what is missing
+  page.py            fills in the chunks and keeps the existing outputs
+  page.py --write    also runs all programs, without a GPU and on two simulated ones; NAME... selects programs
+  page.py --check    compares the pages with the sources and reports what is missing
 """
 import argparse
 import functools
@@ -23,10 +24,10 @@ REGION = re.compile(r"<!-- (cell|run|starter)(?: (\S+))?(?: (\S+))? -->\n(.*?)<!
 FOLD = r"<summary>{}[^\n]*</summary>\n(?:(?!</details>).)*?```text\n(.*?)```"
 WITHOUT, SIMULATED = "Output without a GPU", "Output on two simulated GPUs"
 REAL = "needs a real GPU"
-# Values that depend on the kernels of a real GPU, on lines that are compared exactly with Python's.
+# Values that depend on the kernels of a real GPU, in lines that must match Python's exactly.
 OF_KERNELS = re.compile(r"^(.*\b(?:allclose|[Cc]lose|[Bb]ackend|cuDNN|cuBLAS|NCCL|[Vv]ersion)\b[^:]*:) .+$")
 WIDEST, MOST_LINES = 90, 60
-# What the pages must say, or must not, because a tutorial has it wrong or an earlier page had.
+# Statements that the pages must or must not contain, because a tutorial or an earlier page got them wrong.
 CORRECTIONS = [
     ("gpu_acceleration_notebook", r'for a tensor, but not for a module: `net->to\("cuda"\)`', True),
     ("gpu_acceleration_notebook", r"Set the flag before the first call", True),
@@ -56,21 +57,21 @@ def command(lesson, simulated=False):
 
 
 def statements(lesson, name):
-    """Returns a hash of a chunk's code in both languages, without comments and blanks."""
+    """Returns a hash of a chunk's code in both languages, ignoring comments and blank space."""
     code = re.sub(r"//.*", "", lesson.cpp_chunks[name]) + re.sub(r"#.*", "", lesson.python_chunks.get(name, ""))
     return hashlib.sha256("".join(code.split()).encode()).hexdigest()[:16]
 
 
 @functools.cache
 def records():
-    """Returns what record.py wrote on machines with a GPU, the latest first."""
+    """Returns the files that record.py wrote on machines with a GPU, latest first."""
     found = [json.loads(file.read_text()) for file in (HERE / "recorded").glob("*.json")]
     return sorted((each for each in found if each["gpus"]), key=lambda each: each["date"], reverse=True)
 
 
 def recorded(lesson):
-    """Returns a fold for each record, with the lines of the chunks whose statements have not changed since, and the names of
-    the chunks that no record has."""
+    """Returns a fold for each record, containing the lines of the chunks whose statements have not changed since, and
+    the names of the chunks that are missing from all records."""
     folds, shown = [], set()
     for record in records():
         entry, lines = record["lessons"].get(lesson.name, {}), []
@@ -87,7 +88,7 @@ def recorded(lesson):
 
 
 def counted(lesson):
-    """Returns a fold with what the program does, from the table that the tests compare it with."""
+    """Returns a fold that lists the operations of the program, taken from the table that the tests compare it with."""
     rows = json.loads(COUNTS.read_text()).get(lesson.name)
     if not rows:
         return []
@@ -101,7 +102,7 @@ def counted(lesson):
 
 
 class Page:
-    """The page of a tutorial: what its author wrote, and what goes between its marks."""
+    """The page of a tutorial, with the text by its author and the generated text between its marks."""
 
     def __init__(self, tutorial, everyone):
         self.file = HERE / tutorial.folder / "README.md"
@@ -139,7 +140,7 @@ class Page:
         return REGION.sub(fill, self.text)
 
     def wrong(self):
-        """Checks that the page has each chunk once and in order: its blocks of C++ are the programs."""
+        """Checks that the page contains each chunk once and in order, so that its C++ blocks make up the programs."""
         found = [f"{self.file.parent.name}: {line}" for line in difference(self.text, self.filled())]
         for name, lesson in self.lessons.items():
             shown = [match[3] for match in REGION.finditer(self.text) if match.groups()[:2] == ("cell", name)]
@@ -172,7 +173,7 @@ def without_figures(line):
 
 
 def outputs(lesson):
-    """Runs a program without a GPU and on two simulated ones. Returns what it prints."""
+    """Runs a program without a GPU and on two simulated GPUs. Returns its outputs."""
     environment = machine.environment(machine.python_folder(BIN))
     without = subprocess.run(lesson.command(BIN), env=environment | {"CUDA_VISIBLE_DEVICES": ""}, check=True, text=True,
                              stdout=subprocess.PIPE).stdout
@@ -183,13 +184,13 @@ def outputs(lesson):
 
 
 def shown(lesson):
-    """Returns the output without a GPU that the lesson's page shows, for the tests."""
+    """Returns the output that the lesson's page shows for a machine without a GPU. The tests use it."""
     tutorial = next(each for each in TUTORIALS if each.folder == lesson.source.parent.name)
     return Page(tutorial, [lesson]).output(lesson.source.stem, WITHOUT)
 
 
 def made_with():
-    """Returns the LibTorch and the CPU with which the outputs were made."""
+    """Returns the LibTorch and the CPU that produced the outputs."""
     made = re.search(r"LibTorch `(.+)`, one thread, and a CPU with `(.+)`\.", (HERE / "README.md").read_text())
     return made.groups() if made else (None, None)
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Runs all lessons and their twins on this machine's GPUs and writes their outputs, chunk by chunk, into one file.
+"""Runs all lessons and their Python twins on this machine's GPUs and writes their outputs, chunk by chunk, to a single
+file.
 
-The file is recorded/<device>.json unless --out names another. The twin runs chunk by chunk, which tells what
-each prints; the program must print the same lines. The pages show them after page.py. It is written after each lesson,
-so that an interrupted run keeps its results.
+The file is recorded/<device>.json unless --out specifies another one. The twin runs chunk by chunk to determine the
+output of each chunk, and the program must print the same lines. Running page.py adds the outputs to the pages. The file
+is written after each lesson, so that an interrupted run keeps its results.
 """
 import argparse
 import datetime
@@ -42,7 +43,7 @@ if os.environ.get("RANK", "0") == "0":
 
 
 def twin_by_chunk(lesson, arguments):
-    """Returns what each chunk of the twin prints."""
+    """Returns the output of each chunk of the twin."""
     script = [str(arguments.python), "-c", BY_CHUNK, str(lesson.source.with_suffix(".py"))]
     if lesson.processes > 1:
         script = ["torchrun", "--standalone", f"--nproc-per-node={lesson.processes}", "--no-python", *script]
@@ -51,7 +52,7 @@ def twin_by_chunk(lesson, arguments):
 
 
 def entry(lesson, arguments):
-    """Returns the output of each chunk, or nothing if the program and its twin differ."""
+    """Returns the output of each chunk, or nothing if the outputs of the program and its twin differ."""
     cpp, twin = compare_lessons.run_lesson(lesson, arguments), twin_by_chunk(lesson, arguments)
     expected, got = (compare_lessons.normal(text) for text in ("".join(twin.values()), cpp))
     if not compare_lessons.compare(lesson.name, expected, got, ("Python", "C++")):
@@ -71,7 +72,7 @@ def main():
     parser.add_argument("--simgpu", type=pathlib.Path, help="sconce-simgpu: try this script without a GPU")
     parser.add_argument("--out", type=pathlib.Path, help="the file to write")
     arguments = parser.parse_args()
-    # The options with which the comparison runs them on a GPU.
+    # The options that the comparison uses to run these lessons on a GPU.
     arguments.how, arguments.server, arguments.gpus = "gpu", None, 1
     arguments.lessons = HERE
     told = subprocess.run([str(arguments.python), "-c", ASK_TORCH], env=dict(os.environ), check=True, text=True,

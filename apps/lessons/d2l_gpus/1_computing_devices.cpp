@@ -1,4 +1,4 @@
-// Creates CPU and GPU devices, counts the GPUs, and picks a GPU only if it exists.
+// Creates CPU and GPU devices, counts the GPUs, and selects a GPU only if it exists.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

@@ -1,4 +1,5 @@
-// Creates tensors, copies one to another device, and adds two on the same device.
+// Creates tensors, copies one to another device, and adds two that are on the same
+// device.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

@@ -1,4 +1,4 @@
-// Times copies, many small operations, and three ways to read a tensor's values.
+// Times copies, many small operations, and three ways of reading a tensor's values.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

@@ -1,4 +1,5 @@
-// Logs the losses of 100 minibatches, with one read per step or one copy at the end.
+// Logs the losses of 100 minibatches, either with one read per step or with one copy at
+// the end.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

@@ -1,4 +1,4 @@
-// Multiplies matrices of four sizes on the CPU and on the GPU, with and without copies.
+// Multiplies matrices of four sizes on the CPU and the GPU, with and without copies.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

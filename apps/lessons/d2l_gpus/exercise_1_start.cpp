@@ -1,4 +1,5 @@
-// Multiplies two matrices on the CPU. Still to do: the GPU, copies, and more sizes.
+// Multiplies two matrices on the CPU. To do: use the GPU, include copies, and try more
+// sizes.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

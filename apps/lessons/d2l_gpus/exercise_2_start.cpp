@@ -1,4 +1,4 @@
-// Creates a layer on the GPU and prints its weights. Still to do: read and write them.
+// Creates a layer on the GPU and prints its weights. To do: read and write them.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

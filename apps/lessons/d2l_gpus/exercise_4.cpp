@@ -1,4 +1,4 @@
-// Computes two matrix products at the same time, and then one after the other.
+// Computes two matrix products concurrently, and then one after the other.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 
@@ -45,7 +45,7 @@ int main() {
       auto first = torch::matmul(x, x);
       c10::StreamGuard guard(*stream);
       auto second = torch::matmul(y_other, y_other);
-      sconce::synchronize(other);  // the clock waits only for `device`
+      sconce::synchronize(other);  // the timer waits only for `device`
       return {first, second};
     };
     auto in_sequence = [&] { return Pair{torch::matmul(x, x), torch::matmul(y, y)}; };

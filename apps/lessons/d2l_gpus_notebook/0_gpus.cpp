@@ -1,4 +1,4 @@
-// Lists the machine's GPUs with their driver, memory, and utilization.
+// Lists the machine's GPUs with their driver version, memory, and utilization.
 #include <sconce/sconce.hpp>
 
 #include <iostream>

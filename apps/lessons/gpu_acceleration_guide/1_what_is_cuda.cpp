@@ -1,4 +1,4 @@
-// Shows what CUDA provides, and times a training step on the CPU and on the GPU.
+// Shows what CUDA provides, and times a training step on the CPU and the GPU.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

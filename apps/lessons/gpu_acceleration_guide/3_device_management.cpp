@@ -1,4 +1,4 @@
-// Chooses a device with if and else, and moves a model to it.
+// Selects a device with if and else, and moves a model to it.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

@@ -1,4 +1,5 @@
-// Trains on all GPUs at once: each processes part of the batch with a copy of the model.
+// Trains on all GPUs at once. Each GPU processes part of the batch with a replica of the
+// model.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

@@ -1,4 +1,5 @@
-// Trains in two processes. Each uses half of the rows, and they average their gradients.
+// Trains in two processes. Each process uses half of the rows, and the gradients are
+// averaged.
 // Processes: 2
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>

@@ -1,7 +1,7 @@
 import os
 
 import torch
-import torch.distributed.nn  # imported later, it would keep the process group alive
+import torch.distributed.nn  # if imported later, it would keep the process group alive
 from torch import nn
 from torch.utils.data import DistributedSampler
 
@@ -54,5 +54,5 @@ sums = [torch.empty_like(weights) for _ in range(world_size)]
 dist.all_gather(sums, weights)
 for other in range(world_size if rank == 0 else 0):
     print(f"sum of the weights of rank {other} of {world_size}: {sums[other].item():.6f}")
-del model  # it keeps the process group alive too
+del model  # it also keeps the process group alive
 dist.destroy_process_group()

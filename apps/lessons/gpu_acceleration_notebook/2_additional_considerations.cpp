@@ -1,4 +1,4 @@
-// Shows that the host does not wait for the GPU, and what uses the GPU's memory.
+// Shows that the host does not wait for the GPU, and how the GPU's memory is used.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 
@@ -14,7 +14,7 @@ int main() {
 
   // T3.async
   sconce::synchronize(device);
-  const sconce::Stopwatch stopwatch;  // a plain clock: it does not wait for the GPU
+  const sconce::Stopwatch stopwatch;  // a plain clock, which does not wait for the GPU
   for (int i = 0; i < 10; ++i) z = torch::matmul(x, y);
   const double queued = stopwatch.seconds();
   sconce::synchronize(device);

@@ -1,4 +1,4 @@
-// Multiplies two matrices on the CPU and on the GPU, and compares the results.
+// Multiplies two matrices on the CPU and the GPU, and compares the results.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 
@@ -32,7 +32,8 @@ int main() {
     other = torch::TensorOptions("cuda").dtype(torch::kFloat);
   std::cout << (torch::cuda::is_available() ? "CPU and GPU\n" : "float32 and float64\n");
   // TF32 rounds each factor by up to 2^-11 of its value. Over the 2,000 factors of a sum,
-  // the errors grow like the square root of 2,000. Five times that covers a million sums.
+  // the errors grow with the square root of 2,000. A bound of five times that covers a
+  // million sums.
   const double tf32 = 5 * std::sqrt(2.0 * matrix_size) * std::exp2(-11);
   for (const char* precision : {"highest", "high"}) {
     at::globalContext().setFloat32MatmulPrecision(precision);

@@ -1,4 +1,5 @@
-// Times a matrix product as the tutorial does, and then with a wait for the result.
+// Times a matrix product as the tutorial does, and then again while waiting for the
+// result.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

@@ -49,7 +49,7 @@ int main() {
   // Beyond the tutorial
   std::cout << "Beyond the tutorial:\n";
   std::cout << sconce::repr(output.sizes()) << " on " << output.device() << '\n';
-  auto count = [](const std::string& word) {  // operators that call cuDNN
+  auto count = [](const std::string& word) {  // the operators that call cuDNN
     int found = 0;
     for (const auto& op : c10::Dispatcher::singleton().getAllOpNames())
       found += op.name.find("cudnn_") != std::string::npos &&

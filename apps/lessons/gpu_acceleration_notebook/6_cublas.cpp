@@ -1,4 +1,5 @@
-// Shows what runs on cuBLAS, measures Tensor Cores, and prints a product's attributes.
+// Shows which operations use cuBLAS, measures Tensor Cores, and prints a product's
+// attributes.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 
@@ -18,7 +19,7 @@ int main() {
     context.setLinalgPreferredBackend(at::LinalgBackend::Cusolver);
   std::cout << "solvers on a GPU: " << context.linalgPreferredBackend() << '\n';
   auto report = [](const char* work) {
-    std::stringstream files;  // the files that this process has loaded
+    std::stringstream files;  // the files loaded by this process
     files << std::ifstream("/proc/self/maps").rdbuf();
     auto loaded = files.str().find("libtorch_cuda_linalg") != std::string::npos;
     std::cout << "solvers loaded after " << work << ": " << sconce::repr(loaded) << '\n';

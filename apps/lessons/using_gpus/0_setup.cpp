@@ -1,4 +1,4 @@
-// Shows which GPUs the driver reports and whether LibTorch can use one.
+// Shows which GPUs the driver reports, and whether LibTorch can use one of them.
 #include <sconce/report/environment.hpp>
 
 #include <iostream>

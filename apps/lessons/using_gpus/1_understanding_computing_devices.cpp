@@ -1,4 +1,4 @@
-// Defines the tutorial's device functions and uses them on the GPUs of this machine.
+// Defines the tutorial's device functions and uses them with this machine's GPUs.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

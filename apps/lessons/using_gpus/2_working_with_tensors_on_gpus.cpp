@@ -1,4 +1,5 @@
-// Creates tensors on the CPU and on two GPUs, copies one to the other GPU, and adds them.
+// Creates tensors on the CPU and on two GPUs, copies one to the other GPU, and adds the
+// two.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

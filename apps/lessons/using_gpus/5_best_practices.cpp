@@ -1,4 +1,4 @@
-// Measures three of the best practices: batching, synchronization, and memory.
+// Measures the effect of three best practices: batching, synchronization, and memory.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

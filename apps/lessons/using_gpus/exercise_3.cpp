@@ -1,4 +1,5 @@
-// Logs the norms of 1000 products: reads each one immediately, or copies all at the end.
+// Logs the norms of 1000 products by reading each one immediately, or by copying all of
+// them at the end.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

@@ -1,4 +1,4 @@
-// Computes one product and reads its norm. Still to do: log 1000 norms in two ways.
+// Computes one product and reads its norm. To do: log 1000 norms in two ways.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

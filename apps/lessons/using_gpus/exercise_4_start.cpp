@@ -1,4 +1,4 @@
-// Times two products in sequence on one device. Still to do: run both at the same time.
+// Times two sequential products on one device. To do: run both concurrently.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 
