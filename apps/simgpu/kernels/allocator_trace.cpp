@@ -10,7 +10,7 @@ namespace {
 
 using c10::cuda::CUDACachingAllocator::TraceEntry;
 
-// LibTorch 2.11 does not report the pool.
+// LibTorch 2.11 does not report which pool a block belongs to.
 template <class Entry>
 bool is_of_pool(const Entry& entry) {
   if constexpr (requires { entry.mempool_; }) {
@@ -20,7 +20,7 @@ bool is_of_pool(const Entry& entry) {
   }
 }
 
-// Runs under the allocator's lock.
+// Runs while the allocator's lock is held.
 void take_back(const TraceEntry& entry) {
   if (entry.action_ != TraceEntry::FREE_COMPLETED) return;
   on_freed(reinterpret_cast<const void*>(entry.addr_), entry.size_,

@@ -1,4 +1,4 @@
-// cuDNN's batch norm, and the parts of SyncBatchNorm.
+// The batch norm of cuDNN, and the parts of SyncBatchNorm.
 
 #include <ATen/OpMathType.h>
 #include <ATen/TensorOperators.h>
@@ -36,7 +36,7 @@ std::tuple<Tensor, Tensor, Tensor> cudnn_batch_norm_backward(
                                         saved_variance, true, epsilon, {true, true, true});
 }
 
-// Returns float for 16-bit types, because CUDA sums them in float.
+// Returns float for 16-bit types, because CUDA accumulates them in float.
 at::ScalarType sum_type(const Tensor& input) {
   return at::toOpMathType(input.scalar_type());
 }
@@ -47,7 +47,7 @@ std::vector<int64_t> all_but_channels(const Tensor& input) {
   return dims;
 }
 
-// Reshapes one value per channel so that it broadcasts over the input.
+// Reshapes a tensor with one value per channel so that it broadcasts over the input.
 Tensor per_channel(const Tensor& value, const Tensor& input) {
   std::vector<int64_t> sizes(static_cast<size_t>(input.dim()), 1);
   sizes[1] = input.size(1);

@@ -7,7 +7,7 @@
 
 namespace simgpu {
 
-/// Bypasses autograd, autocast, and profilers for the calls that a kernel makes.
+/// Bypasses autograd, autocast, and profilers for calls made by a kernel.
 struct BelowAutograd {
   at::AutoDispatchBelowADInplaceOrView below = {};
   at::DisableRecordFunctionGuard unseen = {};

@@ -33,7 +33,7 @@ std::optional<Seed> seed_of(const OperatorPlan& plan, const Stack& stack, c10::D
   return Seed(value.isNone() ? std::nullopt : std::optional(value.toGenerator()), device);
 }
 
-// One run of the CPU kernel. A graph keeps it for its replays.
+// A single run of the CPU kernel. A graph stores it for replays.
 struct Run {
   c10::OperatorHandle op;
   const OperatorPlan* plan;
@@ -54,7 +54,7 @@ struct Run {
   }
 };
 
-// `to` is a CPU tensor that shares the GPU's memory.
+// `to` is a CPU tensor that shares the memory of the GPU tensor.
 void copy_result(const at::Tensor& cpu, const at::Tensor& to) {
   if (cpu.strides() == to.strides() && cpu.is_non_overlapping_and_dense()) {
     std::memcpy(to.mutable_data_ptr(), cpu.const_data_ptr(), cpu.nbytes());
@@ -72,7 +72,7 @@ Work writes_of(const char* label, const std::vector<Result>& results) {
 // The destination to which a replay copies a result.
 struct Target {
   int64_t position;
-  at::Tensor argument;  // the resized argument, if the position is -1
+  at::Tensor argument;  // the resized argument if the position is -1
   at::Tensor memory;
 };
 
@@ -94,8 +94,8 @@ void copy_results(const Stack& stack, size_t returns, const std::vector<Target>&
   }
 }
 
-// A replay runs the kernel again and copies each new result to the memory that the caller already
-// uses.
+// Each replay runs the kernel again and copies each new result to the memory that the caller is
+// already using.
 Work replayed(const Run& run, Stack arguments, const CapturedNumbers& numbers, Work work,
               const std::vector<Result>& results) {
   work.run = [run, numbers, again = std::move(arguments), targets = targets_of(results)] {

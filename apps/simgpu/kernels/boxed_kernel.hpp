@@ -10,12 +10,12 @@
 
 namespace simgpu {
 
-/// A GPU kernel that runs a CPU kernel: it passes the GPU's memory as CPU tensors, and copies new
-/// results to memory from the GPU's allocator.
+/// A GPU kernel that runs a CPU kernel. It passes the GPU's memory as CPU tensors and copies new
+/// results into memory allocated by the GPU's allocator.
 class BoxedKernel : public c10::OperatorKernel {
  public:
-  /// Runs `own`, a function of CPU tensors, if it is given; otherwise, the operator's kernel for
-  /// the plan's key.
+  /// Runs `own`, a function that operates on CPU tensors, if it is given. Otherwise, runs the
+  /// operator's kernel for the plan's dispatch key.
   explicit BoxedKernel(const OperatorPlan& plan, std::optional<c10::KernelFunction> own = {});
 
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys,

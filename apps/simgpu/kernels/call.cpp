@@ -27,13 +27,14 @@ c10::Device with_index(c10::Device device) {
   return {c10::kCUDA, c10::cuda::current_device()};
 }
 
-// Position in the operators that accept CPU indices.
+// The argument position of the indices in the operators that accept CPU indices.
 constexpr size_t indices_position = 1;
-// Positions in the only one of these operators that writes to the tensor with the indices.
+// The argument positions in the only one of these operators that uses the indices to write to a
+// tensor.
 constexpr size_t values_position = 2;
 constexpr size_t accumulate_position = 3;
 
-// Position in searchsorted.
+// The argument position of the sorter in searchsorted.
 constexpr size_t sorter_position = 5;
 
 using OptionalTensors = std::vector<std::optional<at::Tensor>>;
@@ -54,7 +55,7 @@ bool writes_by_indices(const OperatorPlan& plan) {
   return plan.cpu_tensors == CpuTensors::indices && plan.writes[0];
 }
 
-// Returns whether LibTorch calls masked_fill_, which accepts a CPU number and waits for nothing.
+// Returns whether LibTorch calls masked_fill_, which accepts a CPU number and does not wait.
 bool fills_mask(const OperatorPlan& plan, const c10::IValue* arguments) {
   if (!writes_by_indices(plan) || arguments[accumulate_position].toBool()) return false;
   return std::get<0>(at::native::canDispatchToMaskedFill(
@@ -62,8 +63,8 @@ bool fills_mask(const OperatorPlan& plan, const c10::IValue* arguments) {
       arguments[values_position].toTensor()));
 }
 
-// Converts one CPU index as LibTorch does: to a copy on the GPU or, if it is a mask, to one tensor
-// for each of its dimensions, the first of which is `dim`.
+// Converts one CPU index as LibTorch does: either to a copy on the GPU or, for a mask, to one
+// tensor for each of its dimensions, starting with `dim`.
 OptionalTensors moved_index(const at::Tensor& self, const at::Tensor& index, size_t dim) {
   c10::List<std::optional<at::Tensor>> alone;
   for (size_t i = 0; i < dim; ++i) alone.push_back(std::nullopt);
@@ -134,7 +135,7 @@ void Call::check_device(const at::Tensor& tensor, size_t index) {
   refuse_device(tensor.device(), index);
 }
 
-// Uses the wording of indexing, of TensorIterator, or of the checks at the start of other
+// Uses the error wording of indexing, of TensorIterator, or of the checks at the start of other
 // operators.
 void Call::refuse_device(c10::Device device, size_t index) const {
   TORCH_CHECK(plan_.cpu_tensors != CpuTensors::indices || index != indices_position,
@@ -158,7 +159,7 @@ bool Call::waits_for_host(const torch::jit::Stack& stack) const {
       return true;
     case HostWait::without_output_size:
       return arguments[plan_.writes.size() - 1].isNone();
-    case HostWait::with_sorter: {  // the host reads its minimum and maximum
+    case HostWait::with_sorter: {  // the host reads their minimum and maximum
       const auto& sorter = arguments[sorter_position];
       return sorter.isTensor() && sorter.toTensor().defined() && sorter.toTensor().numel() > 0;
     }
@@ -201,7 +202,7 @@ void Call::replace_arguments(torch::jit::Stack& stack, bool is_captured) {
         if (tensor.is_cuda()) return on_cpu(tensor, writes);
         auto cpu = is_captured ? copy_of_number(tensor) : at::Tensor(tensor);
         if (is_captured && can_change(tensor)) numbers_.emplace_back(tensor, cpu);
-        // Such an operator may return its CPU tensor, which stays on the CPU.
+        // Such an operator may return its CPU tensor, which must stay on the CPU.
         if (plan_.cpu_tensors == CpuTensors::any) arguments_.push_back({tensor, cpu, false});
         return cpu;
       });
@@ -242,7 +243,7 @@ std::vector<Result> Call::replace_results(torch::jit::Stack& stack) {
   return std::move(results_);
 }
 
-// A strided `out` of a different size was resized; a sparse tensor may have new indices.
+// A strided `out` of a different size has been resized, and a sparse tensor may have new indices.
 void Call::write_back(const Argument& argument) {
   const auto& [gpu, cpu, writes] = argument;
   if (gpu.is_nested()) return;
@@ -259,7 +260,7 @@ void Call::write_back(const Argument& argument) {
   if (is_moved && cpu.numel() > 0) results_.push_back({cpu, gpu, -1});
 }
 
-// Returns an argument, a view of one, or a new tensor.
+// Returns an argument, a view of an argument, or a new tensor.
 at::Tensor Call::result(const at::Tensor& cpu) {
   if (!cpu.defined()) return cpu;
   for (const auto& argument : arguments_) {

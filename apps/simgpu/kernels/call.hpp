@@ -13,44 +13,44 @@
 
 namespace simgpu {
 
-/// A result of a kernel: the CPU tensor, and the GPU tensor that the caller receives.
+/// A result of a kernel: the CPU tensor and the GPU tensor that is returned to the caller.
 struct Result {
   at::Tensor cpu;
   at::Tensor gpu;
-  /// Position among the tensors that the operator returns, or -1 for a resized argument.
+  /// The position among the returned tensors, or -1 for a resized argument.
   int64_t position = -1;
 };
 
-/// One call of an operator on a GPU: the arguments that the CPU kernel sees, and the results that
-/// the caller sees.
+/// One call of an operator on a GPU: the arguments passed to the CPU kernel and the results
+/// returned to the caller.
 class Call {
  public:
-  /// Determines the device from the arguments, which are on top of the stack.
+  /// Determines the device from the arguments at the top of the stack.
   /// @throw c10::Error if they are on several devices and the operator does not allow that.
   Call(const OperatorPlan& plan, const torch::jit::Stack& stack);
 
   c10::Device device() const { return device_; }
   /// Returns whether an argument is sparse or nested.
   bool has_part_tensors() const { return has_part_tensors_; }
-  /// Returns whether the host must wait for the stream, given these arguments.
+  /// Returns whether these arguments require the host to wait for the stream.
   bool waits_for_host(const torch::jit::Stack& stack) const;
 
-  /// Copies CPU indices to the GPU, as CUDA's operators do, along with a CPU number that is written
-  /// to the indexed elements.
+  /// Copies CPU indices to the GPU, as CUDA's operators do, and likewise a CPU number that is
+  /// written to the indexed elements.
   void move_indices(torch::jit::Stack& stack) const;
 
-  /// Replaces the arguments on the stack with CPU tensors that share their memory. A captured call
-  /// uses copies of CPU numbers, because replays do not read the numbers again.
+  /// Replaces the arguments on the stack with CPU tensors that share their memory. In a captured
+  /// call, CPU numbers are copied, because replays do not read them again.
   void replace_arguments(torch::jit::Stack& stack, bool is_captured);
 
   /// Returns the CPU numbers among the arguments of a captured call.
   const CapturedNumbers& numbers() const { return numbers_; }
 
-  /// Returns the memory of the arguments that the kernel reads and writes.
+  /// Returns the argument memory that the kernel reads and writes.
   const Work& work() const { return work_; }
 
-  /// Replaces the results on the stack with GPU tensors. Returns the results whose bytes still have
-  /// to be copied to the GPU.
+  /// Replaces the results on the stack with GPU tensors. Returns the results that still have to be
+  /// copied to the GPU.
   std::vector<Result> replace_results(torch::jit::Stack& stack);
 
  private:

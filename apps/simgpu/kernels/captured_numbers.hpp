@@ -6,12 +6,12 @@
 
 namespace simgpu {
 
-/// A CPU number that was an argument of a captured operator. Replays use the copy.
+/// A CPU number that was passed to a captured operator. Replays use the copy.
 class CapturedNumber {
  public:
   CapturedNumber(const at::Tensor& number, const at::Tensor& copy);
 
-  /// Reports a number that the program has changed since the capture.
+  /// Reports the number if the program has changed it since the capture.
   /// @throw std::runtime_error if races are thrown.
   void check(const char* operator_name) const;
 

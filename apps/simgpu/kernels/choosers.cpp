@@ -24,7 +24,7 @@ bool uses_ctc_loss_of_tensors(const Tensor&, const Tensor&, const Tensor&, const
   return false;
 }
 
-// Makes all weights views of one buffer, as cuDNN does, and returns the buffer.
+// Makes all weights views of a single buffer, as cuDNN does, and returns that buffer.
 Tensor flatten_weight(at::TensorList weights, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
                       bool, bool) {
   const BelowAutograd below;

@@ -1,4 +1,4 @@
-// The convolutions of cuDNN and of CUDA itself, computed with LibTorch's CPU convolution.
+// The convolutions of cuDNN and of CUDA itself, implemented with LibTorch's CPU convolution.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/convolution.h>
@@ -53,7 +53,7 @@ Tensor cudnn_convolution_add_relu(const Tensor& input, const Tensor& weight, con
       .relu_();
 }
 
-// Each group contains one channel of the input.
+// Each group contains one input channel.
 Tensor depthwise(const Tensor& input, const Tensor& weight, IntArrayRef, const OptionalTensor& bias,
                  IntArrayRef stride, IntArrayRef padding, IntArrayRef dilation) {
   return convolve(input, weight, bias, stride, padding, dilation, input.size(1));

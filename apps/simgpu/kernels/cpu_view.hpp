@@ -6,7 +6,8 @@
 
 namespace simgpu {
 
-/// Returns the number of bytes from a strided tensor's first element to the end of its last one.
+/// Returns the number of bytes from the start of a strided tensor's first element to the end of its
+/// last element.
 size_t extent(const at::Tensor& tensor);
 
 /// Returns a CPU tensor that shares the memory of a strided GPU tensor without owning it.

@@ -1,6 +1,6 @@
-// Operators of other libraries, such as torchvision. A program may define them after it has used a
-// GPU, and register their kernels even later. Therefore, each call chooses the kernel, at the
-// dispatch key BackendSelect, which comes right before the device's kernel.
+// Handles operators from other libraries, such as torchvision. A program may define them after it
+// has used a GPU, and may register their kernels even later. Therefore, the kernel is chosen in
+// each call, at the dispatch key BackendSelect, which comes right before the device's key.
 
 #include "simgpu/kernels/custom_operators.hpp"
 
@@ -22,9 +22,9 @@ using c10::DispatchKey;
 using c10::OperatorHandle;
 using torch::jit::Stack;
 
-// An operator's entry is private, and the public way to register a kernel waits for a lock that the
-// dispatcher holds while it calls a listener. Only an explicit instantiation may refer to a private
-// member.
+// An operator's entry is private, and the public function for registering a kernel would wait for a
+// lock that the dispatcher holds while calling a listener. Only an explicit instantiation may refer
+// to a private member.
 template <auto Definition>
 struct EntryAccess {
   friend c10::impl::OperatorEntry& entry_of(const OperatorHandle& op) {
@@ -53,7 +53,8 @@ class CustomKernel : public c10::OperatorKernel {
   BoxedKernel by_cpu_;
 };
 
-// Returns whether the operator communicates. Its CPU kernel would do so between other processes.
+// Returns whether the operator communicates with other processes. Its CPU kernel would use a
+// different group of processes.
 bool takes_process_group(const c10::FunctionSchema& schema) {
   for (const auto& argument : schema.arguments()) {
     if (argument.type()->str().find("torch.classes.c10d.") != std::string::npos) return true;

@@ -1,4 +1,4 @@
-// CUDA's dropouts, whose schemas do not include the generator that the CPU kernels need.
+// CUDA's dropout operators. Their schemas do not include the generator that the CPU kernels need.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>

@@ -1,4 +1,4 @@
-// The fused kernels that scaled_dot_product_attention chooses from: flash, memory-efficient, and
+// The fused kernels that scaled_dot_product_attention can select: flash, memory-efficient, and
 // cuDNN attention.
 
 #include <ATen/core/Tensor.h>
@@ -19,8 +19,8 @@ using at::Tensor;
 using OptionalTensor = std::optional<Tensor>;
 using Scale = std::optional<double>;
 
-// The return values of flash and cuDNN attention: output, logsumexp, sequence offsets of the query
-// and of the key, their maximum lengths, two tensors of random state, and a mask for debugging.
+// The return values of flash and cuDNN attention: the output, the logsumexp, the sequence offsets
+// of the query and the key, their maximum lengths, two random-state tensors, and a debug mask.
 using Returned =
     std::tuple<Tensor, Tensor, Tensor, Tensor, int64_t, int64_t, Tensor, Tensor, Tensor>;
 

@@ -1,4 +1,4 @@
-// cuDNN's samplers: bilinear, zero padding, aligned corners.
+// The samplers of cuDNN, with bilinear interpolation, zero padding, and aligned corners.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/affine_grid_generator.h>

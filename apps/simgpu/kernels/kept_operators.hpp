@@ -6,8 +6,8 @@
 
 namespace simgpu {
 
-/// Returns whether LibTorch's own kernel for the key is kept: it creates or describes tensors,
-/// launches nothing itself, or is composed of operators that are replaced.
+/// Returns whether LibTorch's own kernel for the key is kept, which is the case if it creates or
+/// describes tensors, launches nothing itself, or is composed of operators that are replaced.
 bool keeps_kernel(const std::string& name, c10::DispatchKey key);
 
 }  // namespace simgpu

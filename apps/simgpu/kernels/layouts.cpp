@@ -26,7 +26,7 @@ at::Tensor map_compressed(const at::Tensor& tensor, const TensorMap& f) {
                                               values.options().layout(tensor.layout()));
 }
 
-// Sizes, strides, and offsets are on the CPU for every device.
+// Sizes, strides, and offsets are stored on the CPU for all devices.
 at::Tensor map_nested(const at::Tensor& tensor, const TensorMap& f) {
   const auto* impl = at::native::get_nested_tensor_impl(tensor);
   return at::detail::make_tensor<at::native::NestedTensorImpl>(

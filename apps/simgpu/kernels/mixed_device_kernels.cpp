@@ -8,7 +8,7 @@ namespace simgpu {
 
 namespace {
 
-// Returns whether all tensor lists among the arguments are on the same device.
+// Returns whether all tensors in the argument lists are on the same device.
 bool lists_share_device(const torch::jit::Stack& stack, size_t count) {
   std::optional<c10::Device> device;
   bool is_shared = true;
@@ -38,7 +38,7 @@ void CopyKernel::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet k
 void ForeachKernel::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                                torch::jit::Stack* stack) {
   if (lists_share_device(*stack, op.schema().arguments().size())) return within_(op, keys, stack);
-  // The CPU kernel is the composite one.
+  // The CPU kernel is the composite kernel.
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
 }
 

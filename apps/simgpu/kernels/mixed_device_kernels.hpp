@@ -4,8 +4,8 @@
 
 namespace simgpu {
 
-/// aten::copy_: the boxed kernel within a GPU; otherwise LibTorch's own, which ends in
-/// cudaMemcpyAsync.
+/// Kernel for aten::copy_. It uses the boxed kernel for copies within a GPU. Otherwise, it uses
+/// LibTorch's own kernel, which ends up calling cudaMemcpyAsync.
 class CopyKernel : public c10::OperatorKernel {
  public:
   explicit CopyKernel(const OperatorPlan& plan) : within_(plan) {}
@@ -17,8 +17,8 @@ class CopyKernel : public c10::OperatorKernel {
   BoxedKernel within_;
 };
 
-/// An operator on tensor lists: the boxed kernel if they are on the same GPU; otherwise LibTorch's
-/// own, which iterates over the lists.
+/// Kernel for operators on tensor lists. It uses the boxed kernel if the lists are on the same GPU.
+/// Otherwise, it uses LibTorch's own kernel, which iterates over the lists.
 class ForeachKernel : public c10::OperatorKernel {
  public:
   explicit ForeachKernel(const OperatorPlan& plan) : within_(plan) {}

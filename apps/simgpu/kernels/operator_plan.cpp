@@ -12,10 +12,10 @@ namespace simgpu {
 
 namespace {
 
-// Operators that read nothing on the host although their tags suggest it.
+// Operators that read nothing on the host, even though their tags suggest that they do.
 constexpr std::array never_waits{std::string_view{"aten::_ctc_loss"}};
 
-// Operators that draw no random numbers although their tags suggest it.
+// Operators that draw no random numbers, even though their tags suggest that they do.
 constexpr std::array never_draws{
     std::string_view{"aten::_scaled_dot_product_cudnn_attention_backward"},
     std::string_view{"aten::_scaled_dot_product_efficient_attention_backward"}};
@@ -90,7 +90,7 @@ HostWait host_wait_of(const c10::OperatorHandle& op, std::string_view name) {
   return waits ? HostWait::always : HostWait::never;
 }
 
-// Reports and graphs use the names until the process ends.
+// Reports and graphs refer to the names until the process ends.
 const char* lasting_name(const c10::OperatorHandle& op) {
   static auto& names = *new std::set<std::string>;
   return names.insert(c10::toString(op.operator_name())).first->c_str();

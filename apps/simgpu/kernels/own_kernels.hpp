@@ -8,12 +8,12 @@
 
 namespace simgpu {
 
-/// A function of CPU tensors that implements an operator for which the CPU has no kernel, or only
-/// one for other types. The boxed kernel calls it.
+/// A function on CPU tensors that implements an operator for which LibTorch has no CPU kernel, or
+/// only one for other types. The boxed kernel calls this function.
 struct OwnKernel {
   c10::OperatorName name;
   c10::KernelFunction function;
-  /// Number of arguments, which differs between LibTorch versions.
+  /// The number of arguments, which differs between LibTorch versions.
   size_t arguments;
 };
 
@@ -30,7 +30,7 @@ void add_recurrent_cells(OwnKernels& kernels);
 void add_sequence_attentions(OwnKernels& kernels);
 void add_softmaxes(OwnKernels& kernels);
 
-/// Adds the function as the kernel for aten::<name>.<overload>.
+/// Registers the function as the kernel for aten::<name>.<overload>.
 template <class Return, class... Arguments>
 void add_own(OwnKernels& kernels, const char* name, const char* overload,
              Return (*function)(Arguments...)) {

@@ -1,4 +1,4 @@
-// Matrix products with a separate result type.
+// Matrix products that specify the type of the result separately.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/addmm.h>

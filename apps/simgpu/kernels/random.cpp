@@ -40,7 +40,7 @@ uint64_t Seed::value() const {
   const auto seed = captured ? read_counter(state_.seed_.ptr) : state_.seed_.val;
   const auto offset =
       captured ? read_counter(state_.offset_.ptr) + state_.offset_intragraph_ : state_.offset_.val;
-  // Spreads neighboring offsets over all bits, as SplitMix64 does.
+  // Scrambles neighboring offsets across all bits, as SplitMix64 does.
   return seed ^ (offset * 0x9E3779B97F4A7C15ULL + 0x7F4A7C15ULL);
 }
 

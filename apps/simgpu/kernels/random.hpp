@@ -9,15 +9,14 @@
 
 namespace simgpu {
 
-/// The source of the random numbers of one call: a state of a GPU generator.
+/// The source of random numbers for one call, which is the state of a GPU generator.
 class Seed {
  public:
-  /// Copies the state of the generator, or of the device's default generator, and advances the
-  /// generator.
+  /// Copies the state of the given generator, or of the device's default generator, and advances
+  /// that generator.
   Seed(const std::optional<at::Generator>& generator, c10::Device device);
 
-  /// Returns a CPU generator that is seeded with the state. Each replay of a graph reads the state
-  /// again.
+  /// Returns a CPU generator seeded with the state. Each replay of a graph reads the state again.
   at::Generator generator() const;
 
  private:
@@ -26,7 +25,7 @@ class Seed {
   at::PhiloxCudaState state_;
 };
 
-/// While an object of this class exists, `call_generator` returns its generator.
+/// While an object of this class exists, `call_generator` returns the object's generator.
 class CallGenerator {
  public:
   explicit CallGenerator(const std::optional<Seed>& seed);
@@ -38,8 +37,8 @@ class CallGenerator {
   at::Generator previous_;
 };
 
-/// Returns the generator of the call that this thread is executing, for operators whose schema has
-/// none.
+/// Returns the generator for the call that this thread is executing, for use by operators whose
+/// schema has none.
 /// @throw c10::Error outside a call of a random operator.
 at::Generator call_generator();
 

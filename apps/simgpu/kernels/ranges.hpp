@@ -2,8 +2,8 @@
 
 namespace simgpu {
 
-/// Notifies the runtime of the ranges that profiles show (`RECORD_USER_SCOPE`, Python's
-/// `torch.profiler.record_function`), if anything is counted.
+/// If counting is enabled, notifies the runtime of the ranges that appear in profiles
+/// (`RECORD_USER_SCOPE` and Python's `torch.profiler.record_function`).
 void follow_ranges();
 
 }  // namespace simgpu

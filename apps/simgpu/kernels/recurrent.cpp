@@ -28,7 +28,7 @@ Tensor bias_grad(const Tensor& grad, bool has_bias) {
   return has_bias ? grad.sum(0) : Tensor();
 }
 
-// The workspace stores the gates after their activations.
+// The workspace stores the gates after the activation functions are applied.
 std::tuple<Tensor, Tensor, Tensor> lstm_cell(const Tensor& input_gates, const Tensor& hidden_gates,
                                              const Tensor& cx, const OptionalTensor& input_bias,
                                              const OptionalTensor& hidden_bias) {
@@ -60,7 +60,7 @@ std::tuple<Tensor, Tensor, Tensor> lstm_cell_backward(const OptionalTensor& grad
   return {grad_gates, grad_c * forget, bias_grad(grad_gates, has_bias)};
 }
 
-// The workspace stores the gates, hx, and the hidden part of the new gate.
+// The workspace stores the gates, hx, and the hidden contribution to the new gate.
 std::tuple<Tensor, Tensor> gru_cell(const Tensor& input_gates, const Tensor& hidden_gates,
                                     const Tensor& hx, const OptionalTensor& input_bias,
                                     const OptionalTensor& hidden_bias) {

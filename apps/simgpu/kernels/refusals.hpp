@@ -8,26 +8,27 @@
 namespace simgpu {
 
 /// A combination that LibTorch's CUDA kernel rejects although the CPU kernel accepts it. The file
-/// refusals.md contains a row for each.
+/// refusals.md contains one row for each combination.
 struct Refusal {
-  /// Name of the operator without its overload; in-place and out versions are also rejected.
+  /// The name of the operator without its overload. The in-place and out versions are also
+  /// rejected.
   std::string_view name;
-  /// Position of the tensor, or of the list of tensors, whose type is rejected.
+  /// The position of the tensor, or the list of tensors, whose type is rejected.
   size_t argument;
-  /// The types as named in errors, separated by spaces.
+  /// The rejected types, named as in errors and separated by spaces.
   std::string_view types;
-  /// CUDA's error, in which {} stands for the type.
+  /// CUDA's error message, in which {} stands for the type.
   std::string_view error;
 };
 
 using Refusals = std::vector<Refusal>;
 
-/// Returns the refusals for an operator, given its full name, such as "aten::addmm.out".
+/// Returns the refusals for the operator with the given full name, such as "aten::addmm.out".
 Refusals refusals_of(std::string_view operator_name);
 
-/// Checks a call whose `count` arguments are on top of the stack. Calls with an empty tensor pass,
-/// because they launch no kernel.
-/// @throw c10::Error with CUDA's text and error class if a refusal applies to the arguments.
+/// Checks a call whose `count` arguments are at the top of the stack. Calls with an empty tensor
+/// are accepted, because they launch no kernel.
+/// @throw c10::Error with CUDA's message and error class if a refusal applies to the arguments.
 void check_refusals(const Refusals& refusals, const torch::jit::Stack& stack, size_t count);
 
 }  // namespace simgpu

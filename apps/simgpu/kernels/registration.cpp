@@ -35,7 +35,8 @@ struct Silent : c10::WarningHandler {
   void process(const c10::Warning&) override {}
 };
 
-// Keeps each registration until the process ends, so that the real kernels never reappear.
+// Keeps each registration alive until the process ends, so that the real kernels are never
+// restored.
 void register_kernel(const c10::OperatorName& name, DispatchKey key, KernelFunction kernel) {
   static auto& handles = *new std::vector<c10::RegistrationHandleRAII>;
   handles.push_back(c10::Dispatcher::singleton().registerImpl(
@@ -94,7 +95,7 @@ void replace_kernels(DispatchKey key) {
   }
 }
 
-// Replaces composite operators that choose among GPU libraries or launch kernels themselves.
+// Replaces composite operators that select a GPU library or launch kernels themselves.
 void replace_composites() {
   const c10::OperatorName names[] = {
       {"aten::convolution", ""}, {"aten::_convolution", ""}, {"aten::ldexp", "Tensor"}};
@@ -106,7 +107,7 @@ void replace_composites() {
   }
 }
 
-// Returns nothing if this LibTorch version does not have the operator with these arguments.
+// Returns std::nullopt if this LibTorch version does not have the operator with these arguments.
 std::optional<c10::OperatorHandle> find_operator(const OwnKernel& kernel) {
   const auto op = c10::Dispatcher::singleton().findSchema(kernel.name);
   const bool fits = op && op->schema().arguments().size() == kernel.arguments;
@@ -142,9 +143,9 @@ void register_kernels_of_gpu_tensors() {
                   boxed<CopyKernel>(make_plan(copy, DispatchKey::CPU)));
 }
 
-// The process may have loaded a different LibTorch than the one that these kernels were compiled
-// for. at::show_config() would query the number of GPUs, which is just being determined for the
-// first time.
+// The process may have loaded a different LibTorch from the one that these kernels were compiled
+// for. at::show_config() cannot be used, because it would query the number of GPUs, which is
+// currently being determined for the first time.
 void check_version() {
   const auto& options = caffe2::GetBuildOptions();
   const auto found = options.find("TORCH_VERSION");

@@ -1,4 +1,4 @@
-// The gradient of the fused RMS norm, which exists only for CUDA.
+// The backward pass of the fused RMS norm, which exists only for CUDA.
 
 #include <ATen/OpMathType.h>
 #include <ATen/TensorOperators.h>

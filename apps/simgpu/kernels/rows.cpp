@@ -6,7 +6,7 @@ namespace simgpu {
 
 namespace {
 
-// Each row costs a search in the access history for every call.
+// For each row, every call has to search the access history.
 constexpr size_t max_rows = 1024;
 
 struct Dimension {
@@ -14,7 +14,7 @@ struct Dimension {
   size_t size = 0;
 };
 
-// Returns the dimensions from innermost to outermost, except those that add no memory.
+// Returns the dimensions from innermost to outermost, omitting dimensions that add no memory.
 std::vector<Dimension> dimensions_of(const at::Tensor& tensor) {
   std::vector<Dimension> dimensions;
   for (int64_t i = 0; i < tensor.dim(); ++i) {
@@ -27,8 +27,8 @@ std::vector<Dimension> dimensions_of(const at::Tensor& tensor) {
   return dimensions;
 }
 
-// Merges dimensions into the row as long as they leave no gap or too many rows remain. Returns the
-// number of bytes in a row.
+// Merges dimensions into the row while they leave no gap or while too many rows remain. Returns the
+// number of bytes per row.
 size_t take_row(std::vector<Dimension>& dimensions, size_t itemsize) {
   size_t num_rows = 1;
   for (const auto& dimension : dimensions) num_rows *= dimension.size;

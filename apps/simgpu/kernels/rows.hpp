@@ -8,9 +8,9 @@
 
 namespace simgpu {
 
-/// Adds the memory of a strided tensor. A dense tensor is one range; a view with gaps is one range
-/// for each row without a gap. If that results in more than 1024 rows, gaps within the innermost
-/// dimensions count as used.
+/// Adds the memory of a strided tensor. A dense tensor is added as one range. A view with gaps is
+/// added as one range for each contiguous row. If that would result in more than 1024 rows, gaps
+/// within the innermost dimensions are treated as used.
 void add_accesses(std::vector<Access>& accesses, const at::Tensor& tensor, bool writes);
 
 }  // namespace simgpu

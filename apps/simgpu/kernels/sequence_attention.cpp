@@ -1,5 +1,6 @@
-// The fused kernels in which positions come before heads: tensors (batch, length, heads, dim), or
-// sequences of different lengths in one row. Nested tensors and varlen_attn call them.
+// The fused kernels in which positions come before heads. They accept tensors of shape (batch,
+// length, heads, dim), or sequences of different lengths packed into one row. Nested tensors and
+// varlen_attn call these kernels.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
@@ -36,20 +37,20 @@ struct Sequence {
   Positions key = {};
 };
 
-// Position i of the query sees position j of the key if -left <= j - i - offset <= right. A
-// negative bound means no bound. If positions are counted from the ends, the offset is the
-// difference between the lengths.
+// Position i of the query attends to position j of the key if -left <= j - i - offset <= right. A
+// negative left or right means that there is no bound. If positions are counted from the ends, the
+// offset is the difference between the lengths.
 struct Window {
   int64_t left = -1;
   int64_t right = -1;
   bool from_ends = true;
 };
 
-// One call, with tensors (batch, positions, heads, dim).
+// One call with tensors of shape (batch, positions, heads, dim).
 struct SequenceCall {
   Tensor query, key, value;
   OptionalTensor bias;
-  bool is_packed;  // whether the batch is one row of sequences
+  bool is_packed;  // whether the batch consists of one row of sequences
   std::vector<Sequence> sequences;
   Window window;
   double dropout_p;
@@ -113,7 +114,8 @@ bool is_empty(const Sequence& sequence) {
   return sequence.query.length == 0 || sequence.key.length == 0;
 }
 
-// Returns where a kernel stores the logsumexp of one sequence: (batch, heads, query length).
+// Returns the view in which a kernel stores the logsumexp of one sequence: (batch, heads, query
+// length).
 using RowsOf = Tensor (*)(const Tensor& logsumexp, const SequenceCall& call, size_t index);
 
 Tensor flash_rows(const Tensor& logsumexp, const SequenceCall& call, size_t index) {
@@ -216,7 +218,8 @@ std::tuple<Tensor, Tensor, Tensor> flash_sequences_backward(
   return {grads.query.squeeze(0), grads.key.squeeze(0), grads.value.squeeze(0)};
 }
 
-// Converts the schema's mask number: none, causal counted from the starts, or causal from the ends.
+// Converts the schema's mask number: no mask, a causal mask aligned at the starts, or a causal mask
+// aligned at the ends.
 Window efficient_window(int64_t mask_type) {
   constexpr int64_t causal_from_ends = 2;
   return {-1, mask_type == 0 ? -1 : 0, mask_type == causal_from_ends};

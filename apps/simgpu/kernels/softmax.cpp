@@ -1,4 +1,4 @@
-// CUDA's kernels accept a 16-bit input for a 32-bit result, but the CPU's kernels do not.
+// CUDA kernels accept a 16-bit input for a 32-bit result, but CPU kernels do not.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/_log_softmax.h>

@@ -8,7 +8,7 @@
 
 namespace simgpu {
 
-/// Calls f with each tensor in a value.
+/// Calls f with each tensor contained in a value.
 template <class F>
 void for_tensors(const c10::IValue& value, const F& f) {
   if (value.isTensor()) {
@@ -22,7 +22,7 @@ void for_tensors(const c10::IValue& value, const F& f) {
   }
 }
 
-/// Returns a copy of the value in which f(tensor) replaces each tensor.
+/// Returns a copy of the value in which each tensor is replaced with f(tensor).
 template <class F>
 c10::IValue map_tensors(const c10::IValue& value, const F& f) {
   if (value.isTensor()) return f(value.toTensor());
