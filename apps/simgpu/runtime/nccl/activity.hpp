@@ -8,24 +8,24 @@
 
 namespace simgpu::nccl {
 
-/// A text that ranks make visible to each other.
+/// A string that ranks make visible to each other.
 using CallText = std::array<char, 128>;
 
 /// A set of ranks: bit i stands for rank i.
 using Ranks = uint64_t;
 
 enum class Activity : uint32_t {
-  /// The rank has no unfinished call of the communicator.
+  /// The rank has no unfinished call on the communicator.
   none,
-  /// The rank has a call whose stream must finish other work first.
+  /// The rank has made a call, but its stream must finish other work first.
   queued,
   /// The rank is exchanging data with the other ranks.
   exchanging,
 };
 
 /// The current activity of a rank in a communicator, stored in memory that the ranks share. One
-/// thread of the rank writes it, and any thread may read it. A reader that comes in the middle of a
-/// write sees an empty call.
+/// thread of the rank writes it, and any thread may read it. A thread that reads it during a write
+/// sees an empty call.
 class ActivityRecord {
  public:
   struct State {
@@ -38,10 +38,10 @@ class ActivityRecord {
   /// Begins an activity.
   void begin(Activity activity, const std::string& call);
 
-  /// Restarts the time measurement, because the activity has made progress.
+  /// Restarts the timer, because the activity has made progress.
   void restart_clock();
 
-  /// Sets the ranks that must act before the activity can continue.
+  /// Sets the ranks that the activity is waiting for.
   void set_waits_for(Ranks ranks) { waits_for_.store(ranks); }
 
   State read() const;
@@ -54,7 +54,8 @@ class ActivityRecord {
   CallText call_;
 };
 
-/// Returns a description: "rank 1 has waited 8 s for rank 0 in ncclSend of 100 float32 to rank 0".
+/// Returns a description such as "rank 1 has waited 8 s for rank 0 in ncclSend of 100 float32 to
+/// rank 0".
 std::string describe(int rank, const ActivityRecord::State& state);
 
 }  // namespace simgpu::nccl

@@ -8,12 +8,12 @@ namespace simgpu::nccl {
 
 namespace {
 
-// A piece of each chunk of an operation, which passes through the ranks' slots.
+// A piece of each chunk of an operation. It passes through the ranks' slots.
 struct Piece {
   const Operation& operation;
   size_t offset;
   size_t size;
-  // The distance in a slot between the beginnings of the chunks' pieces.
+  // The distance in a slot between the starts of consecutive chunks' pieces.
   size_t stride;
   uint32_t turn;
 
@@ -58,8 +58,8 @@ void take(const Peers& peers, const Piece& piece) {
 
 }  // namespace
 
-// One barrier per piece is enough: a rank that has passed the barrier of a piece knows that all
-// ranks have read the previous piece, whose part of the slots the next piece uses.
+// One barrier per piece is enough. When a rank has passed the barrier for a piece, all ranks have
+// read the previous piece, so the next piece can use the same part of the slots.
 void run_collective(Peers& peers, const Operation& operation) {
   const size_t size = chunk_size(operation);
   const size_t chunks = sends_to_each(operation.kind) ? static_cast<size_t>(peers.ranks()) : 1;

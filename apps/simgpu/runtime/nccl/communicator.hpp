@@ -18,16 +18,16 @@
 
 namespace simgpu::nccl {
 
-/// The communicator of one rank. A separate thread exchanges data with the other ranks, one job
-/// after another. If a rank is lost or calls a different function, the job does not end until the
-/// communicator is aborted, like a kernel of NCCL, and `error` reports the failure.
+/// The communicator of one rank. A separate thread exchanges data with the other ranks, one job at
+/// a time. If a rank is lost or calls a different function, the job does not end until the
+/// communicator is aborted, as with an NCCL kernel, and `error` reports the failure.
 class Communicator {
  public:
   /// Joins the communicator. @throw Failure
   Communicator(const ncclUniqueId& id, int ranks, int rank);
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
-  /// Finishes the jobs, unless a rank is lost or the communicator was aborted.
+  /// Finishes the jobs, unless a rank is lost or the communicator has been aborted.
   ~Communicator();
 
   /// Waits until all ranks have joined. @throw Failure
@@ -39,31 +39,31 @@ class Communicator {
   /// Returns the GPU that was current when the communicator was created.
   int device() const { return device_; }
 
-  /// Returns ncclSuccess, or the reason why the communicator cannot be used.
+  /// Returns ncclSuccess, or the reason that the communicator cannot be used.
   ncclResult_t error() const;
 
   /// @throw Failure if the communicator cannot be used.
   void check() const;
 
-  /// Submits a job. The result becomes ready when the job has ended or the communicator is aborted.
+  /// Submits a job. The result becomes ready when the job ends or the communicator is aborted.
   /// @throw Failure if the communicator cannot be used.
   std::shared_future<void> submit(const char* label, std::function<void(Peers&)> run);
 
   /// Waits for a job. @throw Failure if it fails.
   void finish(const std::shared_future<void>& done) const;
 
-  /// Ends all jobs.
+  /// Aborts all jobs.
   void abort();
 
-  /// Creates an operator that multiplies by a factor before summing. A factor in GPU memory is read
-  /// when the operation runs.
+  /// Creates an operator that multiplies elements by a factor before summing them. If the factor is
+  /// in GPU memory, it is read when the operation runs.
   ncclRedOp_t create_premultiplied_sum(const void* factor, ncclDataType_t type,
                                        ncclScalarResidence_t residence);
 
   /// @throw Failure if there is no such operator.
   void destroy(ncclRedOp_t op);
 
-  /// Returns a built-in operator of NCCL, or one that was created. @throw Failure
+  /// Returns one of NCCL's built-in operators, or an operator that was created. @throw Failure
   Reduction reduction(ncclRedOp_t op) const;
 
  private:

@@ -13,8 +13,8 @@
 #include "simgpu/runtime/nccl/group.hpp"
 #include "simgpu/runtime/nccl/handles.hpp"
 
-// NCCL's functions that create and destroy communicators. All of them block, which a nonblocking
-// configuration permits.
+// The NCCL functions that create and destroy communicators. All of them block, which is allowed
+// even with a nonblocking configuration.
 
 namespace simgpu::nccl {
 
@@ -45,7 +45,7 @@ void create_on_each_gpu(ncclComm_t* handles, int count, const int* devices) {
 }
 
 // The data that each rank sends to the others in a split. The id is used if the rank becomes the
-// first one.
+// first rank of its new communicator.
 struct SplitRequest {
   int color;
   int key;

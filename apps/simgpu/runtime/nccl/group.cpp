@@ -15,8 +15,8 @@ namespace simgpu::nccl {
 namespace {
 
 // How long a call waits for the other ranks before it leaves the exchange to the communicator's
-// thread. c10d can then apply its timeout to the call, and the program can do what another rank
-// waits for.
+// thread. c10d can then apply its timeout to the call, and the program can perform the action that
+// another rank is waiting for.
 constexpr auto patience = std::chrono::milliseconds(100);
 
 struct Group {
@@ -27,7 +27,8 @@ struct Group {
 
 thread_local Group current_group;
 
-// Makes the communicator's GPU the current one, because a null stream means its default stream.
+// Makes the communicator's GPU the current device, because a null stream refers to that GPU's
+// default stream.
 class OnDevice {
  public:
   explicit OnDevice(const Communicator& communicator) {
@@ -42,7 +43,7 @@ class OnDevice {
   int former_ = 0;
 };
 
-// The calls of one communicator, which form one job.
+// The calls on one communicator, which form a single job.
 struct Batch {
   std::shared_ptr<Communicator> communicator;
   std::vector<Operation> operations = {};
@@ -94,7 +95,7 @@ std::vector<Batch> begin_batches(const std::vector<Call>& calls) {
   return batches;
 }
 
-// A replay exchanges data again, so all ranks must capture the operations and replay them.
+// Each replay exchanges data again, so all ranks must capture the operations and replay them.
 void keep_for_replays(const Batch& batch, cudaStream_t stream) {
   record(stream, {batch.operations.front().label, batch.accesses(),
                   [batch] { batch.communicator->finish(batch.submit()); }});

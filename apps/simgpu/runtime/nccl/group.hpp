@@ -9,26 +9,26 @@
 
 namespace simgpu::nccl {
 
-/// An operation for a communicator to run on a stream.
+/// An operation that a communicator runs on a stream.
 struct Call {
   std::shared_ptr<Communicator> communicator;
   cudaStream_t stream;
   Operation operation;
 };
 
-/// Begins a group of calls in this thread. Groups can be nested.
+/// Starts a group of calls in this thread. Groups can be nested.
 void begin_group();
 
 /// Ends a group. The end of the outermost group starts all of its calls.
 /// @throw Failure @throw std::runtime_error for a race, if races are thrown.
 void end_group();
 
-/// Starts the call, or adds it to this thread's group.
+/// Starts the call, or adds it to this thread's group if there is one.
 /// @throw Failure @throw std::runtime_error for a race, if races are thrown.
 void start(Call call);
 
-/// Waits until all ranks of the communicator have joined. In a group, the wait takes place at its
-/// end.
+/// Waits until all ranks of the communicator have joined. Within a group, the wait takes place at
+/// the end of the group.
 /// @throw Failure
 void connect(const std::shared_ptr<Communicator>& communicator);
 

@@ -19,7 +19,8 @@ struct Handles {
   }
 };
 
-// Never destroyed, because a communicator may still wait for other ranks when the process ends.
+// This object is never destroyed, because a communicator may still be waiting for other ranks when
+// the process ends.
 Handles& handles() {
   static auto& all = *new Handles;
   return all;

@@ -11,10 +11,10 @@ namespace simgpu::nccl {
 /// Stores the communicator and returns its handle.
 ncclComm_t add_handle(std::shared_ptr<Communicator> communicator);
 
-/// Returns the communicator. @throw Failure if there is none.
+/// Returns the communicator for a handle. @throw Failure if there is none.
 std::shared_ptr<Communicator> find_handle(ncclComm_t handle);
 
-/// Removes the communicator and returns it. @throw Failure if there is none.
+/// Removes the communicator for a handle and returns it. @throw Failure if there is none.
 std::shared_ptr<Communicator> take_handle(ncclComm_t handle);
 
 }  // namespace simgpu::nccl

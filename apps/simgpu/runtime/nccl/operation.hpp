@@ -30,10 +30,11 @@ struct Operation {
   const char* label;
   const void* sent;
   void* received;
-  /// The number of elements in a chunk. A collective sends or receives one chunk, or one per rank.
+  /// The number of elements in a chunk. A collective sends or receives one chunk in total, or one
+  /// chunk per rank.
   size_t count;
   ncclDataType_t type;
-  /// The root, or the rank at the other end of the transfer.
+  /// The root rank, or the rank at the other end of the transfer.
   int peer = 0;
   Reduction reduction = {};
 };
@@ -43,10 +44,10 @@ inline size_t chunk_size(const Operation& operation) {
   return operation.count * size_of(operation.type);
 }
 
-/// Returns whether each chunk that is sent is for a different rank.
+/// Returns whether each chunk is sent to a different rank.
 bool sends_to_each(Kind kind);
 
-/// Returns whether the ranks' chunks are reduced to one.
+/// Returns whether the chunks of all ranks are reduced to a single chunk.
 bool reduces(Kind kind);
 
 /// Returns the number of chunks that the rank sends.
@@ -56,10 +57,10 @@ int chunks_sent(const Operation& operation, int rank, int ranks);
 int chunks_received(const Operation& operation, int rank, int ranks);
 
 /// Returns a description such as "ncclAllReduce of 100 float32, sum" or "ncclSend of 100 float32 to
-/// rank 1". It must be identical in all ranks of a collective.
+/// rank 1". The description must be identical on all ranks of a collective.
 std::string describe(const Operation& operation);
 
-/// Returns the memory that the operation uses in the rank.
+/// Returns the memory that the operation uses on the rank.
 std::vector<Access> accesses_of(const Operation& operation, int rank, int ranks);
 
 /// Returns the operation with the addresses at which this library accesses the memory.

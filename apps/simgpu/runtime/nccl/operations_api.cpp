@@ -8,7 +8,7 @@
 #include "simgpu/runtime/nccl/handles.hpp"
 #include "simgpu/runtime/stream.hpp"
 
-// NCCL's functions that exchange data.
+// The NCCL functions that exchange data.
 
 namespace simgpu::nccl {
 

@@ -8,7 +8,7 @@ using simgpu::nccl::check_pointer;
 using simgpu::nccl::find_handle;
 using simgpu::nccl::guarded;
 
-// NCCL's functions for errors and for memory. The latter need no communicator here.
+// The NCCL functions for errors and memory. The memory functions do not need a communicator here.
 
 extern "C" {
 #pragma GCC visibility push(default)
@@ -48,7 +48,7 @@ ncclResult_t ncclMemFree(void* data) {
   return cudaFree(data) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
 }
 
-// Registration only speeds up transfers.
+// Registration is omitted because it only speeds up transfers.
 ncclResult_t ncclCommRegister(const ncclComm_t comm, void*, size_t, void** handle) {
   return guarded([&] {
     find_handle(comm);

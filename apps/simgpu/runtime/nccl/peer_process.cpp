@@ -17,9 +17,9 @@ struct ProcessStatus {
   uint64_t start_time = 0;
 };
 
-// Parses /proc/<id>/stat, whose fields are numbered from 1: field 3 is the state, field 22 the
-// start time. Field 2 is the program's name in parentheses, which may itself contain spaces and
-// parentheses.
+// Parses /proc/<id>/stat. Its fields are numbered from 1: field 3 is the state, and field 22 is the
+// start time. Field 2 is the program's name in parentheses, and the name may itself contain spaces
+// and parentheses.
 std::optional<ProcessStatus> status_of(pid_t id) {
   std::ifstream file("/proc/" + std::to_string(id) + "/stat");
   const std::string text{std::istreambuf_iterator<char>(file), {}};

@@ -16,8 +16,8 @@ struct Process {
 /// Returns the calling process.
 Process this_process();
 
-/// Returns whether the process is still running. A process that has ended and waits for its parent
-/// is not running.
+/// Returns whether the process is still running. A process that has terminated but has not been
+/// reaped by its parent is not running.
 bool is_running(const Process& process);
 
 }  // namespace simgpu::nccl

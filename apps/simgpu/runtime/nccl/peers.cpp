@@ -24,13 +24,14 @@ using PeerClock = std::chrono::steady_clock;
 constexpr int yields_before_sleep = 16;
 constexpr long longest_sleep_ns = 50'000'000;
 constexpr auto check_interval = std::chrono::milliseconds(200);
-// The default timeout of c10d's NCCL backend, which does not monitor communicator creation.
+// The default timeout of c10d's NCCL backend. The backend does not monitor the creation of
+// communicators.
 constexpr auto longest_start = std::chrono::minutes(10);
 
-// How long a wait lasts before it is reported. Each report doubles this time, so that programs
-// whose ranks often wait for each other do not get a report for every wait.
+// How long a wait lasts before it is reported. Each report doubles this time, so that a program
+// whose ranks often wait for each other does not produce a report for every wait.
 std::atomic<int64_t> long_wait_s = 5;
-// A wait that an abort ends is reported if it took longer than this.
+// A wait that ends because of an abort is reported if it lasted longer than this.
 constexpr auto aborted_wait = std::chrono::seconds(1);
 
 static_assert(std::atomic<uint32_t>::is_always_lock_free);
@@ -132,7 +133,7 @@ void Peers::barrier() {
   });
 }
 
-// A rank overwrites a text two barriers later, when all ranks have read it.
+// A rank overwrites a text two barriers later, by which time all ranks have read it.
 void Peers::barrier_of(const std::string& call) {
   const size_t turn = barriers_ % 2;
   const auto text_of = [&](int rank) { return memory_.member(rank).calls[turn].data(); };
@@ -180,7 +181,8 @@ void Peers::abort() {
   notify(rank_);
 }
 
-// Reports the current wait once, together with the activities of the ranks that it waits for.
+// Reports the current wait once, together with the activities of the ranks that are being waited
+// for.
 bool Peers::report_wait(std::chrono::seconds shortest) {
   const auto mine = memory_.member(rank_).activity.read();
   if (mine.waits_for == 0 || mine.lasts < shortest || is_reported_.exchange(true)) return false;
@@ -196,8 +198,8 @@ bool Peers::report_wait(std::chrono::seconds shortest) {
   return true;
 }
 
-// A rank may do its part and end right afterwards, so `missing` is called again for each rank that
-// has ended.
+// A rank may do its part and terminate immediately afterward, so `missing` is called again for each
+// rank that has terminated.
 void Peers::check_running(const std::function<Ranks()>& missing) const {
   for (int rank = 0; rank < ranks_; ++rank) {
     const auto& member = memory_.member(rank);

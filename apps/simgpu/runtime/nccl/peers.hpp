@@ -12,13 +12,13 @@
 
 namespace simgpu::nccl {
 
-/// Thrown from a wait that Peers::abort has ended.
+/// Thrown by a wait that was interrupted by Peers::abort.
 struct Aborted {};
 
-/// The ranks of a communicator, from the point of view of one of them.
+/// The ranks of a communicator, as seen by one of them.
 class Peers {
  public:
-  /// Joins the communicator with the calling thread's current GPU. Does not wait for other ranks.
+  /// Joins the communicator, using the calling thread's current GPU. Does not wait for other ranks.
   /// @throw Failure
   Peers(const ncclUniqueId& id, int ranks, int rank);
 
@@ -30,19 +30,21 @@ class Peers {
   int ranks() const { return ranks_; }
   const SharedMemory& memory() const { return memory_; }
 
-  /// Begins an activity that `wait` reports and other ranks see. Called in the exchanging thread.
+  /// Starts an activity, which `wait` reports and other ranks can see. Called from the thread that
+  /// performs the exchange.
   void begin(Activity activity, const std::string& call);
 
-  /// Restarts the time that `wait` reports, because something has arrived.
+  /// Restarts the timer used in reports from `wait`, because data has arrived.
   void restart_clock();
 
-  /// Records that the rank no longer waits for any rank, because its exchange has failed.
+  /// Records that this rank is no longer waiting for any other rank, because its exchange has
+  /// failed.
   void end_wait();
 
   /// @throw Aborted if `abort` has been called.
   void check_aborted() const;
 
-  /// Returns the number of barriers so far, which is the same in all ranks.
+  /// Returns the number of barriers so far, which is the same on all ranks.
   uint32_t num_barriers() const { return barriers_; }
 
   /// Waits until all ranks have arrived.
@@ -53,16 +55,16 @@ class Peers {
   /// @throw Failure if a rank makes a different call or is lost. @throw Aborted
   void barrier_of(const std::string& call);
 
-  /// Calls `missing` repeatedly until it returns no rank. Between the calls, the thread sleeps
-  /// until another rank calls `notify` for this one. A wait of several seconds is reported to
-  /// standard error.
+  /// Calls `missing` repeatedly until it returns no ranks. Between calls, the thread sleeps until
+  /// another rank calls `notify` for this rank. A wait of several seconds is reported to standard
+  /// error.
   /// @throw Failure if one of the returned ranks is lost. @throw Aborted
   void wait(const std::function<Ranks()>& missing);
 
   /// Wakes the rank if it is waiting.
   void notify(int rank);
 
-  /// Ends the current wait and all later ones; called from another thread. Reports the current
+  /// Aborts the current wait and all later waits. Called from another thread. Reports the current
   /// wait.
   void abort();
 

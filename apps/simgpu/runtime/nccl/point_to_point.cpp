@@ -28,7 +28,7 @@ void set_text(CallText& text, const Operation& operation) {
   std::snprintf(text.data(), text.size(), "%s", describe(operation).c_str());
 }
 
-// Called by the receiving rank, which has seen the size that is sent.
+// Called by the receiving rank, which has seen the size that the sender specified.
 void check_size(Peers& peers, Channel& channel, const Transfer& transfer, size_t piece) {
   if (channel.sizes[piece] == transfer.size) return;
   const int sender = transfer.operation->peer;
@@ -74,7 +74,7 @@ void receive_pieces(Peers& peers, Transfer& transfer) {
 }
 
 // Advances the transfers as far as possible without waiting. Returns the ranks that the remaining
-// transfers wait for.
+// transfers are waiting for.
 Ranks advance(Peers& peers, std::vector<Transfer>& transfers) {
   Ranks sending_to = 0;
   Ranks receiving_from = 0;
@@ -98,7 +98,7 @@ size_t bytes_done(const std::vector<Transfer>& transfers) {
   return bytes;
 }
 
-// Advances the transfers, and shows the other ranks the first transfer that waits.
+// Advances the transfers and makes the first waiting transfer visible to the other ranks.
 Ranks advance_visibly(Peers& peers, std::vector<Transfer>& transfers, const Operation*& shown) {
   const auto before = bytes_done(transfers);
   const Ranks awaited = advance(peers, transfers);

@@ -14,7 +14,7 @@ namespace simgpu::nccl {
 
 namespace {
 
-// The type in which elements are computed.
+// The type used to compute with elements.
 template <class T>
 struct Computed {
   using type = T;
@@ -50,7 +50,7 @@ T narrowed(typename Computed<T>::type value) {
   }
 }
 
-// Integers wrap around, but signed overflow is undefined.
+// Integers must wrap around, but signed overflow is undefined in C++.
 template <class C>
 C sum(C a, C b) {
   if constexpr (std::is_integral_v<C>) {
@@ -69,7 +69,7 @@ C product(C a, C b) {
   }
 }
 
-// A number takes precedence over nan.
+// A number takes precedence over NaN.
 template <class C>
 C larger(C a, C b) {
   if constexpr (std::is_integral_v<C>) {

@@ -2,8 +2,8 @@
 
 namespace simgpu::nccl {
 
-/// Writes to standard error that simulated GPUs do not support this function, and stores the line
-/// for ncclGetLastError.
+/// Writes a line to standard error saying that simulated GPUs do not support this function, and
+/// stores the line for ncclGetLastError.
 /// @return ncclInvalidUsage
 int refuse(const char* function);
 

@@ -1,7 +1,7 @@
 #include "simgpu/runtime/define_function.hpp"
 #include "simgpu/runtime/nccl/refusal.hpp"
 
-// NCCL's functions that simulated GPUs do not support.
+// The NCCL functions that simulated GPUs do not support.
 
 #define SIMGPU_REFUSE(function) \
   SIMGPU_DEFINE(simgpu_##function, #function, simgpu::nccl::refuse(#function))

@@ -17,13 +17,15 @@ namespace simgpu::nccl {
 
 namespace {
 
-// The header of the memory. The key distinguishes it from another file with the same number.
+// The header of the shared memory. The key distinguishes the memory from another file with the same
+// number.
 struct Header {
   uint64_t key;
   std::atomic<int> ranks;
 };
 
-// The contents of an ncclUniqueId: an unnamed file that is open in the process that created it.
+// The contents of an ncclUniqueId, which identifies an unnamed file that is open in the process
+// that created it.
 struct Location {
   pid_t process;
   int file;
@@ -60,7 +62,7 @@ Location location_in(const ncclUniqueId& id) {
   return location;
 }
 
-// Files that the process keeps open for ranks that have not joined yet, by key.
+// The files that the process keeps open for ranks that have not joined yet, indexed by key.
 struct OpenFiles {
   std::mutex mutex;
   std::map<uint64_t, int> files;

@@ -15,25 +15,25 @@ namespace simgpu::nccl {
 /// The maximum number of ranks in a communicator.
 constexpr int max_ranks = 64;
 
-/// The data that a rank shares with the others.
+/// The data that a rank shares with the other ranks.
 struct alignas(64) Member {
-  /// Counts the actions of other ranks that this rank may wait for. A futex.
+  /// A futex that counts the actions of other ranks that this rank may wait for.
   std::atomic<uint32_t> bell;
   std::atomic<uint32_t> barriers_reached;
-  /// Set last: the fields below do not change afterwards.
+  /// Set last. The fields below do not change afterward.
   std::atomic<uint32_t> has_joined;
   Process process;
   /// The PCI bus id of the rank's GPU.
   std::array<char, 16> gpu;
-  /// The rank's calls of collectives. It writes the next call while others may still read the
-  /// current one.
+  /// The rank's calls to collectives. The rank writes the next call while others may still be
+  /// reading the current one.
   std::array<CallText, 2> calls;
   ActivityRecord activity;
 };
 
-/// Data that one rank sends to another, in pieces, as a ring of two. Each piece is accompanied by a
-/// description of its operation, which the receiver compares with its own. If they differ, the
-/// receiver notifies the sender.
+/// Data that one rank sends to another in pieces, through a ring buffer with two entries. Each
+/// piece is accompanied by a description of its operation, which the receiver compares with its own
+/// description. If they differ, the receiver notifies the sender.
 struct Channel {
   static constexpr size_t num_pieces = 2;
   static constexpr size_t piece_size = size_t{128} << 10;
@@ -47,8 +47,8 @@ struct Channel {
   std::array<std::array<char, piece_size>, num_pieces> pieces;
 };
 
-/// Data that a rank contributes to collectives, in pieces. It writes the next piece while others
-/// may still read the current one.
+/// Data that a rank contributes to collectives, in pieces. The rank writes the next piece while
+/// others may still be reading the current one.
 struct Slot {
   static constexpr size_t num_pieces = 2;
   static constexpr size_t piece_size = size_t{1} << 20;
@@ -56,11 +56,11 @@ struct Slot {
   std::array<std::array<char, piece_size>, num_pieces> pieces;
 };
 
-/// Memory that the ranks of a communicator share. It has no name in the file system, so the kernel
-/// frees it when the last rank ends, no matter how.
+/// Memory shared by the ranks of a communicator. It has no name in the file system, so the kernel
+/// frees it when the last rank terminates, no matter how it terminates.
 class SharedMemory {
  public:
-  /// Creates the memory, and an id with which processes on this machine can find it.
+  /// Creates the memory and an id that processes on this machine can use to find it.
   /// @throw Failure
   static ncclUniqueId create();
 
@@ -69,7 +69,8 @@ class SharedMemory {
   static void release(const ncclUniqueId& id);
 
   /// Maps the memory.
-  /// @throw Failure if there is none, or if it was mapped for a different number of ranks.
+  /// @throw Failure if the memory does not exist, or if it was mapped for a different number of
+  /// ranks.
   SharedMemory(const ncclUniqueId& id, int ranks);
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
