@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t mib = uint64_t{1} << 20;
 
-/// Accepts a number of bytes, or a number of MiB or GiB with that unit, and rewrites it in bytes.
+/// Accepts a number of bytes, or a number followed by MiB or GiB, and converts it to bytes.
 CLI::Validator memory_size() {
   return CLI::Validator(
       [](std::string& text) {

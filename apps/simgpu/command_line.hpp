@@ -10,19 +10,19 @@ namespace simgpu {
 
 using apps::UsageError;
 
-/// The command line of sconce-simgpu.
+/// The command-line arguments of sconce-simgpu.
 struct CommandLine {
-  std::string text = {};  ///< the output of --help or --version; empty for a run
+  std::string text = {};  ///< the output of --help or --version; empty if a program is to be run
   int gpus = 2;
-  uint64_t memory = uint64_t{8} << 30;  ///< of each GPU, in bytes
-  std::string races = "report";         ///< off, report, fail, throw or strict
+  uint64_t memory = uint64_t{8} << 30;  ///< memory of each GPU, in bytes
+  std::string races = "report";         ///< off, report, fail, throw, or strict
   bool late_copies = true;
-  bool places = false;  ///< whether reports include where work was requested
+  bool places = false;  ///< whether reports show where work was requested
   bool hide_real_gpus = false;
-  std::string counts = {};                ///< file for the counts; empty for none
-  std::string ignore = {};                ///< file of known reports; empty for none
-  std::string report = {};                ///< file for the reports; empty for none
-  std::vector<std::string> program = {};  ///< its name and its arguments
+  std::string counts = {};                ///< file for the counts; empty if not requested
+  std::string ignore = {};                ///< file of known reports; empty if not given
+  std::string report = {};                ///< file for the reports; empty if not requested
+  std::vector<std::string> program = {};  ///< the program's name and arguments
 };
 
 /// @throw UsageError if the arguments are invalid.

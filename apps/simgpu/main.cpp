@@ -1,4 +1,4 @@
-// sconce-simgpu: runs a program on GPUs that the CPU simulates.
+// sconce-simgpu runs a program on GPUs that are simulated on the CPU.
 //   build/default/bin/sconce-simgpu --gpus 2 -- build/default/bin/sconce-train --parallel data
 
 #include <dlfcn.h>
@@ -48,7 +48,7 @@ void check_environment(const CommandLine& line) {
   }
 }
 
-// The process writes the file when it ends, which would be late to report an error.
+// The process writes the file only when it ends, which would be too late to report an error.
 void check_counts(const std::filesystem::path& file) {
   const auto folder = std::filesystem::absolute(file).parent_path();
   if (std::filesystem::is_directory(file) || ::access(folder.c_str(), W_OK) != 0) {
@@ -73,7 +73,7 @@ std::string absolute(const std::string& file) {
   return file.empty() ? "" : std::filesystem::absolute(file).string();
 }
 
-// Both the build and the installation put the libraries next to the program's folder.
+// Both the build and the installation place the libraries next to the program's folder.
 std::filesystem::path runtime_library() {
   const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() /
                       SCONCE_SIMGPU_LIBRARIES;
@@ -98,8 +98,8 @@ void print_gpus(const CommandLine& line) {
   std::cerr << "; their timings and rounding differ from a real GPU's" << std::endl;
 }
 
-// The default backend of torch.compile generates kernels that cannot run. A program that sets the
-// variable, even to an empty value, keeps its backends.
+// The default backend of torch.compile generates kernels that cannot run here. If the variable is
+// already set, even to an empty value, the program's choice of backends is kept.
 void set_compiler_backend() {
   const char* name = "TORCH_COMPILE_OVERRIDE_BACKENDS";
   if (std::getenv(name) == nullptr) set(name, ">=0:aot_eager");

@@ -11,7 +11,7 @@ namespace simgpu {
 
 namespace {
 
-// Returns the pointers that exec expects. They are valid as long as the texts.
+// Returns the pointers that exec expects. They remain valid as long as the strings do.
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> all;
   for (auto& text : texts) all.push_back(text.data());

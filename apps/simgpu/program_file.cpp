@@ -20,7 +20,8 @@ bool can_run(const std::filesystem::path& file) {
   return std::filesystem::is_regular_file(file, error) && access(file.c_str(), X_OK) == 0;
 }
 
-// Returns whether an ELF file names a dynamic loader. Without one, nothing can be preloaded.
+// Returns whether an ELF file specifies a dynamic loader. Without a loader, nothing can be
+// preloaded.
 bool is_dynamic(std::ifstream& file, const Elf64_Ehdr& header) {
   for (int i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr segment = {};
@@ -49,7 +50,8 @@ void check_is_dynamic(const std::filesystem::path& path, std::ifstream& file) {
   }
 }
 
-// Returns the interpreter in a script's first line: "#!/usr/bin/python3", "#!/usr/bin/env python3".
+// Returns the interpreter from a script's first line, such as "#!/usr/bin/python3" or
+// "#!/usr/bin/env python3".
 std::filesystem::path interpreter(const std::string& first_line) {
   std::istringstream words(first_line.substr(2));
   std::string word;

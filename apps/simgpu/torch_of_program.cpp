@@ -19,7 +19,7 @@ const std::string wanted = std::to_string(TORCH_VERSION_MAJOR) + "." +
                            std::to_string(TORCH_VERSION_PATCH);
 
 // Returns the folder of a library that the dynamic loader loads for the program, or an empty path
-// if it loads no library with this name.
+// if the loader loads no library with this name.
 std::filesystem::path folder_of_library(const std::string& loaded, const std::string& name) {
   std::istringstream lines(loaded);
   for (std::string line; std::getline(lines, line);) {
@@ -35,8 +35,8 @@ bool is_python(const std::filesystem::path& program) {
   return program.filename().string().starts_with("python");
 }
 
-// Returns the lib folder of the torch that Python would import, or an empty path if this is not
-// Python or it has no torch.
+// Returns the lib folder of the torch that Python would import, or an empty path if the program is
+// not Python or cannot import torch.
 std::filesystem::path folder_of_python(const std::filesystem::path& python) {
   if (!is_python(python)) return {};
   const auto found = output_of({python.string(), "-c",
@@ -45,8 +45,8 @@ std::filesystem::path folder_of_python(const std::filesystem::path& python) {
   return found.empty() ? std::filesystem::path() : std::filesystem::path(found) / "lib";
 }
 
-// Returns the version in torch/version.py of a Python package or in build-version of a download, or
-// an empty text if neither exists.
+// Returns the version from torch/version.py in a Python package or from build-version in a
+// download, or an empty string if neither file exists.
 std::string version_at(const std::filesystem::path& folder) {
   for (const char* name : {"version.py", "build-version"}) {
     std::ifstream file(folder.parent_path() / name);

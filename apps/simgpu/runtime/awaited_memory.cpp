@@ -25,7 +25,7 @@ struct Guarded {
   const Place* place = nullptr;  // where the copy was requested
 };
 
-// Lets the handler skip the lock for an unrelated fault.
+// Allows the handler to skip the lock for unrelated faults.
 std::atomic<bool> is_any_guarded = false;
 
 std::vector<Guarded>& guarded() {
@@ -55,7 +55,7 @@ void report(const Guarded& used, bool is_write) {
 
 void guard_awaited(const void* data, size_t size) {
   const auto* block = find_block(data);
-  // Pages of registered memory also contain other memory.
+  // Pages of registered memory may also contain other data.
   if (settings().races == RaceMode::off || block == nullptr || block->is_registered) return;
   guarded().push_back({{data, size}, requested_at()});
   is_any_guarded = true;
@@ -65,7 +65,7 @@ void guard_awaited(const void* data, size_t size) {
 void release_awaited(const void* data, size_t size) {
   std::erase_if(guarded(), [&](const Guarded& each) {
     if (!overlap(each.memory, {data, size})) return false;
-    set_rights(each.memory, PROT_READ | PROT_WRITE);  // all of it: the rest is no longer guarded
+    set_rights(each.memory, PROT_READ | PROT_WRITE);  // all of it, as the rest is now unguarded
     return true;
   });
   is_any_guarded = !guarded().empty();

@@ -17,7 +17,7 @@ namespace {
 constexpr size_t max_depth = 256;
 constexpr int calls_of_place = 4;
 
-// Prefixes of the names of files that do not belong to the program.
+// The file name prefixes of libraries that do not belong to the program.
 constexpr std::array<std::string_view, 10> not_of_program = {
     "libcuda.so", "libsconce_simgpu_kernels",
     "libtorch",   "libc10",
@@ -27,7 +27,7 @@ constexpr std::array<std::string_view, 10> not_of_program = {
 
 struct Call {
   std::string file = {};
-  uintptr_t address = 0;  // within the file
+  uintptr_t address = 0;  // offset within the file
 };
 
 Call call_before(const void* return_address) {

@@ -26,7 +26,7 @@ char* memory_at(uintptr_t address) {
   return static_cast<char*>(host_address(reinterpret_cast<const void*>(address)));
 }
 
-// Returns the first kept memory that ends after the address.
+// Returns the first stored memory range that ends after the address.
 KeptMemory::iterator find_kept(KeptMemory& memory, uintptr_t address) {
   auto found = memory.upper_bound(address);
   if (found != memory.begin() && end_of(*std::prev(found)) > address) --found;
@@ -39,7 +39,7 @@ void swap_bytes(KeptMemory::value_type& memory) {
   kept.is_hidden = !kept.is_hidden;
 }
 
-// Hides what captured work has written to the memory, or makes it visible again.
+// Hides the values that captured work has written to the memory, or makes them visible again.
 void set_hidden(Capture& capture, const Access& access, bool is_hidden) {
   const auto begin = reinterpret_cast<uintptr_t>(access.data);
   auto kept = find_kept(capture.kept, begin);
@@ -54,7 +54,8 @@ void show_alone(const Capture* shown, std::span<const Access> accesses) {
   }
 }
 
-// Keeps the parts of memory that is about to be written that are not kept yet.
+// Saves the contents of memory that is about to be overwritten, except for parts that have already
+// been saved.
 void keep_memory(Capture& capture, const Access& access) {
   auto at = reinterpret_cast<uintptr_t>(access.data);
   const auto end = at + access.size;

@@ -22,18 +22,19 @@ struct Graph {
   std::shared_ptr<const GraphMemories> memories = {};  ///< set once the capture has ended
 };
 
-/// Creates a graph from the work of some streams. Kernels need results to continue, so the work
-/// also runs during the capture. Uncaptured work sees the memory as if the captured work had not
-/// run, and after the capture ends, so does everything else.
+/// Creates a graph from the work of some streams. Because kernels need results to continue, the
+/// work also runs during the capture. Uncaptured work sees the memory as if the captured work had
+/// not run. After the capture ends, the same is true for all other work.
 struct Capture {
-  /// A stream's part in the capture. Captured work can race only with work of the same capture.
+  /// A stream's branch of the capture. Captured work can race only with other work in the same
+  /// capture.
   struct Branch {
     uint64_t tick = 0;
     Clock seen = {};
   };
-  /// Memory that captured work has written.
+  /// Memory that captured work has written to.
   struct Kept {
-    std::vector<char> bytes = {};  ///< the contents without that work; if hidden, with it
+    std::vector<char> bytes = {};  ///< contents before that work, or after it if hidden
     bool is_hidden = false;        ///< whether the results of captured work are hidden
   };
 
@@ -52,11 +53,11 @@ struct Capture {
 /// Returns whether any stream is part of a capture.
 bool is_any_capturing();
 
-/// Invalidates the stream's capture. Returns false if there is none.
+/// Invalidates the stream's capture. Returns false if the stream is not being captured.
 bool invalidate_capture(Stream& stream);
 
-/// Returns whether the active captures forbid a call that may disturb them, such as cudaMalloc,
-/// given the calling thread's mode. If so, invalidates them.
+/// Returns whether the active captures forbid a call that may interfere with them, such as
+/// cudaMalloc, given the calling thread's mode. If they do, the captures are invalidated.
 bool is_refused_by_captures();
 
 /// Returns a reference to the calling thread's mode.
@@ -66,25 +67,26 @@ cudaStreamCaptureMode& capture_mode();
 cudaError_t begin_capture(Stream& stream, cudaStreamCaptureMode mode);
 
 /// Ends the capture that began on the stream, and restores the memory. Returns the graph even if
-/// the capture failed. Destroy it without holding the lock, because that frees LibTorch's memory.
+/// the capture failed. The graph must be destroyed without holding the lock, because destroying it
+/// frees LibTorch's memory.
 cudaError_t end_capture(Stream& stream, std::unique_ptr<Graph>& graph);
 
-/// Restores the contents that the memory would have without the active captures, for uncaptured
-/// work.
+/// For uncaptured work, restores the contents that the memory would have had without the active
+/// captures.
 void hide_captured(std::span<const Access> accesses);
 
 /// Begins a piece of captured work.
 /// @throw std::runtime_error for a race within the capture, if races are thrown.
 void begin_captured_work(Stream& stream, const Work& work);
 
-/// Does the same as `begin_work`, for a piece of a launched graph.
+/// Does the same as `begin_work` for a piece of work in a launched graph.
 /// @throw std::runtime_error for a race, if races are thrown.
 void begin_replayed_work(cudaStream_t stream, const Work& work);
 
 /// Sets the captured event to the current end of the stream's branch.
 void record_captured_event(Event& event, Stream& stream);
 
-/// Makes the stream wait for an event of a capture. The stream joins the capture.
+/// Makes the stream wait for an event in a capture, which adds the stream to the capture.
 cudaError_t wait_for_captured_event(Stream& stream, const Event& event);
 
 }  // namespace simgpu

@@ -7,7 +7,8 @@
 
 namespace simgpu {
 
-/// A vector clock: for each stream, the number of pieces of work that are known to come earlier.
+/// A vector clock that stores, for each stream, the number of pieces of work that are known to come
+/// earlier.
 class Clock {
  public:
   uint64_t at(size_t stream) const { return stream < ticks_.size() ? ticks_[stream] : 0; }
@@ -17,7 +18,7 @@ class Clock {
     ticks_[stream] = tick;
   }
 
-  /// Adds everything that the other clock knows.
+  /// Merges the other clock into this one.
   void join(const Clock& other) {
     if (other.ticks_.size() > ticks_.size()) ticks_.resize(other.ticks_.size());
     for (size_t i = 0; i < other.ticks_.size(); ++i) {
@@ -25,7 +26,7 @@ class Clock {
     }
   }
 
-  /// Returns whether this clock knows everything that the other clock knows.
+  /// Returns whether this clock includes everything in the other clock.
   bool includes(const Clock& other) const {
     for (size_t i = 0; i < other.ticks_.size(); ++i) {
       if (at(i) < other.ticks_[i]) return false;

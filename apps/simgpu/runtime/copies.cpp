@@ -44,8 +44,8 @@ bool fits(cudaMemcpyKind kind, Kind from, Kind to) {
   return from_gpu == (from == Kind::gpu) && to_gpu == (to == Kind::gpu);
 }
 
-// Runs earlier pending work that uses memory that is about to be overwritten. Other work stays
-// pending, because running it would hide a missing wait.
+// Runs earlier pending work that uses memory about to be overwritten. Other work stays pending,
+// because running it would hide a missing wait.
 void drain_users(const Stream& stream, const Access& written) {
   for (auto* other : used_streams()) {
     if (other == nullptr) continue;
@@ -99,7 +99,7 @@ cudaError_t capture_copy(Stream& stream, Work work, Kind from, Kind to) {
   }
   begin_captured_work(stream, work);
   work.run();
-  // The host can read it without a call.
+  // The host can read it without making a call.
   if (to == Kind::pinned_memory) hide_captured({&work.accesses.back(), 1});
   stream.capture->graph->works->push_back(std::move(work));
   return cudaSuccess;
@@ -134,7 +134,7 @@ cudaError_t copy_async(Stream& stream, void* to, const void* from, size_t size,
   }
   drain(stream);
   work.run();
-  if (to_kind == Kind::pageable_memory) {  // CUDA waits in this case
+  if (to_kind == Kind::pageable_memory) {  // CUDA also waits in this case
     count_host_wait(work.label);
     wait_on_host(stream);
   }

@@ -8,8 +8,8 @@
 
 namespace simgpu {
 
-/// Copies memory on the stream. An asynchronous copy is late: its destination is filled with 0xFF
-/// until the copy runs, which is when another operation orders it before its own work.
+/// Copies memory on the stream. An asynchronous copy is delayed. Its destination is filled with
+/// 0xFF until the copy runs, which happens when another operation requires it to finish first.
 /// @throw std::runtime_error for a race, if races are thrown.
 cudaError_t copy_async(Stream& stream, void* to, const void* from, size_t size,
                        cudaMemcpyKind kind);

@@ -21,7 +21,7 @@ namespace simgpu {
 namespace {
 
 using Numbers = std::map<std::string, uint64_t>;
-using HostWait = std::pair<std::string, CallStack>;  // the function that waits, and its callers
+using HostWait = std::pair<std::string, CallStack>;  // the waiting function and its callers
 
 struct Counts {
   uint64_t calls = 1;
@@ -37,7 +37,7 @@ struct Counts {
 struct AllCounts {
   Counts run = {};
   std::map<std::string, Counts> ranges = {};
-  std::vector<std::string> open = {};  // contains a range once for each time it is open
+  std::vector<std::string> open = {};  // lists a range once for each time it is open
 };
 
 AllCounts& counts() {
@@ -97,7 +97,7 @@ AllCounts copy_of_counts() {
 }
 
 void write_counts() {
-  const AllCounts all = copy_of_counts();  // the lock must not be held to look up places
+  const AllCounts all = copy_of_counts();  // the lock must not be held while looking up places
   std::string ranges;
   for (const auto& [name, counted] : all.ranges) {
     ranges += (ranges.empty() ? "\n  \"" : ",\n  \"") + name + "\": " + json_of(counted);

@@ -40,7 +40,7 @@ void describe_device(cudaDeviceProp& properties, int device) {
   properties.unifiedAddressing = 1;
 }
 
-// Limits of compute capability 8.0, from which LibTorch computes launch sizes.
+// The limits of compute capability 8.0, which LibTorch uses to compute launch sizes.
 void describe_launches(cudaDeviceProp& properties) {
   properties.warpSize = 32;
   properties.regsPerBlock = properties.regsPerMultiprocessor = 65536;
@@ -141,7 +141,7 @@ cudaError_t cudaDeviceGetPCIBusId(char* id, int size, int device) {
   return cudaSuccess;
 }
 
-// With peer access, LibTorch would launch a kernel for copies between GPUs.
+// If peer access were reported, LibTorch would launch a kernel to copy between GPUs.
 cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
   if (can == nullptr) return fail(cudaErrorInvalidValue);
   if (!simgpu::is_device(device) || !simgpu::is_device(peer)) return fail(cudaErrorInvalidDevice);

@@ -15,13 +15,13 @@ namespace simgpu {
 
 namespace {
 
-// A graph that can be launched. Its launches run one after another.
+// An executable graph. Its launches run one after another.
 struct ExecutableGraph {
   Graph graph = {};
   Event last_launch = {};
 };
 
-// An object that graphs keep alive for the user.
+// An object that graphs keep alive on behalf of the user.
 struct UserObject {
   void* data = nullptr;
   cudaHostFn_t destroy = nullptr;
@@ -34,7 +34,7 @@ HandleSet<T>& handles_of() {
   return all;
 }
 
-// Returns nullptr if there is no such graph, including graphs that are being captured.
+// Returns nullptr if there is no such graph or if it is still being captured.
 Graph* find_graph(cudaGraph_t handle) {
   for (const auto* stream : used_streams()) {
     if (stream == nullptr || !stream->capture) continue;
@@ -45,7 +45,7 @@ Graph* find_graph(cudaGraph_t handle) {
 }
 
 // Destroys the object without holding the lock, because freeing the objects that a graph keeps
-// alive may call the program.
+// alive may call functions in the program.
 template <class T>
 cudaError_t destroy(const void* handle) {
   std::unique_ptr<T> object;
@@ -75,7 +75,7 @@ cudaError_t release(const void* handle, unsigned count) {
   return cudaSuccess;
 }
 
-// A capturing stream adds the work to its own graph.
+// A stream that is being captured adds the work to its own graph.
 cudaError_t launch(ExecutableGraph& graph, cudaStream_t handle) {
   std::shared_ptr<std::vector<Work>> works;
   {
@@ -163,7 +163,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   return cudaSuccess;
 }
 
-// Only the number of nodes is known; the nodes themselves have no handles.
+// Only the number of nodes is available, because the nodes themselves have no handles.
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
   if (nodes != nullptr) return simgpu::refuse("cudaGraphGetNodes");
   const Lock lock;

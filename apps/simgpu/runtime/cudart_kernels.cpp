@@ -14,15 +14,15 @@
 #include "simgpu/runtime/user_kernels.hpp"
 #include "simgpu/runtime/work.hpp"
 
-// CUDA kernels, which libraries register while they are loaded. They cannot run, except kernels for
-// which the program provides a CPU function, and the kernel of torch.cuda._sleep, which has nothing
-// to do.
+// CUDA kernels, which libraries register while they are being loaded. They cannot run, with two
+// exceptions: kernels for which the program provides a CPU function, and the kernel of
+// torch.cuda._sleep, which computes nothing.
 
 namespace simgpu {
 
 namespace {
 
-// The kernel names, by the addresses that launches use.
+// The names of the kernels, indexed by the addresses used to launch them.
 std::map<const void*, const char*>& registered_kernels() {
   static auto& kernels = *new std::map<const void*, const char*>;
   return kernels;
@@ -75,7 +75,7 @@ cudaError_t refuse_kernel_query() {
 
 extern "C" {
 
-// The compiler declares these only in GPU code.
+// The compiler declares these functions only in GPU code.
 void** __cudaRegisterFatBinary(void*);
 void __cudaRegisterFatBinaryEnd(void**);
 void __cudaUnregisterFatBinary(void**);
@@ -136,7 +136,7 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, const void*) {
   return simgpu::refuse_kernel_query();
 }
 
-// Requests more shared memory, which a CPU function does not need.
+// Handles requests for more shared memory, which a CPU function does not need.
 cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute, int) {
   if (simgpu::has_user_kernel(simgpu::kernel_name(function))) return cudaSuccess;
   return simgpu::refuse_kernel_query();

@@ -1,8 +1,8 @@
 #include "simgpu/runtime/define_function.hpp"
 #include "simgpu/runtime/process.hpp"
 
-// Functions of the CUDA runtime that LibTorch calls and simulated GPUs do not support. If they were
-// not defined here, the calls would reach the real runtime, which knows neither these GPUs nor
+// Functions of the CUDA runtime that LibTorch calls but simulated GPUs do not support. If they were
+// not defined here, the calls would reach the real runtime, which is unaware of these GPUs and
 // their memory.
 
 #define SIMGPU_REFUSE(function) \

@@ -22,9 +22,9 @@ namespace simgpu {
 
 namespace {
 
-// The number of queries that report work as unfinished if the host has not waited for it; the next
-// query finishes it. LibTorch also queries on its own, for example after a collective, and that
-// does not count as a wait by the program.
+// The number of queries that report work as unfinished if the host has not waited for it. The next
+// query finishes the work. LibTorch also makes queries of its own, for example after a collective,
+// and these do not count as waits by the program.
 constexpr int queries_until_done = 50;
 
 HandleSet<Event>& events() {
@@ -38,7 +38,7 @@ Event* event_of(cudaEvent_t handle) {
   return events().find(handle);
 }
 
-// Calls the function with the stream, with the lock held.
+// Calls the function with the stream while holding the lock.
 template <class Function>
 cudaError_t with_stream(cudaStream_t handle, const Function& function) {
   const Lock lock;
@@ -46,7 +46,7 @@ cudaError_t with_stream(cudaStream_t handle, const Function& function) {
   return function(find_stream(handle));
 }
 
-// Calls the function with the event, with the lock held.
+// Calls the function with the event while holding the lock.
 template <class Function>
 cudaError_t with_event(cudaEvent_t handle, const Function& function) {
   const Lock lock;
@@ -111,8 +111,7 @@ cudaError_t wait(Stream& stream, const Event& event) {
   return cudaSuccess;
 }
 
-// A stream that joins a capture is drained. Any other stream can be made to wait without blocking
-// this call.
+// A stream that joins a capture is drained. Any other stream can wait without blocking this call.
 void wait_for_threads_to_join(cudaStream_t handle, const Event& event) {
   wait_until_ready([&] {
     const auto& stream = find_stream(handle);
@@ -136,7 +135,7 @@ cudaError_t query_event(Event& event) {
   return cudaSuccess;
 }
 
-// The call of the function tells the host that everything before it is done.
+// When this function is called, the host knows that all earlier work is done.
 void check_sources_of(cudaStream_t handle) {
   const Lock lock;
   const auto& stream = find_stream(handle);
@@ -191,7 +190,7 @@ cudaError_t cudaStreamCreate(cudaStream_t* stream) {
   return simgpu::make_stream(stream, cudaStreamDefault, 0);
 }
 
-// The stream's work continues, and races may still refer to it.
+// The stream's work continues, and race reports may still refer to the stream.
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return with_stream(stream, [](const Stream&) { return cudaSuccess; });
 }

@@ -3,8 +3,8 @@
 #include "simgpu/runtime/define_function.hpp"
 #include "simgpu/runtime/process.hpp"
 
-// CUPTI without a GPU: LibTorch's profiler records only the host's work. The real library would
-// crash in a process that uses this library as its driver.
+// Provides CUPTI without a GPU, so LibTorch's profiler records only work on the host. The real
+// CUPTI library would crash in a process that uses this library as its driver.
 
 #define SIMGPU_NO_PROFILER(function) \
   SIMGPU_DEFINE(simgpu_##function, #function, CUPTI_ERROR_NOT_INITIALIZED)
@@ -29,7 +29,7 @@ SIMGPU_NO_PROFILER(cuptiGetCallbackName)
 SIMGPU_NO_PROFILER(cuptiSubscribe)
 SIMGPU_NO_PROFILER(cuptiUnsubscribe)
 
-// The function that LibTorch's profiler calls first if GPU activities are requested.
+// LibTorch's profiler calls this function first if GPU activities are requested.
 SIMGPU_DEFINE(
     simgpu_cuptiGetVersion, "cuptiGetVersion",
     (simgpu::write_once("simulated GPUs: a profile contains only the host's work and times"),

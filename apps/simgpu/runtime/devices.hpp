@@ -4,7 +4,7 @@
 
 namespace simgpu {
 
-/// Returns the index in the machine of each GPU that is visible to the process.
+/// Returns the machine-wide index of each GPU that is visible to the process.
 const std::vector<int>& visible_gpus();
 
 /// Returns a reference to the calling thread's device.
@@ -13,13 +13,13 @@ int& current_device();
 /// Returns whether a GPU with this index exists.
 bool is_device(int device);
 
-/// Records that the GPU was used, so that it has a context.
+/// Records that the GPU has been used and therefore has a context.
 void make_context(int device);
 
-/// Returns whether the GPU was used.
+/// Returns whether the GPU has been used.
 bool has_context(int device);
 
-/// Returns whether any GPU was used.
+/// Returns whether any GPU has been used.
 bool has_any_context();
 
 }  // namespace simgpu

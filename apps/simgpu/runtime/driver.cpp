@@ -7,8 +7,8 @@
 #include "simgpu/runtime/devices.hpp"
 #include "simgpu/runtime/process.hpp"
 
-// The driver functions that LibTorch calls. Its library for kernels that are compiled at run time
-// links to them; its allocator looks up other functions by name.
+// The driver functions that LibTorch calls. LibTorch's library for kernels that are compiled at run
+// time links to these functions, and LibTorch's allocator looks up other functions by name.
 
 namespace simgpu {
 
@@ -20,7 +20,7 @@ CUcontext some_context() {
   return reinterpret_cast<CUcontext>(&context);
 }
 
-// Returns nullptr for a function that only the real driver has.
+// Returns nullptr for a function that only the real driver provides.
 void* own_function(const std::string& name) {
   Dl_info own = {};
   dladdr(reinterpret_cast<const void*>(&own_function), &own);
@@ -34,7 +34,7 @@ void* own_function(const std::string& name) {
   return is_own ? found : nullptr;
 }
 
-// Newer driver functions have a suffix that callers omit.
+// Newer driver functions have a version suffix that callers omit.
 void* function_of_driver(const std::string& name) {
   void* found = own_function(name);
   return found != nullptr ? found : own_function(name + "_v2");
@@ -65,7 +65,7 @@ CUresult cuDeviceGet(CUdevice* device, int ordinal) {
   return CUDA_SUCCESS;
 }
 
-// Reports no multicast and no memory fabric, which LibTorch queries.
+// Reports that multicast and a memory fabric, which LibTorch queries, are not supported.
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute, CUdevice device) {
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!simgpu::is_device(device)) return CUDA_ERROR_INVALID_DEVICE;

@@ -11,7 +11,8 @@ namespace simgpu {
 
 namespace {
 
-// The driver's errors are separate from the runtime's, so cudaGetLastError does not return them.
+// The driver's errors are separate from the runtime's errors, so cudaGetLastError does not return
+// them.
 int refuse_of_driver(const char* function) {
   write_once("simulated GPUs: " + std::string(function) + " is not supported");
   return CUDA_ERROR_NOT_SUPPORTED;
@@ -24,7 +25,7 @@ int refuse_of_driver(const char* function) {
 #define SIMGPU_REFUSE(function) \
   SIMGPU_DEFINE(simgpu_##function, #function, simgpu::refuse_of_driver(#function))
 
-// For memory that grows: expandable segments of LibTorch's allocator.
+// Used for memory that grows, as in the expandable segments of LibTorch's allocator.
 SIMGPU_REFUSE(cuMemAddressFree)
 SIMGPU_REFUSE(cuMemAddressReserve)
 SIMGPU_REFUSE(cuMemCreate)
@@ -42,7 +43,7 @@ SIMGPU_REFUSE(cuMemsetD32Async)
 SIMGPU_REFUSE(cuPointerGetAttribute)
 SIMGPU_REFUSE(cuStreamWriteValue32)
 
-// For kernels that are compiled at run time.
+// Used for kernels that are compiled at run time.
 SIMGPU_REFUSE(cuFuncGetAttribute)
 SIMGPU_REFUSE(cuFuncSetAttribute)
 SIMGPU_REFUSE(cuFuncSetCacheConfig)

@@ -15,7 +15,7 @@ struct Event {
   Stream* stream = nullptr;  ///< null until the event is recorded
   uint64_t tick = 0;
   Clock seen = {};
-  std::shared_ptr<Capture> capture = {};  ///< in which the event was recorded
+  std::shared_ptr<Capture> capture = {};  ///< the stream in which the event was recorded
   int64_t time_ns = 0;
   int queries = 0;
 };
@@ -26,14 +26,14 @@ void record_event(Event& event, Stream& stream);
 /// Makes later work of the stream wait for a recorded event.
 void order_after(Stream& stream, const Event& event);
 
-/// Returns whether the event waits for another thread.
+/// Returns whether the event depends on unfinished work in another thread.
 bool is_waiting_for_thread(const Event& event);
 
-/// Waits until the event no longer waits for another thread. Call it without the lock, before
-/// `wait_on_host`.
+/// Waits until the event no longer depends on unfinished work in another thread. Call this function
+/// without holding the lock, before `wait_on_host`.
 void wait_for_threads(const Event& event);
 
-/// Waits for the event on the host.
+/// Makes the host wait for the event.
 void wait_on_host(const Event& event);
 
 }  // namespace simgpu

@@ -17,7 +17,7 @@ namespace simgpu {
 
 namespace {
 
-// Uses no lock, because the handler may interrupt the thread that holds it.
+// Does not use the lock, because the handler may interrupt the thread that holds it.
 struct Watched {
   std::atomic<uintptr_t> begin = 0;
   std::atomic<size_t> size = 0;
@@ -26,15 +26,15 @@ struct Watched {
 
 std::array<Watched, 16384> watched_blocks;
 
-// The actions that our handler has replaced. They are never modified, because a handler may be
-// reading them.
+// The signal actions that our handler has replaced. They are never modified, because a handler may
+// be reading them.
 std::array<struct sigaction, 16> earlier_actions;
 std::atomic<size_t> earlier_action = 0;
 
-// Whether the earlier handler has already run and has raised the signal again.
+// Whether the earlier handler has already run and raised the signal again.
 std::atomic<bool> is_passed_on = false;
 
-// A line of text that is built only with functions that a signal handler may call.
+// A line of text that is built using only functions that a signal handler may call.
 class Line {
  public:
   Line& operator<<(std::string_view text) {
@@ -106,7 +106,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
     name_block(reinterpret_cast<uintptr_t>(info->si_addr), context);
   }
   sigaction(signal, &next, nullptr);
-  if (!is_fault) raise(signal);  // no instruction would raise it again
+  if (!is_fault) raise(signal);  // no instruction would raise the signal again
   errno = saved_errno;
 }
 

@@ -4,8 +4,8 @@
 
 namespace simgpu {
 
-/// Names the work that may still use pinned or registered memory that is about to be freed or
-/// unregistered.
+/// Reports any work that may still be using pinned or registered memory that is about to be freed
+/// or unregistered.
 void check_freed_pinned_memory(const Block& block);
 
 }  // namespace simgpu

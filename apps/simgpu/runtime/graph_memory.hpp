@@ -9,18 +9,18 @@
 
 namespace simgpu {
 
-/// Memory that a graph uses but that was not allocated during a capture. Its owner must keep it for
-/// the replays.
+/// Memory that a graph uses but that was not allocated during a capture. Its owner must keep it
+/// allocated for the replays.
 struct GraphMemory {
   Access access = {};
   const char* label = "";
   int device = 0;
-  bool is_freed = false;  ///< returned to LibTorch's allocator
+  bool is_freed = false;  ///< whether it was returned to LibTorch's allocator
 };
 using GraphMemories = std::vector<GraphMemory>;
 
-/// Returns such memory of the captured work, and tracks which of it is freed for as long as the
-/// result exists.
+/// Returns such memory used by the captured work. As long as the result exists, tracks which of
+/// this memory is freed.
 std::shared_ptr<GraphMemories> follow_memory(const std::vector<Work>& works);
 
 /// Records that memory was returned to LibTorch's allocator.
@@ -28,7 +28,8 @@ void mark_freed_memory(const Access& freed);
 
 /// Reports memory that was freed before the graph's replay.
 /// @return cudaErrorIllegalAddress if the memory was returned to the GPU itself.
-/// @throw std::runtime_error if it was returned to LibTorch's allocator and races are thrown.
+/// @throw std::runtime_error if the memory was returned to LibTorch's allocator and races are
+/// thrown.
 cudaError_t check_memory(const GraphMemories& memories);
 
 }  // namespace simgpu

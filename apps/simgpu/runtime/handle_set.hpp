@@ -6,7 +6,8 @@
 
 namespace simgpu {
 
-/// The objects of one kind that the program refers to by handles. The lock must be held.
+/// The objects of one kind that the program refers to by handle. The lock must be held during all
+/// calls.
 template <class T>
 class HandleSet {
  public:

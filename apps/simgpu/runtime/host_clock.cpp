@@ -6,27 +6,28 @@
 #include <atomic>
 #include <utility>
 
-// Avoids a function call to locate the variable, because every mutex operation needs it.
+// Avoids a function call to locate the variable, because every mutex operation accesses it.
 #define SIMGPU_THREAD_LOCAL __attribute__((tls_model("initial-exec"))) thread_local
 
 namespace simgpu {
 
 namespace {
 
-// An immutable clock, shared by all threads and objects that know the same work.
+// An immutable clock that is shared by all threads and objects with the same knowledge of finished
+// work.
 struct SharedClock {
   Clock clock = {};
   int references = 0;
 };
 
-// Every mutex of the process ends up here, mostly with nothing new; in that case, no lock is taken
-// and nothing is written. Several objects may share a place. As a result, threads may know more
-// about each other than they should, but never less.
+// Every mutex operation in the process calls this function. Usually, there is nothing new, and the
+// function neither takes a lock nor writes anything. Several objects may share a slot. As a result,
+// threads may know more about each other than they should, but never less.
 std::array<std::atomic<SharedClock*>, 4096> places;
 
 std::atomic_flag is_exchanging = ATOMIC_FLAG_INIT;
 
-// During an exchange, the process's allocator or other fork handlers may lock a mutex.
+// While exchanges are blocked, the process's allocator or other fork handlers may lock a mutex.
 SIMGPU_THREAD_LOCAL bool is_inside = false;
 
 SIMGPU_THREAD_LOCAL SharedClock* own_clock = nullptr;

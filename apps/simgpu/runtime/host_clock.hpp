@@ -6,20 +6,20 @@
 
 namespace simgpu {
 
-/// Returns the work that the calling thread knows to be done: the work that it has waited for, and
-/// the work that other threads had waited for before it synchronized with them in
-/// `exchange_host_clock`.
+/// Returns the work that the calling thread knows to be finished. This includes the work that it
+/// has waited for, and the work that other threads had waited for before it synchronized with them
+/// in `exchange_host_clock`.
 const Clock& host_clock();
 
 /// Records that the calling thread has waited for everything in the clock.
 void join_host_clock(const Clock& done);
 
-/// Shares, among the calling thread and all threads that call this function for the same object,
-/// what each of them has waited for so far. Called when a thread locks or unlocks a mutex, begins,
-/// ends, or is joined.
+/// Exchanges information between the calling thread and all threads that call this function for the
+/// same object, so that each thread knows what the others have waited for so far. Called when a
+/// thread locks or unlocks a mutex, starts, ends, or is joined.
 void exchange_host_clock(const void* object);
 
-/// Does the same at the end of the calling thread, which knows nothing afterwards.
+/// Does the same when the calling thread ends, and then clears the thread's knowledge.
 void leave_host_clock(const void* object);
 
 /// Blocks exchanges while the process is forked.

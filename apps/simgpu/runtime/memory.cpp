@@ -43,8 +43,8 @@ bool map_at(uintptr_t address, size_t size, int rights, int file) {
          at_address(address);
 }
 
-// Maps the file at both addresses. An address is reused only after all others, so that a stale
-// pointer rarely points to new memory.
+// Maps the file at both addresses. An address is reused only after all other addresses have been
+// used, so that a stale pointer rarely points to new memory.
 uintptr_t map_twice(int file, size_t size) {
   auto& next = memory().next;
   for (size_t tried = 0; tried < address_space; tried += size + granularity) {

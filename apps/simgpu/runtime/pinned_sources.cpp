@@ -22,7 +22,7 @@ struct Source {
   uint64_t hash = 0;
 };
 
-// The maximum number of sources to track in a program that never waits.
+// The maximum number of sources to track, in case a program never waits.
 constexpr size_t max_sources = 4096;
 
 std::deque<Source>& sources() {
@@ -35,7 +35,8 @@ uint64_t mix(uint64_t hash, uint64_t word) {
   return hash ^ (hash >> 32);
 }
 
-// Computes four independent hashes, each of every fourth word, so that the CPU can overlap them.
+// Computes four independent hashes, each over every fourth word, so that the CPU can overlap the
+// computations.
 uint64_t hash_of(const Access& access) {
   std::array<uint64_t, 4> hashes{1, 2, 3, 4};
   std::array<uint64_t, 4> words;
@@ -80,7 +81,7 @@ bool contains(const Access& outer, const Access& inner) {
 void watch_source(const Stream& stream, const Access& source) {
   if (settings().races == RaceMode::off) return;
   check_and_forget(
-      [&](const Source& former) {  // a wait for the new copy also waits for the former one
+      [&](const Source& former) {  // a wait for the new copy also waits for the previous one
         return former.stream == &stream && contains(source, former.access);
       });
   if (sources().size() == max_sources) sources().pop_front();

@@ -6,16 +6,16 @@
 
 namespace simgpu {
 
-/// Keeps a hash of the pinned memory that the stream's current work copies to a GPU, until the host
-/// has waited for the copy. If the memory has changed by then, it is reported.
+/// Stores a hash of the pinned memory that the stream's current work copies to a GPU, until the
+/// host has waited for the copy. If the memory has changed by then, the change is reported.
 void watch_source(const Stream& stream, const Access& source);
 
-/// Reports sources that have changed, among the sources of copies in the clock, which the host has
-/// waited for. Then removes all of these sources.
+/// Examines the sources of all copies in the clock, which the host has waited for. Reports the
+/// sources that have changed, and then removes all of these sources.
 void check_sources(const Clock& done);
 
-/// Does the same for sources in pinned memory that a GPU is about to write, because later changes
-/// are not made by the host.
+/// Does the same for sources in pinned memory that a GPU is about to overwrite, because later
+/// changes are not made by the host.
 void check_overwritten_sources(const Access& written);
 
 }  // namespace simgpu

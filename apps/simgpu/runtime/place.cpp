@@ -11,7 +11,7 @@
 
 namespace simgpu {
 
-// Only one of the members is set. Addresses are looked up only for a report.
+// Only one of the members is set. Addresses are resolved only when a report is written.
 struct Place {
   std::string line = {};
   CallStack stack = {};

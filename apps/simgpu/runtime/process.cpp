@@ -13,8 +13,8 @@ namespace simgpu {
 
 namespace {
 
-// This is not a mutex from the C library, because threads use those to share what they have waited
-// for.
+// A C library mutex cannot be used, because threads use those mutexes to share which work they have
+// waited for.
 class ProcessLock {
  public:
   void lock() {
@@ -51,7 +51,7 @@ ProcessLock process_lock;
 
 std::atomic<bool> forked_after_use = false;
 
-// No other thread may hold a lock while the process is copied.
+// No other thread may hold a lock while the process is being forked.
 void before_fork() {
   process_lock.lock();
   hold_exchanges();

@@ -6,7 +6,8 @@
 
 namespace simgpu {
 
-/// Guards all data that the threads of the process share. Kernels and callbacks run without it.
+/// Guards all data shared by the threads of the process. Kernels and callbacks run without holding
+/// it.
 class Lock {
  public:
   Lock();
@@ -15,19 +16,20 @@ class Lock {
   Lock& operator=(const Lock&) = delete;
 };
 
-/// Returns whether the process was forked from one that had used a GPU. CUDA cannot be used in it.
+/// Returns whether the process was forked from a process that had used a GPU. CUDA cannot be used
+/// in such a process.
 bool is_unusable_fork();
 
-/// Stores the error for cudaGetLastError in the calling thread, and returns it.
+/// Stores the error so that cudaGetLastError returns it in the calling thread. Returns the error.
 cudaError_t fail(cudaError_t error);
 
 /// Returns a reference to the calling thread's last error.
 cudaError_t& last_error();
 
-/// Writes a line to standard error, unless the same line was written before.
+/// Writes a line to standard error, unless the same line has been written before.
 void write_once(const std::string& line);
 
-/// Writes once to standard error that simulated GPUs do not support this function.
+/// Writes a line to standard error, once, saying that simulated GPUs do not support this function.
 /// @return cudaErrorNotSupported, which is also stored for cudaGetLastError.
 cudaError_t refuse(const char* function);
 

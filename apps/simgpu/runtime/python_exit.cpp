@@ -15,11 +15,11 @@
 
 #include "simgpu/runtime/find_function.hpp"
 
-// A thread of LibTorch's autograd is the last to leave a backward pass: after the caller has
-// continued, it destroys the graph, for which it needs Python's lock. If Python is shutting down by
-// then, versions before 3.14 end the thread with pthread_exit, inside a destructor, which aborts
-// the process: "terminate called without an active exception". This is frequent because the CPU's
-// kernels are slow.
+// After a backward pass, when the caller has already continued, an autograd thread in LibTorch
+// destroys the graph, for which it needs Python's lock. If Python is shutting down by then,
+// versions before 3.14 terminate the thread with pthread_exit. Because this happens inside a
+// destructor, it aborts the process with "terminate called without an active exception". This
+// occurs frequently because CPU kernels are slow.
 
 namespace simgpu {
 
@@ -44,7 +44,8 @@ std::string first_line(const std::filesystem::path& file) {
   return line;
 }
 
-// The file contains "123 (pt_autograd_0) S 1 ...", with S if the thread sleeps.
+// The file contains text such as "123 (pt_autograd_0) S 1 ...", where S means that the thread is
+// sleeping.
 bool is_busy_autograd(const std::filesystem::path& thread) {
   const auto line = first_line(thread / "stat");
   const auto name_end = line.rfind(") ");
@@ -69,7 +70,7 @@ void wait_for_autograd_at_exit() {
   if (is_registered || has_lock == nullptr || run == nullptr || has_lock() == 0) return;
   if (is_registered.exchange(true)) return;
   run("__import__('atexit').register(__import__('ctypes').CDLL(None).simgpu_wait_for_autograd)",
-      nullptr);  // runs in the program's own namespace, so it defines no name
+      nullptr);  // runs in the program's own namespace, so it defines no names
 }
 
 }  // namespace simgpu
@@ -78,8 +79,8 @@ void wait_for_autograd_at_exit() {
 
 extern "C" {
 
-// Python calls this without holding its lock. A thread that waits for the lock also sleeps, but
-// only until it gets it, so idle threads are checked several times.
+// Python calls this function without holding its lock. A thread that waits for the lock also
+// sleeps, but only until it acquires the lock. Therefore, idle threads are checked several times.
 void simgpu_wait_for_autograd() {
   using namespace std::chrono_literals;
   const auto deadline = std::chrono::steady_clock::now() + 2s;
@@ -89,7 +90,8 @@ void simgpu_wait_for_autograd() {
   }
 }
 
-// Threads that Python ends anyway wait for the end of the process, as they do in Python 3.14.
+// Threads that Python would terminate wait for the process to end instead, as they do in Python
+// 3.14.
 void pthread_exit(void* value) {
   if (!simgpu::is_main_thread() && simgpu::is_python_ending()) {
     while (true) pause();

@@ -23,8 +23,8 @@ std::string& kept_race() {
   return text;
 }
 
-// Whether a mistake was found that must make the process fail, even if the program catches the
-// error.
+// Whether a mistake has been found that must cause the process to fail, even if the program catches
+// the error.
 std::atomic<bool> must_fail = false;
 
 void end_process(int status, void*) {
@@ -34,11 +34,11 @@ void end_process(int status, void*) {
   _exit(1);
 }
 
-// Registered while the library is loaded, so it runs after everything that the program does at
-// exit.
+// Registered while the library is being loaded, so it runs after all of the program's own exit
+// handlers.
 [[maybe_unused]] const int exit_handler = ::on_exit(end_process, nullptr);
 
-// Reports the text if race detection is on. Returns whether it must also be thrown.
+// Reports the text if race detection is enabled. Returns whether the text must also be thrown.
 bool write_race(const std::string& text) {
   if (settings().races == RaceMode::off || !add_report(text)) return false;
   if (settings().races >= RaceMode::fail) must_fail = true;
@@ -58,8 +58,8 @@ std::string describe_race(const Conflict& former, const User& user, const Access
 
 }  // namespace
 
-// Splits the range that contains the address, if there is one, and returns the first range at or
-// after the address.
+// Splits the range that contains the address, if any, and returns the first range at or after the
+// address.
 AccessHistory::Ranges::iterator AccessHistory::split(uintptr_t address) {
   const auto after = ranges_.lower_bound(address);
   if (after == ranges_.begin()) return after;
@@ -87,7 +87,7 @@ const std::vector<Conflict>& AccessHistory::add(const User& user, const Clock& s
   if (range == ranges_.end() || range->second.end != end) split(end);
   auto first = ranges_.end();
   for (auto at = begin; at < end; ++range) {
-    if (range == ranges_.end() || range->first > at) {  // memory that has not been used yet
+    if (range == ranges_.end() || range->first > at) {  // memory that has not been accessed yet
       const auto next = range == ranges_.end() ? end : std::min(end, range->first);
       range = ranges_.emplace_hint(range, at, Range{.end = next});
     }

@@ -10,37 +10,38 @@
 
 namespace simgpu {
 
-/// A piece of work that has used some memory.
+/// A piece of work that has accessed some memory.
 struct User {
   const Stream* stream = nullptr;
   uint64_t tick = 0;
   const char* label = "";
   const Place* place = nullptr;  ///< where the work was requested
-  bool is_replay = false;        ///< whether it replays a graph
+  bool is_replay = false;        ///< whether the work is part of a graph replay
   bool memory_freed = false;     ///< whether the memory was freed after the work was requested
 
-  /// Returns whether the clock knows this work.
+  /// Returns whether the clock includes this work.
   bool is_in(const Clock& seen) const { return stream == nullptr || seen.at(stream->id) >= tick; }
 };
 
-/// An earlier use of memory that is not ordered before the current use.
+/// An earlier access to memory that is not ordered before the current access.
 struct Conflict {
   User user;
   bool writes = false;
 };
 
-/// For each range of memory, the last work that wrote it and the work that has read it since.
+/// Stores, for each range of memory, the last work that wrote it and the work that has read it
+/// since then.
 class AccessHistory {
  public:
-  /// Adds an access by a user. Returns the earlier accesses that race with it; the result is valid
+  /// Adds an access by a user. Returns the earlier accesses that race with it. The result is valid
   /// until the next call.
   const std::vector<Conflict>& add(const User& user, const Clock& seen, const Access& access);
 
-  /// Returns the earlier users of the memory that the clock does not know.
+  /// Returns the earlier users of the memory that the clock does not include.
   std::vector<Conflict> find_unordered(const Access& access, const Clock& seen) const;
 
-  /// Records that the memory is freed after all accesses so far, except those of replays, because a
-  /// graph's memory must outlive its launches and they have no record_stream.
+  /// Records that the memory is freed after all accesses so far, except accesses by replays. A
+  /// graph's memory must outlive its launches, and launches do not call record_stream.
   void mark_freed(const void* data, size_t size);
 
   /// Removes all accesses to the memory.
@@ -64,7 +65,7 @@ class AccessHistory {
 /// Returns the history of all memory that CUDA knows, outside captures.
 AccessHistory& access_history();
 
-/// Checks the accesses of a stream's current work, and stores them.
+/// Checks the accesses of a stream's current work and records them.
 /// @throw std::runtime_error for a race, if races are thrown.
 void check_accesses(AccessHistory& history, const User& user, const Clock& seen,
                     const Access* accesses, size_t count);
@@ -72,8 +73,8 @@ void check_accesses(AccessHistory& history, const User& user, const Clock& seen,
 /// Does the same as `report_race`, but throws nothing.
 void report_race_unthrown(const std::string& text);
 
-/// Reports a race where LibTorch cannot handle an exception. Does the same as `report_race`, except
-/// that the next piece of work throws the text.
+/// Reports a race in a context where LibTorch cannot handle an exception. Does the same as
+/// `report_race`, except that the text is thrown by the next piece of work.
 void report_race_later(const std::string& text);
 
 /// @throw std::runtime_error with the text that `report_race_later` has stored.

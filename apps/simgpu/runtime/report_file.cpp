@@ -14,8 +14,8 @@ namespace simgpu {
 
 namespace {
 
-// A file contains a line for each report, whose beginning no other line has, followed by the
-// process.
+// A file contains one line for each report. The line starts with a prefix that no other line has,
+// followed by the process.
 using Lines = std::vector<std::string>;
 
 constexpr const char* json_begin = R"({"process":)";
@@ -25,8 +25,8 @@ bool is_xml(const std::string& file) {
   return file.ends_with(".xml");
 }
 
-// Held while the file is replaced. It locks the folder, because the replacement is a different
-// file.
+// A lock that is held while the file is being replaced. It locks the folder, because the
+// replacement is a different file.
 class FolderLock {
  public:
   explicit FolderLock(const std::string& file)

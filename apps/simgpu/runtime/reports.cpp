@@ -48,7 +48,7 @@ void write_file() {
 }
 
 void write_ignored() {
-  std::map<int, uint64_t> ignored;  // by the line number of the pattern
+  std::map<int, uint64_t> ignored;  // indexed by the line number of the pattern
   for (const auto& report : reports().found) {
     const auto* match = find_known(reports().known, report.text);
     if (match != nullptr) ignored[match->line] += report.count;

@@ -5,20 +5,22 @@
 
 namespace simgpu {
 
-/// What happens when two pieces of work race. Each mode includes the actions of the previous modes.
+/// The action to take when two pieces of work race. Each mode includes the actions of the previous
+/// modes.
 enum class RaceMode {
   off,
   report,  ///< writes a line to standard error
   fail,    ///< changes exit code 0 to 1
   raise,   ///< throws the line as an error
-  strict,  ///< finds a missing record_stream when the memory is freed, instead of when it is used
+  strict,  ///< finds a missing record_stream when the memory is freed, rather than when it is used
            ///< again
 };
 
-/// The settings in the environment. The program that starts the process has checked them.
+/// The settings from environment variables, which the program that starts the process has already
+/// checked.
 struct Settings {
   int num_gpus = 2;                   ///< SCONCE_SIMGPU_GPUS
-  size_t memory = size_t{8} << 30;    ///< SCONCE_SIMGPU_MEMORY: bytes of each GPU
+  size_t memory = size_t{8} << 30;    ///< SCONCE_SIMGPU_MEMORY: bytes per GPU
   RaceMode races = RaceMode::report;  ///< SCONCE_SIMGPU_RACES: off, report, fail, throw, or strict
   bool late_copies = true;            ///< SCONCE_SIMGPU_LATE_COPIES: 1 or 0
   std::string counts = {};            ///< SCONCE_SIMGPU_COUNTS: the file for counts, or none

@@ -47,7 +47,7 @@ void order_after_end(Stream& later, Stream& earlier) {
   if (earlier.id != 0) order_after(later, earlier, earlier.tick, earlier.seen);
 }
 
-// The legacy default stream and blocking streams wait for each other.
+// The legacy default stream and blocking streams synchronize with each other.
 void order_by_default_stream(Stream& stream) {
   if (stream.is_blocking) order_after_end(stream, default_stream(stream.device));
   if (!stream.is_default) return;

@@ -10,7 +10,7 @@
 #include "simgpu/runtime/process.hpp"
 #include "simgpu/runtime/work.hpp"
 
-// CPU functions that a program has registered for its own CUDA kernels.
+// CPU functions registered by a program for its own CUDA kernels.
 
 namespace simgpu {
 
@@ -21,7 +21,7 @@ struct UserKernel {
   std::vector<size_t> sizes = {};
 };
 
-// Reports use the names until the process ends.
+// Reports refer to the names until the process ends.
 std::map<std::string, UserKernel>& user_kernels() {
   static auto& kernels = *new std::map<std::string, UserKernel>;
   return kernels;
@@ -37,7 +37,7 @@ std::optional<Entry> find(const std::string& name) {
 }
 
 // A copy of a launch's arguments. A function may modify its arguments, so each replay of a graph
-// needs its own copy.
+// needs a separate copy.
 class Arguments {
  public:
   Arguments(const std::vector<size_t>& sizes, void* const* arguments) : sizes_(sizes) {
@@ -58,7 +58,7 @@ class Arguments {
   std::vector<void*> pointers_;
 };
 
-// The launch whose function this thread is running.
+// The launch that this thread is running the function for.
 struct Running {
   cudaStream_t stream;
   const char* label;

@@ -1,4 +1,4 @@
-"""Sets the wheel's tag for hatchling: any Python 3 on Linux with this machine's glibc version or a newer one."""
+"""Sets the wheel's tag for hatchling to any Python 3 on Linux with this machine's glibc version or a newer one."""
 import platform
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
