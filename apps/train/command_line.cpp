@@ -22,7 +22,7 @@ const std::pair<std::string, Precision> precisions[] = {{"fp32", Precision::fp32
                                                         {"bf16", Precision::bf16},
                                                         {"fp16", Precision::fp16}};
 
-// Appends the defaults to the descriptions. CLI11 puts them next to the type, and there DIR=digits
+// Appends the defaults to the descriptions. CLI11 would put them next to the type, where DIR=digits
 // would look like syntax.
 void describe_defaults(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {

@@ -31,8 +31,8 @@ bool is_scalar_file(const std::string& name) {
   return name == "scalars.csv" || name.starts_with("events.out.tfevents");
 }
 
-// Returns whether `--resume` continues a run. A run that was killed before its first checkpoint has
-// only left its flags.
+// Returns whether `--resume` continues a run. A run that was killed before its first checkpoint
+// left only its flags behind.
 bool continues_run(const CommandLine& line) {
   if (!line.resume) return false;
   return fs::is_regular_file(run_flags_file(line)) || !latest_checkpoint(line).empty();
@@ -54,7 +54,7 @@ void check_scalars(const CommandLine& line) {
   }
 }
 
-// Returns whether an earlier part of the resumed run wrote these results.
+// Returns whether these results were written by an earlier part of the resumed run.
 bool are_of_resumed_run(const fs::path& metrics, const CommandLine& line) {
   const fs::path checkpoint = line.resume ? latest_checkpoint(line) : fs::path();
   if (checkpoint.empty() || !fs::exists(metrics)) return false;
@@ -73,7 +73,7 @@ void check_results(const CommandLine& line) {
   }
 }
 
-// Prevents a mistyped path from replacing the data or weights.
+// Prevents a mistyped path from overwriting the data or weights.
 void check_export(const CommandLine& line) {
   if (!fs::is_regular_file(line.export_file) || is_program(line.export_file)) return;
   throw UsageError("--export: " + line.export_file.string() +

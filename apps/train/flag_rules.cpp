@@ -15,8 +15,9 @@ namespace train {
 
 namespace {
 
-// A rule that applies if one of its flags is given. `error` returns the problem, or an empty text.
-// CLI11's needs() and excludes() only know whether a flag is given, not its value.
+// A rule that applies if one of its flags is given. `error` returns a description of the problem,
+// or an empty string. CLI11's needs() and excludes() can only test whether a flag is given, without
+// considering its value.
 struct Rule {
   std::vector<std::string> flags;
   std::string (*error)(const CommandLine&);

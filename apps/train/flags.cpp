@@ -63,7 +63,7 @@ CLI::Option* add_option(CLI::App& app, const Flag& flag, T& value) {
     CLI::Option* option = app.add_option(flag.name, value, flag.help);
     option->transform(flag.check)->type_name(flag.takes)->allow_extra_args(false);
     if (std::is_same_v<T, std::filesystem::path> || !flag.default_text.empty()) {
-      option->default_str(flag.default_text);  // CLI11 would write the empty path as ""
+      option->default_str(flag.default_text);  // CLI11 would show the empty path as ""
     }
     return option;
   }
@@ -76,7 +76,7 @@ std::string text_of(const T& value) {
   if constexpr (std::is_same_v<T, std::string>) return value.empty() ? "no" : value;
   if constexpr (std::is_floating_point_v<T>) return shortest_text(value);
   if constexpr (std::is_integral_v<T>) return std::to_string(value);
-  return {};  // the other types are not saved
+  return {};  // values of other types are not saved
 }
 
 template <class Member>

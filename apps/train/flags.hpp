@@ -9,42 +9,44 @@
 
 namespace train {
 
-/// What a flag requires besides its value. flag_rules.cpp checks the requirement and reports the
+/// An additional requirement of a flag. flag_rules.cpp checks the requirement and reports the
 /// error.
 enum class Needs {
   nothing,
-  pictures,           ///< a folder of pictures as --data
-  pictures_or_table,  ///< a folder of pictures or a CSV file as --data
+  pictures,           ///< a folder of images as --data
+  pictures_or_table,  ///< a folder of images or a CSV file as --data
   table,              ///< a CSV file as --data
   checkpoint,         ///< a --checkpoint folder
   out,                ///< an --out folder
 };
 
-/// A flag as flags.inc describes it.
+/// A flag as described in flags.inc.
 struct Flag {
-  std::string name = {};          ///< with its dashes
+  std::string name = {};          ///< including the dashes
   std::string takes = {};         ///< the value in --help; empty for a bool
-  CLI::Validator check = {};      ///< checks only the value
-  Needs needs = Needs::nothing;   ///< checked when the flag is given
+  CLI::Validator check = {};      ///< checks only the value itself
+  Needs needs = Needs::nothing;   ///< checked if the flag is given
   bool is_saved = false;          ///< whether a resumed run must use the same value
   bool is_for_predict = false;    ///< whether `predict` also accepts the flag
   std::string default_text = {};  ///< shown in --help instead of the default value
   std::string help = {};
 };
 
-/// A flag and the member of `CommandLine` that holds its value.
+/// A flag and the member of `CommandLine` that stores its value.
 struct BoundFlag : Flag {
   std::string group = {};  ///< the heading in --help
-  /// Adds the option that fills the member.
+  /// Adds the option that sets the member.
   std::function<CLI::Option*(CLI::App&, CommandLine&)> add = {};
-  /// Returns the value as stored in flags.txt. For a path, this is only whether one is given.
+  /// Returns the value as stored in flags.txt. For a path, the stored value only indicates whether
+  /// a path is given.
   std::function<std::string(const CommandLine&)> text = {};
 };
 
-/// Returns all flags, in the order of --help.
+/// Returns all flags in the order in which --help lists them.
 const std::vector<BoundFlag>& flags();
 
-/// Rejects an empty path, which results from an unset shell variable. `what` describes the path.
+/// Rejects an empty path, which is usually the result of an unset shell variable. `what` describes
+/// the path.
 CLI::Validator path_of(const std::string& what);
 
 /// Returns the shortest text that parses to the same number, such as "2" and "0.1".

@@ -1,5 +1,5 @@
-// sconce-train: trains on images or a table, and uses the result to classify pictures or predict
-// rows.
+// sconce-train trains on images or a table, and uses the result to classify images or to make
+// predictions for rows.
 //   build/default/bin/sconce-train --model lenet --epochs 10
 
 #include <csignal>
@@ -16,8 +16,8 @@
 
 namespace {
 
-// Turns off the log that LibTorch's profiler writes to standard error, unless the user has set its
-// level.
+// Turns off the log that LibTorch's profiler writes to standard error, unless the user has set a
+// log level.
 void quiet_profiler() {
   ::setenv("KINETO_LOG_LEVEL", "7", /*overwrite=*/0);
 }
@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
     } else if (quiet_profiler(); const int signal = train::TrainingRun(line).run()) {
       std::cerr << "sconce-train: stopped by " << name_of(signal) << "; --resume continues from "
                 << line.checkpoint.string() << '\n';
-      return 128 + signal;  // as a shell does: the run is not finished
+      return 128 + signal;  // as in a shell, because the run is not finished
     }
     apps::check_standard_output();
   } catch (const train::UsageError& error) {

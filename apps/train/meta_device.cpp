@@ -6,10 +6,11 @@ namespace train {
 
 namespace {
 
-// This key comes before autograd and the backends. LibTorch itself registers no kernels for it.
+// This dispatch key comes before autograd and the backends. LibTorch itself does not register any
+// kernels for it.
 constexpr auto meta_key = c10::DispatchKey::TESTING_ONLY_GenericMode;
 
-// Calls the operator with the meta device if no device is given.
+// Calls the operator with the meta device if no device is specified.
 void call_on_meta(const c10::OperatorHandle& op, c10::Stack* stack) {
   const c10::impl::ExcludeDispatchKeyGuard not_within(meta_key);
   const auto& arguments = op.schema().arguments();

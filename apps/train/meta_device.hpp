@@ -4,8 +4,9 @@
 
 namespace train {
 
-/// While an object of this class exists, tensors that this thread creates without naming a device
-/// are on the meta device: they have shapes but no memory. Python: `with torch.device("meta"):`.
+/// While an object of this class exists, tensors that this thread creates without specifying a
+/// device are created on the meta device, where they have shapes but no memory. Python:
+/// `with torch.device("meta"):`.
 class MetaDevice {
  public:
   MetaDevice();

@@ -18,7 +18,7 @@ namespace train {
 
 namespace {
 
-// Keys of the metadata. Python's readers also require "format".
+// Keys in the metadata. Python's readers also require "format".
 constexpr auto model_key = "sconce.model";
 constexpr auto shape_key = "sconce.shape";
 constexpr auto mean_key = "sconce.mean";
@@ -27,11 +27,12 @@ constexpr auto classes_key = "sconce.classes";
 constexpr auto columns_key = "sconce.columns";
 constexpr auto target_key = "sconce.target";
 constexpr auto program_key = "sconce.program";  // in files from sconce::program::record
-// The first word of each line that describes columns.
+// The first word in each line that describes columns.
 constexpr std::string_view column_word = "column ";
 constexpr std::string_view category_word = "category ";
 
-// Returns the values as text, one per line, in the shortest form that parses to the same value.
+// Returns the values as text, one per line, each in the shortest form that parses to the same
+// value.
 template <class T>
 std::string lines_of(const std::vector<T>& values) {
   std::string text;
@@ -43,8 +44,8 @@ std::string lines_of(const std::vector<T>& values) {
   return text;
 }
 
-// The maximum number of lines in a text. A line takes more memory than its bytes, and no network
-// has this many classes or columns.
+// The maximum number of lines in a text. A line uses more memory than its number of bytes, and no
+// network has this many classes or columns.
 constexpr int64_t max_lines = 1 << 20;
 
 std::vector<std::string> split(const std::string& text) {
@@ -57,7 +58,7 @@ std::vector<std::string> split(const std::string& text) {
   return lines;
 }
 
-// The metadata of a file. Error messages start with the file.
+// The metadata of a file. Error messages start with the file's path.
 class Texts {
  public:
   explicit Texts(const std::filesystem::path& file)
@@ -104,7 +105,8 @@ class Texts {
   sconce::io::Metadata texts_;
 };
 
-// The maximum height and width of a network's input. A larger value means that the file is damaged.
+// The maximum height and width of a network's input. A larger value means that the file is
+// corrupted.
 constexpr int64_t max_side = 4096;
 
 std::vector<sconce::io::CsvColumn> read_columns(const Texts& texts) {
@@ -149,8 +151,8 @@ Task read_task(const Texts& texts) {
   return task;
 }
 
-// Compares the weights with the network that the metadata describes, without allocating memory for
-// the network: a small file may describe a network of many gigabytes.
+// Compares the weights with the network described by the metadata. Does not allocate memory for the
+// network, because even a small file may describe a network of many gigabytes.
 void check_fits(const TrainedModel& model, const sconce::StateDict& weights) {
   const MetaDevice no_memory;
   sconce::nn::load_state_dict(*make_model(model.name, model.task.shape, model.task.outputs()),
@@ -231,7 +233,7 @@ TrainedModel load_model(const std::filesystem::path& file) {
 
 Pretrained load_pretrained(const std::filesystem::path& file, const std::string& model_name) {
   Pretrained weights{.file = file};
-  if (is_vision_model(model_name)) {  // torchvision's normalization, for bytes
+  if (is_vision_model(model_name)) {  // torchvision's normalization, scaled to bytes
     weights.task = {.mean = {0.485 * 255, 0.456 * 255, 0.406 * 255},
                     .std = {0.229 * 255, 0.224 * 255, 0.225 * 255}};
   }

@@ -15,16 +15,16 @@ namespace {
 namespace models = sconce::vision::models;
 namespace nn = torch::nn;
 
-// Sequentials are initialized with braces, so that every compiler creates the layers in the written
-// order and a seed produces the same weights as in Python.
+// Sequentials are initialized with braces, so that every compiler creates the layers in the order
+// in which they are written and a seed produces the same weights as in Python.
 
 nn::Conv2d conv3x3(int64_t in, int64_t out, int64_t stride) {
-  // No bias: the BatchNorm that follows has its own.
+  // These convolutions have no bias, because the BatchNorm that follows has one.
   return nn::Conv2d(nn::Conv2dOptions(in, out, 3).stride(stride).padding(1).bias(false));
 }
 
-// Maps (N, in, H, W) to (N, out, H / stride, W / stride) with two convolutions and a shortcut. It
-// is Cloneable, so that DataParallel can create replicas of it.
+// Maps (N, in, H, W) to (N, out, H / stride, W / stride) with two convolutions and a shortcut
+// connection. The block is Cloneable, so that DataParallel can create replicas of it.
 struct ResidualImpl : nn::Cloneable<ResidualImpl> {
   ResidualImpl(int64_t channels_in, int64_t channels_out, int64_t step)
       : in(channels_in), out(channels_out), stride(step) {
@@ -50,7 +50,7 @@ struct ResidualImpl : nn::Cloneable<ResidualImpl> {
 
   int64_t in, out, stride;
   nn::Sequential body{nullptr};
-  nn::Sequential shortcut{nullptr};  // empty means the identity
+  nn::Sequential shortcut{nullptr};  // an empty shortcut means the identity
 };
 TORCH_MODULE(Residual);
 

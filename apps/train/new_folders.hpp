@@ -5,7 +5,7 @@
 
 namespace train {
 
-/// Removes folders that a run created but left empty because it failed before it wrote a file.
+/// Removes folders that a run created but left empty because it failed before writing a file.
 class NewFolders {
  public:
   /// Records which of these folders and their parents do not exist yet. Empty paths are ignored.

@@ -24,7 +24,7 @@ using Made = std::unique_ptr<torch::optim::Optimizer>;
 
 struct NamedOptimizer {
   std::string name;
-  double lr;  // the default
+  double lr;  // used by default
   Made (*make)(const std::vector<torch::Tensor>& params, double lr, const ExtraOptions& extra);
 };
 
@@ -67,7 +67,7 @@ const NamedOptimizer& optimizer_named(const std::string& name) {
   return *found;
 }
 
-// Returns whether `OneCycleLR` can change a momentum or the first beta.
+// Returns whether the optimizer has a momentum or a first beta that `OneCycleLR` can change.
 bool has_momentum(const torch::optim::OptimizerOptions& options) {
   return dynamic_cast<const torch::optim::AdagradOptions*>(&options) == nullptr &&
          dynamic_cast<const sconce::optim::AdadeltaOptions*>(&options) == nullptr;
@@ -107,7 +107,8 @@ Schedule make_schedule(const std::string& name, torch::optim::Optimizer& optimiz
         std::make_unique<lr_scheduler::StepLR>(optimizer, std::max<int64_t>(epochs / 3, 1), 0.1)};
   }
   if (name == "cosine") {
-    // This equals CosineAnnealingLR. Earlier checkpoints contain the state of a LambdaLR.
+    // This is equivalent to CosineAnnealingLR. A LambdaLR is used because existing checkpoints
+    // contain its state.
     const auto share = [end = static_cast<double>(epochs)](int64_t epoch) {
       return (1 + std::cos(std::numbers::pi * static_cast<double>(epoch) / end)) / 2;
     };

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr int64_t measured_pictures = 10'000;
 
-// A source whose items report whether a picture can be read.
+// A source whose items indicate whether an image can be read.
 struct PictureChecks {
   std::vector<sconce::vision::ImageSample> samples;
   sconce::vision::ImageLimits limits;
@@ -33,7 +33,7 @@ struct PictureChecks {
     try {
       sconce::vision::read_image(samples[index].path, sconce::vision::ImageReadMode::unchanged,
                                  limits);
-    } catch (const c10::NotImplementedError&) {  // no library to check it with
+    } catch (const c10::NotImplementedError&) {  // there is no library to check it with
       throw;
     } catch (const c10::Error&) {
       is_good = false;
@@ -48,7 +48,7 @@ fs::path idx_file(const fs::path& folder, const std::string& part, const std::st
   const std::string name = part + '-' + kind;
   const std::string type = kind == "images" ? "idx3-ubyte" : "idx1-ubyte";
   for (const std::string& end : {'.' + type + ".gz", '.' + type, '-' + type + ".gz"}) {
-    // Some archives unpack to a folder with this name.
+    // Some archives extract to a folder with this name.
     if (fs::exists(folder / (name + end)) && !fs::is_directory(folder / (name + end))) {
       return folder / (name + end);
     }
@@ -145,10 +145,10 @@ void measure_channels(Task& task, const Pictures& pictures, uint64_t seed, int n
       squares[c] += square[c].item<int64_t>();
     }
   }
-  // The values are float32, as for IDX files. The deviation of a constant channel is 0.
+  // The values are float32, as they are for IDX files. The deviation of a constant channel is 0.
   const auto count = static_cast<long double>(chosen.size()) * task.shape[1] * task.shape[2];
   for (int64_t c = 0; c < channels; ++c) {
-    const long double apart = std::max(  // can be below 0 because of rounding
+    const long double apart = std::max(  // may be negative because of rounding
         squares[c] - static_cast<long double>(sums[c]) * sums[c] / count, 0.0L);
     task.mean.push_back(static_cast<float>(sums[c] / count));
     task.std.push_back(

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t shown_classes = 5;
 
-// A source of pictures in the format that the model expects.
+// A source of images in the format that the model expects.
 struct PictureItems {
   std::vector<std::filesystem::path> files;
   sconce::vision::ImageFolderOptions options;
@@ -29,7 +29,7 @@ struct PictureItems {
   }
 };
 
-// Prints the classes of an example, or the number that a regression predicts for it.
+// Prints the classes of an example, or the value that a regression model predicts for it.
 void print_answer(std::ostream& out, const std::string& example, const torch::Tensor& output,
                   const Task& task) {
   out << example << ": ";

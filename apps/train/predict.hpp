@@ -6,11 +6,13 @@
 
 namespace train {
 
-/// Prints a line for each picture or table row: its name, or the file and the row number, then at
-/// most five classes with their probabilities, the highest first, or the number that a regression
-/// predicts. All files are read before anything is printed.
-/// @throw c10::Error naming the weights file or program if sconce-train did not write it.
-/// @throw c10::Error naming the first file that cannot be read.
+/// Prints a line for each image or table row. The line starts with the name of the image, or with
+/// the file and the row number. Next come at most five classes with their probabilities, highest
+/// first, or the value predicted by a regression model. All files are read before anything is
+/// printed.
+/// @throw c10::Error with the path of the weights file or program if it was not written by
+/// sconce-train.
+/// @throw c10::Error with the path of the first file that cannot be read.
 void predict(const PredictLine& line, std::ostream& out);
 
 }  // namespace train

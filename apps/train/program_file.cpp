@@ -33,8 +33,8 @@ std::vector<int64_t> input_shape(const Task& task, int64_t rows) {
   return shape;
 }
 
-// Returns random numbers that are distributed like standardized inputs. The data's own examples may
-// be private.
+// Returns random numbers that are distributed like standardized inputs. Real examples from the data
+// are not used, because they may be private.
 at::Tensor example_inputs(const Task& task) {
   return torch::randn(input_shape(task, /*rows=*/2),
                       at::make_generator<at::CPUGeneratorImpl>(/*seed=*/0));
@@ -61,12 +61,13 @@ Predictor predictor_of(const std::filesystem::path& file, const Program& program
 }  // namespace
 
 void export_program(const std::filesystem::path& file, const TrainedModel& model) {
-  // A copy on the CPU in evaluation mode, like the one that `load_model` creates from the weights.
+  // The copy is on the CPU and in evaluation mode, like the network that `load_model` creates from
+  // the weights.
   Classifier network = make_model(model.name, model.task.shape, model.task.outputs());
   sconce::nn::load_state_dict(*network, sconce::nn::state_dict(*model.network));
   network->eval();
   auto metadata = model_metadata(model.name, model.task);
-  metadata.erase("format");  // every program has its own
+  metadata.erase("format");  // every program contains its own
   const std::string input = input_name(model.task);
   sconce::program::record(file, network, {{input, example_inputs(model.task)}},
                           {.dynamic_shapes = {{.input = input}},

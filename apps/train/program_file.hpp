@@ -10,10 +10,11 @@
 
 namespace train {
 
-/// Records a trained network as a program that contains the metadata of its weights file, from
-/// which `load_predictor` reads the task. The program computes in float32 and evaluation mode, on
-/// the CPU unless the reader chooses another device. The network is not modified.
-/// @throw c10::Error naming the file or the operator, and the cause.
+/// Records a trained network as a program. The program contains the metadata of the network's
+/// weights file, from which `load_predictor` reads the task. It computes in float32 and in
+/// evaluation mode, on the CPU unless the reader selects another device. The network is not
+/// modified.
+/// @throw c10::Error with the file or the operator, and the cause.
 void export_program(const std::filesystem::path& file, const TrainedModel& model);
 
 /// A trained network, loaded from weights or from a program.
@@ -23,9 +24,9 @@ struct Predictor {
   std::function<at::Tensor(const at::Tensor& inputs)> forward = {};
 };
 
-/// Reads a program from `export_program`, or weights as `load_model` does.
-/// @throw c10::Error naming the file if it cannot be read, was not written by sconce-train, or is
-/// damaged, or if a program does not match the task's inputs and outputs.
+/// Reads a program written by `export_program`, or weights as `load_model` does.
+/// @throw c10::Error with the file's path if the file cannot be read, was not written by
+/// sconce-train, or is corrupted, or if a program does not match the task's inputs and outputs.
 Predictor load_predictor(const std::filesystem::path& file);
 
 }  // namespace train

@@ -9,7 +9,7 @@ namespace train {
 
 namespace {
 
-// Returns the last component of a path, because a whole path is too long for a title.
+// Returns the last component of a path, because the whole path would be too long for a title.
 std::string name_of_data(const std::string& data) {
   const auto path = std::filesystem::absolute(data).lexically_normal();
   return (path.has_filename() ? path : path.parent_path()).filename().string();

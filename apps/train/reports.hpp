@@ -22,14 +22,16 @@ constexpr auto trace_name = "trace.json";
 
 /// The metrics and the reports of a run: the progress bar, the charts in the `--out` folder
 /// (training.svg, and confusion.svg for 2 to 100 classes), the scalars, and the trace. A run
-/// without `--out` computes the same metrics, so checkpoints can be resumed with or without it.
+/// without `--out` computes the same metrics, so a run can be resumed from a checkpoint with or
+/// without `--out`.
 class Reports {
  public:
   /// The stream must outlive this object.
   Reports(const CommandLine& line, const Task& task, std::ostream& out);
 
-  /// Returns the metrics for the Trainer: "acc" and, if one can be drawn, a confusion matrix. For a
-  /// regression: "mae", the mean absolute error in the units of the target, and "r2".
+  /// Returns the metrics for the Trainer. For classification, these are "acc" and, if one can be
+  /// drawn, a confusion matrix. For regression, they are "mae", which is the mean absolute error in
+  /// the units of the target, and "r2".
   sconce::Metrics metrics() const;
 
   /// Returns the callbacks. This object must outlive them.

@@ -10,23 +10,22 @@
 
 namespace train {
 
-/// Opens the run's checkpoint folder, if `--checkpoint` is given.
+/// Opens the run's checkpoint folder if `--checkpoint` is given.
 /// @throw UsageError if a saved run used different flags or different data.
 /// @throw c10::Error if the folder cannot be written.
 std::optional<sconce::Checkpoint> open_checkpoint(const CommandLine& line, const TrainingData& data,
                                                   const sconce::distributed::ProcessGroup& group);
 
 /// Reads the latest checkpoint, if there is one.
-/// @throw c10::Error if the file is damaged.
+/// @throw c10::Error if the file is corrupted.
 std::optional<SavedRun> saved_run(const std::optional<sconce::Checkpoint>& checkpoint);
 
-/// Returns the task of the run that `--resume` continues if it trains on a table; otherwise, an
+/// If the run that `--resume` continues trains on a table, returns its task. Otherwise, returns an
 /// empty task.
-/// @throw c10::Error if the file is damaged.
+/// @throw c10::Error if the file is corrupted.
 Task resumed_table(const CommandLine& line);
 
-/// Writes the flags of a run, and the task of a table, into its checkpoint folder when the run
-/// starts.
+/// When a run starts, writes its flags and, for a table, its task to the checkpoint folder.
 class RunSaving : public sconce::TrainerCallback {
  public:
   /// Both must outlive this object.

@@ -15,14 +15,15 @@ namespace {
 
 using Facts = std::vector<std::pair<std::string, std::string>>;  // names and values
 
-// Returns the name of a named dataset, otherwise the kind of the data, because files may be moved.
+// Returns the name of a named dataset, or otherwise the kind of data. The path is not used, because
+// files may be moved.
 std::string kind_of_data(const std::string& data) {
   if (is_named(data)) return data;
   if (is_table(data)) return "a table";
   return is_picture_folder(data) ? "a folder of images" : "a folder of IDX files";
 }
 
-// Saves the kind of the data, and the learning rate that is used if --lr is not given.
+// Saves the kind of data and, if --lr is not given, the default learning rate.
 std::string saved_text(const BoundFlag& flag, const CommandLine& line) {
   if (flag.name == "--data") return kind_of_data(line.data);
   if (flag.name == "--lr") return shortest_text(line.learning_rate());
@@ -37,8 +38,8 @@ Facts flags_of(const CommandLine& line) {
   return facts;
 }
 
-// With other data, or more of it, the split changes, and the run would be tested on examples that
-// it was trained on. The columns of a table are compared when it is opened.
+// With different or additional data, the split changes, and the run would be tested on examples
+// that it was trained on. The columns of a table are compared when the table is opened.
 Facts facts_of(const CommandLine& line, const TrainingData& data) {
   Facts facts;
   const auto& classes = data.task.classes;
@@ -55,7 +56,7 @@ Facts facts_of(const CommandLine& line, const TrainingData& data) {
   return facts;
 }
 
-// The flags come first: if two runs differ in --test-fraction, the error names that flag.
+// The flags come first, so that if two runs differ in --test-fraction, the error reports that flag.
 Facts run_facts(const CommandLine& line, const TrainingData& data) {
   Facts facts = flags_of(line);
   const Facts data_facts = facts_of(line, data);

@@ -24,19 +24,21 @@ struct Network {
   std::optional<int64_t> replaced = {};
 };
 
-/// Returns the parameters that require a gradient.
+/// Returns the parameters that require gradients.
 std::vector<torch::Tensor> trained_parameters(const torch::nn::Module& model);
 
-// Everything that a run prints except the reports of its epochs, in this order.
+// Prints the output of a run, except the reports of its epochs. The functions are in the order of
+// the output.
 
-/// `threads` describes the CPU threads. Warns on standard error if there is an unused GPU.
+/// `threads` describes the CPU threads. If there is an unused GPU, prints a warning to standard
+/// error.
 void print_hardware(std::ostream& out, const std::string& threads, torch::Device device,
                     const sconce::distributed::ProcessGroup& group);
 
 void print_task(std::ostream& out, const CommandLine& line, const TrainingData& data,
                 const Network& network);
 
-/// Prints the summary of the model for one batch, which is no larger than the dataset.
+/// Prints a summary of the model for one batch, which is never larger than the dataset.
 void print_summary(std::ostream& out, const CommandLine& line, const TrainingData& data,
                    Classifier& model, torch::Device device);
 

@@ -13,10 +13,10 @@ namespace train {
 
 namespace {
 
-// The maximum count in a checkpoint. A double represents it exactly, and sums do not overflow.
+// The maximum count in a checkpoint. A double can represent it exactly, and sums do not overflow.
 constexpr int64_t max_count = int64_t{1} << 53;
 
-// A dict in a checkpoint. Its errors name the file and the keys that lead to a value.
+// A dict in a checkpoint. Its error messages contain the file and the keys that lead to a value.
 class SavedDict {
  public:
   SavedDict(std::string file, const c10::IValue& value, std::string keys = {})

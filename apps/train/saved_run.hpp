@@ -11,20 +11,20 @@
 
 namespace train {
 
-/// The run that is saved in a checkpoint.
+/// The run saved in a checkpoint.
 struct SavedRun {
   std::vector<sconce::EpochMetrics> epochs = {};  ///< results of the finished epochs
   int64_t batch = 0;                              ///< number of finished batches in the next epoch
   c10::IValue scheduler = {};                     ///< state of the scheduler, or None
   std::optional<int64_t> scheduler_steps = {};    ///< number of scheduler steps so far
 
-  /// The number of epochs that the schedule was made for, as saved by `ScheduleKeeper`. Empty
-  /// without a schedule and in checkpoints from version 0.2 and earlier.
+  /// The number of epochs that the schedule was created for, as saved by `ScheduleKeeper`. Empty if
+  /// there is no schedule, and in checkpoints from version 0.2 and earlier.
   std::optional<int64_t> schedule_epochs = {};
 };
 
-/// Reads a checkpoint that `sconce::Checkpoint` wrote during a fit.
-/// @throw c10::Error naming the file, and the key of a value that a fit would not have saved.
+/// Reads a checkpoint that `sconce::Checkpoint` wrote during a call to `fit`.
+/// @throw c10::Error with the file's path and the key of a value that `fit` would not have saved.
 SavedRun read_saved_run(const std::filesystem::path& checkpoint);
 
 }  // namespace train

@@ -8,20 +8,21 @@
 
 namespace train {
 
-/// Saves the number of epochs that a run's schedule was made for in the run's checkpoints, and
-/// starts a new schedule if the span requires one. Put it before the callback that steps the
-/// scheduler.
+/// Saves the number of epochs that a run's schedule was created for in the run's checkpoints, and
+/// starts a new schedule if the span requires one. Place this callback before the one that steps
+/// the scheduler.
 class ScheduleKeeper : public sconce::TrainerCallback {
  public:
   /// `schedule` is a new schedule for the span. Both must outlive this object. If the schedule
-  /// restarts, the constructor loads the saved state into it, because loading the checkpoint would
-  /// otherwise warn about a difference.
+  /// restarts, the constructor loads the saved state into the schedule. Otherwise, loading the
+  /// checkpoint would produce a warning about a difference.
   ScheduleKeeper(const CommandLine& line, const ScheduleSpan& span, Schedule& schedule,
                  const std::optional<SavedRun>& saved);
 
   void on_fit_start(sconce::Fit& fit) override;
   std::string name() const override { return "schedule"; }
-  /// Empty if the loaded checkpoint is from 0.2; `on_fit_start` then adds the state.
+  /// Empty if the loaded checkpoint is from version 0.2. In that case, `on_fit_start` adds the
+  /// state.
   std::optional<sconce::Stateful> state() override;
 
  private:

@@ -11,16 +11,17 @@ namespace train {
 /// The part of a run that a schedule covers: the whole run, or the remaining epochs after a
 /// restart.
 struct ScheduleSpan {
-  int64_t epochs = 0;     ///< from the first epoch of the schedule to the last of the run
-  int64_t steps = 0;      ///< number of steps in these epochs
-  bool restarts = false;  ///< whether it replaces the saved run's schedule now
+  int64_t epochs = 0;     ///< from the first epoch of the schedule to the last epoch of the run
+  int64_t steps = 0;      ///< the number of steps in these epochs
+  bool restarts = false;  ///< whether it now replaces the saved run's schedule
 };
 
 /// Returns the span of a run's schedule. A saved run continues its own schedule if the command line
-/// has the number of epochs that the schedule was made for. Checkpoints from 0.2 do not contain
-/// this number, so the one on the command line is used. With `none`, any number is valid.
-/// @throw UsageError naming both numbers if they differ and `--restart-schedule` is not given, or
-/// if no epoch remains for that flag.
+/// specifies the number of epochs that the schedule was created for. Checkpoints from version 0.2
+/// do not contain this number, so the number on the command line is used. With `none`, any number
+/// is valid.
+/// @throw UsageError with both numbers if they differ and `--restart-schedule` is not given, or if
+/// no epochs remain for a restarted schedule.
 ScheduleSpan schedule_span(const CommandLine& line, const std::optional<SavedRun>& saved,
                            int64_t steps_per_epoch);
 

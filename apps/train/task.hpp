@@ -8,17 +8,18 @@
 
 namespace train {
 
-/// How a picture or a table row becomes the input of a model, and what the model predicts.
+/// Specifies how an image or a table row is converted to the input of a model, and what the model
+/// predicts.
 struct Task {
-  /// The shape of a picture: (channels, height, width), where one channel means gray. For a row:
-  /// its number of features.
+  /// The shape of an image, (channels, height, width), where one channel means grayscale. For a
+  /// row, the number of features.
   std::vector<int64_t> shape = {};
   /// The mean that is subtracted from each channel's bytes, or from each feature followed by the
   /// target of a regression.
   std::vector<double> mean = {};
   std::vector<double> std = {};                     ///< deviations to divide by, in the same order
-  std::vector<std::string> classes = {};            ///< empty for a regression
-  std::vector<sconce::io::CsvColumn> columns = {};  ///< of a table, including the target
+  std::vector<std::string> classes = {};            ///< empty for regression
+  std::vector<sconce::io::CsvColumn> columns = {};  ///< columns of a table, including the target
   std::string target = {};                          ///< name of the target's column
 
   bool is_table() const { return !columns.empty(); }

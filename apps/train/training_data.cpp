@@ -80,8 +80,8 @@ TrainingData open_idx(const CommandLine& line, const ProcessGroup& group, const 
   return in_memory(line, group, task, train, test);
 }
 
-// Applies `augment` to the bytes and then normalizes them with the mean and deviation of the
-// training pictures.
+// Applies `augment` to the bytes, and then normalizes the result with the mean and deviation of the
+// training images.
 sconce::AnyBatches normalised(sconce::data::DataLoader<Pictures> loader, const Task& task,
                               const sconce::vision::transforms::Compose& augment, uint64_t seed) {
   const sconce::vision::transforms::Normalize normalize(task.mean, task.std);
@@ -93,7 +93,7 @@ sconce::AnyBatches normalised(sconce::data::DataLoader<Pictures> loader, const T
       {.seed = seed});
 }
 
-// Shifts pictures randomly by up to an eighth of their size, and mirrors half of them.
+// Shifts images randomly by up to one eighth of their size, and mirrors half of them.
 sconce::vision::transforms::Compose augmentation(const CommandLine& line) {
   sconce::vision::transforms::Compose augment;
   if (!line.augment) return augment;
@@ -141,7 +141,7 @@ TrainingData open_pictures(const CommandLine& line, const ProcessGroup& group, c
 }  // namespace
 
 path find_digits(const path& program, const path& sources) {
-  std::error_code error;  // set without /proc, as in some containers
+  std::error_code error;  // an error if /proc is missing, as in some containers
   const path link = std::filesystem::read_symlink(program, error);
   const path installed = link.parent_path().parent_path() / "share/sconce/digits";
   std::error_code ignored;

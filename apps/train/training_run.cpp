@@ -21,8 +21,8 @@ namespace train {
 
 namespace {
 
-// Returns the processes that train together. Without --parallel distributed, this is one process,
-// even if a launcher has set its variables.
+// Returns the group of processes that train together. Without --parallel distributed, the group
+// consists of a single process, even if a launcher has set its environment variables.
 sconce::distributed::ProcessGroup join(const CommandLine& line) {
   using sconce::distributed::ProcessGroup;
   if (line.parallel != "distributed") return {};
@@ -30,7 +30,7 @@ sconce::distributed::ProcessGroup join(const CommandLine& line) {
       {.timeout = std::chrono::milliseconds(std::llround(line.timeout * 1000))});
 }
 
-// Calls `fit` with the model, wrapped as --parallel requires.
+// Calls `fit` with the model, wrapped as required by --parallel.
 template <class Fit>
 sconce::FitResult fit_parallel(const std::string& parallel, Classifier& model,
                                const sconce::distributed::ProcessGroup& group, const Fit& fit) {
@@ -49,7 +49,7 @@ sconce::TrainerOptions trainer_options(const CommandLine& line, const Task& task
                                        torch::Device device,
                                        const sconce::distributed::ProcessGroup& group,
                                        sconce::Metrics metrics) {
-  sconce::Loss loss;  // empty means cross entropy
+  sconce::Loss loss;  // empty means cross-entropy
   if (task.is_regression()) loss = torch::mse_loss;
   return {.max_epochs = line.epochs,
           .gradient_clip_val = line.clip,
@@ -176,8 +176,8 @@ void TrainingRun::add(Args&&... args) {
 }
 
 void TrainingRun::make_callbacks() {
-  // Comes first, so that a killed run has flags wherever it has scalars; `check_earlier_runs`
-  // relies on it.
+  // This callback comes first, so that a killed run has always saved its flags if it has written
+  // scalars. `check_earlier_runs` relies on this order.
   if (checkpoint_) add<RunSaving>(line_, *data_);
   for (const auto& report : reports_->callbacks()) callbacks_.push_back(report);
   if (schedule_.scheduler) {
@@ -189,7 +189,7 @@ void TrainingRun::make_callbacks() {
   callbacks_.push_back(&stopping_);
   sconce::ModelCheckpointOptions options{.every_n_train_steps = line_.every_n_train_steps};
   if (data_->task.is_regression()) options.monitor = "test_loss";
-  add<sconce::ModelCheckpoint>(*checkpoint_, options);  // last, after everything it saves
+  add<sconce::ModelCheckpoint>(*checkpoint_, options);  // last, after everything that it saves
 }
 
 void TrainingRun::fit() {

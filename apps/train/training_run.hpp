@@ -20,15 +20,15 @@
 
 namespace train {
 
-/// A run of sconce-train: `run` performs its steps in order. Each step uses the results of the
-/// earlier ones.
+/// A run of sconce-train. `run` performs its steps in order, and each step uses the results of
+/// earlier steps.
 class TrainingRun {
  public:
   /// The command line must outlive this object.
   explicit TrainingRun(const CommandLine& line) : line_(line) {}
 
-  /// Returns 0, or the signal that stopped training: in a process group, SIGTERM if another process
-  /// received it.
+  /// Returns 0, or the signal that stopped training. In a process group, the signal is SIGTERM if
+  /// another process received it.
   int run();
 
  private:
@@ -60,7 +60,7 @@ class TrainingRun {
   torch::Device device_ = torch::kCPU;
   std::ostream out_{nullptr};  // only the first process prints
   std::optional<NewFolders> removed_if_empty_ = {};
-  Pretrained weights_ = {};  // released once the network has them
+  Pretrained weights_ = {};  // released once the network has the weights
   std::optional<TrainingData> data_ = {};
   Network network_ = {};
   std::optional<sconce::Checkpoint> checkpoint_ = {};

@@ -1,6 +1,6 @@
-"""Writes scikit-learn's diabetes unscaled diabetes data to diabetes.csv next to this script.
+"""Writes scikit-learn's unscaled diabetes data to diabetes.csv next to this script.
 
-Run it with a Python that has scikit-learn: python3 apps/train/diabetes/make_diabetes.py
+Run it in a Python environment with scikit-learn: python3 apps/train/diabetes/make_diabetes.py
 """
 
 import pathlib

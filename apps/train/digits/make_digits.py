@@ -1,6 +1,6 @@
 """Writes scikit-learn's digits to four IDX files next to this script, with the names of MNIST's files.
 
-Run it with a Python that has scikit-learn: python3 apps/train/digits/make_digits.py
+Run it in a Python environment with scikit-learn: python3 apps/train/digits/make_digits.py
 """
 
 import pathlib
