@@ -12,8 +12,8 @@
 
 namespace apps {
 
-/// Returns how many insertions, deletions, replacements, or swaps of neighboring letters turn one
-/// word into the other.
+/// Returns the number of insertions, deletions, replacements, and swaps of neighboring letters
+/// needed to turn one word into the other.
 inline size_t edit_distance(const std::string& from, const std::string& to) {
   std::vector<std::vector<size_t>> of(from.size() + 1, std::vector<size_t>(to.size() + 1));
   for (size_t i = 0; i <= from.size(); ++i) {
@@ -31,8 +31,8 @@ inline size_t edit_distance(const std::string& from, const std::string& to) {
   return of[from.size()][to.size()];
 }
 
-/// Returns the program's flag that is most similar to the unknown one, both without dashes. If more
-/// than a third of the letters differ for every flag, the result is empty.
+/// Returns the program's flag most similar to the unknown one, comparing both without dashes. If
+/// more than a third of the letters differ for every flag, returns an empty string.
 inline std::string nearest_flag(const CLI::App& app, const std::string& unknown) {
   std::string nearest;
   size_t least = std::max<size_t>(unknown.size() / 3, 1) + 1;
@@ -47,9 +47,9 @@ inline std::string nearest_flag(const CLI::App& app, const std::string& unknown)
   return nearest;
 }
 
-/// Returns the error for arguments that neither the program nor its subcommand knows, or an empty
-/// text if there are none. It names the first unknown flag, or the first unknown word if there is
-/// no such flag.
+/// Returns the error for arguments that neither the program nor its subcommand recognizes, or an
+/// empty string if there are none. The error names the first unknown flag, or the first unknown
+/// word if every flag is known.
 inline std::string unknown_argument(const CLI::App& app) {
   const auto commands = app.get_subcommands();
   std::vector<std::string> unknown = app.remaining(/*recurse=*/true);
@@ -67,8 +67,8 @@ inline std::string unknown_argument(const CLI::App& app) {
          (nearest.empty() ? "" : "; did you mean --" + nearest + "?");
 }
 
-/// Parses a program's arguments. Returns the text to print if they contain --help or --version, and
-/// an empty text otherwise.
+/// Parses a program's arguments. Returns the text to print if the arguments include --help or
+/// --version, and an empty string otherwise.
 /// @throw UsageError
 inline std::string parse_arguments(CLI::App& app, int argc, const char* const* argv) {
   const auto version = [&app] {

@@ -10,10 +10,10 @@
 
 namespace apps {
 
-/// Returns the GPUs of this process, with the names and memory sizes that CUDA reports. Both are
-/// missing if sconce was built without CUDA's headers. `sconce::environment()` queries the driver's
-/// NVML instead, which takes longer to load and may be missing even though CUDA finds GPUs: in a
-/// container, or with simulated GPUs.
+/// Returns the GPUs visible to this process, with the names and memory sizes reported by CUDA. The
+/// names and sizes are missing if sconce was built without CUDA's headers. `sconce::environment()`
+/// queries the driver's NVML instead, which takes longer to load and may be missing even if CUDA
+/// finds GPUs, as in a container or with simulated GPUs.
 inline std::vector<sconce::GpuInfo> gpus_of_cuda() {
   std::vector<sconce::GpuInfo> gpus;
   for (int i = 0; i < sconce::num_gpus(); ++i) {

@@ -10,16 +10,17 @@
 
 namespace apps {
 
-/// Returns true if all of `text` is one number that type T can represent.
+/// Returns whether the whole of `text` is a single number that type T can represent.
 template <class T>
 bool parse(const std::string& text, T& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// CLI11's own checks accept nan, and their errors do not describe a flag's valid values.
+// CLI11's own validators accept nan, and their error messages do not describe a flag's valid
+// values.
 
-/// Rewrites the number in plain decimal, because CLI11 would parse 010 as octal.
+/// Rewrites the number in plain decimal form, because CLI11 would parse 010 as octal.
 inline CLI::Validator whole_number(uint64_t min, uint64_t max) {
   const std::string takes =
       "must be a whole number from " + std::to_string(min) + " to " + std::to_string(max);
@@ -34,7 +35,7 @@ inline CLI::Validator whole_number(uint64_t min, uint64_t max) {
       "");
 }
 
-/// Accepts a finite number for which `fits` returns true. `what` describes such numbers.
+/// Accepts a finite number for which `fits` returns true. `what` describes the accepted numbers.
 inline CLI::Validator number(const std::string& what, bool (*fits)(double)) {
   return CLI::Validator(
       [=](std::string& text) {

@@ -25,8 +25,8 @@ std::string dotted(long major, long minor, long patch) {
   return dotted(major, minor) + '.' + std::to_string(patch);
 }
 
-// Returns the version that is reported by a function in one of LibTorch's libraries, or 0. sconce
-// may be built without the library's header.
+// Returns the version reported by a function in one of LibTorch's libraries, or 0 if the function
+// is not found. sconce may have been built without the library's header.
 int loaded_version(const char* function) {
   int version = 0;
   const auto ask = reinterpret_cast<int (*)(int*)>(dlsym(RTLD_DEFAULT, function));
@@ -82,7 +82,8 @@ std::string cpu_name() {
   return "";
 }
 
-// GCC's __VERSION__ is only a number, but clang's includes its name.
+// GCC's __VERSION__ contains only the version number, but Clang's also contains the compiler's
+// name.
 std::string compiler() {
   const std::string version = __VERSION__;
   return version.find_first_of("0123456789") == 0 ? "GCC " + version : version;

@@ -7,11 +7,11 @@
 
 namespace apps {
 
-/// Prints the facts as a table. The last line is the verdict.
+/// Prints the information as a table. The last line states the verdict.
 std::ostream& operator<<(std::ostream& out, const Machine& machine);
 
-/// Returns the facts and the verdict as JSON. Unknown values are null. Bytes that are not valid
-/// UTF-8 become U+FFFD.
+/// Returns the information and the verdict as JSON. Unknown values are null. Bytes that are not
+/// valid UTF-8 become U+FFFD.
 std::string to_json(const Machine& machine);
 
 }  // namespace apps

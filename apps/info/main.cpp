@@ -1,4 +1,5 @@
-// sconce-info: the versions, GPUs, and variables of this machine, and whether a GPU can be used.
+// sconce-info shows the versions, GPUs, and variables on this machine, and whether a GPU can be
+// used.
 
 #include <iostream>
 

@@ -1,4 +1,5 @@
-"""The version of the wheels, parsed from include/sconce/version.hpp: 0.3.0, or 0.3.0.dev0 before that release."""
+"""The version of the wheels, parsed from include/sconce/version.hpp, such as 0.3.0, or 0.3.0.dev0 before that
+release."""
 import pathlib
 import re
 

@@ -6,5 +6,5 @@ __version__ = importlib.metadata.version("sconce-cpp")
 
 
 def cmake_dir():
-    """Returns the folder to use as CMake's sconce_DIR."""
+    """Returns the folder to use as the value of CMake's sconce_DIR."""
     return pathlib.Path(__file__).resolve().parent / "cmake"
