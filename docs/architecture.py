@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Draws docs/architecture.svg from the lists of the layers: src/CMakeLists.txt and the ones in its folders.
+"""Draws docs/architecture.svg from the lists of layers in src/CMakeLists.txt and in the CMake files of its subfolders.
 
     python3 docs/architecture.py [--check]
 
-With --check, it writes nothing and fails if the picture does not match the lists.
+With --check, the script writes nothing and fails if the drawing does not match the lists.
 """
 import pathlib
 import re
@@ -13,11 +13,11 @@ import xml.sax.saxutils
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs/architecture.svg"
-WIDTH, HEIGHT, GAP, LINE = 210, 96, 40, 16  # of a box; the space between boxes; of a line of text
+WIDTH, HEIGHT, GAP, LINE = 210, 96, 40, 16  # of a box, of the space between boxes, and of a line of text
 
 
 def layers():
-    """Returns each layer's name with its description and the layers that it links to, in order."""
+    """Returns the name of each layer, in order, with its description and the layers that it links to."""
     order = re.search(r"foreach\(layer IN ITEMS ([a-z ]+)\)", (ROOT / "CMakeLists.txt").read_text())[1].split()
     found = {}
     for name in ["core", *order]:

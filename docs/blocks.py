@@ -1,4 +1,4 @@
-"""The parts of pages that scripts write, between `<!-- docs/SCRIPT.py: NAME -->` and `<!-- end -->`."""
+"""The parts of pages that are written by scripts, between `<!-- docs/SCRIPT.py: NAME -->` and `<!-- end -->`."""
 import itertools
 import pathlib
 import sys
@@ -11,7 +11,8 @@ def read(name):
 
 
 def filled(script, name, text, parts):
-    """Returns a page's text with its parts filled in, or raises ValueError if one is missing. `parts` maps names to functions."""
+    """Returns a page's text with its parts filled in. Raises ValueError if a part is missing. `parts` maps names to
+    functions."""
     for part, made in parts.items():
         begin, end = f"<!-- docs/{script}: {part} -->\n", "\n<!-- end -->"
         before, found, rest = text.partition(begin)
@@ -29,7 +30,8 @@ def difference(script, name, made, text):
 
 
 def write(script, pages):
-    """Fills in the parts of pages. With --check, fails if a page differs. `pages` maps page names to their parts."""
+    """Fills in the parts of pages. With --check, fails if a page is out of date. `pages` maps page names to their
+    parts."""
     try:
         texts = {name: filled(script, name, read(name), parts) for name, parts in pages.items()}
     except ValueError as error:

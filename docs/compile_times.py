@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Fills in the tables of docs/compile_times.md from docs/compile_times.json. With --check, it fails if the page differs.
-With --measure, it first adds rounds of measurements to the file. It refuses to mix machines, compilers, or LibTorch
-versions. You can interrupt it, because it writes the file after each measurement.
+"""Fills in the tables of docs/compile_times.md from docs/compile_times.json. With --check, the script fails if the page
+is out of date. With --measure, it first adds rounds of measurements to the file. It does not mix measurements from
+different machines, compilers, or LibTorch versions. You can interrupt the script, because it writes the file after each
+measurement.
 
     compile_times.py [--check | --measure <sconce's build folder> [--rounds <number>]]
 """
@@ -45,13 +46,13 @@ TASKS = {
     "everything of sconce": ["sconce/sconce.hpp"],
     "everything of LibTorch, without sconce": ["torch/torch.h"],
 }
-# The LibTorch headers that parse nearly everything in torch/nn/module.h.
+# Matches the LibTorch headers that include nearly everything in torch/nn/module.h.
 HEAVY = re.compile(r"torch/(nn/|types\.h|optim/(?!optimizer\.h))")
 WAYS = [(compiler, header) for compiler in ("g++", "clang++") for header in (False, True)]
 
 
 def spent(command, **options):
-    """Runs a command. Returns its processor time in seconds and its peak memory in MB."""
+    """Runs a command and returns its processor time in seconds and its peak memory in MB."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
     output = process.stdout.read()
     _, status, used = os.wait4(process.pid, 0)
@@ -115,7 +116,7 @@ class Measuring:
             self.data[f"MB on disk, {way[0]}"] = round(file.stat().st_size / 1e6)
 
     def trace(self):
-        """Stores the time of each part of compiling the template without a precompiled header."""
+        """Stores the time that each part of compiling the template takes without a precompiled header."""
         entry = json.loads((self.work / "clang++/compile_commands.json").read_text())[0]
         spent([*shlex.split(entry["command"]), "-ftime-trace"], cwd=self.work / "clang++")
         file, = (self.work / "clang++").rglob("main.cpp.json")

@@ -1,4 +1,4 @@
-"""Counts the tests and lessons on real GPUs for the pages. docs/readme.py fills in the numbers."""
+"""Counts the tests and lessons that run on real GPUs, for use in the pages. docs/readme.py fills in the numbers."""
 import html
 import pathlib
 import re
@@ -19,12 +19,13 @@ def joined(literals):
 
 
 def cases(source):
-    """Returns the names and tags of the cases in a test source."""
+    """Returns the names and tags of the test cases in a source file."""
     return [(joined(name), joined(tags)) for name, tags in CASE.findall(source)]
 
 
 def gpu_cases(source):
-    """Returns the names of the cases in a test source that have the label gpu. Cases tagged [slow] do not have it."""
+    """Returns the names of the test cases in a source file that have the label gpu. Test cases tagged [slow] do not
+    have this label."""
     return {name for name, tags in cases(source) if "[gpu]" in tags and "[slow]" not in tags}
 
 
@@ -36,7 +37,7 @@ def recorded_cases(results, renamed):
 
 
 def gpu_tests():
-    """Returns the number of GPU test cases, and the number of them in the results file of the H100."""
+    """Returns the number of GPU test cases and the number of them that appear in the results file for the H100."""
     found = set()
     for source in (ROOT / "tests").rglob("*.cpp"):
         found |= gpu_cases(source.read_text(encoding="utf-8"))
@@ -46,7 +47,8 @@ def gpu_tests():
 
 
 def lessons():
-    """Returns the number of lessons, and the number of lessons whose current outputs were all recorded on a GPU."""
+    """Returns the total number of lessons and the number of lessons whose current outputs were all recorded on a
+    GPU."""
     everyone = lessons_of_tutorials.lessons()
     waiting = [lesson for lesson in everyone if any(fold.startswith("Awaiting") for fold in page.recorded(lesson))]
     return len(everyone), len(everyone) - len(waiting)

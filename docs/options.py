@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes docs/options.md: a table for each options struct in the public headers, based on their comments. With --check,
-it fails if the page differs.
+the script fails if the page is out of date.
 
     options.py [--check]
 """
@@ -44,7 +44,7 @@ def members(body):
             continue
         if comment:
             beside.append(comment[1:])
-        without_comment = re.split("(?<!:)//", declaration, maxsplit=1)[0]  # "env://" is not a comment
+        without_comment = re.split("(?<!:)//", declaration, maxsplit=1)[0]  # "env://" does not start a comment
         declared = f"{declared} {without_comment}".strip()
         if declared.endswith("}"):  # a constructor
             above, declared, beside = [], "", []

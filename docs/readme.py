@@ -3,8 +3,9 @@
 
     python3 docs/readme.py [--check]
 
-In README.md, these are the template's program, the reasons, the figures below the chart, and what works where. In
-docs/on_a_gpu.md, they are the counts of tests and lessons. With --check, it writes nothing and fails if a page differs.
+In README.md, these parts are the template's program, the reasons, the figures below the chart, and the GPUs, other
+devices, and platforms that sconce works on. In docs/on_a_gpu.md, they are the counts of tests and lessons. With
+--check, the script writes nothing and fails if a page is out of date.
 """
 import functools
 import json
@@ -45,7 +46,7 @@ class Speed:
         return f"{seconds / unit:.2g} {name}" if seconds < 10 * unit else f"{seconds / unit:.0f} {name}"
 
     def ratio(self, name, size, *sides):
-        """Returns how many times as long the fastest of the other sides takes."""
+        """Returns the ratio of the time of the fastest of the other sides to sconce's time."""
         ratios = times.ratios(self.of(name, size))
         least = min(ratios[side]["median"] for side in sides)
         return f"{least:.1f}" if least < 10 else f"{least:.0f}"
@@ -56,7 +57,7 @@ class Speed:
 
 
 class Sources:
-    """The sources of the parts."""
+    """The data sources for the parts."""
 
     def __init__(self):
         self.speed, self.gpu = Speed(read("docs/speed.json")), Speed(read("docs/speed_gpu.json"))
@@ -73,7 +74,8 @@ def wrapped(text, indent=""):
 
 
 def startup_of_the_race(speed):
-    """Returns the seconds that sconce saves in the race to an accuracy, and how many of them are startup time."""
+    """Returns the number of seconds that sconce saves in the race to an accuracy, and how much of that is startup
+    time."""
     saved = speed.seconds("race.accuracy:start", 0, "best") - speed.seconds("race.accuracy:start", 0)
     return saved, speed.seconds("steps.sgd:start", 4, "best") - speed.seconds("steps.sgd:start", 4)
 

@@ -3,7 +3,7 @@
 
     python3 docs/release_notes.py [--check]
 
-With --check, it writes nothing and fails if the page differs.
+With --check, the script writes nothing and fails if the page is out of date.
 """
 import pathlib
 import re
@@ -19,12 +19,12 @@ INTRODUCTION = """\
 
 
 def from_docs(link):
-    """Converts a link in a page in the project's folder to a link in a page in docs."""
+    """Converts a link for a page in the project's root folder to a link for a page in docs."""
     return link.removeprefix("docs/") if link.startswith("docs/") else f"../{link}"
 
 
 def notes(changelog):
-    """Returns the page for the changelog's first section."""
+    """Returns the page generated from the changelog's first section."""
     title, text = re.search(r"^## (.*?)\n\n(.*?)(?=^## |\Z)", changelog, re.M | re.S).groups()
     date = re.search(r"\((.*)\)", title)
     introduction = INTRODUCTION.format(state=f"Released on {date[1]}." if date else "In preparation.")

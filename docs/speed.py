@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Fills in the tables of the pages on speed from timing files, between `<!-- docs/speed.py: NAME FILE... -->` and
+"""Fills in the tables on the pages about speed from timing files, between `<!-- docs/speed.py: NAME FILE... -->` and
 `<!-- end -->`.
 
     python3 docs/speed.py [--check]
 
-With --check, it writes nothing and fails if a page differs.
+With --check, the script writes nothing and fails if a page is out of date.
 """
 import functools
 import re
@@ -21,7 +21,7 @@ from workloads import QUESTIONS  # noqa: E402
 
 PAGES = ("docs/speed.md", "docs/speed_elsewhere.md", "docs/on_a_gpu.md")
 NUMBERS = {1: "one", 2: "two", 4: "four"}
-# The workloads in the summary of other machines: at most 15, covering each question.
+# The workloads in the summary of other machines. There are at most 15, and they cover each question.
 SUMMARY = [("steps.sgd", 4), ("steps.sgd", 4096), ("steps.adam", 4), ("steps.amp", 64), ("steps.layers", 50),
            ("gpt.block", 8), ("conv.resnet", 8), ("conv.cnn", 16), ("epochs.mlp", 6144), ("epochs.lenet", 6144),
            ("ddp.step", 2), ("feeding.batches", 60_000), ("files.load", 16), ("steps.sgd:start", 4),
@@ -41,7 +41,7 @@ def wrapped(text):
 
 
 def measured(name, found):
-    """Returns a text about when, where, and how often the times in a file were measured."""
+    """Returns text that describes when, where, and how often the times in a file were measured."""
     machine, results = found["machine"], found["results"]
     days = sorted({result["time"][:10] for result in results})
     pairs = max(len(result["values"]["sconce"]) for result in results)
@@ -53,7 +53,7 @@ def measured(name, found):
 
 
 def losses(question, results):
-    """Lists the rows of a question in which sconce is slower beyond noise."""
+    """Lists the rows of a question in which sconce is slower by more than noise."""
     chosen = [(workload, result) for workload, result in results if workload.question == question]
     slower = [f"{title} against {side} ({ratio})" for title, side, _, ratio, _ in tables.slower(chosen)]
     compared = sum(len([side for side in times.ratios(result) if side != "limit"]) for _, result in chosen)
@@ -64,8 +64,8 @@ def losses(question, results):
 
 
 def summary(files):
-    """Returns the header and the rows of a table with one column for each file: the ratio of the fastest eager Python to
-    sconce's eager loop.
+    """Returns the header and the rows of a table with one column for each file: the ratio of the fastest eager Python
+    variant to sconce's eager loop.
     """
     columns = [{(result["name"], result["size"]): result for result in found["results"]} for _, found in files]
     titles = {key: result["title"] for column in columns for key, result in column.items()}
@@ -97,7 +97,7 @@ def made(name, files):
 
 
 def parts(page):
-    """Returns the parts that a page requests."""
+    """Returns the parts requested by a page."""
     asked = re.findall(r"<!-- docs/speed\.py: (\w+)((?: \S+\.json)+) -->", blocks.read(page))
     return {name + files: functools.partial(made, name, files.split()) for name, files in asked}
 

@@ -3,7 +3,7 @@
 
     python3 docs/speed_charts.py [--check]
 
-With --check, it writes nothing and fails if a chart does not match this file.
+With --check, the script writes nothing and fails if a chart does not match this file.
 """
 import json
 import math
@@ -18,22 +18,22 @@ import tables  # noqa: E402
 import times  # noqa: E402
 from workloads import QUESTIONS  # noqa: E402
 
-# The rows of the README's chart, from a whole process and real models down to one operator.
+# The rows of the README's chart, from a whole process and real models down to a single operator.
 CHOSEN = ["process start to first training step", "process start to 0.87 on Fashion-MNIST",
           "step of two blocks of GPT-2 small, 128 tokens", "ResNet-50 step, 2 pictures of 224 x 224",
           "step of an LSTM language model, 8 x 35 tokens", "step of a recommender, 1 M sparse rows, 512 pairs",
           "MLP epoch, 6,144 pictures", "LeNet epoch, 6,144 pictures", "SimpleNN step, SGD", "SimpleNN step, Adam",
           "bf16 step, scaler and clipping, 64 units", "1,024 JPEG files in batches of 32, by two workers",
           "AdamW, 1,000 parameters of 64", "loading a safetensors file of 256 MiB", "product of 1024 x 1024"]
-# The sides of a chart. For each, the fastest of the listed measured sides is drawn.
+# The sides of a chart. For each of them, the fastest of the listed measured sides is drawn.
 EAGER = {"typical eager Python": ("default",), "the fastest eager Python": ("best",)}
 COMPILED = {"the fastest eager Python": ("default", "best"),
             "the fastest torch.compile": ("compile_model", "compile_step", "max_autotune"),
             "JAX, one step": ("jax_step",), "JAX, the whole loop": ("jax_scan",)}
 SIDES = {"small": COMPILED, "real": COMPILED, "feeding": EAGER, "files": EAGER, "start": EAGER, "operators": EAGER}
 
-WIDTH, LEFT, RIGHT = 760, 310, 24  # of a chart; of its labels; of its margin
-# The same colors as in sconce's own charts of a run. They are distinguishable without color vision.
+WIDTH, LEFT, RIGHT = 760, 310, 24  # of a chart, its labels, and its margin
+# The colors are the same as in sconce's own training charts. They can be distinguished without color vision.
 STYLE = ("text{font:13px system-ui,-apple-system,'Segoe UI',sans-serif;fill:#1f2328}.title{font-size:16px;font-weight:600}"
          ".background{fill:#fff}.muted{fill:#59636e}.grid{stroke:#d8dee4}.even{stroke:#59636e}.line{fill:none;stroke-width:2}"
          + "".join(f".f{i}{{fill:{color}}}.s{i}{{stroke:{color}}}"
@@ -58,7 +58,7 @@ def line(x, y, to_x, to_y, css):
 
 
 def picture(height, title, lines):
-    """Returns an SVG with a background, a title, and the elements in `lines`."""
+    """Returns an SVG image with a background, a title, and the elements in `lines`."""
     return "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}" width="{WIDTH}" '
                       f'height="{height:g}" role="img" aria-label="{xml.sax.saxutils.escape(title)}">',
                       f"<title>{xml.sax.saxutils.escape(title)}</title>", f"<style>{STYLE}</style>",
@@ -67,13 +67,13 @@ def picture(height, title, lines):
 
 
 def ticks(low, high):
-    """Returns the round numbers between the two bounds, for a logarithmic axis."""
+    """Returns the round numbers between the two bounds, for use on a logarithmic axis."""
     numbers = [step * 10**power for power in range(-2, 3) for step in (1, 2, 5)]
     return [number for number in numbers if low <= number <= high]
 
 
 def logarithmic(low, high, begin, end):
-    """Returns a function that maps a number to its place on the axis."""
+    """Returns a function that maps a number to its position on the axis."""
     return lambda value: begin + (end - begin) * math.log(value / low) / math.log(high / low)
 
 
@@ -86,7 +86,7 @@ def legend(names, y):
 
 
 def fastest(result, sides):
-    """Returns the ratio to the fastest of each group of measured sides, by the group's name."""
+    """Returns the ratio to the fastest side in each group of measured sides, indexed by the group's name."""
     ratios = times.ratios(result)
     groups = {name: [ratios[side] for side in group if side in ratios] for name, group in sides.items()}
     return {name: min(group, key=lambda ratio: ratio["median"]) for name, group in groups.items() if group}
@@ -123,7 +123,7 @@ def rows_chart(title, results, sides):
 
 
 def panel(name, points, left, top, width, height):
-    """Draws one row of the growth table: ratios over sizes, with two logarithmic axes."""
+    """Draws one row of the growth table as ratios over sizes, with two logarithmic axes."""
     sizes, ratios = zip(*points)
     x = logarithmic(sizes[0], sizes[-1], left + 24, left + width - 24)
     y = logarithmic(0.9, max(ratios) * 1.2, top + height, top)
@@ -148,7 +148,7 @@ def growth_chart(title, results):
 
 
 def charts(results):
-    """Returns the text of each chart by name."""
+    """Returns the text of each chart, indexed by name."""
     paired = times.paired(results)
     known = {workload.title: result for workload, result in paired}
     drawn = {"speed": rows_chart("sconce and eager Python", [known[title] for title in CHOSEN], EAGER),

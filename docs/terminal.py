@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws docs/demo.svg, a terminal with the demo's output.
+"""Draws docs/demo.svg, which shows a terminal with the demo's output.
 
     cmake --build --preset default --target demo | python3 docs/terminal.py
 """
@@ -10,14 +10,14 @@ import xml.sax.saxutils
 
 PICTURE = pathlib.Path(__file__).resolve().parent / "demo.svg"
 COMMAND = "$ cmake --workflow --preset demo"
-CHARACTER, LINE, EDGE, TOP = 7.8, 18, 16, 44  # the width of a character; the height of a line; the margins
+CHARACTER, LINE, EDGE, TOP = 7.8, 18, 16, 44  # the width of a character, the height of a line, and the margins
 STYLE = ("text{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;fill:#1f2328;white-space:pre}"
          ".window{fill:#f6f8fa;stroke:#d0d7de}.bar{fill:#d0d7de}.command{font-weight:600}"
          "@media(prefers-color-scheme:dark){text{fill:#e6edf3}.window{fill:#161b22;stroke:#30363d}.bar{fill:#30363d}}")
 
 
 def shown(output):
-    """Returns the lines of the demo itself, with only the first two epochs and the last one."""
+    """Returns the lines of the demo itself, keeping only the first two epochs and the last one."""
     lines = re.search(r"^This machine.*?^charts: .*?$", output, re.M | re.S)[0].splitlines()
     epochs = [number for number, line in enumerate(lines) if re.match(r"epoch \d+/", line)]
     return [COMMAND, *lines[:epochs[2]], "...", *lines[epochs[-1]:]] if len(epochs) > 3 else [COMMAND, *lines]

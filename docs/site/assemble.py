@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Assembles the site's pages: assemble.py PROJECT XML SOURCE
 
-Copies the project's pages and the files that they link to into SOURCE. The folders stay the same, so that links still
-work. Public names in the pages become links to the reference. Also writes the reference, whose pages link back, and the
-page of error messages.
+Copies the project's pages and the files that they link to into SOURCE. The folder structure is preserved, so that links
+still work. Public names in the pages become links to the reference. The script also writes the reference, whose pages
+link back, and the page of error messages.
 """
 
 import collections
@@ -19,7 +19,7 @@ import names  # noqa: E402
 import reference  # noqa: E402
 
 PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "docs/*.md", "apps/**/*.md"]
-BELOW = {"apps/train/README.md": "*/README",  # pages to show under a page
+BELOW = {"apps/train/README.md": "*/README",  # the pages to list under a page
          "docs/simulated_gpus.md": "gpu_tests_in_ci\n../apps/simgpu/refusals\n../tests/simgpu/public"}
 
 
@@ -63,12 +63,13 @@ class Site:
                     self.guides_of[reference.room_of(self.names.places[name].header)][guide] += 1
 
     def link(self, page, place):
-        """Returns the link from a page to the place of a public name."""
+        """Returns the link from a page to the location of a public name."""
         folder = os.path.relpath(self.source / "reference", page.parent)
         return f"{folder}/{reference.room_of(place.header)}.html#{place.anchor}"
 
     def headers_linked(self, file, to):
-        """Returns the page with its links to public headers replaced by links to the sections of the reference."""
+        """Returns the page, with its links to public headers replaced with links to the corresponding sections of the
+        reference."""
         def link(match):
             header = (file.parent / match[1]).resolve()
             if not room_of_file(header):
@@ -91,13 +92,13 @@ def guides_of_index(project):
 
 
 def header_name(file):
-    """Returns the name of a public header, such as amp/autocast, or "" for any other file."""
+    """Returns the name of a public header, such as amp/autocast, or "" if the file is not a public header."""
     found = re.search(r"/include/sconce/(.+)\.hpp$", str(file))
     return found[1] if found and "detail/" not in found[1] else ""
 
 
 def room_of_file(file):
-    """Returns the reference page that contains the public header, or None."""
+    """Returns the reference page that contains the public header, or None if there is no such page."""
     return header_name(file) and reference.room_of(header_name(file)) or None
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks the site: check.py XML HTML
 
-Each public name that Doxygen found must occur in the reference exactly once, and each link within the site must point
-to an existing page and anchor. Sphinx does not check the links that assemble.py writes as HTML, and it does not notice
+Each public name found by Doxygen must occur in the reference exactly once, and each link within the site must point to
+an existing page and anchor. Sphinx does not check the links that assemble.py writes as HTML, and it does not detect
 names that Breathe omits.
 """
 
@@ -43,7 +43,7 @@ def wrong_links(pages, folder):
 
 
 def public_names(xml):
-    """Yields the names of the classes and public members, with Doxygen's ids, which Breathe uses as anchors."""
+    """Yields the names of classes and public members with their Doxygen ids, which Breathe uses as anchors."""
     for file in sorted(xml.glob("*.xml")):
         for compound in ElementTree.parse(file).getroot().iter("compounddef"):
             kind, prot = compound.get("kind"), compound.get("prot")

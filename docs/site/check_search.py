@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks the site's search: check_search.py HTML
 
-Runs the search's own JavaScript on the site's index. For each query below, the given page must come first. The pages
-that search.js describes must exist.
+Runs the site's own search JavaScript on the site's index. For each query below, the specified page must be the first
+result. The pages described in search.js must exist.
 """
 
 import pathlib
@@ -11,7 +11,7 @@ import sys
 import quickjs
 
 QUERIES = {
-    # Tasks and names.
+    # Queries for tasks and names.
     "save model": "docs/files_and_checkpoints",
     "resume training": "docs/recipes",
     "GradScaler": "docs/mixed_precision",
@@ -22,7 +22,7 @@ QUERIES = {
     "windows": "docs/limits",
     "csv": "docs/own_data",
     "onnx": "docs/export",
-    # Error messages from LibTorch, the system, sconce-info, a compiler, and sconce.
+    # Queries for error messages from LibTorch, the system, sconce-info, a compiler, and sconce.
     "CUDA out of memory. Tried to allocate 512.00 MiB. GPU 0 has a total capacity of 23.64 GiB": "docs/troubleshooting",
     "cumsum_cuda_kernel does not have a deterministic implementation, but you set"
     " 'torch.use_deterministic_algorithms(True)'": "docs/troubleshooting",
@@ -41,7 +41,7 @@ QUERIES = {
     " sconce::data::PadSequence pads the shorter ones": "reference/errors",
 }
 
-# The parts of a browser that the scripts use before they display a result.
+# The parts of the browser API that the scripts use before they display a result.
 BROWSER = """
 var window = globalThis, SPHINX_HIGHLIGHT_ENABLED = false;
 var document = {getElementById: () => null}, _ready = () => {}, _ = text => text;
@@ -56,10 +56,10 @@ FIRST = """
 
 
 def search_of(folder):
-    """Returns a JavaScript context with the site's search and its index."""
+    """Returns a JavaScript context that contains the site's search code and index."""
     context = quickjs.Context()
     context.eval(BROWSER)
-    # In the same order as in search.html.
+    # The scripts are in the same order as in search.html.
     for script in ("_static/searchtools.js", "_static/language_data.js", "searchindex.js"):
         context.eval((folder / script).read_text())
     return context
@@ -69,7 +69,7 @@ def main(folder):
     search = search_of(folder)
     if missing := search.eval(MISSING):
         sys.exit(f"search.js: expected pages that exist on the site, got {missing}")
-    first = search.eval(FIRST)  # returns the best place: a page, with or without an anchor
+    first = search.eval(FIRST)  # returns the best result: a page, with or without an anchor
     problems = [f"'{query}': expected {page} first, got {place}" for query, page in QUERIES.items()
                 if (place := first(query)).partition("#")[0] != page]
     if problems:

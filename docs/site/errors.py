@@ -4,13 +4,13 @@ import collections
 import re
 
 Message = collections.namedtuple("Message", "text file")
-Call = collections.namedtuple("Call", "name before begin")  # how many arguments precede a message; the words before it
+Call = collections.namedtuple("Call", "name before begin")  # number of arguments before a message; words before it
 
 CHECKS = [Call("TORCH_CHECK", 1, []), Call("TORCH_CHECK_VALUE", 1, []), Call("TORCH_CHECK_TYPE", 1, []),
           Call("TORCH_CHECK_INDEX", 1, []), Call("TORCH_CHECK_NOT_IMPLEMENTED", 1, []), Call("TORCH_CHECK_WITH", 2, []),
           Call("TORCH_WARN", 0, []), Call("TORCH_WARN_ONCE", 0, []), Call("throw ImageError", 0, []),
           Call("throw NoImageLibrary", 0, [])]
-# A function that forwards its last arguments to a check, such as void check(bool holds, const Parts&... parts).
+# Matches a function that forwards its last arguments to a check, such as void check(bool holds, const Parts&... parts).
 FORWARDING = re.compile(r"template <class\.\.\. Parts>\n\s*void (\w+)\(([^()]*), const Parts&\.\.\. parts\)[^{]*\{\s*"
                         r"(TORCH_CHECK\w*)(\()")
 CONSTANT = re.compile(r'\b(?:auto|char|string|string_view)\b[\w* ]*?\b(\w+)(?:\[\])? = ((?:"(?:[^"\\\n]|\\.)*"\s*)+);')
@@ -19,7 +19,7 @@ ESCAPES = {"n": "\n", "t": "\t", '"': '"', "'": "'", "\\": "\\"}
 
 
 def arguments_at(text, begin):
-    """Returns the arguments of the call whose opening parenthesis is at `begin`, each as a list of tokens."""
+    """Returns the arguments of the call whose opening parenthesis is at `begin`. Each argument is a list of tokens."""
     depth, arguments = 0, [[]]
     for match in TOKEN.finditer(text, begin):
         token = match[0]
@@ -41,7 +41,7 @@ def arguments_at(text, begin):
 
 
 def split(tokens, separator):
-    """Splits the tokens at separators that are not inside parentheses."""
+    """Splits the tokens at separators that are outside parentheses."""
     depth, parts = 0, [[]]
     for token in tokens:
         depth += (token in "([{") - (token in ")]}")
@@ -53,7 +53,8 @@ def split(tokens, separator):
 
 
 def words_of(argument):
-    """Returns the text of an argument: the contents of string literals, or the name of a value in angle brackets."""
+    """Returns the text for an argument, which is the contents of string literals or the name of a value in angle
+    brackets."""
     tokens = [token for token in argument if token.strip()]
     if tokens and all(token.startswith('"') for token in tokens):
         return "".join(re.sub(r"\\(.)", lambda escaped: ESCAPES.get(escaped[1], ""), token[1:-1]) for token in tokens)
@@ -63,8 +64,8 @@ def words_of(argument):
         return "/".join(part for part in either if part)
     if len(sums := split(tokens, "+")) > 1 and '"' in "".join(tokens):
         return "".join(map(words_of, sums))
-    # The last name describes a value: options.decay and value.sizes() become decay and sizes. In a call of a free function,
-    # this is the argument's name: std::abs(lr) becomes lr.
+    # The last name describes a value, so options.decay and value.sizes() become decay and sizes. In a call to a free
+    # function, the last name is the name of the argument, so std::abs(lr) becomes lr.
     names = re.findall(r"[A-Za-z_]\w*", re.sub(r'"[^"]*"', "", "".join(tokens)))
     return f"<{names[-1].rstrip('_')}>" if names else ""
 
@@ -76,7 +77,8 @@ def calls_of(text):
         parameters = [parameter.split()[-1] for parameter in match[2].split(",")]
         arguments = arguments_at(text, match.start(4))
         skipped = next(call.before for call in CHECKS if call.name == match[3])
-        # The function's own text before the message. Its parameters are replaced by the positions of the call's arguments.
+        # The function's own text that precedes the message. The function's parameters are replaced with the positions
+        # of the call's arguments.
         begin = [parameters.index(name) if (name := "".join(argument).strip()) in parameters else words_of(argument)
                  for argument in arguments[skipped:-1]]
         calls.append(Call(match[1], len(parameters), begin))
@@ -98,19 +100,19 @@ def messages_of(text, calls):
         begin = [words_of(arguments[part]) if isinstance(part, int) else part for part in call.begin]
         parts = [*begin, *map(words_of, arguments[call.before:])]
         message = " ".join("".join([constants.get(parts[0], parts[0]), *parts[1:]]).split())
-        message = re.sub(r"^(<\w+>)+(: )?(?=\w)", "...: ", message)  # a function or file that is known only to the caller
+        message = re.sub(r"^(<\w+>)+(: )?(?=\w)", "...: ", message)  # a function or file that only the caller knows
         if len(re.findall(r"[A-Za-z]{3,}", re.sub(r"<[^>]*>|\w+(::\w+)+", "", message))) > 1:
             yield message
 
 
 def collected(project):
-    """Returns the library's messages, each once, with the file that contains it."""
+    """Returns each of the library's messages once, with the file that contains it."""
     found = {}
     for folder in (project / "src", project / "include/sconce"):
         for file in sorted([*folder.rglob("*.cpp"), *folder.rglob("*.hpp")]):
             text = file.read_text()
             calls = [*CHECKS, *calls_of(text)]
-            for header in file.parent.glob("*.hpp"):  # the sources in the folder include these
+            for header in file.parent.glob("*.hpp"):  # included by the sources in the folder
                 calls += calls_of(header.read_text())
             for message in messages_of(text, calls):
                 found.setdefault(message, Message(message, file.relative_to(project).as_posix()))
@@ -124,7 +126,7 @@ def folder_of(message):
 
 
 def page(project, linked):
-    """Returns the page. `linked` returns Markdown in which inline code links to the reference."""
+    """Returns the page. `linked` returns Markdown in which inline code is linked to the reference."""
     by_folder = collections.defaultdict(list)
     for message in collected(project):
         by_folder[folder_of(message)].append(message)

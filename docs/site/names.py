@@ -1,4 +1,4 @@
-"""The public names that Doxygen found, their places in the reference, and the links from pages to them."""
+"""The public names found by Doxygen, their locations in the reference, and the links from pages to them."""
 
 import collections
 import html
@@ -8,21 +8,22 @@ import xml.etree.ElementTree as ElementTree
 Place = collections.namedtuple("Place", "header anchor is_member")
 
 FENCED = re.compile(r"^(?P<fence>`{3,}|~{3,}).*?^(?P=fence)[ \t]*$\n?", re.M | re.S)
-# Text that is kept: headings, links with their texts, and tags. Then inline code, which may continue on the next line.
+# Matches text that is kept, which consists of headings, links with their text, and tags. Also matches inline code,
+# which may continue on the next line.
 KEPT_OR_CODE = re.compile(r"^#.*?$|\[(?:[^\[\]]|\[[^\]]*\])*\]\([^)]*\)|<[a-z/][^<>]*>"
                           r"|(?<!`)(?P<ticks>`+)(?!`)(?P<code>(?:(?!\n[ \t]*\n).)+?)(?<!`)(?P=ticks)(?!`)", re.M | re.S)
 NAME = r"[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*"
 
 
 def plain(name):
-    """Returns the name without template arguments, which Doxygen writes only in some places."""
+    """Returns the name without its template arguments, which Doxygen writes only in some places."""
     while "<" in name and (shorter := re.sub(r" ?<[^<>]*>", "", name)) != name:
         name = shorter
     return name
 
 
 def anchor(link, text):
-    """Returns a link to an anchor that Breathe writes. Markdown's own links can only point to headings."""
+    """Returns a link to an anchor written by Breathe. Links in Markdown syntax can only point to headings."""
     return f'<a class="reference internal" href="{html.escape(link)}">{text}</a>'
 
 
@@ -31,7 +32,8 @@ def header_of(item):
 
 
 def found_names(xml):
-    """Yields each public name with its place: classes, members of namespaces, and members of classes."""
+    """Yields the public names with their locations. These are classes, members of namespaces, and members of
+    classes."""
     for file in sorted(xml.glob("*.xml")):
         for compound in ElementTree.parse(file).getroot().iter("compounddef"):
             kind, own = compound.get("kind"), plain(compound.findtext("compoundname"))
@@ -49,7 +51,7 @@ def found_names(xml):
 
 
 class Names:
-    """The public names, by their last parts."""
+    """The public names, indexed by their last components."""
 
     def __init__(self, found):
         self.places, self.ends = {}, collections.defaultdict(set)
@@ -63,8 +65,8 @@ class Names:
         """Returns the only public name that the code can refer to, or None.
 
         sconce::X may be followed by anything. Any other name must stand alone, have arguments, or be used as
-        `.name = value`, and it must be the end of only one public name. Names outside classes take precedence. A class
-        member without its class must differ from an ordinary word by an underscore or arguments.
+        `.name = value`, and only one public name may end with it. Names outside classes take precedence. A class member
+        without its class must be distinguishable from an ordinary word by an underscore or arguments.
         """
         found = re.match(rf"&?sconce::({NAME})", code)
         if not found:
@@ -84,7 +86,7 @@ class Names:
     def linked(self, text, to_place):
         """Returns the page with links from its inline code to the reference, and the names that it contains.
 
-        `to_place` returns the link to a place.
+        `to_place` returns the link to a location.
         """
         names = []
 

@@ -1,4 +1,4 @@
-"""Generates the reference: a page for each folder of headers, with a section for each header."""
+"""Generates the reference, with a page for each folder of headers and a section for each header."""
 
 import collections
 import functools
@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ElementTree
 
 from names import anchor, header_of, plain
 
-# For each page: its title, its subject, and its headers or folders of headers, in the order of the page.
+# The title of each page, its subject, and its headers or folders of headers, in the order in which they appear.
 ROOMS = {
     "devices": ("Devices and settings", "Devices, timing, text, captured steps, and process-wide settings.",
                 ["devices", "backends", "captured_step", "step_compiler", "activation_checkpoint", "seed_everything",
@@ -33,17 +33,18 @@ ROOMS = {
     "metrics": ("Metrics", "Metrics of a model's outputs, with torchmetrics' names.", ["metrics/"]),
     "report": ("Monitoring a run", "Progress, charts, scalars, summaries, and traces.", ["report/"]),
 }
-NO_PAGE = {"sconce", "version"}  # contains only includes; contains only macros
+NO_PAGE = {"sconce", "version"}  # one contains only includes, the other only macros
 
 
 def room_of(header):
-    """Returns the page that contains the public header with this name, such as amp/autocast, or None."""
+    """Returns the page that contains the public header with this name, such as amp/autocast, or None if there is
+    none."""
     return next((room for room, (_, _, places) in ROOMS.items() for place in places
                  if header == place or place.endswith("/") and header.startswith(place)), None)
 
 
 def in_order(headers, places):
-    """Returns the headers that are listed in `places`, directly or by their folder, each once."""
+    """Returns the headers listed in `places`, either directly or by folder, without duplicates."""
     return dict.fromkeys(header for place in places for header in headers
                          if header == place or place.endswith("/") and header.startswith(place))
 
@@ -53,8 +54,9 @@ def types_of(function):
 
 
 def tidy(xml):
-    """Removes members that Sphinx cannot distinguish: members that a `using` declaration imports from a base, setters with
-    the name of their option, and overloads that differ only in `requires`. Also removes lambdas as initial values."""
+    """Removes members that Sphinx cannot distinguish: members that a `using` declaration imports from a base class,
+    setters with the same name as their option, and overloads that differ only in `requires`. Also removes initial
+    values that are lambdas."""
     gone = set()
     for file in xml.glob("*.xml"):
         tree = ElementTree.parse(file)
@@ -95,25 +97,26 @@ def compounds(xml):
 
 
 def directives(xml):
-    """Returns Breathe's directives for each header: its classes, followed by its types, functions, and variables."""
+    """Returns the Breathe directives for each header, listing its classes first, followed by its types, functions, and
+    variables."""
     found = collections.defaultdict(list)
     for file in sorted(xml.glob("namespace*.xml")):
         for member in ElementTree.parse(file).getroot().iter("memberdef"):
             kind, name = member.get("kind"), member.findtext("qualifiedname")
-            if kind == "function":  # the parameters distinguish overloads
+            if kind == "function":  # overloads are distinguished by their parameters
                 name += f"({types_of(member)})"
             found[header_of(member)].append((kind, name))
     classes = {plain(compound.findtext("compoundname")) for compound in compounds(xml)}
     for compound in compounds(xml):
         name = compound.findtext("compoundname")
-        # A nested class is documented with its outer class.
+        # A nested class is documented together with its outer class.
         if plain(name).rpartition("::")[0] not in classes:
             found[header_of(compound)].append((compound.get("kind"), name))
     return found
 
 
 def text_of(description):
-    """Returns a description as one line of Markdown, without its list of exceptions."""
+    """Returns a description as a single line of Markdown, without its list of exceptions."""
     def words(element):
         if element.tag in ("parameterlist", "simplesect"):
             return ""
@@ -124,19 +127,19 @@ def text_of(description):
 
 
 def code(text):
-    """Returns inline code for a table cell."""
+    """Returns inline code for use in a table cell."""
     text = re.sub(r"< (.*) >", r"<\1>", " ".join(text.split()))  # Doxygen writes std::optional< int >
     return f"`{text}`".replace("|", "\\|") if text else ""
 
 
 def initial(option):
-    """Returns the default of an option: the text after `=`, or nothing for an empty value."""
+    """Returns the default value of an option, which is the text after `=`, or an empty string for an empty value."""
     text = "".join(option.find("initializer").itertext()) if option.find("initializer") is not None else ""
     return re.sub(r"^= *", "", text).replace("{}", "")
 
 
 def options(xml):
-    """Returns the tables of options for each header that declares them."""
+    """Returns the tables of options for each header that declares options."""
     found = collections.defaultdict(list)
     for compound in compounds(xml):
         name = plain(compound.findtext("compoundname")).rpartition("::")[2]
@@ -155,12 +158,12 @@ def options(xml):
 
 
 def first_sentence(text):
-    """Returns the first sentence of the text, without the final period, for a table cell."""
+    """Returns the first sentence of the text, without the final period, for use in a table cell."""
     return re.split(r"(?<=\.)\s+(?=[A-Z0-9`])", text, maxsplit=1)[0].rstrip(".").replace("|", "\\|")
 
 
 def ten_lines(file):
-    """Returns the bodies of the functions in the file of examples, by name."""
+    """Returns the bodies of the functions in the file of examples, indexed by name."""
     found = {match[1]: re.sub(r"^  ", "", match[2], flags=re.M)
              for match in re.finditer(r"^void (\w+)\(\) \{\n(.*?)^\}$", file.read_text(), re.M | re.S)}
     wrong = [room for room in ROOMS if room not in found or found[room].count("\n") > 10]
@@ -171,7 +174,8 @@ def ten_lines(file):
 
 
 def write(project, source, xml, guides_of):
-    """Writes the pages. For each page, `guides_of` counts the names in each guide, by the guide's link."""
+    """Writes the pages. For each page, `guides_of` maps the link of each guide to the number of the page's names in
+    that guide."""
     entries, tables = directives(xml), options(xml)
     examples = ten_lines(project / "docs/site/ten_lines.cpp")
     include = project / "include/sconce"

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Looks at every page of the site in a browser: views.py HTML [--pictures FOLDER] [--browser PROGRAM] [--page TEXT]
+"""Checks every page of the site in a browser: views.py HTML [--pictures FOLDER] [--browser PROGRAM] [--page TEXT]
 
-Opens each page at three widths in light and dark mode, and lists the defects that views.js finds: elements that are wider
-than the window, programs that are cut off (only at the largest width), overlapping text, and text that is hard to read.
-With --pictures, it saves a screenshot of the top of each view. With --page, it opens only the pages whose path contains
-TEXT.
+Opens each page at three widths, in light and dark mode, and lists the defects that views.js finds: elements that are
+wider than the window, programs that are cut off (only at the largest width), overlapping text, and text that is hard to
+read. With --pictures, the script saves a screenshot of the top of each view. With --page, it opens only the pages whose
+path contains TEXT.
 
-Needs Playwright (`pip install playwright`) and Chromium (`apt install chromium`).
+Requires Playwright (`pip install playwright`) and Chromium (`apt install chromium`).
 """
 
 import argparse
@@ -31,7 +31,7 @@ def defects(tab, page, width):
 
 
 def look(browser, folder, pages, pictures):
-    """Prints the defects of each view and returns their number."""
+    """Prints the defects of each view and returns the number of defects."""
     count = 0
     for width, theme in itertools.product(WIDTHS, THEMES):
         context = browser.new_context(viewport={"width": width, "height": 1000}, color_scheme=theme)
