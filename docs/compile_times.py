@@ -63,7 +63,7 @@ def spent(command, **options):
 
 
 def setting(build):
-    """Returns the settings that all measurements in a file must share."""
+    """Returns the settings that must be the same for all measurements in a file."""
     model = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())[1]
     asked = {"g++": "-dumpfullversion", "clang++": "-dumpversion"}
     versions = {name: subprocess.check_output([name, flag], text=True).strip() for name, flag in asked.items()}
@@ -196,7 +196,7 @@ def trace(data):
 
 
 def reached(header, seen):
-    """Adds to `seen` the headers that a sconce header includes, directly or through other sconce headers."""
+    """Adds the headers that a sconce header includes, directly or through other sconce headers, to `seen`."""
     for name in re.findall(r'^#include [<"]([^>"]+)[>"]', (ROOT / "include" / header).read_text(), re.M):
         if name not in seen:
             seen.add(name)

@@ -93,7 +93,7 @@ def fastest(result, sides):
 
 
 def rows_chart(title, results, sides):
-    """Draws the ratio of each result to each side, with its interval, on a logarithmic axis."""
+    """Draws the ratio of each side in each result, with its interval, on a logarithmic axis."""
     of_results = [(result, fastest(result, sides)) for result in results]
     of_results = [(result, ratios) for result, ratios in of_results if ratios]
     sides = [side for side in sides if any(side in ratios for _, ratios in of_results)]

@@ -33,7 +33,7 @@ def floats(variant, size):
 
 
 def write_pictures(folder, size):
-    """Writes JPEG files with sides of 224 to 256 pixels, in two classes, unless they exist."""
+    """Writes JPEG files in two classes, with sides of 224 to 256 pixels, unless the files already exist."""
     from PIL import Image
 
     generator = torch.Generator().manual_seed(0)

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A file that exists for the workload's lifetime.
+// A file that exists for the lifetime of the workload.
 struct TemporaryFile {
   fs::path path =
       fs::temp_directory_path() / ("sconce-bench-" + std::to_string(getpid()) + ".safetensors");

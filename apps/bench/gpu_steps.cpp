@@ -39,7 +39,7 @@ Workload steps_of(const std::shared_ptr<Net>& net, const std::shared_ptr<Optimiz
   return workload;
 }
 
-// SimpleNN on `size` rows.
+// SimpleNN on a batch with `size` rows.
 template <Run run>
 Workload simple_net(int64_t size) {
   torch::manual_seed(0);

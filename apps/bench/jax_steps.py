@@ -4,7 +4,7 @@ are read from a file. The variant "jax_step" compiles one step, and "jax_scan" c
 
 import os
 
-# Use as many threads as the other sides. XLA reads these variables when it starts.
+# Use the same number of threads as the other sides. XLA reads these variables when it starts.
 THREADS = os.environ["OMP_NUM_THREADS"]
 os.environ |= {"JAX_PLATFORMS": "cpu", "NPROC": THREADS,
                "XLA_FLAGS": f"--xla_cpu_multi_thread_eigen={'true' if THREADS != '1' else 'false'}"}
@@ -41,7 +41,7 @@ def make_step(losses_of, update):
 
 
 def forms(variant, losses_of, update, batch_size=2, scanned=100):
-    """Like `forms` in training_steps.py. A call of "jax_scan" performs `scanned` steps."""
+    """Works like `forms` in training_steps.py. Each call of "jax_scan" performs `scanned` steps."""
     parameters, batch = read_numbers(batch_size)
     carry = parameters, update.start(jnp, parameters)
     step = make_step(losses_of, update)

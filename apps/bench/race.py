@@ -34,7 +34,7 @@ def by_index_select(data, target, order):
 
 
 def accuracy(variant, size):
-    """Trains until the goal is reached, like race.cpp. The check is the number of epochs."""
+    """Trains until the accuracy reaches the goal, as in race.cpp. The check is the number of epochs."""
     best = variant == "best"
     torch.manual_seed(0)
     train, (test_data, test_target) = read(FASHION, "train"), read(FASHION, "t10k")

@@ -1,4 +1,4 @@
-"""The sides of a workload: processes that run it in C++ or Python and take turns."""
+"""The sides of a workload, which are processes that take turns running it in C++ or Python."""
 
 import json
 import os
@@ -23,7 +23,7 @@ class Side:
 
     def __init__(self, name, command):
         self.name = name
-        self.values = []  # seconds per call, by round
+        self.values = []  # seconds per call in each round
         self.started = time.perf_counter()
         environment = {"TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"} | os.environ | {
             "OMP_NUM_THREADS": str(Side.threads), "SCONCE_BENCH_NUMBERS": str(BUILD / "numbers.npz"),
@@ -45,7 +45,7 @@ class Side:
         return float(self.read()) / calls
 
     def gpu_memory(self):
-        """Returns the peak number of bytes that the GPU's allocator has reserved."""
+        """Returns the maximum number of bytes reserved by the GPU's allocator."""
         print(0, file=self.process.stdin, flush=True)
         return int(self.read())
 
@@ -67,7 +67,7 @@ class WholeProcess:
 
     def __init__(self, name, command, measure):
         self.name, self.command, self.measure = name, command, measure
-        self.values = []  # seconds or bytes, by round
+        self.values = []  # seconds or bytes in each round
         self.run(1)  # loads the libraries from disk into the page cache
 
     def run(self, _):
@@ -90,7 +90,7 @@ class RatedProcess:
 
     def __init__(self, name, command):
         self.name, self.command = name, command
-        self.values = []  # seconds, by round
+        self.values = []  # seconds in each round
         self.run(1)  # loads the libraries from disk into the page cache
 
     def run(self, _):
@@ -124,7 +124,7 @@ def compiler_of(side):
 
 
 def python_command(workload, variant, size):
-    """Returns the command for a Python side."""
+    """Returns the command that starts a Python side."""
     python, twin = sys.executable, workload.twin
     if compiler_of(variant) == "jax":
         python, twin = jax_python(), "jax_steps." + twin.replace(".", "_")
@@ -151,7 +151,7 @@ def commands(workload, program, compilers=()):
 
 
 def write_inputs(workload, compilers):
-    """Writes the files that the workload's sides read."""
+    """Writes the files that the sides of the workload read."""
     worker, size = [sys.executable, str(HERE / "worker.py"), workload.twin], str(workload.size)
     if "jax" in compilers and any(compiler_of(side) == "jax" for side in workload.compilers):
         Side("numbers", [*worker, "numbers", size]).close()

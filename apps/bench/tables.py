@@ -107,7 +107,7 @@ GPU_MEMORY_HEADER = ["workload", "side", "most GPU memory reserved"]
 
 
 def gpu_memories(results):
-    """Yields a line for each side of a workload on a GPU."""
+    """Yields a line for each side of a workload that runs on a GPU."""
     for _, result in results:
         for name, size in result.get("gpu_memory", {}).items():
             yield [result["title"], name, readable(size, "bytes")]

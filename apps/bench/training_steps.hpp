@@ -27,8 +27,8 @@ std::shared_ptr<sconce::StepCompiler> compiler() {
 }
 
 /// Wraps `step`, which performs a training step on a batch and returns its loss. The check is the
-/// loss after 3 steps. By then, a captured step has been replayed, and a compiled step has been
-/// compared.
+/// loss after 3 steps. By that point, a captured step has been replayed, and a compiled step has
+/// been compared.
 template <Run run = Run::eager, class Step>
 Workload calls_of(const Step& step, const Tensors& batch) {
   const auto workload = [](const auto& call) {

@@ -1,4 +1,5 @@
-"""Optimizer updates as functions of arrays, which torch.compile and JAX compile together with the rest of a step.
+"""Optimizer updates, written as functions of arrays that torch.compile and JAX compile together with the rest of a
+step.
 
 `xp` is torch or jax.numpy. A state is a list of arrays.
 """

@@ -18,7 +18,7 @@ class Workload:
     forms: tuple = ()  # other forms in sconce: "captured" (FILE.NAME_captured) and "compiled" (FILE.NAME_compiled)
     compilers: tuple = ()  # the compiled forms of the Python side, which run only with --with or --all
     libtorch: str = ""  # the same workload in plain LibTorch, if sconce adds something to LibTorch
-    limit: str = ""  # the workload in limits.cpp with the shortest time for the same work
+    limit: str = ""  # the workload in limits.cpp that represents the limit for the same work
     measure: str = "calls"  # or "start" or "memory" of a whole process until its check, or "rate" of an example
     starts: int = 1  # number of processes; large allocations are placed randomly, which affects their speed
     gpu: bool = False  # whether the workload is measured on a GPU
@@ -40,13 +40,13 @@ class Workload:
 
 EAGER = {"default": None, "best": None}
 BOTH_FORMS = ("captured", "compiled")
-TUNED = {"default": None, "best": None, "compile": None, "max_autotune": None}  # "best" is Python's CUDA graph
+TUNED = {"default": None, "best": None, "compile": None, "max_autotune": None}  # "best" is Python with a CUDA graph
 STEP, OPTIMIZER = "SimpleNN step, by rows", "AdamW of one parameter, by numbers"
 FEEDING, DDP = "epoch of batches, by pictures", "DDP step, by ranks"
 
 
 def step(name, title, floors, **more):
-    """A training step of a small network, in all forms on both sides."""
+    """A training step of a small network, in every form on both sides."""
     return Workload(name, title, floors, "small", forms=BOTH_FORMS, compilers=STEP_COMPILERS, **more)
 
 

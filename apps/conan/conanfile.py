@@ -1,4 +1,4 @@
-"""Builds apps/template with the package and runs it, for `conan create`."""
+"""Builds apps/template with the package and runs the program, for `conan create`."""
 import os
 
 from conan import ConanFile

@@ -53,7 +53,7 @@ struct NetImpl : torch::nn::Module {
 };
 TORCH_MODULE(Net);
 
-// The object that a handle refers to.
+// The object referred to by a handle.
 class Classifier {
  public:
   Classifier(int64_t inputs, int64_t hidden, int64_t classes, uint64_t seed)
@@ -73,7 +73,7 @@ class Classifier {
     restart_optimizer();
   }
 
-  std::mutex mutex;  // held for the entire duration of a call
+  std::mutex mutex;  // locked for the entire duration of a call
 
  private:
   void restart_optimizer() {

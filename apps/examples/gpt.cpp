@@ -1,4 +1,5 @@
-// A GPT that learns a text byte by byte and then generates text. Runs alone or under torchrun.
+// Trains a GPT on a text, byte by byte, and then generates text. Runs as a single process or under
+// torchrun.
 #include <torch/torch.h>
 #include <CLI/CLI.hpp>
 #include <cmath>
@@ -56,7 +57,7 @@ struct GPTImpl : torch::nn::Module {
 };
 TORCH_MODULE(GPT);
 
-Tensor read(const fs::path& path) {  // a file, or a folder's files sorted by name
+Tensor read(const fs::path& path) {  // a file, or the files in a folder sorted by name
   std::set<fs::path> files = {path};
   if (fs::is_directory(path)) {
     files = {fs::directory_iterator(path), fs::directory_iterator()};

@@ -1,4 +1,4 @@
-// Linear regression with a model that computes its own loss, on measurements of diabetes patients.
+// Linear regression on measurements of diabetes patients, with a model that computes its own loss.
 #include <torch/torch.h>
 #include <cstdio>
 #include <sconce/sconce.hpp>

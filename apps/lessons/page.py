@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Fills in the tutorial pages, folder/README.md. Chunks, commands, and outputs are placed between <!-- ... --> and <!--
-end -->.
+"""Fills in the tutorial pages, folder/README.md. Chunks, commands, and outputs are placed between
+<!-- ... --> and <!-- end -->.
 
   page.py            fills in the chunks and keeps the existing outputs
   page.py --write    also runs all programs, without a GPU and on two simulated ones; NAME... selects programs

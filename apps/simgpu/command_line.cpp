@@ -81,7 +81,7 @@ CommandLine parse_command_line(int argc, char** argv) {
       ->type_name("FILE");
   app.add_flag("--hide-real-gpus", line.hide_real_gpus,
                "Start even if the machine has a GPU, and hide it from the program");
-  // CLI11 would interpret an argument of the program such as [gpu] as one of its own lists.
+  // CLI11 would interpret a program argument such as [gpu] as one of its own lists.
   char** const end = std::find(argv, argv + argc, std::string_view("--"));
   try {
     line.text = apps::parse_arguments(app, static_cast<int>(end - argv), argv);

@@ -1,4 +1,5 @@
-// sconce-tour shows this machine's devices, the device helpers, and the time of a matrix product.
+// sconce-tour shows this machine's devices, demonstrates the device helpers, and times a matrix
+// product.
 
 #include <ATen/ops/mm.h>
 #include <ATen/ops/rand.h>

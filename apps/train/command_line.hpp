@@ -43,7 +43,7 @@ struct CommandLine {
   /// Returns the device to train on. "auto" means the process group's device.
   torch::Device torch_device(const sconce::distributed::ProcessGroup& group = {}) const;
   sconce::amp::Precision amp_precision() const;
-  double learning_rate() const;  ///< `lr`, or the optimizer's default
+  double learning_rate() const;  ///< `lr`, or the default of the optimizer
 };
 
 /// Returns the valid values of `--precision`.

@@ -4,7 +4,8 @@
 
 namespace train {
 
-/// Returns the path of the latest checkpoint in the `--checkpoint` folder, or an empty path.
+/// Returns the path of the latest checkpoint in the `--checkpoint` folder, or an empty path if
+/// there is none.
 std::filesystem::path latest_checkpoint(const CommandLine& line);
 
 /// Checks that the run would not replace files from another run unless `--overwrite` allows it,

@@ -33,7 +33,7 @@ Made make_sgd(const std::vector<torch::Tensor>& params, double lr, const ExtraOp
                                               extra);
 }
 
-// Creates an optimizer with Python's defaults.
+// Creates an optimizer with the defaults of its Python counterpart.
 template <class Optimizer, class Options>
 NamedOptimizer as_in_python(const char* name) {
   const auto make = [](const std::vector<torch::Tensor>& params, double lr,

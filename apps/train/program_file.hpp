@@ -20,7 +20,7 @@ void export_program(const std::filesystem::path& file, const TrainedModel& model
 /// A trained network, loaded from weights or from a program.
 struct Predictor {
   Task task = {};
-  /// Returns the outputs (N, outputs) for inputs (N, ...) of the task, on the CPU.
+  /// Returns the outputs (N, outputs), on the CPU, for the task's inputs (N, ...).
   std::function<at::Tensor(const at::Tensor& inputs)> forward = {};
 };
 

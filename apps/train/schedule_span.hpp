@@ -8,8 +8,8 @@
 
 namespace train {
 
-/// The part of a run that a schedule covers: the whole run, or the remaining epochs after a
-/// restart.
+/// The part of a run that a schedule covers, which is the whole run or, after a restart, the
+/// remaining epochs.
 struct ScheduleSpan {
   int64_t epochs = 0;     ///< from the first epoch of the schedule to the last epoch of the run
   int64_t steps = 0;      ///< the number of steps in these epochs

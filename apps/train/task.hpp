@@ -14,7 +14,7 @@ struct Task {
   /// The shape of an image, (channels, height, width), where one channel means grayscale. For a
   /// row, the number of features.
   std::vector<int64_t> shape = {};
-  /// The mean that is subtracted from each channel's bytes, or from each feature followed by the
+  /// The mean to subtract from each channel's bytes or, for a table, from each feature and then the
   /// target of a regression.
   std::vector<double> mean = {};
   std::vector<double> std = {};                     ///< deviations to divide by, in the same order

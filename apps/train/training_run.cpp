@@ -68,7 +68,7 @@ sconce::TrainerOptions trainer_options(const CommandLine& line, const Task& task
 
 int TrainingRun::run() {
   choose_threads();
-  check_earlier_runs(line_);  // before the processes join, so that each one reports the error
+  check_earlier_runs(line_);  // before the processes join, so that each of them reports the error
   join_processes();
   note_new_folders();
   load_weights();

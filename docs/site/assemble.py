@@ -24,7 +24,7 @@ BELOW = {"apps/train/README.md": "*/README",  # the pages to list under a page
 
 
 class Site:
-    """The pages that are being written."""
+    """The pages of the site while they are being written."""
 
     def __init__(self, project, xml, source):
         self.project, self.source = project, source

@@ -86,7 +86,7 @@ def calls_of(text):
 
 
 def messages_of(text, calls):
-    """Yields the text of each message in a source file, except for messages without words."""
+    """Yields the text of each message in a source file, skipping messages that contain no words."""
     known = {call.name: call for call in calls}
     texts = collections.defaultdict(set)
     for match in CONSTANT.finditer(text):

@@ -71,7 +71,7 @@ class Program:
     has_example: bool
 
     def example(self, of):
-        """Returns the example tensors of the inputs or outputs, in order."""
+        """Returns the example tensors for the inputs or outputs, in order."""
         return [self.tensors[f"example.{of}.{spec.name}"] for spec in getattr(self, of)]
 
 

@@ -192,7 +192,7 @@ def without_messages():
 
 
 def export_program(program, device=None):
-    """Returns the program as a torch.export.ExportedProgram, on `device` if it is given."""
+    """Returns the program as a torch.export.ExportedProgram, on `device` if one is given."""
     chosen = default_device(program, device)
     module = RecordedModule(program, chosen).eval()
     first_error = None
@@ -208,7 +208,7 @@ def export_program(program, device=None):
 
 
 def causes(error):
-    """Yields an exception and its chain of causes."""
+    """Yields an exception and the exceptions in its chain of causes."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__

@@ -27,7 +27,7 @@ def require(option, *packages):
 
 
 def require_compiler(option):
-    """Raises an error if the compiler that PyTorch calls is missing."""
+    """Raises an error if the compiler that PyTorch invokes is missing."""
     compiler = os.environ.get("CXX", "g++")
     if shutil.which(compiler) is None:
         raise ProgramError(f"{option} needs a C++ compiler, and there is no '{compiler}'. To install: apt install g++")
@@ -65,7 +65,7 @@ def write_onnx(program, path):
 
 
 def write_pt2(program, path):
-    """Writes a file for torch.export.load."""
+    """Writes a file that torch.export.load can read."""
     exported = export_program(program)
     replace_whole(path, lambda file: torch.export.save(exported, file))
 

@@ -1,4 +1,4 @@
-// Defines a network as a class and moves an instance to the device.
+// Defines a network as a class and moves an instance of it to the device.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

@@ -41,7 +41,7 @@ int main() {
   torch::matmul(x_gpu, y_gpu);  // initializes the library and allocates the result
   sconce::synchronize(device);
 
-  const sconce::Stopwatch stopwatch;  // a plain clock, like the tutorial's
+  const sconce::Stopwatch stopwatch;  // a plain clock, as in the tutorial
   auto z_gpu = torch::matmul(x_gpu, y_gpu);
   const double returned = stopwatch.seconds();
   sconce::synchronize(device);

@@ -23,7 +23,7 @@ namespace {
 
 using at::Tensor;
 
-// Returns the number of query heads per key head.
+// Returns the number of query heads for each key head.
 int64_t group_size(const Attention& attention) {
   return attention.query.size(1) / attention.key.size(1);
 }

@@ -69,7 +69,7 @@ Work writes_of(const char* label, const std::vector<Result>& results) {
   return work;
 }
 
-// The destination to which a replay copies a result.
+// The destination that a replay copies a result to.
 struct Target {
   int64_t position;
   at::Tensor argument;  // the resized argument if the position is -1

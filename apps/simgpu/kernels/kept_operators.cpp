@@ -90,7 +90,7 @@ const Names& kept_of_nested() {
 }  // namespace
 
 bool keeps_kernel(const std::string& name, c10::DispatchKey key) {
-  // These operators call a process group.
+  // These operators communicate through a process group.
   if (name.starts_with("c10d::")) return true;
   switch (key) {
     case c10::DispatchKey::CUDA:

@@ -16,7 +16,7 @@ bool has_parts(const at::Tensor& tensor);
 /// @throw c10::Error for an unknown layout.
 at::Tensor map_parts(const at::Tensor& tensor, const TensorMap& f);
 
-/// Assigns the indices, values, and sizes of another sparse tensor on the same device.
+/// Assigns the indices, values, and sizes from another sparse tensor on the same device.
 void assign_sparse(const at::Tensor& to, const at::Tensor& from);
 
 }  // namespace simgpu

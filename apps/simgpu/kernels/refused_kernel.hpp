@@ -7,7 +7,7 @@
 
 namespace simgpu {
 
-/// The kernel of an operator that simulated GPUs do not support.
+/// The kernel for operators that simulated GPUs do not support.
 class RefusedKernel : public c10::OperatorKernel {
  public:
   explicit RefusedKernel(std::string name);

@@ -13,7 +13,7 @@
 #include "simgpu/runtime/settings.hpp"
 #include "simgpu/runtime/stream.hpp"
 
-// The part of the CUDA runtime that LibTorch calls: devices and errors.
+// The device and error functions of the CUDA runtime that LibTorch calls.
 
 namespace simgpu {
 

@@ -9,7 +9,7 @@
 #include "simgpu/runtime/process.hpp"
 #include "simgpu/runtime/stream.hpp"
 
-// The part of the CUDA runtime that LibTorch calls: captures and graphs.
+// The capture and graph functions of the CUDA runtime that LibTorch calls.
 
 namespace simgpu {
 

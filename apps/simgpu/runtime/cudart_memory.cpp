@@ -14,7 +14,7 @@
 #include "simgpu/runtime/races.hpp"
 #include "simgpu/runtime/settings.hpp"
 
-// The part of the CUDA runtime that LibTorch calls: memory and copies.
+// The memory and copy functions of the CUDA runtime that LibTorch calls.
 
 namespace simgpu {
 

@@ -16,7 +16,7 @@
 #include "simgpu/runtime/stream.hpp"
 #include "simgpu/runtime/work.hpp"
 
-// The part of the CUDA runtime that LibTorch calls: streams and events.
+// The stream and event functions of the CUDA runtime that LibTorch calls.
 
 namespace simgpu {
 

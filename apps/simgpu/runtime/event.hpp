@@ -20,7 +20,7 @@ struct Event {
   int queries = 0;
 };
 
-/// Sets the event to the current end of the stream's work.
+/// Records the event at the current end of the stream's work.
 void record_event(Event& event, Stream& stream);
 
 /// Makes later work of the stream wait for a recorded event.

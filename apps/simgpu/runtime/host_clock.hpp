@@ -22,7 +22,7 @@ void exchange_host_clock(const void* object);
 /// Does the same when the calling thread ends, and then clears the thread's knowledge.
 void leave_host_clock(const void* object);
 
-/// Blocks exchanges while the process is forked.
+/// Blocks exchanges while the process is being forked.
 void hold_exchanges();
 void release_exchanges();
 

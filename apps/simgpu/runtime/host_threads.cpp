@@ -8,21 +8,23 @@
 
 #include "simgpu/runtime/host_clock.hpp"
 
-// The C library functions that order the work of a program's threads. If a thread has waited for
-// work on a GPU, only the threads that it subsequently hands something to know about it.
+// Replaces the C library functions that order the work of a program's threads. If a thread has
+// waited for work on a GPU, other threads know that the work is finished only after they have
+// synchronized with that thread.
 
 namespace simgpu {
 
 namespace {
 
-// Returns the function that this library's own function hides.
+// Returns the function that is hidden by this library's own definition.
 template <class Function>
 Function find_next(std::atomic<Function>& next, const char* name) {
   if (next == nullptr) next = reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
   return next;
 }
 
-// The start data of a new thread. Its address represents what the creator knows.
+// The start data of a new thread. Its address serves as the object through which the creator shares
+// its clock.
 struct Start {
   void* (*function)(void*) = nullptr;
   void* argument = nullptr;
@@ -65,7 +67,7 @@ int after(int result, const void* object) {
 
 }  // namespace simgpu
 
-// Defines a function that acquires an object, or waits for it, and one that releases it.
+// Defines a function that acquires or waits for an object, and a function that releases it.
 #define SIMGPU_ACQUIRES(function, type)                                       \
   int function(type* object) {                                                \
     static std::atomic<int (*)(type*)> next;                                  \
@@ -82,7 +84,8 @@ int after(int result, const void* object) {
 
 extern "C" {
 
-// A thread that waits on a condition holds the mutex when it resumes, and unlocks it later.
+// A thread that waits on a condition variable holds the mutex when it resumes, and unlocks it
+// later.
 SIMGPU_ACQUIRES(pthread_mutex_lock, pthread_mutex_t)
 SIMGPU_ACQUIRES(pthread_mutex_trylock, pthread_mutex_t)
 SIMGPU_RELEASES(pthread_mutex_unlock, pthread_mutex_t)

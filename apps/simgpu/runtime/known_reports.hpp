@@ -5,9 +5,9 @@
 
 namespace simgpu {
 
-/// A kind of report that the user knows about and does not want to see.
+/// A kind of report that the user is aware of and does not want to see.
 struct KnownReport {
-  std::string pattern;  ///< for the whole line, with * for any text
+  std::string pattern;  ///< matches the whole line, with * for any text
   std::string reason;   ///< why it is ignored
   int line = 0;         ///< in the file
 };

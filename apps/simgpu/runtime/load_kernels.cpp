@@ -29,7 +29,8 @@ std::string own_folder() {
   return path.substr(0, path.rfind('/') + 1);
 }
 
-// Ends the process immediately, because the caller may hold locks that LibTorch's destructors take.
+// Terminates the process immediately, because the caller may hold locks that LibTorch's destructors
+// need.
 [[noreturn]] void end_without_kernels(const char* reason) {
   std::fprintf(stderr, "simulated GPUs: the kernels cannot be loaded: %s\n", reason);
   std::fflush(nullptr);
@@ -50,7 +51,7 @@ void load_once() {
 
 void load_kernels() {
   static std::atomic<bool> is_loaded = false;
-  thread_local bool is_loading = false;  // the kernels query devices themselves
+  thread_local bool is_loading = false;  // the kernels query the devices themselves
   if (is_loaded) return wait_for_autograd_at_exit();
   if (is_loading) return;
   static std::mutex mutex;

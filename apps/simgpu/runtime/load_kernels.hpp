@@ -2,8 +2,8 @@
 
 namespace simgpu {
 
-/// Loads the kernels on the first call in a process that uses LibTorch, if there is a GPU. Ends the
-/// process if they cannot be loaded.
+/// If there is a GPU, loads the kernels on the first call in a process that uses LibTorch.
+/// Terminates the process if the kernels cannot be loaded.
 void load_kernels();
 
 }  // namespace simgpu

@@ -15,7 +15,7 @@ struct Block {
   uintptr_t begin = 0;
   size_t size = 0;
   int device = pinned;
-  bool is_registered = false;  ///< by cudaHostRegister; not owned
+  bool is_registered = false;  ///< registered with cudaHostRegister; not owned
   bool is_of_capture = false;  ///< allocated during a capture, as a graph's private memory is
 };
 
@@ -30,7 +30,7 @@ inline bool is_gpu_address(const void* data) {
   return reinterpret_cast<uintptr_t>(data) - gpu_addresses < address_space;
 }
 
-/// Returns the block that contains the address, or nullptr.
+/// Returns the block that contains the address, or nullptr if there is none.
 Block* find_block(const void* data);
 
 /// Returns whether the memory is entirely within one block, or no part of it belongs to a GPU.

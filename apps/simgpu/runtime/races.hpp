@@ -62,7 +62,7 @@ class AccessHistory {
   std::vector<Conflict> conflicts_;
 };
 
-/// Returns the history of all memory that CUDA knows, outside captures.
+/// Returns the access history of all memory known to CUDA, excluding accesses in captures.
 AccessHistory& access_history();
 
 /// Checks the accesses of a stream's current work and records them.
@@ -70,14 +70,14 @@ AccessHistory& access_history();
 void check_accesses(AccessHistory& history, const User& user, const Clock& seen,
                     const Access* accesses, size_t count);
 
-/// Does the same as `report_race`, but throws nothing.
+/// Does the same as `report_race`, but does not throw.
 void report_race_unthrown(const std::string& text);
 
 /// Reports a race in a context where LibTorch cannot handle an exception. Does the same as
 /// `report_race`, except that the text is thrown by the next piece of work.
 void report_race_later(const std::string& text);
 
-/// @throw std::runtime_error with the text that `report_race_later` has stored.
+/// @throw std::runtime_error with the text stored by `report_race_later`.
 void throw_kept_race();
 
 }  // namespace simgpu

@@ -92,7 +92,7 @@ void wait_for_threads_of_all_streams();
 /// an invalid future if there is none.
 std::shared_future<void> find_unready(const Stream& stream, uint64_t up_to = UINT64_MAX);
 
-/// Waits until `find` finds no unfinished task of another thread.
+/// Waits until `find` finds no unfinished tasks in other threads.
 void wait_until_ready(const std::function<std::shared_future<void>()>& find);
 
 /// Makes later work in a stream wait for a point in another stream.

@@ -10,7 +10,7 @@ namespace simgpu {
 
 namespace {
 
-// Returns -1 if the text is not a number.
+// Returns -1 if the text is not a valid number.
 int parse_index(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);

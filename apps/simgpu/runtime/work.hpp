@@ -59,7 +59,7 @@ bool is_capturing(cudaStream_t stream);
 /// @throw std::runtime_error for a race, if races are thrown.
 void begin_work(cudaStream_t stream, const Work& work);
 
-/// Stores the work for replays, if the stream is part of a capture.
+/// If the stream is part of a capture, stores the work for replays.
 void record(cudaStream_t stream, Work work);
 
 /// Adds work to the stream that only takes time. Earlier copies remain delayed. In a capture, the

@@ -1,4 +1,4 @@
-"""The sources of sconce, a C++ library on top of LibTorch, for CMake."""
+"""The sources of sconce, a C++ library built on LibTorch, for use with CMake."""
 import importlib.metadata
 import pathlib
 

@@ -49,7 +49,7 @@ class Communicator {
   /// @throw Failure if the communicator cannot be used.
   std::shared_future<void> submit(const char* label, std::function<void(Peers&)> run);
 
-  /// Waits for a job. @throw Failure if it fails.
+  /// Waits for a job to finish. @throw Failure if the job fails.
   void finish(const std::shared_future<void>& done) const;
 
   /// Aborts all jobs.

@@ -118,7 +118,8 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made
   return guarded([&] { split(*find_handle(comm), color, key, made); });
 }
 
-// NCCL accepts a null communicator here, because LibTorch may abort a communicator twice.
+// A null communicator is accepted here, as in NCCL, because LibTorch may abort a communicator
+// twice.
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   if (comm == nullptr) return ncclSuccess;

@@ -23,7 +23,7 @@ enum class Kind {
   receive,
 };
 
-/// One call of a collective, ncclSend, or ncclRecv.
+/// A single call to a collective, ncclSend, or ncclRecv.
 struct Operation {
   Kind kind;
   /// The name of the NCCL function.

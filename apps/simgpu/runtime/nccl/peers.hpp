@@ -51,7 +51,7 @@ class Peers {
   /// @throw Failure if a rank is lost. @throw Aborted
   void barrier();
 
-  /// Waits until all ranks have arrived, and checks that they all make the same call.
+  /// Waits until all ranks have arrived, and checks that all of them make the same call.
   /// @throw Failure if a rank makes a different call or is lost. @throw Aborted
   void barrier_of(const std::string& call);
 

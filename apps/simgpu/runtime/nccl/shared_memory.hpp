@@ -64,8 +64,8 @@ class SharedMemory {
   /// @throw Failure
   static ncclUniqueId create();
 
-  /// Releases memory that this process created, because all ranks have mapped it. Does nothing
-  /// otherwise.
+  /// Releases memory that this process created, because all ranks have mapped it. Does nothing if
+  /// this process did not create the memory.
   static void release(const ncclUniqueId& id);
 
   /// Maps the memory.
