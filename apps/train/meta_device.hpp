@@ -4,8 +4,8 @@
 
 namespace train {
 
-/// While an object of this class exists, tensors that this thread creates without specifying a
-/// device are created on the meta device, where they have shapes but no memory. Python:
+/// While an object of this class exists, this thread creates tensors on the meta device unless
+/// another device is specified. Such tensors have shapes but no memory. Python:
 /// `with torch.device("meta"):`.
 class MetaDevice {
  public:

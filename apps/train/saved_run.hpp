@@ -19,7 +19,7 @@ struct SavedRun {
   std::optional<int64_t> scheduler_steps = {};    ///< number of scheduler steps so far
 
   /// The number of epochs that the schedule was created for, as saved by `ScheduleKeeper`. Empty if
-  /// there is no schedule, and in checkpoints from version 0.2 and earlier.
+  /// there is no schedule or if the checkpoint is from version 0.2 or earlier.
   std::optional<int64_t> schedule_epochs = {};
 };
 

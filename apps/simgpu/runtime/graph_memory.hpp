@@ -26,7 +26,7 @@ std::shared_ptr<GraphMemories> follow_memory(const std::vector<Work>& works);
 /// Records that memory was returned to LibTorch's allocator.
 void mark_freed_memory(const Access& freed);
 
-/// Reports memory that was freed before the graph's replay.
+/// Reports memory that was freed before the graph is replayed.
 /// @return cudaErrorIllegalAddress if the memory was returned to the GPU itself.
 /// @throw std::runtime_error if the memory was returned to LibTorch's allocator and races are
 /// thrown.

@@ -29,7 +29,8 @@ cudaError_t& last_error();
 /// Writes a line to standard error, unless the same line has been written before.
 void write_once(const std::string& line);
 
-/// Writes a line to standard error, once, saying that simulated GPUs do not support this function.
+/// The first time, writes a line to standard error saying that simulated GPUs do not support this
+/// function.
 /// @return cudaErrorNotSupported, which is also stored for cudaGetLastError.
 cudaError_t refuse(const char* function);
 

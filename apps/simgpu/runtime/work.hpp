@@ -62,7 +62,7 @@ void begin_work(cudaStream_t stream, const Work& work);
 /// If the stream is part of a capture, stores the work for replays.
 void record(cudaStream_t stream, Work work);
 
-/// Adds work to the stream that only takes time. Earlier copies remain delayed. In a capture, the
+/// Adds work that only takes time to the stream. Earlier copies remain delayed. In a capture, the
 /// work is stored for replays.
 void take_time(cudaStream_t stream, const char* label);
 
