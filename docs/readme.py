@@ -84,7 +84,7 @@ def reasons(sources):
     speed, eager = sources.speed, ("default", "best")
     bullets = [
         "**Same names and numbers as Python.** `torch.amp.GradScaler` is `sconce::amp::GradScaler` ([all "
-        f"names](docs/python_to_cpp.md)), and {sources.comparisons} tests compare results with PyTorch's.",
+        f"names](docs/python_to_cpp.md)), and {sources.comparisons} tests compare its results with PyTorch's.",
         f"**Less code.** A program that trains LeNet in bfloat16 is {sources.lines['mnist']} lines long with sconce "
         f"and {sources.lines['mnist_plain']} lines long "
         "[with LibTorch alone](docs/from_libtorch.md#side-by-side-comparison).",
@@ -92,7 +92,7 @@ def reasons(sources):
         f"{speed.ratio('steps.sgd', 4, *eager)} times as long as sconce for an SGD step on 4 rows. On 262,144 rows, "
         f"the ratio is {speed.ratio('steps.sgd', 262144, *eager)}.",
         "**GPU debugging without a GPU.** [`sconce-simgpu`](docs/simulated_gpus.md) runs C++ and Python programs on "
-        f"GPUs simulated on the CPU, and reports races between streams. We tried it on "
+        f"GPUs simulated on the CPU and reports races between streams. We ran it on "
         f"[{sources.public_programs} public programs](tests/simgpu/public.md) without modifying them.",
         "**ONNX export.** [`sconce-export --onnx --check`](docs/export.md) exports a network recorded in C++ "
         "and compares ONNX Runtime's outputs with the C++ outputs."]
@@ -133,7 +133,7 @@ def where(sources):
         ("several machines, Slurm", "Not tried yet. Tests cover several processes on one machine."),
         ("platforms", "sconce runs on Linux on x86-64, built with g++ 12 and 14 and clang 14 and 19. It compiles for "
          "aarch64 but has not been run there. Windows and macOS have not been tried."),
-        ("LibTorch", "Versions 2.11.0 to 2.15.0 are supported. The tests run with the oldest and the newest of them, "
+        ("LibTorch", "Versions 2.11.0 to 2.15.0 are supported. The tests run with the oldest and newest versions, "
          "on Debian. The GitHub workflow has not run on GitHub yet."),
     ]
     return "\n".join(["| environment | status |", "| --- | --- |", *(f"| {a} | {b} |" for a, b in rows)])
