@@ -1,6 +1,7 @@
 # Finds cpp-httplib, either through its own CMake package or in the form that Debian installs: a compiled library and a
-# pkg-config file without a CMake package. The macros in that file change the classes in the header and must match the
-# library. Creates the target httplib::httplib and sets httplib_INCLUDE_DIRS and httplib_VERSION_STRING, like FindZLIB.
+# pkg-config file without a CMake package. The macros in the pkg-config file change the classes in the header and must
+# match the library. Creates the target httplib::httplib and sets httplib_INCLUDE_DIRS and httplib_VERSION_STRING, like
+# FindZLIB.
 find_package(httplib ${httplib_FIND_VERSION} CONFIG QUIET)
 if(TARGET httplib::httplib)
   return()

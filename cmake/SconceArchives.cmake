@@ -1,6 +1,6 @@
-# CPack's settings. `cpack --config <build>/CPackConfig.cmake` packs the files that `cmake --install` installs, and
-# `cpack --config <build>/CPackSourceConfig.cmake` packs the sources. tests/release.py creates the archives for a
-# release.
+# Configures CPack. `cpack --config <build>/CPackConfig.cmake` packs the files that `cmake --install` installs, and
+# `cpack --config <build>/CPackSourceConfig.cmake` packs the sources. The script tests/release.py creates the archives
+# for a release.
 set(CPACK_PACKAGE_NAME sconce-cpp)
 set(CPACK_PACKAGE_VENDOR "The sconce authors")
 set(CPACK_RESOURCE_FILE_LICENSE "${PROJECT_SOURCE_DIR}/LICENSE")

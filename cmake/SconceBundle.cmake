@@ -1,19 +1,19 @@
 # Packs a program with the libraries that it needs, so that it runs on machines without LibTorch, Python, or a compiler.
-# find_package(sconce) includes this file.
+# `find_package(sconce)` includes this file.
 #
 #   sconce_bundle(TARGET <program> [CPU])
 #
-# Call it last, in the folder that adds the program. It adds the install component <program>, which consists of:
+# Call this function last, in the folder that adds the program. It adds the install component <program>, which contains:
 #
-#   bin/<program>                      finds its libraries relative to its own place
-#   lib/<program>/                     the libraries, except glibc's and those of NVIDIA's driver
-#   share/doc/<program>/licenses/      a folder for each package of a library, and for sconce
+#   bin/<program>                      finds its libraries relative to its own location
+#   lib/<program>/                     the libraries, except glibc and the NVIDIA driver's libraries
+#   share/doc/<program>/licenses/      one folder for sconce and one for each package that provides a library
 #
 #   cmake --install <build> --component <program> --prefix <folder> --strip    makes the folder
 #   cpack -G TGZ, cpack -G DEB                                                 in <build>, make the archives
 #
-# With CPU, the program is linked without libtorch_cuda and the libraries that only libtorch_cuda needs. Operations on a
-# GPU then throw, as with a CPU LibTorch. If LibTorch is a CPU build, CPU has no effect.
+# With CPU, the program is linked without libtorch_cuda and without the libraries that only libtorch_cuda needs. GPU
+# operations then throw, as they do with a CPU build of LibTorch. If LibTorch is a CPU build, CPU has no effect.
 #
 # The archives contain only this component. CPack variables that the project sets before the call are kept. A project
 # that calls include(CPack) itself creates its own archives instead.
@@ -35,8 +35,8 @@ function(sconce_bundle)
   # Uses DT_RPATH instead of DT_RUNPATH, because it also applies to indirect dependencies. LD_LIBRARY_PATH does not
   # override it.
   target_link_options(${target} PRIVATE LINKER:--disable-new-dtags)
-  # One folder below lib, because the run paths of LibTorch's libraries begin with $ORIGIN/../../nvidia. That path then
-  # stays inside the bundle.
+  # The libraries are one folder below lib, because the run paths in LibTorch's libraries begin with
+  # $ORIGIN/../../nvidia. This way, the path stays inside the bundle.
   set_target_properties(${target} PROPERTIES
     INSTALL_RPATH "$ORIGIN/../lib/${target}" INSTALL_RPATH_USE_LINK_PATH OFF)
   install(TARGETS ${target} RUNTIME DESTINATION bin COMPONENT ${target} EXCLUDE_FROM_ALL)
@@ -70,7 +70,7 @@ function(sconce_link_without_cuda target)
     list(GET configurations 0 configuration)
     get_target_property(objects sconce::without_cuda IMPORTED_OBJECTS_${configuration})
     foreach(object IN LISTS objects)
-      if(NOT EXISTS "${object}") # in sconce's build folder after the demo
+      if(NOT EXISTS "${object}") # happens in sconce's build folder after the demo
         message(FATAL_ERROR "  sconce_bundle: CPU: ${object} is not built yet. "
                             "Build sconce's target sconce_without_cuda")
       endif()
@@ -82,7 +82,7 @@ endfunction()
 # Writes the CPack configuration. The archives contain only the component <target>.
 function(sconce_set_up_cpack target)
   execute_process(COMMAND getconf GNU_LIBC_VERSION OUTPUT_VARIABLE glibc ERROR_QUIET)
-  string(REGEX MATCH "[0-9.]+" glibc "${glibc}") # the one that the program is linked with
+  string(REGEX MATCH "[0-9.]+" glibc "${glibc}") # the version that the program is linked with
   sconce_cpack_default(CPACK_PACKAGE_NAME "${target}")
   sconce_cpack_default(CPACK_PACKAGE_VENDOR "${PROJECT_NAME}")
   sconce_cpack_default(CPACK_PACKAGE_CONTACT "${PROJECT_NAME}")

@@ -1,11 +1,11 @@
-# The part of sconce_bundle that runs during installation: it copies the libraries and the licenses. The script that
-# includes this file sets:
+# Runs during installation for sconce_bundle, and copies the libraries and the licenses. The script that includes this
+# file sets:
 #   bundle_name, bundle_program   the name of the bundle, and the built program
-#   bundle_is_cpu                 whether libtorch_cuda must stay out
-#   bundle_build, bundle_torch    the build folder, and the folder of LibTorch
+#   bundle_is_cpu                 whether to omit libtorch_cuda
+#   bundle_build, bundle_torch    the build folder, and LibTorch's folder
 #   bundle_strip                  the program strip
 
-# Libraries that every machine provides, because they must match its kernel, its loader, or its GPU's driver.
+# Every machine provides these libraries, because they must match its kernel, its loader, or its GPU driver.
 set(bundle_of_machine "^ld-linux" "^lib(c|m|mvec|dl|pthread|rt|util|resolv)[.]so" "^libcuda[.]so" "^libnvidia-")
 
 function(sconce_bundle_files)
@@ -21,7 +21,7 @@ function(sconce_bundle_files)
   sconce_bundle_licenses("${libraries}" "${licenses_folder}")
 endfunction()
 
-# Sets <out> to the libraries that the program needs directly or indirectly, plus the libraries that those open by name.
+# Sets <out> to the libraries that the program needs directly or indirectly, plus the libraries that they open by name.
 function(sconce_bundle_find_libraries out)
   sconce_bundle_needed(libraries "")
   set(opened "")
@@ -67,7 +67,7 @@ function(sconce_bundle_needed out opened)
 endfunction()
 
 # Strips a copied LibTorch library if the installation strips, and removes a run path that refers to folders on this
-# machine. NVIDIA's libraries are left as they are, and the distribution's libraries are already stripped.
+# machine. NVIDIA's libraries are not modified, and the distribution's libraries are already stripped.
 function(sconce_bundle_finish_library library copy)
   string(FIND "${library}" "${bundle_torch}/" of_torch)
   if(CMAKE_INSTALL_DO_STRIP AND of_torch EQUAL 0)

@@ -15,10 +15,10 @@ set(SCONCE_DEPENDENCIES
   "ZLIB | 1.2.11 | ZLIB::ZLIB | zlib1g-dev | v1.3.1 | https://github.com/madler/zlib.git")
 
 # Makes the dependency's target visible in every directory, and prints one line with its version and origin. If the
-# dependency is not found, stops with a message that suggests fixes. With OPTIONAL <what>, prints the message and
-# continues without <what>. Adds Catch2's modules to the caller's CMAKE_MODULE_PATH. The functions below read name,
-# minimum, target, package, tag, repository, content, and upper from this scope. On success, a step returns version,
-# origin, and place (the folder where it was found). On failure, it adds its reason to why_not.
+# dependency is not found, configuring stops with a message that suggests fixes. With OPTIONAL <what>, the function
+# prints the message and continues without <what>. Adds Catch2's modules to the caller's CMAKE_MODULE_PATH. The
+# functions below read name, minimum, target, package, tag, repository, content, and upper from this scope. On success,
+# a step returns version, origin, and place (the folder where it was found). On failure, it adds its reason to why_not.
 function(sconce_find_dependency name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "OPTIONAL" "")
   set(row ${SCONCE_DEPENDENCIES})
@@ -28,7 +28,7 @@ function(sconce_find_dependency name)
   string(TOLOWER ${name} content)
   string(TOUPPER ${name} upper)
   foreach(result IN ITEMS version origin why_not source_is_here)
-    set(${result} "")  # the caller may use variables with these names
+    set(${result} "")  # the caller may use variables with the same names
   endforeach()
 
   get_property(place GLOBAL PROPERTY sconce_${name}_place)
@@ -173,9 +173,9 @@ function(sconce_is_source_here)
   return(PROPAGATE source_is_here)
 endfunction()
 
-# find_package for steps 1 and 2. Removes the cache entries of a failed search, and of a package whose folder may be
-# deleted before the next run. Otherwise, ZLIB_LIBRARY-NOTFOUND or a path to a deleted folder would mislead the next
-# search.
+# Calls find_package for steps 1 and 2. Removes the cache entries left by a failed search, and by a package whose folder
+# may be deleted before the next run. Otherwise, ZLIB_LIBRARY-NOTFOUND or a path to a deleted folder would affect the
+# next search.
 function(sconce_find_package keep)
   get_cmake_property(before CACHE_VARIABLES)
   set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)  # a project that adds sconce as a subdirectory must see the targets too
@@ -202,9 +202,9 @@ function(sconce_find_package keep)
   return(PROPAGATE version place)
 endfunction()
 
-# Fills prefix with the package's files, or returns the reason in failure. A lock keeps other builds out. The folder is
-# filled under a temporary name and renamed last, so that an interrupted run is repeated and a complete run is not. A
-# stamp file stores the request.
+# Fills the folder `prefix` with the package's files. If that fails, stores the reason in `failure`. A lock prevents
+# other builds from doing the same at the same time. The folder is filled under a temporary name and renamed at the end,
+# so an interrupted run starts over and a completed run is not repeated. A stamp file stores the request.
 function(sconce_unpack prefix)
   file(MAKE_DIRECTORY "${SCONCE_SETUP_DIR}/deps")
   file(LOCK "${SCONCE_SETUP_DIR}/deps" DIRECTORY GUARD FUNCTION TIMEOUT 600)
@@ -264,9 +264,9 @@ function(sconce_unpack prefix)
   file(RENAME "${prefix}.new" "${prefix}")
 endfunction()
 
-# Asks apt for the newest version of a package. Sets offered to the version without epoch and revision, offers to the
-# packages to download, and headers to the packages whose headers this package's headers include. A -dev package
-# requires the library from the same source package in exactly the same version, and the -dev packages of other
+# Asks apt for the newest version of a package. Sets `offered` to the version without epoch and revision, `offers` to
+# the packages to download, and `headers` to the packages whose headers are included by this package's headers. A -dev
+# package requires the library from the same source package in exactly the same version, and the -dev packages of other
 # libraries. A dependency with an alternative, such as libc6-dev, is installed with the compiler.
 function(sconce_find_offer dev config)
   execute_process(COMMAND apt-cache ${config} madison ${dev} OUTPUT_VARIABLE answer ERROR_QUIET)
@@ -288,12 +288,12 @@ function(sconce_find_offer dev config)
   return(PROPAGATE offered offers headers)
 endfunction()
 
-# Fetches the package indexes into a separate state folder with a separate sources list, once per configure. After 45 s,
-# it gives up and continues with the next step, and a later configure resumes. No system files are written. The system's
-# hooks are disabled, as are all indexes except the package indexes for this architecture. apt's cache is kept, because
-# parsing the indexes would otherwise take a second per call. The sources list is copied from the system because it
-# contains the mirrors, options, and keys (apt-get indextargets does not print the keys). On Debian, the backports are
-# added, because Catch2 3 for Debian 12 is available only there.
+# Fetches the package indexes into a separate state folder with a separate sources list, once per configure run. After
+# 45 s, the function gives up, and the next step follows. A later configure run resumes the download. No system files
+# are written. The system's hooks and all indexes except the package indexes for this architecture are disabled. apt's
+# cache is kept, because parsing the indexes would otherwise take a second per call. The sources list is copied from the
+# system because it contains the mirrors, options, and keys (apt-get indextargets does not print the keys). On Debian,
+# the backports are added, because Catch2 3 for Debian 12 is available only there.
 function(sconce_update_apt folder)
   get_property(updated GLOBAL PROPERTY sconce_apt_updated)
   if(updated)

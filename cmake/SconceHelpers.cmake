@@ -2,7 +2,7 @@
 
 include_guard(GLOBAL)
 
-# Keeps other builds out of SCONCE_SETUP_DIR until the calling function returns.
+# Locks SCONCE_SETUP_DIR against other builds until the calling function returns.
 macro(sconce_lock_setup)
   file(MAKE_DIRECTORY "${SCONCE_SETUP_DIR}")
   file(LOCK "${SCONCE_SETUP_DIR}/torch.lock" GUARD FUNCTION TIMEOUT 0 RESULT_VARIABLE busy)
@@ -32,8 +32,8 @@ function(sconce_python_of_torch out)
   set(${out} "${python}" PARENT_SCOPE)
 endfunction()
 
-# The warnings are private to this build. They are errors only if a preset says so. Any additional arguments are
-# additional flags.
+# The warnings are private to this build. They become errors only if a preset requests it. Any additional arguments are
+# passed as flags.
 function(sconce_set_warnings target)
   target_compile_options(${target} PRIVATE
     -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor ${ARGN})
@@ -42,7 +42,7 @@ function(sconce_set_warnings target)
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
-    # False positives for the std::vector<bool> in LibTorch's torch::autograd::Function.
+    # The std::vector<bool> in LibTorch's torch::autograd::Function causes false positives.
     target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-stringop-overflow)
   endif()
 endfunction()
@@ -71,7 +71,8 @@ function(sconce_add_layer layer)
       list(APPEND sources "${source}")
     endif()
     if(EXISTS "${PROJECT_SOURCE_DIR}/src/no_cuda/${concept}.cpp")
-      # Compiled as a separate archive member, so that sconce::without_cuda can replace it when a program is linked.
+      # These sources are compiled as separate archive members, so that sconce::without_cuda can replace them when a
+      # program is linked.
       set_source_files_properties("${source}" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     endif()
   endforeach()
@@ -80,16 +81,17 @@ function(sconce_add_layer layer)
   target_sources(${target} PUBLIC
     FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${headers})
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src")
-  # Without this, a source that uses one operator includes the declarations of all operators, which takes 3 to 4 s.
+  # Without this definition, a source that uses one operator includes the declarations of all operators, which takes 3
+  # to 4 s.
   target_compile_definitions(${target} PRIVATE AT_PER_OPERATOR_HEADERS)
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${layer} UNITY_BUILD_BATCH_SIZE 0
     POSITION_INDEPENDENT_CODE ON CXX_EXTENSIONS OFF)
   if(BUILD_SHARED_LIBS)
     # Exported symbols are not marked, so all symbols must be visible, even if the parent project hides its own.
     set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET default VISIBILITY_INLINES_HIDDEN OFF)
-    # No other version guarantees the same binary interface.
+    # Only the same version guarantees the same binary interface.
     set_target_properties(${target} PROPERTIES SOVERSION "${PROJECT_VERSION}")
-    # The installed layers are in the same folder. LibTorch's folder is listed explicitly, because the build's run paths
+    # All installed layers are in the same folder. LibTorch's folder is listed explicitly, because the build's run paths
     # are not installed.
     set(run_path "$ORIGIN")
     if(SCONCE_INSTALL_TORCH_FALLBACK)
@@ -116,8 +118,8 @@ endfunction()
 
 # Makes <target> use the precompiled header of torch/torch.h. The header is compiled once per build folder, for the
 # first target that requests it. All targets share it and must use the same optimization level, because GCC 14 rejects
-# it otherwise. It adds 4.6 s to each source. The header of sconce_core adds half as much. It pays off only for sources
-# that include torch/torch.h anyway.
+# it otherwise. Using the header adds 4.6 s to the compile time of each source, and the header of sconce_core adds half
+# as much. It therefore pays off only for sources that include torch/torch.h anyway.
 function(sconce_use_pch target)
   if(NOT TARGET sconce_pch)
     file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/sconce_pch.cpp" CONTENT "") # an existing file is kept
@@ -130,7 +132,8 @@ function(sconce_use_pch target)
   target_precompile_headers(${target} REUSE_FROM sconce_pch)
 endfunction()
 
-# Adds a program of this build that links sconce. In a unity build, all of its sources are compiled together.
+# Adds a program that is part of this build and links sconce. In a unity build, all of its sources are compiled
+# together.
 function(sconce_add_program name)
   add_executable(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE sconce::sconce)
@@ -139,9 +142,9 @@ function(sconce_add_program name)
   sconce_set_warnings(${name})
 endfunction()
 
-# Makes `cmake --install <build> --component programs` install a program. It finds LibTorch, and sconce if it is shared,
-# through its run path. LibTorch's folder is listed explicitly, because CMake removes the build's folders from the run
-# path.
+# Makes `cmake --install <build> --component programs` install a program. The program finds LibTorch through its run
+# path, and also sconce if sconce is shared. LibTorch's folder is listed explicitly, because CMake removes the build's
+# folders from the run path.
 function(sconce_install_program name)
   if(NOT SCONCE_INSTALL)
     return()
@@ -154,9 +157,9 @@ function(sconce_install_program name)
     list(APPEND run_path "${SCONCE_TORCH_LIBRARIES_DIR}")
   endif()
   set_target_properties(${name} PROPERTIES INSTALL_RPATH "${run_path}"
-    INSTALL_RPATH_USE_LINK_PATH ${SCONCE_INSTALL_TORCH_FALLBACK}) # for libpng and the like
+    INSTALL_RPATH_USE_LINK_PATH ${SCONCE_INSTALL_TORCH_FALLBACK}) # for libraries such as libpng
   if(SCONCE_INSTALL_TORCH_FALLBACK AND NOT BUILD_SHARED_LIBS)
-    # A separate run path for the built program would end with a colon, which means the working directory.
+    # A separate run path for the built program would end with a colon, which stands for the working directory.
     set_target_properties(${name} PROPERTIES BUILD_WITH_INSTALL_RPATH ON)
   endif()
   install(TARGETS ${name} RUNTIME DESTINATION bin COMPONENT programs EXCLUDE_FROM_ALL)

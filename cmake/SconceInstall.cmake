@@ -1,11 +1,12 @@
-# The two packages that find_package(sconce) can read.
+# Creates the two packages that find_package(sconce) can load.
 #
-# The installed package comes with the library and its headers. It searches for LibTorch again, using SconceTorch.cmake,
-# which is installed with it. With SCONCE_INSTALL_TORCH_FALLBACK, sconce-config.cmake contains the folder of this
-# build's LibTorch, which is tried last. The package contains no other path from the build and no part of LibTorch.
+# The first package is installed with the library and its headers. It searches for LibTorch again, using
+# SconceTorch.cmake, which is also installed. With SCONCE_INSTALL_TORCH_FALLBACK, sconce-config.cmake contains the
+# folder of this build's LibTorch, which is tried last. The package contains no other path from the build and no part of
+# LibTorch.
 #
-# The build folder is the other package: -Dsconce_DIR=<build folder> works without an installation. It prefers the
-# build's LibTorch to Python's, and uses headers and libraries in place.
+# The second package is the build folder: -Dsconce_DIR=<build folder> works without an installation. This package
+# prefers the build's LibTorch to Python's LibTorch, and uses headers and libraries in place.
 
 include_guard(GLOBAL)
 include(CMakePackageConfigHelpers)

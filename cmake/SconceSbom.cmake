@@ -1,5 +1,5 @@
-# Writes the software bill of materials for the installation: an SPDX 2.3 document, as JSON, with the versions in this
-# build.
+# Writes the software bill of materials for the installation, an SPDX 2.3 document in JSON that lists the versions used
+# in this build.
 
 include_guard(GLOBAL)
 
@@ -23,7 +23,8 @@ function(sconce_sbom_package out id name version license home)
   set(${out} "    ${json}}" PARENT_SCOPE)
 endfunction()
 
-# Writes the document to <file>. It includes the packages whose version is in the global property sconce_<name>_version.
+# Writes the document to <file>. The document lists each package that has a version in the global property
+# sconce_<name>_version.
 function(sconce_write_sbom file)
   sconce_sbom_package(packages sconce sconce-cpp "${PROJECT_VERSION}" MIT "")
   set(relation "{\"spdxElementId\": \"SPDXRef-")

@@ -1,14 +1,14 @@
 # Finds LibTorch and provides it as a single target, sconce::torch. This build and the installed package use the same
 # file. Neither nvcc nor a CUDA toolkit is needed.
 #
-#   sconce_find_torch()   makes sconce::torch; sets SCONCE_TORCH_ROOT, SCONCE_TORCH_LIBRARIES_DIR,
-#                         SCONCE_TORCH_IS_CUDA and SCONCE_TORCH_BUILT_VERSION
-#                         (global properties of these names keep them for further calls)
+#   sconce_find_torch()   creates sconce::torch; sets SCONCE_TORCH_ROOT, SCONCE_TORCH_LIBRARIES_DIR,
+#                         SCONCE_TORCH_IS_CUDA, and SCONCE_TORCH_BUILT_VERSION
+#                         (global properties with these names keep the values for later calls)
 #
-# SCONCE_TORCH_VERSION, if set, requires exactly that version. SCONCE_TORCH_VARIANT, cpu or cuda, restricts the
-# LibTorchs that the user did not specify. A LibTorch that the user specifies is used regardless of its variant. An
-# installed package sets SCONCE_TORCH_OF_BUILD, the LibTorch that it was built with, and SCONCE_TORCH_OF_BUILD_VARIANT.
-# A build folder that is used as a package also sets SCONCE_TORCH_OF_BUILD_FIRST, so that this LibTorch comes before
+# SCONCE_TORCH_VERSION, if set, requires exactly that version. SCONCE_TORCH_VARIANT, cpu or cuda, restricts which
+# LibTorch is chosen automatically. A LibTorch that the user specifies is used regardless of its variant. An installed
+# package sets SCONCE_TORCH_OF_BUILD to the LibTorch that it was built with, and sets SCONCE_TORCH_OF_BUILD_VARIANT. A
+# build folder that is used as a package also sets SCONCE_TORCH_OF_BUILD_FIRST, so that this LibTorch comes before
 # Python's. A package that is not required sets SCONCE_TORCH_OPTIONAL: if no LibTorch is found, sconce::torch is not
 # created, and the global property SCONCE_TORCH_MISSING contains the reason.
 
@@ -19,10 +19,10 @@ if(NOT DEFINED SCONCE_TORCH_WANTED_BY)
   set(SCONCE_TORCH_WANTED_BY "SCONCE_TORCH_VERSION")
 endif()
 
-include_guard(GLOBAL) # below the variables, which each folder of a project needs
+include_guard(GLOBAL) # placed below the variables, because each folder of a project needs them
 
 # Stops the configure step with the given lines. The leading blanks keep CMake from wrapping them. With
-# SCONCE_TORCH_OPTIONAL, only stores the lines, and the caller must return.
+# SCONCE_TORCH_OPTIONAL, the function only stores the lines, and the caller must return.
 function(sconce_stop)
   list(JOIN ARGN "\n  " text)
   if(SCONCE_TORCH_OPTIONAL)
@@ -71,7 +71,7 @@ function(sconce_root_of_torch out)
 endfunction()
 
 # Sets <package> to the folder of a LibTorch's CMake package, and <libraries> to the folder of its libraries. Wheels and
-# archives contain share/cmake/Torch and lib. Distributions, whose <root> is /usr, use lib/<architecture> for both.
+# archives contain share/cmake/Torch and lib. Distributions use /usr as <root> and lib/<architecture> for both folders.
 function(sconce_folders_of_torch package libraries root)
   cmake_path(SET shared NORMALIZE "${root}/lib/${CMAKE_LIBRARY_ARCHITECTURE}/")
   cmake_path(GET shared PARENT_PATH shared)
@@ -108,7 +108,7 @@ function(sconce_variant_of_torch out folder)
   endif()
 endfunction()
 
-# Sets <out> to the version that pip installs: "2.15.0", or "2.15.0+cpu", PyTorch's label for CPU wheels.
+# Sets <out> to the version that pip installs: "2.15.0", or "2.15.0+cpu" with PyTorch's label for CPU wheels.
 function(sconce_wanted_wheel out)
   set(version ${SCONCE_TORCH_NEWEST})
   if(DEFINED SCONCE_TORCH_VERSION)
@@ -130,15 +130,15 @@ function(sconce_check_torch_variant)
   endif()
 endfunction()
 
-# Loads Torch's package from <folder>. If <folder> is empty, searches the user's own variables. This is a macro because
-# the package sets variables that its caller must see.
+# Loads Torch's package from <folder>. If <folder> is empty, searches the locations that the user specified. This is a
+# macro because the package sets variables that its caller must see.
 macro(sconce_load_torch folder)
   set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON) # a parent project must also see torch's targets
   sconce_skip_toolkit()
   # The package warns that the wheel contains no libkineto.a. No program links this library, because it is part of
   # libtorch_cpu. Any existing target skips the search.
   set(kineto_LIBRARY c10)
-  # The package caches the locations of its parts. Locations from an earlier LibTorch must not be used.
+  # The package caches the locations of its parts, and locations from an earlier LibTorch must not be reused.
   foreach(part Caffe2_DIR TORCH_LIBRARY c10_LIBRARY C10_CUDA_LIBRARY)
     unset(${part} CACHE)
   endforeach()
@@ -150,10 +150,10 @@ macro(sconce_load_torch folder)
   endif()
 endmacro()
 
-# Creates sconce::torch. Uses the first LibTorch in this order: the one that the enclosing project found; the one that
+# Creates sconce::torch from the first LibTorch in this order: the one that the enclosing project found; the one that
 # the user specifies with Torch_DIR or CMAKE_PREFIX_PATH; the active Python's torch; if sconce is the top-level project,
 # the distribution's LibTorch (only for the cpu variant) and the pinned wheel in a virtual environment, and otherwise
-# the system's LibTorch; and last, the one that the installed sconce was built with.
+# the system's LibTorch; and finally, the one that the installed sconce was built with.
 function(sconce_find_torch)
   set(results SCONCE_TORCH_ROOT SCONCE_TORCH_LIBRARIES_DIR SCONCE_TORCH_IS_CUDA SCONCE_TORCH_BUILT_VERSION)
   set_property(GLOBAL PROPERTY SCONCE_TORCH_MISSING "")
@@ -173,7 +173,7 @@ function(sconce_find_torch)
     find_package(Torch CONFIG QUIET)
   else()
     sconce_recall_torch(folder from)
-    set(named "${Torch_DIR}") # by the user, unless the choice was recalled
+    set(named "${Torch_DIR}") # set by the user, unless it comes from an earlier configure
     if(NOT folder)
       if(named AND NOT EXISTS "${named}/TorchConfig.cmake")
         sconce_stop("Torch_DIR is not a LibTorch: ${named} contains no TorchConfig.cmake"
@@ -287,7 +287,7 @@ function(sconce_choose_torch folder from)
       sconce_variant_of_torch(variant "${root}")
       set(seen "${Python3_EXECUTABLE} has torch ${version} for ${variant}")
       set(wanted ON)
-      if(of_build) # better than a Python's torch that would be rejected
+      if(of_build) # preferred to a Python's torch that would be rejected
         set(SCONCE_TORCH_VARIANT ${SCONCE_TORCH_OF_BUILD_VARIANT})
       endif()
       if(SCONCE_TORCH_VARIANT AND NOT variant STREQUAL SCONCE_TORCH_VARIANT)
@@ -405,15 +405,16 @@ function(sconce_make_torch_target found_first from)
   sconce_root_of_torch(root)
   sconce_folders_of_torch(package libraries "${root}")
   add_library(sconce::torch INTERFACE IMPORTED GLOBAL)
-  # The C++ library comes first. LibTorch's libraries export parts of it (in 2.11.0, all of std::filesystem, with calls
-  # that lead nowhere), and a program uses a symbol from the first library that provides it.
+  # The C++ standard library comes first. LibTorch's libraries export parts of it (2.11.0 exports all of
+  # std::filesystem, but calls to it do not work), and a program uses each symbol from the first library that provides
+  # it.
   if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
     target_link_libraries(sconce::torch INTERFACE
       "-Wl,--push-state,--no-as-needed,-lstdc++,--pop-state")
   endif()
-  # Links torch_library instead of torch: the wrapper keeps libtorch_cuda linked even if none of its symbols is used. A
-  # program with the property SCONCE_CPU, which sconce_bundle sets, is compiled in the same way and linked without
-  # libtorch_cuda.
+  # Links torch_library instead of torch, because that wrapper keeps libtorch_cuda linked even if none of its symbols is
+  # used. A program with the property SCONCE_CPU, which sconce_bundle sets, is compiled in the same way and linked
+  # without libtorch_cuda.
   target_link_libraries(sconce::torch INTERFACE
     "$<IF:$<BOOL:$<TARGET_PROPERTY:SCONCE_CPU>>,$<LINK_ONLY:torch_cpu_library>,torch_library>")
   foreach(property IN ITEMS COMPILE_DEFINITIONS COMPILE_OPTIONS INCLUDE_DIRECTORIES SYSTEM_INCLUDE_DIRECTORIES)
@@ -423,7 +424,7 @@ function(sconce_make_torch_target found_first from)
   sconce_gloo_of_torch(gloo "${root}" "${libraries}")
   target_link_libraries(sconce::torch INTERFACE ${gloo})
   target_compile_features(sconce::torch INTERFACE cxx_std_20)
-  # If MKL is among its libraries, upstream adds folders like /lib/intel64 here. They would become run paths in every
+  # If LibTorch uses MKL, upstream adds folders such as /lib/intel64 here. These folders would become run paths in every
   # program.
   if(NOT found_first AND TARGET caffe2::mkl AND NOT MKL_ROOT)
     set_property(TARGET caffe2::mkl PROPERTY INTERFACE_LINK_DIRECTORIES "")

@@ -3,8 +3,8 @@
 include_guard(GLOBAL)
 
 # Sets <out> to the system folder, such as /usr, that contains a LibTorch with the requested variant and version, or to
-# an empty string. Reports each LibTorch that it skips. Does not load any package, because the targets of a wrong
-# package would remain.
+# an empty string. Reports each LibTorch that it skips. Does not load any package, because the targets of an unsuitable
+# package would remain defined.
 function(sconce_torch_of_distribution out)
   set(${out} "" PARENT_SCOPE)
   set(wanted "${SCONCE_TORCH_OLDEST} or newer")

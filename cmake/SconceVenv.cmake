@@ -17,7 +17,7 @@ function(sconce_set_up log what)
   set(looked "")
   set(venv_help "  apt install python3-venv      if the virtual environment could not be created")
   if("pip" IN_LIST ARGN)
-    set(venv_help "") # it is installed
+    set(venv_help "") # the venv module is installed
     # pip prints its indexes, without passwords, unless it uses only the default index.
     file(STRINGS "${log}" looked LIMIT_COUNT 1 REGEX "^(Looking in|Ignoring) indexes: ")
     if(NOT looked)
@@ -48,9 +48,9 @@ function(sconce_torch_of_venv out)
   set(venv "${SCONCE_SETUP_DIR}/${folder}")
   set(python "${venv}/bin/python")
   sconce_lock_setup()
-  # root is empty if the environment's Python has been removed since.
+  # `root` is empty if the environment's Python has been removed in the meantime.
   sconce_torch_of_python(root "${python}")
-  # The tests also compare with Python's safetensors, which requires numpy.
+  # The tests also compare results with Python's safetensors package, which requires numpy.
   set(packages torch==${version} numpy safetensors)
   set(installed "")
   if(EXISTS "${venv}/complete")
@@ -80,8 +80,8 @@ function(sconce_torch_of_venv out)
     sconce_set_up("${venv}.log" "creating a virtual environment with ${Python3_EXECUTABLE}"
                   "${Python3_EXECUTABLE}" -m venv "${venv}")
     set(pip_install "${python}" -m pip install --disable-pip-version-check --no-input)
-    # torch is installed separately first. An index of CPU wheels may lack the other packages, and with
-    # --extra-index-url, pip takes each package from either index.
+    # PyTorch is installed separately before the other packages. An index of CPU wheels may lack the other packages, and
+    # with --extra-index-url, pip may install any package from either index.
     if(SCONCE_TORCH_INDEX_URL)
       sconce_set_up("${venv}.log" "installing torch ${version} from SCONCE_TORCH_INDEX_URL"
                     ${pip_install} --no-deps --index-url "${SCONCE_TORCH_INDEX_URL}"
