@@ -27,14 +27,14 @@ using torch::autograd::SavedVariable;
 using torch::autograd::SavedVariableHooks;
 using Tensors = CheckpointGuard::Tensors;
 
-// Thrown to end a second run that has recomputed everything it needs. This is not an error, so no
-// other code should catch it.
+// Thrown to end a second run once it has recomputed all tensors that the frame needs. Because this
+// is not an error, no other code should catch it.
 struct EverythingIsSaved {};
 
-// The autocast state of this thread.
+// Stores the autocast state of the thread that constructs it.
 class AutocastState {
  public:
-  // Restores the saved autocast state in the calling thread for its scope.
+  // Applies the saved autocast state to the calling thread during its lifetime.
   class Guard {
    public:
     explicit Guard(const AutocastState& state)
@@ -56,8 +56,8 @@ class AutocastState {
   amp::AutocastOptions gpu_ = of(c10::kCUDA);
 };
 
-// Returns whether the device's current stream is being captured. LibTorch 2.11 exposes this only
-// indirectly: during a capture, it refuses to read the offset of the device's generator.
+// Returns whether the device's current stream is being captured. LibTorch 2.11 exposes this state
+// only indirectly: during a capture, reading the offset of the device's generator throws.
 template <class Guard = c10::impl::VirtualGuardImpl>
 bool is_capturing(c10::Device device) {
   const Guard guard(device.type());
@@ -74,7 +74,7 @@ bool is_capturing(c10::Device device) {
   }
 }
 
-// The generator states of the CPU and of the GPUs that hold the given tensors.
+// Stores the generator states of the CPU and of the given tensors' GPUs.
 class GeneratorStates {
  public:
   explicit GeneratorStates(const Tensors& tensors) {
@@ -82,8 +82,8 @@ class GeneratorStates {
     add(c10::kCPU);
     for (const auto& tensor : tensors) {
       if (!tensor.defined() || !tensor.is_cuda()) continue;
-      // Each replay draws different numbers at every place in the graph, regardless of the saved
-      // state.
+      // Regardless of the saved state, each replay draws different numbers at every point in the
+      // graph.
       TORCH_CHECK(!is_capturing(tensor.device()),
                   "sconce::checkpoint: expected preserve_rng_state = false during a capture, which "
                   "cannot restore a GPU's generator; the function must not draw random numbers");
@@ -91,8 +91,8 @@ class GeneratorStates {
     }
   }
 
-  // Sets the generators to the saved states, and restores their previous states at the end of the
-  // scope.
+  // Sets the generators to the saved states, and restores their previous states when it is
+  // destroyed.
   class Guard {
    public:
     explicit Guard(const GeneratorStates& states) {
@@ -121,19 +121,20 @@ class GeneratorStates {
 
 }  // namespace
 
-// One call of checkpoint: the properties of the tensors that the first run saved, and the tensors
-// that a second run recomputed.
+// Represents one call of `checkpoint`. Stores the properties of the tensors that the first run
+// saved, and the tensors that a second run recomputed.
 class CheckpointFrame {
  public:
   CheckpointFrame(const ActivationCheckpointOptions& options, const Tensors& inputs,
                   CheckpointGuard::Recompute recompute)
       : recompute_(std::move(recompute)) {
     if (options.preserve_rng_state) generators_.emplace(inputs);
-    // If this call is nested in another checkpointed function, the outer hooks drop the inputs too.
+    // If this call is nested inside another checkpointed function, the outer hooks also drop the
+    // inputs.
     for (const auto& input : inputs) inputs_.emplace_back(input, /*is_output=*/false);
   }
 
-  // Adds a tensor from the first run. Returns its index.
+  // Adds a tensor from the first run and returns its index.
   size_t add(const torch::Tensor& tensor) {
     const std::scoped_lock lock(mutex_);
     kinds_.push_back(tensor.options());
@@ -141,7 +142,7 @@ class CheckpointFrame {
     return kinds_.size() - 1;
   }
 
-  // Returns the tensor at the index. A backward pass takes each tensor once.
+  // Returns the tensor at the given index. Each backward pass requests each tensor once.
   torch::Tensor take(size_t place);
 
   // Adds a tensor from a second run.
@@ -157,20 +158,20 @@ class CheckpointFrame {
   std::optional<GeneratorStates> generators_ = {};
   std::vector<at::TensorOptions> kinds_ = {};
   std::vector<std::vector<int64_t>> shapes_ = {};
-  Tensors saved_ = {};      // from a second run; undefined once taken
-  int backward_pass_ = -1;  // the pass that the second run was for
+  Tensors saved_ = {};      // from a second run; undefined after `take`
+  int backward_pass_ = -1;  // the pass that needed the second run
 };
 
 namespace {
 
-// The destination for tensors that a thread's operations save: the first run or a second run of a
-// frame.
+// The run that receives the tensors saved by a thread's operations. This is either the first run or
+// a second run of a frame.
 struct Recording {
   std::shared_ptr<CheckpointFrame> frame;
   bool is_again = false;
 };
 
-// The last element is the innermost. Inner recordings end first.
+// The last element is the innermost recording. Inner recordings end before outer ones.
 thread_local std::vector<Recording> recordings;
 
 struct RecordingGuard {
@@ -192,7 +193,7 @@ class SavedInFrame : public SavedVariableHooks {
   size_t place_ = 0;
 };
 
-// In a second run, the tensor goes to the frame. It is also kept here for functions that run a
+// Adds a tensor saved in a second run to the frame. Also keeps the tensor for functions that run a
 // backward pass themselves.
 class SavedAgain : public SavedVariableHooks {
  public:
@@ -204,12 +205,12 @@ class SavedAgain : public SavedVariableHooks {
   torch::Tensor call_unpack_hook() override { return tensor_; }
 
  private:
-  CheckpointFrame& frame_;  // waiting for the second run
+  CheckpointFrame& frame_;  // waits for the second run
   torch::Tensor tensor_;
 };
 
-// LibTorch's engine with support for saved-tensor hooks, which LibTorch otherwise supports only in
-// Python's engine. LibTorch asks the engine for hooks whenever it saves a tensor.
+// Extends LibTorch's engine with support for saved-tensor hooks, which are otherwise supported only
+// by Python's engine. Whenever LibTorch saves a tensor, it requests hooks from the engine.
 class HookedEngine : public Engine {
  public:
   ~HookedEngine() override { stop(); }
@@ -226,9 +227,9 @@ class HookedEngine : public Engine {
   }
 };
 
-// Runs before main, because a backward pass that had already started would finish in a different
-// engine. An engine other than LibTorch's own, such as the engine of a Python process, is left in
-// place.
+// Runs before main, because otherwise a backward pass could start in one engine and finish in
+// another. If the current engine is not LibTorch's own, such as the engine in a Python process, it
+// is not replaced.
 [[maybe_unused]] const bool is_hooked = [] {
   const Engine& engine = Engine::get_default_engine();
   const bool is_own = typeid(engine) == typeid(Engine);
@@ -250,7 +251,7 @@ torch::Tensor CheckpointFrame::take(size_t place) {
 
 void CheckpointFrame::add_again(const torch::Tensor& tensor) {
   const size_t place = saved_.size();
-  if (place == kinds_.size()) return;  // beyond the tensors that the first run has saved so far
+  if (place == kinds_.size()) return;  // the first run has not saved more tensors yet
   const auto& kind = kinds_[place];
   TORCH_CHECK(tensor.sizes() == shapes_[place] && tensor.dtype() == kind.dtype() &&
                   tensor.device() == kind.device(),
@@ -271,7 +272,7 @@ void CheckpointFrame::run_again() {
   if (generators_) generators.emplace(*generators_);
   const AutocastState::Guard autocast(autocast_);
   const at::AutoGradMode with_gradients(true);
-  // The caller, which asked for a tensor, keeps the frame alive.
+  // The caller requested a tensor and keeps the frame alive.
   const RecordingGuard recording({.frame = {std::shared_ptr<void>(), this}, .is_again = true});
   try {
     recompute_(inputs);

@@ -23,8 +23,8 @@ void check(const Flags& flags) {
               precision, "'");
 }
 
-// Reads only the settings that `flags` changes, because LibTorch refuses to return some settings
-// that were set through other interfaces.
+// Reads only the settings that `flags` changes, because reading some settings throws if they were
+// set through other LibTorch interfaces.
 Flags read_flags(const Flags& flags) {
   auto& now = at::globalContext();
   Flags read;
@@ -38,7 +38,8 @@ Flags read_flags(const Flags& flags) {
   return read;
 }
 
-// LibTorch's global setting for matrix products sets the precision of each of these backends.
+// LibTorch's global setting for matrix products determines the precision for each of these
+// backends.
 constexpr std::array matmul_backends = {at::Float32Backend::CUDA, at::Float32Backend::MKLDNN};
 
 void set(const Flags& flags, bool warn_only) {

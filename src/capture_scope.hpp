@@ -10,8 +10,8 @@
 
 namespace sconce::detail {
 
-/// The non-tensor conditions that a capture depends on. The capture is used as long as all of them
-/// hold.
+/// The non-tensor conditions that a capture depends on. The capture remains valid as long as all of
+/// them hold.
 class Conditions {
  public:
   using Holds = std::function<bool()>;
@@ -19,30 +19,31 @@ class Conditions {
   /// Adds a condition on the object, unless the object already has one.
   void add(const void* object, Holds holds);
 
-  /// Returns whether all conditions hold. Called before each replay.
+  /// Returns whether all conditions hold. This function is called before each replay.
   bool hold() const;
 
  private:
   std::vector<std::pair<const void*, Holds>> all_ = {};
 };
 
-/// Marks a run of a captured step's function in this thread. The run may come before the capture,
-/// or the CPU may record it, or a GPU may capture it.
+/// Marks a run of a captured step's function in this thread. The run may precede the capture, be
+/// recorded on the CPU, or be captured on a GPU.
 class CaptureScope {
  public:
   /// `conditions` collects the conditions of a capture on a GPU and is null in other runs. `ballot`
-  /// carries the votes about a step with a compiler and is null without a compiler.
+  /// contains the votes on a step with a compiler, and is null if there is no compiler.
   explicit CaptureScope(Conditions* conditions, std::shared_ptr<StepBallot> ballot = {});
   ~CaptureScope();
   CaptureScope(const CaptureScope&) = delete;
   CaptureScope& operator=(const CaptureScope&) = delete;
 
-  /// Runs the checks for the end of the function, for example that a scaler has been updated.
+  /// Runs the checks at the end of the function. For example, a check may require that a scaler has
+  /// been updated.
   /// @throw any error from the checks.
   void end() const;
 
   /// Adds a check of the object at the end of the function, unless the object already has one. Does
-  /// nothing outside of a capture.
+  /// nothing outside a capture.
   static void check_at_end(const void* object, std::function<void()> check);
 
   /// Returns whether this thread is running the function of a captured step.

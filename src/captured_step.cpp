@@ -54,8 +54,7 @@ void wait(const c10::Stream& waiting, const c10::Stream& for_this) {
   event.block(waiting);
 }
 
-// For use at the end of a step or graph, where a second error must not replace the step's own
-// error.
+// Called at the end of a step or graph, where a second error must not replace the step's own error.
 void try_to_wait(const c10::Stream& waiting, const c10::Stream& for_this) {
   try {
     wait(waiting, for_this);
@@ -65,14 +64,15 @@ void try_to_wait(const c10::Stream& waiting, const c10::Stream& for_this) {
   }
 }
 
-// Kernels choose their code path, and therefore their rounding, based on strides and alignment too.
+// Kernels also choose their code path, and therefore their rounding, based on strides and
+// alignment.
 bool is_like_fresh(const torch::Tensor& tensor) {
   if (tensor.layout() != c10::kStrided || !tensor.has_storage()) return true;
   return tensor.is_non_overlapping_and_dense() &&
          reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr()) % c10::gAlignment == 0;
 }
 
-// Rejects nested or concurrent calls of a captured step until the end of the scope.
+// Rejects nested and concurrent calls of a captured step until the guard is destroyed.
 class SingleCallGuard {
  public:
   explicit SingleCallGuard(std::atomic<bool>& in_use) : in_use_(in_use) {
@@ -90,7 +90,7 @@ class SingleCallGuard {
 
 }  // namespace
 
-// For GPUs only. On the CPU, each of several captures keeps separate conditions.
+// Used only for GPUs. On the CPU, each capture has separate conditions.
 struct CapturedStep::Graph {
   std::unique_ptr<StepGraph> graph;
   Tensors outputs = {};  // written by the graph
@@ -124,7 +124,7 @@ CapturedStep::~CapturedStep() {
 }
 
 // Tensors that the step created, such as gradients and optimizer state, may be freed next. Their
-// memory belongs to the side stream, which must not reuse it before the replays finish.
+// memory belongs to the side stream, which must not reuse it until the replays have finished.
 void CapturedStep::drop_graph() {
   if (!graph_) return;
   const auto graph = std::move(graph_);
@@ -146,7 +146,7 @@ CapturedStep::Tensors CapturedStep::operator()(const Tensors& batch) {
   try {
     return step(batch);
   } catch (...) {
-    inputs_.reset();  // later batches may differ from a batch whose step threw
+    inputs_.reset();  // the step threw, and later batches may be different
     throw;
   }
 }
@@ -217,8 +217,8 @@ bool CapturedStep::is_like_first(const Tensors& batch) const {
   return is_like;
 }
 
-// The inputs are detached. If the step calls `requires_grad_` on an input, neither the caller's
-// tensor nor the memory of the replays changes. The outputs are detached too, because an autograd
+// The inputs are detached, so that calling `requires_grad_` on an input changes neither the
+// caller's tensor nor the memory used by replays. The outputs are detached too, because an autograd
 // graph would keep the nodes that accumulate gradients alive, and these nodes stay on the stream on
 // which they were created.
 CapturedStep::Tensors CapturedStep::run(const Tensors& batch,
@@ -236,8 +236,8 @@ CapturedStep::Tensors CapturedStep::run(const Tensors& batch,
   return outputs;
 }
 
-// Records the last step of the warm-up, if recording is possible. This reports operators that
-// cannot be captured before the next call runs any of them.
+// Records the last step of the warm-up, if recording is possible. In this way, operators that
+// cannot be captured are reported before the next call runs any of them.
 CapturedStep::Tensors CapturedStep::warm_up_on_cpu(const Tensors& batch, bool is_like) {
   const auto step = [&] { return run(batch); };
   const bool is_last = is_like && warmed_up_ + 1 == options_.num_warmup_iters;
@@ -265,7 +265,7 @@ CapturedStep::Tensors CapturedStep::run_on_side_stream(const Tensors& batch) con
 
 void CapturedStep::capture() {
   synchronize(device_);
-  cuda::empty_cache();  // the graph allocates separate memory and cannot use the cache
+  cuda::empty_cache();  // the graph allocates separate memory that cannot use the cache
   const auto current = current_stream(device_);
   const c10::StreamGuard guard(*side_);
   std::string error;

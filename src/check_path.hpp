@@ -7,8 +7,8 @@
 
 namespace sconce {
 
-/// Rejects a path that contains a NUL byte. The system would stop at the NUL byte and use a
-/// different file.
+/// Rejects paths that contain a NUL byte. The system would ignore everything after the NUL byte and
+/// use a different file.
 inline void check_path(const std::filesystem::path& path, const std::string& caller) {
   const std::string& text = path.native();
   const size_t end = text.find('\0');

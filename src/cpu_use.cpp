@@ -15,7 +15,7 @@ struct Ticks {
   int64_t all = 0;
 };
 
-// The times of each CPU: user, nice, system, idle, iowait, irq, softirq, and steal.
+// The times recorded for each CPU: user, nice, system, idle, iowait, irq, softirq, and steal.
 std::map<std::string, Ticks> ticks_of(const std::string& stat) {
   std::map<std::string, Ticks> of;
   std::istringstream lines(stat);

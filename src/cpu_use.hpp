@@ -6,12 +6,12 @@
 
 namespace sconce::detail {
 
-/// Returns how many of these CPUs were busy between two readings of /proc/stat. Their busy times
-/// are added up, because a process may move between CPUs.
+/// Returns the number of busy CPUs, among the given ones, between two readings of /proc/stat. The
+/// busy times of all CPUs are added up, because a process may move between CPUs.
 int busy_cpus(const std::string& before, const std::string& after, const std::vector<int>& cpus);
 
-/// Returns the number of CPUs that cpu.max of a cgroup allows, rounded down. Returns nothing if
-/// there is no limit.
+/// Returns the number of CPUs that cpu.max of a cgroup allows, rounded down. Returns std::nullopt
+/// if there is no limit.
 std::optional<int> quota_of(const std::string& cpu_max);
 
 }  // namespace sconce::detail

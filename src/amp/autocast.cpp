@@ -15,9 +15,9 @@ torch::DeviceType checked(torch::DeviceType device_type) {
   return device_type;
 }
 
-// Returns whether autocast supports the device and dtype, and warns if it does not. As in Python, a
-// GPU accepts any dtype. Python's check for bfloat16 is true for all GPUs, because it includes
-// emulation.
+// Returns whether autocast supports the device and dtype, and warns if it does not. As in Python,
+// any dtype is accepted on a GPU. Python's check for bfloat16 returns true for all GPUs, because it
+// includes emulation.
 bool can_enable(torch::DeviceType device_type, torch::ScalarType dtype) {
   if (device_type == c10::kCUDA) {
     if (num_gpus() > 0) return true;

@@ -28,7 +28,7 @@ namespace sconce::amp {
 
 namespace {
 
-// The values in a state dict. `init_scale` in the options corresponds to `scale`.
+// The values in a state dict. The option `init_scale` corresponds to `scale`.
 struct ScalerState {
   GradScalerOptions options = {};
   int64_t growth_tracker = 0;
@@ -45,7 +45,7 @@ void visit_state(ScalerState& scaler, StateVisitor& state) {
   state.check(std::in_range<int32_t>(scaler.growth_tracker), "below 2^31");
 }
 
-// A replay does not track which optimizers were unscaled or stepped.
+// Replays do not track which optimizers were unscaled or stepped.
 constexpr auto without_update =
     "sconce::amp::GradScaler::unscale_ or step without update in the same captured step";
 
@@ -55,8 +55,7 @@ enum class Float16Gradients { refused, accepted };
 torch::Tensor values_of(const torch::Tensor& parameter) {
   if (!parameter.grad().is_sparse()) return parameter.grad();
   if (parameter.grad().scalar_type() == c10::kHalf) {
-    // Entries with the same index may overflow float16 when added, so the check has to see their
-    // sums.
+    // Adding entries with the same index may overflow float16, so the check must use their sums.
     parameter.mutable_grad() = parameter.grad().coalesce();
   }
   return parameter.grad()._values();
@@ -84,8 +83,8 @@ TensorGroups gradients_of(torch::optim::Optimizer& optimizer, Float16Gradients f
   return gradients;
 }
 
-// Multiplies the gradients by inv_scale. Returns one tensor per group that shows whether a gradient
-// in the group contains inf or nan.
+// Multiplies the gradients by inv_scale. Returns one tensor per group, which indicates whether any
+// gradient in the group contains inf or nan.
 std::vector<torch::Tensor> multiply_and_check(const TensorGroups& gradients,
                                               const torch::Tensor& inv_scale) {
   const at::NoGradGuard no_grad;
@@ -162,8 +161,8 @@ void GradScaler::unscale(torch::optim::Optimizer& optimizer, OptimizerState& sta
 }
 
 torch::Tensor GradScaler::combined(const std::vector<torch::Tensor>& found_infs) const {
-  // The fused kernels skip a step only if found_inf is exactly 1, so the values of several devices
-  // are not added.
+  // The fused kernels skip a step only if found_inf is exactly 1, so the values from several
+  // devices must not be added.
   if (found_infs.empty()) return at::zeros({}, scale_.options());
   auto found_inf = to_device(found_infs.front(), scale_.device());
   for (size_t i = 1; i < found_infs.size(); ++i) {
@@ -234,7 +233,7 @@ void GradScaler::update(std::optional<double> new_scale) {
   states_.clear();
 }
 
-// A replay uses the kernel arguments from the capture, so the options must stay the same.
+// Replays use the kernel arguments from the capture, so the options must not change.
 void GradScaler::depend_on_options() const {
   if (!detail::is_capturing()) return;
   const auto numbers = [this] {

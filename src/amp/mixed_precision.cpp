@@ -18,7 +18,7 @@ backends::FlagsGuard MixedPrecision::flags() const {
 }
 
 AutocastGuard MixedPrecision::autocast() const {
-  // If autocast is off, leave its dtype unset, so that the model can enable autocast itself.
+  // If autocast is disabled, its dtype stays unset, so that the model can enable autocast itself.
   AutocastOptions options = {.enabled = false};
   if (precision_ == Precision::fp16) options = {.dtype = at::kHalf};
   if (precision_ == Precision::bf16) options = {.dtype = at::kBFloat16};

@@ -14,7 +14,7 @@ inline bool writes(const c10::Argument& argument) {
   return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
 }
 
-/// Returns whether the operator overwrites every element of the argument at this index without
+/// Returns whether the operator overwrites every element of the argument at the given index without
 /// reading any of them.
 inline bool fills(const c10::FunctionSchema& schema, size_t index) {
   const auto& argument = schema.arguments()[index];
@@ -22,7 +22,7 @@ inline bool fills(const c10::FunctionSchema& schema, size_t index) {
          (argument.is_out() || (index == 0 && has_trait(schema.name(), Trait::fill)));
 }
 
-/// Returns whether two tensors that share memory cover the same elements of it.
+/// Returns whether two tensors that share memory refer to the same elements in the same layout.
 inline bool have_same_layout(const at::Tensor& a, const at::Tensor& b) {
   return a.sizes() == b.sizes() && a.strides() == b.strides() &&
          a.storage_offset() == b.storage_offset() && a.scalar_type() == b.scalar_type() &&

@@ -5,7 +5,7 @@
 
 namespace sconce::detail {
 
-/// Runs a collective operator of LibTorch with these arguments and waits until it finishes.
+/// Runs a LibTorch collective operator with the given arguments and waits until it finishes.
 /// @throw c10::Error if another process fails or times out.
 void run_collective(const c10::OperatorHandle& op, torch::jit::Stack arguments);
 

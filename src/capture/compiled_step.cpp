@@ -21,9 +21,9 @@ constexpr auto step_name = "sconce::CapturedStep";
 constexpr size_t timed_calls = 10;  // per form
 constexpr int max_comparisons = 5;
 
-// The largest accepted difference, relative to the norm of the values, for compiled code that
-// computes in types with at least this many bits. Compiled code adds in a different order and
-// rounds to 16 bits at different places.
+// Returns the largest accepted difference, relative to the norm of the values, for compiled code
+// that computes in types with at least this many bits. Compiled code adds in a different order and
+// rounds to 16 bits at different points.
 double tolerance_at(int bits) {
   return bits >= 64 ? 1e-6 : bits >= 32 ? 1e-3 : 5e-2;
 }
@@ -32,7 +32,7 @@ double norm_of(const at::Tensor& tensor) {
   return at::linalg_vector_norm(tensor.to(at::kDouble)).item<double>();
 }
 
-// The values that the two forms of a part computed.
+// The values computed by the two forms of a part.
 struct Pair {
   at::Tensor compiled;
   at::Tensor replayed;
@@ -48,9 +48,9 @@ bool is_compared_by_norm(const at::Tensor& tensor) {
 }
 
 // Returns the distance between the compiled and the replayed values, relative to the norm of the
-// replayed values. The denominator is at least a thousandth of the largest values of the part,
-// because rounding leaves small values where the exact result is 0. Infinities and nans are equal
-// if both forms have them at the same places.
+// replayed values. The denominator is at least one thousandth of the largest value in the part,
+// because rounding produces small nonzero values where the exact result is 0. Infinities and nans
+// are considered equal if both forms produce them at the same positions.
 double difference(const Pair& pair, double largest) {
   if (!is_compared_by_norm(pair.replayed)) {
     return at::equal(pair.compiled, pair.replayed) ? 0 : HUGE_VAL;
@@ -71,8 +71,9 @@ bool are_finite(const std::vector<Pair>& pairs) {
   });
 }
 
-// Returns whether a replay left this memory of the step unchanged. Such memory holds no values. For
-// example, batch normalization does not compute its means in evaluation mode.
+// Returns whether a replay left this memory of the step unchanged. Such memory contains no
+// meaningful values. For example, batch normalization does not compute its means in evaluation
+// mode.
 bool has_no_values(const StepTrace& trace, const at::Tensor& memory, const at::Tensor& before) {
   const auto* const storage = memory.storage().unsafeGetStorageImpl();
   const bool is_input =
@@ -81,7 +82,7 @@ bool has_no_values(const StepTrace& trace, const at::Tensor& memory, const at::T
   return !is_input && at::equal(memory.view(at::kByte), before.view(at::kByte));
 }
 
-// Returns the first difference above the tolerance, or an empty string.
+// Returns a description of the first difference above the tolerance, or an empty string.
 std::string difference_in(const std::vector<Pair>& pairs, double tolerance) {
   double largest = 0;
   for (const auto& pair : pairs) {
@@ -105,7 +106,7 @@ std::vector<at::Tensor> copies_of(const std::vector<at::Tensor>& tensors) {
   return copies;
 }
 
-// Substitutes compiled calls for the calls that they replace.
+// Replaces calls of the step with compiled calls.
 RecordedStep::Calls replaced(const RecordedStep::Calls& calls, std::vector<CompiledCall> by) {
   RecordedStep::Calls all;
   size_t next = 0;
@@ -183,7 +184,7 @@ void CompiledStep::run() {
   step_.replay(state_ == State::compiled ? compiled_ : step_.calls);
 }
 
-// Collects the compiler's result, and compares it with a replay in this step.
+// Retrieves the compiled code and compares its results with a replay in this step.
 void CompiledStep::take() {
   try {
     compiled_ = replaced(step_.calls, compilation_->take());
@@ -196,8 +197,8 @@ void CompiledStep::take() {
   compare();
 }
 
-// Compiled code may produce nans in different places, so if a step overflows, a later step is
-// compared too.
+// Compiled code may produce nans at different positions, so if a step overflows, a later step is
+// also compared.
 void CompiledStep::compare() {
   Finding finding;
   step_.replay(compared(finding));
@@ -298,7 +299,7 @@ void CompiledStep::compare(const CompiledCall& part, Finding& finding) const {
   reason = difference_in(pairs, tolerance_at(part.bits));
 }
 
-// Alternates between the two forms, because a machine's speed drifts.
+// Alternates between the two forms, because the machine's speed drifts over time.
 void CompiledStep::time() {
   const bool compiled = compiled_seconds_.size() < replayed_seconds_.size();
   const Stopwatch stopwatch;

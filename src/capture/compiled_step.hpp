@@ -22,7 +22,7 @@ class StepCompilation {
   /// Waits for the compiler to finish.
   virtual void wait() = 0;
 
-  /// Returns the calls that replace calls of the step, in order.
+  /// Returns the compiled calls that replace calls of the step, in order.
   /// @throw c10::Error with the reason if the step could not be compiled.
   virtual std::vector<CompiledCall> take() = 0;
 
@@ -30,7 +30,7 @@ class StepCompilation {
   virtual const std::string& key() const = 0;
 };
 
-/// Runs a recorded step as a replay or as compiled code, whichever is better.
+/// Runs a recorded step either as a replay or as compiled code, whichever is better.
 class CompiledStep {
  public:
   /// `compiler` may be null.
@@ -47,11 +47,11 @@ class CompiledStep {
   /// Returns the vote about the form that this process sends to the others.
   StepVote vote() const;
 
-  /// Advances the choice of a form. The choice depends only on the votes of all processes. A single
-  /// process passes only its own vote. Does nothing while any process is undecided.
+  /// Advances the choice of a form based only on the votes of all processes. A single process
+  /// passes only its own vote. Does nothing while any process is undecided.
   void choose(const StepVotes& votes);
 
-  /// Returns why the step runs in its current form.
+  /// Returns the reason why the step runs in its current form.
   const std::string& reason() const { return reason_; }
 
  private:

@@ -45,8 +45,8 @@ bool CpuGraphs::is_repetition(const StepTrace& trace) {
   return is_known && changed == nullptr;
 }
 
-// Keeps only the trace. Keeping the whole recording would hold its gradients in memory together
-// with the gradients of the next call.
+// Only the trace is kept. Otherwise, the gradients from the recording would stay in memory together
+// with the gradients from the next call.
 CpuGraphs::Tensors CpuGraphs::run_warmup(const Step& step) {
   if (!can_record()) return step();
   auto graph = record(step);
@@ -76,9 +76,9 @@ std::string CpuGraphs::mode_reason() const {
   return last_ == nullptr ? "the step is not captured" : last_->reason();
 }
 
-// Returns the step that this process votes about. This is the first step whose form is not final,
-// or the step that ran last if every form is final. Processes with the same captures therefore vote
-// about the same step.
+// Returns the step that this process votes on. This is the first step without a final form or, if
+// all forms are final, the step that ran last. Therefore, processes with the same captures vote on
+// the same step.
 CompiledStep* CpuGraphs::voting() const {
   for (const auto& graph : graphs_) {
     if (!graph.runner->is_settled()) return graph.runner.get();
@@ -86,8 +86,8 @@ CompiledStep* CpuGraphs::voting() const {
   return last_;
 }
 
-// Votes arrive while a step runs. The step cannot change its form at that point, so the votes wait
-// for the next call.
+// Votes arrive while a step is running and cannot change its form. Therefore, they are processed in
+// the next call.
 void CpuGraphs::take_votes() {
   if (ballot_ == nullptr || ballot_->all_votes.empty()) return;
   const auto votes = std::exchange(ballot_->all_votes, {});

@@ -14,9 +14,9 @@
 
 namespace sconce::detail {
 
-/// The captures of one step on the CPU. There are several captures if the gradients differ between
-/// calls. With gradient accumulation, for example, the first batch starts without gradients and
-/// later batches add to them.
+/// Manages the captures of one step on the CPU. There are several captures if calls start with
+/// different gradients. With gradient accumulation, for example, the first batch starts without
+/// gradients and later batches add to them.
 class CpuGraphs {
  public:
   using Tensors = std::vector<at::Tensor>;
@@ -30,23 +30,22 @@ class CpuGraphs {
   /// Runs the step for the first time, and checks whether it can be captured.
   Tensors run_warmup(const Step& step);
 
-  /// Replays the capture that fits. If there is none, runs and records the step. A recording
-  /// becomes a capture if an earlier recording had the same operators and values. This is necessary
-  /// because the first steps may do more than later ones, such as create the optimizer's state.
-  /// Each replay of a capture returns the same tensors.
+  /// Replays the matching capture. If there is none, runs and records the step. A recording becomes
+  /// a capture if an earlier recording contains the same operators and values. This condition is
+  /// necessary because the first steps may perform additional work, such as creating the
+  /// optimizer's state. Each replay of a capture returns the same tensors.
   /// @throw c10::Error before running anything if an earlier step could not be captured, or if a
   /// parameter no longer exists.
   Tensors run(const Step& step);
 
-  /// Returns whether there is no capture.
+  /// Returns whether no capture exists.
   bool empty() const { return graphs_.empty(); }
 
   /// Returns how the last call ran the step.
   StepMode mode() const;
   std::string mode_reason() const;
 
-  /// Returns the ballot that carries the votes about the forms of the captures, or null without a
-  /// compiler.
+  /// Returns the ballot for votes on the forms of the captures, or null if there is no compiler.
   const std::shared_ptr<StepBallot>& ballot() const { return ballot_; }
 
  private:
@@ -66,7 +65,7 @@ class CpuGraphs {
 
   StepCompiler* compiler_;
   std::shared_ptr<StepBallot> ballot_;
-  CompiledStep* last_ = nullptr;        // ran last; null if the last call ran the function
+  CompiledStep* last_ = nullptr;        // the step that ran last; null if the function ran
   std::vector<StepTrace> traces_ = {};  // distinct recordings, newest last
   std::vector<Graph> graphs_ = {};
   std::string reject_reason_ = {};

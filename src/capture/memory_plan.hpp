@@ -5,21 +5,21 @@
 
 namespace sconce::detail {
 
-/// The span in which memory is in use, from call `first` through call `last`.
+/// The range of calls that use a piece of memory, from `first` through `last`.
 struct Lifetime {
   size_t bytes;
   size_t first;
   size_t last;
 };
 
-/// Offsets into a single block of memory.
+/// The offsets of all memory in a single block.
 struct MemoryPlan {
   std::vector<size_t> offsets = {};  ///< one per lifetime, in multiples of 64 bytes
   size_t bytes = 0;                  ///< size of the block
 };
 
-/// Returns offsets at which memory overlaps only if the lifetimes share no call. The largest memory
-/// is placed first, and each one goes to the lowest free offset.
+/// Plans offsets so that two pieces of memory overlap only if their lifetimes share no call. The
+/// largest piece is placed first, and each piece is placed at the lowest free offset.
 MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes);
 
 }  // namespace sconce::detail

@@ -11,7 +11,7 @@ namespace sconce::detail {
 
 /// The state of a module that a capture depends on: the training mode of each submodule, the
 /// addresses of parameters and buffers, and which of them require gradients. The module must
-/// outlive this object. Its submodules and tensors need not.
+/// outlive this object. Its submodules and tensors do not have to.
 class ModuleState {
  public:
   explicit ModuleState(const torch::nn::Module& module);

@@ -6,10 +6,10 @@
 
 namespace sconce::detail {
 
-/// During its lifetime, calls one function before and another after each operator of this thread,
-/// with the operator's arguments and results. This includes operators in threads that inherit this
-/// thread's state. Sources that read the arguments and results need NDEBUG. See
-/// src/capture/CMakeLists.txt.
+/// During its lifetime, calls one function before each operator in this thread and another function
+/// after it, with the operator's arguments and results. Operators in threads that inherit this
+/// thread's state are included. Sources that read the arguments and results require NDEBUG (see
+/// src/capture/CMakeLists.txt).
 class OperatorObserver {
  public:
   using Begin = std::unique_ptr<at::ObserverContext> (*)(const at::RecordFunction&);

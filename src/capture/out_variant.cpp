@@ -15,7 +15,7 @@ namespace {
 
 using Overloads = std::map<std::string, std::vector<c10::OperatorName>>;
 
-// All operator overloads, keyed by name.
+// Returns all operator overloads, keyed by name.
 Overloads all_overloads() {
   Overloads overloads;
   for (const auto& name : c10::Dispatcher::singleton().getAllOpNames()) {
@@ -46,7 +46,7 @@ std::optional<c10::OperatorHandle> find(const c10::FunctionSchema& functional) {
   if (found == overloads.end()) return {};
   for (const auto& name : found->second) {
     const auto op = c10::Dispatcher::singleton().findSchema(name);
-    // An out variant that copies is registered for all backends at once.
+    // An out variant that copies its results is registered for all backends at once.
     if (op && writes_results_of(op->schema(), functional) &&
         op->hasKernelForDispatchKey(c10::DispatchKey::CPU)) {
       return op;

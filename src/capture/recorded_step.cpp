@@ -55,7 +55,7 @@ void run(const OperatorCall& call, torch::jit::Stack& stack) {
   for (const auto& name : call.last_used) free_memory(*name.storage().unsafeGetStorageImpl());
 }
 
-// Returns the result, or a copy with the layout of `name` and as much memory.
+// Returns the result, or a copy that has the same layout and memory size as `name`.
 at::Tensor placed_as(const at::Tensor& name, const at::Tensor& result) {
   const size_t bytes = name.storage().nbytes();
   if (result.strides() == name.strides() && result.storage_offset() == name.storage_offset() &&
@@ -159,15 +159,14 @@ Fit RecordedStep::fit() const {
   return same_gradients ? Fit::fits : Fit::changed;
 }
 
-// Frees the gradients that the step discards, so that they do not add to the peak memory of the
-// step.
+// Frees the gradients that the step discards, so that they do not increase the step's peak memory.
 void RecordedStep::drop_gradients() const {
   for (const auto& gradient : gradients) {
     if (gradient.is_new_memory) free_memory(*gradient.after.storage().unsafeGetStorageImpl());
   }
 }
 
-// After an error, no parameter may keep a gradient without memory.
+// After an error, no parameter may still have a gradient without memory.
 void RecordedStep::forget_dropped_gradients() const {
   for (const auto& gradient : gradients) {
     if (gradient.is_new_memory && gradient.after.storage().data() == nullptr) {

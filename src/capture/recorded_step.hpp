@@ -17,7 +17,7 @@
 
 namespace sconce::detail {
 
-/// Gradients of parameters at one point in the step.
+/// The gradients of parameters at one point in the step.
 using Gradients = std::vector<std::pair<WeakTensor, at::Tensor>>;
 
 /// The thread-local settings that kernels read: the dispatch keys, which affect the operators that
@@ -36,42 +36,41 @@ struct OperatorCall {
   c10::OperatorHandle op;
   c10::DispatchKeySet keys;  // for kernels below autograd and autocast
   ThreadState thread;
-  // The operator that returns the results of `op`, if `op` writes them into memory among its
-  // arguments.
+  // If `op` is an out variant, this is the functional operator that returns the same results.
   std::optional<c10::OperatorHandle> returning = {};
   std::vector<c10::IValue> arguments = {};
-  std::vector<at::Tensor> results = {};    // where to put the results; undefined for a view
+  std::vector<at::Tensor> results = {};    // destinations of the results; undefined for views
   std::vector<at::Tensor> last_used = {};  // freed after this call
 };
 
 /// A call of host code.
 struct HostCall {
   std::function<void()> call;
-  Gradients gradients;  // read by the call
+  Gradients gradients;  // used by the call
 };
 
-/// Compiled code for a part of a step.
+/// The compiled code for a part of a step.
 class CompiledCode {
  public:
   virtual ~CompiledCode() = default;
 
-  /// Runs the code, which may write to the inputs, and returns newly allocated tensors.
+  /// Runs the code and returns newly allocated tensors. The code may write to the inputs.
   virtual std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs) = 0;
 };
 
-/// A call of compiled code that replaces the operators in a part of a step.
+/// A call of compiled code that replaces the operators of a part of a step.
 struct CompiledCall {
-  size_t begin;  // first call of the step that this replaces
+  size_t begin;  // the first call of the step that is replaced
   size_t end;    // one past the last
   std::shared_ptr<CompiledCode> code = {};
   std::vector<at::Tensor> inputs = {};     // all memory that the code reads or writes
   std::vector<at::Tensor> written = {};    // the inputs that it writes
   std::vector<at::Tensor> results = {};    // where to put the results
   std::vector<at::Tensor> last_used = {};  // freed after this call
-  int bits = 64;                           // of the least precise type used
+  int bits = 64;                           // bits in the least precise type used
 };
 
-/// A tensor created outside the step, in its state when the step was recorded.
+/// Describes a tensor created outside the step, as it was when the step was recorded.
 struct Input {
   explicit Input(const at::Tensor& tensor);
   bool is_unchanged() const;
@@ -94,12 +93,12 @@ struct LeafGradient {
   WeakTensor parameter;
   WeakTensor before;
   at::Tensor after;
-  bool is_dropped;     // the step discards the earlier gradient, whatever its value
-  bool is_new_memory;  // it is dropped, and a call allocates new memory for the later gradient
+  bool is_dropped;     // the step discards the earlier gradient, regardless of its value
+  bool is_new_memory;  // also, a call allocates new memory for the later gradient
 };
 
-/// A value that the host passes to a call: the numbers among its arguments, or memory that no call
-/// has written. A replay does not compute it again.
+/// Identifies values that the host passes to a call: the numbers among its arguments, or memory
+/// that no call has written. Replays do not recompute these values.
 struct HostValue {
   bool operator==(const HostValue&) const = default;
 
@@ -107,25 +106,26 @@ struct HostValue {
   size_t hash;
 };
 
-/// The properties that must match between two recordings of a step before one of them is replayed.
+/// The properties of a recording that must match another recording of the same step before either
+/// of them is replayed.
 struct StepTrace {
   /// Returns whether the other trace has the same operators, with inputs of the same sizes and
   /// types.
   bool is_like(const StepTrace& other) const;
 
-  /// Returns the first operator for which the host values differ between this trace and the other,
-  /// or null. The traces must be alike.
+  /// Returns the first operator for which the host values in the two traces differ, or null. The
+  /// traces must have the same operators.
   const std::string* find_changed_value(const StepTrace& other) const;
 
   std::vector<Input> inputs = {};
   std::vector<HostValue> host_values = {};  // of all calls, in order
-  Conditions conditions = {};               // recorded under these
+  Conditions conditions = {};               // conditions of the recording
 };
 
-/// Whether a recorded step can stand in for the step at this point.
+/// Indicates whether a recorded step can currently replace the step.
 enum class Fit { fits, changed, gone };
 
-/// The operators, below autograd, of one run of a step on the CPU, together with the memory that
+/// Contains the operators below autograd from one run of a step on the CPU, and the memory that
 /// they write.
 struct RecordedStep {
   using Calls = std::vector<std::variant<OperatorCall, HostCall, CompiledCall>>;
@@ -134,8 +134,8 @@ struct RecordedStep {
   /// write different memory or compute different gradients, or if a condition no longer holds.
   Fit fit() const;
 
-  /// Runs the step again with these calls. They are the step's own calls, some of which may be
-  /// replaced by compiled code. Restores the thread's state afterwards.
+  /// Runs the step again using the given calls, and then restores the thread's state. The calls are
+  /// the step's own calls, or compiled calls that replace some of them.
   void replay(const Calls& by);
   void replay() { replay(calls); }
 
@@ -146,7 +146,7 @@ struct RecordedStep {
   void forget_dropped_gradients() const;
 
   Calls calls = {};
-  std::vector<at::Tensor> constants = {};  // not recomputed; all elements equal
+  std::vector<at::Tensor> constants = {};  // not recomputed; in each, all elements are equal
   StepTrace trace = {};
   std::vector<LeafGradient> gradients = {};
   std::vector<c10::VariableVersion> written = {};  // for tensors created outside the step
@@ -154,7 +154,8 @@ struct RecordedStep {
   at::DataPtr pool = {};
 };
 
-/// Returns whether the call can be part of compiled code, which runs with gradients disabled.
+/// Returns whether the call can be part of compiled code. Compiled code runs with gradients
+/// disabled.
 bool can_compile(const RecordedStep::Calls::value_type& call);
 
 /// Runs the code below autograd and returns its results, without storing them in the step.

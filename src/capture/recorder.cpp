@@ -21,8 +21,8 @@ using Source = StepMemory::Source;
 
 constexpr size_t max_constant_bytes = 1 << 16;
 
-// Larger memory comes from the allocator in each replay and is freed again, as in the plain loop.
-// Keeping it in the pool would add to peak memory, and allocation time is negligible at this size.
+// Above this size, memory is allocated and freed in each replay, as in the plain loop. Keeping such
+// memory in the pool would increase peak memory, and allocation time is negligible at this size.
 constexpr size_t max_pooled_bytes = 1 << 20;
 
 template <class T>
@@ -121,8 +121,8 @@ void Recorder::composite_call(OperatorCall call, const at::Tensor& result) {
   step_->calls.push_back(std::move(call));
 }
 
-// Adds a collective as a host call. The host call holds the tensors, so their memory stays in
-// place.
+// Adds a collective as a host call. The host call keeps references to the tensors, so their memory
+// stays in place.
 void Recorder::add_collective(const OperatorCall& call) {
   const std::string& name = call.op.schema().name();
   const c10::ArrayRef<c10::IValue> arguments = call.arguments;
@@ -135,7 +135,7 @@ void Recorder::add_collective(const OperatorCall& call) {
   host_call([op = call.op, given = call.arguments] { run_collective(op, given); });
 }
 
-// Registers the writes of the call, and returns whether there are any.
+// Registers the writes performed by the call, and returns whether there are any.
 bool Recorder::write(const OperatorCall& call) {
   const auto& schema = call.op.schema();
   const bool may_write_all = has_trait(schema.name(), Trait::silent_write);
@@ -158,8 +158,8 @@ bool Recorder::write(const OperatorCall& call) {
   return writes_any;
 }
 
-// After a write to a tensor, earlier casts of it are outdated. A cast whose result is written no
-// longer equals the original.
+// Removes casts that a write invalidates. Writing to a tensor makes earlier casts of that tensor
+// outdated. After a write to the result of a cast, the result no longer equals the original.
 void Recorder::forget_casts(const at::Tensor& written) {
   std::erase_if(casts_, [&](const Cast& cast) {
     return cast.result == memory_.id_of(written) ||
@@ -167,8 +167,8 @@ void Recorder::forget_casts(const at::Tensor& written) {
   });
 }
 
-// Makes replays compute repeated casts only once. In an eager step, autocast's cache does this. The
-// cache is off during recording, because it would keep casts between calls.
+// Makes replays compute repeated casts only once. In an eager step, autocast's cache serves this
+// purpose. The cache is disabled during recording, because it would keep casts between calls.
 void Recorder::merge_cast(const OperatorCall& call, const at::Tensor& result) {
   const auto equal = std::find_if(casts_.begin(), casts_.end(), [&](const Cast& earlier) {
     return are_equal_casts(earlier.call, call);
@@ -180,7 +180,7 @@ void Recorder::merge_cast(const OperatorCall& call, const at::Tensor& result) {
   }
 }
 
-// Returns the results of the call, and which of them use memory that the call allocated.
+// Returns the results of the call, and records which of them use memory that the call allocated.
 Recorder::Results Recorder::results_of(const OperatorCall& call,
                                        c10::ArrayRef<c10::IValue> values) const {
   const c10::ArrayRef<c10::IValue> arguments = call.arguments;
@@ -202,7 +202,7 @@ void Recorder::add(OperatorCall call, c10::ArrayRef<c10::IValue> values) {
   const Results results = results_of(call, values);
   if (writes_any || results.any_new || values.empty()) {
     step_->trace.host_values.push_back({call.op.schema().name(), hash_of_numbers(call.arguments)});
-    if (has_trait(call.op.schema().name(), Trait::allocation)) {  // reads no values
+    if (has_trait(call.op.schema().name(), Trait::allocation)) {  // does not read values
       memory_.add(results.tensors[0], Source::allocation, here());
       return;
     }
@@ -235,7 +235,7 @@ void Recorder::add_named(OperatorCall call, const Results& results, bool is_func
 // Adds the call through its out variant, if it has one.
 bool Recorder::add_with_out(OperatorCall& call, const Results& results) {
   const auto& tensors = results.tensors;
-  if (tensors.size() != call.op.schema().returns().size()) return false;  // a list
+  if (tensors.size() != call.op.schema().returns().size()) return false;  // the result is a list
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (!results.are_new[i] || tensors[i].nbytes() != tensors[i].storage().nbytes() ||
         tensors[i].nbytes() > max_pooled_bytes) {
@@ -290,8 +290,8 @@ RecordingOutcome Recorder::finish() {
   }
   if (!reject_reason_.empty()) return {nullptr, std::move(reject_reason_)};
   end_gradients();
-  // Autograd and the host also create tensors that end with the step. Host memory used by such a
-  // tensor may have ended with it.
+  // Autograd and the host also create tensors that do not outlive the step. Host memory used by
+  // such a tensor may have been freed together with the tensor.
   for (const auto& input : step_->trace.inputs) {
     if (!input.tensor.expired() || !input.is_foreign) continue;
     return {nullptr, "host memory wrapped by a tensor within the step (from_blob)"};

@@ -29,7 +29,7 @@ class Recorder {
   /// Runs the operator with the arguments on the stack, and adds it to the step.
   void call(OperatorCall call, torch::jit::Stack* stack);
 
-  /// Adds a call of a composite operator, with the original tensors as arguments. This is only
+  /// Adds a call of a composite operator, with the original tensors as arguments. The call is only
   /// needed if the operator computed the result without calling other operators.
   void composite_call(OperatorCall call, const at::Tensor& result);
 
@@ -42,7 +42,7 @@ class Recorder {
   /// Returns the non-tensor conditions of the step, so that callers can add to them.
   Conditions& conditions() { return step_->trace.conditions; }
 
-  /// Returns the recording at the end of the step.
+  /// Ends the recording at the end of the step, and returns the outcome.
   RecordingOutcome finish();
 
  private:
@@ -73,8 +73,8 @@ class Recorder {
   StepMemory memory_ = {};
   std::vector<Cast> casts_ = {};  // only of tensors that have not been written since
   std::string reject_reason_ = {};
-  // Tensors in memory created outside the step. The weak references keep the addresses from being
-  // reused.
+  // Tensors in memory created outside the step. The weak references prevent their addresses from
+  // being reused.
   std::unordered_map<const c10::TensorImpl*, WeakTensor> seen_ = {};
   std::unordered_map<const c10::TensorImpl*, WeakTensor> gradients_before_ = {};
 };

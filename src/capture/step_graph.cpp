@@ -10,7 +10,7 @@ namespace sconce {
 
 namespace {
 
-// LibTorch 2.15 registers a generator when it is first used. LibTorch 2.11 requires explicit
+// LibTorch 2.15 registers generators when they are first used. LibTorch 2.11 requires explicit
 // registration.
 template <class Graph>
 void register_generator(Graph& graph, const at::Generator& generator) {
@@ -19,9 +19,9 @@ void register_generator(Graph& graph, const at::Generator& generator) {
   }
 }
 
-// In LibTorch 2.11, a generator stores that it is being captured. This flag survives an interrupted
-// capture, and the generator would then refuse to draw numbers. A clone of its state does not have
-// the flag.
+// In LibTorch 2.11, a generator contains a flag that indicates a capture. The flag stays set after
+// an interrupted capture, and drawing numbers would then throw. A clone of the generator's state
+// does not have the flag set.
 template <class Impl>
 void release_generator(at::Generator generator) {
   if constexpr (requires(Impl& impl, at::cuda::CUDAGraph* graph) { impl.register_graph(graph); }) {
@@ -29,8 +29,8 @@ void release_generator(at::Generator generator) {
   }
 }
 
-// Runs one part of the cleanup after an error. The parts that are needed depend on where the
-// capture stopped, and LibTorch throws for the others.
+// Runs one part of the cleanup after an error. The required parts depend on the point at which the
+// capture stopped, and LibTorch throws for the other parts.
 template <class F>
 void attempt(const F& clean_up) noexcept {
   try {
@@ -48,7 +48,7 @@ class CudaGraph final : public StepGraph {
     generators_.push_back(at::cuda::detail::getDefaultCUDAGenerator(device_));
     for (const auto& generator : generators_) register_generator(graph_, generator);
     try {
-      // The other modes forbid other threads, such as those that prefetch batches, from pinning
+      // In the other modes, other threads, such as threads that prefetch batches, must not pin
       // memory.
       graph_.capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
     } catch (...) {
@@ -69,8 +69,8 @@ class CudaGraph final : public StepGraph {
   void replay() override { graph_.replay(); }
 
  private:
-  // After an error in the step, ending the capture fails too, and LibTorch does not notify its
-  // allocators and generators that the capture is over.
+  // After an error in the step, ending the capture also fails, and LibTorch does not notify its
+  // allocators and generators that the capture has ended.
   void abandon() noexcept {
     try {
       return graph_.capture_end();

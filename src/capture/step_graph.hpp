@@ -7,9 +7,10 @@
 
 namespace sconce {
 
-/// A CUDA graph of the work that is queued on the current stream between `begin` and `end`.
-/// Destroying the object without calling `end` stops the capture, and the stream, the allocators,
-/// and the generators become usable again. The stream must be current at that point.
+/// A CUDA graph of the work that is queued on the current stream between `begin` and `end`. If the
+/// object is destroyed without a call of `end`, the destructor stops the capture and makes the
+/// stream, the allocators, and the generators usable again. The stream must still be current at
+/// that point.
 class StepGraph {
  public:
   /// Starts capturing on the current stream, which must not be a default stream.

@@ -27,8 +27,8 @@ void let_name(const std::vector<at::Tensor>& names, const c10::Storage& storage)
   }
 }
 
-// Drops the calls with these indices. Returns the new index of each call. For a dropped call, this
-// is the index of the last operator before it.
+// Drops the calls with the given indices. Returns the new index of each call. For a dropped call,
+// returns the index of the last operator before it.
 std::vector<size_t> drop_calls(const std::set<size_t>& needless, RecordedStep::Calls& calls) {
   std::vector<size_t> now_at;
   RecordedStep::Calls kept;
@@ -47,7 +47,7 @@ std::vector<size_t> drop_calls(const std::set<size_t>& needless, RecordedStep::C
   return now_at;
 }
 
-// The parts of a step that can be compiled. Each remaining call is a separate part.
+// The parts of a step that can be compiled. Each call that cannot be compiled is a separate part.
 class PartsOfStep {
  public:
   explicit PartsOfStep(const RecordedStep::Calls& calls) : parts_(calls.size()) {
@@ -60,9 +60,8 @@ class PartsOfStep {
     }
   }
 
-  // Returns the lifetime of memory. If memory is used in several parts, its lifetime covers the
-  // first through the last of these parts, because compiled parts read and write in a different
-  // order.
+  // Extends the lifetime of memory that is used in several parts. It then covers the first through
+  // the last of these parts, because compiled parts read and write in a different order.
   Lifetime extended(Lifetime lifetime) const {
     const auto& first = parts_[lifetime.first];
     const auto& last = parts_[lifetime.last];
@@ -184,7 +183,7 @@ bool StepMemory::is_named_by(const at::Tensor& tensor, const at::Tensor& name) c
   return name.storage().is_alias_of(memory == nullptr ? tensor.storage() : memory->named);
 }
 
-// Returns the calls that the merge makes redundant.
+// Returns the indices of the calls that become redundant.
 std::set<size_t> StepMemory::merge_all() {
   std::set<size_t> needless;
   for (auto& memory : memory_) {
@@ -199,7 +198,8 @@ std::set<size_t> StepMemory::merge_all() {
   return needless;
 }
 
-// Keeps the constants that nothing else holds after the step. Returns the calls that create them.
+// Keeps the constants that are not referenced elsewhere after the step. Returns the indices of the
+// calls that create them.
 std::set<size_t> StepMemory::keep_constants(RecordedStep& step) const {
   std::set<size_t> needless;
   for (const auto& memory : memory_) {
@@ -211,8 +211,8 @@ std::set<size_t> StepMemory::keep_constants(RecordedStep& step) const {
   return needless;
 }
 
-// Memory that is still held after the step, by this object or by others, stays where the step put
-// it, and the calls refer to it there. The remaining memory has no data yet.
+// Keeps memory in place if it is still referenced after the step, by this object or by others. The
+// calls then refer to it there. The remaining memory has no data yet.
 void StepMemory::keep_held_memory(RecordedStep& step) {
   for (auto& memory : memory_) {
     auto original = memory.original.lock();

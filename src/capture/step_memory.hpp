@@ -14,21 +14,21 @@
 namespace sconce::detail {
 
 /// The memory that a step allocates while it is recorded. This object does not keep the memory
-/// alive. Instead, the tensors in recorded calls only refer to it: their storage has no data until
-/// the recording is over and all lifetimes are known. Then `place` assigns data to each storage, or
-/// makes the tensors use another storage.
+/// alive. The tensors in recorded calls use separate storages, which have no data until the
+/// recording is over and all lifetimes are known. Then, `place` assigns data to each storage, or
+/// makes the tensors use a different storage.
 class StepMemory {
  public:
   /// Identifies memory that the step allocated.
   using Id = size_t;
 
-  /// The origin of the values in memory during a replay.
+  /// Where the values in memory come from during a replay.
   enum class Source {
     allocation,  ///< not written yet
     host,        ///< written by the host, at least in part
-    constant,    ///< values from the recording, as long as no call writes to it
+    constant,    ///< values from the recording, unless a call writes to the memory
     merged,      ///< unused, because other memory with the same values is read instead
-    held,        ///< current contents, because the memory is still held after the step
+    held,        ///< current contents; the memory is still referenced after the step
     result,      ///< new memory that a call returns in each replay
     written      ///< written by a call
   };
@@ -39,7 +39,7 @@ class StepMemory {
   /// Returns the ID of the tensor's memory, or nothing if the step did not allocate it.
   std::optional<Id> id_of(const at::Tensor& tensor) const;
 
-  /// Returns whether the tensor's memory is allocated and no call has read or written it.
+  /// Returns whether the tensor's memory has been allocated but not yet read or written by a call.
   bool is_untouched(const at::Tensor& tensor) const;
 
   /// Returns whether a call allocates the tensor's memory in each replay.
@@ -48,35 +48,36 @@ class StepMemory {
   /// Registers new memory that the call with index `call` allocates.
   void add(const at::Tensor& tensor, Source source, size_t call);
 
-  /// Returns a tensor to use as an argument of the call with index `call`, which reads it. Memory
-  /// created outside the step is shared. Other memory has no data yet.
+  /// Returns a tensor to pass to the call with index `call`, which reads it. The tensor shares
+  /// memory that was created outside the step. Other memory has no data yet.
   at::Tensor name(const at::Tensor& tensor, size_t call);
 
-  /// Returns the value with each tensor replaced as above.
+  /// Returns the value with each tensor replaced as described above.
   c10::IValue name(const c10::IValue& value, size_t call);
 
-  /// Registers that a call writes the tensor, and whether it overwrites every element without
-  /// reading any.
+  /// Records that the call with index `call` writes the tensor. `fills_tensor` indicates whether it
+  /// overwrites every element without reading any.
   void write(const at::Tensor& tensor, bool fills_tensor, size_t call);
 
   /// Makes the calls read `other`, which has the same values, instead of the tensor's memory. Has
-  /// no effect if the step writes either memory later, or if either is still held after the step.
+  /// no effect if the step later writes to either memory, or if either is still referenced after
+  /// the step.
   void merge(const at::Tensor& tensor, Id other);
 
-  /// Returns hashes of memory that calls read before any call wrote it, in the order of the reads.
-  /// The host wrote this memory, as in `torch::tensor`.
+  /// Returns hashes of all memory that a call read before any call wrote it, in the order of the
+  /// reads. The host wrote this memory, as `torch::tensor` does.
   const std::vector<size_t>& host_values() const { return host_values_; }
 
   /// Returns whether `tensor` shares memory with `name`, a tensor of a recorded call.
   bool is_named_by(const at::Tensor& tensor, const at::Tensor& name) const;
 
-  /// Assigns a place to all memory, and drops the calls whose results are known or not needed.
-  /// Memory that is still held after the step stays in place.
+  /// Assigns a location to all memory, and drops calls with results that are known or not needed.
+  /// Memory that is still referenced after the step stays in place.
   void place(RecordedStep& step);
 
  private:
   struct Memory {
-    c10::weak_intrusive_ptr<c10::StorageImpl> original;  // keeps the address from being reused
+    c10::weak_intrusive_ptr<c10::StorageImpl> original;  // prevents reuse of the address
     Source source;
     size_t first;  // the call that allocates the memory or first writes it
     size_t last;   // the last call that uses the memory

@@ -18,21 +18,21 @@ namespace sconce::detail {
 
 namespace {
 
-// This key lies below autograd and autocast, and above the backends. LibTorch reserves it for fake
-// tensors, and has no C++ kernels for it.
+// This dispatch key is located below autograd and autocast, and above the backends. LibTorch
+// reserves the key for fake tensors and does not register C++ kernels for it.
 constexpr auto key = c10::DispatchKey::Fake;
 
-// Operator calls in threads that a step started and that do not record.
+// The number of operator calls in threads that were started by a step but do not record.
 std::atomic<int64_t> calls_of_other_threads = 0;
 
-// Returns the thread's state without the recorder.
+// Returns the thread's state with the recorder excluded.
 ThreadState thread_state() {
   auto thread = ThreadState::now();
   thread.keys.included_ = thread.keys.included_.remove(key);
   return thread;
 }
 
-// The recorder of a thread. Host code in other layers announces its calls here.
+// The recorder of a thread. Host code in other layers reports its calls to this object.
 class RecordingOfThread final : public StepRecording {
  public:
   explicit RecordingOfThread(const StepTrace* earlier) : recorder(earlier) {}
@@ -48,7 +48,7 @@ class RecordingOfThread final : public StepRecording {
   Recorder recorder;
 };
 
-// Returns the recorder of this thread, or null. All recordings are made by `record`.
+// Returns the recorder of this thread, or null. All recordings are started by `record`.
 Recorder* recorder_of_thread() {
   auto* const recording = StepRecording::in_this_thread();
   return recording == nullptr ? nullptr : &static_cast<RecordingOfThread*>(recording)->recorder;
@@ -90,7 +90,7 @@ void end_operator(const at::RecordFunction& function, at::ObserverContext* conte
       function.outputs()[0].toTensor());
 }
 
-// Registers the recorder once, and returns whether the key was still unused.
+// Registers the recorder on the first call, and returns whether the key was unused.
 bool registers_recorder() {
   auto& dispatcher = c10::Dispatcher::singleton();
   if (dispatcher.hasBackendFallbackForDispatchKey(key)) {

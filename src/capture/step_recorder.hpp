@@ -10,9 +10,9 @@ namespace sconce::detail {
 /// `Fake` dispatch key.
 bool can_record();
 
-/// Runs the step in this thread and records its operators. `earlier` is the trace of the previous
-/// recording of the step, which identifies its parameters, or null. No other step may be recording
-/// in this thread.
+/// Runs the step in this thread and records its operators. `earlier` is the trace of the step's
+/// previous recording, which identifies the parameters, or null. No other recording may be in
+/// progress in this thread.
 RecordingOutcome record(const std::function<void()>& step, const StepTrace* earlier);
 
 }  // namespace sconce::detail

@@ -17,8 +17,8 @@ namespace sconce::cuda {
 
 namespace {
 
-// Returns LibTorch's GPU allocator. Returns null before the first tensor on a GPU exists, because
-// the allocator rejects queries until then.
+// Returns LibTorch's GPU allocator. Returns null until the first GPU tensor has been created,
+// because the allocator rejects queries before then.
 c10::DeviceAllocator* gpu_allocator() {
   if (!c10::impl::hasDeviceGuardImpl(c10::kCUDA)) return nullptr;
   auto* allocator = at::getDeviceAllocator(c10::kCUDA);
@@ -30,8 +30,8 @@ void check_type(torch::Device device, const char* caller) {
               device);
 }
 
-// Returns the value in bytes of an entry in this process's status, such as "VmRSS", if the system
-// provides it.
+// Returns the value, in bytes, of an entry in this process's status file, such as "VmRSS", if the
+// system provides it.
 std::optional<int64_t> process_memory(const std::string& name) {
   std::ifstream status("/proc/self/status");
   std::string line;
@@ -66,7 +66,7 @@ MemoryStats memory_stats(torch::Device device) {
   auto* allocator = gpu_allocator();
   if (allocator == nullptr) return {};
   const auto stats = allocator->getDeviceStats(resolve_device(device, caller).index());
-  const auto& allocated = stats.allocated_bytes[0];  // all pools together
+  const auto& allocated = stats.allocated_bytes[0];  // sum over all pools
   const auto& reserved = stats.reserved_bytes[0];
   return {allocated.current, allocated.peak, reserved.current, reserved.peak};
 }
@@ -76,7 +76,7 @@ void reset_peak_memory_stats(torch::Device device) {
   check_type(device, caller);
   if (device.is_cpu()) {
     std::ofstream file("/proc/self/clear_refs");
-    file << 5 << std::flush;  // 5 resets only the peak value
+    file << 5 << std::flush;  // writing 5 resets only the peak value
     TORCH_CHECK(file, caller,
                 ": expected /proc/self/clear_refs, which resets the peak, to be writable, ",
                 "got an error");

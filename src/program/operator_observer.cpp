@@ -33,7 +33,8 @@ struct ObservedRun {
 };
 thread_local ObservedRun* recording = nullptr;
 
-// Operator calls in threads that a recorded function started and that do not record.
+// The number of operator calls in threads that were started by a recorded function but do not
+// record.
 std::atomic<int64_t> calls_of_other_threads = 0;
 
 // An operator call in progress.
