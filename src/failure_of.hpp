@@ -8,8 +8,8 @@
 
 namespace sconce::detail {
 
-/// Calls the function. If it throws, returns the error message as a single line. Otherwise, returns
-/// an empty string.
+/// Calls the function. If it throws an exception, returns the error message as a single line.
+/// Otherwise, returns an empty string.
 template <class F>
 std::string failure_of(const F& function) {
   std::string text;

@@ -12,8 +12,8 @@
 
 namespace sconce::detail {
 
-/// The interface through which other layers see a step that the `capture` layer records on the CPU.
-/// They announce their host code with the functions below.
+/// The interface between other layers and a step that the `capture` layer records on the CPU. The
+/// other layers report their host code through the functions below.
 class StepRecording {
  public:
   virtual ~StepRecording() = default;
@@ -30,8 +30,8 @@ class StepRecording {
   /// Returns this thread's recording, or null.
   static StepRecording* in_this_thread();
 
-  /// Replaces this thread's recording with `recording`, which may be null, and returns the previous
-  /// one.
+  /// Replaces this thread's recording with `recording`, which may be null. Returns the previous
+  /// recording.
   static StepRecording* exchange(StepRecording* recording);
 };
 
@@ -43,21 +43,21 @@ inline bool is_capturing() {
   return is_recording() || CaptureScope::graph_conditions() != nullptr;
 }
 
-/// Runs `call`, and makes each replay of the current recording run it again. The call's operators
-/// are not recorded.
+/// Runs `call`, and makes each replay of the current recording run it again. The operators in the
+/// call are not recorded.
 void record_host_call(std::function<void()> call);
 
-/// Runs `call`, whose host code reads values that may change between steps, such as a learning
-/// rate. In a captured step on the CPU, each replay runs the call again instead of replaying its
-/// operators.
+/// Runs `call`, which contains host code that reads values that may change between steps, such as a
+/// learning rate. In a captured step on the CPU, each replay runs the call again instead of
+/// replaying its operators.
 template <class Call>
 void run_and_record(Call call) {
   if (!is_recording()) return call();
   record_host_call(std::move(call));
 }
 
-/// Runs `call`, the body of a member function of the class that changes host state. In a captured
-/// step on the CPU, each replay runs it again.
+/// Runs `call`, the body of a member function that changes the host state of the class. In a
+/// captured step on the CPU, each replay runs the body again.
 /// @throw c10::Error with the function's name during a capture on a GPU.
 template <class Call>
 void run_on_host(const std::type_info& type, const char* member, Call call) {
@@ -70,20 +70,19 @@ void run_on_host(const std::type_info& type, const char* member, Call call) {
 /// nothing if no step is being recorded.
 void reject_recording(std::string reason);
 
-/// Rejects a call of the function, such as "sconce::seed_everything", during any capture, because a
-/// replay would not repeat it. On the CPU, the function continues, and the next call of the
+/// Rejects a call of the function, such as "sconce::seed_everything", during any capture, because
+/// replays would not repeat the call. On the CPU, the function continues, and the next call of the
 /// captured step throws.
 /// @throw c10::Error with the function's name during a capture on a GPU.
 void check_not_capturing(std::string_view function);
 
-/// Rejects a call of the class's member function.
-/// @throw c10::Error as above.
+/// Rejects a call of a member function of the class.
+/// @throw c10::Error as described above.
 inline void check_not_capturing(const std::type_info& type, const char* member) {
   if (is_capturing()) check_not_capturing(c10::demangle(type.name()) + "::" + member);
 }
 
-/// Adds a condition on the object to this thread's current capture. Does nothing outside of a
-/// capture.
+/// Adds a condition on the object to this thread's current capture. Does nothing outside a capture.
 void depend_on(const void* object, Conditions::Holds holds);
 
 }  // namespace sconce::detail

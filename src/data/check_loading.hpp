@@ -4,7 +4,7 @@
 
 namespace sconce::data {
 
-// Throws unless these options of the loader `caller` are valid.
+// Throws unless the given options of the loader `caller` are valid.
 template <class Options>
 void check_loading(const char* caller, const Options& options) {
   TORCH_CHECK(options.batch_size >= 1, caller, ": expected a batch_size of 1 or more, got ",

@@ -34,7 +34,8 @@ int64_t DistributedSampler::size() const {
 
 torch::Tensor DistributedSampler::indices() const {
   if (size() == 0) return at::empty({0}, at::kLong);
-  // If the last rows do not fill all ranks, the first rows are repeated as often as needed.
+  // If the rows cannot be divided evenly among the ranks, the first rows are repeated as often as
+  // needed.
   const auto places = at::arange(rank_, size() * num_replicas_, num_replicas_, at::kLong);
   auto rows = at::remainder(places, dataset_size_);
   if (!options_.shuffle) return rows;

@@ -12,7 +12,7 @@
 namespace sconce::data {
 namespace {
 
-// Checks the weights and returns a copy on the CPU in float64.
+// Checks the weights and returns a float64 copy on the CPU.
 torch::Tensor checked(const torch::Tensor& weights) {
   const char* name = "sconce::data::WeightedRandomSampler: expected ";
   TORCH_CHECK(weights.defined(), name, "weights, got an undefined tensor");

@@ -8,19 +8,19 @@
 
 #include "distributed/rendezvous.hpp"
 
-// How the ranks agree on the backend. Every rank decides from the information of all ranks, so all
-// make the same choice.
+// These functions let the ranks agree on a backend. Every rank decides based on the information
+// from all ranks, so all ranks make the same choice.
 namespace sconce::distributed {
 
 constexpr auto both_backends = "cpu:gloo,cuda:nccl";
 
-// The information that each rank shares with the others.
+// The information that each rank shares with the other ranks.
 struct BackendOfRank {
-  std::string named = {};  // from its options; empty for the default
+  std::string named = {};  // backend in its options; empty for the default
   std::string gpu = {};    // UUID of its GPU; empty without a GPU or without NCCL
 };
 
-// Returns the backend of a group. NCCL requires a GPU for each rank.
+// Returns the backend for a group. NCCL requires a separate GPU for each rank.
 inline std::string agree_backend(const std::vector<BackendOfRank>& ranks) {
   const auto text = [](const std::string& named) { return named.empty() ? "none" : named; };
   std::set<std::string> gpus;
@@ -36,7 +36,7 @@ inline std::string agree_backend(const std::vector<BackendOfRank>& ranks) {
 }
 
 // Announces this rank's information, waits until every rank has done the same, and returns the
-// backend for all ranks.
+// backend for the group.
 inline std::string agree_backend(c10d::Store& store, const Launch& launch, const BackendOfRank& own,
                                  Clock::time_point deadline) {
   announce(store, launch.rank, "joined", own.named + " " + own.gpu);

@@ -31,7 +31,7 @@ std::vector<torch::Device> resolved(std::vector<torch::Device> devices) {
   return devices;
 }
 
-// The thread-local state that a new thread needs to compute in the same way as the thread that
+// The thread-local state that a new thread needs to produce the same results as the thread that
 // constructed this object.
 class CallerState {
  public:
@@ -44,8 +44,8 @@ class CallerState {
     const at::ThreadLocalStateGuard guard(state_);
     at::init_num_threads();
     at::autocast::set_autocast_cache_enabled(cache_enabled_);
-    // Without this, an autocast scope in the module would be the outermost scope here, and its end
-    // would drop the caller's cached casts.
+    // Otherwise, an autocast scope in the module would be the outermost scope in this thread, and
+    // leaving it would discard the caller's cached casts.
     if (in_autocast_) at::autocast::increment_nesting();
     f();
   }
@@ -106,8 +106,8 @@ void DataParallelBase::make_replicas() {
 }
 
 DataParallelBase::Tensors DataParallelBase::current_tensors() const {
-  // This runs in every forward. Asking the module for all tensors at once would also build their
-  // names.
+  // This function runs in every forward pass. Querying all tensors of the module at once would also
+  // build their names.
   Tensors tensors;
   for (const auto& layer : layers_) {
     for (auto& tensor : tensors_of(*layer, /*recurse=*/false)) tensors.push_back(std::move(tensor));
@@ -134,7 +134,7 @@ void DataParallelBase::replicate(size_t count) {
                 device_ids_.front(), ", got one on ", pair.original.device());
   }
   const bool with_grad = at::GradMode::is_enabled();
-  const c10::InferenceMode trainable(false);  // enables grad mode, so it comes first
+  const c10::InferenceMode trainable(false);  // also enables grad mode, so it comes first
   const at::AutoGradMode grad_mode(with_grad);
   for (size_t i = 1; i < count; ++i) replicas_[i - 1].update(with_grad);
 }
@@ -184,7 +184,7 @@ void DataParallelBase::run(size_t count, const std::function<void(size_t)>& forw
     }
   };
   {
-    std::vector<std::jthread> threads;  // joins all threads, even if one cannot be started
+    std::vector<std::jthread> threads;  // joins all threads even if one cannot be started
     threads.reserve(count - 1);
     for (size_t i = 1; i < count; ++i) {
       threads.emplace_back([&, i] { caller.run([&] { run_one(i); }); });

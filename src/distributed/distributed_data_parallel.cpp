@@ -29,7 +29,7 @@ constexpr size_t broadcast_bytes = size_t{250} * 1024 * 1024;  // per broadcast,
 
 using Group = c10::intrusive_ptr<c10d::ProcessGroup>;
 
-// The parameters that the Reducer handles, without duplicates.
+// The parameters handled by the Reducer, without duplicates.
 struct Parameters {
   std::vector<torch::Tensor> tensors;
   std::vector<bool> sparse;  // whether the gradient is sparse
@@ -75,7 +75,7 @@ void check(const torch::nn::Module& module, const Parameters& parameters,
               ": expected a module on a GPU for backend nccl, got one on ", device);
 }
 
-// One line for each tensor that has to match on all ranks.
+// Returns one line for each tensor that must match on all ranks.
 std::string description(const torch::nn::Module& module) {
   std::ostringstream lines;
   const auto add = [&](const char* kind, const auto& tensors) {
@@ -100,7 +100,7 @@ std::string first_difference(const std::string& ours, const std::string& theirs)
   return first + ", rank 0 has " + second;
 }
 
-// Checks the module and returns its parameters. Either every rank throws or no rank throws.
+// Checks the module and returns its parameters. Either all ranks throw or none do.
 Parameters check_everywhere(const torch::nn::Module* module, const distributed::ProcessGroup& group,
                             const DistributedDataParallelOptions& options) {
   Parameters parameters;
@@ -131,16 +131,16 @@ std::vector<torch::Tensor> detached(const std::vector<torch::Tensor>& tensors) {
   return all;
 }
 
-// Writes through the returned tensors do not change the originals' version counters. As in Python,
-// this is necessary because the backward of an earlier forward may still need the buffers of that
-// forward.
+// Writing to the returned tensors does not change the version counters of the originals. As in
+// Python, this is necessary because the backward pass of an earlier forward pass may still need the
+// buffers from that forward pass.
 std::vector<torch::Tensor> uncounted(const std::vector<torch::Tensor>& tensors) {
   std::vector<torch::Tensor> all;
   for (const auto& tensor : tensors) all.push_back(tensor.variable_data());
   return all;
 }
 
-// Sums gradients in a smaller type. LibTorch's built-in hook supports only float16.
+// Sums gradients in a narrower type. LibTorch's built-in hook supports only float16.
 class Compress : public c10d::CppCommHookInterface<Group> {
  public:
   Compress(const Group& group, torch::ScalarType type) : CppCommHookInterface(group), type_(type) {}
@@ -157,7 +157,7 @@ class Compress : public c10d::CppCommHookInterface<Group> {
   }
 
  private:
-  // A recording does not see what the other thread computes, so this is a single host call.
+  // A recording does not capture the other thread's work, so this is a single host call.
   c10::intrusive_ptr<c10::ivalue::Future> run_and_wait(const torch::Tensor& buffer) const {
     sconce::detail::record_host_call([group = state_, type = type_, buffer] {
       std::vector<torch::Tensor> small = {buffer.to(type).div_(group->getSize())};
@@ -172,14 +172,14 @@ class Compress : public c10d::CppCommHookInterface<Group> {
   torch::ScalarType type_;
 };
 
-// Called when backward reaches the module's output.
+// Called when the backward pass reaches the module's output.
 struct OnBackward : torch::CustomClassHolder {
   explicit OnBackward(std::function<void()> given) : call(std::move(given)) {}
   std::function<void()> call;
 };
 
-// Passes all outputs through together. If the loss ignores an output, backward still visits its
-// parameters, without a gradient, so the Reducer knows that they are ready.
+// Passes all outputs through together. If the loss ignores an output, the backward pass then still
+// visits its parameters, without a gradient, so the Reducer knows that they are ready.
 struct Sink : torch::autograd::Function<Sink> {
   static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context,
                                                 at::TensorList outputs,
@@ -203,7 +203,8 @@ struct Sink : torch::autograd::Function<Sink> {
 std::vector<size_t> bucket_limits(const DistributedDataParallelOptions& options, int64_t first,
                                   int64_t cap) {
   // One bucket is enough for the first step, because the Reducer rebuilds its buckets before the
-  // second step. With find_unused_parameters and without static_graph, it never rebuilds them.
+  // second step. With find_unused_parameters and without static_graph, the Reducer never rebuilds
+  // its buckets.
   if (options.static_graph || !options.find_unused_parameters) {
     return {static_cast<size_t>(std::numeric_limits<int64_t>::max())};
   }
@@ -211,16 +212,16 @@ std::vector<size_t> bucket_limits(const DistributedDataParallelOptions& options,
   return {static_cast<size_t>(cap)};
 }
 
-// Returns whether the Reducer does more than checks in a group of one. It rounds gradients that are
-// sent in a smaller type, sums the rows of sparse gradients, looks for unused parameters, and
-// learns a static graph.
+// Returns whether the Reducer performs more than checks in a group of one. Depending on the
+// options, it rounds gradients that are sent in a narrower type, sums the rows of sparse gradients,
+// searches for unused parameters, or learns a static graph.
 bool needs_reducer(const Parameters& parameters, const DistributedDataParallelOptions& options) {
   return options.comm_hook != CommHook::none || options.find_unused_parameters ||
          options.static_graph || parameters.any_sparse();
 }
 
-// Returns the option that a captured step on the CPU cannot replay, or null. With these options,
-// the Reducer reads values on the host in each backward.
+// Returns the name of an option that a captured step on the CPU cannot replay, or null. With these
+// options, the Reducer reads values on the host in each backward pass.
 const char* not_replayed(const Parameters& parameters,
                          const DistributedDataParallelOptions& options) {
   if (!parameters.tensors.front().is_cpu()) return nullptr;
@@ -237,7 +238,7 @@ std::shared_ptr<c10d::Reducer> make_reducer(const Parameters& parameters, const 
   const auto first = options.bucket_cap_mb ? cap : c10d::kDefaultFirstBucketBytes;
   auto [buckets, limits] = c10d::compute_bucket_assignment_by_size(
       parameters.tensors, bucket_limits(options, first, cap), parameters.sparse);
-  std::reverse(buckets.begin(), buckets.end());  // roughly the order in which gradients arrive
+  std::reverse(buckets.begin(), buckets.end());  // approximates the order in which gradients arrive
   return std::make_shared<c10d::Reducer>(
       parameters.tensors, std::move(buckets), group, parameters.sparse, cap,
       options.find_unused_parameters, /*gradient_as_bucket_view=*/false, parameters.names, first,
@@ -254,11 +255,11 @@ struct DistributedCore::Engine {
   Group group = {};
   DistributedDataParallelOptions options = {};
   bool has_buffers = false;
-  const char* not_replayed = nullptr;  // the option that a captured step on the CPU cannot replay
+  const char* not_replayed = nullptr;  // an option that CPU captures cannot replay
   std::shared_ptr<c10d::Reducer> reducer = {};
-  std::shared_ptr<c10d::Logger> logger = {};  // the Reducer only holds it weakly
+  std::shared_ptr<c10d::Logger> logger = {};  // the Reducer stores only a weak pointer
   bool sync_buffers = true;
-  bool sync_outside = true;  // whether to average gradients outside of a recording
+  bool sync_outside = true;  // whether to average gradients outside a recording
   distributed::StepVoting voting = {};
   std::shared_ptr<bool> graph_is_known = std::make_shared<bool>(false);  // for a static graph
   std::unique_ptr<LoneChecks> alone = {};  // replaces the Reducer in a group of one
@@ -288,8 +289,8 @@ struct DistributedCore::Engine {
         std::make_unique<Compress>(group, fp16 ? torch::kHalf : torch::kBFloat16));
   }
 
-  // Runs the collective work before a forward. In a captured step on the CPU, each replay runs it
-  // too, so the collectives match the collectives of a rank that runs its step eagerly.
+  // Runs the collectives that precede a forward pass. In a captured step on the CPU, each replay
+  // also runs them, so they match the collectives on a rank that runs its step eagerly.
   void begin_forward(const distributed::ProcessGroup& rank_group, bool grad, bool sync) {
     if (sync) voting.exchange(rank_group);
     if (grad) reducer->rebuild_buckets();
@@ -311,7 +312,7 @@ struct DistributedCore::Engine {
     reducer->prepare_for_backward(tensors);
   }
 
-  // Returns whether backward must visit all outputs first.
+  // Returns whether the backward pass must visit all outputs first.
   bool needs_sink() const {
     return options.static_graph ? !*graph_is_known : options.find_unused_parameters;
   }
@@ -329,7 +330,8 @@ struct DistributedCore::Engine {
     for (size_t i = 0; i < copies.size(); ++i) *with_graph[i] = copies[i];
   }
 
-  // The first backward of a static graph is only recorded. All gradients are sent at its end.
+  // With a static graph, the first backward pass is only recorded, and all gradients are sent when
+  // it ends.
   c10::intrusive_ptr<OnBackward> on_backward() const {
     if (!options.static_graph) return c10::make_intrusive<OnBackward>([] {});
     return c10::make_intrusive<OnBackward>([reducer = reducer, known = graph_is_known] {
@@ -391,7 +393,7 @@ void DistributedCore::before_forward() {
       });
 }
 
-// A guard inside a step that is being recorded is part of that step.
+// If a guard is used inside a step that is being recorded, it is part of that step.
 bool DistributedCore::exchange_sync(bool sync) {
   if (engine_ && !sconce::detail::is_recording()) engine_->sync_outside = sync;
   return std::exchange(sync_, sync);

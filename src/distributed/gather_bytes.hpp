@@ -16,13 +16,14 @@
 
 namespace sconce::distributed {
 
-/// Returns the device for the bytes in a collective. Only NCCL does not accept CPU tensors.
+/// Returns the device on which a collective needs the bytes. NCCL is the only backend that does not
+/// accept CPU tensors.
 inline torch::Device device_for(const ProcessGroup& group) {
   return group.backend() == "nccl" ? group.device() : cpu();
 }
 
-/// Returns the bytes from every rank, in rank order and on the CPU. `bytes` is a uint8 tensor of
-/// shape `(n,)` on the CPU, and `n` may differ between ranks.
+/// Returns the bytes from every rank, in rank order and on the CPU. `bytes` is a uint8 tensor with
+/// shape `(n,)` on the CPU, where `n` may differ between ranks.
 inline std::vector<torch::Tensor> gather_bytes(const ProcessGroup& group,
                                                const torch::Tensor& bytes) {
   const auto device = device_for(group);
@@ -49,7 +50,7 @@ inline std::vector<std::string> gather_texts(const ProcessGroup& group, std::str
   return texts;
 }
 
-/// Returns the integers from every rank, in rank order. Every rank passes the same number of
+/// Returns the integers from every rank, in rank order. Every rank must pass the same number of
 /// integers.
 inline std::vector<std::vector<int64_t>> gather_integers(const ProcessGroup& group,
                                                          at::IntArrayRef own) {

@@ -10,8 +10,8 @@
 
 #include "distributed/rendezvous.hpp"
 
-// LibTorch's Gloo backend with errors that include the rank and the operation, which LibTorch's
-// errors omit. The Reducer of DistributedDataParallel receives the same messages.
+// LibTorch's Gloo backend with better error messages, which include the rank and the operation.
+// DistributedDataParallel's Reducer receives the same messages.
 namespace sconce::distributed {
 
 // Runs a function. If it throws, rethrows the error with `words` prepended to its message.
@@ -26,7 +26,7 @@ auto naming(const std::string& words, F&& function) {
   }
 }
 
-// A running collective that adds its operation and rank to errors.
+// A running collective that adds its operation and rank to error messages.
 class NamedWork : public c10d::Work {
  public:
   NamedWork(c10::intrusive_ptr<c10d::Work> work, std::string words)
@@ -97,18 +97,18 @@ class Gloo : public c10d::ProcessGroupGloo {
 
 constexpr auto loopback = "127.0.0.1";
 
-// Returns this machine's address on the route to the address where the ranks meet. Returns loopback
-// if that address is on this machine or is unknown.
+// Returns this machine's address on the route to the address where the ranks meet. Returns the
+// loopback address if the meeting address is on this machine or is unknown.
 inline std::string address_toward_rank_0(const Launch& launch) {
   if (launch.address.empty() || launch.is_on_one_machine()) return loopback;
   const Endpoint master(launch.address, launch.port);
   return master.is_loopback() ? loopback : master.local_address();
 }
 
-// Returns the address on which Gloo listens and from which it connects. This is the address on the
-// route to rank 0. On rank 0's machine, that route may be loopback even though some ranks are on
-// other machines. In that case, this is the address on the route to those ranks, which have
-// announced their addresses.
+// Returns the address on which Gloo listens and from which it connects. Usually, this is the
+// address on the route to rank 0. On rank 0's machine, that route may use loopback even though some
+// ranks are on other machines. In that case, the function returns the address on the route to those
+// other ranks, which have announced their addresses.
 inline std::string gloo_address(c10d::Store& store, const Launch& launch) {
   std::string own = address_toward_rank_0(launch);
   if (own != loopback || launch.address.empty() || launch.is_on_one_machine()) return own;

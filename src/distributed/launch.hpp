@@ -14,21 +14,21 @@
 #include "sconce/devices.hpp"
 #include "sconce/distributed/process_group.hpp"
 
-// The rank of this process in its group and the address where the group meets, as read from the
-// options and the launcher's environment.
+// The rank of this process in its group, and the address where the group meets. Both are read from
+// the options and from the launcher's environment variables.
 namespace sconce::distributed {
 
 struct Launch {
-  std::string launcher = {};  // where rank and size come from; empty if there is no launcher
+  std::string launcher = {};  // source of rank and size; empty without a launcher
   int rank = 0;
   int world_size = 1;
   int local_rank = 0;
   int local_world_size = 0;            // 0: unknown
-  std::optional<int> job_number = {};  // last three digits; if empty, MASTER_PORT must be set
-  std::string address = {};            // where the ranks meet by TCP
+  std::optional<int> job_number = {};  // last 3 digits; without it, MASTER_PORT must be set
+  std::string address = {};            // where the ranks meet over TCP
   uint16_t port = 0;
   std::string file = {};          // the file through which they meet
-  bool uses_agent_store = false;  // torchrun's agent owns the store, and rank 0 is a client
+  bool uses_agent_store = false;  // torchrun's agent owns the store; rank 0 is a client
 
   // Returns whether some ranks are known to be on other machines.
   bool spans_machines() const { return local_world_size > 0 && local_world_size < world_size; }
@@ -37,8 +37,8 @@ struct Launch {
   bool is_on_one_machine() const { return world_size == 1 || local_world_size == world_size; }
 };
 
-// Returns the GPU of a rank. `gpus` is the number of GPUs that this process sees: either all GPUs
-// of the machine, or a single GPU that the launcher exposes to this rank.
+// Returns the GPU for a rank. `gpus` is the number of GPUs visible to this process. These are
+// either all GPUs in the machine, or a single GPU that the launcher exposes to this rank.
 inline torch::Device device_of(int local_rank, int gpus) {
   return gpus > 0 ? gpu(local_rank % gpus) : cpu();
 }
@@ -75,7 +75,7 @@ inline uint16_t port_number(const std::string& text, const std::string& name) {
   return static_cast<uint16_t>(port);
 }
 
-// The environment variables of a launcher.
+// The environment variables that a launcher sets.
 struct Launcher {
   const char* name;
   const char* rank;  // set only in processes that this launcher started
@@ -86,7 +86,8 @@ struct Launcher {
                                          // is none, the launcher says where the ranks meet
 };
 
-// In the order in which they are checked. mpirun's processes inherit the variables of a Slurm job.
+// The launchers are listed in the order in which they are checked. Processes started by mpirun
+// inherit the variables of a Slurm job.
 inline constexpr std::array launchers = {
     Launcher{"torchrun's variables", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
     Launcher{"Open MPI's variables",
@@ -106,7 +107,7 @@ inline constexpr const Launcher& torchrun = launchers.front();
 
 // Returns the launcher that started this process, or null.
 inline const Launcher* find_launcher() {
-  if (variable(torchrun.world_size)) return &torchrun;  // set by hand, without a rank
+  if (variable(torchrun.world_size)) return &torchrun;  // set manually, without a rank
   const auto found = std::find_if(launchers.begin(), launchers.end(),
                                   [](const auto& each) { return variable(each.rank).has_value(); });
   return found == launchers.end() ? nullptr : &*found;
@@ -130,11 +131,11 @@ inline std::optional<int> job_number(const Launcher& from) {
 
 inline int slurm_local_world_size(int world_size) {
   if (integer_variable("SLURM_NNODES", 1).value_or(1) == 1) return world_size;
-  // a list such as 4(x2),3
+  // a list such as "4(x2),3"
   return std::atoi(variable("SLURM_TASKS_PER_NODE").value_or("0").c_str());
 }
 
-// Reads the local rank and the number of ranks on this machine.
+// Determines the local rank and the number of ranks on this machine.
 inline void read_place(Launch& launch, const Launcher& from) {
   launch.local_rank = integer_variable(from.local_rank).value_or(launch.rank);
   launch.local_world_size = from.local_world_size == nullptr
@@ -188,7 +189,7 @@ inline void parse_meeting_point(Launch& launch, const std::string& method) {
 }
 
 // Returns whether torchrun's agent owns a store where the ranks meet. The agent provides a store
-// only at its own address, which init_method may refer to as well.
+// only at its own address, which init_method may also specify.
 inline bool agent_owns_store(const Launch& launch) {
   return variable("TORCHELASTIC_USE_AGENT_STORE") == "True" &&
          variable("MASTER_ADDR") == launch.address &&

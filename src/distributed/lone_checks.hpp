@@ -16,13 +16,14 @@
 
 namespace sconce::nn {
 
-/// The part of LibTorch's Reducer that remains in a group of one, where the mean of all gradients
-/// is the gradient itself: the checks, and zeros for parameters that backward reached without a
-/// gradient. Like the Reducer, it counts only the backward after a forward with synchronization.
+/// Replaces LibTorch's Reducer in a group of one, where the mean of all gradients is the gradient
+/// itself. Performs the same checks, and sets zero gradients for parameters that the backward pass
+/// reached without a gradient. Like the Reducer, it counts only the backward pass after a forward
+/// pass with synchronization.
 class LoneChecks {
  public:
-  /// `names` contains the parameters' names in the same order, for error messages that start with
-  /// `caller`.
+  /// `names` contains the names of the parameters, in the same order. They are used in error
+  /// messages, which start with `caller`.
   LoneChecks(const char* caller, std::vector<at::Tensor> parameters,
              std::unordered_map<size_t, std::string> names)
       : caller_(caller),
@@ -41,7 +42,7 @@ class LoneChecks {
   LoneChecks(const LoneChecks&) = delete;
   LoneChecks& operator=(const LoneChecks&) = delete;
 
-  /// Called before each forward with grad mode on.
+  /// Called before each forward pass with grad mode enabled.
   void check_finished() {
     const std::lock_guard lock(mutex_);
     if (!started_) return;
@@ -54,7 +55,7 @@ class LoneChecks {
                 "parameters, or find_unused_parameters = true, got no gradient for ", missing);
   }
 
-  /// Called after each forward that synchronizes gradients.
+  /// Called after each forward pass that synchronizes gradients.
   void expect_gradients() {
     const std::lock_guard lock(mutex_);
     is_expecting_ = true;
@@ -76,7 +77,7 @@ class LoneChecks {
   };
 
   void arrive(size_t i) {
-    const std::lock_guard lock(mutex_);  // backward uses one thread per device
+    const std::lock_guard lock(mutex_);  // the backward pass uses one thread per device
     if (!is_expecting_) return;
     TORCH_CHECK(!arrived_[i], caller_,
                 ": Expected to mark a variable ready only once. Expected one ",
@@ -105,9 +106,9 @@ class LoneChecks {
   std::unordered_map<size_t, std::string> names_;
   std::mutex mutex_ = {};
   std::vector<bool> arrived_;
-  size_t count_ = 0;  // of the parameters that are ready
+  size_t count_ = 0;  // the number of ready parameters
   bool is_expecting_ = false, started_ = false;
-  // Parameters hold their accumulators only weakly.
+  // Parameters store only weak pointers to their accumulators.
   using Accumulator = decltype(torch::autograd::impl::grad_accumulator(at::Tensor()));
   std::vector<std::pair<Accumulator, uintptr_t>> hooks_ = {};
 };

@@ -25,7 +25,7 @@ struct ProcessGroup::Core {
   std::string backend = {};
   bool on_cpu = false;                                // whether gloo was requested
   c10::intrusive_ptr<c10d::ProcessGroup> group = {};  // null without a backend
-  std::shared_ptr<const Core> parent = {};            // owns the store that a subgroup uses
+  std::shared_ptr<const Core> parent = {};            // owns the store used by a subgroup
   mutable int subgroups = 0;
 };
 
@@ -42,9 +42,9 @@ void check_backend(const std::string& named) {
               "expected backend gloo, got '", named, "' but sconce was built without NCCL");
 }
 
-// Returns a separate prefix in the store for each group that this process joins. It counts only
-// groups that other processes join too. The prefix includes the restart count, because torchrun's
-// agent keeps its store across restarts.
+// Returns a unique prefix in the store for each group that this process joins. Only groups with
+// other processes are counted. The prefix includes the restart count, because torchrun's agent
+// keeps its store across restarts.
 std::string next_prefix(const Launch& launch) {
   static std::atomic<int> groups = 0;
   if (launch.world_size == 1) return "sconce/alone";
@@ -72,9 +72,9 @@ Group make_group(const Store& store, const Launch& launch, const std::string& ba
   return group;
 }
 
-// With SIGPIPE ignored, writing to a lost peer raises an error that identifies the peer. Otherwise,
-// the write would end this process without a message. Python's interpreter does the same at
-// startup.
+// If SIGPIPE is ignored, writing to a lost peer raises an error that identifies the peer.
+// Otherwise, the write would terminate this process without a message. Python's interpreter also
+// ignores SIGPIPE at startup.
 void ignore_sigpipe() {
   struct sigaction action = {};
   if (sigaction(SIGPIPE, nullptr, &action) != 0 || action.sa_handler != SIG_DFL) return;
@@ -129,8 +129,8 @@ std::vector<int> checked_ranks(std::vector<int> ranks, int world_size) {
   return ranks;
 }
 
-// Waits until all ranks of the larger group have called, and checks that they passed the same
-// ranks.
+// Waits until all ranks of the larger group have called this function, and checks that they passed
+// the same ranks.
 void agree_ranks(c10d::Store& store, const Launch& launch, const std::vector<int>& ranks,
                  Clock::time_point deadline) {
   const std::string own = c10::str(ranks);
@@ -142,8 +142,8 @@ void agree_ranks(c10d::Store& store, const Launch& launch, const std::vector<int
   }
 }
 
-// Returns the launch settings of this process in a subgroup. They keep the address where the ranks
-// of the larger group met, because Gloo uses it to choose an interface.
+// Returns the launch settings of this process in a subgroup. The settings keep the address where
+// the ranks of the larger group met, because Gloo uses it to choose an interface.
 Launch launch_of(const Launch& larger, const std::vector<int>& ranks, int rank) {
   Launch launch = larger;
   launch.rank = rank;
@@ -152,7 +152,7 @@ Launch launch_of(const Launch& larger, const std::vector<int>& ranks, int rank) 
   return launch;
 }
 
-// Gloo cannot compute a mean.
+// Gloo does not support computing a mean.
 bool has_mean(const std::string& backend, const torch::Tensor& tensor) {
   return tensor.is_cuda() && backend != "gloo";
 }
@@ -181,8 +181,8 @@ c10d::ReduceOp reduce_op(ReduceOp op, bool with_mean) {
   TORCH_CHECK(false, "sconce::distributed::ReduceOp: expected sum, product, min, max, or avg");
 }
 
-// Runs a collective that modifies a tensor in place. The tensor may be strided and may require
-// gradients.
+// Runs a collective that modifies a tensor in place. The tensor may be noncontiguous and may
+// require gradients.
 template <class Collective>
 void in_place(const torch::Tensor& tensor, Collective&& collective) {
   const at::NoGradGuard no_grad;
@@ -319,7 +319,7 @@ void ProcessGroup::barrier() const {
   if (!core_->group) return;
   const auto device = device_for(*this);
   c10d::BarrierOptions options;
-  if (device.is_cuda()) options.device_ids = {device.index()};  // otherwise, guessed from the rank
+  if (device.is_cuda()) options.device_ids = {device.index()};  // otherwise, c10d guesses it from the rank
   core_->group->getBackend(device.type())->barrier(options)->wait();
 }
 

@@ -27,8 +27,8 @@
 
 #include "distributed/launch.hpp"
 
-// How the ranks find each other: they connect to a LibTorch store that all of them can reach, and
-// wait until every rank has joined.
+// These functions let the ranks find each other. The ranks connect to a LibTorch store that all of
+// them can reach, and wait until every rank has joined.
 namespace sconce::distributed {
 
 using Milliseconds = std::chrono::milliseconds;
@@ -41,8 +41,8 @@ inline Milliseconds left_until(Clock::time_point deadline) {
 
 // Runs a function that may block forever, and gives up after the timeout. For example, a store
 // client blocks while the process that owns the store is stopped, and none of LibTorch's timeouts
-// apply. The abandoned thread owns the objects that it uses, ends when its peer does, and blocks no
-// one.
+// apply. The abandoned thread owns the objects that it uses, ends when its peer ends, and does not
+// block other threads.
 template <class F>
 std::invoke_result_t<F> run_with_timeout(Milliseconds limit, const std::string& what, F function) {
   std::packaged_task<std::invoke_result_t<F>()> task(std::move(function));
@@ -84,8 +84,8 @@ struct SocketAddress {
 };
 
 // Returns all addresses of a host, with IPv4 addresses first. Gloo cannot connect an IPv4 address
-// to an IPv6 address. Each rank chooses the first address that works, so this order makes the ranks
-// choose the same kind.
+// to an IPv6 address. Each rank chooses the first address that works, so this order makes all ranks
+// choose the same kind of address.
 inline std::vector<SocketAddress> resolve(const std::string& host, uint16_t port) {
   const std::string number = std::to_string(port);
   addrinfo hints = {};
@@ -125,7 +125,7 @@ class Endpoint {
   size_t num_addresses() const { return addresses_.size(); }
   bool is_loopback() const { return addresses_.front().is_loopback(); }
 
-  // Returns a socket that listens on a single address: the first one that belongs to this machine.
+  // Returns a socket that listens on the first address that belongs to this machine.
   int listen() const {
     int error = 0;
     for (const auto& address : addresses_) {
@@ -133,14 +133,14 @@ class Endpoint {
       const int on = 1, off = 0;
       if (fd >= 0) {
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-        // The IPv6 wildcard address includes the IPv4 addresses.
+        // The IPv6 wildcard address also accepts IPv4 connections.
         if (address.is_ipv6()) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
         const bool bound = ::bind(fd, address.raw(), address.length) == 0;
         if (bound && ::listen(fd, SOMAXCONN) == 0) return fd;
       }
       error = errno;
       close(fd);
-      if (error == EADDRINUSE) break;  // peers would connect to the program that owns the port
+      if (error == EADDRINUSE) break;  // peers would connect to the other program
     }
     TORCH_CHECK(false, "cannot listen on ", text_, " (", std::strerror(error),
                 "); MASTER_PORT or init_method can specify another port");
@@ -148,14 +148,14 @@ class Endpoint {
 
   struct Answer {
     std::string host = {};  // an address with a listener; empty if there is none
-    int error = 0;          // the last failed address's error; 0: all timed out
+    int error = 0;          // the error of the last failed address; 0: all timed out
   };
 
   static constexpr Milliseconds max_attempt_time = std::chrono::seconds(2);
 
-  // Connects to all addresses at once, and closes the connections. Packets to an address may be
-  // lost. Such an address must not hold up the other addresses, and an address that still refuses
-  // connections must be retried soon.
+  // Connects to all addresses at the same time, and then closes the connections. If packets to an
+  // address are lost, the other addresses must not be delayed. If an address still refuses
+  // connections, it must be retried soon.
   Answer ask(Milliseconds patience) const {
     Answer answer;
     std::vector<pollfd> sockets;  // poll skips entries whose fd is -1
@@ -214,10 +214,10 @@ class Endpoint {
   std::vector<SocketAddress> addresses_;
 };
 
-// On rank 0's own machine, its hostname often resolves to a loopback address. On another machine,
-// nothing listens at that loopback address, and the first local rank of another machine is
-// definitely not on rank 0's machine. A literal loopback address is deliberate, for several
-// launchers on one machine.
+// On rank 0's machine, the machine's hostname often resolves to a loopback address. On any other
+// machine, nothing listens at that loopback address. The first local rank on another machine knows
+// that it is not on rank 0's machine. If the user specifies a numeric loopback address, it is
+// intentional, for several launchers on one machine.
 inline void check_leads_to_rank_0(const Launch& launch, const Endpoint& endpoint) {
   const bool is_intended = launch.address == "localhost" || is_numeric(launch.address);
   const bool elsewhere = launch.spans_machines() && launch.rank > 0 && launch.local_rank == 0;
@@ -226,21 +226,21 @@ inline void check_leads_to_rank_0(const Launch& launch, const Endpoint& endpoint
               ", which is a loopback address here; use the address of a network interface there");
 }
 
-// Returns the socket on which rank 0 listens. If it is certain that other machines use the same
-// address, rank 0 listens on that address only. Other machines may resolve a name to a different
-// address: one of several addresses, or an address that this machine does not see, because here the
-// name resolves to 127.0.1.1 (a machine's own hostname) or to localhost (in a pod). In those cases,
+// Returns the socket on which rank 0 listens. If other machines are certain to use the same
+// address, rank 0 listens only on that address. However, other machines may resolve a name to a
+// different address. The name may have several addresses, or it may resolve differently on this
+// machine: to 127.0.1.1 (the machine's own hostname) or to localhost (in a pod). In these cases,
 // rank 0 listens on all addresses.
 inline int listen_for_ranks(const Launch& launch, const Endpoint& named) {
   const bool is_certain = launch.is_on_one_machine() || is_numeric(launch.address) ||
                           (named.num_addresses() == 1 && !named.is_loopback());
   if (is_certain) return named.listen();
   auto all = resolve("::", launch.port);
-  all.push_back(resolve("0.0.0.0", launch.port).front());  // if IPv6 is unavailable
+  all.push_back(resolve("0.0.0.0", launch.port).front());  // used if IPv6 is unavailable
   return Endpoint(named.text(), std::move(all)).listen();
 }
 
-// Waits until a listener is up, and returns its address.
+// Waits until a listener accepts connections, and returns its address.
 inline std::string wait_for_listener(const Endpoint& endpoint, Clock::time_point deadline) {
   int error = ETIMEDOUT;
   while (true) {
@@ -255,7 +255,7 @@ inline std::string wait_for_listener(const Endpoint& endpoint, Clock::time_point
 
 using Store = c10::intrusive_ptr<c10d::Store>;
 
-// Some LibTorch builds, such as Debian's, lack libuv and reject the default, which uses it.
+// Some LibTorch builds, such as Debian's, lack libuv and reject the default, which uses libuv.
 inline Store make_tcp_store(const std::string& host, c10d::TCPStoreOptions options) {
   try {
     return c10::make_intrusive<c10d::TCPStore>(host, options);
@@ -296,7 +296,7 @@ inline std::vector<std::string> keys_of(const std::vector<int>& ranks, const std
   return keys;
 }
 
-// Returns the values that these ranks announced with a state.
+// Returns the values that the given ranks announced with a state.
 inline std::vector<std::string> announced_values(c10d::Store& store, const std::vector<int>& ranks,
                                                  const std::string& state) {
   std::vector<std::string> values;
@@ -306,7 +306,8 @@ inline std::vector<std::string> announced_values(c10d::Store& store, const std::
   return values;
 }
 
-// Waits until these ranks reach a state, such as "joined". The error lists the ranks that did not.
+// Waits until the given ranks reach a state, such as "joined". The error message lists the ranks
+// that did not reach it.
 inline void wait_for_ranks(c10d::Store& store, const std::vector<int>& ranks,
                            const std::string& state, Clock::time_point deadline) {
   std::string missing;
@@ -327,7 +328,7 @@ inline void wait_for_ranks(c10d::Store& store, const std::vector<int>& ranks,
 }
 
 // Announces to the other ranks that this rank reached a state, together with a value. Some stores
-// do not keep empty values.
+// do not store empty values.
 inline void announce(c10d::Store& store, int rank, const std::string& state,
                      const std::string& value = "1") {
   store.set(keys_of({rank}, state).front(), std::vector<uint8_t>(value.begin(), value.end()));
@@ -339,8 +340,8 @@ inline std::vector<int> ranks_from(int first, const Launch& launch) {
   return ranks;
 }
 
-// Waits until every rank has connected to the others. If a rank left early, it would close
-// connections that others still wait for. Rank 0, which may own the store, returns last.
+// Waits until every rank has connected to all other ranks. If a rank returned early, it could close
+// connections that other ranks are still waiting for. Rank 0 may own the store, so it returns last.
 inline void connect_all(c10d::Store& store, const Launch& launch, Clock::time_point deadline) {
   announce(store, launch.rank, "connected");
   wait_for_ranks(store, ranks_from(0, launch), "connected", deadline);

@@ -56,8 +56,9 @@ ModulePtr clone_of(const torch::nn::Module& module, std::optional<torch::Device>
   }
 }
 
-// A clone's `reset` creates its children. If the class of a child lacks `clone`, that child keeps
-// its initial values, and LibTorch does not report it. Therefore, this function tries each class.
+// The `reset` function of a clone creates its children. If the class of a child lacks `clone`, the
+// child keeps its initial values, and LibTorch does not report an error. Therefore, this function
+// tries to clone one layer of each class.
 void check_cloneable(const torch::nn::Module& module, std::set<std::type_index>& tried) {
   for (const auto& child : module.children()) {
     const torch::nn::Module& layer = *child;
@@ -66,8 +67,8 @@ void check_cloneable(const torch::nn::Module& module, std::set<std::type_index>&
   }
 }
 
-// The expected counts: each tensor that the layer registered is held by one member, and other
-// tensors are held by none.
+// Returns the expected counts: one member refers to each tensor that the layer registered, and no
+// member refers to any other tensor.
 std::vector<size_t> usual_counts(const torch::nn::Module& layer,
                                  const std::vector<torch::Tensor>& tensors) {
   const auto own = tensors_of(layer, /*recurse=*/false);
@@ -79,8 +80,9 @@ std::vector<size_t> usual_counts(const torch::nn::Module& layer,
   return counts;
 }
 
-// Restores the data of the original's tensors. LibTorch's clone modifies it if `reset` registers a
-// tensor that was passed as an option, as in `Embedding::from_pretrained`.
+// Restores the data of the original's tensors when it is destroyed. LibTorch's clone modifies this
+// data if `reset` registers a tensor that was passed as an option, as in
+// `Embedding::from_pretrained`.
 class KeepData {
  public:
   explicit KeepData(const torch::nn::Module& module) : tensors_(tensors_of(module)) {
@@ -152,15 +154,15 @@ void DataParallelBase::Replica::pair_up_tensors(
     if (!item.value().defined()) continue;
     torch::Tensor copy = copies[item.key()];
     if (copy.is_same(item.value())) {
-      // The weight of an Embedding or of a loss that was passed as an option. The members are set
-      // later.
+      // This tensor is the weight of an Embedding or of a loss, and was passed as an option. The
+      // members are set later.
       TORCH_CHECK(!tensor_members(layer).empty(), data_parallel_name, ": expected a reset() of ",
                   class_of(layer), " that registers a new tensor for '", item.key(),
                   "', got one that registers the original's tensor in a clone");
       copy = to_device(copy.detach(), device, /*copy=*/true);
     }
-    // The copy receives gradients only through an edge to the original, so a forward can remove the
-    // edge.
+    // The copy passes gradients only through an edge to the original. Without requires_grad, a
+    // forward pass can remove this edge.
     copy.set_requires_grad(false);
     tensors.push_back({item.value(), copy});
   }
@@ -177,8 +179,9 @@ torch::Tensor DataParallelBase::Replica::copy_of(const torch::Tensor& original) 
       .copy;
 }
 
-// A layer may compute with tensors other than the ones it registered. A user may have set a member
-// to another layer's tensor, or to an unregistered tensor.
+// Sets the members of the copies. A layer may compute with tensors other than the ones it
+// registered, because a user may have set a member to another layer's tensor or to an unregistered
+// tensor.
 void DataParallelBase::Replica::set_members() {
   for (const auto& [original, copy] : layers) {
     const auto from = tensor_members(*original);
@@ -187,7 +190,8 @@ void DataParallelBase::Replica::set_members() {
   }
 }
 
-// Members of other classes cannot be set here, so they must be the ones that `reset` sets.
+// Checks the members of other classes. This object cannot set them, so they must refer to the
+// tensors that `reset` sets.
 void DataParallelBase::Replica::check_members() const {
   namespace nn = torch::nn;
   std::vector<torch::Tensor> originals, copies;
@@ -208,9 +212,9 @@ void DataParallelBase::Replica::check_members() const {
   }
 }
 
-// The tensors receive new values but keep their identity, because the members of LibTorch's modules
-// refer to them. With grad mode off, an existing gradient edge stays, because the backward of an
-// earlier forward may still need it.
+// The tensors get new values but stay the same objects, because the members of LibTorch's modules
+// refer to them. If grad mode is disabled, an existing gradient edge stays, because the backward
+// pass of an earlier forward pass may still need it.
 void DataParallelBase::Replica::update(bool with_grad) const {
   namespace autograd = torch::autograd::impl;
   for (const auto& [original, copy] : layers) {

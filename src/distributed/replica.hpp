@@ -16,7 +16,7 @@ inline constexpr auto data_parallel_name = "sconce::nn::DataParallel";
 /// Returns the parameters and buffers of a module and, with `recurse`, of its submodules.
 std::vector<torch::Tensor> tensors_of(const torch::nn::Module& module, bool recurse = true);
 
-/// A clone of the module on another device. Its pairs map the module's layers and tensors to their
+/// A clone of the module on another device. Maps the module's layers and tensors to their
 /// counterparts in the clone.
 struct DataParallelBase::Replica {
   template <class T>
@@ -30,14 +30,14 @@ struct DataParallelBase::Replica {
   std::vector<Pair<std::shared_ptr<torch::nn::Module>>> layers = {};  // parents before children
   std::vector<Pair<torch::Tensor>> tensors = {};
 
-  /// Returns a replica for each device except the first, which holds the module itself. The
-  /// module's values and the states of the random generators do not change.
-  /// @throw c10::Error with the name of a class that cannot be cloned, or whose clone would compute
-  /// with different tensors.
+  /// Returns a replica for each device except the first, which contains the module itself. Does not
+  /// change the module's values or the states of the random number generators.
+  /// @throw c10::Error with the name of the class if a layer cannot be cloned, or if its clone
+  /// would compute with different tensors.
   static std::vector<Replica> make(const std::shared_ptr<torch::nn::Module>& module,
                                    const std::vector<torch::Device>& devices);
 
-  /// Copies the module's training mode and values to the replica. `with_grad` lets gradients flow
+  /// Copies the module's training mode and values to the replica. With `with_grad`, gradients flow
   /// back to the module.
   void update(bool with_grad) const;
 

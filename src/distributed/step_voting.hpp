@@ -10,20 +10,20 @@
 
 namespace sconce::distributed {
 
-/// Exchanges votes about the form of captured steps between the ranks of a DistributedDataParallel
-/// module. All ranks count the same forwards, so they exchange votes in the same forwards. If the
-/// votes changed in the last exchange, the next exchange happens in the next forward. Otherwise,
-/// the interval doubles.
+/// Exchanges votes on the form of captured steps between the ranks of a DistributedDataParallel
+/// module. All ranks count the same forward passes, so they exchange votes in the same forward
+/// passes. If the votes changed in the last exchange, the next exchange happens in the next forward
+/// pass. Otherwise, the interval doubles.
 class StepVoting {
  public:
-  /// Exchanges this ballot's votes from now on, without keeping the ballot alive.
+  /// Exchanges the votes in this ballot from now on, without keeping the ballot alive.
   void use(const std::shared_ptr<sconce::detail::StepBallot>& ballot) {
     ballot->is_shared = true;
     ballot_ = ballot;
     is_used_ = true;
   }
 
-  /// Counts a forward with gradient averaging. Does nothing without a ballot.
+  /// Counts a forward pass with gradient averaging. Does nothing if there is no ballot.
   void exchange(const ProcessGroup& group) {
     if (!is_used_ || --left_ > 0) return;
     const auto ballot = ballot_.lock();
@@ -50,7 +50,7 @@ class StepVoting {
   std::weak_ptr<sconce::detail::StepBallot> ballot_ = {};
   bool is_used_ = false;
   int interval_ = 1;
-  int left_ = 1;  // forwards until the next exchange
+  int left_ = 1;  // forward passes until the next exchange
   sconce::detail::StepVotes last_ = {};
 };
 

@@ -40,8 +40,8 @@ std::vector<size_t> reference_counts(const std::vector<torch::Tensor>& tensors) 
   return counts;
 }
 
-// Calls a function once, right before this thread's next operation. LibTorch accepts only plain
-// functions as callbacks, so a thread-local variable stores this function.
+// Calls a function once, immediately before the next operation in this thread. LibTorch accepts
+// only plain functions as callbacks, so a thread-local variable stores the function.
 class BeforeNextOperation {
  public:
   explicit BeforeNextOperation(std::function<void()> function)
@@ -77,14 +77,15 @@ std::vector<torch::Tensor*> tensor_members(torch::nn::Module& layer) {
                            CrossEntropyLossImpl, BCEWithLogitsLossImpl>(layer);
 }
 
-// C++ cannot list the members of a class, and LibTorch knows only the registered tensors. However,
-// `Cloneable::clone` copies the layer with all its members, clears the registered tensors of the
-// copy, and calls `reset`. The first operation in `reset` creates a tensor. Right before this
-// operation, each tensor therefore has one additional reference for each member that holds it.
+// C++ cannot enumerate the members of a class, and LibTorch knows only the registered tensors.
+// However, `Cloneable::clone` copies the layer with all its members, clears the copy's registered
+// tensors, and calls `reset`. The first operation in `reset` creates a tensor. Therefore,
+// immediately before this operation, each tensor has one additional reference for each member that
+// refers to it.
 std::vector<size_t> count_members(const torch::nn::Module& layer,
                                   const std::vector<torch::Tensor>& tensors) {
   const auto before = reference_counts(tensors);
-  auto during = before;  // in case `reset` creates no tensor
+  auto during = before;  // used if `reset` does not create a tensor
   {
     const BeforeNextOperation count([&] { during = reference_counts(tensors); });
     layer.clone(torch::kCPU);

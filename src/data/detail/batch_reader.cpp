@@ -17,7 +17,7 @@ std::exception_ptr error_of_item(int64_t item) {
     throw;
   } catch (c10::Error& error) {
     error.add_context(c10::str("sconce::data::DataLoader: in item ", item));
-  } catch (...) {  // has no message to extend
+  } catch (...) {  // there is no message to extend
   }
   return std::current_exception();
 }

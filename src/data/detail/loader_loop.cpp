@@ -34,8 +34,8 @@ const MadeBatch& LoaderLoop::batch() {
   return *current_;
 }
 
-// Takes the batch at this index, or rethrows the error from making it. If there is no batch, the
-// epoch is over.
+// Fetches the batch at the current index, or stores the error that occurred while creating it. If
+// there is no batch, the epoch is over.
 void LoaderLoop::take() {
   try {
     current_ = next();
@@ -61,7 +61,7 @@ void LoaderLoop::rethrow() {
 }
 
 void LoaderLoop::advance() {
-  batch();  // takes batches in order
+  batch();  // fetches the batches in order
   current_.reset();
   ++index_;
 }

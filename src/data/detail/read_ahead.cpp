@@ -26,7 +26,7 @@ ReadAhead::ReadAhead(std::vector<Make> workers, int64_t ahead, int64_t first, in
 }
 
 ReadAhead::~ReadAhead() {
-  for (auto& thread : threads_) thread.request_stop();  // stop all of them before joining the first
+  for (auto& thread : threads_) thread.request_stop();  // stop all threads before joining the first
 }
 
 ReadAhead::Place& ReadAhead::place_of(int64_t index) {

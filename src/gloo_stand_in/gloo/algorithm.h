@@ -1,4 +1,4 @@
 #pragma once
 
 // LibTorch contains Gloo's code, but does not ship its headers. These five headers declare the
-// parts that ProcessGroupGloo.hpp uses, with the same virtual tables that LibTorch was built with.
+// parts that ProcessGroupGloo.hpp uses. Their virtual tables match the ones in LibTorch's build.
