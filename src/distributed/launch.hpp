@@ -82,8 +82,8 @@ struct Launcher {
   const char* world_size;
   const char* local_rank;                // if unset: the rank
   const char* local_world_size;          // if null: slurm_local_world_size
-  std::array<const char*, 2> jobs = {};  // the first one set provides the port's digits; if there
-                                         // is none, the launcher says where the ranks meet
+  std::array<const char*, 2> jobs = {};  // the first one set provides the port's digits; if none is
+                                         // set, the launcher specifies where the ranks meet
 };
 
 // The launchers are listed in the order in which they are checked. Processes started by mpirun

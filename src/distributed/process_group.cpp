@@ -319,7 +319,7 @@ void ProcessGroup::barrier() const {
   if (!core_->group) return;
   const auto device = device_for(*this);
   c10d::BarrierOptions options;
-  if (device.is_cuda()) options.device_ids = {device.index()};  // otherwise, c10d guesses it from the rank
+  if (device.is_cuda()) options.device_ids = {device.index()};  // c10d would guess it from the rank
   core_->group->getBackend(device.type())->barrier(options)->wait();
 }
 

@@ -34,7 +34,7 @@ bool is_part(const std::string& name, const std::string& prefix) {
          is_number(std::string_view(numbers).substr(dash + 1));
 }
 
-// Returns 0 or errno. Some file systems do not support locks, so old parts are not removed there.
+// Returns 0 or errno. On file systems that do not support locks, old parts are not removed.
 int lock_part(int fd) {
   while (::flock(fd, LOCK_EX) != 0) {
     if (errno == ENOSYS || errno == ENOLCK || errno == EOPNOTSUPP) return 0;
@@ -43,9 +43,9 @@ int lock_part(int fd) {
   return 0;
 }
 
-// Returns whether the system would follow the link with `fs.protected_symlinks` set. Otherwise, a
-// link that another user creates in a folder like /tmp could choose which file is replaced. Links
-// that pass this check cannot be replaced by other users.
+// Returns whether the system would follow the link if `fs.protected_symlinks` were set. Without
+// this check, a link created by another user in a folder such as /tmp could determine which file is
+// replaced. Other users cannot replace links that pass this check.
 bool may_follow(const struct stat& link, const std::filesystem::path& folder) {
   struct stat around = {};
   if (::stat(folder.empty() ? "." : folder.c_str(), &around) != 0) return false;
@@ -53,7 +53,7 @@ bool may_follow(const struct stat& link, const std::filesystem::path& folder) {
   return !is_shared || link.st_uid == ::geteuid() || link.st_uid == around.st_uid;
 }
 
-// Follows the symbolic links in the path. The limit stops at a cycle of links.
+// Follows the symbolic links in the path. The limit stops cycles of links.
 std::filesystem::path resolved(std::filesystem::path path, const std::string& caller) {
   check_path(path, caller);
   std::error_code error;
@@ -101,7 +101,7 @@ void AtomicFile::write(const void* data, size_t size) {
 }
 
 void AtomicFile::finish() {
-  struct stat now = {};  // permissions may have changed, or a new file may be in place
+  struct stat now = {};  // the permissions or the file may have changed
   if (::lstat(path_.c_str(), &now) == 0 && S_ISREG(now.st_mode)) before_ = now;
   if (before_) keep_access();
   if (::fsync(fd_) != 0) fail("sync");
@@ -112,8 +112,8 @@ void AtomicFile::finish() {
               ": cannot sync its folder: ", std::strerror(error));
 }
 
-// Checked at the start, because a rename only requires write permission for the folder, and a
-// problem with the path would otherwise surface only after everything was written.
+// Runs at the start, because renaming a file only requires write permission for its folder. Also,
+// without this check, a problem with the path would surface only after everything was written.
 void AtomicFile::check_before() {
   TORCH_CHECK(path_.has_filename(), caller_, ": expected the path of a file, got '", path_.string(),
               "'");
@@ -129,8 +129,8 @@ void AtomicFile::check_before() {
   before_ = before;
 }
 
-// Permissions are set last, and until then only the owner has access. If the group cannot be kept,
-// its members count as others. Others therefore receive no more permissions than the group had.
+// Sets the permissions last. Until then, only the owner has access. If the group cannot be kept,
+// its members become others, so others get at most the permissions that the group had.
 void AtomicFile::keep_access() {
   const mode_t mode = before_->st_mode & 0777;
   const mode_t without_group = mode & (0700 | (mode >> 3 & 07));
@@ -138,7 +138,8 @@ void AtomicFile::keep_access() {
   if (::fchmod(fd_, is_kept ? mode : without_group) != 0) fail("keep the permissions of");
 }
 
-// Returns whether the group is kept. Without root privileges, the file belongs to the writer.
+// Returns whether the group is kept. Without root privileges, the process that writes the file
+// becomes its owner.
 bool AtomicFile::keep_owner() {
   struct stat part = {};
   if (::fstat(fd_, &part) != 0) fail("inspect");
@@ -148,12 +149,12 @@ bool AtomicFile::keep_owner() {
          ::fchown(fd_, part.st_uid, before_->st_gid) == 0;
 }
 
-// With an access control list, the group bits in the mode apply to the whole list, so copying only
-// the mode would grant these permissions to the group. The part may also have inherited a list from
-// its folder.
+// With an access control list, the group bits in the mode are an upper bound for the whole list, so
+// copying only the mode would grant these permissions to the group. The part may also have
+// inherited a list from its folder.
 bool AtomicFile::keep_access_list() {
   constexpr auto name = "system.posix_acl_access";
-  std::array<char, 1 << 16> list;  // the system's limit
+  std::array<char, 1 << 16> list;  // the system's size limit
   const auto has_none = [] { return errno == ENODATA || errno == EOPNOTSUPP; };
   const auto size = ::lgetxattr(path_.c_str(), name, list.data(), list.size());
   if (size >= 0) return ::fsetxattr(fd_, name, list.data(), static_cast<size_t>(size), 0) == 0;
@@ -166,7 +167,8 @@ void AtomicFile::fail(const char* doing) const {
               " it: ", std::strerror(error));
 }
 
-// A part has a longer name than the file. File systems limit names to 255 bytes, and some to 143.
+// The name of a part is longer than the name of the file. File systems limit names to 255 bytes, or
+// even to 143 bytes.
 std::string AtomicFile::prefix() const {
   return path_.filename().string().substr(0, 100) + ".";
 }
@@ -179,7 +181,8 @@ void AtomicFile::create() {
     if (fd_ >= 0) ::close(fd_);
     part_ =
         folder_ / (prefix() + std::to_string(::getpid()) + "-" + std::to_string(parts++) + ".part");
-    // The replacement for a private file must not be readable by others while it is being written.
+    // While the replacement for a private file is being written, other users must not be able to
+    // read it.
     const mode_t mode = before_ ? 0600 : 0666;
     fd_ = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (fd_ < 0 && errno == EEXIST) continue;  // left by an earlier process with the same ID

@@ -16,8 +16,8 @@ namespace sconce::io {
 
 namespace {
 
-// For each column, maps category codes to positions among the sorted categories. A column with
-// known categories has no entries, because its codes are already in order.
+// For each column, maps category codes to positions among the sorted categories. Columns with known
+// categories have no entries, because their codes are already in order.
 using Places = std::vector<std::vector<int64_t>>;
 
 // Sorts the new categories in the columns.

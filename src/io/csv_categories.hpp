@@ -13,16 +13,16 @@ namespace sconce::io {
 
 inline constexpr auto missing_category = "nan";
 
-/// The categories of a column in order of appearance. While all of them are numbers, numbers with
-/// the same value form one category, which is named after its first spelling. This class uses trees
-/// instead of hash tables, because a file could choose strings that make hash tables slow.
+/// The categories of a column, in order of appearance. As long as all of them are numbers, numbers
+/// with the same value form one category, which is named after its first spelling. This class uses
+/// trees instead of hash tables, because a file could contain strings that make hash tables slow.
 class Categories {
  public:
   Categories() = default;
   Categories(const Categories&) = delete;  // values_ refers to nodes in codes_
   Categories& operator=(const Categories&) = delete;
 
-  /// Returns the code of a string. A new string gets the current number of strings as its code.
+  /// Returns the code of a string. The code of a new string is the current number of strings.
   int64_t add(const std::string& text) {
     const auto [place, is_new] = codes_.try_emplace(text, texts());
     if (!is_new) return place->second;
@@ -46,14 +46,15 @@ class Categories {
     return same != values_.end() ? std::optional(same->second->second) : std::nullopt;
   }
 
-  /// The number of distinct strings. Different spellings of a number count separately.
+  /// Returns the number of distinct strings. Different spellings of a number are counted
+  /// separately.
   int64_t texts() const { return static_cast<int64_t>(codes_.size()); }
 
   int64_t size() const {
     return are_numbers_ ? static_cast<int64_t>(values_.size()) + (has_missing_ ? 1 : 0) : texts();
   }
 
-  /// Returns the category names, in the order that `CsvColumn` uses.
+  /// Returns the category names in the order used by `CsvColumn`.
   std::vector<std::string> sorted() const {
     std::vector<std::string> names;
     for (const auto& [value, place] : values_) names.push_back(place->first);
@@ -64,7 +65,7 @@ class Categories {
     return names;
   }
 
-  /// Returns the index of each code in the names that `sorted` returned.
+  /// Returns the index of each code in the names returned by `sorted`.
   std::vector<int64_t> places(const std::vector<std::string>& names) const {
     std::vector<int64_t> places(codes_.size());
     const auto place_of = [&](int64_t code) -> int64_t& {
@@ -84,7 +85,7 @@ class Categories {
   using Codes = std::map<std::string, int64_t>;
 
   Codes codes_ = {};
-  std::map<Decimal, Codes::const_iterator> values_ = {};  // keyed by value: its first spelling
+  std::map<Decimal, Codes::const_iterator> values_ = {};  // maps values to their first spellings
   bool are_numbers_ = true;
   bool has_missing_ = false;
 };

@@ -11,17 +11,17 @@
 
 namespace sconce::io {
 
-/// Counts the memory that reading a table needs, before it is allocated.
+/// Counts the memory needed to read a table before it is allocated.
 class TableMemory {
  public:
   TableMemory(uint64_t file_size, std::optional<int64_t> most);
 
   void add(double bytes) { bytes_ += bytes; }
 
-  /// Counts a column or category whose strings occupy `chars` bytes.
+  /// Counts a column or category with strings that occupy `chars` bytes.
   void add_entry(double chars) { bytes_ += bytes_of_entry + chars; }
 
-  /// Returns whether this number of additional entries fits, not counting their strings.
+  /// Returns whether `entries` more entries fit, not counting their strings.
   bool fits(double entries = 0) const { return bytes_ + bytes_of_entry * entries <= limit_; }
 
   /// Returns the maximum number of entries in an empty table.
@@ -31,7 +31,7 @@ class TableMemory {
   std::string limit() const;
 
  private:
-  static constexpr double bytes_of_entry = 320;  // for names and tree nodes
+  static constexpr double bytes_of_entry = 320;  // for its name and tree nodes
 
   double bytes_;
   double limit_;
@@ -43,13 +43,13 @@ struct CsvFile {
   TableMemory memory;
   std::string text = {};
   char delimiter = ',';
-  std::vector<std::string> names = {};  ///< of all columns in the file
+  std::vector<std::string> names = {};  ///< names of all columns in the file
   bool begins_with_names = true;
 
-  /// Returns all records. Each record keeps at most this number of fields.
+  /// Returns all records. Each record stores at most `max_fields` fields.
   CsvRecords records(size_t max_fields) const;
 
-  /// Returns the records after the column names.
+  /// Returns the records that follow the column names.
   CsvRecords rows() const;
 
   /// Returns whether a record has a field for each column. Any other record is a bad row.

@@ -9,7 +9,7 @@
 
 namespace sconce::io {
 
-/// The strings that mark missing values: pandas' defaults and the ones from the options. As in
+/// The strings that mark missing values: pandas' defaults and the strings in the options. As in
 /// pandas, a number matches every number with the same value.
 class MissingTexts {
  public:

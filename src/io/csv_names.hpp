@@ -12,7 +12,7 @@ namespace sconce::io {
 /// Shortens a string from a file to a single line for an error message.
 inline std::string shown(std::string_view text) {
   size_t end = std::min<size_t>(text.size(), 40);
-  while (end > 0 && end < text.size() && (text[end] & 0xC0) == 0x80) --end;  // inside a character
+  while (end > 0 && end < text.size() && (text[end] & 0xC0) == 0x80) --end;  // keep characters whole
   std::string line(text.substr(0, end));
   for (char& c : line) c = static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
   return "'" + line + (end < text.size() ? "...'" : "'");
@@ -28,8 +28,8 @@ inline std::string shown(const std::vector<std::string>& names) {
   return line + (names.size() > most ? ", ..." : "");
 }
 
-/// Maps names to their positions in a list. It uses sorting instead of hashing, because a file
-/// could choose names that make a hash table slow.
+/// Maps names to their positions in a list. This class uses sorting instead of hashing, because a
+/// file could contain names that make a hash table slow.
 class NameIndex {
  public:
   /// The names must outlive this object.

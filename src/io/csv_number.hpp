@@ -36,8 +36,8 @@ inline bool is_infinite(std::string_view text) {
   return is("inf") || is("infinity");
 }
 
-// For a number that is too large or too small for a double. std::from_chars does not report which
-// one it is.
+// Returns the double for a number that is too large or too small. std::from_chars does not report
+// which one it is.
 inline double infinity_or_zero(std::string_view text) {
   std::istringstream in{std::string(text)};
   in.imbue(std::locale::classic());
@@ -46,7 +46,7 @@ inline double infinity_or_zero(std::string_view text) {
   return value;
 }
 
-/// Returns the nearest double for a finite number, and nothing for any other string.
+/// Returns the nearest double for a finite number, or std::nullopt for any other string.
 inline std::optional<double> number_of(std::string_view text) {
   text = without_plus(text);
   const size_t first = text.starts_with('-') ? 1 : 0;
@@ -60,7 +60,7 @@ inline std::optional<double> number_of(std::string_view text) {
   return error == std::errc::result_out_of_range ? infinity_or_zero(text) : value;
 }
 
-/// The exact value of a number. A double would merge distinct integers above 2^53.
+/// The exact value of a number. Doubles cannot distinguish some integers above 2^53.
 struct Decimal {
   bool is_negative = false;
   int64_t exponent = zero_exponent;  // the value is 0.DIGITS times 10 to this power
@@ -77,8 +77,8 @@ struct Decimal {
   }
 };
 
-/// Returns the value of a finite or infinite number. Returns nothing for other strings, or for an
-/// exponent beyond +-10^18.
+/// Returns the value of a finite or infinite number. Returns std::nullopt for other strings, and
+/// for exponents beyond +-10^18.
 inline std::optional<Decimal> decimal_of(std::string_view text) {
   text = without_plus(text);
   const bool is_negative = text.starts_with('-');

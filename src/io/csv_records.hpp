@@ -17,8 +17,8 @@ namespace sconce::io {
 class CsvRecords {
  public:
   /// `error_prefix` is the prefix of error messages. The text must outlive this object. A record
-  /// keeps at most `max_fields` fields and only counts the rest, so that its memory does not depend
-  /// on the number of delimiters.
+  /// stores at most `max_fields` fields and only counts the remaining ones, so its memory does not
+  /// depend on the number of delimiters.
   CsvRecords(std::string_view text, char delimiter, std::string error_prefix, size_t max_fields)
       : text_(text),
         error_prefix_(std::move(error_prefix)),
@@ -27,7 +27,7 @@ class CsvRecords {
         max_fields_(max_fields) {}
 
   /// Reads the next record. Returns false at the end.
-  /// @throw c10::Error with the line of a quote that is never closed.
+  /// @throw c10::Error with the line number if a quote is never closed.
   bool next() {
     while (at_ < text_.size()) {
       const size_t begin = at_;
@@ -46,16 +46,16 @@ class CsvRecords {
     return false;
   }
 
-  /// The line of the record's first field, starting at 1.
+  /// Returns the line number of the record's first field, starting at 1.
   int64_t line() const { return begin_line_; }
 
-  /// The number of fields in the record.
+  /// Returns the number of fields in the record.
   size_t size() const { return count_; }
 
-  /// One of the fields that the record kept, without quotes.
+  /// Returns one of the stored fields, without quotes.
   const std::string& operator[](size_t i) const { return fields_[i]; }
 
-  /// The problem with the record, or null.
+  /// Returns a description of the problem with the record, or null.
   const char* problem() const { return problem_; }
 
  private:
@@ -103,7 +103,7 @@ class CsvRecords {
     }
   }
 
-  // A quoted field that contains only blanks counts as a field. Unquoted blanks do not.
+  // A quoted field that contains only blanks counts as a field. Unquoted blanks do not count.
   bool is_blank(std::string_view raw) const {
     return count_ == 1 && raw.find_first_not_of(" \t\r\n") == raw.npos;
   }

@@ -45,8 +45,8 @@ class RowReader {
   }
 
  private:
-  // Each value except the last ends with a delimiter or a line break, which bounds the number of
-  // values.
+  // Each value except the last is followed by a delimiter or a line break, which limits the number
+  // of values.
   void reserve_cells() {
     const std::string& text = file_.text;
     const auto lines =
@@ -64,7 +64,8 @@ class RowReader {
     TORCH_CHECK(!rows_.cells.empty(), file_.error_prefix, "expected rows, found none");
   }
 
-  // Returns the problem with a row, or nothing. Sets the row's values, except for new categories.
+  // Returns a description of the problem with a row, or an empty string. Sets the row's values,
+  // except for new categories.
   std::string problem_of(const CsvRecords& row, std::vector<float>& values) const {
     if (row.problem() != nullptr) return c10::str("line ", row.line(), ": ", row.problem());
     if (row.size() != file_.names.size()) {
@@ -78,7 +79,7 @@ class RowReader {
     return {};
   }
 
-  // Returns the problem with a value that differs from what was expected.
+  // Returns a description of the problem with an unexpected value.
   static std::string problem_of(const CsvRecords& row, const TableColumn& column,
                                 const std::string& expected) {
     const std::string problem =
@@ -92,8 +93,8 @@ class RowReader {
     return c10::str("line ", row.line(), ", column ", shown(column.column.name), ": ");
   }
 
-  // Returns what was expected in place of an invalid string. If the string is valid, sets the value
-  // and returns nothing.
+  // If the string is valid, sets the value and returns an empty string. Otherwise, returns a
+  // description of the expected value.
   std::string expectation(const TableColumn& column, const std::string& text, float& value) const {
     const bool is_missing = missing_.contains(text);
     if (is_missing && column.is_target) return "a target";
@@ -123,7 +124,7 @@ class RowReader {
     }
   }
 
-  // Returns the code of a value's category, which may be a new category.
+  // Returns the code of a value's category. The category may be new.
   int64_t code_of(const CsvRecords& row, const TableColumn& column) {
     const std::string& field = row[column.field];
     const std::string& text = missing_.contains(field) ? missing_text_ : field;
@@ -164,7 +165,7 @@ class RowReader {
     }
   }
 
-  // For a column of numbers.
+  // Used for columns of numbers.
   std::string problem_of_first_text(const TableColumn& column) const {
     CsvRecords row = file_.rows();
     const auto is_found = [&] {

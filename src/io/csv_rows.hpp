@@ -11,15 +11,15 @@
 
 namespace sconce::io {
 
-/// The values of the good rows, and the problems with the others.
+/// The values of the good rows, and the problems with the bad rows.
 struct TableRows {
-  /// Row by row, one number per column: the value or the code of its category.
+  /// Stored row by row, with one number per column: the value or the code of its category.
   std::vector<float> cells = {};
   int64_t skipped = 0;                          ///< the number of bad rows
-  std::vector<std::string> first_skipped = {};  ///< reasons for the first ten
+  std::vector<std::string> first_skipped = {};  ///< the problems with the first ten bad rows
 };
 
-/// Reads all rows. New categories are added to the columns and count toward the file's memory.
+/// Reads all rows. Adds new categories to the columns and counts their memory.
 /// @throw c10::Error if there is no good row, or if there are too many categories. Also throws for
 /// a bad row without `skip_bad`, or if `skip_bad` would leave out most values of a column.
 TableRows read_rows(CsvFile& file, std::vector<TableColumn>& columns, const CsvOptions& options,

@@ -11,7 +11,8 @@
 #include "io/input_file.hpp"
 #include "io/safetensors_header.hpp"
 
-// Weights are usually downloaded, and it is easy to download the wrong file under the right name.
+// Recognizes files of other kinds, because weights are usually downloaded, and it is easy to save
+// the wrong file under the right name.
 namespace sconce::io {
 
 /// The kinds of files that appear where weights are expected.
@@ -26,7 +27,7 @@ enum class FileKind : uint8_t {
   unknown
 };
 
-/// Returns the kind of file that the first bytes suggest.
+/// Returns the kind of file that the first bytes indicate.
 inline FileKind file_kind(const InputFile& file) {
   std::array<char, 64> bytes = {};
   const auto size = std::min<uint64_t>(file.size(), bytes.size());
@@ -51,7 +52,7 @@ inline FileKind file_kind(const InputFile& file) {
   return lower.starts_with("{") ? FileKind::json : FileKind::unknown;
 }
 
-/// Returns the name of the kind, with its article, for error messages.
+/// Returns the name of the kind, including its article, for error messages.
 inline const char* name_of(FileKind kind) {
   switch (kind) {
     case FileKind::safetensors:

@@ -12,8 +12,9 @@
 
 namespace sconce::detail {
 
-/// Returns the names of a folder's entries in any order, and sets `error`. This function does not
-/// use std::filesystem::directory_iterator, which terminates the process if memory runs out.
+/// Returns the names of the entries in a folder, in any order, and sets `error`. This function does
+/// not use std::filesystem::directory_iterator, because the iterator terminates the process if
+/// memory runs out.
 inline std::vector<std::string> folder_names(const std::filesystem::path& folder,
                                              std::error_code& error) {
   std::vector<std::string> names;

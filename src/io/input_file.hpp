@@ -17,7 +17,7 @@
 
 namespace sconce::io {
 
-/// Returns a description of the kind of file that `stat` found, such as "a FIFO".
+/// Returns a description of the file type in `mode`, such as "a FIFO".
 inline std::string_view kind_of(mode_t mode) {
   if (S_ISREG(mode)) return "a regular file";
   if (S_ISDIR(mode)) return "a folder";
@@ -27,9 +27,9 @@ inline std::string_view kind_of(mode_t mode) {
   return S_ISCHR(mode) || S_ISBLK(mode) ? "a device" : "something else";
 }
 
-/// A regular file, open for reading. Error messages include its path. The file's type is checked
-/// after opening, because another process could replace the file between a check and opening it.
-/// Opening never blocks.
+/// A regular file that is open for reading. Error messages include its path. The file's type is
+/// checked after opening, because another process could replace the file between a check and the
+/// opening. Opening never blocks.
 class InputFile {
  public:
   InputFile(const std::filesystem::path& path, const std::string& caller)
@@ -65,23 +65,23 @@ class InputFile {
     }
   }
 
-  /// Returns the whole contents.
+  /// Returns the whole contents of the file.
   std::string text() const {
     std::string bytes(size_, '\0');
     read(0, bytes.data(), bytes.size());
     return bytes;
   }
 
-  /// Returns another descriptor of the open file, positioned at the beginning. The caller closes
-  /// it.
+  /// Returns another descriptor for the open file, positioned at the beginning. The caller must
+  /// close it.
   int duplicate() const {
     const int fd = ::fcntl(fd_, F_DUPFD_CLOEXEC, 0);
     TORCH_CHECK(fd >= 0, name_, "cannot open it: ", std::strerror(errno));
     return fd;
   }
 
-  /// Maps the whole file. Changes to the memory are not written to the file. With `random_access`,
-  /// touching a page reads only this page, without the pages around it.
+  /// Maps the whole file into memory. Changes to the memory are not written to the file. With
+  /// `random_access`, accessing a page reads only that page, without the surrounding pages.
   std::shared_ptr<char> map(bool random_access) const {
     if (size_ == 0) return nullptr;
     void* mapped =

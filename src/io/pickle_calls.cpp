@@ -60,7 +60,7 @@ class Arguments {
   }
 
   std::vector<int64_t> next_integers(const char* what) {
-    constexpr size_t most = 64;  // LibTorch's own limit; a pickle may repeat a tuple
+    constexpr size_t most = 64;  // LibTorch's limit; a pickle may repeat a tuple
     const auto items = next(&c10::IValue::isTuple, what).toTupleRef().elements().asArrayRef();
     TORCH_CHECK(items.size() <= most, place_, "expected ", what, " of at most ", most,
                 " dimensions, got ", items.size());
@@ -72,14 +72,14 @@ class Arguments {
     return integers;
   }
 
-  // torch.save writes an empty dict, because hooks are code.
+  // Skips the hooks. torch.save writes an empty dict, because hooks are code.
   void skip_hooks() {
     TORCH_CHECK(next(&c10::IValue::isGenericDict, "a dict of hooks").toGenericDict().empty(),
                 place_, "expected a tensor without hooks");
   }
 
-  // The attributes that a user set on a tensor: either a dict, or a pair of a dict and the
-  // attributes in __slots__.
+  // Skips the attributes that a user set on a tensor. They are either a dict, or a pair of a dict
+  // and the attributes in __slots__.
   void skip_attributes() {
     TORCH_CHECK(left() > 0, place_, "expected attributes of a tensor, got no more arguments");
     const auto& value = items_[next_++];
@@ -105,7 +105,7 @@ void set_requires_grad(const at::Tensor& tensor, bool requires_grad, const Place
   tensor.set_requires_grad(requires_grad);
 }
 
-// Sets the bits that mark a tensor as conjugated or negated.
+// Sets the bits that mark a tensor as conjugate or negative.
 void set_bits(const at::Tensor& tensor, const c10::impl::GenericDict& bits, const Place& place) {
   TORCH_CHECK(bits.size() <= 2, place, "expected only 'conj' and 'neg' of a tensor, got ",
               bits.size(), " names");
@@ -187,7 +187,7 @@ c10::IValue rebuild_with_attributes(Arguments arguments, Containers& containers,
 
 c10::IValue new_dict(Arguments arguments, Global global, Containers& containers,
                      const Place& place) {
-  if (global == Global::counter && arguments.left() > 0) {  // nothing else references the dict
+  if (global == Global::counter && arguments.left() > 0) {  // the dict is not referenced elsewhere
     const auto& dict = arguments.next(&c10::IValue::isGenericDict, "a dict of counts");
     arguments.finish();
     return dict;

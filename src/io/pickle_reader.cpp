@@ -22,7 +22,8 @@ namespace {
 // Upper bounds on the bytes per string, without its characters, and per memo entry.
 constexpr size_t text_bytes = 96, memo_bytes = 80;
 
-// The machine described in Python's Lib/pickle.py: a stack of values with marks in it, and a memo.
+// The virtual machine described in Python's Lib/pickle.py. It consists of a stack of values, which
+// may contain marks, and a memo.
 class PickleReader {
  public:
   PickleReader(std::string_view pickle, const LoadStorage& load, MemoryBudget& budget,
@@ -105,7 +106,7 @@ class PickleReader {
   }
 
   // Calls the function with the value below the last mark and the values above the mark, and then
-  // drops the values above it.
+  // removes the values above the mark.
   template <class F>
   void with_items(const F& use) {
     check(!marks_.empty(), "expected a mark on the stack");
@@ -197,7 +198,7 @@ class PickleReader {
     push(call_global(global, arguments, containers_, place()));
   }
 
-  // LibTorch's dicts cannot store attributes, such as the _metadata of a state dict.
+  // Skips attributes, such as a state dict's _metadata, because LibTorch's dicts cannot store them.
   void drop_attributes() {
     const auto attributes = pop();
     check(attributes.isGenericDict() && containers_.is_ordered_dict(top()),
@@ -221,7 +222,7 @@ class PickleReader {
     const auto elements = static_cast<int64_t>(storage.nbytes() / c10::elementSize(type));
     check(items[4].toInt() == elements, "storage '", key, "': expected ", items[4].toInt(), " of ",
           type, ", found ", elements);
-    containers_.take(named_bytes + key.size());  // looking up the key takes time too
+    containers_.take(named_bytes + key.size());  // looking up the key also takes time
     push(capsule(Global::storage, type, storage));
   }
 
@@ -231,14 +232,14 @@ class PickleReader {
   const LoadStorage& load_;
   const std::string& error_prefix_;
   size_t next_ = 0;        // next byte to read
-  size_t at_ = 0;          // first byte of the operation
+  size_t at_ = 0;          // first byte of the current operation
   Containers containers_;  // must outlive the members below
   std::vector<c10::IValue> stack_ = {};
   std::vector<size_t> marks_ = {};
   std::map<size_t, c10::IValue> memo_ = {};  // not hashed, because the file chooses the keys
 };
 
-// Runs the next operation. Returns false at the end. The letters are the opcodes of the format.
+// Runs the next operation. Returns false at the end. The characters are the format's opcodes.
 bool PickleReader::step() {
   using Reader = PickleReader;
   static const auto operations = [] {

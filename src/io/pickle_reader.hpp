@@ -12,15 +12,15 @@
 
 namespace sconce::io {
 
-/// Returns the whole storage for a key, on its final device. The type is the element type that the
-/// pickle specifies for the storage. It is empty if the storage is untyped.
+/// Returns the whole storage for a key, on its final device. `type` is the element type that the
+/// pickle specifies for the storage, or empty for an untyped storage.
 using LoadStorage =
     std::function<c10::Storage(const std::string& key, std::optional<c10::ScalarType> type)>;
 
-/// Reads a pickle of a state dict written by torch.save, in Python's pickle protocol 2. Supports
-/// the same operations as torch.load with weights_only, except operations that create objects of
-/// classes. Calls only functions on a closed list. `load` is called each time the pickle refers to
-/// a storage. `error_prefix` is the prefix of error messages.
+/// Reads a pickle of a state dict that torch.save wrote in Python's pickle protocol 2. Supports the
+/// same operations as torch.load with weights_only, except operations that create instances of
+/// classes. Calls only functions on a closed list. Calls `load` each time the pickle references a
+/// storage. `error_prefix` is the prefix of error messages.
 /// @throw c10::Error with the byte offset, or if the values need more memory than the budget
 /// allows.
 c10::IValue read_pickle(std::string_view pickle, const LoadStorage& load, MemoryBudget& budget,

@@ -28,15 +28,15 @@ c10::TypePtr any() {
   return c10::AnyType::get();
 }
 
-// LibTorch's Dict allocates memory in a noexcept constructor, so running out of memory there would
-// terminate the process. This function throws instead.
+// Creates a LibTorch Dict. Its noexcept constructor allocates memory, so running out of memory
+// there would terminate the process. This function throws instead.
 c10::impl::GenericDict empty_dict() {
   ::operator delete(::operator new(4096));
   return c10::impl::GenericDict(any(), any());
 }
 
-// Returns how far a key may be from the slot of its hash. The table has this many extra slots at
-// the end.
+// Returns the maximum distance between a key and the slot of its hash. The table has this many
+// extra slots at the end.
 size_t spare_places(size_t size) {
   return std::max<size_t>(4, static_cast<size_t>(std::countr_zero(size)));
 }
@@ -57,8 +57,8 @@ const char* kind_of(const c10::IValue& value) {
                                  : "a tensor";
 }
 
-// Returns false if the table has to grow first. In that case, the argument becomes the key that is
-// left without a slot.
+// Returns false if the table must grow first. In that case, the argument is set to the key that
+// remains without a slot.
 bool KeyPlaces::find_place(uint64_t& spread) {
   if (2 * (count_ + 1) > size_) return false;
   const auto most = static_cast<int>(spare_places(size_));
@@ -70,7 +70,7 @@ bool KeyPlaces::find_place(uint64_t& spread) {
       ++count_;
       return true;
     }
-    if (distances_[at] < distance) {  // takes over the slot and moves the other key
+    if (distances_[at] < distance) {  // take the slot and move the other key
       std::swap(spreads_[at], spread);
       const int other = distances_[at];
       distances_[at] = static_cast<int8_t>(distance);
@@ -109,11 +109,11 @@ Containers::~Containers() {
   for (const auto& container : made_) {
     const auto record = records_.find(container.internalToPointer());
     const bool is_checked = record != records_.end() && record->second.height > 0;
-    if (is_checked) continue;  // has no cycle and is not too deep
+    if (is_checked) continue;  // no cycle, and not nested too deeply
     if (container.isList()) container.toList().clear();
     if (container.isGenericDict()) container.toGenericDict().clear();
   }
-  while (!made_.empty()) made_.pop_back();  // a tuple goes before its items, which are older
+  while (!made_.empty()) made_.pop_back();  // free a tuple before its items, which are older
 }
 
 c10::IValue Containers::keep(c10::IValue container, size_t byte, bool is_ordered_dict) {
@@ -169,8 +169,8 @@ void Containers::insert(const c10::IValue& dict, c10::ArrayRef<c10::IValue> item
     const auto& key = items[i];
     TORCH_CHECK(key.isString() || key.isInt(), place,
                 "expected a dict with keys of str or int, got ", kind_of(key));
-    // Repeating a key through the memo takes time, although not memory, in proportion to its
-    // length.
+    // If a key is repeated through the memo, it needs no additional memory, but time in proportion
+    // to its length.
     if (key.isString()) take(key.toStringView().size());
     if (!elements.contains(key)) places->insert(c10::detail::DictKeyHash()(key), budget_, place);
     elements.insert_or_assign(key, items[i + 1]);

@@ -15,14 +15,14 @@
 
 #include "io/memory_budget.hpp"
 
-// The values that exist while a pickle is read: LibTorch's values, and values that occur only in
-// pickles.
+// The values that exist while a pickle is being read: LibTorch's values, and values that occur only
+// in pickles.
 namespace sconce::io {
 
-/// The maximum nesting depth of containers. Traversing them recurses on the stack.
+/// The maximum nesting depth of containers. Traversing containers is recursive and uses the stack.
 constexpr size_t max_depth = 1000;
 
-/// A position in the pickle. It is the prefix of error messages.
+/// A position in the pickle, which becomes the prefix of error messages.
 struct Place {
   const std::string& error_prefix;
   size_t byte;
@@ -48,15 +48,15 @@ enum class Global : uint8_t {
   storage
 };
 
-/// A value that occurs only inside a pickle: a named object or a storage. It is stored as a
-/// capsule, a kind of IValue that no pickle can create.
+/// A value that occurs only inside a pickle: a named object or a storage. It is stored in a
+/// capsule, a kind of IValue that a pickle cannot create.
 struct Named : torch::CustomClassHolder {
   explicit Named(Global what, c10::ScalarType of = c10::kByte, c10::Storage bytes = {})
       : global(what), type(of), storage(std::move(bytes)) {}
 
   Global global;
   c10::ScalarType type;  ///< of a dtype, a storage class, or a storage
-  c10::Storage storage;  ///< may be shared by values with a different type
+  c10::Storage storage;  ///< may be shared by values with different types
 };
 
 /// An upper bound on the bytes per value.
@@ -72,18 +72,17 @@ inline const Named* named(const c10::IValue& value) {
   return value.isCapsule() ? static_cast<const Named*>(value.toCapsule().get()) : nullptr;
 }
 
-/// Returns Python's name for the type of a value, with its article.
+/// Returns Python's name for the type of a value, including its article.
 const char* kind_of(const c10::IValue& value);
 
-/// The slots of a dict's keys. LibTorch's Dict doubles its table until every key lies close to the
-/// slot of its hash. An attacker can choose keys that stay together: 60 of them made the Dict use
-/// all memory. Therefore, keys are placed here first, in a table that stores neither keys nor
-/// values.
+/// The slots of a dict's keys. LibTorch's Dict doubles the size of its table until every key is
+/// close to the slot of its hash. An attacker can choose keys that always stay close together, and
+/// 60 such keys made the Dict use all memory. Therefore, keys are first placed in this table, which
+/// stores neither keys nor values.
 class KeyPlaces {
  public:
-  /// Places a new key, given LibTorch's hash of the key.
-  /// @throw c10::Error if the keys need a table that is too large, or more memory than the budget
-  /// allows.
+  /// Places a new key, given the hash that LibTorch computes for it.
+  /// @throw c10::Error if the keys need too large a table, or more memory than the budget allows.
   void insert(size_t hash, MemoryBudget& budget, const Place& place);
 
  private:
@@ -113,10 +112,11 @@ class Containers {
   c10::IValue make_dict(size_t byte, bool is_ordered_dict = false);
   c10::IValue make_tuple(std::vector<c10::IValue> items, size_t byte);
 
-  /// Takes memory for other values from the budget.
+  /// Reserves memory for other values in the budget.
   void take(size_t size) { budget_.take(size, error_prefix_); }
 
-  /// Reserves room for more elements in a vector with push_back's growth, within the budget.
+  /// Reserves room for more elements in a vector, within the budget. The vector grows as with
+  /// push_back.
   template <class T>
   void make_room(std::vector<T>& elements) {
     if (elements.size() < elements.capacity()) return;
@@ -126,7 +126,7 @@ class Containers {
     budget_.release(before * sizeof(T));
   }
 
-  /// Returns whether the value is an OrderedDict, the only type whose attributes torch.save writes.
+  /// Returns whether the value is an OrderedDict. torch.save writes attributes only for this type.
   bool is_ordered_dict(const c10::IValue& value) const;
 
   /// Appends items to a list.
@@ -137,7 +137,7 @@ class Containers {
   /// collide.
   void insert(const c10::IValue& dict, c10::ArrayRef<c10::IValue> items, const Place& place);
 
-  /// Checks the whole result of the pickle once.
+  /// Checks the whole result of the pickle.
   /// @throw c10::Error with the byte offset if a container contains itself, a type, or a storage,
   /// or if it is nested too deeply.
   void check(const c10::IValue& result) { height(result, 0, 0); }
@@ -146,10 +146,10 @@ class Containers {
   struct Record {
     size_t made_at = 0;
     bool is_ordered_dict = false;
-    bool is_open = false;                    // its contents are being checked
+    bool is_open = false;                    // the contents are being checked
     size_t height = 0;                       // nesting depth, including itself; 0: not checked yet
     size_t room = 0;                         // capacity of a list, in items
-    std::unique_ptr<KeyPlaces> places = {};  // of a non-empty dict
+    std::unique_ptr<KeyPlaces> places = {};  // key slots of a non-empty dict
   };
 
   c10::IValue keep(c10::IValue container, size_t byte, bool is_ordered_dict = false);
@@ -159,7 +159,7 @@ class Containers {
   const std::string& error_prefix_;
   std::vector<c10::IValue> made_ = {};
   std::unordered_map<const void*, Record> records_ = {};
-  c10::IValue empty_tuple_ = {};  // as in Python, there is only one
+  c10::IValue empty_tuple_ = {};  // as in Python, there is only one empty tuple
 };
 
 }  // namespace sconce::io

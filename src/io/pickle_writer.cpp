@@ -44,7 +44,7 @@ class PickleWriter {
     put({reinterpret_cast<const char*>(&number), sizeof(T)});
   }
 
-  // Adds the last written value to the memo, so that later values can refer to it.
+  // Adds the most recently written value to the memo, so that later values can refer to it.
   uint32_t keep() {
     put("r");
     put_number(kept_);
@@ -96,7 +96,7 @@ class PickleWriter {
     for (int shift = 56; shift >= 0; shift -= 8) put_number(static_cast<uint8_t>(bits >> shift));
   }
 
-  // Writes a str. A repeated string is not compared with the other strings again.
+  // Writes a str. When a string is repeated, it is not compared with the other strings again.
   void write_string(const c10::IValue& value) {
     const auto [kept, is_new] = objects_.emplace(value.internalToPointer(), 0);
     if (!is_new) return repeat(kept->second);
@@ -198,7 +198,7 @@ class PickleWriter {
     write_integers(tensor.sizes());
     write_integers(tensor.strides());
     put(tensor.requires_grad() ? "\x88" : "\x89");
-    write_global("collections", "OrderedDict");  // without hooks, which are code
+    write_global("collections", "OrderedDict");  // no hooks, because hooks are code
     put(")R");
     if (!type->storage) write_global("torch", type->name);
     if (tensor.is_conj() || tensor.is_neg()) write_bits(tensor);
@@ -232,8 +232,8 @@ class PickleWriter {
     put("tQ");
   }
 
-  // Returns the index of the storage's record. As in torch.save, untyped storages count as bytes. A
-  // storage without data has a record for each type.
+  // Returns the index of the storage's record. As in torch.save, the elements of untyped storages
+  // are bytes. A storage without data has one record per type.
   size_t record_of(const c10::Storage& storage, c10::ScalarType type) {
     auto& records = storages_[storage.unsafeGetStorageImpl()];
     const auto [record, is_new] = records.emplace(type, pickled_.storages.size());
@@ -258,13 +258,13 @@ class PickleWriter {
     put("u");
   }
 
-  std::string where_;  // prefix of errors, and path of the current value
+  std::string where_;  // error prefix, and path of the current value
   Pickled pickled_ = {};
   uint32_t kept_ = 0;
-  std::map<std::string, uint32_t> texts_ = {};  // not hashed: files may have chosen the keys
+  std::map<std::string, uint32_t> texts_ = {};  // not hashed, because the keys may come from files
   std::map<std::string, uint32_t> globals_ = {};
-  std::unordered_map<const void*, uint32_t> objects_ = {};  // already written, keyed by address
-  std::unordered_set<const void*> open_ = {};               // containers being written
+  std::unordered_map<const void*, uint32_t> objects_ = {};  // written objects, keyed by address
+  std::unordered_set<const void*> open_ = {};               // containers that are being written
   std::unordered_map<const void*, std::map<c10::ScalarType, size_t>> storages_ = {};
 };
 

@@ -15,9 +15,10 @@ struct Pickled {
 };
 
 /// Writes a value in Python's pickle protocol 2, as torch.save does. LibTorch's Pickler does not
-/// support types without a storage class, such as uint16, and would write a file that no loader
-/// accepts.
-/// @throw c10::Error, prefixed with `error_prefix`, with the path of a value that cannot be saved.
+/// support types without a storage class, such as uint16, and would write a file that cannot be
+/// loaded.
+/// @throw c10::Error, prefixed with `error_prefix` and with the path of the value, if a value
+/// cannot be saved.
 Pickled write_pickle(const c10::IValue& value, const std::string& error_prefix);
 
 }  // namespace sconce::io

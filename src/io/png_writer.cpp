@@ -28,7 +28,7 @@ std::string chunk(const std::string& content) {
 }
 
 // Each row starts with a byte for its filter. Filter 2 stores the difference between each byte and
-// the byte above it, modulo 256. Such rows compress better.
+// the byte above it, modulo 256, which improves compression.
 at::Tensor filtered(const at::Tensor& pixels) {
   const at::Tensor rows = pixels.flatten(1);
   const at::Tensor result = at::full({rows.size(0), rows.size(1) + 1}, 2, rows.options());

@@ -64,7 +64,7 @@ torch::Tensor mapped_tensor(const std::shared_ptr<char>& file, const Safetensors
     std::memcpy(copy.mutable_data_ptr(), start, copy.nbytes());
     return copy;
   }
-  // A function as deleter would terminate the process if memory runs out.
+  // If the deleter were a std::function, the process would be terminated when memory runs out.
   auto owner = std::make_unique<std::shared_ptr<char>>(file);
   return at::for_blob(start, entry.sizes())
       .context(owner.release(), [](void* of) { delete static_cast<std::shared_ptr<char>*>(of); })
@@ -72,8 +72,8 @@ torch::Tensor mapped_tensor(const std::shared_ptr<char>& file, const Safetensors
       .make_tensor();
 }
 
-// Returns the tensors in the order of the format: from the widest type to the narrowest, then by
-// name.
+// Returns the tensors in the order that the format requires: from the widest type to the narrowest,
+// then by name.
 std::vector<std::pair<SafetensorsEntry, torch::Tensor>> in_order(const StateDict& tensors,
                                                                  const std::string& error_prefix) {
   std::vector<std::pair<SafetensorsEntry, torch::Tensor>> all;

@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::json;
 using c10::ScalarType;
 
-// The types in the order of the format. A file stores its tensors in the reverse of this order.
+// The types in the order used by the format. A file stores its tensors in the reverse order.
 constexpr std::array types = {SafetensorsType{"BOOL", ScalarType::Bool, 8},
                               SafetensorsType{"F4", ScalarType::Float4_e2m1fn_x2, 4},
                               SafetensorsType{"U8", ScalarType::Byte, 8},
@@ -38,8 +38,8 @@ constexpr std::array types = {SafetensorsType{"BOOL", ScalarType::Bool, 8},
                               SafetensorsType{"I64", ScalarType::Long, 64},
                               SafetensorsType{"U64", ScalarType::UInt64, 64}};
 
-// Reads the JSON incrementally, so that the header is never in memory twice, and rejects values
-// that are not allowed where they occur. nlohmann::json's parser calls these functions.
+// Reads the JSON incrementally, so that memory never contains the header twice, and rejects values
+// in places where they are not allowed. nlohmann::json's parser calls these functions.
 class HeaderReader : public nlohmann::json_sax<Json> {
  public:
   explicit HeaderReader(const std::string& error_prefix) : error_prefix_(error_prefix) {}
@@ -47,7 +47,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   SafetensorsHeader take() { return std::move(header_); }
 
   bool null() override {
-    // Python's package treats this as no metadata.
+    // Python's package treats null as missing metadata.
     const bool is_metadata = level_ == Level::top && name_ == "__metadata__";
     return is_metadata || skips() || refuse("null");
   }
@@ -152,7 +152,8 @@ class HeaderReader : public nlohmann::json_sax<Json> {
  private:
   enum class Level { outside, top, metadata, entry, array };
 
-  // A newer writer may add fields to an entry. Their values are skipped, whatever they contain.
+  // Newer writers may add fields to an entry. Their values are skipped, regardless of their
+  // contents.
   bool is_unknown() const {
     return field_ != "dtype" && field_ != "shape" && field_ != "data_offsets";
   }
@@ -188,12 +189,12 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   std::string field_ = {};
   SafetensorsEntry entry_ = {};
   std::vector<int64_t> numbers_ = {};
-  std::set<std::string> names_ = {};  // not hashed, to rule out collisions
+  std::set<std::string> names_ = {};  // not hashed, to avoid collisions
   std::set<std::string> fields_ = {};
   size_t skipped_ = 0;  // nesting depth inside the value of an unknown field
 };
 
-// Returns the number of bytes for the type and shape.
+// Returns the number of bytes in a tensor with the given type and shape.
 uint64_t bytes_of(const SafetensorsEntry& entry, const std::string& where) {
   uint64_t elements = 1;
   uint64_t strides = 1;  // LibTorch treats sizes of 0 as 1 in strides
@@ -270,7 +271,7 @@ SafetensorsHeader parse_header(std::string_view text, uint64_t data_size,
                                const std::string& error_prefix) {
   TORCH_CHECK(!text.empty() && text.front() == '{', error_prefix,
               "expected a header that begins with {");
-  const size_t nul = text.find('\0');  // the parser would treat it as the end
+  const size_t nul = text.find('\0');  // the parser would treat it as the end of the text
   TORCH_CHECK(nul == text.npos, error_prefix, "expected JSON at byte ", nul + 8,
               " of the file, got a 0");
   HeaderReader reader(error_prefix);
@@ -281,8 +282,8 @@ SafetensorsHeader parse_header(std::string_view text, uint64_t data_size,
 }
 
 std::string header_text(const SafetensorsHeader& header, const std::string& error_prefix) {
-  // Written incrementally. The destructor of a larger nlohmann::json allocates memory, and running
-  // out of memory there would terminate the process.
+  // Writes the JSON incrementally. The destructor of a larger nlohmann::json allocates memory, and
+  // running out of memory there would terminate the process.
   const auto quoted = [](const std::string& text) { return Json(text).dump(); };
   std::string text = "{";
   const auto begin_item = [&](const std::string& name) {

@@ -11,14 +11,14 @@
 // The header of a safetensors file: the names, types, shapes, and offsets of its tensors, as JSON.
 namespace sconce::io {
 
-/// A type in the format, with its name there.
+/// A type in the format, with its name in files.
 struct SafetensorsType {
   const char* name;
   c10::ScalarType type;
-  int bits;  ///< bits per element in the format; LibTorch packs two 4-bit elements into one
+  int bits;  ///< bits per element in the format; LibTorch packs two 4-bit elements
 };
 
-/// The header's entry for one tensor.
+/// The entry for one tensor in the header.
 struct SafetensorsEntry {
   std::string name = {};
   SafetensorsType type = {};
@@ -26,7 +26,7 @@ struct SafetensorsEntry {
   uint64_t begin = 0;               ///< first byte, relative to the end of the header
   uint64_t end = 0;
 
-  /// Returns the shape of the tensor in LibTorch.
+  /// Returns the shape of the LibTorch tensor.
   std::vector<int64_t> sizes() const;
 };
 
@@ -38,13 +38,13 @@ struct SafetensorsHeader {
 /// The maximum header size in the format, in bytes.
 constexpr uint64_t max_header_size = 100'000'000;
 
-/// Returns the type with this name or this LibTorch type, or null. LibTorch lacks the format's
+/// Returns the type with the given name or LibTorch type, or null. LibTorch lacks the format's
 /// 6-bit types, and the format lacks complex128 and quantized types.
 const SafetensorsType* find_type(std::string_view name);
 const SafetensorsType* find_type(c10::ScalarType type);
 
-/// Parses a header that is followed by `data_size` bytes of tensor data, and checks all rules of
-/// the format. `error_prefix` is the prefix of error messages.
+/// Parses a header that precedes `data_size` bytes of tensor data, and checks all rules of the
+/// format. `error_prefix` is the prefix of error messages.
 /// @throw c10::Error with the entry or the byte offset.
 SafetensorsHeader parse_header(std::string_view text, uint64_t data_size,
                                const std::string& error_prefix);

@@ -8,12 +8,12 @@
 
 namespace sconce::io {
 
-/// Returns whether all elements of a tensor lie inside a storage with `elements` elements. Returns
-/// false if any number is negative, if sizes and strides have different lengths, or if the byte
-/// count would overflow.
+/// Returns whether all elements of a tensor are located inside a storage with `elements` elements.
+/// Returns false if any number is negative, if sizes and strides have different lengths, or if the
+/// byte count would overflow.
 inline bool fits_in_storage(int64_t offset, c10::IntArrayRef sizes, c10::IntArrayRef strides,
                             uint64_t elements) {
-  constexpr uint64_t widest = 64;  // no element has more bytes
+  constexpr uint64_t widest = 64;  // no element is larger
   constexpr uint64_t most = std::numeric_limits<int64_t>::max();
   if (offset < 0 || sizes.size() != strides.size()) return false;
   uint64_t count = widest, last = static_cast<uint64_t>(offset);

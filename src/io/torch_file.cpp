@@ -24,7 +24,8 @@ namespace sconce::io {
 
 namespace {
 
-// Checks that the file is a zip archive. If it is not, the error says what it is instead, if known.
+// Checks that the file is a zip archive. If it is not, the error message reports the kind of file,
+// if known.
 void check_begin(const InputFile& file) {
   const auto kind = file_kind(file);
   TORCH_CHECK(kind != FileKind::pickle, file.name(),
@@ -62,7 +63,7 @@ std::string folder_of(ZipReader& zip, const std::string& error_prefix) {
   return folder;
 }
 
-// Returns the contents of a record that is a few bytes long, or nothing if there is no such record.
+// Returns the contents of a short record, or std::nullopt if there is no such record.
 std::optional<std::string> short_text(ZipReader& zip, const std::string& name) {
   auto* record = zip.find(name);
   if (record == nullptr) return std::nullopt;
@@ -85,8 +86,8 @@ void check_version(ZipReader& zip, const std::string& folder, const std::string&
               versions::kMaxSupportedFileFormatVersion, ", got '", *text, "'");
 }
 
-// Returns whether the file comes from a big-endian machine. Archives from torch 1.x do not store
-// the byte order. They came from little-endian machines.
+// Returns whether the file was written on a big-endian machine. Archives written by torch 1.x do
+// not store the byte order and come from little-endian machines.
 bool is_big_endian(ZipReader& zip, const std::string& folder, const std::string& error_prefix) {
   const std::string name = folder + "byteorder";
   const auto order = short_text(zip, name).value_or("little");
@@ -104,7 +105,7 @@ void swap_bytes(const at::Tensor& bytes, c10::ScalarType type) {
   }
 }
 
-// Reads the bytes of a storage. The type is set if the bytes have to be swapped.
+// Reads the bytes of a storage. `type` is set if the bytes must be swapped.
 c10::Storage read_storage(ZipReader& zip, const std::string& name, torch::Device device,
                           std::optional<c10::ScalarType> swapped, const std::string& error_prefix) {
   auto* record = zip.find(name);
@@ -140,8 +141,8 @@ void write_archive(const Pickled& pickled, caffe2::serialize::PyTorchStreamWrite
   archive.writeEndOfFile();
 }
 
-// Ends an archive that is not needed. Otherwise, its destructor would end it, and running out of
-// memory there would terminate the process.
+// Finalizes an archive that is not needed. Otherwise, its destructor would finalize it, and running
+// out of memory there would terminate the process.
 void discard_archive(caffe2::serialize::PyTorchStreamWriter& archive) {
   try {
     archive.writeEndOfFile();
@@ -162,7 +163,7 @@ c10::IValue read_value(const InputFile& file, const TorchFileOptions& options) {
   const bool swaps = is_big_endian(zip, folder, file.name());
   std::map<std::string, c10::Storage> storages;
   const auto load = [&](const std::string& key, std::optional<c10::ScalarType> type) {
-    // Python leaves the bytes of such numbers unswapped, which gives wrong values.
+    // Python does not swap the bytes of such numbers, which produces incorrect values.
     TORCH_CHECK(type || !swaps, file.name(), "storage '", key,
                 "': expected a typed storage class in a file from a big-endian machine, got "
                 "UntypedStorage");

@@ -38,7 +38,7 @@ inline constexpr std::array torch_types = {
     TorchType{c10::kFloat8_e8m0fnu, "float8_e8m0fnu", nullptr},
     TorchType{c10::kFloat4_e2m1fn_x2, "float4_e2m1fn_x2", nullptr}};
 
-/// Returns the first type for which the function returns true, or null.
+/// Returns the first type for which `matches` returns true, or null.
 template <class F>
 const TorchType* find_torch_type(const F& matches) {
   const auto* found = std::find_if(torch_types.begin(), torch_types.end(), matches);

@@ -16,7 +16,7 @@ static_assert(std::endian::native == std::endian::little, "the format's numbers 
 namespace {
 
 constexpr uint64_t end_size = 22, end64_size = 56, locator_size = 20;
-constexpr uint64_t entry_size = 46, local_size = 30;  // without the name and the fields after it
+constexpr uint64_t entry_size = 46, local_size = 30;  // without the name and the extra fields
 constexpr uint32_t unknown32 = std::numeric_limits<uint32_t>::max();  // see the zip64 field
 constexpr uint16_t unknown16 = std::numeric_limits<uint16_t>::max();
 constexpr uint16_t data_descriptor = 1 << 3,
@@ -35,7 +35,7 @@ bool has_signature(const char* bytes, char third, char fourth) {
   return bytes[0] == 'P' && bytes[1] == 'K' && bytes[2] == third && bytes[3] == fourth;
 }
 
-// The location of the list of records.
+// The location of the directory, which lists the records.
 struct Directory {
   uint64_t entries = 0;
   uint64_t begin = 0;
@@ -43,7 +43,7 @@ struct Directory {
   uint64_t end = 0;  // where the next part of the file starts
 };
 
-// Reads the zip64 end record, if the file has one before the regular end record.
+// Reads the zip64 end record if one precedes the regular end record.
 bool read_end64(const InputFile& file, uint64_t file_end, Directory& directory) {
   if (file_end < end64_size + locator_size + end_size) return false;
   std::array<char, locator_size> locator = {};
@@ -76,8 +76,8 @@ size_t comment_size(const InputFile& file) {
   return 0;
 }
 
-// Returns the end of the archive. Text tools may append a newline, and no archive without a comment
-// ends with a newline.
+// Returns the end of the archive. Text tools may append a newline, and an archive without a comment
+// never ends with a newline.
 uint64_t end_without_newline(const InputFile& file) {
   std::array<char, 2> last = {};
   if (file.size() < last.size()) return file.size();
@@ -118,15 +118,15 @@ Directory read_end(const InputFile& file) {
   return directory;
 }
 
-// A record in the directory. Its local header must match.
+// A record in the directory. Its local header must contain the same values.
 struct Entry {
   ZipRecord record;
   uint64_t header = 0;  // where its local header starts
   uint16_t flags = 0;
 };
 
-// Reads the numbers that did not fit into their fields from the zip64 field. That field contains
-// only these numbers.
+// Reads the numbers that did not fit into their fields from the zip64 field, which contains only
+// these numbers.
 bool read_zip64(const char* extra, size_t size, std::initializer_list<uint64_t*> numbers) {
   const auto is_missing = [](const uint64_t* value) { return *value == unknown32; };
   if (std::none_of(numbers.begin(), numbers.end(), is_missing)) return true;
@@ -151,7 +151,7 @@ bool read_zip64(const char* extra, size_t size, std::initializer_list<uint64_t*>
   return false;
 }
 
-// Reads the entry at `bytes`, where `left` bytes remain, and returns its size.
+// Reads the entry at `bytes`, where `left` bytes remain, and returns the size of the entry.
 size_t parse_entry(const char* bytes, size_t left, const std::string& where, Entry& entry) {
   TORCH_CHECK(left >= entry_size && has_signature(bytes, 1, 2), where,
               "expected a record of the zip directory");
@@ -196,7 +196,8 @@ std::vector<Entry> read_entries(const InputFile& file, const Directory& director
   return entries;
 }
 
-// Finds the bytes of the record after its local header. They must lie between `from` and `to`.
+// Finds the record's bytes, which follow its local header. They must be located between `from` and
+// `to`.
 void locate(const InputFile& file, Entry& entry, uint64_t from, uint64_t to) {
   auto& record = entry.record;
   const std::string where = file.name() + "'" + record.name + "': ";
@@ -225,7 +226,7 @@ void locate(const InputFile& file, Entry& entry, uint64_t from, uint64_t to) {
               " and the zip directory disagree about size or checksum");
 }
 
-constexpr size_t chunk_size = size_t{1} << 18;  // keeps the data in the cache for the checksum
+constexpr size_t chunk_size = size_t{1} << 18;  // the data stays in the cache for the checksum
 
 uint32_t add_to_checksum(uLong crc, const char* bytes, size_t size) {
   return static_cast<uint32_t>(
@@ -246,7 +247,7 @@ uint32_t copy(const InputFile& file, const ZipRecord& record, char* data) {
   return crc;
 }
 
-// Like `copy`, for a deflated record.
+// Like `copy`, but for a deflated record.
 uint32_t inflate_record(const InputFile& file, const ZipRecord& record, char* data) {
   const std::string where = file.name() + "'" + record.name + "': ";
   std::vector<char> packed(std::min<uint64_t>(record.size, chunk_size));
@@ -267,7 +268,7 @@ uint32_t inflate_record(const InputFile& file, const ZipRecord& record, char* da
     }
     char* to = data == nullptr ? own.data() : data + made;
     const auto room = static_cast<size_t>(std::min<uint64_t>(record.unpacked - made, chunk_size));
-    char none = 0;  // zlib needs an address even if no more data is expected
+    char none = 0;  // zlib requires an address even without more data
     stream.next_out = reinterpret_cast<Bytef*>(room > 0 ? to : &none);
     stream.avail_out = static_cast<uInt>(room);
     result = ::inflate(&stream, Z_NO_FLUSH);
@@ -310,7 +311,7 @@ ZipRecord* ZipReader::find(const std::string& name) {
 uint64_t ZipReader::unpacked_size() const {
   uint64_t size = 0;
   for (const auto& record : records_) {
-    // A sum that overflows 64 bits is too large in any case.
+    // If the sum overflows 64 bits, it is too large in any case.
     if (record.method != stored && c10::add_overflows(size, record.unpacked, &size))
       return std::numeric_limits<uint64_t>::max();
   }

@@ -7,9 +7,9 @@
 
 #include "io/input_file.hpp"
 
-// LibTorch's PyTorchStreamReader does not verify checksums, so a flipped bit in a weight would go
-// unnoticed. It also opens archives in which two records share a name, records overlap, a record
-// header differs from the directory, or 100 MB are packed into 100 kB.
+// Replaces LibTorch's PyTorchStreamReader, which does not verify checksums, so a flipped bit in a
+// weight would go unnoticed. That reader also opens archives in which two records share a name,
+// records overlap, a record header differs from the directory, or 100 MB are packed into 100 kB.
 namespace sconce::io {
 
 /// A record of a zip archive.
@@ -20,32 +20,33 @@ struct ZipRecord {
   uint64_t unpacked = 0;  ///< bytes after decompression
   uint32_t crc = 0;       ///< CRC-32 of the decompressed bytes, from the directory
   uint16_t method = 0;    ///< 0: none; 8: deflate
-  bool read = false;      ///< whether it was read with a correct checksum
+  bool read = false;      ///< whether it was read and its checksum was correct
 };
 
 /// A zip or zip64 archive in a single file, optionally followed by a newline. Its records are
 /// neither encrypted nor overlapping.
 class ZipReader {
  public:
-  /// Reads the directory.
-  /// @throw c10::Error with the file and the record or byte that violates the format.
+  /// Reads the directory of the archive.
+  /// @throw c10::Error with the file and the invalid record or byte if the archive violates the
+  /// format.
   explicit ZipReader(const InputFile& file);
 
   /// Returns the records in the order of their bytes.
   const std::vector<ZipRecord>& records() const { return records_; }
 
-  /// Returns false if all checksums in the archive are 0, because then the writer did not compute
-  /// any.
+  /// Returns false if all checksums in the archive are 0, which means that the writer did not
+  /// compute any.
   bool has_checksums() const { return has_checksums_; }
 
   /// Returns the total size of all records after decompression.
   uint64_t unpacked_size() const;
 
-  /// Returns the record with this name, or null.
+  /// Returns the record with the given name, or null.
   ZipRecord* find(const std::string& name);
 
-  /// Reads a record into memory with room for its decompressed bytes. If `data` is null, only
-  /// verifies the checksum.
+  /// Reads a record into `data`, which must have room for the decompressed bytes. If `data` is
+  /// null, only verifies the checksum.
   /// @throw c10::Error if the compression method is unknown, if the data is damaged, or if the
   /// archive has checksums and the record's checksum is wrong.
   void read(ZipRecord& record, void* data) const;
@@ -57,7 +58,7 @@ class ZipReader {
   const InputFile& file_;
   std::vector<ZipRecord> records_ = {};
   bool has_checksums_ = false;
-  std::map<std::string, size_t> places_ = {};  // in records_; not hashed, so no collisions
+  std::map<std::string, size_t> places_ = {};  // indices in records_; not hashed: no collisions
 };
 
 }  // namespace sconce::io
