@@ -21,7 +21,7 @@ inline void check_tensors(const torch::Tensor& preds, const torch::Tensor& targe
 }
 
 /// Checks that preds and target are tensors of real numbers, on the same device and with the same
-/// sizes. Broadcasting, for example of (N, 1) and (N,), would give N * N pairs.
+/// sizes. Broadcasting, for example of (N, 1) and (N,), would produce N * N pairs.
 /// @throw c10::Error, prefixed with `caller`, if they are not.
 inline void check_pair(const torch::Tensor& preds, const torch::Tensor& target,
                        const char* caller) {

@@ -14,7 +14,7 @@ namespace sconce::metrics {
 
 namespace {
 
-// The micro average treats all classes as one.
+// The micro average treats all classes as a single class.
 int64_t scores(const ClassificationOptions& options) {
   return options.average == Average::micro ? 1 : *options.num_classes;
 }
@@ -37,11 +37,12 @@ void ClassScore::update(const torch::Tensor& preds, const torch::Tensor& target)
   auto [answers, right, ignored] = labels_of(preds, target, options_, name_);
   if (options_.average == Average::micro) {
     auto hits = answers.eq(right);
-    // Answers from logits are always valid classes, so the usual case needs no extra kernel.
+    // Predictions derived from logits are always valid classes, so the usual case does not need an
+    // extra kernel.
     const bool are_logits = preds.dim() > target.dim();
     if (!are_logits) hits.masked_fill_(no_class(right, options_.num_classes), false);
     if (ignored.defined()) hits.masked_fill_(ignored, false);
-    // Writes the sum directly into its place, which saves a few calls for small models.
+    // Writes the sum directly to its destination, which saves a few calls for small models.
     auto all = at::full({3}, right.numel(), hits.options().dtype(at::kDouble));
     if (ignored.defined()) all -= ignored.sum(at::kDouble);
     auto hit = all.select(0, 0);

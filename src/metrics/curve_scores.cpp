@@ -70,7 +70,7 @@ torch::Tensor tensor_of(const Thresholds& thresholds, const char* caller) {
   return at::tensor(list, at::kFloat);
 }
 
-// Returns the area below y(x) up to x = end for each row. x must not increase.
+// Returns the area under y(x) up to x = end for each row. x must not increase.
 torch::Tensor area(const torch::Tensor& x, const torch::Tensor& y, double end) {
   const int64_t size = x.size(1) - 1;
   const auto left = x.narrow(1, 1, size), right = x.narrow(1, 0, size);
@@ -197,7 +197,8 @@ void CurveScore::check(const torch::Tensor& preds, const torch::Tensor& target) 
 
 torch::Tensor CurveScore::compute(const torch::Tensor& sums) const {
   const auto counts = sums.view({rows(options_), 2, -1});
-  // Counts for each bin and all later bins: the scores that reach the bin's threshold.
+  // Adds up the counts for each bin and all later bins. These are the counts of the scores that
+  // reach the bin's threshold.
   const auto reaching = counts.flip(2).cumsum(2).flip(2);
   const auto all = reaching.select(2, 0);
   const auto ones = all.select(1, 1), zeros = all.select(1, 0);

@@ -12,7 +12,7 @@ namespace sconce::metrics {
 
 namespace {
 
-// The micro average treats all labels as one.
+// The micro average treats all labels as a single label.
 int64_t rows(const MultilabelOptions& options) {
   return options.average == Average::micro ? 1 : options.num_labels;
 }

@@ -36,8 +36,8 @@ void check_labels(const torch::Tensor& preds, const torch::Tensor& target,
               " classes or more (the top_k), got ", preds.sizes());
 }
 
-// Returns the labels as a 1-dim int64 tensor. Skips calls that would change nothing, because they
-// take time in the step of a small model.
+// Returns the labels as a 1-dim int64 tensor. Skips calls that would have no effect, because they
+// would take noticeable time in the step of a small model.
 torch::Tensor as_row(const torch::Tensor& labels) {
   const torch::Tensor row = labels.dim() == 1 ? labels : labels.flatten();
   return row.scalar_type() == at::kLong ? row : row.to(at::kLong);
@@ -88,7 +88,7 @@ BinaryTargets binary_targets(const torch::Tensor& target, std::optional<int64_t>
   auto ones = target.eq(1), zeros = target.eq(0);
   auto known = ones.logical_or(zeros);
   if (ignore_index) {
-    // uint8 cannot be compared with -1.
+    // uint8 tensors cannot be compared with -1.
     const auto ignored =
         (target.is_floating_point() ? target : target.to(at::kLong)).eq(*ignore_index);
     known.logical_or_(ignored);

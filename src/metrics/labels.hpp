@@ -9,7 +9,7 @@
 
 namespace sconce::metrics {
 
-/// The labels of a batch.
+/// The predicted and correct labels of a batch.
 struct Labels {
   torch::Tensor preds;    ///< predictions, int64 (positions,)
   torch::Tensor target;   ///< correct labels, int64 (positions,)
@@ -21,10 +21,10 @@ struct Labels {
 /// or if top_k is not in [1, num_classes].
 void check_options(const ClassificationOptions& options, const char* caller);
 
-/// Returns the labels for the arguments of `ClassScore::update`. With top_k above 1, the prediction
-/// is the target if the target is among the k largest logits. Otherwise, it is the class with the
-/// largest logit.
-/// @throw c10::Error, prefixed with `caller`, like `ClassScore::update`.
+/// Returns the labels for the arguments of `ClassScore::update`. With top_k above 1, the target is
+/// used as the prediction if it is among the classes with the k largest logits. Otherwise, the
+/// prediction is the class with the largest logit.
+/// @throw c10::Error, prefixed with `caller`, under the same conditions as `ClassScore::update`.
 Labels labels_of(const torch::Tensor& preds, const torch::Tensor& target,
                  const ClassificationOptions& options, const char* caller);
 
@@ -38,25 +38,25 @@ struct BinaryTargets {
 /// Returns masks with the same sizes as the target.
 BinaryTargets binary_targets(const torch::Tensor& target, std::optional<int64_t> ignore_index);
 
-/// Returns floating-point numbers as probabilities, in float32 or wider. If any number is outside
-/// [0, 1], the numbers are treated as logits. Otherwise, they are returned unchanged. The check
-/// runs on the device. If `judged` is defined, only numbers in this mask are checked. With
-/// `one_of`, the rows are the logits of classes.
+/// Converts floating-point numbers to probabilities in float32 or a wider type. If any number is
+/// outside [0, 1], all numbers are treated as logits. Otherwise, they are returned unchanged. The
+/// check runs on the device. If `judged` is defined, only the numbers in this mask are checked.
+/// With `one_of`, each row contains the logits of the classes.
 torch::Tensor probabilities(const torch::Tensor& preds, const torch::Tensor& judged = {},
                             bool one_of = false);
 
-/// Returns the sums, or nan in place of each sum if `wrong` is true. The check runs on the device.
+/// Returns the sums, or nan instead of each sum if `wrong` is true. The check runs on the device.
 torch::Tensor nan_if(const torch::Tensor& wrong, const torch::Tensor& sums);
 
 /// Returns sums / divisor, or 0 where the divisor is 0.
 torch::Tensor share(const torch::Tensor& sums, const torch::Tensor& divisor);
 
-/// Returns the mask of labels that are not classes: negative labels and, if the number of classes
-/// is known, labels that are not below it.
+/// Returns the mask of labels that are not classes. These are negative labels and, if the number of
+/// classes is known, labels that are not below this number.
 torch::Tensor no_class(const torch::Tensor& labels, std::optional<int64_t> classes);
 
 /// Returns the number of labels for each class in [0, classes), as float64 (classes,). Other labels
-/// are ignored. `bincount` is not used because it would read the largest label on the host.
+/// are ignored. Does not use `bincount`, because it would read the largest label on the host.
 torch::Tensor count(const torch::Tensor& labels, int64_t classes);
 
 }  // namespace sconce::metrics

@@ -61,7 +61,7 @@ void Metric::add(const torch::Tensor& batch_sums) {
   if (is_captured_) {
     sums_.add_(added);
   } else {
-    sums_ = sums_ + added;  // out of place, so that copies and results of sums() do not change
+    sums_ = sums_ + added;  // out of place: keeps copies and results of sums() unchanged
     is_captured_ = detail::CaptureScope::is_active();
   }
 }

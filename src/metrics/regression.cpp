@@ -56,7 +56,7 @@ int64_t checked_outputs(const R2ScoreOptions& options) {
   return options.num_outputs;
 }
 
-// Like torchmetrics' `isclose` with 0. nan is not close to 0.
+// Matches torchmetrics' `isclose` with 0. nan is not close to 0.
 torch::Tensor vanishes(const torch::Tensor& sum) {
   return sum.abs().le(1e-4);
 }

@@ -8,9 +8,9 @@
 
 namespace sconce {
 
-/// Returns whether `to.copy_(from)` can convert the values. LibTorch provides no list of the
-/// conversions that it supports, and it does not support conversions of quantized values or of
-/// packed 4-bit pairs. Therefore, this function tries the first few values.
+/// Returns whether `to.copy_(from)` can convert the values. LibTorch does not provide a list of
+/// supported conversions, and it cannot convert quantized values or packed 4-bit pairs. Therefore,
+/// this function tries to copy the first few values.
 inline bool can_copy(const at::Tensor& to, const at::Tensor& from) {
   if (!from.defined() || from.layout() != c10::kStrided || from.is_meta()) return false;
   if (to.scalar_type() == from.scalar_type()) return true;

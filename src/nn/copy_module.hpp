@@ -8,8 +8,8 @@
 
 namespace sconce::nn {
 
-/// Copies the requires_grad flags of the parameters. LibTorch's `clone` sets the flag on every
-/// copy, unlike Python's `deepcopy`.
+/// Copies the requires_grad flags of the parameters. Unlike Python's `deepcopy`, LibTorch's `clone`
+/// sets the flag on every copy.
 inline void copy_requires_grad(const torch::nn::Module& from, torch::nn::Module& to) {
   const auto given = from.parameters();
   const auto copies = to.parameters();

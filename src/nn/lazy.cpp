@@ -21,8 +21,8 @@ using torch::nn::LinearOptions;
 template <size_t D>
 using ConvOptions = torch::nn::detail::ConvNdOptions<D>;
 
-// The number of features that a lazy layer infers from its input, or 0 while the layer is
-// uninitialized.
+// Returns the option for the number of features that a lazy layer infers from its input. The value
+// is 0 while the layer is uninitialized.
 template <class Options>
 auto& features_in(Options& options) {
   if constexpr (requires { options.in_features(); }) {
@@ -34,9 +34,9 @@ auto& features_in(Options& options) {
   }
 }
 
-// Options for constructing the real layer before its size is known. They make the layer small. They
-// keep the options from which the constructor computes values once, such as the padding of a
-// convolution.
+// Returns options for constructing the real layer before its size is known. These options make the
+// layer small, but keep the options from which the constructor computes values once, such as the
+// padding of a convolution.
 LinearOptions blank(const LinearOptions& options, const KeepGenerator& = {}) {
   TORCH_CHECK(options.out_features() >= 0,
               "sconce::nn::LazyLinear: expected out_features of at least 0, got ",
@@ -44,7 +44,7 @@ LinearOptions blank(const LinearOptions& options, const KeepGenerator& = {}) {
   return LinearOptions(1, 0).bias(false);
 }
 
-// The options of either kind of convolution.
+// The options for either kind of convolution.
 template <size_t D>
 struct BlankConv {
   template <class Options>
@@ -83,8 +83,8 @@ BatchNormOptions blank(const BatchNormOptions& options, const KeepGenerator& = {
   return BatchNormOptions(options).num_features(0);
 }
 
-// Returns the number of features of an input after checking its dimensions, with the same error
-// messages as the real layers.
+// Checks the dimensions of an input, with the same error messages as the real layers, and returns
+// its number of features.
 int64_t features_of(const LinearOptions&, const torch::Tensor& input) {
   TORCH_CHECK(input.dim() > 0,
               "both arguments to matmul need to be at least 1D, but they are 0D and 2D");
@@ -134,8 +134,8 @@ Shape shape_of(const std::string& name, Options options, int64_t features) {
   return {shape.front()};  // one entry per output
 }
 
-// Returns the number of features of a layer with this tensor, or 0 if the tensor does not fit the
-// layer.
+// Returns the number of features of a layer with the given tensor, or 0 if the tensor does not fit
+// the layer.
 template <class Options>
 int64_t features_of(const torch::Tensor& tensor, const Options& options) {
   const auto dim = static_cast<int64_t>(weight_shape(options).size());
@@ -147,7 +147,8 @@ int64_t features_of(const torch::Tensor& tensor, const Options& options) {
   return tensor.size(dim - 1);  // the last of (out, in), or the only dimension
 }
 
-// Draws the same numbers in the same order as the constructors of Linear and the convolutions.
+// Draws the same random numbers, in the same order, as the constructors of Linear and the
+// convolutions.
 template <class Options>
 void initialize(const Options&, StateDict& tensors) {
   torch::nn::init::kaiming_uniform_(tensors["weight"], std::sqrt(5));
@@ -164,7 +165,7 @@ void initialize(const BatchNormOptions&, StateDict& tensors) {
   }
 }
 
-// Returns the tensors whose shape is not known yet.
+// Returns the tensors with shapes that are not known yet.
 StateDict placeholders(const torch::nn::Module& module) {
   StateDict found;
   for (const auto& all : {module.named_parameters(false), module.named_buffers(false)}) {
@@ -189,7 +190,7 @@ bool is_uninitialized_layer(const torch::nn::Module& module) {
               " is uninitialized; run its forward once or load a full state to initialize it");
 }
 
-// The options that both kinds of lazy convolutions share.
+// Returns the options shared by both kinds of lazy convolutions.
 template <size_t D, class Options>
 ConvOptions<D> conv_options(const Options& options) {
   return ConvOptions<D>(0, options.out_channels(), options.kernel_size())
@@ -227,7 +228,7 @@ template <class Derived, class Base, class LazyOptions>
 LazyModule<Derived, Base, LazyOptions>::LazyModule(const Options& real_options)
     : Base(blank(real_options)) {
   this->options = real_options;
-  if constexpr (requires { real_options.bias(); }) {  // BatchNorm needs no placeholders
+  if constexpr (requires { real_options.bias(); }) {  // BatchNorm does not need placeholders
     this->parameters_.clear();
     this->weight = this->register_parameter("weight", torch::empty({0}));
     this->bias = real_options.bias() ? this->register_parameter("bias", torch::empty({0}))
@@ -252,7 +253,7 @@ template <class Derived, class Base, class LazyOptions>
 void LazyModule<Derived, Base, LazyOptions>::materialize(int64_t features, const FindTensor& find) {
   TORCH_CHECK(features > 0, "sconce::nn::", layer_name(),
               ": expected an input with at least one feature, got none");
-  const c10::InferenceMode trainable(false);  // enables grad mode, so it comes first
+  const c10::InferenceMode trainable(false);  // also enables grad mode, so it comes first
   const torch::NoGradGuard no_grad;
   const StateDict empty = placeholders(*this);
   StateDict real;

@@ -25,8 +25,8 @@ void check_mask(const char* caller, const char* name, const Tensor& mask, torch:
               ": expected ", name, " of shape ", c10::Join(" or ", shapes), ", got ", mask.sizes());
 }
 
-// Projects inputs (L, N, E) in as many matrix products as Python does: a single product for inputs
-// that are the same tensor.
+// Projects the inputs (L, N, E) with the same number of matrix products as Python: a single product
+// for inputs that are the same tensor.
 Three projected(const MultiheadAttentionImpl& m, const Three& inputs, bool same_kv, bool same_q) {
   const bool packed = m.in_proj_weight.defined() && same_kv;
   const int64_t features = m.options.embed_dim();
@@ -53,13 +53,13 @@ Three projected(const MultiheadAttentionImpl& m, const Three& inputs, bool same_
   return {parts[0], parts[1], parts[2]};
 }
 
-// Returns numbers to add to the scores: minus infinity where a bool mask is true.
+// Returns values to add to the scores: minus infinity where a bool mask is true.
 Tensor additive_mask(const Tensor& mask, torch::ScalarType dtype) {
   if (!mask.defined() || mask.scalar_type() != torch::kBool) return mask;
   return torch::zeros_like(mask, mask.options().dtype(dtype)).masked_fill_(mask, -INFINITY);
 }
 
-// Returns numbers (1 or N * heads, 1 or L, S) to add to the scores, or an undefined tensor. S
+// Returns values (1 or N * heads, 1 or L, S) to add to the scores, or an undefined tensor. S
 // includes the appended keys, which are never masked.
 Tensor merged_mask(const AttentionArgs& args, const Tensor& query, const Three& heads,
                    int64_t count) {
@@ -75,11 +75,11 @@ Tensor merged_mask(const AttentionArgs& args, const Tensor& query, const Three& 
   if (!mask.defined()) return mask;
   const int64_t appended = heads[1].size(1) - mask.size(-1);
   if (appended > 0) mask = torch::constant_pad_nd(mask, {0, appended});
-  return mask.to(heads[0].scalar_type());  // differs from the query's type under autocast
+  return mask.to(heads[0].scalar_type());  // under autocast, not the type of the query
 }
 
-// Splits projections (L, N, E) into heads (N * heads, L, E / heads), and appends the keys that the
-// options request.
+// Splits the projections (L, N, E) into heads (N * heads, L, E / heads), and appends the keys
+// requested by the options.
 void split(const MultiheadAttentionImpl& m, Three& heads) {
   const int64_t batch = heads[0].size(1), count = m.options.num_heads();
   for (size_t i = 1; m.bias_k.defined() && i < 3; ++i) {
@@ -189,7 +189,7 @@ std::tuple<Tensor, Tensor> MultiheadAttentionImpl::forward(const Tensor& query, 
   const auto length_first = [&](const Tensor& x) {
     return swaps ? x.transpose(1, 0) : is_batched ? x : x.unsqueeze(1);
   };
-  // For unbatched inputs, Python never treats two inputs as the same tensor.
+  // Python never treats two unbatched inputs as the same tensor.
   const bool same_kv = is_batched && key.is_same(value);
   const Three inputs = {length_first(query), length_first(key), length_first(value)};
   const int64_t length = inputs[0].size(0), batch = inputs[0].size(1);
@@ -200,7 +200,7 @@ std::tuple<Tensor, Tensor> MultiheadAttentionImpl::forward(const Tensor& query, 
   const bool by_hint = args.is_causal && !args.key_padding_mask.defined() && !args.need_weights;
   const auto mask = by_hint ? Tensor() : merged_mask(args, query, heads, count);
   const double dropout = is_training() ? options.dropout() : 0;
-  Tensor joined, weights;  // for all heads; L comes first in the outputs
+  Tensor joined, weights;  // for all heads; outputs start with L
   if (args.need_weights) {
     std::tie(joined, weights) = with_weights(heads, mask, dropout);
     joined = joined.transpose(0, 1);

@@ -9,13 +9,13 @@
 
 namespace sconce::nn {
 
-/// Checks that the names, inserted in this order, spread over the hash table of a
-/// torch::OrderedDict. The hash is public, so a file can contain names that all fall into one
-/// bucket. Inserting n such names would take n * n steps.
+/// Checks that the names, inserted in this order, are spread over the hash table of a
+/// torch::OrderedDict. The hash function is public, so a file can contain names that all belong to
+/// the same bucket. Inserting n such names would take n * n steps.
 /// @throw c10::Error, prefixed with `error_prefix`, if too many names share a bucket.
 inline void check_name_hashes(const std::vector<std::string_view>& names,
                               const std::string& error_prefix) {
-  constexpr size_t most = 64;  // ordinary names need at most about 10
+  constexpr size_t most = 64;  // about 10 are enough for ordinary names
   struct Unchanged {
     size_t operator()(size_t hash) const { return hash; }
   };
@@ -29,7 +29,7 @@ inline void check_name_hashes(const std::vector<std::string_view>& names,
     hashes.insert(std::hash<std::string_view>()(name));
     check(hashes.bucket(std::hash<std::string_view>()(name)));
   }
-  // When the table grows, names can move into the same bucket without another insertion there.
+  // When the table grows, names can move into the same bucket even if no name is inserted there.
   for (size_t bucket = 0; bucket < hashes.bucket_count(); ++bucket) check(bucket);
 }
 

@@ -19,7 +19,7 @@ namespace {
 
 constexpr auto loader = "sconce::nn::load_state_dict: ";
 
-// All tensor names in the module, in Python's order.
+// Returns all tensor names in the module, in Python's order.
 void append_names(const torch::nn::Module& module, const std::string& prefix,
                   std::vector<std::pair<std::string, torch::Tensor>>& found) {
   const auto append = [&](const StateDict& own) {
@@ -53,7 +53,7 @@ std::vector<Target> targets_of(const torch::nn::Module& module) {
   return targets;
 }
 
-// Runs first, because a copy that fails midway would leave some tensors modified.
+// Checks all tensors first, because a copy that fails midway would leave some tensors modified.
 void check_values(const std::vector<Target>& targets, const StateDict& state) {
   for (const auto& [tensor, names] : targets) {
     for (const auto& name : names) {
@@ -86,14 +86,16 @@ StateDict renamed(const StateDict& state, const LoadOptions& options) {
   return result;
 }
 
-// Returns whether the name is a BatchNorm counter, which PyTorch before 0.4.1 did not save.
+// Returns whether the name belongs to a BatchNorm counter, which PyTorch versions before 0.4.1 did
+// not save.
 bool is_batch_count(std::string_view name) {
   constexpr std::string_view count = "num_batches_tracked";
   return name.ends_with(count) &&
          (name.size() == count.size() || name[name.size() - count.size() - 1] == '.');
 }
 
-// For each tensor of an uninitialized lazy layer, whether the tensors in the state fit that layer.
+// Determines, for each tensor of an uninitialized lazy layer, whether the tensors in the state fit
+// that layer.
 std::map<std::string, bool> fits_of_lazy_layers(torch::nn::Module& module, const StateDict& state) {
   std::map<std::string, bool> fits;
   module.apply([&](const std::string& path, torch::nn::Module& part) {
@@ -121,7 +123,8 @@ std::ostream& operator<<(std::ostream& out, const SizeMismatch& entry) {
                         : out << "an uninitialized layer";
 }
 
-// The state of a different model may differ in hundreds of names.
+// The maximum number of names in an error message. The state of a different model may differ in
+// hundreds of names.
 constexpr size_t max_named = 10;
 
 std::string text(const LoadReport& report) {
@@ -190,7 +193,7 @@ LoadReport load_state_dict(torch::nn::Module& module, const StateDict& given,
   const std::string faults = text(report);
   TORCH_CHECK(!options.strict || faults.empty(), loader,
               "expected a state with the module's names and sizes", faults);
-  materialize_from(module, state);  // uses set_data, so `copies` still holds the same tensors
+  materialize_from(module, state);  // uses set_data, so `copies` stays valid
   for (const auto& [to, from] : copies) to.copy_(from);
   return report;
 }

@@ -11,7 +11,7 @@ using torch::Tensor;
 using torch::nn::Dropout;
 using Function = std::function<Tensor(const Tensor&)>;
 
-// Registers the parts in Python's order. The random numbers are drawn in this order too.
+// Registers the parts in Python's order, which is also the order in which random numbers are drawn.
 void add_parts(torch::nn::Module& layer, TransformerParts& parts, MultiheadAttention* cross,
                const std::vector<LayerNorm*>& norms, const std::vector<Dropout*>& dropouts) {
   const auto& o = parts.options;
@@ -42,8 +42,8 @@ AttentionArgs without_weights(const Tensor& padding, const Tensor& mask, bool is
   return {padding, /*need_weights=*/false, mask, /*average_attn_weights=*/true, is_causal};
 }
 
-// For 3-dim inputs, LibTorch's Linear uses a different sequence of operations than Python's, so the
-// two linear layers are applied manually here.
+// For 3-dim inputs, LibTorch's Linear uses a different sequence of operations than Python's Linear.
+// Therefore, the two linear layers are applied manually here.
 Tensor feed_forward(TransformerParts& of, const Tensor& x) {
   const auto& activation = of.options.activation();
   auto inner = torch::linear(x, of.linear1->weight, of.linear1->bias);
@@ -53,7 +53,7 @@ Tensor feed_forward(TransformerParts& of, const Tensor& x) {
   return torch::linear(of.dropout(inner), of.linear2->weight, of.linear2->bias);
 }
 
-// Returns whether the mask is the causal mask of its size. Only checks masks on the CPU.
+// Returns whether the mask is the causal mask for its size. Checks only masks on the CPU.
 bool is_causal_mask(const Tensor& mask) {
   const bool is_seen = mask.defined() && mask.is_cpu() && mask.dim() == 2 &&
                        !c10::isIntegralType(mask.scalar_type(), /*includeBool=*/false);
@@ -107,7 +107,7 @@ template <class Derived, class Layer>
 void TransformerStack<Derived, Layer>::reset() {
   TORCH_CHECK(num_layers_ > 0, "sconce::nn::TransformerStack: expected a positive num_layers, got ",
               num_layers_);
-  const KeepGenerator kept;  // cloning draws numbers before it copies the weights
+  const KeepGenerator kept;  // cloning draws random numbers before copying the weights
   layers = this->register_module("layers", torch::nn::ModuleList());
   for (int64_t i = 0; i < num_layers_; ++i) {
     layers->push_back(layer_->clone());

@@ -25,8 +25,8 @@ struct AdadeltaBucket : Bucket {
   PackedNumbers steps = {};
 };
 
-// Updates the running averages and returns the updates before they are multiplied by the learning
-// rate.
+// Updates the running averages, and returns the parameter updates before multiplication by the
+// learning rate.
 Tensors deltas_of(const AdadeltaBucket& b, const AdadeltaOptions& o, bool maximize) {
   const Tensors grads = decayed_grads(b, o.weight_decay(), maximize);
   at::_foreach_mul_(b.square_avgs, o.rho());
@@ -54,7 +54,7 @@ void step_on_device(const AdadeltaBucket& b, const AdadeltaOptions& o, const Lea
   at::_foreach_add_(b.params, deltas);
 }
 
-// Steps one tensor after another. As in Python, the last addition uses complex arithmetic too.
+// Updates the tensors one at a time. As in Python, the last addition also uses complex arithmetic.
 void step_for_loop(const AdadeltaBucket& b, const AdadeltaOptions& o, const LearningRate& lr,
                    bool maximize) {
   for (size_t i = 0; i < b.params.size(); ++i) {

@@ -38,11 +38,11 @@ void step_fused(AdagradBucket& b, const AdagradOptions& o, const ExtraOptions& e
                           found_inf);
     });
   });
-  if (found_inf) b.steps.subtract(*found_inf);  // a skipped step does not count
+  if (found_inf) b.steps.subtract(*found_inf);  // a skipped step is not counted
 }
 
 // Returns the divisor of the learning rate for each parameter. Reads step counts from a GPU only if
-// they matter.
+// they affect the result.
 std::vector<double> divisors(const AdagradBucket& b, const AdagradOptions& o) {
   std::vector<double> all(b.params.size(), 1);
   if (o.lr_decay() == 0) return all;
@@ -54,7 +54,7 @@ std::vector<double> divisors(const AdagradBucket& b, const AdagradOptions& o) {
   return all;
 }
 
-// Steps with operations on lists of all tensors.
+// Updates all tensors using operations on lists of tensors.
 void step_foreach(const AdagradBucket& b, const AdagradOptions& o, const LearningRate& lr,
                   bool maximize) {
   std::vector<torch::Tensor> grads = decayed_grads(b, o.weight_decay(), maximize);
@@ -63,7 +63,7 @@ void step_foreach(const AdagradBucket& b, const AdagradOptions& o, const Learnin
   at::_foreach_add_(roots, o.eps());
 
   const bool may_overwrite = maximize || o.weight_decay() != 0;
-  const auto multiply = [&](const auto& factors) {  // only in-place operations keep all the types
+  const auto multiply = [&](const auto& factors) {  // only in-place operations preserve all types
     if (!may_overwrite) {
       grads = at::_foreach_mul(grads, factors);
     } else {
@@ -85,9 +85,9 @@ void step_foreach(const AdagradBucket& b, const AdagradOptions& o, const Learnin
 
 void step_sparse(const torch::Tensor& param, const torch::Tensor& uncoalesced,
                  const torch::Tensor& sum, double eps, double lr) {
-  const auto grad = uncoalesced.coalesce();  // so that sums are squared, not their terms
+  const auto grad = uncoalesced.coalesce();  // squares the sums instead of their terms
   const auto with_values = [&grad](const torch::Tensor& values) {
-    const auto tensor = grad.clone()._coalesced_(false);  // like Python, which adds it differently
+    const auto tensor = grad.clone()._coalesced_(false);  // like Python, which adds differently
     tensor._values().copy_(values);
     return tensor;
   };
@@ -96,7 +96,7 @@ void step_sparse(const torch::Tensor& param, const torch::Tensor& uncoalesced,
   param.add_(with_values(grad._values() / roots), -lr);
 }
 
-// Steps one tensor after another.
+// Updates the tensors one at a time.
 void step_for_loop(const AdagradBucket& b, const AdagradOptions& o, const LearningRate& lr,
                    bool maximize) {
   const auto lr_divisors = divisors(b, o);
@@ -161,7 +161,7 @@ struct Table<Adagrad> {
   static void step(auto& buckets, const Step<AdagradOptions>& s) {
     const auto& o = s.options;
     for (auto& bucket : buckets) {
-      // As in Python, the for-loop implementation then steps all parameters of this device and
+      // As in Python, the for-loop implementation then updates all parameters with this device and
       // type.
       const bool has_sparse = std::any_of(buckets.begin(), buckets.end(), [&](const auto& other) {
         return other.has_sparse_grad && other.device == bucket.device &&

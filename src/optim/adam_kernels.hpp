@@ -1,6 +1,6 @@
 #pragma once
 
-// The three implementations of Adam and AdamW. Internal to this folder.
+// The three implementations of Adam and AdamW. This header is internal to this folder.
 
 #include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/_foreach_addcdiv.h>
@@ -27,7 +27,7 @@
 
 namespace sconce::optim {
 
-/// The options of Adam and AdamW in a single type. LibTorch uses a separate type for each.
+/// The options for Adam and AdamW in a single type. LibTorch uses a separate type for each class.
 struct AdamHyperparameters {
   double lr;                    ///< learning rate
   double beta1;                 ///< decay rate of the average of the gradients
@@ -48,7 +48,7 @@ struct AdamBucket : Bucket {
   PackedNumbers steps = {};
 };
 
-/// Steps with the fused kernel. The step counts must already include this step.
+/// Updates the tensors with the fused kernel. The step counts must already include this step.
 inline void step_fused(AdamBucket& b, const AdamHyperparameters& h, const ExtraOptions& extra,
                        const Amp& amp) {
   match_strides(b);
@@ -69,10 +69,10 @@ inline void step_fused(AdamBucket& b, const AdamHyperparameters& h, const ExtraO
       }
     });
   });
-  if (found_inf) b.steps.subtract(*found_inf);  // a skipped step does not count
+  if (found_inf) b.steps.subtract(*found_inf);  // a skipped step is not counted
 }
 
-/// Steps with operations on lists of all tensors.
+/// Updates all tensors using operations on lists of tensors.
 inline void step_foreach(const AdamBucket& b, const AdamHyperparameters& h, bool maximize) {
   std::vector<torch::Tensor> grads = maximize ? at::_foreach_neg(b.grads) : b.grads;
   if (h.weight_decay != 0) {
@@ -100,8 +100,8 @@ inline void step_foreach(const AdamBucket& b, const AdamHyperparameters& h, bool
   at::_foreach_addcdiv_(b.params, b.exp_avgs, denominators, step_sizes);
 }
 
-/// Steps one tensor after another. As in Python, the weight decay uses complex arithmetic, which
-/// may round differently from arithmetic on real views.
+/// Updates the tensors one at a time. As in Python, the weight decay uses complex arithmetic, which
+/// may round differently than arithmetic on real views.
 inline void step_for_loop(const AdamBucket& b, const AdamHyperparameters& h, const LearningRate& lr,
                           bool maximize) {
   const float* steps = b.steps.on_host();

@@ -62,7 +62,7 @@ void step_on_device(const AdamaxBucket& b, const AdamaxOptions& o, const Learnin
   at::_foreach_addcdiv_(b.params, b.exp_avgs, at::_foreach_mul(b.exp_infs, corrections));
 }
 
-// Steps one tensor after another.
+// Updates the tensors one at a time.
 void step_for_loop(const AdamaxBucket& b, const AdamaxOptions& o, const LearningRate& lr,
                    bool maximize) {
   const auto [beta1, beta2] = o.betas();

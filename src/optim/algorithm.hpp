@@ -1,6 +1,7 @@
 #pragma once
 
-// The interface that distinguishes the optimizer classes from each other. Internal to this folder.
+// The interface for the parts that differ between optimizer classes. This header is internal to
+// this folder.
 
 #include <torch/optim/optimizer.h>
 #include <torch/serialize/archive.h>
@@ -25,21 +26,21 @@ struct Amp {
 /// The properties of an optimizer class.
 struct Traits {
   std::string name;      ///< name of the class
-  Kernels fastest;       ///< slower kernels are available too
+  Kernels fastest;       ///< slower kernels are also available
   bool supports_sparse;  ///< whether kernels other than an explicit `Kernels::fused` support sparse
                          ///< gradients
-  bool python_has_fused_on_gpu;  ///< whether Python's class does, in all supported versions
+  bool python_has_fused_on_gpu;  ///< whether it is true for Python in all supported versions
 };
 
-/// The state of an optimizer class, and its step. `Optimizer` owns an instance and implements
-/// everything that the classes share. `AlgorithmOf` in optim/optimizer_of.hpp builds an instance
+/// The state and the step of an optimizer class. `Optimizer` owns an instance and implements
+/// everything that the classes share. `AlgorithmOf` in optim/optimizer_of.hpp creates an instance
 /// from the table of the class.
 class Algorithm {
  public:
   using Options = torch::optim::OptimizerOptions;
   using ParamGroup = torch::optim::OptimizerParamGroup;
   using ParamState = torch::optim::OptimizerParamState;
-  using Tensors = std::map<std::string, at::Tensor>;  // of a state, with Python's keys
+  using Tensors = std::map<std::string, at::Tensor>;  // tensors in a state, with Python's keys
 
   explicit Algorithm(Traits traits) : traits_(std::move(traits)) {}
   virtual ~Algorithm() = default;
@@ -51,12 +52,12 @@ class Algorithm {
   /// Returns the fastest kernels that support all parameters.
   Kernels chosen_kernels(const std::vector<ParamGroup>& groups) const;
 
-  /// @throw c10::Error if the kernels are fused and do not support the parameter.
+  /// @throw c10::Error if the kernels are fused and the parameter is not supported.
   void check_parameter(const at::Tensor& parameter) const;
 
   /// Returns whether the kernels accept a learning rate that is a tensor on a GPU. As in Python
-  /// with `capturable`, the fastest kernels then read nothing on the host, unless they are the
-  /// for-loop.
+  /// with `capturable`, the fastest kernels then do not read any values on the host, unless they
+  /// are the for-loop implementation.
   bool supports_lr_on_device() const;
 
   bool supports_sparse_gradients() const {
@@ -72,19 +73,20 @@ class Algorithm {
   /// @throw c10::Error if Python rejects the options.
   virtual void check(const Options& options) const = 0;
 
-  /// Creates the states that a new optimizer has before its first step.
+  /// Creates the states that exist before the first step of a new optimizer.
   virtual void make_first_states(torch::optim::Optimizer& optimizer) const = 0;
   /// Collects the group's gradients, and returns whether any of them is sparse. Creates or converts
-  /// states. Throws if the group cannot be stepped.
+  /// states. Throws if the group cannot be updated.
   virtual bool prepare_group(torch::optim::Optimizer& optimizer, size_t index) = 0;
-  /// Steps a prepared group. If the learning rate in `extra` is a tensor, it belongs to the group.
+  /// Updates the parameters in a prepared group. If the learning rate in `extra` is a tensor, it
+  /// belongs to the group.
   virtual void step_group(size_t index, const Options& options, const ExtraOptions& extra,
                           const Amp& amp) = 0;
-  /// Must be called after states are replaced.
+  /// Must be called after states have been replaced.
   virtual void forget_plans() = 0;
 
   virtual Tensors state_tensors(const ParamState& state) const = 0;
-  /// Creates a state in the form that the kernels use.
+  /// Creates a state in the form used by the kernels.
   virtual std::unique_ptr<ParamState> make_state(const Tensors& tensors,
                                                  const at::Tensor& parameter) const = 0;
   /// Writes or reads each option that is part of the state.
@@ -95,20 +97,22 @@ class Algorithm {
                     torch::optim::Optimizer& optimizer) const = 0;
 
  protected:
-  // Returns whether the kernels can step parameter `index` of group `group`, which has a gradient,
-  // with `state`, a tensor from its state. If not, the state must be converted to the parameter's
-  // device, type, and strides. `state` may be undefined. Throws if the sizes of the gradient or the
-  // state differ from the parameter's sizes, or if the kernels do not support the parameter.
+  // Returns whether the kernels can update parameter `index` in group `group`, which has a
+  // gradient, using `state`, a tensor from its state. If this function returns false, the state
+  // must be converted to the parameter's device, type, and strides. `state` may be undefined.
+  // Throws if the sizes of the gradient or the state differ from the parameter's sizes, or if the
+  // kernels do not support the parameter.
   bool state_fits(const torch::optim::Optimizer& optimizer, size_t group, size_t index,
                   const at::Tensor& state) const;
 
-  // Returns a copy of a number from a state as a 0-dim float32 tensor. It is on the parameter's
-  // device if the parameter is stepped there without the host, and on the CPU otherwise.
+  // Returns a copy of a number from a state as a 0-dim float32 tensor. The copy is on the
+  // parameter's device if the parameter is updated there without the host, and on the CPU
+  // otherwise.
   at::Tensor number_for(const at::Tensor& parameter, const at::Tensor& number) const;
 
   // Returns a copy of the tensor `key` from a state with the parameter's device and type and the
-  // strides that the kernels need. Returns an undefined tensor if there is no such tensor. Throws
-  // if its sizes differ from the parameter's sizes.
+  // strides that the kernels need. Returns an undefined tensor if the state does not contain the
+  // key. Throws if the tensor's sizes differ from the parameter's sizes.
   at::Tensor copy_for(const at::Tensor& parameter, const Tensors& tensors, const char* key) const;
 
  private:

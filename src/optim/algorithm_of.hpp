@@ -1,6 +1,6 @@
 #pragma once
 
-// Builds an optimizer from its table. Internal to this folder.
+// Creates an optimizer's algorithm from its table. This header is internal to this folder.
 
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros_like.h>
@@ -35,16 +35,16 @@ struct Step {
   Kernels kernels;
   bool supports_lr_on_device;
 
-  /// Returns whether stepping the bucket reads nothing on the host.
+  /// Returns whether the bucket can be updated without reading values on the host.
   bool is_on_device(const Bucket& bucket) const {
     return kernels == Kernels::fused || (supports_lr_on_device && bucket.device.is_cuda());
   }
 };
 
-/// Steps all parameters of a group, for a class without fused kernels. Overload resolution selects
-/// the functions of the class based on its bucket. Each function receives a bucket, the options,
-/// the learning rate, and `maximize`:
-/// - `step_for_loop` steps one tensor after another.
+/// Updates all parameters in a group, for a class without fused kernels. Overload resolution
+/// selects the functions of the class based on its bucket. Each function receives a bucket, the
+/// options, the learning rate, and `maximize`:
+/// - `step_for_loop` updates the tensors one at a time.
 /// - `step_foreach` uses operations on lists of all tensors, and receives real views of complex
 ///   tensors.
 /// - `step_on_device` does the same on a GPU without the host, like Python with `capturable`.
@@ -67,7 +67,7 @@ void step_unfused(Buckets& buckets, const Step<Options>& s) {
   }
 }
 
-/// Checks of options, as passed to `Table::check`.
+/// The object passed to `Table::check`, which checks options.
 struct Expect {
   const std::string& name;
   const ExtraOptions& extra;
@@ -267,7 +267,7 @@ class AlgorithmOf : public Algorithm {
   }
 
   // Returns the state of a parameter with a gradient. Creates the state if it does not exist, and
-  // converts it if it no longer fits.
+  // converts it if it no longer fits the parameter.
   State& fitting_state(torch::optim::Optimizer& optimizer, size_t group, size_t index) const {
     static constexpr auto like = std::find_if(Table::fields.begin(), Table::fields.end(),
                                               [](const auto& f) { return f.list != nullptr; });
@@ -337,8 +337,8 @@ void TableOptions<Class, Derived>::serialize(torch::serialize::InputArchive& arc
   Table<Class>::visit_options(static_cast<Derived&>(*this), OptionsReader{archive});
 }
 
-// Like LibTorch's archives, these leave out undefined tensors. A number may be a view of a larger
-// tensor, which would be written with it.
+// Like LibTorch's archives, these archives omit undefined tensors. A number may be a view of a
+// larger tensor, and the larger tensor would be written too.
 template <class Class, class Derived>
 void TableParamState<Class, Derived>::serialize(torch::serialize::OutputArchive& archive) const {
   const auto& state = static_cast<const Derived&>(*this);
@@ -383,8 +383,8 @@ OptimizerOf<Class, ClassOptions>::OptimizerOf(std::vector<torch::Tensor> params,
     : OptimizerOf(one_group(Table<Class>::name, std::move(params)), std::move(defaults),
                   std::move(extra)) {}
 
-// If an option of a group has its type's default value, LibTorch would replace it with the value in
-// `defaults`, so the weight decay is set afterwards.
+// If a group's option equals the default of its type, LibTorch would replace it with the value in
+// `defaults`. Therefore, the weight decay is set afterwards.
 template <class Class, class ClassOptions>
 OptimizerOf<Class, ClassOptions>::OptimizerOf(const DecayGroups& groups, ClassOptions defaults,
                                               ExtraOptions extra)

@@ -6,7 +6,7 @@
 
 namespace sconce::optim::lr_scheduler {
 
-/// Looked up by StateVisitor: Python's names, in the order of the enum.
+/// Returns Python's names, in the order of the enum. StateVisitor looks up this function.
 constexpr std::array<const char*, 2> names(AnnealStrategy) {
   return {"cos", "linear"};
 }

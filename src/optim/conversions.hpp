@@ -1,6 +1,6 @@
 #pragma once
 
-// Internal to this folder and to state/.
+// This header is internal to this folder and to state/.
 
 #include <torch/optim/optimizer.h>
 
@@ -8,7 +8,7 @@
 
 namespace sconce::optim {
 
-/// Returns the options, cast to the optimizer's option type.
+/// Returns the options, cast to the option type of the optimizer.
 /// @throw c10::Error if they are of a different type.
 template <class T, class Base>
 T& options_as(Base& options, const std::string& name) {

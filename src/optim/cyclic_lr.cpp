@@ -17,7 +17,7 @@
 
 namespace sconce::optim::lr_scheduler {
 
-// Looked up by StateVisitor, which would not find it in an unnamed namespace.
+// StateVisitor looks up this function and would not find it in an unnamed namespace.
 static constexpr std::array<const char*, 3> names(CyclicMode) {
   return {"triangular", "triangular2", "exp_range"};
 }
@@ -135,8 +135,8 @@ double OneCycleLR::get_lr(size_t group, double, bool) const {
   expect(last_epoch_ <= total_steps_, "OneCycleLR", total_steps_, " steps in all, got step ",
          last_epoch_);
   base_lr(group);  // throws if the group was added later
-  // A loaded state may contain the group's initial learning rate, but the other values exist only
-  // in the optimizer.
+  // A loaded state may contain the group's initial learning rate, but the other values are stored
+  // only in the optimizer.
   expect(group < groups_->size(), "OneCycleLR", "the ", groups_->size(),
          " parameter groups that the optimizer has values for, got more");
   const auto value = [&](const std::string& name) {
@@ -180,7 +180,7 @@ namespace {
 
 constexpr const char* cyclic_lr_name = "CyclicLR";
 
-// Python computes with floats, so a very long cycle does not overflow.
+// Python uses floats for this computation, so a very long cycle does not overflow.
 double total_size_of(const CyclicLROptions& options) {
   const int64_t down = options.step_size_down.value_or(options.step_size_up);
   expect(options.step_size_up >= 1, cyclic_lr_name, "step_size_up of at least 1, got ",
@@ -253,7 +253,7 @@ void CyclicLR::visit_options(StateVisitor& state) {
   state.check(step_ratio_ > 0 && step_ratio_ <= 1, "above 0 and at most 1");
   state("mode", mode_);
   state("gamma", gamma_);
-  // Without a custom function, the mode determines the argument of the scaling factor.
+  // Without a custom function, the mode determines the argument of the scaling function.
   auto default_scale_mode =
       mode_ == CyclicMode::exp_range ? ScaleMode::iterations : ScaleMode::cycle;
   state("scale_mode", scale_fn_ ? scale_mode_ : default_scale_mode);

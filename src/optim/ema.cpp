@@ -16,13 +16,14 @@ namespace sconce::optim {
 
 namespace {
 
-// The averages and the current values, grouped by type and device. Both use the same groups.
+// The averages and the current values, grouped by type and device. Both members use the same
+// groups.
 struct Groups {
   TensorGroups averages = {};
   TensorGroups values = {};
 };
 
-// Autocast caches casts per parameter and does not check whether the value changed.
+// Autocast caches casts for each parameter and does not check whether the values have changed.
 void forget_casts() {
   at::autocast::clear_cache();
 }

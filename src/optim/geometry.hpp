@@ -1,7 +1,7 @@
 #pragma once
 
-// Devices, memory, sizes, and strides of parameters. A program may change them between two steps.
-// Internal to this folder.
+// Records the devices, memory, sizes, and strides of parameters, because a program may change them
+// between two steps. This header is internal to this folder.
 
 #include <ATen/core/Tensor.h>
 #include <torch/optim/optimizer.h>
@@ -36,8 +36,8 @@ inline bool share_memory(const std::vector<at::Tensor>& tensors) {
   return std::adjacent_find(ranges.begin(), ranges.end(), overlap) != ranges.end();
 }
 
-/// Addresses, sizes, and strides of a list of tensors, packed into one array that is compared in
-/// each step.
+/// The addresses, sizes, and strides of a list of tensors, packed into one array. The array is
+/// compared in each step.
 class Geometries {
  public:
   void add(const at::Tensor& tensor) {

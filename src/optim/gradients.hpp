@@ -1,6 +1,6 @@
 #pragma once
 
-// The gradients of a step. Internal to this folder.
+// The gradients used in a step. This header is internal to this folder.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/_foreach_add.h>
@@ -22,7 +22,7 @@ inline std::vector<at::Tensor> decayed_grads(const Bucket& bucket, double weight
 }
 
 /// Returns one of these gradients. As in Python, the weight decay uses complex arithmetic, which
-/// may round differently from arithmetic on real views.
+/// may round differently than arithmetic on real views.
 inline at::Tensor decayed_grad(const Bucket& bucket, size_t index, double weight_decay,
                                bool maximize) {
   at::Tensor grad = maximize ? -bucket.grads[index] : bucket.grads[index];

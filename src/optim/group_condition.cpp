@@ -11,7 +11,7 @@ namespace sconce::optim {
 
 namespace {
 
-// A snapshot of a group's parameters. It keeps their addresses from being reused.
+// A snapshot of a group's parameters, which prevents their addresses from being reused.
 class ParametersOfGroup {
  public:
   explicit ParametersOfGroup(const torch::optim::OptimizerParamGroup& group) {

@@ -59,8 +59,8 @@ void GroupRates::match() {
   rates_.insert(rates_.end(), before.begin(), before.end());
 }
 
-// The given tensor becomes the rate of the first group with the same value, unless a group already
-// uses it.
+// The given tensor becomes the learning rate of the first group with the same value, unless a group
+// already uses the tensor.
 GroupRates::Rate GroupRates::new_rate(torch::optim::OptimizerParamGroup& group) const {
   Rate rate = {.first = first_of(group)};
   if (rate.first != nullptr) rate.owner = StateOwner(group.params().front());
@@ -78,9 +78,9 @@ GroupRates::Rate GroupRates::new_rate(torch::optim::OptimizerParamGroup& group) 
   return rate;
 }
 
-// The options receive the tensor's value. Schedules then continue from the same value whether or
-// not a state was written in between, which reads the tensor. The defaults follow the given tensor,
-// so that an added group starts with its value.
+// Sets the options to the rounded values in the tensors. Writing a state reads the tensors, and
+// schedules must continue from the same value whether or not a state was written in between. The
+// defaults follow the given tensor, so that an added group starts with its value.
 void GroupRates::write() {
   const at::NoGradGuard no_grad;
   match();

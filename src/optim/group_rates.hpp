@@ -10,25 +10,27 @@
 
 namespace sconce::optim {
 
-/// The learning rates of an optimizer's groups, if they are tensors. A group's options mirror the
-/// value of its tensor.
+/// The learning rates of an optimizer's groups, if they are tensors. The options of a group mirror
+/// the value of its tensor.
 ///
 /// A program may change the list of groups at any time through `param_groups()`. Therefore, a group
-/// is identified by its first parameter. It keeps its tensor, which a graph may read, even if the
-/// group moves, or if it is removed and added again.
+/// is identified by its first parameter. The group keeps its tensor, which a CUDA graph may read,
+/// even if the group moves or is removed and added again.
 class GroupRates {
  public:
-  /// Stores the references. `given` becomes the tensor of the first group with the same value.
+  /// Stores references to the arguments. `given` becomes the tensor of the first group with the
+  /// same value.
   GroupRates(std::vector<torch::optim::OptimizerParamGroup>& groups,
              torch::optim::OptimizerOptions& defaults, at::Tensor given);
 
-  /// Writes rates that changed in the options to the tensors. Reads nothing on the host.
+  /// Writes rates that changed in the options to the tensors. Does not read tensors on the host.
   void write();
 
-  /// Calls `write`, and then reads tensors that changed into the options.
+  /// Calls `write`, and then copies the values of changed tensors to the options.
   void read();
 
-  /// Like `read`, but reads all tensors, including tensors that only a captured step changed.
+  /// Like `read`, but reads all tensors, including tensors that were changed only by a captured
+  /// step.
   void read_all();
 
   /// Writes all rates from the options to the tensors.
@@ -37,16 +39,16 @@ class GroupRates {
   /// Sets the defaults to the given tensor's value, so that an added group starts with it.
   void read_defaults();
 
-  /// Returns the tensor of a group. Call `write` first.
+  /// Returns the tensor of a group. `write` must be called first.
   const at::Tensor& group_tensor(size_t index) const { return rates_[index].tensor; }
 
  private:
   struct Rate {
     const void* first = nullptr;  // address of the first parameter in the group
-    StateOwner owner = {};        // keeps this address from being reused
+    StateOwner owner = {};        // prevents reuse of this address
     at::Tensor tensor = {};
-    double written = std::numeric_limits<double>::quiet_NaN();  // same value in tensor and options
-    int64_t version = 0;                                        // of the tensor at that time
+    double written = std::numeric_limits<double>::quiet_NaN();  // value in both tensor and options
+    int64_t version = 0;                                        // the tensor's version at that time
   };
   void match();
   Rate new_rate(torch::optim::OptimizerParamGroup& group) const;
@@ -55,7 +57,7 @@ class GroupRates {
   std::vector<torch::optim::OptimizerParamGroup>& groups_;
   torch::optim::OptimizerOptions& defaults_;
   at::Tensor original_lr_;
-  std::vector<Rate> rates_ = {};  // for the groups, then for removed groups
+  std::vector<Rate> rates_ = {};  // for current groups, then for removed groups
 };
 
 }  // namespace sconce::optim

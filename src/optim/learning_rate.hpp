@@ -1,6 +1,6 @@
 #pragma once
 
-// Internal to this folder.
+// This header is internal to this folder.
 
 #include <ATen/ScalarOps.h>
 #include <ATen/core/Tensor.h>
@@ -12,13 +12,13 @@
 
 namespace sconce::optim {
 
-/// The learning rate of a step. If it is a tensor, each operation rounds to the tensor's type, as
+/// The learning rate in a step. If it is a tensor, each operation rounds to the tensor's type, as
 /// in Python.
 struct LearningRate {
   double number = 0;                      // also the tensor's value, if it is on the CPU
   std::optional<at::Tensor> tensor = {};  // 0-dim
 
-  /// Returns the factor that a decoupled weight decay applies to the parameters.
+  /// Returns the factor by which decoupled weight decay multiplies the parameters.
   at::Tensor decay_factor(double weight_decay) const {
     if (!tensor) return at::native::wrapped_scalar_tensor(1 - number * weight_decay);
     return at::rsub(tensor->mul(at::native::wrapped_scalar_tensor(weight_decay)), 1);
@@ -45,7 +45,7 @@ inline LearningRate host_lr(double options_lr, const ExtraOptions& extra) {
   return {tensor.item<double>(), tensor};
 }
 
-/// Moves a learning rate that is a tensor on a GPU to this device, and leaves its number unset.
+/// Moves a learning rate that is a GPU tensor to this device, and leaves its number unset.
 inline LearningRate device_lr(const ExtraOptions& extra, c10::Device device) {
   return {0, extra.lr->detach().to(device, /*non_blocking=*/true).reshape({})};
 }

@@ -23,7 +23,7 @@ Functions functions_of(const PerGroup<LambdaLR::Function>& given,
   return functions;
 }
 
-// A loaded state may contain the initial learning rate of a group that was added later.
+// A loaded state may include the initial learning rate of a group that was added later.
 double factor(const Functions& functions, size_t group, int64_t epoch, const char* caller) {
   expect(group < functions.size(), caller, "the ", functions.size(),
          " parameter groups from construction, got more");
@@ -70,8 +70,8 @@ double MultiplicativeLR::get_lr(size_t group, double lr, bool is_initial) const 
   return lr * factor(lr_lambdas_, group, last_epoch_, "MultiplicativeLR");
 }
 
-// Python has no closed formula for a restart. It multiplies the current rate by the factor for
-// epoch 0.
+// Python does not have a closed formula for restarts. It multiplies the current learning rate by
+// the factor for epoch 0.
 void MultiplicativeLR::restart() {
   auto undo = restore_unless_released(last_epoch_);
   last_epoch_ = 0;
@@ -260,7 +260,7 @@ SequentialLR::SequentialLR(torch::optim::Optimizer& optimizer,
         "all schedulers to belong to the same optimizer, got one that belongs to another at index ",
         i);
   }
-  // Groups may have been added, without an initial learning rate, or removed.
+  // Groups may have been added without an initial learning rate, or removed.
   auto& groups = optimizer.param_groups();
   const auto& values = *schedulers_.front()->groups_;
   for (size_t i = 0; i < std::min(groups.size(), values.size()); ++i) {

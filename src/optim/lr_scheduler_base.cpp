@@ -16,8 +16,9 @@ namespace sconce::optim::lr_scheduler {
 namespace {
 
 // Returns the values that schedulers store for an optimizer's groups. LibTorch's optimizers cannot
-// store them, so all schedulers of an optimizer share this object. No scheduler outlives its
-// optimizer, so an address with values still belongs to the same optimizer.
+// store them, so all schedulers of an optimizer share this object. Schedulers do not outlive their
+// optimizer, so if there are values for an address, the optimizer at that address is still the same
+// one.
 std::shared_ptr<std::vector<Optimizer::GroupValues>> values_of(
     const torch::optim::Optimizer& optimizer) {
   using Values = std::vector<Optimizer::GroupValues>;
@@ -72,9 +73,9 @@ void Scheduler::visit_progress(StateVisitor& state) {
   visit_per_group("_last_lr", last_lr_, state);
 }
 
-// A list contains the groups that existed when its scheduler was constructed or last stepped. A
-// group may have been added before that point here and after that point where the state was saved,
-// or vice versa.
+// A list contains values for the groups that existed when its scheduler was constructed or last
+// stepped. A group may have been added before that point in this program but after that point in
+// the program that saved the state, or vice versa.
 void Scheduler::visit_per_group(const char* key, std::vector<double>& values,
                                 StateVisitor& state) const {
   const size_t most = std::max(values.size(), optimizer_.param_groups().size());
@@ -114,7 +115,7 @@ GroupLRScheduler::GroupLRScheduler(torch::optim::Optimizer& optimizer)
   }
 }
 
-// Groups receive their values only here, because the constructor of a derived class may throw.
+// The groups get their values only here, because the constructor of a derived class may throw.
 void GroupLRScheduler::start() {
   for (size_t i = 0; i < base_lrs_.size(); ++i) {
     groups_->at(i).try_emplace("initial_lr", base_lrs_[i]);
@@ -127,7 +128,7 @@ void GroupLRScheduler::start() {
 void GroupLRScheduler::step() {
   detail::run_on_host(typeid(*this), "step", [this] {
     auto undo = restore_unless_released(last_epoch_, step_count_);
-    ++last_epoch_;  // both are read by get_lr
+    ++last_epoch_;  // get_lr reads both
     ++step_count_;
     set_lrs([this](size_t group, double lr) { return get_lr(group, lr, false); });
     undo.release();

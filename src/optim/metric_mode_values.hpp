@@ -7,7 +7,7 @@
 
 namespace sconce::optim {
 
-/// Returns the names used in states. Looked up by StateVisitor.
+/// Returns the names used in states. StateVisitor looks up this function.
 constexpr std::array<const char*, 2> names(MetricMode) {
   return {"min", "max"};
 }

@@ -8,13 +8,13 @@
 
 namespace sconce::optim {
 
-/// Returns whether `lerp` supports the tensors, which all have the same type. It does not support
-/// integers.
+/// Returns whether `lerp` supports the tensors, which must all have the same type. `lerp` does not
+/// support integers.
 inline bool can_lerp(const std::vector<at::Tensor>& tensors) {
   return tensors.front().is_floating_point() || tensors.front().is_complex();
 }
 
-/// Updates exponential moving averages once. All tensors have the same type and device.
+/// Updates exponential moving averages once. All tensors must have the same type and device.
 inline void move_towards(const std::vector<at::Tensor>& averages,
                          const std::vector<at::Tensor>& values, double decay) {
   if (can_lerp(averages)) return at::_foreach_lerp_(averages, values, 1 - decay);

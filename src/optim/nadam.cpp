@@ -32,14 +32,15 @@ struct NAdamBucket : Bucket {
   PackedNumbers mu_products = {};
 };
 
-// The factors for one parameter's step.
+// The factors for updating one parameter.
 struct NAdamFactors {
   double bias_correction2;
   double grad_factor;     // factor of the gradient term
   double exp_avg_factor;  // factor of the running average term
 };
 
-// Multiplies each running product of momenta by this step's momentum, and returns the factors.
+// Multiplies each running product of momenta by the momentum for this step, and returns the
+// factors.
 std::vector<NAdamFactors> factors_on_host(const NAdamBucket& b, const NAdamOptions& o,
                                           const LearningRate& lr) {
   const auto [beta1, beta2] = o.betas();
@@ -97,7 +98,7 @@ void step_foreach(const NAdamBucket& b, const NAdamOptions& o, const LearningRat
   at::_foreach_addcdiv_(b.params, b.exp_avgs, denominators, exp_avg_factors);
 }
 
-// Converts exponents to the momenta of a step, like Python with `capturable`.
+// Converts exponents to the momenta for a step, like Python with `capturable`.
 Tensors momenta_on_device(at::TensorList exponents, double beta1) {
   Tensors momenta = at::_foreach_pow(0.96, exponents);
   at::_foreach_mul_(momenta, -0.5);
@@ -137,7 +138,7 @@ void step_on_device(const NAdamBucket& b, const NAdamOptions& o, const LearningR
   at::_foreach_addcdiv_(b.params, numerators, denominators);
 }
 
-// Steps one tensor after another.
+// Updates the tensors one at a time.
 void step_for_loop(const NAdamBucket& b, const NAdamOptions& o, const LearningRate& lr,
                    bool maximize) {
   const auto [beta1, beta2] = o.betas();

@@ -1,6 +1,6 @@
 #pragma once
 
-// Internal to this folder.
+// This header is internal to this folder.
 
 #include <torch/optim/optimizer.h>
 

@@ -29,8 +29,8 @@ namespace {
 
 using c10::IValue;
 
-// LibTorch 2.15 merges a group's options with the optimizer's options only if it knows their type.
-// For other types, it uses only the optimizer's options.
+// LibTorch 2.15 merges a group's options with the optimizer's options only for its own option
+// types. For other types, it uses only the optimizer's options.
 void keep_options_of_other_types(const torch::optim::OptimizerParamGroup& given,
                                  torch::optim::OptimizerParamGroup& group) {
   if (!given.has_options()) return;
@@ -101,7 +101,7 @@ void Optimizer::read_lr() {
   if (rates_) rates_->read();
 }
 
-// In C++, `parameters()` lists a layer's parameters once for each occurrence of the layer.
+// In C++, `parameters()` returns a layer's parameters once for each occurrence of the layer.
 void Optimizer::drop_duplicates(ParamGroup& group) {
   std::unordered_set<const void*> other_parameters;
   for (size_t i = 0; i < checked_groups_; ++i) {
@@ -119,7 +119,7 @@ void Optimizer::drop_duplicates(ParamGroup& group) {
   group.params() = std::move(once);
 }
 
-// The kernels chosen for the existing groups may not support the added group.
+// The kernels that were chosen for the existing groups may not support the added group.
 void Optimizer::choose_again() {
   const Kernels before = kernels();
   const Kernels chosen = algorithm_->chosen_kernels(param_groups_);
@@ -131,7 +131,7 @@ void Optimizer::choose_again() {
   algorithm_->forget_plans();
 }
 
-// Converts every state to the form that the kernels use.
+// Converts every state to the form used by the kernels.
 void Optimizer::renew_states() {
   decltype(state_) renewed;
   for (const auto& group : param_groups_) {
@@ -149,9 +149,9 @@ void Optimizer::add_param_group(const ParamGroup& param_group) {
   detail::check_not_capturing(algorithm_->name() + "::add_param_group");
   check_new_groups();
   write_lr();
-  if (rates_) rates_->read_defaults();  // used by a group without its own rate
+  if (rates_) rates_->read_defaults();  // used by groups without a separate rate
   {
-    // LibTorch rejects any parameter that has a state, even if no group contains it anymore.
+    // LibTorch rejects parameters that have a state, even if no group contains them anymore.
     decltype(state_) states;
     states.swap(state_);
     const auto restore_state = c10::make_scope_exit([&] { states.swap(state_); });
@@ -176,7 +176,8 @@ void Optimizer::check_new_groups() {
   }
 }
 
-// Rounding in a schedule may produce a slightly negative rate, so negative rates are accepted here.
+// Rounding in a schedule may produce a slightly negative learning rate, so negative rates are
+// accepted here.
 void Optimizer::check_reached(const Options& options) const {
   const auto copy = options.clone();
   copy->set_lr(std::abs(options.get_lr()));
@@ -243,7 +244,8 @@ void Optimizer::step_all(const torch::Tensor& grad_scale, const torch::Tensor& f
 void Optimizer::step_now(const torch::Tensor& grad_scale, const torch::Tensor& found_inf) {
   const at::NoGradGuard no_grad;
   check_new_groups();
-  // All checks run before the first change, because a partial step could not be repeated.
+  // All checks run before the first change, because a partially completed step could not be
+  // repeated.
   const bool supports_sparse = algorithm_->supports_sparse_gradients() && !found_inf.defined();
   const size_t count = param_groups_.size();
   bool is_sparse = false;
@@ -263,8 +265,8 @@ void Optimizer::save(torch::serialize::OutputArchive& archive) const {
   algorithm_->write(archive, *this);
 }
 
-// Uses the table's own swap here and below. std::swap would move the table, which allocates memory
-// in a noexcept function, so running out of memory would terminate the process.
+// Uses the table's own swap function here and below. std::swap would move the table. The noexcept
+// move allocates memory, so running out of memory would terminate the process.
 void Optimizer::load(torch::serialize::InputArchive& archive) {
   check_new_groups();  // with the options that were set when they were added
   std::vector<std::unique_ptr<Options>> options;
@@ -285,8 +287,8 @@ void Optimizer::load(torch::serialize::InputArchive& archive) {
   if (rates_) rates_->rewrite();
 }
 
-// Writes and reads the parts of a state dict. `values` contains the schedulers' values for each
-// group.
+// Writes and reads the parts of a state dict. `values` contains the values that schedulers store
+// for each group.
 class Optimizer::DictForm : public OptimizerDictForm {
  public:
   DictForm(const Optimizer& optimizer, std::string where)

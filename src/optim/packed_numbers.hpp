@@ -1,6 +1,6 @@
 #pragma once
 
-// Internal to this folder.
+// This header is internal to this folder.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/_foreach_add.h>
@@ -13,11 +13,11 @@
 namespace sconce::optim {
 
 /// One number from each state in a bucket, such as the step count. On the CPU, the numbers become
-/// views of a single tensor, so that one operation updates all of them. On a GPU, each number keeps
-/// its memory, because a CUDA graph of an earlier step may use its address.
+/// views of a single tensor, so that one operation updates all of them. On a GPU, each number stays
+/// in its own memory, because a CUDA graph from an earlier step may use its address.
 class PackedNumbers {
  public:
-  /// Adds the number of a state. If it is on the CPU, `seal` turns it into a view.
+  /// Adds the number from a state. If the number is on the CPU, `seal` turns it into a view.
   void add(at::Tensor& number) { state_numbers_.push_back(&number); }
 
   /// Must be called after the last number is added.
@@ -60,10 +60,10 @@ class PackedNumbers {
     for (size_t i = 0; i < views_.size(); ++i) *state_numbers_[i] = views_[i];
   }
 
-  std::vector<at::Tensor*> state_numbers_ = {};  // until `seal` is called
+  std::vector<at::Tensor*> state_numbers_ = {};  // used until `seal` is called
   std::vector<at::Tensor> views_ = {};           // on a GPU, the states' own tensors
-  at::Tensor all_ = {};                          // only on the CPU
-  at::Tensor one_ = {};  // avoids creating and casting a tensor for 1 in each step
+  at::Tensor all_ = {};                          // used only on the CPU
+  at::Tensor one_ = {};  // the number 1, created only once
 };
 
 }  // namespace sconce::optim

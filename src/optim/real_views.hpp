@@ -1,6 +1,6 @@
 #pragma once
 
-// Internal to this folder.
+// This header is internal to this folder.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/view_as_real.h>
@@ -9,13 +9,13 @@
 
 namespace sconce::optim {
 
-/// Returns the real view of a complex tensor. An optimizer treats its real and imaginary parts
+/// Returns the real view of a complex tensor. Optimizers treat the real and imaginary parts
 /// separately.
 inline at::Tensor as_real(const at::Tensor& tensor) {
   return tensor.is_complex() ? at::view_as_real(tensor) : tensor;
 }
 
-/// Returns the bucket with real views in all its lists, or nothing if its tensors are real.
+/// Returns the bucket with real views in all its lists, or std::nullopt if its tensors are real.
 /// `B::lists()` returns pointers to the lists.
 template <class B>
 std::optional<B> viewed_as_real(const B& bucket) {

@@ -12,7 +12,7 @@ namespace sconce::optim {
 
 namespace lr_scheduler {
 
-// Looked up by StateVisitor, which would not find it in an unnamed namespace.
+// StateVisitor looks up this function and would not find it in an unnamed namespace.
 static constexpr std::array<const char*, 2> names(ThresholdMode) {
   return {"rel", "abs"};
 }
@@ -96,7 +96,7 @@ void ReduceLROnPlateau::visit_options(StateVisitor& state) {
   state("threshold_mode", options_.threshold_mode);
 }
 
-// The mode is part of the progress, because fitting sets it after a load (`set_mode`).
+// The mode is part of the saved progress, because fitting sets it after a load (`set_mode`).
 void ReduceLROnPlateau::visit_progress(StateVisitor& state) {
   Scheduler::visit_progress(state);
   state.write_only("mode_worse", worst(mode_));

@@ -27,7 +27,8 @@ struct RMSpropBucket : Bucket {
   PackedNumbers steps = {};
 };
 
-// Subtracts the updates from the parameters, like Python when it may read the learning rate.
+// Subtracts the updates from the parameters, in the same way as Python when it may read the
+// learning rate.
 void subtract(const RMSpropBucket& b, at::TensorList grads, at::TensorList averages, bool momentum,
               double lr) {
   if (momentum) {
@@ -37,7 +38,7 @@ void subtract(const RMSpropBucket& b, at::TensorList grads, at::TensorList avera
   }
 }
 
-// Like the above, but for Python with `capturable`.
+// Like the function above, but matches Python with `capturable`.
 void subtract(const RMSpropBucket& b, at::TensorList grads, at::TensorList averages, bool momentum,
               const torch::Tensor& lr) {
   if (momentum) {
@@ -81,7 +82,7 @@ void step_on_device(const RMSpropBucket& b, const RMSpropOptions& o, const Learn
   step_lists(b, o, *lr.tensor, maximize);
 }
 
-// Steps one tensor after another.
+// Updates the tensors one at a time.
 void step_for_loop(const RMSpropBucket& b, const RMSpropOptions& o, const LearningRate& lr,
                    bool maximize) {
   for (size_t i = 0; i < b.params.size(); ++i) {

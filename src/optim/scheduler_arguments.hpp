@@ -10,13 +10,14 @@
 
 namespace sconce::optim::lr_scheduler {
 
-/// Throws unless `fits`. The parts form the message that says what the scheduler `caller` expected.
+/// Throws unless `fits` is true. The remaining arguments form the message, which explains what the
+/// scheduler `caller` expected.
 template <class... Parts>
 void expect(bool fits, const char* caller, const Parts&... parts) {
   TORCH_CHECK_VALUE(fits, "sconce::optim::lr_scheduler::", caller, ": expected ", parts...);
 }
 
-/// Returns one value for each group in the optimizer.
+/// Returns one value for each of the optimizer's groups.
 /// @throw c10::ValueError if a list has a different length.
 template <class T>
 std::vector<T> expand(const PerGroup<T>& values, const torch::optim::Optimizer& optimizer,
@@ -28,8 +29,9 @@ std::vector<T> expand(const PerGroup<T>& values, const torch::optim::Optimizer& 
   return values.values();
 }
 
-/// Returns a guard that restores the variables to their current values when it is destroyed.
-/// Releasing the guard, for example after a step that did not throw, keeps the new values.
+/// Returns a guard that restores the current values of the variables when it is destroyed. If the
+/// guard is released, for example after a step that did not throw, the variables keep their new
+/// values.
 template <class... T>
 [[nodiscard]] auto restore_unless_released(T&... variables) {
   return c10::make_scope_exit(

@@ -19,10 +19,11 @@ namespace {
 using torch::optim::SGDOptions;
 
 // With momentum, the first step differs from later steps only if dampening is set. If a scaler
-// skips the first step, only the device knows, and the next step must then be treated as the first.
-// Therefore, `first_step_pending` is not a field in the table: it matches no key in Python, it
-// exists only in this case, and the parameters of a bucket share one tensor because a single kernel
-// steps them all. The states own the tensor. The bucket and the plan read it from them.
+// skips the first step, only the device has this information, and the next step must then be
+// treated as the first. The tensor `first_step_pending` records this. It is not a field in the
+// table, because it does not correspond to a key in Python, exists only in this case, and is shared
+// by all parameters in a bucket, which a single kernel updates. The states own the tensor, and the
+// bucket and the plan read it from the states.
 struct SgdBucket : Bucket {
   using Bucket::Bucket;
 
@@ -32,8 +33,8 @@ struct SgdBucket : Bucket {
 
   void add(SGDParamState& state) { states.push_back(&state); }
 
-  // Parameters that are no longer stepped together must stop sharing the tensor. Other parameters
-  // keep their tensor, because a CUDA graph of an earlier step may use its address.
+  // Parameters that are no longer updated together must stop sharing the tensor. Other parameters
+  // keep their tensor, because a CUDA graph from an earlier step may use its address.
   template <class StateMap>
   void seal(const StateMap& all) {
     has_buffers = !buffers.empty();
@@ -47,7 +48,7 @@ struct SgdBucket : Bucket {
     if (static_cast<size_t>(count) > states.size()) set_first_step_pending(pending.clone());
   }
 
-  // Assigns a buffer to every parameter.
+  // Assigns a momentum buffer to every parameter.
   void set_buffers(std::vector<torch::Tensor> values) {
     buffers = std::move(values);
     for (size_t i = 0; i < states.size(); ++i) states[i]->momentum_buffer = buffers[i];
@@ -66,7 +67,7 @@ struct SgdBucket : Bucket {
   std::vector<torch::Tensor> buffers = {};
 };
 
-// The options for a step of one group.
+// The options for updating one group.
 struct Settings : Step<SGDOptions> {
   bool momentum() const { return options.momentum() != 0; }
 };
@@ -88,8 +89,8 @@ void call_fused(SgdBucket& bucket, const Settings& s, bool is_first_step,
   });
 }
 
-// Only the device knows whether this is the first step. Therefore, both kinds of step are launched,
-// and the tensor makes the kernel skip at least one of them.
+// Only the device can determine whether this is the first step. Therefore, both kinds of steps are
+// launched, and the tensor makes the kernel skip at least one of them.
 void call_fused_pending(SgdBucket& bucket, const Settings& s,
                         const std::optional<torch::Tensor>& grad_scale,
                         const std::optional<torch::Tensor>& found_inf) {
@@ -120,7 +121,7 @@ void step_fused(SgdBucket& bucket, const Settings& s) {
     bucket.set_buffers(std::move(zeros));
   }
   call_fused(bucket, s, is_first_step, grad_scale, found_inf);
-  // Without dampening, a step with a zero buffer equals a first step.
+  // Without dampening, a step with a zero buffer is equivalent to a first step.
   if (is_first_step && found_inf && s.options.dampening() != 0) {
     bucket.set_first_step_pending(found_inf->clone());
   }
@@ -184,7 +185,7 @@ struct Table<SGD> {
 
   static bool uses(const SGDOptions& o, const auto& /*field*/) { return o.momentum() != 0; }
 
-  // A saved zero buffer would keep the next step from being treated as the first.
+  // If a zero buffer were saved, the next step would not be treated as the first.
   static bool is_empty(const State& state) {
     return state.first_step_pending.defined() && state.first_step_pending.item<float>() == 1;
   }

@@ -1,7 +1,7 @@
 #pragma once
 
-// The plan of an optimizer's step: which tensors share a kernel call. It is reused from step to
-// step. Internal to this folder.
+// The plan for an optimizer's step, which determines the tensors in each kernel call. The plan is
+// reused from step to step. This header is internal to this folder.
 
 #include <ATen/ScalarOps.h>
 #include <ATen/TensorIterator.h>
@@ -22,7 +22,7 @@
 namespace sconce::optim {
 
 /// The tensors of one kernel call. They have the same device and type. On the CPU, small and large
-/// tensors go into separate buckets.
+/// tensors are placed in separate buckets.
 struct Bucket {
   explicit Bucket(const at::Tensor& parameter)
       : device(parameter.device()),
@@ -39,7 +39,7 @@ struct Bucket {
 
   /// Returns whether the parameters still have the planned memory, sizes, and strides, and whether
   /// every gradient has the same sizes as its parameter. Sets `has_sparse_grad` and
-  /// `strides_match`. This loop is separate because atomic reference counting in the same loop
+  /// `strides_match`. This loop is separate, because atomic reference counting in the same loop
   /// would make the processor wait for each tensor.
   bool matches_plan() {
     strides_match = true;
@@ -65,8 +65,8 @@ struct Bucket {
   bool is_stale = false;       // whether a step replaced tensors in the states
 };
 
-/// The parameters in one group that have a gradient, in buckets that are kept from step to step.
-/// `B` derives from Bucket and provides:
+/// Stores the parameters in one group that have a gradient, in buckets that are reused from step to
+/// step. `B` derives from Bucket and provides:
 /// - `B(parameter)`;
 /// - `bool takes(state)`: returns whether the bucket accepts a parameter with this state;
 /// - `void add(state)`: called after a parameter is added;
@@ -76,20 +76,20 @@ class StepPlan {
  public:
   using StateMap = ska::flat_hash_map<void*, std::unique_ptr<torch::optim::OptimizerParamState>>;
 
-  /// Puts the gradients of this step into the buckets, and returns whether any of them is sparse.
+  /// Stores the gradients for this step in the buckets, and returns whether any of them is sparse.
   /// `make_state(index)` returns a State& for a parameter with a gradient. It creates the state, or
   /// converts it to the parameter's device, type, and strides if needed, or throws. It is called
   /// only if one of the following changed since the last step:
   /// - the parameters, or which of them have a gradient;
   /// - their devices, types, memory, sizes, or strides;
   /// - the objects in `states`;
-  /// - `variant`, a number for the options that determine which tensors a state contains;
+  /// - `variant`, a number that represents the options that determine the tensors in a state;
   /// - the sizes of a gradient, which then differ from its parameter's sizes.
   template <class MakeState>
   bool update(const std::vector<at::Tensor>& params, const StateMap& states, int variant,
               const MakeState& make_state) {
     if (variant != variant_ || !gather(params, states)) {
-      forget();  // in case build throws
+      forget();  // because build may throw
       build(params, states, make_state);
       variant_ = variant;
     }
@@ -162,8 +162,8 @@ class StepPlan {
   std::optional<int> variant_ = {};
 };
 
-/// Copies gradients so that each has the strides of its parameter. The fused kernels on the CPU
-/// assume matching strides and would otherwise mix up the elements.
+/// Copies gradients so that each has the same strides as its parameter. The fused kernels on the
+/// CPU assume matching strides and would otherwise combine the wrong elements.
 inline void match_strides(Bucket& bucket) {
   if (bucket.strides_match) return;
   for (size_t i = 0; i < bucket.params.size(); ++i) {
@@ -174,8 +174,8 @@ inline void match_strides(Bucket& bucket) {
 }
 
 /// Divides [0, count) among LibTorch's threads, which call `part(begin, end)`, by iterating over a
-/// tensor of that length. `at::parallel_for` would not use any threads here. It is a template with
-/// an OpenMP pragma, and only LibTorch itself is compiled with OpenMP.
+/// tensor with `count` elements. `at::parallel_for` would not use threads here, because it is a
+/// template with an OpenMP pragma, and only LibTorch itself is compiled with OpenMP.
 template <class Part>
 void share_among_threads(int64_t count, const Part& part) {
   const at::Tensor places = at::empty({count}, at::kByte);
@@ -191,8 +191,8 @@ void share_among_threads(int64_t count, const Part& part) {
 }
 
 /// Calls `kernel(slice)`, where `slice(tensors)` returns the part of a list for this call. The
-/// fused kernels on the CPU divide each tensor among the threads, which takes longer than the
-/// actual work on a small tensor. Therefore, lists of small tensors are divided among the threads
+/// fused kernels on the CPU divide each tensor among the threads. For a small tensor, this takes
+/// longer than the actual work. Therefore, lists of small tensors are divided among the threads
 /// instead, unless two of the tensors share memory.
 template <class Kernel>
 void call_fused_kernel(const Bucket& bucket, const Kernel& kernel) {
@@ -217,13 +217,14 @@ void with_lr(double number, const std::optional<at::Tensor>& tensor, c10::Device
   step(tensor->to(device, /*non_blocking=*/true));
 }
 
-/// Multiplies in place with Python's rounding. As the second operand, the number keeps its full
-/// precision. `mul_(Scalar)` would make it the first operand and round it to the tensor's type.
+/// Multiplies in place with the same rounding as Python. As the second operand, the number keeps
+/// its full precision. `mul_(Scalar)` would make the number the first operand and round it to the
+/// tensor's type.
 inline const at::Tensor& scale(const at::Tensor& tensor, double factor) {
   return tensor.mul_(at::native::wrapped_scalar_tensor(factor));
 }
 
-/// Like sconce::to_device, but returns nothing for an undefined tensor.
+/// Like sconce::to_device, but returns std::nullopt for an undefined tensor.
 inline std::optional<at::Tensor> to_device(const at::Tensor& tensor, c10::Device device) {
   if (!tensor.defined()) return {};
   return sconce::to_device(tensor, device);

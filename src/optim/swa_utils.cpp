@@ -37,7 +37,7 @@ Tensor mean(const Tensor& averaged, const Tensor& current, const Tensor& num_ave
   return averaged + (current - averaged) / (num_averaged + 1);
 }
 
-// The weight is a float, like the number that Python reads from its tensor.
+// The weight is a float, because Python reads the number from a float tensor.
 void move_to_mean(const Tensors& averaged, const Tensors& current, const Tensor& num_averaged) {
   const at::NoGradGuard no_grad;
   if (can_lerp(averaged)) {
@@ -71,7 +71,7 @@ SWALR::SWALR(torch::optim::Optimizer& optimizer, const lr_scheduler::PerGroup<do
   start();
 }
 
-// Returns the share of swa_lr in the learning rate after this number of steps.
+// Returns the weight of swa_lr in the learning rate after the given number of steps.
 double SWALR::anneal(int64_t step) const {
   const auto epochs = static_cast<double>(std::max<int64_t>(1, anneal_epochs_));
   const double t = std::clamp(static_cast<double>(step) / epochs, 0.0, 1.0);
@@ -91,7 +91,8 @@ double SWALR::get_lr(size_t group, double lr, bool) const {
   return swa_lr * now + begin * (1 - now);
 }
 
-// Python counts a schedule's steps by its calls, so a restart continues from the current position.
+// Python counts the steps of a schedule by counting calls, so a restart continues from the current
+// position.
 void SWALR::restart() {
   auto undo = lr_scheduler::restore_unless_released(last_epoch_);
   last_epoch_ = 0;
@@ -202,7 +203,7 @@ void AveragedModelBase::update_parameters(const torch::nn::Module& model) {
   n_averaged.add_(1);
 }
 
-// On the CPU, Python uses a different sequence of operations for each mean than on GPUs.
+// For each mean, Python uses a different sequence of operations on the CPU than on GPUs.
 void AveragedModelBase::average_group(const Tensors& own, const Tensors& current) const {
   const auto device = own.front().device();
   const Tensor number = n_averaged.to(device);
@@ -233,7 +234,7 @@ BatchNormMeans::BatchNormMeans(torch::nn::Module& model) {
 }
 
 BatchNormMeans::~BatchNormMeans() {
-  // Runs in reverse, because a layer that occurs twice in the model was recorded twice.
+  // Restores in reverse order, because a layer that occurs twice in the model was recorded twice.
   for (auto noted = momenta_.rbegin(); noted != momenta_.rend(); ++noted) {
     *noted->first = noted->second;
   }

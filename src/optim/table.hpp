@@ -1,6 +1,6 @@
 #pragma once
 
-// The table of an optimizer. Internal to this folder.
+// The table of an optimizer. This header is internal to this folder.
 
 #include <ATen/core/Tensor.h>
 
@@ -10,15 +10,15 @@
 
 namespace sconce::optim {
 
-/// The members that each optimizer `Class` defines in its source file, in a specialization:
+/// The members that each optimizer `Class` defines in a specialization in its source file:
 /// - `Options`, `State`, and `Bucket`, the tensors that share a kernel call;
-/// - `name`, and `fastest`, the fastest kernels. All slower kernels must be available too;
+/// - `name`, and `fastest`, the fastest kernels. All slower kernels must also be available;
 /// - `fields`, an array of all tensors in a state with Python's keys, in Python's order;
 /// - `visit_options(options, visit)`, which calls `visit(key, option)` for each option, in Python's
 ///   order, or `visit(key, option, otherwise)` if older states lack the option;
 /// - `check(options, expect)`, which rejects the options that Python rejects;
-/// - `step(buckets, step)`, which steps all parameters of a group with Python's operations, in the
-///   same order as Python.
+/// - `step(buckets, step)`, which updates all parameters in a group with the same operations as
+///   Python, in the same order.
 ///
 /// Optional members:
 /// - `uses(options, field)`: whether the options need an optional field;
@@ -28,19 +28,19 @@ namespace sconce::optim {
 ///   them;
 /// - `python_has_fused_on_cpu_only`;
 /// - `starts_with_states`: whether a new optimizer has states before its first step;
-/// - `is_empty(state)`: whether the state is saved as if it contained no tensors;
+/// - `is_empty(state)`: whether the state is saved as though it contained no tensors;
 /// - `fill(state, defaults)`, which sets values in a new state that the fields do not define.
 ///
-/// A Bucket may also define `takes(state)`, `add(state)`, and `seal(states)` for everything that
-/// the fields do not cover.
+/// A Bucket may also define `takes(state)`, `add(state)`, and `seal(states)` for anything that the
+/// fields do not cover.
 template <class Class>
 struct Table;
 
-/// When a state contains the tensor of a field.
+/// Determines when a state contains the tensor of a field.
 enum class Needed {
   always,
   by_options,      ///< from the first step whose options use it
-  from_first_step  ///< created by a step if the options use it
+  from_first_step  ///< from the first step, if the options use it
 };
 
 /// One tensor in a state. Exactly one of `list` and `numbers` is null.
@@ -48,7 +48,7 @@ template <class State, class Bucket>
 struct Field {
   const char* key;
   at::Tensor State::* member;
-  std::vector<at::Tensor> Bucket::* list = nullptr;  ///< for a tensor shaped like the parameter
+  std::vector<at::Tensor> Bucket::* list = nullptr;  ///< for a tensor with the parameter's shape
   PackedNumbers Bucket::* numbers = nullptr;         ///< for a number
   Needed needed = Needed::always;
   double first = 0;       ///< initial value in a new state
@@ -69,7 +69,7 @@ constexpr Field<State, Bucket> number(const char* key, at::Tensor State::* membe
   return {.key = key, .member = member, .numbers = numbers, .first = first};
 }
 
-/// A tensor shaped like the parameter.
+/// A tensor with the same shape as the parameter.
 template <class State, class Bucket>
 constexpr Field<State, Bucket> like_parameter(const char* key, at::Tensor State::* member,
                                               std::vector<at::Tensor> Bucket::* list,
