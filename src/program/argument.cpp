@@ -13,7 +13,7 @@ namespace {
 
 using c10::TypeKind;
 
-// Returns the type without its Optional wrapper.
+// Returns the type without an Optional wrapper.
 const c10::Type& plain(const c10::Type& type) {
   return type.kind() == TypeKind::OptionalType
              ? plain(*type.expectRef<c10::OptionalType>().getElementType())
@@ -122,8 +122,8 @@ Argument argument_of(const c10::IValue& value, const c10::Type& given,
 
 namespace {
 
-// Creates the value for one kind of argument. Each overload returns nothing if the parameter has a
-// different type.
+// Creates the value for one kind of argument. Each overload returns std::nullopt if the parameter
+// has a different type.
 struct ValueMaker {
   using Result = std::optional<c10::IValue>;
 

@@ -24,15 +24,15 @@ struct ValueId {
   size_t id;
 };
 
-/// A number that autograd and LibTorch's scalar operators pass in place of a tensor.
+/// A number that autograd and LibTorch's scalar operators pass instead of a tensor.
 struct WrappedNumber {
   bool operator==(const WrappedNumber&) const = default;
 
   std::variant<Size, bool, double, c10::complex<double>> number;
 };
 
-/// An argument or a result of a call: the numbers of the tensors, nested in the same way as the
-/// operator's return value. An empty value is None, or a result that is not kept.
+/// An argument or a result of a call. A result contains the numbers of the tensors, nested in the
+/// same way as the operator's return value. An empty value is None, or a result that is not kept.
 struct Argument {
   using List = std::vector<Argument>;
   using Any = std::variant<std::monostate, bool, Size, double, c10::complex<double>, std::string,
@@ -50,17 +50,17 @@ void for_each_value(const Argument& argument, const std::function<void(size_t)>&
 /// Returns whether the argument is independent of the tensors, the sizes, and the device.
 bool is_fixed(const Argument& argument);
 
-/// Returns the argument for a parameter of this type. `name` assigns numbers to tensors, and
+/// Returns the argument for a parameter of the given type. `name` assigns numbers to tensors, and
 /// returns null for an undefined tensor.
 /// @throw c10::Error for a value that programs do not support, such as a generator.
 Argument argument_of(const c10::IValue& value, const c10::Type& type,
                      const std::function<Argument(const at::Tensor&)>& name);
 
-/// The parts of a run that arguments depend on.
+/// The parts of a run on which arguments depend.
 struct Environment {
   const std::vector<at::Tensor>& values;
   c10::IntArrayRef sizes;
-  c10::DeviceType recorded_on;  // is replaced by `device`
+  c10::DeviceType recorded_on;  // `device` replaces it
   c10::Device device;
 };
 

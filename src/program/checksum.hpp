@@ -5,7 +5,7 @@
 
 #include "io/input_file.hpp"
 
-// CRC-32 checksums as eight hexadecimal digits.
+// These functions return CRC-32 checksums as eight hexadecimal digits.
 namespace sconce::program::detail {
 
 std::string crc32_of(const void* data, size_t size);

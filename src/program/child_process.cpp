@@ -21,7 +21,7 @@ void check_spawn(int error, const char* what) {
   if (error != 0) throw std::system_error(error, std::generic_category(), what);
 }
 
-// The files and the working directory of the child.
+// The files and the working directory of the child process.
 class SpawnActions {
  public:
   explicit SpawnActions(const ChildSettings& settings) {
@@ -49,8 +49,8 @@ class SpawnActions {
   posix_spawn_file_actions_t actions_ = {};
 };
 
-// Puts the child into a separate process group and resets its signals to their defaults. Python's
-// subprocesses fail if this process ignores SIGCHLD.
+// Moves the child process to a separate process group and resets its signals to their defaults.
+// Otherwise, Python's subprocesses would fail if this process ignores SIGCHLD.
 class SpawnAttributes {
  public:
   SpawnAttributes() {
@@ -85,7 +85,7 @@ std::vector<std::string> environment_with(const std::map<std::string, std::strin
   return all;
 }
 
-// The strings must outlive the pointers. A null pointer ends the list.
+// Returns pointers to the strings, which must outlive the pointers. A null pointer ends the list.
 std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   std::vector<char*> pointers;
   for (const auto& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
@@ -112,8 +112,8 @@ ChildProcess::~ChildProcess() {
 bool ChildProcess::has_ended() {
   if (has_ended_) return true;
   siginfo_t info = {};
-  // Does not reap the process. Until it is reaped, its ID cannot be reused for another process or
-  // group.
+  // Does not reap the process. Until the process is reaped, its ID cannot be reused for another
+  // process or group.
   const int result = ::waitid(P_PID, static_cast<id_t>(id_), &info, WEXITED | WNOHANG | WNOWAIT);
   if (result == 0 && info.si_pid == 0) return false;
   if (result == 0) {

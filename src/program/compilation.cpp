@@ -37,8 +37,7 @@ std::string last_line(const std::string& text) {
   return last;
 }
 
-// Polls the condition at this interval until it holds. Returns false if the thread has to stop
-// first.
+// Polls the condition at this interval until it holds. Returns false if the thread must stop first.
 template <class F>
 bool poll_until(const std::stop_token& stop, std::chrono::milliseconds interval, const F& holds) {
   std::mutex mutex;
@@ -81,7 +80,7 @@ std::unique_ptr<ChildProcess> start_python(const CompileTask& task, const fs::pa
 
 Compilation::Compilation(const PackageCache& cache, CompileTask task, const Graph& program)
     : cache_(std::make_unique<const PackageCache>(cache)), task_(std::move(task)) {
-  // Runs in the calling thread, because the program's tensors may change afterwards.
+  // Writes the files in the calling thread, because the program's tensors may change afterwards.
   const auto error = failure_of([&] {
     folder_ = std::make_unique<CompileFolder>(cache_->folder(), task_.key);
     write_program(folder_->path() / program_name, program, compile_error_prefix);
@@ -106,7 +105,7 @@ void Compilation::compile(const std::stop_token& stop) const {
   CompileFolder::remove_abandoned(cache);
   const auto inductor = cache / "inductor";
   make_private_folder(inductor, compile_error_prefix);
-  check_private(inductor, S_IFDIR);  // Python runs the files in it
+  check_private(inductor, S_IFDIR);  // Python runs files in this folder
   const auto child = start_python(task_, folder_->path(), inductor);
   if (!poll_until(stop, 20ms, [&] { return child->has_ended(); })) return;
   check(*child);
@@ -121,8 +120,8 @@ void Compilation::write_python_package() const {
   }
 }
 
-// The last line from a failing script is its exception. If the script was killed, the last line may
-// be anything.
+// The last line of output from a failing script is its exception. If the script was killed, the
+// last line may be arbitrary.
 void Compilation::check(const ChildProcess& child) const {
   const auto& failure = child.failure();
   if (failure.empty()) {

@@ -17,17 +17,18 @@ namespace sconce::program::detail {
 class ChildProcess;
 class PackageCache;
 
-/// The description of a compilation.
+/// Describes a compilation.
 struct CompileTask {
   std::string key;
   PackageTarget target;
   std::filesystem::path python;
 };
 
-/// The compilation of one package, either by a child process or by another process that is already
-/// compiling the same key. If that other process ends without a package, this process starts a
-/// child. A thread watches the child and adds the package to the cache, so that another process can
-/// use it even while this process is waiting for that process.
+/// The compilation of one package, performed either by a child process or by another process that
+/// is already compiling the same key. If the other process ends without creating a package, this
+/// process starts a child process. A thread watches the child process and adds the package to the
+/// cache. Therefore, another process can use the package even while this process is waiting for
+/// that process.
 class Compilation {
  public:
   /// Writes the program and starts the thread. Does not throw.
@@ -45,7 +46,7 @@ class Compilation {
   void wait() const { is_over_.wait(false); }
 
   /// After the compilation has finished, returns the reason why there is no package, as a single
-  /// line, or an empty string.
+  /// line. Returns an empty string if there is a package.
   const std::string& error() const { return error_; }
 
  private:

@@ -50,7 +50,7 @@ CompileLock::~CompileLock() {
   ::close(fd_);
 }
 
-// Until the folder is locked, another process may remove it as abandoned.
+// Until the folder is locked, another process may consider it abandoned and remove it.
 CompileFolder::CompileFolder(const fs::path& cache, const std::string& key) {
   const std::string pattern = cache / (compile_folder_prefix + key + ".XXXXXX");
   while (fd_ < 0) {

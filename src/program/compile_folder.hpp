@@ -5,8 +5,8 @@
 
 namespace sconce::program::detail {
 
-/// A lock that allows only one process at a time to compile a package. It is released with this
-/// object or when the process ends.
+/// A lock that allows only one process at a time to compile a package. The lock is released when
+/// this object is destroyed or the process ends.
 class CompileLock {
  public:
   /// Tries to take the lock without waiting. Creates the lock file if it is missing.
@@ -23,8 +23,8 @@ class CompileLock {
   bool is_held_ = false;
 };
 
-/// The temporary folder of a compilation, .compiling.<key>.* in the cache. Only this user can
-/// access it. It is locked while it is in use.
+/// The temporary folder of a compilation, .compiling.<key>.* in the cache. The folder is accessible
+/// only to this user, and is locked while it is in use.
 class CompileFolder {
  public:
   /// @throw c10::Error if the folder cannot be created or locked.

@@ -12,8 +12,9 @@ namespace sconce::program::detail {
 
 namespace {
 
-// From this size on, a function is recorded at sizes below the example's size, because the example
-// may already use a whole position table. Below this size, it is recorded at larger sizes.
+// At or above this size, a function is recorded at sizes below the example's size, because the
+// example may already use a whole position table. Below this size, the function is recorded at
+// larger sizes.
 constexpr int64_t large = 6;
 
 constexpr size_t max_sizes = 3;  // the function runs at every combination of two values per size

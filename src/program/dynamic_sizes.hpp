@@ -13,7 +13,7 @@
 
 namespace sconce::program::detail {
 
-/// The sizes that may differ between runs, and the input dimensions that use them.
+/// The sizes that may differ between runs, and the dimensions of the inputs that use them.
 class DynamicSizes {
  public:
   /// @throw c10::Error with the dimension if the example lacks it, if two dimensions that share a
@@ -26,12 +26,12 @@ class DynamicSizes {
   /// differently.
   std::vector<int64_t> smaller() const;
 
-  /// Returns sizes at which any integer that is not a sum of products differs from the sum of
-  /// products fitted through `smaller` and `smaller` plus one.
+  /// Returns sizes for a check. At these sizes, an integer that is not a sum of products differs
+  /// from the sum of products that was fitted through `smaller` and `smaller` plus one.
   std::vector<int64_t> farther() const;
 
-  /// Returns inputs with these sizes, built from the example's rows. The last row comes first, so
-  /// that the values differ from the example's values.
+  /// Returns inputs with the given sizes, built from the rows of the example. The last row comes
+  /// first, so that the values differ from the example's values.
   Tensors inputs(const StateDict& example, const std::vector<int64_t>& sizes) const;
 
   /// Returns the shape of an input.
@@ -45,8 +45,8 @@ class DynamicSizes {
   std::map<size_t, std::map<int64_t, size_t>> dims_ = {};  // per input: dimension to size index
 };
 
-/// @throw c10::Error unless the name is an identifier in both Python and C++, as required for names
-/// of `what`.
+/// @throw c10::Error unless the name is a valid identifier in both Python and C++. `what` describes
+/// the named object.
 void check_name(const std::string& name, const char* what);
 
 }  // namespace sconce::program::detail

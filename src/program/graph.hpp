@@ -12,7 +12,7 @@
 
 namespace sconce::program::detail {
 
-/// A call of an operator. Its arguments follow the order of the operator's schema.
+/// A call of an operator. The arguments are in the order of the operator's schema.
 struct Call {
   c10::OperatorHandle op;
   std::vector<Argument> arguments = {};
@@ -29,14 +29,14 @@ struct Port {
 
 enum class WeightKind { parameter, buffer, constant };
 
-/// A tensor that the program stores. If two weights of a network share a parameter, both use the
-/// same value.
+/// A tensor stored in the program. If two weights of a network share a parameter, both use the same
+/// value.
 struct Weight {
   std::string name;
   WeightKind kind;
   size_t value;
   at::Tensor tensor;
-  c10::DeviceType device;  // where the program uses it
+  c10::DeviceType device;  // the device on which the program uses it
 };
 
 /// A size that may differ between runs.
@@ -59,7 +59,7 @@ struct Graph {
   std::vector<Call> calls = {};
   size_t values = 0;  // the number of tensors
   std::map<std::string, std::string> metadata = {};
-  std::vector<at::Tensor> example_inputs = {};  // empty, or one for each input
+  std::vector<at::Tensor> example_inputs = {};  // empty, or one tensor per input
   std::vector<at::Tensor> example_outputs = {};
 };
 

@@ -19,7 +19,7 @@ namespace {
 // Reads a program.
 class Reader {
  public:
-  // The text defines each value, so the number of values is less than its number of bytes.
+  // The text defines each value, so there are fewer values than bytes in the text.
   Reader(const ReadJson& json, const std::string& error_prefix, size_t bytes)
       : root_(json, error_prefix), max_values_(bytes) {}
 
@@ -93,7 +93,8 @@ class Reader {
     return device;
   }
 
-  // Each dynamic size must be a dimension of an input, because a run reads it from there.
+  // Each dynamic size must be a dimension of an input, because runs read the size from that
+  // dimension.
   void check_inputs() const {
     std::vector<bool> found(parsed_.graph.sizes.size());
     const auto inputs = root_["inputs"].elements();
@@ -246,8 +247,9 @@ class Reader {
   ParsedProgram parsed_ = {};
 };
 
-// JSON whose destructor does not allocate memory. The destructor of nlohmann's class first copies
-// nested values to a list, and terminates the process if there is no memory for the list.
+// Owns a JSON value and destroys it without allocating memory. The destructor of nlohmann's class
+// first copies nested values to a list, and terminates the process if there is not enough memory for
+// the list.
 class ParsedJson {
  public:
   explicit ParsedJson(const std::string& text) : json_(ReadJson::parse(text)) {}
@@ -258,7 +260,7 @@ class ParsedJson {
   const ReadJson& json() const { return json_; }
 
  private:
-  // Accesses the containers directly, because the member functions of nlohmann's class may throw.
+  // Accesses the containers directly, because member functions of nlohmann's class may throw.
   static void release(ReadJson& json) {
     if (auto* const list = json.get_ptr<ReadJson::array_t*>()) {
       for (auto& element : *list) release(element);
@@ -272,7 +274,7 @@ class ParsedJson {
   ReadJson json_;
 };
 
-// Rejects text that is nested more deeply than any program, because the reader is recursive.
+// Rejects text that is nested more deeply than in any program, because the reader is recursive.
 void check_depth(const std::string& text, const std::string& error_prefix) {
   constexpr int most = 32;
   int depth = 0;

@@ -7,18 +7,18 @@
 
 namespace sconce::program::detail {
 
-/// The contents of a program's JSON. The graph's weights do not contain tensors yet.
+/// The contents of a program's JSON. The weights in the graph do not contain tensors yet.
 struct ParsedProgram {
   Graph graph;
-  std::vector<std::string> tensor_names = {};  // of the weights, in the file
+  std::vector<std::string> tensor_names = {};  // names of the weights in the file
   Checksums checksums = {};
   bool has_example = false;
 };
 
 /// Parses the JSON of a program.
 /// @throw c10::Error, prefixed with `error_prefix` and with the location, if the text is not a
-/// program of version 1, or if it contains an operator that LibTorch lacks or that programs must
-/// not contain.
+/// program in version 1 of the format, or if it contains an operator that LibTorch lacks or that
+/// programs must not contain.
 ParsedProgram parse_program(const std::string& text, const std::string& error_prefix);
 
 }  // namespace sconce::program::detail

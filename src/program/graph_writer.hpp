@@ -7,7 +7,7 @@
 
 namespace sconce::program::detail {
 
-/// Returns the JSON of the graph, which includes everything except the bytes of its tensors.
+/// Returns the graph as JSON, which includes everything except the bytes of its tensors.
 /// `tensor_names` maps a weight's number to its name in the file.
 std::string json_of(const Graph& graph, const std::map<size_t, std::string>& tensor_names,
                     const Checksums& checksums);

@@ -29,19 +29,19 @@ using detail::StepPart;
 
 constexpr const char* inductor_error_prefix = "sconce::program::inductor: ";
 
-// A call of compiled code takes as long as a few operators.
+// Calling compiled code takes as long as running a few operators.
 constexpr size_t min_operators = 4;
 
 std::string text_of(const PackageTarget& target) {
   return c10::str(target.torch, target.cpu, target.device, target.threads, target.compiler);
 }
 
-// A part of a step and its compiled package.
+// Contains a part of a step and its compiled package.
 struct PartPackage {
   StepPart part;
   std::string key = {};
   std::optional<std::filesystem::path> package = {};
-  std::unique_ptr<detail::Compilation> compilation = {};  // null if the package was in the cache
+  std::unique_ptr<detail::Compilation> compilation = {};  // null if the cache contained the package
 };
 
 class Compilation final : public sconce::detail::StepCompilation {
@@ -83,7 +83,7 @@ class Compilation final : public sconce::detail::StepCompilation {
  private:
   void add(StepPart part, const std::filesystem::path& python) {
     // Includes the number of threads, which may differ between runs on one machine. The cache
-    // compares the rest of the target itself.
+    // itself compares the remaining parts of the target.
     auto key = c10::sha1(c10::str(detail::json_of(part.program, {}, {}), target_.threads)).str();
     key_ = c10::sha1(key_ + key).str();
     const auto found = cache_->find(key, target_);
@@ -131,7 +131,7 @@ class Inductor final : public StepCompiler {
     return stored == "compiled" ? StepMode::compiled : StepMode::replayed;
   }
 
-  // A form that was requested rather than measured must not affect later runs that request the
+  // If a form was requested rather than measured, it must not affect later runs that request the
   // faster form.
   void keep(const std::string& key, StepMode mode) override {
     if (options().keep == KeptStep::compiled) return;

@@ -15,11 +15,11 @@
 #include "program/refusals.hpp"
 #include "sconce/repr.hpp"
 
-// Names in a program's JSON, which match Python's names. docs/recorded_programs.md describes the
-// format.
+// The names used in a program's JSON, which match Python's names. docs/recorded_programs.md
+// describes the format.
 namespace sconce::program::detail {
 
-/// The version of the format. It increases with every change that readers must know about.
+/// The version of the format. The version increases with every change that affects readers.
 inline constexpr int64_t version = 1;
 
 inline constexpr std::array<std::pair<const char*, c10::Layout>, 1> layouts = {
@@ -36,7 +36,7 @@ inline constexpr std::array<std::pair<const char*, WeightKind>, 3> kinds = {
      {"buffer", WeightKind::buffer},
      {"constant", WeightKind::constant}}};
 
-/// Returns the name of a value in the file.
+/// Returns the name that the file uses for a value.
 /// @throw c10::Error if programs do not support the value.
 template <class Names, class T>
 std::string name_in(const Names& names, T value) {

@@ -13,8 +13,8 @@
 
 namespace sconce::program::detail {
 
-// Finds keys faster than nlohmann::ordered_json in objects with a large number of keys, which a
-// file may contain.
+// Looks up keys in objects. This class is faster than nlohmann::ordered_json for objects with a
+// large number of keys, which a file may contain.
 using ReadJson = nlohmann::json;
 
 class Elements;
@@ -99,7 +99,8 @@ class Node {
   std::string place_;
 };
 
-/// The elements of a list. They are created on demand, because a list can be as long as the file.
+/// The elements of a list. The elements are created on demand, because a list can be as long as the
+/// file.
 class Elements {
  public:
   class Iterator {

@@ -12,7 +12,7 @@ namespace sconce::program::detail {
 
 namespace {
 
-// Returns the argument with each integer evaluated at these sizes.
+// Returns the argument with each integer evaluated at the given sizes.
 Argument at_sizes(const Argument& argument, c10::IntArrayRef sizes) {
   if (const auto* size = std::get_if<Size>(&argument.value)) return {Size(size->at(sizes))};
   if (const auto* wrapped = std::get_if<WrappedNumber>(&argument.value)) {
@@ -26,7 +26,8 @@ Argument at_sizes(const Argument& argument, c10::IntArrayRef sizes) {
   return {std::move(elements)};
 }
 
-// Merges one argument of the traces. Returns nothing if the arguments differ in more than integers.
+// Merges one argument from the traces. Returns std::nullopt if the arguments differ in anything
+// except integers.
 class Merger {
  public:
   explicit Merger(const std::vector<int64_t>& smaller) : smaller_(smaller) {}
@@ -85,7 +86,7 @@ std::string name_of(const Call& call) {
   return call.op.schema().name();
 }
 
-// Returns where two lists of calls contain different operators, or an empty string.
+// Returns the location where two lists of calls contain different operators, or an empty string.
 std::string other_operators(const std::vector<Call>& a, const std::vector<Call>& b) {
   for (size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
     const std::string one = i < a.size() ? name_of(a[i]) : "the end";
@@ -97,7 +98,7 @@ std::string other_operators(const std::vector<Call>& a, const std::vector<Call>&
   return {};
 }
 
-// Returns how the outputs of two traces differ, or an empty string.
+// Returns a description of how the outputs of two traces differ, or an empty string.
 std::string other_outputs(const Trace& a, const Trace& b) {
   const auto is_like = [](const TracedOutput& x, const TracedOutput& y) {
     return x.value == y.value && x.dtype == y.dtype && x.shape.size() == y.shape.size();
@@ -107,7 +108,7 @@ std::string other_outputs(const Trace& a, const Trace& b) {
   return same ? "" : "the function returns different tensors";
 }
 
-// Returns how two traces differ in anything except arguments, or an empty string.
+// Returns a description of how two traces differ in anything except arguments, or an empty string.
 std::string other_trace(const Trace& a, const Trace& b) {
   const auto operators = other_operators(a.calls, b.calls);
   return operators.empty() ? other_outputs(a, b) : operators;

@@ -1,4 +1,5 @@
-// Compiled in place of step_package.cpp if LibTorch lacks a runtime for compiled packages.
+// This file is compiled instead of step_package.cpp if LibTorch lacks a runtime for compiled
+// packages.
 #include <c10/util/Exception.h>
 
 #include "program/step_package.hpp"

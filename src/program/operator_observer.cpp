@@ -28,8 +28,8 @@ struct ObservedRun {
   Tracer& tracer;
   OperatorNames& opened;
   int depth = 0;                           // number of nested recorded operators
-  c10::OperatorName outermost = {"", ""};  // the outermost of these
-  std::exception_ptr error = {};  // the first one; LibTorch swallows exceptions in observers
+  c10::OperatorName outermost = {"", ""};  // the outermost of these operators
+  std::exception_ptr error = {};  // the first; LibTorch ignores exceptions in observers
 };
 thread_local ObservedRun* recording = nullptr;
 
@@ -46,7 +46,7 @@ struct Running final : at::ObserverContext {
   Kind kind;
   std::vector<c10::IValue> given = {};          // for a composite operator
   std::optional<Tracer::Running> call = {};     // for a recorded operator
-  std::optional<at::Tensor> random_state = {};  // for one that may draw random numbers
+  std::optional<at::Tensor> random_state = {};  // for an operator that may draw random numbers
 };
 
 c10::OperatorHandle operator_of(const at::RecordFunction& function) {
@@ -54,7 +54,7 @@ c10::OperatorHandle operator_of(const at::RecordFunction& function) {
       function.operator_name()->name.c_str(), function.operator_name()->overload_name.c_str());
 }
 
-// Returns whether autocast may cast the operator's arguments.
+// Returns whether autocast may cast the arguments of the operator.
 bool is_cast(const c10::OperatorHandle& op) {
   using c10::DispatchKey;
   for (const auto key : {DispatchKey::AutocastCPU, DispatchKey::AutocastCUDA}) {
@@ -117,7 +117,7 @@ void end_recorded(Running& running, c10::ArrayRef<c10::IValue> results) {
 }
 
 std::unique_ptr<at::ObserverContext> begin_operator(const at::RecordFunction& function) {
-  if (!function.operator_name()) return nullptr;  // a scope, not an operator
+  if (!function.operator_name()) return nullptr;  // this is a scope, not an operator
   if (recording == nullptr) {
     ++calls_of_other_threads;
     return nullptr;
@@ -141,8 +141,8 @@ std::unique_ptr<at::ObserverContext> begin_operator(const at::RecordFunction& fu
   return running;
 }
 
-// Makes a backward pass on a GPU run in the thread that starts it, instead of a thread for that
-// GPU.
+// Makes a backward pass on a GPU run in the thread that starts it, instead of in a separate thread
+// for that GPU.
 struct BackwardInThisThread {
   BackwardInThisThread() { state.set_multithreading_enabled(false); }
   ~BackwardInThisThread() { state.set_multithreading_enabled(before); }
@@ -163,7 +163,7 @@ void end_operator(const at::RecordFunction& function, at::ObserverContext* conte
   const c10::ArrayRef<c10::IValue> results(function.outputs().data(), function.outputs().size());
   unless_failed([&] {
     if (running.kind == Running::Kind::recorded) return end_recorded(running, results);
-    // The operator computed the result itself, or returned an argument.
+    // Either the operator computed the result itself, or it returned an argument.
     if (recording->tracer.knows(results)) return;
     recording->tracer.end(recording->tracer.begin(op, running.given), results);
   });

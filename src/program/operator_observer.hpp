@@ -9,15 +9,15 @@
 
 namespace sconce::program::detail {
 
-/// Operators that are recorded as the operators that they call. For example, autocast casts within
-/// some operators.
+/// Operators that are not recorded as calls. Instead, the operators that they call are recorded.
+/// For example, autocast casts tensors within some operators.
 using OperatorNames = std::unordered_set<c10::OperatorName>;
 
 /// Runs the function and adds each operator that the function calls directly to the tracer. An
-/// operator that calls other operators is recorded as one call, unless it is in `opened`. If
-/// autocast casts within other operators, adds these to `opened` and returns false. In that case,
-/// call this function again with a new tracer.
-/// @throw c10::Error if a program cannot contain a call, and any error from the function.
+/// operator that calls other operators is recorded as a single call, unless `opened` contains it.
+/// If autocast casts tensors within other operators, adds these operators to `opened` and returns
+/// false. In that case, the caller must call this function again with a new tracer.
+/// @throw c10::Error if a program cannot contain a call. Also throws any error from the function.
 bool observe_operators(Tracer& tracer, OperatorNames& opened,
                        const std::function<void()>& function);
 

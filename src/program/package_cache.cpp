@@ -28,7 +28,7 @@ constexpr const char* package_name = "package.pt2";
 constexpr const char* about_name = "about.json";
 constexpr const char* choice_name = "choice";
 
-// The XDG specification says to ignore relative paths.
+// The XDG specification requires relative paths to be ignored.
 fs::path default_cache() {
   const char* cache = std::getenv("XDG_CACHE_HOME");
   if (cache != nullptr && fs::path(cache).is_absolute()) return fs::path(cache) / "sconce/steps";
@@ -86,7 +86,7 @@ PackageCache::PackageCache(const fs::path& folder) {
               ": expected a folder, found ", io::kind_of(status.st_mode), "; to remove it: rm '",
               path.string(), "'");
   check_private(path, status, cache_error_prefix);
-  folder_ = fs::canonical(path);  // later changes to a link have no effect
+  folder_ = fs::canonical(path);  // later changes to links have no effect
 }
 
 PackageCache::Found PackageCache::find(const std::string& key, const PackageTarget& target) const {

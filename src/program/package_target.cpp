@@ -19,7 +19,7 @@ std::string short_hash(const std::string& text) {
   return c10::sha1(text).str().substr(0, 8);
 }
 
-// The build settings contain LibTorch's commit. The text before them depends on the machine.
+// The build settings include LibTorch's commit. The text that precedes them depends on the machine.
 std::string torch_build() {
   const auto config = at::show_config();
   const auto settings = config.find("Build settings");
@@ -43,7 +43,7 @@ std::string cpu_of_machine() {
   return model + ", instructions " + short_hash(instructions) + ", " + at::get_cpu_capability();
 }
 
-// A different version of these files may compile the same program differently.
+// Different versions of these files may compile the same program differently.
 std::string hash_of_compiler() {
   std::string all;
   for (const auto& file : python_package()) all += file.text;

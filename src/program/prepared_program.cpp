@@ -15,7 +15,7 @@ namespace sconce::program::detail {
 
 namespace {
 
-// A run does not record gradients and does not cast, because the calls already contain every
+// During a run, autograd and autocast are disabled, because the calls already contain every
 // operation.
 constexpr auto not_in_runs =
     c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset;
@@ -68,7 +68,7 @@ PreparedProgram::PreparedProgram(Graph graph, c10::Device device, const std::str
   }
   for (const auto& port : graph_.inputs) inputs_.push_back(spec_of(port));
   for (const auto& port : graph_.outputs) outputs_.push_back(spec_of(port));
-  // Checks the arguments against stand-ins of the right kinds, so that invalid arguments are
+  // Checks the arguments using placeholders of the correct kinds, so that invalid arguments are
   // reported before anything runs.
   const std::vector<at::Tensor> values(graph_.values);
   const std::vector<int64_t> sizes(graph_.sizes.size(), 2);
@@ -147,7 +147,7 @@ void PreparedProgram::find_last_uses() {
   }
 }
 
-// Returns the values of the dynamic sizes. Each one is a dimension of an input.
+// Returns the values of the dynamic sizes. Each size is a dimension of an input.
 std::vector<int64_t> PreparedProgram::sizes_of(const Tensors& inputs) const {
   const auto& error_prefix = run_error_prefix;
   TORCH_CHECK(inputs.size() == inputs_.size(), error_prefix, "expected ", inputs_.size(),

@@ -14,7 +14,7 @@
 
 namespace sconce::program::detail {
 
-/// A program that is ready to run on a device.
+/// A program that has been prepared to run on a device.
 class PreparedProgram {
  public:
   /// `error_prefix` is the prefix of error messages.

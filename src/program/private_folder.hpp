@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-// Files and folders that no other user can modify.
+// These functions ensure that no other user can modify certain files and folders.
 namespace sconce::program::detail {
 
 /// Creates the folder and its parents for this user only. Does not modify an existing folder.
@@ -13,12 +13,12 @@ namespace sconce::program::detail {
 void make_private_folder(const std::filesystem::path& folder, const std::string& error_prefix);
 
 /// Checks a file or folder without following links. `kind` is S_IFREG or S_IFDIR.
-/// @throw c10::Error if it is of a different kind, or for the reasons below.
+/// @throw c10::Error if it is of a different kind, or under the conditions listed below.
 void check_private(const std::filesystem::path& path, mode_t kind);
 
 /// Checks the file or folder that `status` describes.
-/// @throw c10::Error, prefixed with `error_prefix` and with a command to fix the problem, if it
-/// belongs to another user or is writable by its group or others.
+/// @throw c10::Error, prefixed with `error_prefix` and with a command that fixes the problem, if
+/// the file or folder belongs to another user or is writable by its group or others.
 void check_private(const std::filesystem::path& path, const struct stat& status,
                    const std::string& error_prefix);
 

@@ -28,7 +28,7 @@ std::string example_name(const char* kind, const Port& port) {
   return std::string("example.") + kind + "." + port.name;
 }
 
-// The tensors in a file, and the names of the weights among them, keyed by number.
+// The tensors in a file, and the names of the weights, keyed by number.
 struct FileTensors {
   StateDict all;
   std::map<size_t, std::string> names = {};
@@ -99,9 +99,9 @@ Graph read_program(const std::filesystem::path& path, const std::string& error_p
   TORCH_CHECK(found == expected, error_prefix, "expected a program with the CRC-32 ", expected,
               ", got ", found, "; the file is damaged");
   auto parsed = parse_program(text, error_prefix);
-  // The file is not memory-mapped. Kernels round differently, and can be slower, for memory with a
-  // different alignment than LibTorch's. Reading a copy also ensures that no one can change the
-  // weights after their checksums are compared.
+  // The file is not memory-mapped. If memory is aligned differently than memory that LibTorch
+  // allocates, kernels round differently and can be slower. Reading a copy also ensures that the
+  // weights cannot change after their checksums have been compared.
   const auto tensors = io::load_safetensors(path, {.mmap = false});
   for (const auto& item : tensors) {
     const auto checksum = parsed.checksums.find(item.key());

@@ -5,10 +5,10 @@
 
 #include "program/graph.hpp"
 
-// Program files: safetensors files whose metadata contains the JSON of a program.
+// Program files are safetensors files that contain the JSON of a program in their metadata.
 namespace sconce::program::detail {
 
-/// Writes the program atomically: either the complete file appears, or no file.
+/// Writes the program atomically: either the complete file appears, or no file appears.
 /// @throw c10::Error, prefixed with `error_prefix`, if a weight's type or name cannot be stored, or
 /// if writing fails.
 void write_program(const std::filesystem::path& path, const Graph& graph,

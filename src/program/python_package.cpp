@@ -10,7 +10,7 @@ namespace sconce::program::detail {
 std::filesystem::path default_python() {
   Dl_info library = {};
   if (::dladdr(reinterpret_cast<const void*>(&at::show_config), &library) == 0) return "python3";
-  // <environment>/lib/python3.x/site-packages/torch/lib/libtorch_cpu.so
+  // The path has the form <environment>/lib/python3.x/site-packages/torch/lib/libtorch_cpu.so.
   const auto lib = std::filesystem::absolute(library.dli_fname).parent_path();
   const auto python = (lib / "../../../../../bin/python3").lexically_normal();
   std::error_code error;

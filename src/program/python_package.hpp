@@ -12,11 +12,11 @@ struct PythonFile {
   std::string_view text;
 };
 
-/// Returns the files of the package. They are embedded in the library, so a program only needs a
-/// Python with PyTorch. Their source is in apps/export/sconce_cpp.
+/// Returns the files in the package. They are embedded in the library, so a program needs only a
+/// Python installation with PyTorch. The source files are in apps/export/sconce_cpp.
 std::span<const PythonFile> python_package();
 
-/// Returns the Python that contains the LibTorch in use, or "python3" if LibTorch is not part of a
+/// Returns the Python that contains the current LibTorch, or "python3" if LibTorch is not part of a
 /// Python package.
 std::filesystem::path default_python();
 

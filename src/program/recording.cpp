@@ -66,7 +66,7 @@ bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
   return at::equal(a.reshape({-1}).view(at::kByte), b.reshape({-1}).view(at::kByte));
 }
 
-// Saves a module's buffers before a run, and restores them at the end of the scope. Some kernels
+// Saves a module's buffers before a run, and restores them when it is destroyed. Some kernels
 // modify buffers without going through the dispatcher.
 class Buffers {
  public:
@@ -98,7 +98,7 @@ class Buffers {
 };
 
 // Returns whether an output of a program is close enough to the function's output. Kernels round
-// differently for different memory, but an incorrect program is much farther off.
+// differently depending on the memory, but the outputs of an incorrect program differ much more.
 bool are_close(const at::Tensor& a, const at::Tensor& b) {
   if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
   if (!a.is_floating_point() || a.numel() == 0) return at::equal(a, b);
@@ -110,7 +110,7 @@ bool are_close(const at::Tensor& a, const at::Tensor& b) {
   return at::allclose(x, y, rtol, rtol * largest, /*equal_nan=*/true);
 }
 
-// Returns the index of the first output that differs, or nothing.
+// Returns the index of the first output that differs, or std::nullopt.
 std::optional<size_t> first_difference(const Tensors& a, const Tensors& b) {
   for (size_t i = 0; i < a.size(); ++i) {
     if (i >= b.size() || !are_close(a[i], b[i])) return i;
@@ -220,8 +220,8 @@ void Recording::check(const Graph& graph, const TraceAt& other) const {
   TORCH_CHECK(reason.empty(), record_error_prefix, reason);
 }
 
-// Returns the smallest value of a dynamic size for which the program computes the same as the
-// function.
+// Returns the smallest value of a dynamic size for which the program and the function produce the
+// same results.
 int64_t Recording::smallest(const PreparedProgram& program, size_t size) const {
   auto sizes = sizes_.smaller();
   sizes[size] = 1;
@@ -274,8 +274,8 @@ void Recording::check_shapes(const Graph& graph, const TraceAt& other) const {
   }
 }
 
-// Compares the program with the function for inputs that were not recorded. This also detects
-// values that the function read without going through the dispatcher.
+// Compares the program with the function for inputs that were not recorded. This comparison also
+// detects values that the function read without going through the dispatcher.
 void Recording::compare_outputs(const PreparedProgram& program) const {
   auto inputs = sizes_.inputs(example_, sizes_.farther());
   for (auto& input : inputs) {

@@ -19,8 +19,8 @@ class Recording {
   Recording(const Function& function, const torch::nn::Module* module, const StateDict& example,
             const RecordOptions& options);
 
-  /// Returns the program after comparing it with the function.
-  /// @throw c10::Error if a program cannot contain a part of the function.
+  /// Compares the program with the function, and then returns it.
+  /// @throw c10::Error if the function contains operations that a program cannot contain.
   Graph record();
 
  private:
@@ -41,7 +41,7 @@ class Recording {
   const RecordOptions& options_;
   DynamicSizes sizes_;
   std::vector<Weight> weights_;
-  // torch.export treats the sizes inside take_along_dim as constants.
+  // torch.export treats the sizes in take_along_dim as constants.
   OperatorNames opened_ = {{"aten::take_along_dim", ""}};
 };
 

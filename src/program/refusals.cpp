@@ -14,7 +14,7 @@ namespace sconce::program::detail {
 
 namespace {
 
-// The error message for reasons from the `capture` layer that start with `reason`.
+// The error message for reasons that come from the `capture` layer and start with `reason`.
 struct Refusal {
   std::string_view reason;
   const char* text;
@@ -40,7 +40,7 @@ constexpr std::array<Refusal, 5> refusals = {{
 }};
 
 // Returns whether the operator sets a tensor's memory or sizes without any checks. C++ code does
-// not call these operators, but a file could.
+// not call such operators, but a file could contain them.
 bool is_unchecked(std::string_view op) {
   return op == "aten::shallow_copy_data_" || op == "aten::_reshape_alias" ||
          (op.starts_with("aten::_sparse_") && op.ends_with("_tensor_unsafe"));

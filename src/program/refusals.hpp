@@ -6,33 +6,33 @@
 
 #include <string>
 
-// The operations that a program cannot contain, with suggestions for each.
+// These functions reject operations that a program cannot contain, and suggest alternatives.
 namespace sconce::program::detail {
 
-/// The prefix of errors during a recording.
+/// The prefix of error messages during a recording.
 constexpr const char* record_error_prefix = "sconce::program::record: ";
 
 /// A call that is being recorded.
 struct RecordedCall {
   std::string place;  // for example, "calls[3] aten::linear"
   const c10::OperatorHandle& op;
-  c10::Device device;  // of the example
+  c10::Device device;  // device of the example
 };
 
-/// Returns why no program may contain the operator, or an empty string. The operator must exist in
-/// both Python and C++, and it must only access tensors.
+/// Returns the reason why programs must not contain the operator, or an empty string. A valid
+/// operator exists in both Python and C++, and accesses only tensors.
 std::string file_rejection(const c10::OperatorName& op);
 
-/// @throw c10::Error unless a program can contain the call.
+/// @throw c10::Error if a program cannot contain the call.
 void check_call(const RecordedCall& call, c10::ArrayRef<c10::IValue> arguments);
 
-/// @throw c10::Error unless a program can contain the results.
+/// @throw c10::Error if a program cannot contain the results.
 void check_results(const RecordedCall& call, c10::ArrayRef<c10::IValue> results);
 
-/// @throw c10::Error for a call that modifies `what`.
+/// @throw c10::Error that reports a call that modifies `what`.
 [[noreturn]] void reject_write(const std::string& place, const std::string& what);
 
-/// @throw c10::Error for a call that drew random numbers.
+/// @throw c10::Error that reports a call that drew random numbers.
 [[noreturn]] void reject_random(const std::string& place);
 
 }  // namespace sconce::program::detail

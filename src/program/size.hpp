@@ -8,7 +8,8 @@
 
 namespace sconce::program::detail {
 
-/// An integer in a program that may depend on its dynamic sizes, expressed as a sum of terms.
+/// An integer in a program that may depend on the program's dynamic sizes, expressed as a sum of
+/// terms.
 struct Size {
   /// A coefficient times some of the dynamic sizes.
   struct Term {
@@ -22,7 +23,7 @@ struct Size {
   explicit Size(int64_t constant);
   bool operator==(const Size&) const = default;
 
-  /// Returns the integer, or nothing if it depends on a dynamic size.
+  /// Returns the integer, or std::nullopt if it depends on a dynamic size.
   std::optional<int64_t> constant() const;
 
   /// Returns the integer for these values of the dynamic sizes.
@@ -32,12 +33,12 @@ struct Size {
   std::vector<Term> terms = {};  // no coefficient is 0
 };
 
-/// Returns a value of a dynamic size at a corner. A function is recorded at two values of each
-/// size, `smaller` and `smaller` plus one. Corner c uses the larger value of size i if bit i of c
+/// Returns the value of a dynamic size at a corner. A function is recorded at two values of each
+/// size: `smaller` and `smaller` plus one. Corner c uses the larger value of size i if bit i in c
 /// is set.
 int64_t size_at_corner(int64_t smaller, size_t index, size_t corner);
 
-/// Returns the sum of products of sizes and integers that takes these values at the corners.
+/// Returns the sum of products of sizes and integers that equals these values at the corners.
 Size size_through(std::vector<int64_t> at_corners, c10::IntArrayRef smaller);
 
 }  // namespace sconce::program::detail

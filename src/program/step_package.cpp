@@ -12,8 +12,8 @@ namespace sconce::program::detail {
 
 namespace {
 
-// Returns whether any two tensors share memory. This check runs in each call, and usually the
-// answer is no.
+// Returns whether any two tensors share memory. This check runs in each call, and its result is
+// usually false.
 bool share_memory(const std::vector<at::Tensor>& tensors) {
   std::vector<const void*> memory;
   memory.reserve(tensors.size());
@@ -24,9 +24,9 @@ bool share_memory(const std::vector<at::Tensor>& tensors) {
   return std::adjacent_find(memory.begin(), memory.end()) != memory.end();
 }
 
-// Inductor computes equal results only once, and returns the same memory for each of them. Later
-// operations may write to one of them. For example, an optimizer writes to the gradients of an
-// LSTM's biases.
+// Inductor computes equal results only once, and returns the same memory for each of them. However,
+// later operations may write to one of these results. For example, an optimizer writes to the
+// gradients of an LSTM's biases.
 void separate(std::vector<at::Tensor>& results) {
   if (!share_memory(results)) return;
   std::set<const void*> taken;
@@ -37,7 +37,7 @@ void separate(std::vector<at::Tensor>& results) {
 
 class Package final : public sconce::detail::CompiledCode {
  public:
-  // A step runs in a single thread, so the package needs no lock.
+  // A step runs in a single thread, so the package does not need a lock.
   explicit Package(const std::filesystem::path& path)
       : loader_(path.string(), "model", /*run_single_threaded=*/true) {}
 

@@ -10,7 +10,7 @@ namespace sconce::program::detail {
 /// Returns whether LibTorch includes a runtime for compiled packages.
 bool can_load_packages();
 
-/// Loads a package compiled by Python's AOTInductor.
+/// Loads a package that was compiled by Python's AOTInductor.
 /// @throw c10::Error if LibTorch cannot load the package or lacks a runtime for packages.
 std::unique_ptr<sconce::detail::CompiledCode> load_package(const std::filesystem::path& path);
 

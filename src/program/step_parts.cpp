@@ -42,7 +42,7 @@ int64_t elements_of(const at::Tensor& tensor) {
   return static_cast<int64_t>(tensor.storage().nbytes()) / tensor.element_size();
 }
 
-// Returns a 1-dim tensor that refers to all of the tensor's memory.
+// Returns a 1-dim tensor that covers all of the tensor's memory.
 at::Tensor flat_name(const at::Tensor& tensor) {
   at::Tensor flat(tensor.unsafeGetTensorImpl()->shallow_copy_and_detach(
       c10::VariableVersion(0), /*allow_tensor_metadata_change=*/true));
@@ -52,7 +52,7 @@ at::Tensor flat_name(const at::Tensor& tensor) {
   return flat;
 }
 
-// Returns the arguments without the output memory that follows them if the call writes into
+// Returns the arguments, but omits the output memory that follows them if the call writes to
 // existing memory.
 c10::ArrayRef<c10::IValue> input_arguments(const OperatorCall& call) {
   const c10::ArrayRef<c10::IValue> all = call.arguments;
@@ -81,7 +81,7 @@ void for_each_written(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> 
   }
 }
 
-// Information about the whole step that its parts need.
+// Information about the whole step that is needed to create its parts.
 struct StepUse {
   explicit StepUse(const RecordedStep& step);
   bool is_needed_after(Address memory, size_t end) const {
@@ -89,9 +89,9 @@ struct StepUse {
     return held.contains(memory) || (found != last_use.end() && found->second >= end);
   }
 
-  std::set<Address> held;  // after the step, or created outside the step
+  std::set<Address> held;  // in use after the step, or created outside the step
   std::unordered_map<Address, size_t> last_use = {};
-  std::unordered_map<Address, int> writes = {};  // by calls that modify existing contents
+  std::unordered_map<Address, int> writes = {};  // number of writes that modify existing contents
   std::unordered_map<Address, at::Tensor> constants = {};
 };
 
@@ -101,7 +101,7 @@ StepUse::StepUse(const RecordedStep& step) {
   for (const auto& constant : step.constants) constants.emplace(address_of(constant), constant);
   for (size_t i = 0; i < step.calls.size(); ++i) {
     const auto* const call = std::get_if<OperatorCall>(&step.calls[i]);
-    if (call == nullptr) continue;  // the host reads gradients, which are held
+    if (call == nullptr) continue;  // the host reads only gradients, which are in `held`
     const auto use = [&](const at::Tensor& tensor) {
       if (tensor.defined()) last_use[address_of(tensor)] = i;
     };
@@ -113,7 +113,7 @@ StepUse::StepUse(const RecordedStep& step) {
   }
 }
 
-// Writes the program for a part.
+// Creates the program for a part.
 class PartWriter {
  public:
   PartWriter(const StepUse& use, std::set<Address>& made, StepPart& part)
@@ -133,7 +133,7 @@ class PartWriter {
     std::unordered_map<std::string, size_t> views = {};
     std::optional<size_t> input = {};
     bool is_written = false;
-    bool is_result = false;  // of a call that allocates memory in each replay
+    bool is_result = false;  // result of a call that allocates memory in each replay
   };
 
   Graph& graph() { return part_.program; }
@@ -148,7 +148,7 @@ class PartWriter {
   void make_vector(Memory& memory);
 
   const StepUse& use_;
-  std::set<Address>& made_;  // by the step so far
+  std::set<Address>& made_;  // created by the step so far
   StepPart& part_;
   std::unordered_map<Address, Memory> memory_ = {};
   std::vector<Address> order_ = {};  // the order in which calls created memory
@@ -177,8 +177,7 @@ PartWriter::Memory& PartWriter::memory_of(const at::Tensor& tensor) {
   return constant == use_.constants.end() ? add_input(tensor) : add_constant(tensor);
 }
 
-// A compiler can make use of a constant whose elements are all equal, while it could only read an
-// input.
+// A compiler can optimize for a constant with equal elements, whereas it can only read an input.
 PartWriter::Memory& PartWriter::add_constant(const at::Tensor& tensor) {
   const auto number = flat_name(tensor).narrow(0, 0, 1).item();
   const Argument::Any value = number.isBoolean()         ? Argument::Any(number.toBool())
@@ -229,8 +228,8 @@ PartWriter::Memory& PartWriter::take(const at::Tensor& tensor, size_t value, boo
       .first->second;
 }
 
-// Makes calls that modify the memory write to a vector. Its elements have the same order in Python
-// as here.
+// Makes calls that modify the memory write to a vector instead. The order of its elements is the
+// same in Python and here.
 void PartWriter::make_vector(Memory& memory) {
   memory.value = add_call(graph(), "aten::clone", "",
                           {{ValueId{add_flat(graph(), memory.value, memory.placement)}},
@@ -239,9 +238,9 @@ void PartWriter::make_vector(Memory& memory) {
   memory.views.clear();
 }
 
-// An operator may be the first to write memory that the step allocated. Returns the tensor that it
-// fills in that case. The memory uses the tensor's layout, because Inductor must not write to a
-// view with a different layout.
+// If the operator is the first to write memory that the step allocated, allocates this memory and
+// returns the tensor that the operator fills. The memory uses the tensor's layout, because Inductor
+// must not write to a view with a different layout.
 at::Tensor PartWriter::allocate_filled(const OperatorCall& call) {
   if (call.returning || call.arguments.empty() || !call.arguments[0].isTensor()) return {};
   const auto& tensor = call.arguments[0].toTensor();
@@ -254,7 +253,7 @@ at::Tensor PartWriter::allocate_filled(const OperatorCall& call) {
   return tensor;
 }
 
-// Returns the results of the call, numbered from the next free number.
+// Returns the results of the call, numbered consecutively from the next free number.
 std::vector<Argument> PartWriter::results_of(const OperatorCall& call,
                                              const std::vector<at::Tensor>& made) {
   const c10::OperatorHandle op = call.returning.value_or(call.op);
@@ -308,7 +307,7 @@ void PartWriter::add(const OperatorCall& call) {
   }
 }
 
-// Adds the memory that the step needs after this part.
+// Adds outputs for the memory that the step needs after this part.
 void PartWriter::add_outputs() {
   for (const auto address : order_) {
     const auto memory = memory_.at(address);

@@ -7,12 +7,12 @@
 
 namespace sconce::program::detail {
 
-/// Consecutive operators of a step, between calls that cannot be compiled, as a program. Its inputs
-/// are the memory that it uses, each as a vector. It writes to its inputs, except for memory that
-/// each replay allocates, which is an output.
+/// A program that contains consecutive operators of a step, between calls that cannot be compiled.
+/// The inputs of the program are the memory that it uses, each as a vector. The program writes to
+/// its inputs, except for memory that each replay allocates, which becomes an output.
 struct StepPart {
   Graph program = {};
-  sconce::detail::CompiledCall call;  // of the program, without its code
+  sconce::detail::CompiledCall call;  // a call of the program, without its code
 };
 
 /// Returns the parts of the step.

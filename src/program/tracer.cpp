@@ -68,7 +68,7 @@ Tracer::Memory* Tracer::memory_of(const at::Tensor& tensor) {
   return found == memory_.end() ? nullptr : &found->second;
 }
 
-// The program stores a copy, because the host may modify the tensor after the run.
+// Stores a copy in the program, because the host may modify the tensor after the run.
 void Tracer::keep_constant(size_t id) {
   const auto& tensor = values_[id];
   constants_.push_back({.name = "",
@@ -86,7 +86,8 @@ size_t Tracer::add_constant(const at::Tensor& tensor) {
 }
 
 // Called when an operator reads memory that was allocated but never written by an operator. The
-// host wrote it, as in torch::tensor, so it becomes a constant and does not need an allocation.
+// host wrote this memory, as in torch::tensor, so the memory becomes a constant and does not need
+// an allocation.
 void Tracer::keep_host_writes(Memory& memory) {
   const size_t id = memory.values.front();
   is_dropped_[*memory.allocation] = true;
@@ -100,8 +101,8 @@ size_t Tracer::number_of(const at::Tensor& tensor) {
   if (known != ids_.end()) return known->second;
   const auto* memory = memory_of(tensor);
   if (memory == nullptr) return add_constant(tensor);
-  // A different tensor with the same elements that was not created by an operator, for example by
-  // `data()`.
+  // This is a different tensor with the same elements that was not created by an operator, but by
+  // `data()`, for example.
   const auto& values = memory->values;
   const auto same = std::find_if(values.rbegin(), values.rend(),
                                  [&](size_t id) { return have_same_layout(values_[id], tensor); });
@@ -152,7 +153,7 @@ Tracer::Running Tracer::begin(const c10::OperatorHandle& op, c10::ArrayRef<c10::
 void Tracer::end(Running running, c10::ArrayRef<c10::IValue> results) {
   const auto& op = running.call.op;
   check_results({here(op), op, device_}, results);
-  // An argument that could have become a view of allocated memory did not, so the operator read it.
+  // The argument could have become a view of allocated memory but did not, so the operator read it.
   for_each_tensor(c10::ArrayRef<c10::IValue>(running.given), [&](const at::Tensor& tensor) {
     if (!tensor.defined() || tensor.unsafeGetTensorImpl()->is_wrapped_number()) return;
     auto* const memory = memory_of(tensor);

@@ -13,17 +13,17 @@
 
 namespace sconce::program::detail {
 
-/// A tensor that a run of the function returned.
+/// A tensor that was returned by a run of the function.
 struct TracedOutput {
   size_t value;
   c10::ScalarType dtype;
   std::vector<int64_t> shape;
 };
 
-/// The operators in one run of a function, and the tensors that the run used.
+/// The operators in one run of a function, and the tensors used in the run.
 struct Trace {
   std::vector<Call> calls = {};
-  std::vector<Weight> constants = {};  // tensors that the host created in the function
+  std::vector<Weight> constants = {};  // tensors created by the host in the function
   std::vector<TracedOutput> outputs = {};
   size_t values = 0;
 };
@@ -43,15 +43,15 @@ class Tracer {
     at::Tensor tensor;
   };
 
-  /// `inputs` and `weights` are numbered before the run. Tied weights share a number.
+  /// `inputs` and `weights` get their numbers before the run. Tied weights share a number.
   Tracer(const std::vector<Input>& inputs, const std::vector<Weight>& weights);
 
-  /// Assigns numbers to the arguments of an operator at the start of its call. Must be called
-  /// before the operator modifies them.
+  /// Assigns numbers to the arguments of an operator at the start of the call. Must be called
+  /// before the operator modifies the arguments.
   /// @throw c10::Error with the reason and a suggestion if a program cannot contain the call.
   Running begin(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments);
 
-  /// Adds a call that has returned.
+  /// Adds a call after it has returned.
   void end(Running running, c10::ArrayRef<c10::IValue> results);
 
   /// Returns whether all of the tensors are already known.
@@ -69,12 +69,12 @@ class Tracer {
  private:
   enum class Owner { input, weight, constant, step };
 
-  // Memory shared by tensors in the run.
+  // Memory that is shared by tensors in the run.
   struct Memory {
     Owner owner;
-    std::string name = {};             // of an input or a weight
+    std::string name = {};             // name of an input or a weight
     std::vector<size_t> values = {};   // tensors that use this memory
-    std::optional<size_t> allocation;  // the call that allocated it, until it is written
+    std::optional<size_t> allocation;  // the call that allocated it; reset by a write
   };
 
   void add(const at::Tensor& tensor, size_t id, Owner owner, const std::string& name);
@@ -89,7 +89,7 @@ class Tracer {
   std::vector<Call> calls_ = {};
   std::vector<bool> is_dropped_ = {};  // allocations of memory that the host wrote
   std::vector<Weight> constants_ = {};
-  std::vector<at::Tensor> values_ = {};  // kept alive, so that addresses are not reused
+  std::vector<at::Tensor> values_ = {};  // keeps tensors alive, so addresses are not reused
   std::unordered_map<const c10::TensorImpl*, size_t> ids_ = {};
   std::unordered_map<const c10::StorageImpl*, Memory> memory_ = {};
 };

@@ -35,17 +35,17 @@ size_t add_slice(Graph& graph, size_t tensor, size_t dim, int64_t start, int64_t
                    integer(1)});
 }
 
-// A vector reshaped to a block with several dimensions, such that a view is a range in each
-// dimension. The block may have one more dimension than the view, for the stride between the view's
-// elements. The view uses a single index in that dimension.
+// A vector that is reshaped to a block with several dimensions, so that a view corresponds to a
+// range in each dimension. The block may have one more dimension than the view, for the stride
+// between the view's elements. The view uses a single index in this dimension.
 struct Block {
-  int64_t offset = 0;  // of its first element in the vector
+  int64_t offset = 0;  // offset of the first element in the vector
   std::vector<int64_t> sizes = {};
   std::vector<int64_t> starts = {};
 };
 
 // Returns the block in which the view, sorted by descending strides, is a range in each dimension,
-// or nothing if there is none.
+// or std::nullopt if there is no such block.
 std::optional<Block> block_of(int64_t numel, const Placement& view) {
   Block block;
   int64_t rest = view.offset;
@@ -66,7 +66,7 @@ std::optional<Block> block_of(int64_t numel, const Placement& view) {
   return block;
 }
 
-// Like `block_of`, but if there is no block of the whole vector, tries the part that starts at the
+// Like `block_of`, but if the whole vector has no suitable block, tries the part that starts at the
 // view's offset.
 std::optional<Block> find_block(int64_t numel, const Placement& view) {
   auto block = block_of(numel, view);
@@ -78,7 +78,7 @@ std::optional<Block> find_block(int64_t numel, const Placement& view) {
   return block;
 }
 
-// Adds a call for each range that the view, sorted by descending strides, uses of the vector.
+// Adds a call for each range of the vector that the view, sorted by descending strides, uses.
 size_t add_range(Graph& graph, size_t flat, int64_t numel, const Block& block,
                  const Placement& view) {
   const int64_t used =
@@ -109,7 +109,7 @@ size_t add_permutation(Graph& graph, size_t value, const std::vector<int64_t>& o
   return add_of(graph, "aten::permute", value, {integers(order)});
 }
 
-// Returns the view without the dimensions that have size 1 or stride 0.
+// Returns the view without dimensions of size 1 or stride 0.
 Placement without_repeats(const Placement& view) {
   Placement core = {{}, {}, view.offset};
   for (size_t i = 0; i < view.sizes.size(); ++i) {
@@ -120,7 +120,7 @@ Placement without_repeats(const Placement& view) {
   return core;
 }
 
-// Adds the dimensions that `without_repeats` dropped.
+// Restores the dimensions that `without_repeats` removed.
 size_t add_repeats(Graph& graph, size_t value, const Placement& view) {
   bool repeats = false;
   for (size_t i = 0; i < view.sizes.size(); ++i) {

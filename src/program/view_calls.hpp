@@ -13,7 +13,7 @@ namespace sconce::program::detail {
 /// The layout of a tensor in its storage, in elements of its type.
 struct Placement {
   static Placement of(const at::Tensor& tensor);
-  /// Returns the placement of all elements of a storage as a vector.
+  /// Returns the placement of a vector that contains all elements of a storage.
   static Placement flat(int64_t numel);
   bool operator==(const Placement&) const = default;
 
@@ -28,23 +28,25 @@ struct Placement {
   int64_t offset = 0;
 };
 
-/// Adds a call with a single tensor as its result, and returns the result's number.
+/// Adds a call that returns a single tensor, and returns the number of the result.
 size_t add_call(Graph& graph, const char* op, const char* overload,
                 std::vector<Argument> arguments);
 
-/// Adds memory without values that has this layout on the CPU, and returns its number.
+/// Adds uninitialized CPU memory with the given layout, and returns its number.
 size_t add_empty(Graph& graph, const Placement& placement, c10::ScalarType dtype);
 
-/// Adds calls that create a vector with the elements of `base` in memory order, and returns its
-/// number. The vector matches `base` if `base` has this layout in memory.
-/// @throw c10::Error if `base` does not fill its memory.
+/// Adds calls that create a vector with the elements of `base` in memory order, and returns the
+/// vector's number. If `base` has the layout `base_placement` in memory, the vector matches the
+/// memory of `base`.
+/// @throw c10::Error if `base` does not span its entire memory.
 size_t add_flat(Graph& graph, size_t base, const Placement& base_placement);
 
-/// Adds calls that create a tensor from the memory of `base` with the other placement, and returns
-/// its number. It is a view if `base` is a vector. A compiler can optimize through these calls,
-/// unlike through `as_strided`, which is used only for overlapping elements. In Python, a result
-/// may have a different memory layout than here, so the calls do not depend on the layout.
-/// @throw c10::Error for the same reason as `add_flat`.
+/// Adds calls that create a tensor with the other placement from the memory of `base`, and returns
+/// the tensor's number. The tensor is a view if `base` is a vector. Unlike `as_strided`, which is
+/// used only for overlapping elements, these calls allow a compiler to optimize across them. In
+/// Python, the memory layout of a result may differ from the layout here, so the calls do not
+/// depend on it.
+/// @throw c10::Error under the same condition as `add_flat`.
 size_t add_view(Graph& graph, size_t base, const Placement& base_placement,
                 const Placement& view_placement);
 
