@@ -25,7 +25,7 @@ constexpr int64_t threshold = 1000;
 constexpr int64_t edge = 3;
 constexpr int64_t line_width = 80;
 
-// The format of the floats, chosen from all values shown.
+// The format for floats, which is chosen based on all displayed values.
 struct FloatStyle {
   bool whole = true;
   bool scientific = false;
@@ -49,7 +49,7 @@ struct FloatStyle {
   }
 };
 
-// The elements as strings, in order and padded to the same width.
+// Formats the elements as strings, in order and padded to the same width.
 struct Cells {
   std::vector<std::string> texts = {};
   size_t width = 1;
@@ -74,8 +74,8 @@ Cells make_cells(const torch::Tensor& tensor) {
     const FloatStyle style(values);
     for (const double value : values) {
       cells.texts.push_back(style(value));
-      // Other strings may be wider: a tensor with only zeros has a width of 1, but its cells look
-      // like "0.".
+      // Other strings may be wider. For example, a tensor of zeros has a width of 1, but its cells
+      // look like "0.".
       if (std::isfinite(value) && value != 0) {
         cells.width = std::max(cells.width, cells.texts.back().size());
       }
@@ -96,11 +96,11 @@ Cells make_cells(const torch::Tensor& tensor) {
   return cells;
 }
 
-// The body of a tensor's text, written row by row.
+// Writes the body of a tensor's text row by row.
 class Body {
  public:
   explicit Body(torch::Tensor tensor) {
-    // A large tensor shows only the edges of its long dimensions, so only the edges are read.
+    // Only the edges of a large tensor's long dimensions are displayed, so only the edges are read.
     const bool summarize = tensor.numel() > threshold;
     for (int64_t dim = 0; dim < tensor.dim(); ++dim) {
       cut_.push_back(summarize && tensor.size(dim) > 2 * edge);
@@ -140,7 +140,7 @@ class Body {
   size_t next_ = 0;
 };
 
-// Python's name for the function that created the tensor, or an empty string.
+// Returns Python's name for the function that created the tensor, or an empty string.
 std::string grad_fn_name(const torch::Tensor& tensor) {
   try {
     const auto& function = tensor.grad_fn();
@@ -178,7 +178,8 @@ std::string indented(const std::string& text) {
   return moved;
 }
 
-// The lines for the children. Consecutive children of a ModuleList with the same text share a line.
+// Returns the lines for the children. Consecutive children of a ModuleList with the same text share
+// a line.
 std::vector<std::string> child_lines(const torch::nn::Module& module) {
   const bool merge = dynamic_cast<const torch::nn::ModuleListImpl*>(&module) != nullptr;
   // Python's attention module uses a Linear subclass with a different name.
@@ -212,7 +213,8 @@ std::string repr(const torch::Tensor& tensor) {
   if (tensor.is_meta() || (shows_none && tensor.dim() != 1)) {
     suffixes.push_back("size=" + extra_repr::text(tensor.sizes()));
   }
-  // The elements already show int64 and bool, so these types are printed only for empty tensors.
+  // The elements already indicate the types int64 and bool, so these types are printed only for
+  // empty tensors.
   const auto dtype = tensor.scalar_type();
   const bool evident = !shows_none && (dtype == torch::kInt64 || dtype == torch::kBool);
   if (dtype != torch::get_default_dtype_as_scalartype() && !evident) {
@@ -231,7 +233,7 @@ std::string repr(const torch::Tensor& tensor) {
   } else {
     text += shows_none ? "[]" : Body(tensor.detach().resolve_neg()).text(indent);
   }
-  // As in Python, the count starts one above the line's length, or two above it on the first line.
+  // As in Python, the count starts at the line's length plus one, or plus two on the first line.
   const auto line_start = text.rfind('\n');
   auto column = static_cast<int64_t>(text.size()) + 1 -
                 (line_start == std::string::npos ? -1 : static_cast<int64_t>(line_start));

@@ -5,8 +5,8 @@
 
 namespace sconce::detail {
 
-/// The vote of a process about the form of its captured step, which it sends to the other processes
-/// in its group. Without a compiled step, the vote is `undecided`.
+/// The vote of a process on the form of its captured step. The process sends its vote to the other
+/// processes in its group. Without a compiled step, the vote is `undecided`.
 struct StepVote {
   enum Stage : int64_t {
     undecided,  ///< the step is not captured, not compiled, or not compared yet
@@ -20,7 +20,7 @@ struct StepVote {
   bool operator==(const StepVote&) const = default;
 
   int64_t stage = undecided;
-  int64_t form = none;  // the form that it keeps, or would keep without timing
+  int64_t form = none;  // the form to keep, or to keep if not timed
   int64_t compiled_ns = 0;
   int64_t replay_ns = 0;
 };
@@ -28,11 +28,11 @@ struct StepVote {
 /// The votes of all processes, in rank order.
 using StepVotes = std::vector<StepVote>;
 
-/// Carries votes between a captured step and the DistributedDataParallel module that it calls.
+/// Passes votes between a captured step and the DistributedDataParallel module that the step calls.
 struct StepBallot {
   StepVote own = {};         // written by the captured step
   StepVotes all_votes = {};  // from the last exchange; taken by the captured step
-  bool is_shared = false;    // whether other processes vote too
+  bool is_shared = false;    // whether other processes also vote
 };
 
 }  // namespace sconce::detail

@@ -16,8 +16,8 @@
 
 namespace sconce {
 
-/// A file to which complete pieces are appended. If a piece cannot be written, none of it stays in
-/// the file. Opening the file never blocks, so a FIFO without a reader is rejected.
+/// Appends complete pieces of text to a file. If a piece cannot be written completely, no part of
+/// it remains in the file. Opening the file never blocks, so a FIFO without a reader is rejected.
 class AppendFile {
  public:
   /// `caller` is the prefix of error messages. The first `append` opens or creates the file.
@@ -31,7 +31,7 @@ class AppendFile {
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;
 
-  /// Appends the piece to the file, in a single call if the system accepts all of it.
+  /// Appends the piece to the file, in a single call if the system accepts the whole piece.
   void append(std::string_view piece) {
     open();
     struct stat before = {};
@@ -41,7 +41,7 @@ class AppendFile {
       if (written < 0 && errno == EINTR) continue;
       if (written <= 0) {
         const int error = errno;
-        // If the partial piece cannot be removed, no later piece may follow it.
+        // If the partial piece cannot be removed, no later piece may be appended after it.
         if (::ftruncate(fd_, before.st_size) != 0) ::close(std::exchange(fd_, broken));
         fail("write", error);
       }

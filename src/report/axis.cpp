@@ -14,7 +14,7 @@ struct Step {
   int mantissa = 1;
   int exponent = 0;
 
-  // Small powers of ten are exact, so that the result is rounded only once.
+  // Small powers of ten are exact, so the result is rounded only once.
   double times(double count) const {
     const double whole = count * mantissa;
     return exponent < 0 ? whole / std::pow(10, -exponent) : whole * std::pow(10, exponent);
@@ -30,14 +30,14 @@ Step step_of(double least) {
   return {.mantissa = 1, .exponent = step.exponent + 1};
 }
 
-// printf would use the locale's decimal point.
+// printf would use the decimal point of the locale.
 std::string text_of(double value, std::chars_format format, int precision) {
   char text[400];
   const auto end = std::to_chars(text, std::end(text), value, format, precision).ptr;
   return {text, end};
 }
 
-// Returns a string such as 1.5e-5, up to the last digit that differs between ticks.
+// Returns a string such as 1.5e-5. The last digit is the last one that differs between ticks.
 std::string scientific(double value, int step_exponent) {
   const int exponent = static_cast<int>(std::floor(std::log10(std::abs(value)) + 1e-9));
   const int digits = std::clamp(exponent - step_exponent, 0, 16);
@@ -64,7 +64,8 @@ Axis axis_of(double low, double high, const AxisOptions& options) {
   if (largest < 1e-280) {
     axis = {.low = -1, .high = 1};
   } else if (high - low <= 1e-9 * largest) {
-    // Wide enough for distinct ticks. On an axis of whole numbers, ticks are at least 1 apart.
+    // The range is wide enough for distinct ticks. On an axis of whole numbers, ticks are at least
+    // 1 apart.
     const double half = options.whole ? std::max(0.5, largest * 1e-9) : largest / 2;
     axis = {.low = low - half, .high = high + half};
   } else {

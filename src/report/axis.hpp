@@ -15,12 +15,12 @@ struct Axis {
 
 /// The options of `axis_of`.
 struct AxisOptions {
-  int max_ticks = 6;   ///< maximum number of steps between ticks; there may be one more tick
+  int max_ticks = 6;   ///< maximum number of intervals; there may be one more tick
   double pad = 0;      ///< free space at each end, as a fraction of the value range
   bool whole = false;  ///< ticks at whole numbers only
 };
 
-/// Returns whether a value can be drawn: it must be finite, and sums of such values must not
+/// Returns whether a value can be drawn. The value must be finite, and sums of such values must not
 /// overflow.
 bool is_drawn(double value);
 

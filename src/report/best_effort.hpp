@@ -6,8 +6,8 @@
 
 namespace sconce {
 
-/// Runs functions that write a report about training. A failed report must not stop training. The
-/// first failure becomes a warning, and later failures are ignored.
+/// Runs functions that write reports about training. A failed report must not stop training.
+/// Therefore, the first failure causes a warning, and later failures are ignored.
 class BestEffort {
  public:
   /// `caller` is the prefix of the warning, such as "sconce::ScalarLogger".

@@ -28,7 +28,7 @@ constexpr double line_height = 14;
 constexpr auto matrix_style =
     ".cell{fill:#08306b;shape-rendering:crispEdges}.on{fill:#fff}"
     "@media(prefers-color-scheme:dark){.cell{fill:#9ecbff}.on{fill:#0d1117}}";
-constexpr double on_dark = 0.58;  // from this opacity, numbers use the background color
+constexpr double on_dark = 0.58;  // at this opacity, numbers switch to the background color
 
 void check_classes(int64_t classes, size_t names, const char* caller) {
   TORCH_CHECK(classes >= 2 && classes <= 100, caller, ": expected 2 to 100 classes, got ", classes);
@@ -49,7 +49,8 @@ torch::Tensor checked_counts(const ConfusionMatrixChart& chart) {
   return counts;
 }
 
-// Even level 0 is not fully transparent, so that a small count differs from a count of 0.
+// Even level 0 is not fully transparent, so that a small count can be distinguished from a count of
+// 0.
 double opacity_of(int level) {
   return 0.06 + 0.94 * level / levels;
 }
@@ -85,7 +86,7 @@ class Drawing {
   double side() const { return cell_ * static_cast<double>(classes_); }
   double scale() const { return left_ + side() + 18; }
   double at(int64_t i) const { return cell_ * static_cast<double>(i); }
-  bool is_level() const { return label_ + 6 <= cell_; }  // whether the names below are horizontal
+  bool is_level() const { return label_ + 6 <= cell_; }  // whether the lower names are horizontal
   double below() const { return is_level() ? line_height + 6 : label_ + 10; }
 
   double count(int64_t row, int64_t column) const {
@@ -97,8 +98,8 @@ class Drawing {
     return static_cast<int>(std::lround(count(row, column) / sum * levels));
   }
 
-  // All cells of a level share a path, because a separate element per cell would make the file far
-  // larger.
+  // All cells of a level share a path, because separate elements for the cells would make the file
+  // much larger.
   void add_cells(std::array<std::string, levels + 1>& paths) const {
     for (int64_t row = 0; row < classes_; ++row) {
       for (int64_t column = 0; column < classes_; ++column) {
@@ -114,7 +115,7 @@ class Drawing {
     std::array<std::string, levels + 1> paths;
     add_cells(paths);
     std::string drawn;
-    // Whole pixels avoid seams between neighboring levels.
+    // Using whole pixels avoids seams between neighboring levels.
     const auto height = [&](int level) { return std::round(side() * level / (levels + 1)); };
     for (int level = 0; level <= levels; ++level) {
       auto& path = paths.at(static_cast<size_t>(level));
@@ -162,7 +163,7 @@ class Drawing {
     return drawn;
   }
 
-  // If the names are too close to each other, draws only every second, fifth, or tenth name.
+  // If the names are too close together, draws only every second, fifth, or tenth name.
   int64_t names_every() const {
     for (const int64_t every : {1, 2, 5}) {
       if (static_cast<double>(every) * cell_ >= line_height) return every;
@@ -193,7 +194,7 @@ class Drawing {
   int64_t classes_;
   torch::Tensor row_sums_;
   std::vector<std::string> names_;
-  double label_ = 0;  // width of the widest name in pixels
+  double label_ = 0;  // width of the widest name, in pixels
   double cell_ = 0;
   double left_ = 0;
 };

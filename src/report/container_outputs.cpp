@@ -28,22 +28,22 @@ bool is_any(const torch::nn::Module& module) {
   return ((typeid(module) == typeid(Classes)) || ...);
 }
 
-// Returns whether the module is a LibTorch layer without tensors or user code.
+// Returns whether the module is a LibTorch layer that contains neither tensors nor user code.
 bool is_plain_layer(const torch::nn::Module& module) {
   return c10::demangle(typeid(module).name()).starts_with("torch::nn::") &&
          !is_any<torch::nn::FunctionalImpl>(module) && module.children().empty() &&
          module.parameters().empty() && module.buffers().empty();
 }
 
-// Runs a layer without tensors on zeros. A meta tensor would not work, because relu has no meta
-// kernel in C++.
+// Runs a layer without tensors on zeros. A meta tensor would not work, because relu does not have a
+// meta kernel in C++.
 std::optional<LayerOutput> output_for(torch::nn::AnyModule& layer, const LayerOutput& input) {
   if (input.shapes.size() != 1) return {};
   try {
     const auto output = layer.forward(at::zeros(input.shapes[0], input.dtype));
     return LayerOutput{.shapes = {output.sizes().vec()}, .dtype = output.scalar_type()};
   } catch (const c10::Error&) {
-    return {};  // the layer expects or returns something other than a tensor
+    return {};  // the input or output of the layer is not a tensor
   }
 }
 
@@ -51,7 +51,7 @@ class Containers {
  public:
   explicit Containers(LayerOutputs& outputs) : outputs_(outputs) {}
 
-  // Children come before their parents.
+  // Processes children before their parents.
   void add(const torch::nn::Module& module) {
     for (const auto& child : module.children()) add(*child);
     if (is_any<torch::nn::TransformerEncoderLayerImpl, nn::TransformerEncoderLayerImpl,
@@ -82,7 +82,7 @@ class Containers {
     outputs_[&to] = {.shapes = found->second.shapes, .dtype = found->second.dtype};
   }
 
-  // The layer's parts and its first norm keep the shape of the first input.
+  // The parts of the layer and its first norm preserve the shape of the first input.
   void add_layer(const torch::nn::Module& layer) {
     const auto* const norm = child(layer, "norm1");
     copy(norm, layer);
@@ -100,7 +100,7 @@ class Containers {
 
   // Each module in a Sequential receives the output of the previous module.
   void add_sequential(const torch::nn::Module& module) {
-    // LibTorch provides no const access to the modules. They are not modified.
+    // LibTorch does not provide const access to the modules. They are not modified here.
     auto& sequential = const_cast<torch::nn::SequentialImpl&>(  // NOLINT(*-const-cast)
         static_cast<const torch::nn::SequentialImpl&>(module));
     std::vector<const torch::nn::Module*> derived;  // since the last observed operator
@@ -130,8 +130,8 @@ class Containers {
     return &outputs_.insert_or_assign(layer.ptr().get(), *std::move(output)).first->second;
   }
 
-  // The output before a layer must match its input. If a different output was derived, the caller
-  // ran other modules.
+  // The output that precedes a layer must match the layer's input. If a different output was
+  // derived, the caller ran other modules in between.
   void compare(const std::vector<const torch::nn::Module*>& derived, const LayerOutput* last,
                const torch::nn::Module* before, const std::vector<int64_t>& input) {
     if (last == nullptr && before != nullptr) outputs_[before] = {.shapes = {input}};

@@ -18,7 +18,7 @@ namespace sconce {
 namespace {
 
 // cudaDeviceGetPCIBusId does not create a context on the GPU. The function is looked up in the
-// library that LibTorch loads, because sconce may be built without its header.
+// library that LibTorch loads, because sconce may have been built without the header.
 std::vector<std::string> gpu_buses(int count) {
   const auto ask =
       reinterpret_cast<int (*)(char*, int, int)>(dlsym(RTLD_DEFAULT, "cudaDeviceGetPCIBusId"));
@@ -43,7 +43,7 @@ TorchInfo ask_torch() {
   return facts;
 }
 
-// Control characters in a variable would break the table.
+// Control characters in the value of a variable would break the table.
 std::string one_line(std::string text) {
   for (char& c : text) {
     if (static_cast<unsigned char>(c) < ' ') c = ' ';
@@ -72,7 +72,7 @@ GpuStatus gpu_status(const Environment& facts) {
   if (!facts.driver.error.empty()) return GpuStatus::no_driver;
   if (!facts.torch.built_with_cuda) return GpuStatus::cpu_build;
   if (!facts.torch.cuda_loaded) return GpuStatus::cuda_not_loaded;
-  // A driver supports all CUDA versions with the same major version, including newer ones.
+  // A driver supports all CUDA versions with the same major version, including newer versions.
   const auto major = [](const std::string& version) { return std::atoi(version.c_str()); };
   if (!facts.driver.cuda.empty() && major(facts.driver.cuda) < major(facts.torch.cuda)) {
     return GpuStatus::driver_too_old;

@@ -8,7 +8,7 @@
 
 namespace sconce::utils::tensorboard {
 
-/// Counts a tensor's values as described for `SummaryWriter::add_histogram`. Python:
+/// Counts the values in a tensor as described for `SummaryWriter::add_histogram`. Python:
 /// `torch.utils.tensorboard.summary.make_histogram`.
 /// @throw c10::Error, prefixed with `caller`.
 RawHistogram make_histogram(const std::string& caller, const at::Tensor& values,

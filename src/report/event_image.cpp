@@ -21,7 +21,7 @@ std::string in_capitals(std::string text) {
   return text;
 }
 
-// Arranges gray or RGB images (N, C, H, W) into a single image (H, W, 3).
+// Arranges gray or RGB images (N, C, H, W) in a single image (H, W, 3).
 at::Tensor grid(const at::Tensor& images) {
   const int64_t height = images.size(2);
   const int64_t width = images.size(3);
@@ -34,7 +34,7 @@ at::Tensor grid(const at::Tensor& images) {
       .reshape({rows * height, columns * width, 3});
 }
 
-// Truncates like Python.
+// Truncates values, like Python.
 at::Tensor to_bytes(const at::Tensor& image) {
   if (image.scalar_type() == at::kByte) return image;
   return image.to(at::kFloat).mul(255).clamp(0, 255).nan_to_num(0).to(at::kByte);

@@ -19,7 +19,7 @@ using protobuf::varint_field;
 constexpr uint64_t type_of_strings = 7;  // in types.proto
 constexpr uint64_t session_success = 1;
 
-// Field 5 of an event. `value` contains the fields after the tag.
+// Returns field 5 of an event. `value` contains the fields that follow the tag.
 std::string summary(const std::string& tag, const std::string& value) {
   return bytes_field(5, bytes_field(1, bytes_field(1, tag) + value));
 }

@@ -7,8 +7,8 @@
 
 #include "sconce/report/summary_writer.hpp"
 
-/// The summaries in an event file: messages from TensorBoard's summary.proto, as a field of an
-/// event. Python: `torch.utils.tensorboard.summary`.
+/// These functions return the summaries in an event file, which are messages from TensorBoard's
+/// summary.proto, as a field of an event. Python: `torch.utils.tensorboard.summary`.
 namespace sconce::utils::tensorboard {
 
 std::string scalar(const std::string& tag, float value);

@@ -34,9 +34,9 @@ namespace {
 
 using at::Tensor;
 
-// How a class of layers computes its output.
+// Describes how a class of layers computes its output.
 struct Rule {
-  std::vector<std::string_view> operators;  // alternatives, of which one computes the output
+  std::vector<std::string_view> operators;  // alternatives; one of them computes the output
   size_t outputs = 1;                       // number of operator results that the layer returns
 };
 using Rules = std::unordered_map<std::type_index, Rule>;
@@ -46,7 +46,7 @@ void add(Rules& rules, const Rule& rule) {
   (rules.emplace(typeid(Layers), rule), ...);
 }
 
-// Exact classes only, because a derived class may compute something else.
+// Matches only the exact class, because a derived class may compute something different.
 Rules make_rules() {
   Rules rules;
   add<torch::nn::LinearImpl, nn::LazyLinearImpl>(rules,
@@ -93,7 +93,7 @@ struct Layer {
 
 // An operator call in progress.
 struct Running final : at::ObserverContext {
-  std::optional<Layer> layer = {};  // the layer whose output it computes
+  std::optional<Layer> layer = {};  // the layer for which it computes the output
   LayerOutput output = {};
   bool is_unsqueeze = false;
 };
@@ -110,8 +110,8 @@ std::vector<Tensor> tensors_in(const Values& values) {
   return all;
 }
 
-// Returns the tensor that identifies a layer. It is read again for each operator, because the first
-// run of a lazy layer creates its tensors.
+// Returns the tensor that identifies a layer. The tensor is read again for each operator, because
+// the first run of a lazy layer creates its tensors.
 Tensor key_of(const torch::nn::Module& layer) {
   for (const auto& tensors : {layer.parameters(/*recurse=*/false), layer.buffers(false)}) {
     if (!tensors.empty()) return tensors.front();
@@ -129,7 +129,7 @@ bool is_transpose(const Tensor& a, const Tensor& b) {
          a.stride(0) == b.stride(1) && a.stride(1) == b.stride(0);
 }
 
-// Returns whether the layer pads its input before its operator runs, with a mode other than zeros.
+// Returns whether the layer, before its operator runs, pads the input with a mode other than zeros.
 bool pads_before(const torch::nn::Module& layer) {
   const auto pads = [](const auto* conv) {
     return conv != nullptr &&
@@ -148,7 +148,7 @@ std::optional<std::vector<int64_t>> input_of(const torch::nn::Module& layer, std
   return arguments[is_second ? 1 : 0].sizes().vec();
 }
 
-// Observes the operators that a forward calls directly, without the operators that those call.
+// Observes the operators that a forward pass calls directly, but not the operators that they call.
 class Observation {
  public:
   explicit Observation(const torch::nn::Module& model) {
@@ -160,7 +160,7 @@ class Observation {
     if (depth_++ > 0) return;
     const auto [name, overload] = *function.operator_name();
     running.is_unsqueeze = name == "aten::unsqueeze";
-    if (overload == "data") return;  // for a packed sequence, which the layer returns as well
+    if (overload == "data") return;  // for a packed sequence, which the layer also returns
     std::optional<std::vector<Tensor>> arguments;
     for (const auto& layer : layers_) {
       const auto& names = layer.rule->operators;
@@ -213,8 +213,8 @@ class Observation {
     return found && !(may_unsqueeze(layer) && is_unsqueezed(arguments.front()));
   }
 
-  // These layers add a dimension to unbatched inputs and remove it later. The caller may do the
-  // same.
+  // These layers add a dimension to unbatched inputs and remove it later. The caller may also do
+  // this.
   static bool may_unsqueeze(const Layer& layer) {
     return typeid(*layer.module) == typeid(nn::MultiheadAttentionImpl) ||
            layer.rule->operators.front() == "aten::instance_norm";
@@ -226,8 +226,8 @@ class Observation {
     });
   }
 
-  // The attention's operator projects the queries (L, N, E). The output's shape follows from their
-  // shape.
+  // The operator of the attention projects the queries (L, N, E). The shape of the output follows
+  // from their shape.
   static void use_options(const torch::nn::Module* layer, LayerOutput& output) {
     const auto* attention = dynamic_cast<const nn::MultiheadAttentionImpl*>(layer);
     if (attention == nullptr) return;

@@ -11,7 +11,7 @@
 
 namespace sconce::detail {
 
-/// The output of a layer in its last run, as far as its operators reveal it.
+/// The output of a layer in its last run, to the extent that its operators reveal it.
 struct LayerOutput {
   std::vector<std::vector<int64_t>> shapes = {};
   int64_t bytes = 0;                               ///< Total size of the outputs of all runs
@@ -20,8 +20,8 @@ struct LayerOutput {
 };
 using LayerOutputs = std::map<const torch::nn::Module*, LayerOutput>;
 
-/// Runs `forward` in this thread and returns the outputs of the layers that ran. Modules whose
-/// output cannot be determined are missing.
+/// Runs `forward` in this thread and returns the outputs of the layers that ran. If the output of a
+/// module cannot be determined, the module is not included.
 LayerOutputs observe_layers(const torch::nn::Module& model, const std::function<void()>& forward);
 
 }  // namespace sconce::detail

@@ -24,8 +24,8 @@ constexpr double swatch = 30;
 constexpr int max_markers = 40;
 constexpr size_t colours = 6, dashes = 4, marker_shapes = 4;
 
-// The colors are distinguishable for people with color blindness. They are Okabe and Ito's colors,
-// darkened on white to stand out from it.
+// People with color blindness can distinguish these colors. They are Okabe and Ito's colors,
+// darkened for contrast on a white background.
 constexpr auto line_style =
     ".grid{stroke:#d8dee4}"
     ".line{fill:none;stroke-width:2;stroke-linejoin:round}"
@@ -72,7 +72,8 @@ struct Plot {
   }
 };
 
-// Appends the visible points of a pixel column: the first, the lowest, the highest, and the last.
+// Appends the visible points of a pixel column: the first, the lowest, the highest, and the last
+// point.
 void append_seen(const Run& column, Run& run) {
   const auto below = [](const Point& a, const Point& b) { return a.y < b.y; };
   const auto [low, high] = std::minmax_element(column.begin(), column.end(), below);
@@ -83,8 +84,8 @@ void append_seen(const Run& column, Run& run) {
   }
 }
 
-// Splits the series at its gaps. A gap that shares its pixel column with points is not visible, and
-// does not split the series.
+// Splits the series at its gaps. If a gap shares its pixel column with points, it is not visible
+// and does not split the series.
 std::vector<Run> runs_of(const ChartSeries& series, const Plot& plot) {
   std::vector<Run> runs(1);
   Run column;
@@ -111,7 +112,7 @@ std::vector<Run> runs_of(const ChartSeries& series, const Plot& plot) {
   return runs;
 }
 
-// Returns two numbers for a path. A minus sign separates them as well as a space does.
+// Returns two numbers for a path, separated by a space or by a minus sign.
 std::string pair_of(int64_t x, int64_t y) {
   return tenths(x) + (y < 0 ? "" : " ") + tenths(y);
 }
@@ -159,7 +160,7 @@ std::string draw_runs(const std::vector<Run>& runs, size_t series) {
   return draw_paths(lines, markers, series);
 }
 
-// A single series with the same name as its axis needs no legend.
+// A single series with the same name as its axis does not need a legend.
 bool has_legend(const ChartPanel& panel) {
   return panel.series.size() > 1 || (panel.series.size() == 1 && !panel.series[0].name.empty() &&
                                      panel.series[0].name != panel.y_label);
@@ -226,7 +227,7 @@ std::string draw_series(const ChartPanel& panel, const Plot& plot) {
                    {.anchor = "middle", .style_class = "muted"});
 }
 
-// The labels limit the number of ticks, because they must not overlap.
+// The number of ticks is limited, because the labels must not overlap.
 Axis x_axis(const std::vector<ChartPanel>& panels, double plot_width) {
   Range range;
   bool whole = true;

@@ -24,7 +24,7 @@ namespace {
 constexpr auto lr_find_name = "sconce::lr_find";
 constexpr double lr_find_decay = 0.98;    // for the moving average
 constexpr double lr_find_divergence = 4;  // relative to the lowest loss
-constexpr int64_t left_out_end = 5;       // the losses there may already be rising
+constexpr int64_t left_out_end = 5;       // the losses at the end may already be rising
 
 int64_t left_out_begin(const LRFindOptions& options) {
   return options.num_it / 10;  // the average is not smooth before this
@@ -43,7 +43,7 @@ double loss_of(const Fit& fit) {
   return (loss / ranks).item<double>();
 }
 
-// Returns the index at the middle of the longest strictly decreasing subsequence.
+// Returns the index in the middle of the longest strictly decreasing subsequence.
 std::optional<size_t> middle_of_descent(const std::vector<double>& values) {
   std::vector<size_t> length(values.size(), 1), before(values.size(), 0);
   size_t last = 0;
@@ -72,7 +72,7 @@ LineChart LRFindResult::chart(std::string title) const {
 
 namespace detail {
 
-// The state that fitting changes.
+// Saves the state that fitting changes.
 struct LRSweep::Saved {
   explicit Saved(const Fit& fit)
       : modes(fit.model), optimizer(fit.optimizer), state(optimizer.state_dict().deepcopy()) {
@@ -165,7 +165,7 @@ void LRSweep::on_fit_end(Fit&) {
   saved_.reset();
 }
 
-// Ranks agree on the end of fitting only at points where they save.
+// Ranks can agree to stop fitting only at points where they save.
 bool LRSweep::should_save(const Fit& fit) const {
   return fit.process_group.world_size() > 1;
 }

@@ -8,8 +8,8 @@ namespace sconce {
 
 namespace {
 
-// The types from NVML's header. Their layouts are stable, because NVML renames types when it
-// changes them.
+// The types from NVML's header. Their layouts are stable, because NVML renames types when their
+// layouts change.
 using NvmlDevice = void*;
 struct NvmlMemory {
   unsigned long long total, free, used;
@@ -54,7 +54,7 @@ class Nvml {
     return function != nullptr ? function(arguments...) : function_not_found;
   }
 
-  // Returns the string that the function writes, or an empty string if it fails.
+  // Returns the string that the function writes, or an empty string if the function fails.
   template <class... Arguments>
   std::string text(const char* name, Arguments... arguments) const {
     std::array<char, 256> buffer = {};
@@ -115,7 +115,7 @@ DriverInfo ask_nvml(const char* library) {
     if (nvml.call("nvmlDeviceGetHandleByIndex_v2", i, &device) == 0) {
       facts.gpus.push_back(ask_device(nvml, device));
     } else {
-      facts.gpus.emplace_back();  // a GPU that fell off the bus still counts
+      facts.gpus.emplace_back();  // a GPU that fell off the bus is still counted
     }
   }
   return facts;

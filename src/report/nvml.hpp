@@ -5,7 +5,7 @@
 namespace sconce {
 
 /// Returns the information that NVML reports about the driver and its GPUs. Loads NVML from
-/// `library` and unloads it afterwards. The GPUs do not have an index yet.
+/// `library` and unloads it afterwards. The indices of the GPUs are not set yet.
 DriverInfo ask_nvml(const char* library = "libnvidia-ml.so.1");
 
 }  // namespace sconce

@@ -24,8 +24,8 @@ namespace sconce {
 
 namespace profiler {
 
-// The lowest level that Kineto logs. LibTorch exports this variable, although no header declares
-// it.
+// The lowest level of messages that Kineto logs. LibTorch exports this variable, but does not
+// declare it in a header.
 extern std::atomic_int kineto_log_level asm("_ZN9libkineto6Logger14severityLevel_E")
     __attribute__((weak));
 
@@ -33,11 +33,11 @@ namespace {
 
 namespace impl = torch::profiler::impl;
 
-// A process has only one profiler. Starting it again would discard its records.
+// A process has only one profiler, and starting it again would discard its records.
 std::atomic<bool> is_profile_active = false;
 
-// Returns whether someone else started LibTorch's profiler: in this thread through any of
-// LibTorch's functions, or in another thread through Kineto.
+// Returns whether LibTorch's profiler was started elsewhere, either in this thread through any
+// LibTorch function, or in another thread through Kineto.
 bool is_other_profile_active() {
   if (impl::profilerEnabled()) return true;
   auto& kineto = libkineto::api();
@@ -63,8 +63,8 @@ class QuietKineto {
 
 constexpr auto caller = "sconce::profiler::Profile::export_chrome_trace";
 
-// Returns the trace that would be written to a file. LibTorch can only save it to a file,
-// overwrites any existing file, and reports no error if the disk is full.
+// Returns the contents of a trace file. LibTorch can only save the trace to a file, overwrites
+// existing files, and does not report an error if the disk is full.
 std::string saved(torch::autograd::profiler::ProfilerResult& result,
                   const std::filesystem::path& file) {
   std::string folder = (file.parent_path() / ".sconce-trace-XXXXXX").string();

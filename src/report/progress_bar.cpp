@@ -26,8 +26,8 @@ constexpr auto loss_read_interval = milliseconds(500);
 constexpr int64_t min_bar = 5;
 constexpr int64_t max_bar = 40;
 
-// The stream buffers before main starts. If a program replaces a buffer, its stream no longer
-// writes to a terminal.
+// The buffers of the streams before main starts. If a program replaces the buffer of a stream, the
+// stream no longer writes to a terminal.
 const std::streambuf* const out_buffer = std::cout.rdbuf();
 const std::streambuf* const error_buffer = std::cerr.rdbuf();
 const std::streambuf* const log_buffer = std::clog.rdbuf();
@@ -94,7 +94,7 @@ void TerminalBar::update(int64_t done, const std::function<std::string()>& text)
   if (last_drawn_ && now - *last_drawn_ < redraw_after) return;
   last_drawn_ = now;
   const std::chrono::duration<double> elapsed = now - begin_;
-  // Returns the cursor to the first column, so that other output starts there.
+  // Moves the cursor to the first column, so that other output starts there.
   out_ << '\r' << line(done, elapsed.count(), text()) << "\x1b[K\r" << std::flush;
   line_visible_ = true;
 }
@@ -106,7 +106,7 @@ void TerminalBar::clear() {
 
 std::string TerminalBar::line(int64_t done, double seconds, std::string text) const {
   const double rate = seconds > 0 ? static_cast<double>(done - done_before_) / seconds : 0;
-  // The last column stays empty, because some terminals wrap after it.
+  // The last column stays empty, because some terminals wrap lines after it.
   int64_t room = columns_of(file_descriptor_) - 1;
   const auto take = [&room](const std::string& part) {
     const int64_t size = std::ssize(part) + 1;
@@ -114,7 +114,7 @@ std::string TerminalBar::line(int64_t done, double seconds, std::string text) co
     room -= size;
     return part + ' ';
   };
-  // Adds the most important parts first, while there is room.
+  // Adds the most important parts first, as long as there is room.
   const std::string count = take(std::to_string(done) + '/' + std::to_string(total_));
   const std::string title = take(title_);
   const std::string left =

@@ -5,18 +5,18 @@
 #include <string>
 #include <vector>
 
-/// The Protobuf wire format. A message is a sequence of fields. A field's key consists of its
-/// number and its wire type. Python omits numeric fields that are 0.
+/// Implements the Protobuf wire format. A message is a sequence of fields. The key of a field
+/// consists of its number and its wire type. Python omits numeric fields that are 0.
 namespace sconce::protobuf {
 
-/// Returns the bytes in little-endian order, regardless of the machine.
+/// Returns the bytes in little-endian order on any machine.
 inline std::string fixed(uint64_t value, int bytes) {
   std::string text;
   for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> 8 * i);
   return text;
 }
 
-/// Encodes a number in as few bytes as possible.
+/// Encodes a number as a varint, using as few bytes as possible.
 inline std::string varint(uint64_t value) {
   std::string text;
   for (; value >= 128; value >>= 7) text += static_cast<char>(value | 128);

@@ -38,7 +38,7 @@ class ScalarLogger::Writing {
   Writing(const std::filesystem::path& folder, std::optional<int64_t> resume_step)
       : files_(folder, {.resume_step = resume_step}) {}
 
-  // Reads the rates before the step, because a scheduler changes them after it.
+  // Reads the learning rates before the step, because a scheduler changes them after the step.
   void note_lrs(torch::optim::Optimizer& optimizer) {
     lrs_.clear();
     if (auto* ours = dynamic_cast<optim::Optimizer*>(&optimizer)) ours->read_lr();
@@ -88,7 +88,7 @@ class ScalarLogger::Writing {
     scalars_.push_back({std::move(tag), value, step_, epoch_, wall_time_});
   }
 
-  // Copies the value, because a loop may write its next loss to the same tensor. A loss may also
+  // Copies the value, because a loop may write the next loss to the same tensor. A loss may also
   // have shape (1).
   void add(std::string tag, const torch::Tensor& value) {
     on_device_.push_back(
@@ -130,8 +130,8 @@ class ScalarLogger::Writing {
   int64_t epoch_ = 0;
   double wall_time_ = 0;
   std::vector<ScalarEvent> scalars_ = {};
-  std::vector<size_t> from_device_ = {};       // indices of `scalars_` that have not been read yet
-  std::vector<torch::Tensor> on_device_ = {};  // their values that are not in `blocks_` yet
+  std::vector<size_t> from_device_ = {};       // indices in `scalars_` that have not been read
+  std::vector<torch::Tensor> on_device_ = {};  // values that are not in `blocks_` yet
   std::vector<torch::Tensor> blocks_ = {};
 };
 

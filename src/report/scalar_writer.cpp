@@ -33,7 +33,7 @@ std::string csv_line(const ScalarEvent& scalar) {
          shortest_text(scalar.value) + ',' + shortest_text(scalar.wall_time) + '\n';
 }
 
-// Returns the step and epoch of a line, or nothing if the line does not contain a scalar.
+// Returns the step and epoch in a line, or std::nullopt if the line does not contain a scalar.
 std::optional<std::pair<int64_t, int64_t>> csv_place(const std::string& line) {
   int64_t step = 0;
   int64_t epoch = 0;
@@ -45,7 +45,7 @@ std::optional<std::pair<int64_t, int64_t>> csv_place(const std::string& line) {
   return {{step, epoch}};
 }
 
-// Returns the name of a file from an earlier run, or an empty string if there is none.
+// Returns the name of a file written by an earlier run, or an empty string if there is none.
 std::string earlier_file(const fs::path& folder) {
   std::error_code error;
   for (const auto& name : detail::folder_names(folder, error)) {
@@ -59,8 +59,8 @@ std::string earlier_file(const fs::path& folder) {
 // The file scalars.csv.
 class ScalarWriter::Csv {
  public:
-  // Checks the folder before an event file is created, because that file would hide scalars from
-  // another run.
+  // Checks the folder before an event file is created, because the event file would hide scalars
+  // from another run.
   Csv(const fs::path& folder, const std::optional<int64_t>& resume_step)
       : path_(folder / "scalars.csv"), file_(path_, caller) {
     if (resume_step) {
@@ -90,7 +90,7 @@ class ScalarWriter::Csv {
                 ": choose another folder, or resume that run");
   }
 
-  // Keeps the lines up to and including a step.
+  // Keeps the lines up to and including the given step.
   void resume(int64_t last_step) {
     std::error_code error;
     if (!fs::exists(path_, error)) return;

@@ -47,8 +47,8 @@ bool add(Output& output, torch::nn::AnyValue& value) {
   return typed != nullptr;
 }
 
-// LibTorch's modules return one tensor. GRU and MultiheadAttention return two, and LSTM returns
-// three.
+// Most LibTorch modules return one tensor, but GRU and MultiheadAttention return two, and LSTM
+// returns three.
 Output output_of(torch::nn::AnyValue& value) {
   using torch::Tensor;
   Output output;
@@ -112,7 +112,7 @@ class Rows {
     if (is_run) return outputs_[next_++];
     const auto found = inner_.find(&module);
     if (found == inner_.end()) return {};
-    // The size covers all runs of the module.
+    // The size includes all runs of the module.
     return {.shapes = found->second.shapes, .bytes = row.is_repeated ? 0 : found->second.bytes};
   }
 
@@ -127,7 +127,7 @@ class Rows {
   }
 
   Summary& summary_;
-  const std::vector<Output>& outputs_;  // for modules that were run one by one
+  const std::vector<Output>& outputs_;  // for modules that were run one at a time
   const detail::LayerOutputs& inner_;   // for all other modules
   size_t next_ = 0;
   std::set<const torch::nn::Module*> seen_ = {};
@@ -176,7 +176,7 @@ std::string megabytes(int64_t bytes) {
 Summary summarize(torch::nn::Module& model, const SummaryCalls& calls) {
   check_devices(model, calls.inputs);
   std::set<std::string> gpus;
-  // If lazy layers draw numbers for their weights, these numbers must not be drawn again.
+  // Random numbers that lazy layers draw for their weights must not be drawn again.
   const bool keeps = !nn::has_uninitialized_params(model);
   std::deque<nn::KeepGenerator> generators(keeps ? 1 : 0);
   Summary summary;

@@ -49,7 +49,7 @@ constexpr auto crc_table = [] {
   return table;
 }();
 
-// TFRecord files store the CRC in this masked form.
+// Returns the masked form of the CRC that TFRecord files store.
 uint32_t masked_crc(std::string_view bytes) {
   uint32_t crc = ~0U;
   for (const char byte : bytes)
@@ -81,8 +81,8 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
 }
 
-// Returns a time later than every file in the folder, even if the process restarted within a second
-// or the clock was set back.
+// Returns a time that is later than the time of every file in the folder, even if the process
+// restarted within a second or the clock was set back.
 int64_t seconds_for_name(const std::filesystem::path& folder) {
   auto seconds = static_cast<int64_t>(now());
   std::error_code error;

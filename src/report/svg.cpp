@@ -43,8 +43,8 @@ std::string escape_character(const std::string& character) {
   return character;
 }
 
-// The widths in the widest common font. Chinese characters and emoji are at least as wide as they
-// are high.
+// These are the widths in the widest common font. Chinese characters and emoji are at least as wide
+// as they are high.
 double character_width(const std::string& character) {
   const auto first = static_cast<unsigned char>(character[0]);
   if (first >= 0xF0) return 17;
@@ -141,7 +141,7 @@ std::string document(const Document& document) {
          "\" role=\"img\" aria-label=\"" + name + "\">\n<title>" + name + "</title>\n<style>" +
          common_style + document.style + "</style>\n<rect class=\"background\" width=\"" + wide +
          "\" height=\"" + height + "\"/>\n" +
-         // Uses a larger size than the font, because bold letters are wider.
+         // Uses a larger size than the font size, because bold letters are wider.
          text(16, 26, document.title,
               {.room = chart_width - 32, .size = 18, .style = "font-size:16px;font-weight:600"}) +
          document.body + "</svg>\n";

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-/// Building blocks for charts, as SVG in XML 1.0, independent of the locale.
+/// Building blocks for charts, as SVG in XML 1.0. The output does not depend on the locale.
 namespace sconce::svg {
 
 constexpr double chart_width = 600;  ///< in pixels
@@ -17,11 +17,11 @@ std::string escape(std::string_view text);
 
 /// Converts tenths of a pixel to pixels in the shortest form, such as "12.5" or ".5".
 std::string tenths(int64_t value);
-/// Formats a number of pixels, rounded to tenths.
+/// Formats a number of pixels, rounded to one decimal place.
 std::string number(double pixels);
 
-/// Returns an upper bound for the width of a text in pixels at font size 12. The viewer chooses the
-/// font.
+/// Returns an upper bound for the width of a text, in pixels, at font size 12. The viewer chooses
+/// the font.
 double text_width(std::string_view text);
 
 /// Returns the largest `text_width`, or 0 for an empty list.
@@ -31,7 +31,7 @@ double widest(const std::vector<std::string>& texts);
 struct TextOptions {
   double room = std::numeric_limits<double>::infinity();  ///< pixels; wider text is truncated
   double size = 12;                                       ///< font size in pixels
-  std::string anchor = {};                                ///< part at the position: middle or end
+  std::string anchor = {};                                ///< middle or end: this part is at the position
   std::string style_class = {};
   std::string style = {};  ///< CSS
   bool is_turned = false;  ///< whether the text runs upward

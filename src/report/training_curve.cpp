@@ -17,8 +17,8 @@ namespace {
 
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
-// Returns the names of a metric's panel and series, such as "acc" and "val" for "val_acc". Each
-// test set has a loss, which reveals the name of the set.
+// Returns the names of the panel and series for a metric, such as "acc" and "val" for "val_acc".
+// Each test set has a loss, from which the name of the set is derived.
 std::pair<std::string, std::string> place_of(const std::string& name, const MetricValues& metrics) {
   for (size_t i = name.find('_'); i != name.npos; i = name.find('_', i + 1)) {
     const std::string part = name.substr(0, i);
@@ -101,7 +101,7 @@ void TrainingCurve::on_fit_end(Fit&) {
   is_active_ = false;
 }
 
-// Reads the rate here, because a scheduler may change it before `on_epoch_end` is called.
+// Reads the learning rate here, because a scheduler may change it before `on_epoch_end` is called.
 void TrainingCurve::on_before_optimizer_step(Fit& fit) {
   if (auto* ours = dynamic_cast<optim::Optimizer*>(&fit.optimizer)) ours->read_lr();
   learning_rate_ = fit.optimizer.param_groups().front().options().get_lr();

@@ -11,9 +11,9 @@ namespace sconce {
 /// the list. If the variable is not set, all GPUs are visible.
 std::vector<size_t> visible_gpus(const Environment& facts);
 
-/// Sets the index of each GPU in CUDA's order. The order comes from the bus IDs that CUDA reports
-/// or, if there are none, from the variables. A GPU gets no index if it is hidden, or if only CUDA
-/// knows the order.
+/// Sets the index of each GPU in CUDA's order. The order is derived from the bus IDs that CUDA
+/// reports or, if there are none, from the environment variables. A GPU does not get an index if it
+/// is hidden, or if only CUDA can determine the order.
 void number_gpus(Environment& facts);
 
 }  // namespace sconce

@@ -7,12 +7,12 @@
 #include "repr/extra_repr_shapes.hpp"
 #include "repr/extra_repr_weights.hpp"
 
-// Python's `extra_repr` for every module in torch::nn that defines one.
+// Implements Python's `extra_repr` for every torch::nn module whose Python class defines it.
 namespace sconce::extra_repr {
 
 namespace nn = torch::nn;
 
-// Activations and dropout.
+// These overloads handle activations and dropout.
 
 template <typename Derived>
 std::string of(const nn::detail::_DropoutNd<Derived>& m) {
@@ -71,8 +71,8 @@ std::string first_match(const nn::Module& module) {
   return extra;
 }
 
-// Returns the text that Python shows for the module in addition to its children, or nothing for
-// other modules.
+// Returns the text that Python prints for the module in addition to its children, or std::nullopt
+// for other modules.
 inline std::string for_module(const nn::Module& module) {
   return first_match<
       nn::LinearImpl, nn::BilinearImpl, nn::Conv1dImpl, nn::Conv2dImpl, nn::Conv3dImpl,

@@ -7,7 +7,7 @@
 
 #include "repr/extra_repr_text.hpp"
 
-// Pooling, padding, and shapes.
+// These overloads handle pooling, padding, and shapes.
 namespace sconce::extra_repr {
 
 namespace nn = torch::nn;
@@ -22,7 +22,7 @@ std::string of(const nn::MaxPoolImpl<D, Derived>& m) {
 
 template <size_t D, typename Derived>
 std::string of(const nn::AvgPoolImpl<D, Derived>& m) {
-  // Python turns a number into a tuple only for 1-dim layers.
+  // Python converts a number to a tuple only for 1-dim layers.
   const auto sizes = [](const auto& value) { return D == 1 ? text(value) : number(value); };
   const auto& o = m.options;
   return list({named("kernel_size", sizes(o.kernel_size())), named("stride", sizes(o.stride())),

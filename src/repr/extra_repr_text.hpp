@@ -13,7 +13,7 @@
 
 #include "sconce/repr.hpp"
 
-// Values in the format of Python's `extra_repr`.
+// These functions format values like Python's `extra_repr`.
 namespace sconce::extra_repr {
 
 inline std::string text(bool value) {
@@ -34,7 +34,7 @@ std::string text(const std::optional<T>& value) {
   return value ? text(*value) : "None";
 }
 
-// A Python tuple: (1, 2), and (1,).
+// Formats a Python tuple: (1, 2), or (1,) for a single element.
 template <typename T>
 std::string text(c10::ArrayRef<T> values) {
   std::string list;
@@ -47,7 +47,8 @@ std::string text(const torch::ExpandingArray<D, T>& values) {
   return text(c10::ArrayRef<T>(*values));
 }
 
-// Python keeps a single number if one was passed. C++ cannot tell, so equal numbers print as one.
+// Python keeps a single number if one was passed. C++ cannot determine this, so equal numbers are
+// printed as one number.
 template <typename T>
 std::string number(c10::ArrayRef<T> values) {
   const bool equal = std::equal(values.begin() + 1, values.end(), values.begin());

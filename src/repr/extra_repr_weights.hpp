@@ -9,12 +9,12 @@
 #include "repr/extra_repr_text.hpp"
 #include "sconce/nn/layer_norm.hpp"
 
-// Layers with weights.
+// These overloads handle layers with weights.
 namespace sconce::extra_repr {
 
 namespace nn = torch::nn;
 
-// Since LibTorch 2.12, Python's normalization layers print whether they use a bias.
+// Since version 2.12, Python's normalization layers print whether they use a bias.
 constexpr bool norms_show_bias = TORCH_VERSION_MAJOR > 2 ||
                                  (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 12);
 

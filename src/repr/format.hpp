@@ -9,7 +9,8 @@
 namespace sconce {
 
 /// Formats values with a `printf` pattern, because some supported compilers lack std::format. For
-/// fractions, use the other overload, because `printf` uses the decimal point of the locale.
+/// numbers with fractions, use the other overload, because `printf` uses the decimal point of the
+/// locale.
 template <class... A>
 std::string format(const char* pattern, A... values) {
   std::string text(static_cast<size_t>(std::snprintf(nullptr, 0, pattern, values...)), '\0');
@@ -17,8 +18,8 @@ std::string format(const char* pattern, A... values) {
   return text;
 }
 
-/// Formats a number like Python's format(value, '.4f') and similar calls: independent of the
-/// locale, with exact digits, and without a sign for nan.
+/// Formats a number like Python's format(value, '.4f') and similar calls. The result has exact
+/// digits, does not depend on the locale, and omits the sign of nan.
 inline std::string format(double value, std::chars_format style, int digits) {
   if (std::isnan(value)) return "nan";
   std::array<char, 400> text;  // at most 309 digits before the point
@@ -27,7 +28,7 @@ inline std::string format(double value, std::chars_format style, int digits) {
 }
 
 /// Returns the shortest string that parses as the same number, such as "2", "0.1", or "1e-05".
-/// Drops the sign of a nan.
+/// Omits the sign of nan.
 inline std::string shortest_text(double value) {
   if (std::isnan(value)) return "nan";
   char text[32];

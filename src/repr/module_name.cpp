@@ -25,13 +25,13 @@ std::string class_name(const torch::nn::Module& module) {
   return name;
 }
 
-// A module without an explicit name returns its class name. A module that was explicitly named
-// after its class looks the same.
+// If a module does not have an explicit name, `name()` returns its class name. A module that was
+// explicitly named after its class cannot be distinguished from such a module.
 std::string module_name(const torch::nn::Module& module) {
   const auto* own = dynamic_cast<const ReprOverride*>(&module);
   if (const auto name = own != nullptr ? own->repr_name() : std::nullopt) return *name;
   const std::string type_name = c10::demangle(typeid(module).name());
-  // LibTorch sets the name of its attention module itself.
+  // LibTorch itself sets the name of its attention module.
   const bool is_given = module.name() != type_name &&
                         dynamic_cast<const torch::nn::MultiheadAttentionImpl*>(&module) == nullptr;
   return is_given ? module.name() : class_name(module);

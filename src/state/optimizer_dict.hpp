@@ -1,6 +1,6 @@
 #pragma once
 
-// Writes and reads the state dicts of optimizers.
+// Functions that write and read the state dicts of optimizers.
 
 #include <ATen/core/Dict.h>
 #include <ATen/core/ivalue.h>
@@ -16,7 +16,7 @@
 
 namespace sconce::optim {
 
-/// How optimizers of a class write and read the parts of their state dicts.
+/// Defines how optimizers of a class write and read the parts of their state dicts.
 class OptimizerDictForm {
  public:
   using Options = torch::optim::OptimizerOptions;
@@ -32,16 +32,16 @@ class OptimizerDictForm {
   /// @throw c10::Error if the loaded options are invalid.
   virtual void check(const Options& options) const = 0;
 
-  /// Returns the state of a parameter, or nothing if the dict omits it.
+  /// Returns the state of a parameter, or std::nullopt if the dict omits it.
   virtual std::optional<c10::impl::GenericDict> write_state(const ParamState& state,
                                                             const Options& options) const = 0;
 
-  /// Returns the state of parameter `index` in a group, read from its dict.
+  /// Reads the state of parameter `index` in a group from its dict and returns it.
   virtual std::unique_ptr<ParamState> read_state(const c10::IValue& dict,
                                                  const Parameters& parameters, size_t index,
                                                  const Options& options) const = 0;
 
-  /// Returns whether a step requires the state of every parameter.
+  /// Returns whether a step needs the state of every parameter.
   virtual bool needs_every_state() const { return false; }
 };
 
@@ -51,13 +51,13 @@ c10::IValue write_groups(const torch::optim::Optimizer& optimizer, OptimizerDict
 /// Returns {"state": {index: state}, "param_groups": [{..., "params": [index]}]}.
 c10::IValue write_optimizer(const torch::optim::Optimizer& optimizer, OptimizerDictForm& form);
 
-/// The contents of a state dict for an optimizer: the options of each group, and the states.
+/// The contents of an optimizer's state dict: the options of each group, and the states.
 struct OptimizerContents {
   std::vector<std::unique_ptr<torch::optim::OptimizerOptions>> options = {};
   ska::flat_hash_map<void*, std::unique_ptr<torch::optim::OptimizerParamState>> states = {};
 };
 
-/// Reads a dict written by `write_optimizer` or by Python. Does not modify the optimizer.
+/// Reads a dict that was written by `write_optimizer` or by Python. Does not modify the optimizer.
 /// @throw c10::Error, prefixed with `where`, if the dict does not fit the optimizer.
 OptimizerContents read_optimizer(const torch::optim::Optimizer& optimizer, const c10::IValue& dict,
                                  const std::string& where, OptimizerDictForm& form);

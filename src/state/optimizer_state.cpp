@@ -36,7 +36,7 @@ class ParamStateVisitor {
   // Creates a visitor that writes.
   ParamStateVisitor() = default;
   // Creates a visitor that reads. Tensors get the type and device of `like`, and must have the same
-  // sizes.
+  // sizes as `like`.
   ParamStateVisitor(const IValue& state, std::string where, at::Tensor like)
       : state_(state, std::move(where)), like_(std::move(like)) {}
 
@@ -45,7 +45,7 @@ class ParamStateVisitor {
   void number(const char* key, double& value) { state_(key, value); }
   void count(const char* key, int64_t& value) { state_.count(key, value); }
 
-  // Python counts in float32, which is exact up to 2^24.
+  // Python stores the count in float32, which is exact up to 2^24.
   void steps(const char* key, int64_t& steps) {
     auto count = static_cast<double>(steps);
     state_(key, count);
@@ -56,7 +56,7 @@ class ParamStateVisitor {
     state_.write_only(key, at::scalar_tensor(steps, type));
   }
 
-  // An optional tensor may be undefined here. In Python, it is None, or its key is missing.
+  // An optional tensor may be undefined here. In Python, the value is None, or the key is missing.
   void tensor(const char* key, at::Tensor& value, bool is_needed = true, bool is_number = false) {
     if (is_needed) {
       state_(key, value);
@@ -89,7 +89,7 @@ class ParamStateVisitor {
   at::Tensor like_ = {};
 };
 
-// Each form lists the options and the state of a class with Python's keys. `like` returns a tensor
+// Each form lists the options and the state of a class under Python's keys. `like` returns a tensor
 // with the sizes, type, and device of a parameter's state.
 struct ElementwiseForm {
   static constexpr bool needs_state = false;  // whether a step needs every state
@@ -198,7 +198,7 @@ struct LBFGSForm {
     state.check(options.history_size() > 0, "above 0");
     state("line_search_fn", options.line_search_fn());
   }
-  // Python's "al" is omitted, because every step writes it before reading it.
+  // Omits Python's "al", because every step writes it before reading it.
   static void visit_state(State& s, const Options& options, ParamStateVisitor& state) {
     state.count("func_evals", s.func_evals());
     state.count("n_iter", s.n_iter());
@@ -238,10 +238,10 @@ class LibTorchForm : public OptimizerDictForm {
     visit_choices(group);
   }
 
-  // LibTorch checks the options in the optimizer's constructor.
+  // Constructs an optimizer, because LibTorch checks the options in the constructor.
   void check(const Options& options) const override {
     auto copy = static_cast<const typename Form::Options&>(options);
-    copy.lr(std::abs(copy.lr()));  // rounding in a schedule may produce a slightly negative rate
+    copy.lr(std::abs(copy.lr()));  // a schedule may round to a slightly negative rate
     try {
       Optimizer(Parameters(), copy);
     } catch (const c10::Error& error) {

@@ -21,7 +21,7 @@ namespace sconce {
 /// does not overflow.
 constexpr int64_t most_steps = int64_t{1} << 53;
 
-/// An empty dict with str keys, like Python's state dicts.
+/// Returns an empty dict with str keys, like Python's state dicts.
 inline c10::impl::GenericDict string_dict() {
   return c10::impl::GenericDict(c10::StringType::get(), c10::AnyType::get());
 }
@@ -30,16 +30,16 @@ inline c10::impl::GenericDict string_dict() {
 /// once for both directions. A member is a number, a bool, a string, a tensor, an IValue, an enum
 /// with `names`, a pointer to an object with a state dict, a struct with a `visit_state(T&,
 /// StateVisitor&)`, or a vector or optional of these. `names` and `visit_state` are found by
-/// argument-dependent lookup. Lists and dicts contain elements of type `Any`, so they pickle like
-/// Python's own.
+/// argument-dependent lookup. Lists and dicts contain elements of type `Any`, so they are pickled
+/// like lists and dicts in Python.
 class StateVisitor {
  public:
   /// Creates a visitor that writes.
   StateVisitor() : reads_(false) {}
 
   /// Creates a visitor that reads. `where` is the prefix of its error messages.
-  /// @throw c10::Error if the state is not a dict, or if a key is not a str. Every call throws in
-  /// the same way for a value that it cannot read.
+  /// @throw c10::Error if the state is not a dict, or if a key is not a str. Every other function
+  /// also throws c10::Error if it cannot read a value.
   StateVisitor(const c10::IValue& state, std::string where)
       : where_(std::move(where)), reads_(true) {
     expect(state.isGenericDict(), "a dict", state);
@@ -51,7 +51,7 @@ class StateVisitor {
 
   const c10::impl::GenericDict& dict() const { return dict_; }
 
-  /// Writes or reads a member. A list must have the member's length.
+  /// Writes or reads a member. A list must have the same length as the member.
   template <class T>
   void operator()(const char* key, T& member) {
     key_ = key;
@@ -62,8 +62,8 @@ class StateVisitor {
     }
   }
 
-  /// Like the above, for a key that older states lack. If it is missing, the member is set to
-  /// `default_value`.
+  /// Like the function above, but for a key that older states lack. If the key is missing, the
+  /// member is set to `default_value`.
   template <class T>
   void operator()(const char* key, T& member, const T& default_value) {
     if (reads_ && !dict_.contains(key)) {
@@ -73,8 +73,8 @@ class StateVisitor {
     }
   }
 
-  /// Like the above, for an optional key. A member without a value is not written, and a member
-  /// whose key is missing from the dict stays unchanged.
+  /// Like the function above, but for an optional key. A member without a value is not written. If
+  /// the dict does not contain the key, the member stays unchanged.
   template <class T>
   void optional_value(const char* key, std::optional<T>& member) {
     if (reads_ ? dict_.contains(key) : member.has_value()) {
@@ -82,21 +82,22 @@ class StateVisitor {
     }
   }
 
-  /// Like the above, for a list whose length may differ from the member's length.
+  /// Like the function above, but the length of a list may differ from the length of the member.
   template <class T>
   void any_length(const char* key, std::vector<T>& member) {
     if (reads_ && value(key).isList()) member.resize(value(key).toListRef().size());
     (*this)(key, member);
   }
 
-  /// Like the above, for an integer that must be 0 or greater.
+  /// Like the function above, but for an integer that must be 0 or greater.
   template <class T>
   void count(const char* key, T& member) {
     (*this)(key, member);
     check(member >= 0, "of 0 or more");
   }
 
-  /// When reading, throws unless `holds`. The error is about the last value that was read.
+  /// When reading, throws unless `holds` is true. The error message refers to the last value that
+  /// was read.
   void check(bool holds, const char* range) const {
     TORCH_CHECK_VALUE(holds || !reads_, where_, ": expected a value ", range, " for '", key_,
                       "', got another");
@@ -107,14 +108,14 @@ class StateVisitor {
     if (!reads_) dict_.insert_or_assign(key, value);
   }
 
-  /// Returns the value of the key in the dict being read.
+  /// Returns the value of the key in the dict that is being read.
   c10::IValue value(const char* key) const {
     const auto found = dict_.find(key);
     TORCH_CHECK(found != dict_.end(), where_, ": expected a dict with the key '", key, "'");
     return found->value();
   }
 
-  /// An empty list of `Any`.
+  /// Returns an empty list of `Any`.
   static c10::impl::GenericList list() { return c10::impl::GenericList(c10::AnyType::get()); }
 
  private:
@@ -166,7 +167,8 @@ class StateVisitor {
     }
   }
 
-  // Python keeps the type that was passed: int, bool, or, for a learning rate, a tensor.
+  // Python keeps the type that was passed, which may be int, bool, or, for a learning rate, a
+  // tensor.
   void read(const c10::IValue& from, double& value) {
     const bool one = from.isTensor() && from.toTensor().defined() && from.toTensor().numel() == 1 &&
                      !from.toTensor().is_complex();
@@ -209,7 +211,7 @@ class StateVisitor {
     if (from.isNone()) {
       value.reset();
     } else {
-      read(from, value.emplace(T{}));  // emplace() would need T to be complete
+      read(from, value.emplace(T{}));  // emplace() would require T to be complete
     }
   }
   template <class T>
@@ -237,7 +239,7 @@ c10::IValue as_state(T value) {
   visit_state(value, state);
   return state.dict();
 }
-/// Returns `value` with its state read from a dict.
+/// Reads the state of `value` from a dict and returns `value`.
 template <class T>
 T from_state(const c10::IValue& state, std::string where, T value = {}) {
   StateVisitor reader(state, std::move(where));
