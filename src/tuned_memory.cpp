@@ -43,16 +43,17 @@ bool is_page_aligned(const at::Tensor& tensor) {
   return reinterpret_cast<intptr_t>(tensor.const_data_ptr()) % page_bytes() == 0;
 }
 
-// With huge pages, LibTorch aligns blocks to pages. Without that alignment, either malloc's header
-// starts a page, or the second of two consecutive blocks does not start on a page boundary.
+// With huge pages, LibTorch aligns blocks to pages. Without this alignment, either malloc's header
+// is at the start of a page, or the second of two consecutive blocks does not start on a page
+// boundary.
 bool requests_huge_pages() {
   const auto first = at::empty({4 << 20}, at::kByte), second = at::empty_like(first);
   return is_page_aligned(first) && is_page_aligned(second);
 }
 
-// Counts the pages that the system maps for this thread while it fills a new block. The block comes
-// from malloc rather than from a tensor, because for an aligned block, glibc may skip a free block
-// of exactly the right size.
+// Counts the pages that the system maps for this thread while the thread fills a new block. The
+// block is allocated by malloc instead of a tensor, because for an aligned block, glibc may skip a
+// free block of exactly the right size.
 long block_page_faults() {
   constexpr size_t bytes = 1 << 20;  // by default, malloc unmaps freed blocks of this size
   const auto pages = [] {
@@ -67,8 +68,8 @@ long block_page_faults() {
   return pages() - before;
 }
 
-// Returns whether malloc soon returns a block whose pages are already mapped. The first blocks may
-// come from different places.
+// Returns whether malloc soon returns a block with pages that are already mapped. The first blocks
+// may come from other locations.
 bool reuses_freed() {
   for (int i = 0; i < 8; ++i) {
     if (block_page_faults() < 2) return true;

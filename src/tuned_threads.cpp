@@ -27,7 +27,7 @@ std::vector<int> allowed_cpus() {
   CPU_ZERO(&mask);
   std::vector<int> cpus;
   if (sched_getaffinity(0, sizeof(mask), &mask) != 0)
-    return cpus;  // more CPUs than fit in cpu_set_t
+    return cpus;  // there are more CPUs than fit in cpu_set_t
   for (int i = 0; i < CPU_SETSIZE; ++i) {
     if (CPU_ISSET(i, &mask)) cpus.push_back(i);
   }
@@ -59,7 +59,7 @@ TunedThreads tune_threads() {
     tuned.reason = std::to_string(busy) + " of " + std::to_string(count) +
                    (busy == 1 ? " CPUs is busy" : " CPUs are busy");
   }
-  // Inside a container, this path is the container's cgroup.
+  // Inside a container, this path refers to the container's cgroup.
   const auto quota = detail::quota_of(text_of("/sys/fs/cgroup/cpu.max"));
   if (quota && *quota < tuned.threads) {
     tuned.threads = *quota;

@@ -31,7 +31,7 @@ double widest(const std::vector<std::string>& texts);
 struct TextOptions {
   double room = std::numeric_limits<double>::infinity();  ///< pixels; wider text is truncated
   double size = 12;                                       ///< font size in pixels
-  std::string anchor = {};                                ///< middle or end: this part is at the position
+  std::string anchor = {};                                ///< part at the position: middle or end
   std::string style_class = {};
   std::string style = {};  ///< CSS
   bool is_turned = false;  ///< whether the text runs upward

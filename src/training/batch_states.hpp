@@ -9,13 +9,14 @@
 
 namespace sconce {
 
-/// Returns a list with each rank's batch state, or nothing if the batches have no state. In a group
-/// of more than one rank, this is a collective.
+/// Returns a list with each rank's batch state, or std::nullopt if the batches have no state. In a
+/// group with more than one rank, this function is a collective.
 std::optional<c10::IValue> states_of_ranks(const AnyBatches& batches,
                                            const distributed::ProcessGroup& group);
 
 /// Loads this rank's state from the list.
-/// @throw c10::Error if it is not a list with one state per rank, and any error from the batches.
+/// @throw c10::Error if the value is not a list with one state per rank. Also throws any error from
+/// the batches.
 void load_state_of_rank(const AnyBatches& batches, const c10::IValue& states,
                         const distributed::ProcessGroup& group);
 

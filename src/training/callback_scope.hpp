@@ -11,8 +11,8 @@ inline void call_all(const Callbacks& callbacks, Fit& fit, CallbackVerb verb) {
 }
 
 /// Calls the opening function of each callback in the given order. At the end of the scope, calls
-/// the closing functions in reverse order, for the callbacks that were opened. If an exception ends
-/// the scope, exceptions from closing functions are ignored.
+/// the closing functions of the opened callbacks in reverse order. If an exception ends the scope,
+/// exceptions from closing functions are ignored.
 class CallbackScope {
  public:
   CallbackScope(const Callbacks& callbacks, Fit& fit, CallbackVerb opening, CallbackVerb closing)

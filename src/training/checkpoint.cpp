@@ -41,15 +41,15 @@ using c10::IValue;
 constexpr auto checkpoint_name = "sconce::Checkpoint: ";
 constexpr auto file_prefix = "checkpoint-";
 constexpr auto best_link = "best.pt";
-// A number in a file name has at most 18 digits.
+// Numbers in file names have at most 18 digits.
 constexpr int64_t largest_in_name = 999'999'999'999'999'999;
 
 bool writes(const CheckpointOptions& options) {
   return options.process_group.rank() == 0;
 }
 
-// Runs `work` on this rank. If it throws on any rank, this throws on every rank, so that no rank
-// waits forever for another.
+// Runs `work` on this rank. If `work` throws on any rank, this function throws on every rank, so
+// that no rank waits forever for another rank.
 template <class F>
 void together(const distributed::ProcessGroup& group, const F& work) {
   distributed::together(group, "sconce::Checkpoint", [&] {
@@ -75,7 +75,7 @@ torch::Tensor random_state() {
   return at::cat(states);
 }
 
-// LibTorch accepts a CPU generator state whose position lies beyond its 624 numbers, and would then
+// LibTorch accepts a CPU generator state with a position beyond its 624 numbers, and would then
 // read out of bounds.
 void check_random_state(const torch::Tensor& state, const std::string& where) {
   auto trial = at::detail::createCPUGenerator();
@@ -88,8 +88,8 @@ void check_random_state(const torch::Tensor& state, const std::string& where) {
               ": expected the state of a random generator, got a damaged state");
 }
 
-// If this machine has more GPUs than the file, the generators of the additional GPUs keep their
-// state.
+// If this machine has more GPUs than the file has states, the generators of the additional GPUs
+// keep their states.
 void set_random_state(const torch::Tensor& state) {
   int64_t next = 0;
   for (auto generator : generators()) {
@@ -101,16 +101,17 @@ void set_random_state(const torch::Tensor& state) {
   }
 }
 
-// Returns the state of each rank, in rank order. Machines may have different numbers of GPUs.
+// Returns the state of each rank, in rank order. The ranks' machines may have different numbers of
+// GPUs.
 std::vector<torch::Tensor> random_states(const distributed::ProcessGroup& group) {
   std::vector<torch::Tensor> states;
   for (const auto& state : distributed::gather_bytes(group, random_state())) {
-    states.push_back(state.clone());  // a view would store all of its base's memory in the file
+    states.push_back(state.clone());  // a view would add all of its base's memory to the file
   }
   return states;
 }
 
-// The keys in a file that are not names of parts.
+// The keys in a file that are not part names.
 const std::set<std::string> other_keys = {"classes", "generators", "epoch",
                                           "batch",   "extra",      "best"};
 
@@ -135,8 +136,8 @@ c10::impl::GenericDict states_of(const NamedStates& parts) {
   return states;
 }
 
-// Assigns the parts to keys in a file. If the file does not contain a part's name, the part may use
-// a former name, unless that is the name of another part.
+// Assigns the parts to keys in a file. If the file does not contain the name of a part, the part
+// may use a former name, unless another part has that name.
 NamedStates by_keys(const StateVisitor& saved, NamedStates parts) {
   std::set<std::string> taken;
   for (const auto& [name, part] : parts) taken.insert(name);
@@ -151,7 +152,8 @@ NamedStates by_keys(const StateVisitor& saved, NamedStates parts) {
   return parts;
 }
 
-// An optimizer or scheduler would accept the state of a different class with the same keys.
+// Without this check, an optimizer or scheduler would accept the state of a different class with
+// the same keys.
 void check_classes(const StateVisitor& saved, const NamedStates& parts, const std::string& where) {
   if (!saved.dict().contains("classes")) return;  // written by another program
   StateVisitor classes(saved.value("classes"), where + ": 'classes'");
@@ -159,7 +161,7 @@ void check_classes(const StateVisitor& saved, const NamedStates& parts, const st
     if (part.type().empty() || !classes.dict().contains(name)) continue;
     std::string type;
     classes(name.c_str(), type);
-    // Earlier versions saved the class with its namespaces.
+    // Earlier versions saved class names with their namespaces.
     TORCH_CHECK(type == part.type() || type.ends_with("::" + part.type()), where,
                 ": expected the class ", type, " for '", name, "', as when it was saved, got ",
                 part.type());
@@ -181,7 +183,7 @@ void check_parts(const StateVisitor& saved, const NamedStates& parts, const std:
   check_classes(saved, parts, where);
 }
 
-// The parts' own errors contain neither the file nor the name of the part.
+// The errors thrown by the parts contain neither the file nor the name of the part.
 void load_part(const Stateful& part, const c10::IValue& state, const std::string& where,
                const std::string& key) {
   try {
@@ -203,13 +205,13 @@ void copy_whole(const fs::path& from, const fs::path& to) {
   out.finish();
 }
 
-// Returns a score for which higher is better.
+// Returns a score, where higher is better.
 double score_of(const MonitoredValue& of) {
   return of.mode == optim::MetricMode::max ? of.value : -of.value;
 }
 
-// Returns the value for a score and a string from `describe_best`. The string is empty if there is
-// no name.
+// Returns the value that corresponds to a score and a string from `describe_best`. The string is
+// empty if there is no monitored value.
 MonitoredValue monitored_value(double score, const std::string& described) {
   for (const auto mode : {optim::MetricMode::min, optim::MetricMode::max}) {
     const std::string prefix = describe_best(mode, "");
@@ -219,7 +221,7 @@ MonitoredValue monitored_value(double score, const std::string& described) {
   return {described, score, optim::MetricMode::max};
 }
 
-// The lock is released with the last pointer to it, or when the process ends.
+// The lock is released when the last pointer to it is destroyed or when the process ends.
 std::shared_ptr<const int> lock_folder(const fs::path& folder) {
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   TORCH_CHECK(fd >= 0, checkpoint_name, folder.string(),
@@ -246,8 +248,8 @@ struct Checkpoint::RunState {
   std::optional<Best> best = {};
 };
 
-// In a file, "metric" is a score for which higher is better, and "monitor" is a string such as
-// "lowest test_loss".
+// In a file, "metric" is a score, where higher is better, and "monitor" is a string such as "lowest
+// test_loss".
 void visit_state(Checkpoint::Best& best, StateVisitor& state) {
   const auto& [name, value, mode] = best.of;
   double score = score_of(best.of);
@@ -291,8 +293,8 @@ void Checkpoint::take_folder() {
   if (!lock_ && writes(options_)) lock_ = lock_folder(folder_);
 }
 
-// A checkpoint later than the last one from this object belongs to a different run, and a save
-// would remove it.
+// Throws if a checkpoint is later than this object's last one. Such a checkpoint belongs to a
+// different run, and a save would remove it.
 void Checkpoint::check_own(const char* expected) const {
   const auto all = files();
   TORCH_CHECK(all.empty() || position_of(all.back()) <= last_, checkpoint_name, folder_.string(),
@@ -329,7 +331,7 @@ void Checkpoint::save(const NamedStates& parts, const RunProgress& progress,
       state.insert(entry.key(), entry.value());
     }
     io::save_torch(folder_ / name, state);
-    last_ = position;  // even if a later step fails, the next save must accept this file
+    last_ = position;  // even after a failure below, the next save must accept this
   });
   last_ = position;
   best_ = best;
@@ -346,7 +348,8 @@ bool Checkpoint::has_other_monitor(const MonitoredValue& given) const {
   return best_->of.name != given.name || best_->of.mode != given.mode;
 }
 
-// A load repeats this, because the writer may have been killed before it got here.
+// Loading repeats this step, because the process that wrote the checkpoint may have been killed
+// before reaching this point.
 void Checkpoint::end_save(const std::optional<Best>& best) const {
   together(options_.process_group, [&] {
     if (!lock_) return;
@@ -409,7 +412,8 @@ std::string Checkpoint::file_name(const Position& position) {
   return name + (round > 1 ? "-" + std::to_string(round) : "") + ".pt";
 }
 
-// Returns the position in a checkpoint's name, or nothing if the name has a different form.
+// Returns the position in the name of a checkpoint, or std::nullopt if the name has a different
+// form.
 std::optional<Checkpoint::Position> Checkpoint::position_of(const std::string& name) {
   static const std::regex pattern(
       file_prefix + std::string("([0-9]{6,18})-([0-9]{8,18})(-([2-9]|[1-9][0-9]{1,17}))?\\.pt"));
@@ -433,8 +437,8 @@ std::vector<std::string> Checkpoint::files() const {
   return sorted;
 }
 
-// Returns, on all ranks, the latest name that rank 0 sees, because another machine may not see it
-// yet.
+// Returns the latest name that rank 0 sees. All ranks return the same name, because another machine
+// may not see the file yet.
 std::string Checkpoint::agreed_latest() const {
   const auto& group = options_.process_group;
   std::string name;
@@ -450,7 +454,7 @@ std::string Checkpoint::agreed_latest() const {
 
 void Checkpoint::link_best(const std::optional<Best>& best) const {
   std::error_code error;
-  if (!best) {  // an existing link would point to a file that is not kept
+  if (!best) {  // an existing link would refer to a file that is not kept
     fs::remove(folder_ / best_link, error);
     return;
   }

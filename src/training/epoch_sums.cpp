@@ -17,15 +17,15 @@ namespace sconce {
 
 namespace {
 
-// The count comes first among the values, so that ranks agree on it and checkpoints store it.
+// The count is first among the values, so that ranks agree on it and checkpoints store it.
 constexpr auto count_name = "StepOutput::count";
 
-// A nan may have a sign, which would be printed.
+// Removes the sign of nan, because it would be printed.
 double without_sign_of_nan(double value) {
   return std::isnan(value) ? std::abs(value) : value;
 }
 
-// Returns a string that identifies the list of names. No list has an empty string.
+// Returns a string that identifies the list of names, or an empty string if there is no list.
 std::string text_of(const std::optional<std::vector<std::string>>& names) {
   if (!names) return {};
   std::string text;
@@ -124,7 +124,7 @@ void EpochSums::set_names(std::vector<std::string> names) {
 
 void EpochSums::agree_on_names(const distributed::ProcessGroup& group) {
   if (std::exchange(are_names_agreed_, true) || group.world_size() == 1) return;
-  std::optional<size_t> first;  // rank that has run a step
+  std::optional<size_t> first;  // the first rank that has run a step
   const auto all = distributed::gather_texts(group, text_of(names_));
   for (size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank].empty()) continue;

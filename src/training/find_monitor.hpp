@@ -17,14 +17,15 @@ inline bool has_value(const Fit& fit, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Throws an error, prefixed with `caller`, unless the fit has a value with that name. Call this
-// only after the first epoch, because the names of step values are not known before it ends.
+// Throws an error, prefixed with `caller`, unless the fit has a value with that name. This function
+// must be called after the first epoch, because the names of step values are not known until it
+// ends.
 inline void check_monitor(const Fit& fit, const std::string& monitor, const char* caller) {
   TORCH_CHECK(has_value(fit, monitor), caller, ": expected monitor to be one of [",
               c10::Join(", ", fit.value_names), "], got ", monitor);
 }
 
-// Returns whether a step could produce a value with that name in training or in a test.
+// Returns whether a step could produce a value with that name, either in training or in a test.
 inline bool may_be_of_step(const Fit& fit, const std::string& name) {
   const auto is_prefix = [&](const std::string& value) {
     return value.ends_with("_loss") && name.starts_with(value.substr(0, value.size() - 4));
@@ -34,8 +35,8 @@ inline bool may_be_of_step(const Fit& fit, const std::string& name) {
           std::any_of(fit.value_names.begin(), fit.value_names.end(), is_prefix));
 }
 
-// Returns the name of a value in the fit's epochs: `monitor`, or "test_acc" in place of "val_acc"
-// unless there is a test set called "val". Throws an error, prefixed with `caller`, if there is no
+// Returns the name of a value in the fit's epochs: `monitor`, or "test_acc" instead of "val_acc"
+// unless there is a test set named "val". Throws an error, prefixed with `caller`, if there is no
 // such value.
 inline std::string find_monitor(const Fit& fit, const std::string& monitor, const char* caller) {
   const bool is_alias =
@@ -47,8 +48,8 @@ inline std::string find_monitor(const Fit& fit, const std::string& monitor, cons
   return name;
 }
 
-// Returns whether the lowest or the highest value is best: the given mode, or the default of the
-// value. Throws an error, prefixed with `caller`, if there is neither.
+// Returns whether the lowest or the highest value is best. Uses the given mode, or the value's
+// default if there is no mode. Throws an error, prefixed with `caller`, if there is neither.
 inline optim::MetricMode find_mode(const Fit& fit, const std::string& monitor,
                                    std::optional<optim::MetricMode> given, const char* caller) {
   if (given) return *given;

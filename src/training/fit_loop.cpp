@@ -27,7 +27,7 @@ namespace {
 
 constexpr auto fit_call = "sconce::Trainer::fit";
 
-// Without a checkpoint, the optimizer is not required to have a state.
+// Without a checkpoint, the optimizer does not need to support saving its state.
 Stateful state_of(torch::optim::Optimizer& optimizer) {
   return {[&] { return Stateful(optimizer).state_dict(); },
           [&](const c10::IValue& state) { Stateful(optimizer).load_state_dict(state); },
@@ -111,10 +111,10 @@ EpochMetrics FitLoop::run_epoch(std::shared_ptr<TrainStep>& kept) {
   return std::move(epochs.front());
 }
 
-// Resumes an earlier fit if a callback provides one. The order of the steps matters:
-// - setup: callbacks check their requirements before anything has changed;
-// - the model moves to its device: states are then copied into the tensors that will be trained;
-// - the step is created: it rejects an unsupported optimizer before a file is read;
+// Resumes an earlier fit if a callback provides one. The order of these steps is important:
+// - setup: callbacks check their requirements before anything changes;
+// - the model moves to its device: states must be copied to the tensors that will be trained;
+// - the step is created: an unsupported optimizer is rejected before a file is read;
 // - load: a callback restores the parts, and then the position through `resume`. If a rank throws
 //   before `load`, all ranks throw.
 void FitLoop::start() {
@@ -156,8 +156,8 @@ bool FitLoop::train_epoch(const AnyBatches::Next& next) {
   return true;
 }
 
-// Runs a step of one or more batches. Its range in a profile ends before `on_after_optimizer_step`,
-// because callbacks may start or stop a profile there.
+// Runs a step with one or more batches. The step's range in a profile ends before
+// `on_after_optimizer_step`, because callbacks may start or stop a profile there.
 void FitLoop::train_step(const AnyBatches::Next& next) {
   RECORD_USER_SCOPE("step");
   const int64_t batches_in_step = std::min(accumulate_grad_batches, num_training_batches - batch);
@@ -200,7 +200,7 @@ void FitLoop::end_epoch() {
   warn_non_finite_loss();
 }
 
-// A callback that stops the fit has already noticed the loss.
+// If a callback stops the fit, it has already responded to the loss.
 void FitLoop::warn_non_finite_loss() {
   const double epoch_loss = epochs.back().loss;
   if (std::isfinite(epoch_loss) || is_stopping() || process_group.rank() > 0) return;
@@ -210,7 +210,7 @@ void FitLoop::warn_non_finite_loss() {
              "this case");
 }
 
-// Reads only the host's clock, so that nothing waits for the device.
+// Reads only the host's clock, so this function does not wait for the device.
 void FitLoop::check_time() {
   if (!begin_) return;
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - *begin_;
@@ -220,7 +220,7 @@ void FitLoop::check_time() {
 }
 
 // Saves the fit within an epoch if a callback requests it, and returns whether the fit stops. Ranks
-// agree on stopping only at points where they save.
+// can agree to stop only at points where they save.
 bool FitLoop::pause() {
   Callbacks callbacks_to_save;
   std::copy_if(data_.callbacks.begin(), data_.callbacks.end(),

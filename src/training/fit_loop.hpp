@@ -23,15 +23,16 @@ namespace sconce {
 class FitLoop final : public Fit {
  public:
   /// The options specify the device. `caller` is the prefix of error messages.
-  /// @throw c10::Error for the reasons for which `Trainer::fit` throws before it changes anything.
+  /// @throw c10::Error under the conditions under which `Trainer::fit` throws before changing
+  /// anything.
   FitLoop(const TrainerOptions& options, amp::MixedPrecision& precision,
           const detail::ModelSteps& steps, torch::optim::Optimizer& of, const FitData& data,
           const char* caller);
 
-  /// Runs `Trainer::fit`. Call it only once.
+  /// Runs `Trainer::fit`. Must be called at most once.
   FitResult run();
-  /// Runs `Trainer::fit_epoch`. Reuses the step from an earlier call if it fits, and stores the
-  /// step for later calls. Call it only once.
+  /// Runs `Trainer::fit_epoch`. Reuses the step from an earlier call if it is suitable, and stores
+  /// the step for later calls. Must be called at most once.
   EpochMetrics run_epoch(std::shared_ptr<TrainStep>& kept);
 
   RunProgress progress() const override;
@@ -58,7 +59,7 @@ class FitLoop final : public Fit {
   RunScope run_;
   EpochSums sums_;
   std::shared_ptr<TrainStep> step_ = {};
-  std::optional<std::chrono::steady_clock::time_point> begin_ = {};  // only with a max_time
+  std::optional<std::chrono::steady_clock::time_point> begin_ = {};  // set only with a max_time
   bool has_warned_ = false;
 };
 

@@ -12,19 +12,19 @@
 
 namespace sconce {
 
-/// Returns the metrics from the options. If there are none, returns the accuracy as "acc", provided
-/// that the options contain no loss and the model's steps return more than a loss.
+/// Returns the metrics in the options. If there are none, returns the accuracy as "acc", provided
+/// that the options do not contain a loss and the model's steps return more than a loss.
 Metrics metrics_of(const TrainerOptions& options, const detail::ModelSteps& model);
 
-/// Returns the names of an epoch's values: the values that a fit inserts into an EpochMetrics,
-/// except for step values.
+/// Returns the names of the values that a fit adds to the EpochMetrics of an epoch, except for step
+/// values.
 std::vector<std::string> names_of_values(const Metrics& metrics, const TestSets& test);
 
 /// Returns the modes of these values, except for metrics without a direction.
 std::map<std::string, optim::MetricMode> modes_of_values(const Metrics& metrics,
                                                          const TestSets& test);
 
-/// @throw c10::Error if a metric is null, if two metrics share a name, or if one is called "loss".
+/// @throw c10::Error if a metric is null, if two metrics share a name, or if one is named "loss".
 void check_metrics(const Metrics& metrics);
 
 }  // namespace sconce

@@ -4,7 +4,7 @@
 
 namespace sconce {
 
-// Metrics use their names as keys. A metric without a value is None.
+// The keys are the names of the metrics. The value is None for a metric without a value.
 void visit_state(EpochMetrics& epoch, StateVisitor& state) {
   state.count("epoch", epoch.epoch);
   state("loss", epoch.loss);
@@ -32,7 +32,7 @@ void visit_state(FitProgress& progress, StateVisitor& state) {
   state("accumulate", progress.accumulate, int64_t{0});
   state.any_length("epochs", progress.epochs);
   state("sums", progress.sums);
-  // This key exists only for an epoch whose steps have values.
+  // This key exists only if the epoch's steps have values.
   if (!progress.values.empty() || state.dict().contains("values")) {
     state.any_length("values", progress.values);
   }

@@ -14,7 +14,7 @@ namespace sconce {
 
 class StateVisitor;
 
-/// The progress of a fit, as stored in a Trainer's checkpoint.
+/// The progress of a fit, as it is stored in a Trainer's checkpoint.
 struct FitProgress {
   int64_t batches = 0;                       ///< batches per epoch, on each rank
   int64_t accumulate = 1;                    ///< batches per step; 0: written by an earlier sconce

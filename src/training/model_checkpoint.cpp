@@ -8,9 +8,9 @@ namespace sconce {
 namespace {
 
 constexpr auto model_checkpoint = "sconce::ModelCheckpoint";
-constexpr auto default_monitor = "val_acc";  // or "test_acc", unless a test set is called "val"
+constexpr auto default_monitor = "val_acc";  // or "test_acc", unless a test set is named "val"
 
-// The fit's own errors do not contain the file.
+// The errors thrown by the fit do not contain the file name.
 void resume(Fit& fit, const RunProgress& saved, const std::filesystem::path& file) {
   try {
     fit.resume(saved);

@@ -29,7 +29,7 @@ RunScope::RunScope(const Metrics& metrics, amp::GradScaler* scaler) : RunScope()
 RunScope::~RunScope() {
   try {
     close();
-  } catch (...) {  // report the error that ended the run instead
+  } catch (...) {  // report the error that ended the run
   }
 }
 
@@ -41,8 +41,8 @@ void RunScope::close() {
   for (const auto& restore : std::exchange(restorers_, {})) restore();
 }
 
-// Counts this run once per object, because one metric may have two names. Returns whether another
-// run uses the object.
+// Counts this run once per object, because a metric may have two names. Returns whether another run
+// uses the object.
 bool RunScope::begin_use(int& runs) {
   if (std::find(counts_.begin(), counts_.end(), &runs) != counts_.end()) return false;
   counts_.push_back(&runs);

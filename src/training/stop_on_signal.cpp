@@ -15,7 +15,7 @@ namespace {
 
 constexpr auto stop_on_signal = "sconce::StopOnSignal";
 
-// The signal that has arrived, or 0. The handler shares only this variable with the fits.
+// The signal that was received, or 0. The handler shares only this variable with the fits.
 std::atomic<int> arrived_signal = 0;
 static_assert(std::atomic<int>::is_always_lock_free);
 
@@ -52,7 +52,7 @@ void begin_handling(int signal) {
   ::sigaction(signal, &action, nullptr);
 }
 
-// If the program installed its own handler during the fit, that handler stays.
+// If the program installed a different handler during the fit, that handler is kept.
 void end_handling(int signal) {
   Handled& handled = handled_signals[static_cast<size_t>(signal)];
   if (--handled.users > 0) return;

@@ -12,7 +12,7 @@ namespace sconce {
 
 namespace {
 
-// Describes the first non-finite parameter.
+// Returns a description of the first non-finite parameter.
 std::string describe_parameters(const torch::nn::Module& model) {
   for (const auto& parameter : model.named_parameters()) {
     const bool is_read = parameter.value().defined();

@@ -18,19 +18,19 @@
 
 namespace sconce {
 
-/// Returns the next batch on the device. `index` is its index in the epoch.
+/// Returns the next batch on the device. `index` is the batch's index in the epoch.
 AnyBatch next_batch(const AnyBatches::Next& next, torch::Device device, int64_t index);
 
-/// The scope of an evaluation or a prediction. It sets the precision, disables gradients, and puts
-/// the model in evaluation mode with the buffers of rank 0.
+/// The scope of an evaluation or a prediction. Sets the precision, disables gradients, and puts the
+/// model in evaluation mode with the buffers from rank 0.
 class EvaluationScope {
  public:
-  /// Enters the scope. `caller` is the name of the caller.
+  /// Enters the scope. `caller` is the name of the calling function.
   /// @throw c10::Error if a group of one has no batches.
   EvaluationScope(const TrainerOptions& options, const amp::MixedPrecision& precision,
                   const detail::ModelSteps& model, const AnyBatches& batches, const char* caller);
 
-  /// Calls `step` with each batch on the device. The batches come from epoch `epoch` or, if it
+  /// Calls `step` with each batch on the device. The batches come from epoch `epoch` or, if `epoch`
   /// is empty, from the next epoch.
   void for_each_batch(std::optional<int64_t> epoch,
                       const std::function<void(const AnyBatch&)>& step) const;
@@ -44,8 +44,8 @@ class EvaluationScope {
   amp::AutocastGuard autocast_;
 };
 
-/// Runs `Trainer::evaluate` on the batches of epoch `epoch` or, if it is empty, of the next
-/// epoch. The sums stay in the metrics.
+/// Runs `Trainer::evaluate` on the batches from epoch `epoch` or, if `epoch` is empty, from the
+/// next epoch. Afterwards, the metrics contain the sums.
 MetricValues test_model(const TrainerOptions& options, const amp::MixedPrecision& precision,
                         const Metrics& metrics, const detail::ModelSteps& model,
                         const AnyBatches& batches, std::optional<int64_t> epoch = {});

@@ -53,17 +53,17 @@ void multiply_gradients(const torch::optim::Optimizer& optimizer, const torch::T
   }
 }
 
-// Weights the batches of a step by their counts. The total is known only after the last forward.
-// Until then, if a step has several batches, their losses are divided by an estimate of the total
-// that is based on the first count. This keeps gradients in the range of float16. The gradients are
-// corrected afterwards.
+// Weights the batches in a step by their counts. The total is known only after the last forward
+// pass. Until then, if a step has several batches, their losses are divided by an estimate of the
+// total that is based on the first count. This estimate keeps gradients in the range of float16.
+// The gradients are corrected afterwards.
 class CountedBatches {
  public:
   explicit CountedBatches(const std::optional<distributed::ProcessGroup>& group) : group_(group) {}
 
   void begin() { unit_ = total_ = torch::Tensor(); }
 
-  // Returns a batch's loss for its backward pass.
+  // Returns the loss of a batch for its backward pass.
   torch::Tensor weighted(const StepOutput& output, int64_t batches_in_step) {
     if (batches_in_step == 1) return output.loss / divisor(output.count);
     total_ = total_.defined() ? total_ + output.count : output.count;
@@ -71,7 +71,7 @@ class CountedBatches {
     return output.loss / unit_;
   }
 
-  // Corrects the gradients from all batches.
+  // Corrects the gradients after all batches.
   void end(const torch::optim::Optimizer& optimizer) const {
     if (total_.defined()) multiply_gradients(optimizer, unit_ / divisor(total_));
   }
@@ -107,7 +107,7 @@ class CountedBatches {
               " belong to the model and none has a gradient after the backward pass");
 }
 
-// LibTorch's own error mentions neither the Trainer nor the model.
+// The error from LibTorch mentions neither the Trainer nor the model.
 void check_requires_grad(const torch::Tensor& loss, const torch::nn::Module& model) {
   if (loss.requires_grad()) return;
   const auto all = model.parameters();
@@ -158,8 +158,8 @@ class EagerStep final : public TrainStep {
     RECORD_USER_SCOPE("optimizer");
     if (clip_ > 0) {
       precision_.unscale_(optimizer_);
-      // Uses the optimizer's parameters instead of the model's, because other gradients are neither
-      // zeroed nor unscaled.
+      // Uses the optimizer's parameters instead of the model's parameters, because other gradients
+      // are neither zeroed nor unscaled.
       nn::clip_grad_norm_(parameters_of(optimizer_), clip_);
     }
     precision_.step(optimizer_);
@@ -194,10 +194,10 @@ class EagerStep final : public TrainStep {
   const detail::ModelSteps& model_;
   torch::optim::Optimizer& optimizer_;
   CountedBatches counted_;
-  int64_t batches_ = 0;  // in the step so far
+  int64_t batches_ = 0;  // number of batches in the step so far
 };
 
-// The properties that all batches of a capture share.
+// The properties that all batches in a capture share.
 struct BatchKind {
   explicit BatchKind(const AnyBatch& batch) : type(batch.type()) {
     for (const auto& tensor : batch.tensors()) {
@@ -212,9 +212,10 @@ struct BatchKind {
   std::vector<std::pair<std::vector<int64_t>, torch::ScalarType>> tensors = {};
 };
 
-// Returns the function to capture. It accepts the tensors of a batch and returns the tensors of the
-// step's output. It stores the input tensors in a copy of the first batch, which also contains the
-// non-tensor parts. It stores the step's output in `names`, which keeps the names of the values.
+// Returns the function to capture, which accepts the tensors of a batch and returns the tensors in
+// the step's output. The function stores the input tensors in a copy of the first batch, which also
+// contains the non-tensor parts. It stores the step's output in `names`, which keeps the names of
+// the values.
 CapturedStep::Step captured_function(const std::function<StepOutput(const AnyBatch&)>& step,
                                      AnyBatch first, StepOutput& names) {
   const auto batch = std::make_shared<AnyBatch>(std::move(first));
@@ -234,8 +235,7 @@ class GraphStep final : public TrainStep {
   GraphStep(const EagerStep& step, const TrainerOptions& options)
       : step_(step), device_(options.device.value()), compiler_(options.compiler) {}
 
-  // Makes this the step of a new loop. The objects that the previous step referred to may no longer
-  // exist.
+  // Prepares this step for a new loop. The objects that the previous loop used may no longer exist.
   void use_for(const EagerStep& step) {
     step_.emplace(step);
     is_first_ = true;
@@ -245,7 +245,7 @@ class GraphStep final : public TrainStep {
 
   StepOutput backward(AnyBatch batch, int64_t /*batches_in_step*/) override {
     const BatchKind kind(batch);
-    // The capture itself rejects undefined tensors, and reports their position.
+    // The capture itself rejects undefined tensors and reports their positions.
     const bool is_other = !is_first_ && kind.is_whole && kind != kind_;
     if (is_other) return step_->whole(batch);
     const auto tensors = batch.tensors();
@@ -254,7 +254,7 @@ class GraphStep final : public TrainStep {
     StepOutput output = names_;
     auto next = outputs.begin();
     nn::for_each_tensor(output, [&](torch::Tensor& tensor) { tensor = *next++; });
-    // The next replay overwrites the outputs, but the loss may be read after it.
+    // The next replay overwrites the outputs, but the loss may be read after that replay.
     output.loss = output.loss.clone();
     return output;
   }
@@ -274,8 +274,8 @@ class GraphStep final : public TrainStep {
   }
 
  private:
-  // The first batch of a loop determines the captured shape. At this point, the modules are in the
-  // right mode.
+  // The first batch in a loop determines the captured shape. At this point, the modules are in the
+  // correct mode.
   void begin(const BatchKind& kind, AnyBatch first) {
     is_first_ = false;
     TrainedObjects objects = step_->objects();
@@ -290,7 +290,7 @@ class GraphStep final : public TrainStep {
   std::optional<EagerStep> step_;
   torch::Device device_;
   std::shared_ptr<StepCompiler> compiler_;
-  bool is_first_ = true;  // whether the loop has not had a batch yet
+  bool is_first_ = true;  // whether the loop has not run a batch yet
   std::optional<BatchKind> kind_ = {};
   std::optional<TrainedObjects> objects_ = {};
   StepOutput names_ = {};  // output without tensors that keeps the names of the captured values

@@ -14,25 +14,26 @@
 
 namespace sconce {
 
-/// A step of the optimizer, in parts that the loop calls in this order.
+/// An optimizer step, divided into parts. The loop calls them in this order.
 class TrainStep {
  public:
   virtual ~TrainStep() = default;
 
   virtual void zero_grad() = 0;
-  /// Adds the gradients from one of the step's `batches_in_step` batches, which must be on the
-  /// device. Returns the output for the batch with a detached loss.
+  /// Computes and adds the gradients for one of the step's `batches_in_step` batches, which must be
+  /// on the device. Returns the output for the batch with a detached loss.
   virtual StepOutput backward(AnyBatch batch, int64_t batches_in_step) = 0;
-  /// Clips the gradients and steps the optimizer.
+  /// Clips the gradients and runs the optimizer's step.
   virtual void update() = 0;
-  /// Returns whether the step is compiled and why, or an empty string if there is no compiler.
+  /// Returns a description of whether and why the step is compiled, or an empty string if there is
+  /// no compiler.
   virtual std::string mode() const { return {}; }
 };
 
-/// Returns the step for a fit. With `graph`, it is a captured step, and `backward` runs all parts.
-/// The other arguments must outlive the use of the step. `earlier` is the step of an earlier loop
-/// on the same device, or null. If it is a captured step, this function updates and returns it. It
-/// keeps its capture if the arguments are the same objects.
+/// Returns the step for a fit. With `graph`, the result is a captured step, and `backward` runs all
+/// parts. The other arguments must outlive the use of the step. `earlier` is the step from an
+/// earlier loop on the same device, or null. If `earlier` is a captured step, this function updates
+/// and returns it. The step keeps its capture if the arguments are the same objects.
 /// @throw c10::Error if `graph` is set and the optimizer is not capturable.
 std::shared_ptr<TrainStep> make_train_step(const TrainerOptions& options,
                                            amp::MixedPrecision& precision,
@@ -47,8 +48,9 @@ torch::Tensor mean_loss(const StepOutput& step);
 /// `graph`.
 const char* capturing_option(const TrainerOptions& options);
 
-/// Checks that a parameter of the optimizer has a gradient. This fails if the optimizer belongs to
-/// another model. Reads nothing from the device, and stops at the first gradient.
+/// Checks that at least one of the optimizer's parameters has a gradient. This check fails if the
+/// optimizer belongs to another model. Does not read from the device, and stops at the first
+/// gradient.
 /// @throw c10::Error with the number of parameters that the optimizer and the model share.
 void check_gradients(const torch::nn::Module& model, const torch::optim::Optimizer& optimizer);
 

@@ -10,8 +10,8 @@
 
 namespace sconce {
 
-/// Non-owning references to the objects that a step trains. While this object exists, no new object
-/// can be mistaken for one of them.
+/// Non-owning references to the objects that a step trains. As long as this object exists, no new
+/// object can be mistaken for one of them.
 class TrainedObjects {
  public:
   TrainedObjects(const torch::nn::Module& model, const optim::Optimizer& optimizer);

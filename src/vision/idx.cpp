@@ -29,7 +29,7 @@ constexpr int64_t kMaxRank = 255;
 constexpr int64_t kMagicBytes = 4;
 constexpr int64_t kDimensionBytes = 4;
 
-// The start of each message, followed by "expected ..., found ...".
+// The prefix of each error message, followed by "expected ..., found ...".
 std::string at_field(const fs::path& file, std::string_view field) {
   return c10::str("sconce::vision::read_idx: ", file.string(), ": ", field, ": ");
 }
@@ -56,13 +56,13 @@ class Content {
 
   const fs::path& file() const { return file_; }
 
-  // Returns whether the file can contain this many bytes. One byte in a gzip stream expands to at
-  // most 1032 bytes.
+  // Returns whether the file can contain the given number of bytes. One byte in a gzip stream
+  // expands to at most 1032 bytes.
   bool can_hold(int64_t bytes) const {
     return bytes / (gzipped_ ? 1032 : 1) <= static_cast<int64_t>(input_.size());
   }
 
-  // Reads `count` bytes, or fewer at the end of the contents. A gzip stream ends only after its
+  // Reads `count` bytes, or fewer at the end of the contents. A gzip stream ends after its
   // checksum, so reading past the payload verifies the payload.
   int64_t read(void* to, int64_t count) {
     auto* bytes = static_cast<Bytef*>(to);
@@ -92,7 +92,7 @@ class Content {
   }
 
   // A gzipped file may consist of several streams. Like gzip, this class ignores any other bytes
-  // after them.
+  // that follow them.
   bool start_next_member() {
     if (stream_.avail_in < kMagic.size()) fill();
     in_member_ = has_magic();
@@ -105,8 +105,7 @@ class Content {
            std::equal(kMagic.begin(), kMagic.end(), stream_.next_in);
   }
 
-  // Moves the unread bytes to the front of the buffer, and reads the next bytes of the file after
-  // them.
+  // Moves the unread bytes to the front of the buffer, and appends the next bytes from the file.
   void fill() {
     std::copy_n(stream_.next_in, stream_.avail_in, buffer_.begin());
     const uint64_t room = buffer_.size() - stream_.avail_in;
@@ -184,7 +183,7 @@ int64_t payload_bytes(const Content& content, const Header& header) {
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
   auto bytes = static_cast<int64_t>(c10::elementSize(header.type));
   for (const int64_t size : header.sizes) {
-    // A size of zero counts as one here, so that the strides of the other dimensions cannot
+    // A size of zero is treated as one here, so that the strides of the other dimensions cannot
     // overflow.
     const int64_t factor = std::max<int64_t>(size, 1);
     TORCH_CHECK(bytes <= kMax / factor, at_field(content.file(), "dimensions"), "expected at most ",

@@ -38,8 +38,8 @@ File open(const fs::path& path, const char* caller) {
   return file;
 }
 
-// Returns `work()`. Converts its errors to LibTorch errors with the prefix `caller`, which contains
-// the function and the file.
+// Returns the result of `work()`. Converts errors in `work` to LibTorch errors prefixed with
+// `caller`, which contains the function and the file.
 template <class Work>
 auto with_name(const std::string& caller, const Work& work) {
   try {

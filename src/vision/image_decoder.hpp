@@ -10,7 +10,7 @@
 
 namespace sconce::vision {
 
-/// The reason why an image cannot be read, as a single line without its file name.
+/// The reason why an image cannot be read, as a single line without the file name.
 struct ImageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -27,8 +27,7 @@ struct ImageHeader {
   int64_t channels = 0;  ///< 1: gray, 2: gray and alpha, 3: RGB, 4: RGB and alpha
 };
 
-/// Reads one image from an open file, first the header and then the pixels, and leaves the file
-/// open.
+/// Reads one image from an open file: first the header, and then the pixels. The file stays open.
 class ImageDecoder {
  public:
   ImageDecoder() = default;
@@ -40,13 +39,13 @@ class ImageDecoder {
   /// @throw ImageError
   virtual ImageHeader read_header() = 0;
 
-  /// Writes (height, width, channels) bytes. Must be called after `read_header`. Gray images can be
-  /// read as RGB, and the alpha channel can be omitted.
+  /// Writes the pixels as (height, width, channels) bytes. Must be called after `read_header`. Gray
+  /// images can be read as RGB, and the alpha channel can be omitted.
   /// @throw ImageError
   virtual void read_pixels(uint8_t* pixels, int64_t channels) = 0;
 };
 
-/// Reads the header of an image and checks the size of the image.
+/// Reads the header of an image and checks the image's size.
 /// @throw ImageError or NoImageLibrary
 ImageHeader read_header(std::FILE* file, const ImageLimits& limits);
 

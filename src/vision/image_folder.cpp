@@ -22,7 +22,8 @@ namespace fs = std::filesystem;
   TORCH_CHECK(false, "sconce::vision::ImageFolder: ", path.string(), ": ", why);
 }
 
-// Returns the entries of a folder, sorted by name, except for names that start with a dot.
+// Returns the entries in a folder, sorted by name, except for entries with names that start with a
+// dot.
 std::vector<fs::path> entries_of(const fs::path& folder) {
   std::error_code error;
   auto names = detail::folder_names(folder, error);
@@ -41,13 +42,14 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(status);
 }
 
-// Returns whether a name can be printed on one line: it must be UTF-8 without control characters.
+// Returns whether a name can be printed on one line. The name must be valid UTF-8 without control
+// characters.
 bool is_printable(const fs::path& name) {
   try {
     const std::u32string codes = name.u32string();
     return std::none_of(codes.begin(), codes.end(), [](char32_t code) {
       const bool is_control = code < 0x20 || (code >= 0x7f && code < 0xa0);
-      const bool is_surrogate = code >= 0xd800 && code < 0xe000;  // some libraries accept these
+      const bool is_surrogate = code >= 0xd800 && code < 0xe000;  // accepted by some libraries
       return is_control || is_surrogate;
     });
   } catch (const std::exception&) {  // not UTF-8

@@ -14,7 +14,7 @@ namespace sconce::vision {
 namespace {
 
 // If a libjpeg function fails, it exits through longjmp. Therefore, the functions that call setjmp
-// and the callbacks for libjpeg contain no objects with destructors.
+// and the callbacks for libjpeg must not contain objects with destructors.
 class JpegDecoder final : public ImageDecoder {
  public:
   JpegDecoder(std::FILE* file, int max_scans)
@@ -66,7 +66,7 @@ class JpegDecoder final : public ImageDecoder {
 
   static void print_nothing(j_common_ptr) {}
 
-  // A scan may consist of only a few bytes, and decoding it takes as long as reading all pixels.
+  // A scan may consist of only a few bytes, but decoding it takes as long as reading all pixels.
   static void check_scans(j_common_ptr jpeg) {
     auto& self = of(jpeg);
     if (reinterpret_cast<j_decompress_ptr>(jpeg)->input_scan_number <= self.max_scans_) return;
@@ -132,7 +132,7 @@ class JpegDecoder final : public ImageDecoder {
     return true;
   }
 
-  // CMYK values are stored inverted, as Adobe's programs write them.
+  // CMYK values are stored inverted, as in files written by Adobe's programs.
   void convert_cmyk(uint8_t* rgb) const {
     for (size_t i = 0; i < cmyk_row_.size(); i += 4) {
       const int light = cmyk_row_[i + 3];

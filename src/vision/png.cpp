@@ -11,7 +11,7 @@ namespace sconce::vision {
 namespace {
 
 // If a libpng function fails, it exits through longjmp. Therefore, the functions that call setjmp
-// and the callbacks for libpng contain no objects with destructors.
+// and the callbacks for libpng must not contain objects with destructors.
 class PngDecoder final : public ImageDecoder {
  public:
   explicit PngDecoder(std::FILE* file) : file_(file) {
@@ -50,7 +50,7 @@ class PngDecoder final : public ImageDecoder {
   bool try_header() {
     if (setjmp(png_jmpbuf(png_))) return false;
     png_set_read_fn(png_, file_, read_bytes);
-    // The caller checks the size. Chunks such as text and color profiles are skipped.
+    // The caller checks the size of the image. Chunks such as text and color profiles are skipped.
     png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
     png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
     png_read_info(png_, info_);
@@ -108,7 +108,7 @@ class PngDecoder final : public ImageDecoder {
   char message_[256] = {};
 };
 
-// As above, its functions may exit through longjmp.
+// As in the class above, libpng functions may exit through longjmp.
 class PngEncoder {
  public:
   PngEncoder() {

@@ -25,7 +25,7 @@
 namespace sconce::vision::transforms {
 namespace {
 
-// Applies `work` to a batch of images, and treats a single image as a batch of one.
+// Applies `work` to a batch of images. A single image is treated as a batch of one.
 template <class Work>
 torch::Tensor apply_to_batch(const torch::Tensor& images, const std::string& name,
                              const Work& work) {
@@ -56,8 +56,8 @@ double draw_between(double low, double high, const at::Generator& generator) {
   return at::empty({1}, at::kFloat).uniform_(low, high, generator).item<float>();
 }
 
-// The functions below accept a single image `(C, H, W)`, like torchvision's functions with the same
-// names, and match their arithmetic bit for bit.
+// Like torchvision's functions with the same names, the functions below accept a single image `(C,
+// H, W)`. Their results match torchvision's results bit for bit.
 
 at::Tensor blend(const at::Tensor& image, const at::Tensor& other, double ratio) {
   const double most = image.is_floating_point() ? 1 : 255;
@@ -108,7 +108,7 @@ at::Tensor hsv_to_rgb(const at::Tensor& hue, const at::Tensor& saturation,
   const auto falling = (1 - part).mul_(value).clamp_(0, 1);
   const auto rising = (part + rest).mul_(value).clamp_(0, 1);
   const auto lowest = rest.mul(value).clamp_(0, 1);
-  // For each of the six sectors, selects one of the four values for each color.
+  // Selects one of the four values for each color in each of the six sectors.
   const auto choices =
       at::tensor({0, 2, 1, 1, 3, 0, 3, 0, 0, 2, 1, 1, 1, 1, 3, 0, 0, 2}, at::kLong);
   const auto chosen = to_device(choices.view({3, 6}), hue.device())
@@ -123,7 +123,7 @@ at::Tensor adjust_hue(const at::Tensor& image, double shift) {
   const auto floats = image.to(at::kFloat);
   const auto [hue, saturation, value] = rgb_to_hsv(is_byte ? floats * (1. / 255) : floats);
   const auto rgb = hsv_to_rgb(hue.add(shift).remainder(1), saturation, value);
-  // Scaling by almost 256 makes each of 0 to 255 equally likely.
+  // Scaling by almost 256 makes all values from 0 to 255 equally likely.
   return (is_byte ? rgb.mul(255 + 1.0 - 1e-3) : rgb).to(image.scalar_type());
 }
 
@@ -173,7 +173,7 @@ torch::Tensor Resize::operator()(const torch::Tensor& given) const {
             "sconce::vision::transforms::Resize: expected images of one pixel or more, got shape ",
             images.sizes());
         if (images.sizes().slice(2).equals(size_)) return images;
-        // The kernel for uint8 does not support an empty batch.
+        // The uint8 kernel does not support empty batches.
         if (images.size(0) == 0) return images.new_empty({0, images.size(1), size_[0], size_[1]});
         const bool has_kernel =
             type == at::kFloat || type == at::kDouble || (type == at::kByte && images.is_cpu());
@@ -217,9 +217,9 @@ torch::Tensor RandomCrop::operator()(const torch::Tensor& given,
         const auto padded =
             (is_padded ? at::constant_pad_nd(images, {left, right, top, bottom}) : images)
                 .contiguous();
-        // A view of all crops, one starting at each pixel, from which each image selects one. Whole
-        // rows are copied at once. at::index copies pixel by pixel, which took up to ten times as
-        // long.
+        // Creates a view of all crops, one starting at each pixel, from which each image selects
+        // one. This way, whole rows are copied at once. at::index copies pixel by pixel, which took
+        // up to ten times as long.
         const int64_t row = padded.size(3);
         const int64_t plane = padded.size(2) * row;
         const int64_t last = (channels - 1) * plane + (height - 1) * row + width - 1;
@@ -262,7 +262,7 @@ torch::Tensor CenterCrop::operator()(const torch::Tensor& given) const {
             is_padded ? at::constant_pad_nd(images, {missing_columns / 2, (missing_columns + 1) / 2,
                                                      missing_rows / 2, (missing_rows + 1) / 2})
                       : images;
-        // Rounds halves to even, as in Python.
+        // Rounds halfway cases to even, as in Python.
         const auto start = [](int64_t all, int64_t part) {
           return std::lrint(static_cast<double>(all - part) / 2);
         };
@@ -285,7 +285,7 @@ RandomResizedCrop::RandomResizedCrop(std::array<int64_t, 2> size, std::array<dou
   check_bounds(ratio_, "ratio");
 }
 
-// Returns the top, left, height, and width.
+// Returns the top, left, height, and width of a crop.
 std::array<int64_t, 4> RandomResizedCrop::draw_box(int64_t height, int64_t width,
                                                    const at::Generator& generator) const {
   const auto log = [](double value) { return std::log(static_cast<float>(value)); };
@@ -346,7 +346,7 @@ torch::Tensor ColorJitter::operator()(const torch::Tensor& given,
                                       const at::Generator& generator) const {
   constexpr auto name = "sconce::vision::transforms::ColorJitter";
   check_generator(generator, name);
-  // Factors are centered on 1, and shifts on 0.
+  // Factors are centered at 1, and shifts are centered at 0.
   const auto draw = [&](double range, double center) {
     if (range == 0) return center;
     return draw_between(center == 0 ? -range : std::max(1 - range, 0.), center + range, generator);

@@ -18,7 +18,7 @@ using torch::nn::ReLU;
 using torch::nn::ReLUOptions;
 using torch::nn::Sequential;
 
-// The sizes of the convolutions in a block.
+// The sizes of the convolutions in one block.
 struct Sizes {
   int64_t in, planes;  // channels
   int64_t stride = 1, groups = 1, base_width = 64, dilation = 1;
@@ -37,7 +37,8 @@ Conv2d conv3x3(int64_t in, int64_t out, const Sizes& of) {
                     .bias(false));
 }
 
-// Resizes the input of a block to the size of its output. Undefined if the sizes already match.
+// Returns a module that resizes the input of a block to the size of its output, or null if the
+// sizes already match.
 Sequential make_downsample(const Sizes& of, int64_t out) {
   if (of.stride == 1 && of.in == out) return nullptr;
   Sequential downsample;
@@ -113,7 +114,8 @@ struct BottleneckImpl : torch::nn::Cloneable<BottleneckImpl> {
 };
 TORCH_MODULE(Bottleneck);
 
-// The blocks in a layer. The first block may use a different stride and dilation than the others.
+// Returns the blocks in a layer. The first block may use a different stride and dilation than the
+// others.
 template <class Block>
 Sequential make_layer(Sizes sizes, int64_t blocks, int64_t dilation) {
   Sequential layer;
@@ -163,7 +165,7 @@ void check_resnet(ResNetBlock block, const std::array<int64_t, 4>& layers,
               "basic blocks without dilation, got replace_stride_with_dilation");
 }
 
-// Sets the values that torchvision sets, for all modules in the same order.
+// Sets the same values as torchvision, for all modules in the same order.
 void init_resnet(torch::nn::Module& net, bool zero_init_residual) {
   for (const auto& module : net.modules(/*include_self=*/false)) {
     if (auto* conv = module->as<Conv2d>()) {
