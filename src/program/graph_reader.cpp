@@ -248,8 +248,8 @@ class Reader {
 };
 
 // Owns a JSON value and destroys it without allocating memory. The destructor of nlohmann's class
-// first copies nested values to a list, and terminates the process if there is not enough memory for
-// the list.
+// first copies nested values to a list, and terminates the process if there is not enough memory
+// for the list.
 class ParsedJson {
  public:
   explicit ParsedJson(const std::string& text) : json_(ReadJson::parse(text)) {}

@@ -29,7 +29,7 @@ struct ObservedRun {
   OperatorNames& opened;
   int depth = 0;                           // number of nested recorded operators
   c10::OperatorName outermost = {"", ""};  // the outermost of these operators
-  std::exception_ptr error = {};  // the first; LibTorch ignores exceptions in observers
+  std::exception_ptr error = {};           // the first; LibTorch ignores exceptions in observers
 };
 thread_local ObservedRun* recording = nullptr;
 
