@@ -1,4 +1,4 @@
-# Finds cpp-httplib, either through its own CMake package or in the form that Debian installs: a compiled library and a
+# Finds cpp-httplib either through its CMake package or in the form installed by Debian: a compiled library and a
 # pkg-config file without a CMake package. The macros in the pkg-config file change the classes in the header and must
 # match the library. Creates the target httplib::httplib and sets httplib_INCLUDE_DIRS and httplib_VERSION_STRING, like
 # FindZLIB.
@@ -35,7 +35,7 @@ find_package_handle_standard_args(httplib REQUIRED_VARS httplib_LIBRARY ${folder
 if(httplib_FOUND)
   set(httplib_INCLUDE_DIRS "${httplib_INCLUDE_DIR}")
   add_library(httplib::httplib SHARED IMPORTED)
-  # With DT_RPATH instead of DT_RUNPATH, a program also finds the libraries that its libraries need.
+  # With DT_RPATH instead of DT_RUNPATH, a program can also find the libraries that its libraries need.
   set_target_properties(httplib::httplib PROPERTIES IMPORTED_LOCATION "${httplib_LIBRARY}"
     INTERFACE_COMPILE_DEFINITIONS "${macros}" INTERFACE_LINK_OPTIONS LINKER:--disable-new-dtags)
   foreach(folder IN LISTS folders)

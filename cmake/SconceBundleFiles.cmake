@@ -50,7 +50,7 @@ function(sconce_bundle_find_libraries out)
   set(${out} "${libraries}" PARENT_SCOPE)
 endfunction()
 
-# Sets <out> to the libraries that the program and the libraries <opened> need.
+# Sets <out> to the libraries required by the program and by the libraries in <opened>.
 function(sconce_bundle_needed out opened)
   file(GET_RUNTIME_DEPENDENCIES EXECUTABLES "${bundle_program}" LIBRARIES ${opened}
     RESOLVED_DEPENDENCIES_VAR found UNRESOLVED_DEPENDENCIES_VAR missing PRE_EXCLUDE_REGEXES ${bundle_of_machine})
@@ -144,7 +144,7 @@ function(sconce_bundle_package_of out library)
   endforeach()
 endfunction()
 
-# Copies the license of a Debian package, and the common licenses that it refers to.
+# Copies the license of a Debian package, and the common licenses referenced in it.
 function(sconce_bundle_debian_license package folder)
   set(copyright "/usr/share/doc/${package}/copyright")
   if(NOT EXISTS "${copyright}")

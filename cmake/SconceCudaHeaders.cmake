@@ -1,5 +1,5 @@
-# Finds CUDA's headers for the sources in src/cuda. LibTorch's wheels contain them except for the crt/ folder, which a
-# small wheel with the same CUDA version provides. Consumers of sconce never need these headers.
+# Finds CUDA's headers for the sources in src/cuda. LibTorch's wheels contain these headers, except for the crt/ folder.
+# A small wheel with the same CUDA version provides that folder. Consumers of sconce never need these headers.
 
 include_guard(GLOBAL)
 

@@ -1,7 +1,7 @@
-# The libraries that sconce needs in addition to LibTorch. sconce_find_dependency(<Name>) provides the target from the
-# table below, using the first place that contains it: a folder that the user specifies, an installed package, the
-# distribution's package unpacked without root, or the sources from their Git host. The including file sets
-# SCONCE_SETUP_DIR, the absolute path of a folder for downloaded files. Several builds may share it.
+# Provides the libraries that sconce needs in addition to LibTorch. sconce_find_dependency(<Name>) creates the target
+# listed in the table below, using the first location that contains it: a folder that the user specifies, an installed
+# package, the distribution's package unpacked without root, or the sources from their Git host. The including file sets
+# SCONCE_SETUP_DIR, the absolute path of a folder for downloaded files. Several builds may share this folder.
 include(FetchContent)
 
 set(SCONCE_DEPS_DIR "" CACHE PATH "A folder that contains sconce's dependencies: a prefix, unpacked Debian packages, or a copy of <setup>/deps")
@@ -110,8 +110,8 @@ function(sconce_find_unpacked)
 endfunction()
 
 # Step 3: the sources, from FETCHCONTENT_SOURCE_DIR_<NAME> or, by tag, from the Git host. The host is contacted first,
-# because without a network, FetchContent prints pages of errors. Tests, install rules, and messages of the fetched
-# project are turned off.
+# because without a network, FetchContent prints pages of errors. The tests, install rules, and messages of the fetched
+# project are disabled.
 function(sconce_find_source)
   if(FETCHCONTENT_SOURCE_DIR_${upper})
     set(origin "source in ${FETCHCONTENT_SOURCE_DIR_${upper}}")

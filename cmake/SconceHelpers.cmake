@@ -87,7 +87,7 @@ function(sconce_add_layer layer)
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${layer} UNITY_BUILD_BATCH_SIZE 0
     POSITION_INDEPENDENT_CODE ON CXX_EXTENSIONS OFF)
   if(BUILD_SHARED_LIBS)
-    # Exported symbols are not marked, so all symbols must be visible, even if the parent project hides its own.
+    # Exported symbols are not marked, so all symbols must be visible, even if the parent project hides its symbols.
     set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET default VISIBILITY_INLINES_HIDDEN OFF)
     # Only the same version guarantees the same binary interface.
     set_target_properties(${target} PROPERTIES SOVERSION "${PROJECT_VERSION}")

@@ -2,8 +2,8 @@
 #
 # The first package is installed with the library and its headers. It searches for LibTorch again, using
 # SconceTorch.cmake, which is also installed. With SCONCE_INSTALL_TORCH_FALLBACK, sconce-config.cmake contains the
-# folder of this build's LibTorch, which is tried last. The package contains no other path from the build and no part of
-# LibTorch.
+# folder of this build's LibTorch, which is tried last. The package does not contain other paths from the build or any
+# part of LibTorch.
 #
 # The second package is the build folder: -Dsconce_DIR=<build folder> works without an installation. This package
 # prefers the build's LibTorch to Python's LibTorch, and uses headers and libraries in place.
@@ -63,8 +63,8 @@ function(sconce_install)
     DESTINATION "${folder}")
 endfunction()
 
-# Installs the licenses and the bill of materials, once with the library and once with the programs. Must be called
-# last, because the programs add dependencies.
+# Installs the licenses and the bill of materials, once with the library and once with the programs. This function must
+# be called last, because the programs add dependencies.
 function(sconce_install_notices)
   sconce_write_sbom("${PROJECT_BINARY_DIR}/installed/sconce.spdx.json")
   set(notices LICENSE THIRD_PARTY.txt "${PROJECT_BINARY_DIR}/installed/sconce.spdx.json")

@@ -12,7 +12,7 @@
 # Python's. A package that is not required sets SCONCE_TORCH_OPTIONAL: if no LibTorch is found, sconce::torch is not
 # created, and the global property SCONCE_TORCH_MISSING contains the reason.
 
-# The only definition of the supported range. The pinned wheel is the newest version.
+# This is the only definition of the supported version range. The pinned wheel is the newest version.
 set(SCONCE_TORCH_OLDEST 2.11.0)
 set(SCONCE_TORCH_NEWEST 2.15.0)
 if(NOT DEFINED SCONCE_TORCH_WANTED_BY)
@@ -21,7 +21,7 @@ endif()
 
 include_guard(GLOBAL) # placed below the variables, because each folder of a project needs them
 
-# Stops the configure step with the given lines. The leading blanks keep CMake from wrapping them. With
+# Stops the configure step with the given lines. The leading blanks prevent CMake from wrapping them. With
 # SCONCE_TORCH_OPTIONAL, the function only stores the lines, and the caller must return.
 function(sconce_stop)
   list(JOIN ARGN "\n  " text)
@@ -135,7 +135,7 @@ endfunction()
 macro(sconce_load_torch folder)
   set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON) # a parent project must also see torch's targets
   sconce_skip_toolkit()
-  # The package warns that the wheel contains no libkineto.a. No program links this library, because it is part of
+  # The package warns that the wheel contains no libkineto.a. Programs do not link this library, because it is part of
   # libtorch_cpu. Any existing target skips the search.
   set(kineto_LIBRARY c10)
   # The package caches the locations of its parts, and locations from an earlier LibTorch must not be reused.
@@ -368,7 +368,7 @@ function(sconce_check_torch_version version from where)
 endfunction()
 
 # Warns about CUDA libraries that LibTorch needs and that this machine lacks. The linker would report them in hundreds
-# of lines. The driver's libraries are excluded, because a machine without a GPU lacks them.
+# of lines. The driver's libraries are excluded, because machines without a GPU lack them.
 function(sconce_check_cuda_libraries root libraries_dir)
   if(CMAKE_CROSSCOMPILING)
     return()
@@ -387,8 +387,8 @@ function(sconce_check_cuda_libraries root libraries_dir)
   endif()
 endfunction()
 
-# Sets <out> to the Gloo library that a distribution's LibTorch loads, because sconce::distributed calls it too. Sets it
-# to an empty string for other LibTorchs, because their libtorch_cpu contains Gloo.
+# Sets <out> to the Gloo library that a distribution's LibTorch loads, because sconce::distributed calls it too. Sets
+# <out> to an empty string for any other LibTorch, because its libtorch_cpu contains Gloo.
 function(sconce_gloo_of_torch out root libraries_dir)
   set(${out} "" PARENT_SCOPE)
   if(CMAKE_CROSSCOMPILING OR libraries_dir STREQUAL "${root}/lib")

@@ -10,8 +10,8 @@
 
 namespace sconce::detail {
 
-/// The non-tensor conditions that a capture depends on. The capture remains valid as long as all of
-/// them hold.
+/// The non-tensor conditions on which a capture depends. The capture remains valid as long as all
+/// of them hold.
 class Conditions {
  public:
   using Holds = std::function<bool()>;

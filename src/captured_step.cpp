@@ -185,8 +185,9 @@ CapturedStep::Tensors CapturedStep::step(const Tensors& batch) {
   return graph_->outputs;
 }
 
-// Returns the batch on the device for a step that runs eagerly. Copies tensors whose strides or
-// alignment differ from the captured input, because their results could differ from a replay.
+// Returns the batch on the device for a step that runs eagerly. Copies a tensor if its strides or
+// alignment differ from the captured input, because otherwise, the results could differ from the
+// results of a replay.
 CapturedStep::Tensors CapturedStep::like_fresh(const Tensors& batch, bool is_like) const {
   Tensors fresh;
   for (size_t i = 0; i < batch.size(); ++i) {
@@ -199,7 +200,7 @@ CapturedStep::Tensors CapturedStep::like_fresh(const Tensors& batch, bool is_lik
   return fresh;
 }
 
-// Returns whether the graph accepts the batch. Throws if it does not and `on_shape_mismatch` is
+// Returns whether the graph accepts the batch. If it does not, throws if `on_shape_mismatch` is
 // `refuse`.
 bool CapturedStep::is_like_first(const Tensors& batch) const {
   bool is_like = batch.size() == inputs_->size();

@@ -66,8 +66,8 @@ void run_on_host(const std::type_info& type, const char* member, Call call) {
   record_host_call(std::move(call));
 }
 
-/// Marks the step being recorded as one that cannot be captured. `reason` is a noun phrase. Does
-/// nothing if no step is being recorded.
+/// Marks the current step, which is being recorded, as one that cannot be captured. `reason` is a
+/// noun phrase. Does nothing if no step is being recorded.
 void reject_recording(std::string reason);
 
 /// Rejects a call of the function, such as "sconce::seed_everything", during any capture, because

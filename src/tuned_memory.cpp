@@ -27,7 +27,7 @@ bool keep_freed() {
          mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max()) == 1;
 }
 
-// Returns whether the system provides huge pages to this process on request.
+// Returns whether the system provides huge pages if this process requests them.
 bool system_allows_huge_pages() {
   std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
   std::string modes;  // for example, "always [madvise] never"

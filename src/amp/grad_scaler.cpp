@@ -51,7 +51,7 @@ constexpr auto without_update =
 
 enum class Float16Gradients { refused, accepted };
 
-// Returns the values of a sparse gradient, or a dense gradient itself.
+// Returns the values of a sparse gradient, or the gradient itself if it is dense.
 torch::Tensor values_of(const torch::Tensor& parameter) {
   if (!parameter.grad().is_sparse()) return parameter.grad();
   if (parameter.grad().scalar_type() == c10::kHalf) {

@@ -262,7 +262,7 @@ void CompiledStep::choose(const StepVotes& votes) {
   }
 }
 
-// Returns calls that replay the step and compare each part with its compiled counterpart.
+// Returns calls that replay the step and compare each part with the compiled part.
 RecordedStep::Calls CompiledStep::compared(Finding& finding) const {
   RecordedStep::Calls calls = compiled_;
   for (auto& call : calls) {

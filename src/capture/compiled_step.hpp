@@ -44,7 +44,7 @@ class CompiledStep {
   /// Returns whether the form of the step is final.
   bool is_settled() const { return state_ == State::compiled || state_ == State::replay; }
 
-  /// Returns the vote about the form that this process sends to the others.
+  /// Returns this process's vote on the form, which is sent to the other processes.
   StepVote vote() const;
 
   /// Advances the choice of a form based only on the votes of all processes. A single process
@@ -57,7 +57,7 @@ class CompiledStep {
  private:
   enum class State { compiling, comparing, compared, timing, timed, replay, compiled };
 
-  // The outcome of comparing both forms.
+  // The result of comparing both forms.
   struct Finding {
     std::string reason = {};  // why the compiled code is rejected; empty if it is not
     bool is_finite = true;    // whether all compared values are finite

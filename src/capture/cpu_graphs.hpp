@@ -41,7 +41,7 @@ class CpuGraphs {
   /// Returns whether no capture exists.
   bool empty() const { return graphs_.empty(); }
 
-  /// Returns how the last call ran the step.
+  /// Returns the way in which the last call ran the step.
   StepMode mode() const;
   std::string mode_reason() const;
 

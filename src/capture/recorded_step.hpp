@@ -30,8 +30,8 @@ struct ThreadState {
   bool grad_mode;
 };
 
-/// A call of an operator. Its tensors refer to the memory of the replays: each uses the storage
-/// that replaces the recorded tensor's storage.
+/// A call of an operator. Its tensors refer to the memory used by replays. Each tensor uses the
+/// storage that replaces the storage of the recorded tensor.
 struct OperatorCall {
   c10::OperatorHandle op;
   c10::DispatchKeySet keys;  // for kernels below autograd and autocast
@@ -158,7 +158,7 @@ struct RecordedStep {
 /// disabled.
 bool can_compile(const RecordedStep::Calls::value_type& call);
 
-/// Runs the code below autograd and returns its results, without storing them in the step.
+/// Runs the code below autograd and returns its results without storing them in the step.
 std::vector<at::Tensor> run_code(const CompiledCall& call);
 
 }  // namespace sconce::detail

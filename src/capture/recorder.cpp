@@ -55,7 +55,7 @@ size_t hash_of_numbers(c10::ArrayRef<c10::IValue> arguments) {
 }
 
 // Returns whether both calls copy the same values to the same type. The tensors in their arguments
-// must refer to the memory of the replays.
+// must refer to the memory used by replays.
 bool are_equal_casts(const OperatorCall& a, const OperatorCall& b) {
   const auto& x = a.arguments[0].toTensor();
   const auto& y = b.arguments[0].toTensor();
@@ -216,7 +216,7 @@ void Recorder::add(OperatorCall call, c10::ArrayRef<c10::IValue> values) {
   }
 }
 
-// Adds a call whose arguments already refer to the memory of the replays.
+// Adds a call with arguments that already refer to the memory used by replays.
 void Recorder::add_named(OperatorCall call, const Results& results, bool is_functional) {
   const auto& name = call.op.schema().name();
   if (is_functional && add_with_out(call, results)) return;

@@ -36,7 +36,7 @@ class StepMemory {
   /// Returns whether the step allocated the tensor's memory.
   bool has(const at::Tensor& tensor) const { return id_of(tensor).has_value(); }
 
-  /// Returns the ID of the tensor's memory, or nothing if the step did not allocate it.
+  /// Returns the ID of the tensor's memory, or std::nullopt if the step did not allocate it.
   std::optional<Id> id_of(const at::Tensor& tensor) const;
 
   /// Returns whether the tensor's memory has been allocated but not yet read or written by a call.
@@ -45,7 +45,7 @@ class StepMemory {
   /// Returns whether a call allocates the tensor's memory in each replay.
   bool is_result(const at::Tensor& tensor) const;
 
-  /// Registers new memory that the call with index `call` allocates.
+  /// Registers new memory allocated by the call with index `call`.
   void add(const at::Tensor& tensor, Source source, size_t call);
 
   /// Returns a tensor to pass to the call with index `call`, which reads it. The tensor shares

@@ -6,8 +6,8 @@
 
 namespace sconce::detail {
 
-/// Returns whether this process can record steps. It cannot if another library uses LibTorch's
-/// `Fake` dispatch key.
+/// Returns whether this process can record steps. Recording is not possible if another library uses
+/// LibTorch's `Fake` dispatch key.
 bool can_record();
 
 /// Runs the step in this thread and records its operators. `earlier` is the trace of the step's

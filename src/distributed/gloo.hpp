@@ -14,7 +14,8 @@
 // DistributedDataParallel's Reducer receives the same messages.
 namespace sconce::distributed {
 
-// Runs a function. If it throws, rethrows the error with `words` prepended to its message.
+// Runs a function. If the function throws, rethrows the error with `words` prepended to its
+// message.
 template <class F>
 auto naming(const std::string& words, F&& function) {
   try {

@@ -113,7 +113,7 @@ inline const Launcher* find_launcher() {
   return found == launchers.end() ? nullptr : &*found;
 }
 
-// Returns the last three digits of the job number, so that two jobs on one machine use different
+// Returns the last three digits of the job number, which let two jobs on one machine use different
 // ports.
 inline std::optional<int> job_number(const Launcher& from) {
   if (from.jobs[0] == nullptr) return {};

@@ -27,7 +27,7 @@ class TableMemory {
   /// Returns the maximum number of entries in an empty table.
   size_t max_entries() const { return static_cast<size_t>(limit_ / bytes_of_entry); }
 
-  /// Returns the start of the error message for a table that does not fit, up to "got".
+  /// Returns the beginning of the error message for a table that does not fit, up to "got".
   std::string limit() const;
 
  private:

@@ -141,8 +141,8 @@ class RowReader {
     return code;
   }
 
-  // A single number in a column of strings makes all other rows bad, and `skip_bad` must not hide
-  // this.
+  // Checks the types of the columns. A single number in a column of strings makes all other rows
+  // bad, and `skip_bad` must not hide this problem.
   void check_kinds() const {
     struct Counts {
       int64_t numbers = 0;

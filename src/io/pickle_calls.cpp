@@ -35,7 +35,7 @@ constexpr std::array callables = {
 // dimension.
 constexpr size_t tensor_bytes = 1024, dimension_bytes = 32;
 
-// Returns the arguments of a call one by one.
+// Returns the arguments of a call one at a time.
 class Arguments {
  public:
   Arguments(const c10::IValue& tuple, const Place& place) : place_(place) {

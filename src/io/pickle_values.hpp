@@ -62,7 +62,7 @@ struct Named : torch::CustomClassHolder {
 /// An upper bound on the bytes per value.
 constexpr size_t named_bytes = 128;
 
-/// Wraps such a value as an IValue.
+/// Wraps such a value in an IValue.
 inline c10::IValue capsule(Global what, c10::ScalarType of = c10::kByte, c10::Storage bytes = {}) {
   return c10::IValue::make_capsule(c10::make_intrusive<Named>(what, of, std::move(bytes)));
 }
@@ -105,7 +105,7 @@ class Containers {
   Containers(const Containers&) = delete;
   Containers& operator=(const Containers&) = delete;
 
-  /// Creates a container at this byte.
+  /// Creates a container for the operation at this byte.
   /// @throw c10::Error if it needs more memory than the budget allows. This applies to all
   /// functions that create values.
   c10::IValue make_list(size_t byte);

@@ -96,7 +96,7 @@ bool is_big_endian(ZipReader& zip, const std::string& folder, const std::string&
   return order == "big";
 }
 
-// Reverses the bytes of each number.
+// Reverses the byte order of each number.
 void swap_bytes(const at::Tensor& bytes, c10::ScalarType type) {
   const auto size = c10::elementSize(type) / (c10::isComplexType(type) ? 2 : 1);
   auto* begin = static_cast<char*>(bytes.mutable_data_ptr());

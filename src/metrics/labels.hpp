@@ -48,7 +48,7 @@ torch::Tensor probabilities(const torch::Tensor& preds, const torch::Tensor& jud
 /// Returns the sums, or nan instead of each sum if `wrong` is true. The check runs on the device.
 torch::Tensor nan_if(const torch::Tensor& wrong, const torch::Tensor& sums);
 
-/// Returns sums / divisor, or 0 where the divisor is 0.
+/// Returns `sums / divisor`, or 0 where the divisor is 0.
 torch::Tensor share(const torch::Tensor& sums, const torch::Tensor& divisor);
 
 /// Returns the mask of labels that are not classes. These are negative labels and, if the number of

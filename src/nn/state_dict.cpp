@@ -34,7 +34,7 @@ void append_names(const torch::nn::Module& module, const std::string& prefix,
   }
 }
 
-// A tensor in the module with all its names.
+// A tensor in the module, with all of its names.
 struct Target {
   torch::Tensor tensor;
   std::vector<std::string> names = {};

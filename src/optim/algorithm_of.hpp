@@ -26,7 +26,7 @@
 
 namespace sconce::optim {
 
-/// One step of a group, as passed to `Table::step`.
+/// The arguments for one step of a group, which are passed to `Table::step`.
 template <class Options>
 struct Step {
   const Options& options;
@@ -115,7 +115,7 @@ struct TableBucket : Table<Class>::Bucket {
     if constexpr (requires(Base& base) { base.seal(all_states); }) Base::seal(all_states);
   }
 
-  /// Returns all lists of tensors that have the parameters' sizes.
+  /// Returns all lists of tensors with the same sizes as the parameters.
   auto lists() {
     std::vector<std::vector<at::Tensor>*> all = {&this->params, &this->grads};
     for (const auto& field : Table<Class>::fields) {
@@ -131,7 +131,7 @@ concept SupportsSparse = requires { Table::supports_sparse; };
 template <class Table>
 concept HasFusedOnCpuOnly = requires { Table::python_has_fused_on_cpu_only; };
 
-/// The algorithm of a class, built from its table.
+/// The algorithm of a class, which is created from its table.
 template <class Class>
 class AlgorithmOf : public Algorithm {
   using Table = optim::Table<Class>;
@@ -304,7 +304,7 @@ class AlgorithmOf : public Algorithm {
   std::vector<StepPlan<TableBucket<Class>, State>> plans_ = {};  // one per group
 };
 
-/// Writes each option to an archive, when called by `Table::visit_options`.
+/// Writes each option to an archive. `Table::visit_options` calls this object.
 struct OptionsWriter {
   torch::serialize::OutputArchive& archive;
 

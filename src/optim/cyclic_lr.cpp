@@ -36,7 +36,7 @@ static void visit_state(OneCycleLR::Phase& phase, StateVisitor& state) {
 
 namespace {
 
-// Sets the momentum or the first beta. Returns false if the options contain neither.
+// Sets the momentum or the first beta. Returns false if the options contain neither of them.
 bool set_momentum(torch::optim::OptimizerOptions& options, double value) {
   const auto momentum = [value](auto* typed_options) {
     if (typed_options != nullptr) typed_options->momentum(value);

@@ -22,7 +22,7 @@ inline bool all_are_on(c10::DeviceType type,
   });
 }
 
-/// Returns whether any two tensors share memory. For a tensor with gaps, only checks the first
+/// Returns whether any two tensors share memory. For a tensor with gaps, checks only the first
 /// `nbytes()` bytes.
 inline bool share_memory(const std::vector<at::Tensor>& tensors) {
   std::vector<std::pair<const char*, const char*>> ranges;

@@ -10,7 +10,7 @@ namespace sconce::optim {
 
 namespace {
 
-// Returns the number, rounded to the tensor type.
+// Returns the number rounded to the tensor type.
 double rounded(double number, c10::ScalarType type) {
   if (type == c10::kFloat) return static_cast<float>(number);
   if (type == c10::kHalf) return static_cast<c10::Half>(static_cast<float>(number));

@@ -12,7 +12,7 @@ constexpr std::array<const char*, 2> names(MetricMode) {
   return {"min", "max"};
 }
 
-/// Returns the value that is worse than any other.
+/// Returns the worst possible value.
 constexpr double worst(MetricMode mode) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   return mode == MetricMode::min ? infinity : -infinity;

@@ -77,9 +77,9 @@ class StepPlan {
   using StateMap = ska::flat_hash_map<void*, std::unique_ptr<torch::optim::OptimizerParamState>>;
 
   /// Stores the gradients for this step in the buckets, and returns whether any of them is sparse.
-  /// `make_state(index)` returns a State& for a parameter with a gradient. It creates the state, or
-  /// converts it to the parameter's device, type, and strides if needed, or throws. It is called
-  /// only if one of the following changed since the last step:
+  /// `make_state(index)` returns a State& for a parameter with a gradient. The function creates the
+  /// state, or converts it to the parameter's device, type, and strides if needed. It may also
+  /// throw. It is called only if one of the following changed since the last step:
   /// - the parameters, or which of them have a gradient;
   /// - their devices, types, memory, sizes, or strides;
   /// - the objects in `states`;
@@ -207,8 +207,8 @@ void call_fused_kernel(const Bucket& bucket, const Kernel& kernel) {
   part(0, count);
 }
 
-/// Calls `step(lr)` with the learning rate for a fused kernel on the device. The rate is a number,
-/// or a tensor if it is on a GPU, because the host must not read it there.
+/// Calls `step(lr)` with the learning rate for a fused kernel on the device. The rate is a number.
+/// If it is on a GPU, it is a tensor instead, because the host must not read it.
 template <class Step>
 void with_lr(double number, const std::optional<at::Tensor>& tensor, c10::Device device,
              const Step& step) {

@@ -64,7 +64,7 @@ struct Environment {
   c10::Device device;
 };
 
-/// Returns the argument for a parameter of this type.
+/// Returns the argument for a parameter of the given type.
 /// @throw c10::Error with the expected and the actual type if they differ.
 c10::IValue value_of(const Argument& argument, const c10::Type& type, const Environment& in);
 

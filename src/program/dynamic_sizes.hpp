@@ -16,14 +16,14 @@ namespace sconce::program::detail {
 /// The sizes that may differ between runs, and the dimensions of the inputs that use them.
 class DynamicSizes {
  public:
-  /// @throw c10::Error with the dimension if the example lacks it, if two dimensions that share a
-  /// size differ, or if there are more than three sizes.
+  /// @throw c10::Error with the dimension if the example lacks it, or if two dimensions that share
+  /// a size differ. Also throws if there are more than three sizes.
   DynamicSizes(const StateDict& example, const std::vector<DynamicDim>& dims);
 
   const std::vector<std::string>& names() const { return names_; }
 
-  /// Returns the smaller recorded value of each size. It is at least 2, because operators treat 1
-  /// differently.
+  /// Returns the smaller recorded value of each size. Each value is at least 2, because operators
+  /// treat 1 differently.
   std::vector<int64_t> smaller() const;
 
   /// Returns sizes for a check. At these sizes, an integer that is not a sum of products differs

@@ -12,7 +12,7 @@ namespace sconce::program::detail {
 /// @throw c10::Error, prefixed with `error_prefix`, on failure.
 void make_private_folder(const std::filesystem::path& folder, const std::string& error_prefix);
 
-/// Checks a file or folder without following links. `kind` is S_IFREG or S_IFDIR.
+/// Checks a file or folder. Does not follow links. `kind` is S_IFREG or S_IFDIR.
 /// @throw c10::Error if it is of a different kind, or under the conditions listed below.
 void check_private(const std::filesystem::path& path, mode_t kind);
 

@@ -213,7 +213,7 @@ size_t PartWriter::number_of(const at::Tensor& tensor) {
   return value;
 }
 
-// Registers a tensor created by a call as memory.
+// Registers the memory of a tensor created by a call.
 PartWriter::Memory& PartWriter::take(const at::Tensor& tensor, size_t value, bool is_result) {
   if (tensor.is_floating_point()) {
     part_.call.bits = std::min(part_.call.bits, static_cast<int>(8 * tensor.element_size()));

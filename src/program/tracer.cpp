@@ -112,7 +112,7 @@ size_t Tracer::number_of(const at::Tensor& tensor) {
   return ids_[tensor.unsafeGetTensorImpl()] = *same;
 }
 
-// A program may only write to memory that its calls create.
+// Programs may write only to memory that their own calls create.
 void Tracer::check_write(const Memory& memory, const c10::OperatorHandle& op) const {
   if (memory.owner == Owner::step) return;
   reject_write(here(op), memory.owner == Owner::input    ? "the input '" + memory.name + "'"

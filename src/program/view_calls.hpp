@@ -18,8 +18,8 @@ struct Placement {
   bool operator==(const Placement&) const = default;
 
   int64_t numel() const;
-  /// Returns the sizes and strides in descending order of strides. `order` receives the
-  /// corresponding dimensions.
+  /// Returns the sizes and strides sorted by descending strides. `order` receives the corresponding
+  /// dimensions.
   Placement by_stride(std::vector<int64_t>& order) const;
   bool is_contiguous() const;
 

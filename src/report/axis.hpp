@@ -24,9 +24,9 @@ struct AxisOptions {
 /// overflow.
 bool is_drawn(double value);
 
-/// Returns an axis for drawable values from `low` to `high`. If both are equal, they are centered
-/// on the axis. An axis of nonnegative values contains no negative numbers, unless all values are
-/// 0.
+/// Returns an axis for drawable values from `low` to `high`. If both are equal, the value is
+/// centered on the axis. An axis for nonnegative values does not contain negative numbers, unless
+/// all values are 0.
 Axis axis_of(double low, double high, const AxisOptions& options);
 
 }  // namespace sconce

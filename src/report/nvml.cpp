@@ -8,8 +8,8 @@ namespace sconce {
 
 namespace {
 
-// The types from NVML's header. Their layouts are stable, because NVML renames types when their
-// layouts change.
+// These types match the ones in NVML's header. Their layouts are stable, because NVML renames types
+// when their layouts change.
 using NvmlDevice = void*;
 struct NvmlMemory {
   unsigned long long total, free, used;

@@ -105,7 +105,7 @@ class ScalarLogger::Writing {
   }
 
   // A tensor uses at least half a KiB on the device, so many values are merged into one tensor.
-  // This does not wait for the device.
+  // Merging does not wait for the device.
   void gather() {
     blocks_.push_back(at::stack(on_device_));
     on_device_.clear();

@@ -145,7 +145,7 @@ std::string text_of(const Shapes& shapes) {
   return text.empty() ? "--" : text;
 }
 
-// Returns the number with commas as thousands separators.
+// Formats the number with commas as thousands separators.
 std::string with_commas(int64_t number) {
   std::string text = std::to_string(number);
   for (auto at = std::ssize(text) - 3; at > 0; at -= 3)

@@ -7,8 +7,8 @@
 namespace sconce {
 
 /// Returns the positions in `driver.gpus` of the GPUs that CUDA_VISIBLE_DEVICES lists, in the same
-/// order. An entry is a number or the beginning of a UUID. The first entry that matches no GPU ends
-/// the list. If the variable is not set, all GPUs are visible.
+/// order. An entry is a number or the beginning of a UUID. The list ends at the first entry that
+/// does not match a GPU. If the variable is not set, all GPUs are visible.
 std::vector<size_t> visible_gpus(const Environment& facts);
 
 /// Sets the index of each GPU in CUDA's order. The order is derived from the bus IDs that CUDA

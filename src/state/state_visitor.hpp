@@ -27,11 +27,11 @@ inline c10::impl::GenericDict string_dict() {
 }
 
 /// Writes members to a dict under their keys, or reads them from a dict. A class lists its members
-/// once for both directions. A member is a number, a bool, a string, a tensor, an IValue, an enum
-/// with `names`, a pointer to an object with a state dict, a struct with a `visit_state(T&,
-/// StateVisitor&)`, or a vector or optional of these. `names` and `visit_state` are found by
-/// argument-dependent lookup. Lists and dicts contain elements of type `Any`, so they are pickled
-/// like lists and dicts in Python.
+/// once, and the list is used for both writing and reading. A member is a number, a bool, a string,
+/// a tensor, an IValue, an enum with `names`, a pointer to an object with a state dict, a struct
+/// with a `visit_state(T&, StateVisitor&)`, or a vector or optional of these. `names` and
+/// `visit_state` are found by argument-dependent lookup. Lists and dicts contain elements of type
+/// `Any`, so they are pickled like lists and dicts in Python.
 class StateVisitor {
  public:
   /// Creates a visitor that writes.

@@ -9,7 +9,7 @@
 
 namespace sconce {
 
-// Returns the results of an epoch as text, such as "loss 0.693, train acc 0.500".
+// Returns a text description of an epoch's results, such as "loss 0.693, train acc 0.500".
 inline std::string describe(const EpochMetrics& epoch) {
   const auto shown = [](double value) { return format(value, std::chars_format::fixed, 3); };
   std::string text = "loss " + shown(epoch.loss);

@@ -19,7 +19,7 @@
 
 namespace sconce {
 
-/// A fit and its loop. The constructor's arguments must outlive this object.
+/// Runs the loop of a fit. The constructor's arguments must outlive this object.
 class FitLoop final : public Fit {
  public:
   /// The options specify the device. `caller` is the prefix of error messages.

@@ -8,11 +8,11 @@
 
 namespace sconce {
 
-/// The scope of a run: a fit, an epoch, or an evaluation. Runs of any trainers in any threads may
-/// use the same metric or the same scaler, for example an evaluation in a callback of a fit. The
-/// run that started first keeps its sums and its scale, because later runs restore them at the end
-/// of their scopes. If no other run uses a scaler, the scaler starts a new iteration, because an
-/// exception may have ended an earlier run between `unscale_` and `update`.
+/// The scope of a run: a fit, an epoch, or an evaluation. Runs of different trainers, in different
+/// threads, may use the same metric or scaler. For example, a callback of a fit may run an
+/// evaluation. The run that started first keeps its sums and its scale, because later runs restore
+/// them at the end of their scopes. If no other run uses a scaler, the scaler starts a new
+/// iteration, because an exception may have ended an earlier run between `unscale_` and `update`.
 class RunScope {
  public:
   /// Evaluations do not use a scaler. The scope must end before the scaler is destroyed.

@@ -19,8 +19,8 @@ constexpr auto stop_on_signal = "sconce::StopOnSignal";
 std::atomic<int> arrived_signal = 0;
 static_assert(std::atomic<int>::is_always_lock_free);
 
-// A signal that fits handle. `previous` does not change while the signal has users, because the
-// handler reads it.
+// A signal that is handled by fits. `previous` does not change while the signal has users, because
+// the handler reads it.
 struct Handled {
   int users = 0;
   struct sigaction previous = {};

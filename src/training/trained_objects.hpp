@@ -18,7 +18,8 @@ class TrainedObjects {
 
   /// Returns whether both refer to the same objects: the same modules in the same modes, the same
   /// parameters and buffers, and the same optimizer with its groups. A model that is not owned by a
-  /// std::shared_ptr never counts as the same, because another model could be at its address.
+  /// std::shared_ptr is never considered the same, because a different model could be located at
+  /// its address.
   bool are(const TrainedObjects& others) const;
 
  private:

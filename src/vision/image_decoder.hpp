@@ -15,7 +15,8 @@ struct ImageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Reports that the library for a format is missing, with the package to install.
+/// Reports that the library for a format is missing, and contains the name of the package to
+/// install.
 struct NoImageLibrary : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

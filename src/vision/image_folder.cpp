@@ -57,7 +57,7 @@ bool is_printable(const fs::path& name) {
   }
 }
 
-// A link to a parent folder would create a cycle.
+// Following a link to a parent folder would create a cycle.
 void check_class(const fs::path& folder, const fs::path& class_folder) {
   if (!is_printable(class_folder.filename())) {
     refuse(class_folder, "expected a class name in UTF-8, without control characters");

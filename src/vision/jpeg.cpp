@@ -2,7 +2,7 @@
 
 #include <csetjmp>
 #include <cstdio>
-// These two headers need <cstdio>.
+// The two headers below require <cstdio>.
 #include <jerror.h>
 #include <jpeglib.h>
 
