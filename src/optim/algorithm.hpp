@@ -33,7 +33,7 @@ struct Traits {
 };
 
 /// The state and the step of an optimizer class. `Optimizer` owns an instance and implements
-/// everything that the classes share. `AlgorithmOf` in optim/optimizer_of.hpp creates an instance
+/// everything that the classes share. `AlgorithmOf` in optim/algorithm_of.hpp creates an instance
 /// from the table of the class.
 class Algorithm {
  public:
