@@ -16,19 +16,19 @@ namespace sconce::data {
 /// `for (const auto& [data, target] : batches)`. Each batch is a `Dataset` with two tensors of
 /// shape `(batch_size, ...)`.
 ///
-/// Without `shuffle` or a sampler, batches are views of the dataset. Otherwise, they are copies of
-/// its rows, made on the dataset's device. With `shuffle`, the order is `torch.randperm(n)` from a
-/// CPU generator seeded with seed + epoch. It is therefore the same on every device and in Python,
-/// and no other generator is used. With a `DistributedSampler`, all ranks get the same number of
-/// batches.
+/// Without `shuffle` or a sampler, batches are views of the dataset. Otherwise, batches contain
+/// copies of its rows, created on the dataset's device. With `shuffle`, the order is
+/// `torch.randperm(n)` drawn from a CPU generator seeded with seed + epoch. The order is therefore
+/// the same on every device and in Python, and no other generator is affected. With a
+/// `DistributedSampler`, all ranks get the same number of batches.
 ///
 /// Each `begin()` starts an independent loop, so loops may be nested or run in several threads.
-/// They are not affected if this object is copied, moved, or destroyed. To split one tensor, or
-/// more than two, use `TensorBatches`. Python: `torch.utils.data.DataLoader` over a
+/// Copying, moving, or destroying this object does not affect running loops. To split one tensor,
+/// or more than two, use `TensorBatches`. Python: `torch.utils.data.DataLoader` over a
 /// `DistributedSampler` with one replica.
 class Batches : public detail::LoaderBase {
  public:
-  using Iterator = LoopIterator<Dataset>;  ///< iterator of one loop
+  using Iterator = LoopIterator<Dataset>;  ///< iterator type of a loop
 
   /// Stores the two tensors without copying them. A dataset without rows yields no batches.
   /// @throw c10::Error if:
@@ -43,7 +43,8 @@ class Batches : public detail::LoaderBase {
   explicit Batches(Example dataset, BatchesOptions options = {})
       : Batches(Dataset{std::move(dataset.data), std::move(dataset.target)}, std::move(options)) {}
 
-  /// Does not compile. Use `TensorBatches` to split a single tensor.
+  /// Fails to compile, because `Batches` requires two tensors. Use `TensorBatches` to split a
+  /// single tensor.
   template <std::same_as<torch::Tensor> T>
   explicit Batches(const T&, const BatchesOptions& = {}) : Batches(Dataset()) {
     static_assert(!std::same_as<T, T>,
@@ -51,21 +52,22 @@ class Batches : public detail::LoaderBase {
                   "sconce::data::TensorBatches(x, {.batch_size = 32})");
   }
 
-  /// Returns the dataset that the batches come from. Python: `loader.dataset`.
+  /// Returns the dataset from which the batches are taken. Python: `loader.dataset`.
   const Dataset& dataset() const { return dataset_; }
 
-  /// Starts the next epoch. Epochs are counted as 0, 1, 2, and so on over all copies of this
-  /// object, starting at the epoch of `set_epoch` or of the sampler. Several threads may call this
-  /// function at the same time, and each gets a different epoch. With `shuffle` or a sampler, the
+  /// Starts the next epoch. Epochs are numbered consecutively across all copies of this object,
+  /// starting at 0 or at the epoch set by `set_epoch` or the sampler. Several threads may call this
+  /// function concurrently, and each one starts a different epoch. With `shuffle` or a sampler, the
   /// order is drawn once and moved to the device of the data. **With a `DistributedSampler`, only
-  /// `set_epoch` advances the epoch**, and a second `begin()` without it warns once.
+  /// `set_epoch` advances the epoch**, and a second `begin()` without a call to `set_epoch` warns
+  /// once.
   /// Python: `iter(loader)`.
   /// @throw c10::Error if the sampler returns a row outside the dataset.
   Iterator begin() const { return begin(0, take_epoch()); }
 
   /// Starts epoch `epoch` at batch `batch`, without changing the epoch of the next `begin()`. Use
-  /// it to resume a loop or to look at a single batch.
-  /// @throw c10::Error in the same cases as above, or if `batch` is not between 0 and `size()` or
+  /// this overload to resume a loop or to inspect a single batch.
+  /// @throw c10::Error in the same cases as above, if `batch` is not between 0 and `size()`, or if
   /// `epoch` is negative.
   Iterator begin(int64_t batch, int64_t epoch) const;
 

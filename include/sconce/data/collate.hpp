@@ -13,8 +13,8 @@ namespace sconce::data {
 
 namespace detail {
 
-// Joins items with the same number of tensors into a batch. The k-th tensor of the batch is
-// `collate.tensors` of the items' k-th tensors.
+// Combines items with the same number of tensors into a batch. To produce the k-th tensor of the
+// batch, calls `collate.tensors` with the k-th tensor of each item.
 template <class Item, class Collate>
 Item join_items(std::vector<Item> items, const Collate& collate) {
   static_assert(nn::TensorTree<Item>::only,
@@ -45,13 +45,14 @@ Item join_items(std::vector<Item> items, const Collate& collate) {
 
 }  // namespace detail
 
-/// Collates items into a batch by stacking. Each tensor of the batch has a new first dimension, and
-/// its row i is the tensor of item i. Python: `torch.utils.data.default_collate`.
+/// Collates items into a batch by stacking their tensors. Each tensor of the batch has a new first
+/// dimension, and row i is the corresponding tensor of item i. Python:
+/// `torch.utils.data.default_collate`.
 struct Stack {
-  bool pin_memory = false;  ///< whether to stack in pinned memory, which requires a GPU
+  bool pin_memory = false;  ///< whether to allocate batches in pinned memory, which requires a GPU
 
   /// Returns the batch, which has the same type as the items.
-  /// @throw c10::Error if the items' tensors differ in shape or number.
+  /// @throw c10::Error if the items differ in the number or shapes of their tensors.
   template <class Item>
   Item operator()(std::vector<Item> items) const {
     return detail::join_items(std::move(items), *this);
@@ -63,20 +64,22 @@ struct Stack {
   torch::Tensor tensors(const std::vector<torch::Tensor>& tensors) const;
 };
 
-/// Collates items like `Stack`, after padding each tensor `(L, ...)` at the end of its first
-/// dimension to the longest one in the batch. Zero-dimensional tensors, such as labels, are
-/// stacked. Python: `torch.nn.utils.rnn.pad_sequence(..., batch_first=True)`.
+/// Collates items like `Stack`, but first pads each tensor of shape `(L, ...)` at the end of its
+/// first dimension to the length of the longest one in the batch. Zero-dimensional tensors, such as
+/// labels, are stacked without padding. Python:
+/// `torch.nn.utils.rnn.pad_sequence(..., batch_first=True)`.
 struct PadSequence {
-  double padding_value = 0;  ///< value of the padding
+  double padding_value = 0;  ///< value of padded elements
 
   /// Returns the batch, which has the same type as the items.
-  /// @throw c10::Error if the items' tensors differ in number or in any dimension except the first.
+  /// @throw c10::Error if the items differ in the number of their tensors, or if corresponding
+  /// tensors differ in any dimension except the first.
   template <class Item>
   Item operator()(std::vector<Item> items) const {
     return detail::join_items(std::move(items), *this);
   }
 
-  /// Pads and stacks tensors.
+  /// Pads and stacks the tensors.
   /// @throw c10::Error if they differ in any dimension except the first.
   torch::Tensor tensors(const std::vector<torch::Tensor>& tensors) const;
 };

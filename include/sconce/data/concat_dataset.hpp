@@ -21,7 +21,7 @@ struct ItemPlace {
   int64_t index;
 };
 
-// The number of items in the first source, in the first two, and so on.
+// Cumulative numbers of items: in the first source, in the first two sources, and so on.
 class CumulativeSizes {
  public:
   void add(int64_t size);
@@ -39,8 +39,8 @@ void check_not_empty(size_t sources);
 
 /// Concatenates several sources into one for a `DataLoader`. Construct it as `ConcatDataset(a, b)`
 /// or from a `std::vector` of sources. The sources may have different types if their items have the
-/// same type. It owns the sources, and its copies share them. `draws` is true if a source draws
-/// random numbers. Python: `torch.utils.data.ConcatDataset`.
+/// same type. The ConcatDataset owns the sources, and its copies share them. `draws` is true if any
+/// source draws random numbers. Python: `torch.utils.data.ConcatDataset`.
 template <class Item, bool draws = false>
 class ConcatDataset {
  public:
@@ -63,7 +63,7 @@ class ConcatDataset {
   /// Returns the total number of items. Python: `len(dataset)`.
   int64_t size() const { return sizes_.total(); }
 
-  /// Returns an item. The items of the first source come first.
+  /// Returns the item at `index`. The items of the first source come first.
   /// @throw c10::Error if `index` is out of range.
   Item get(int64_t index) const
     requires(!draws)
@@ -71,14 +71,14 @@ class ConcatDataset {
     return item(index, {});
   }
 
-  /// Returns an item if a source draws random numbers, as above.
+  /// Returns the item at `index`, as above. Available if any source draws random numbers.
   Item get(int64_t index, const at::Generator& generator) const
     requires draws
   {
     return item(index, generator);
   }
 
-  /// Returns the number of items in the first source, in the first two, and so on.
+  /// Returns the number of items in the first source, in the first two sources, and so on.
   /// Python: `cumulative_sizes`.
   const std::vector<int64_t>& cumulative_sizes() const { return sizes_.sums(); }
 

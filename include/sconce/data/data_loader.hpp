@@ -26,17 +26,18 @@
 namespace sconce::data {
 
 /// Combines the items of a source into batches for a range-based for loop:
-/// `for (const auto& [data, target] : loader)`. Worker threads read ahead of the loop. The batches
-/// and their order are the same for any number of workers, even if the source draws random numbers,
-/// because each item has its own generator, seeded from the seed, the epoch, and the item's index.
-/// At most `num_workers * prefetch_factor` batches are prefetched.
+/// `for (const auto& [data, target] : loader)`. Worker threads prefetch batches. The batches and
+/// their order are the same for any number of workers, even if the source draws random numbers,
+/// because each item uses a separate generator that is seeded from the seed, the epoch, and the
+/// item's index. At most `num_workers * prefetch_factor` batches are prefetched.
 ///
-/// Each `begin()` starts its own threads, so loops may be nested or run in several threads. They
-/// are not affected if the loader is copied, moved, or destroyed. If you leave a loop early, each
-/// thread stops after its current item. An exception from an item or from the collate function ends
-/// the epoch. The loop rethrows it unchanged at that batch, and again if it continues to read. The
-/// iterator's `failed_item()` returns the item that failed, and the message of a c10::Error
-/// includes it. Python: `torch.utils.data.DataLoader`.
+/// Each `begin()` starts its own threads, so loops may be nested or run in several threads.
+/// Copying, moving, or destroying the loader does not affect running loops. If you leave a loop
+/// early, each thread stops after its current item. An exception from an item or from the collate
+/// function ends the epoch. The loop rethrows the exception unchanged when it reaches that batch,
+/// and again on every later read. The iterator's `failed_item()` returns the index of the item that
+/// failed, and the message of a c10::Error includes the index. Python:
+/// `torch.utils.data.DataLoader`.
 template <class Source, class Collate = Stack>
 class DataLoader : public detail::LoaderBase {
   static_assert(ItemSource<Source> || TorchDataset<Source>,
@@ -53,8 +54,8 @@ class DataLoader : public detail::LoaderBase {
   /// Type of a batch, which is the return type of `collate`.
   using Batch = decltype(std::declval<Reader&>().read(std::declval<detail::EpochItems>(), 0, {}));
 
-  /// Constructs a loader over `source`. `collate` turns a `std::vector` of items into a batch and
-  /// stacks them by default. All workers call it concurrently.
+  /// Constructs a loader over `source`. `collate` combines a `std::vector` of items into a batch.
+  /// By default, it stacks the items. Workers call it concurrently.
   /// @throw c10::Error if:
   /// - `batch_size` or `prefetch_factor` is below 1, or `num_workers` is below 0;
   /// - the sampler is for a different number of items, or is used with `shuffle`;
@@ -68,32 +69,33 @@ class DataLoader : public detail::LoaderBase {
     }
   }
 
-  using Iterator = LoopIterator<Batch>;  ///< iterator of one loop
+  using Iterator = LoopIterator<Batch>;  ///< iterator type of a loop
 
-  /// Starts the next epoch, as `Batches::begin()` does: draws the order and starts the workers.
-  /// **With a `DistributedSampler`, only `set_epoch` advances the epoch.**
+  /// Starts the next epoch, like `Batches::begin()`. Draws the order of the items and starts the
+  /// workers. **With a `DistributedSampler`, only `set_epoch` advances the epoch.**
   /// @throw c10::Error if the sampler returns an item outside the source.
   Iterator begin() const { return begin(0, take_epoch()); }
 
   /// Starts epoch `epoch` at batch `batch`, without changing the epoch of the next `begin()`.
-  /// @throw c10::Error in the same cases as above, or if `batch` is out of range or `epoch` is
+  /// @throw c10::Error in the same cases as above, if `batch` is out of range, or if `epoch` is
   /// negative.
   Iterator begin(int64_t batch, int64_t epoch) const;
 
-  /// Returns the source that the items come from. Python: `loader.dataset`.
+  /// Returns the source from which the items are read. Python: `loader.dataset`.
   const Source& dataset() const { return parts_->source; }
 
-  /// Returns the item that caused the last exception in any loop over this loader or its copies.
-  /// After a range-based for loop with no other loops running, this is the item that ended the
-  /// loop. Returns `std::nullopt` if the exception did not come from an item's `get`, or if no loop
-  /// has thrown. If several loops run at once, call `failed_item()` on the iterator instead.
+  /// Returns the index of the item that caused the most recent exception in any loop over this
+  /// loader or its copies. After a range-based for loop with no other loops running, this is the
+  /// index of the item that ended the loop. Returns `std::nullopt` if an item's `get` did not throw
+  /// the exception, or if no loop has thrown. If several loops run concurrently, call
+  /// `failed_item()` on the iterator instead.
   std::optional<int64_t> failed_item() const {
     const int64_t item = parts_->failed_item;
     return item < 0 ? std::nullopt : std::optional(item);
   }
 
  private:
-  // Shared with the loops, because they may outlive the loader.
+  // State shared with the loops, which may outlive the loader.
   struct Parts {
     Parts(Source s, Collate c) : source(std::move(s)), collate(std::move(c)) {}
     Source source;

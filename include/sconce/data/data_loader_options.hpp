@@ -10,41 +10,43 @@
 
 namespace sconce::data {
 
-/// Options for `Batches`, with the names and defaults of `torch.utils.data.DataLoader`. `seed`
-/// replaces the default generator and determines the order.
+/// Options for `Batches`, with the names and defaults of `torch.utils.data.DataLoader`. The order
+/// is determined by `seed` instead of the default generator.
 struct BatchesOptions {
   int64_t batch_size = 1;   ///< rows per batch, at least 1; the last batch may be shorter
-  bool shuffle = false;     ///< whether to shuffle in the order of `RandomSampler(size, seed)`
+  bool shuffle = false;     ///< whether to shuffle, in the same order as
+                            ///< `RandomSampler(size, seed)`
   AnySampler sampler = {};  ///< selects rows and their order; default: all rows in order
   bool drop_last = false;   ///< whether to drop the last batch if it is incomplete
   uint64_t seed = 0;        ///< seed for `shuffle`
 };
 
-/// Options for `DataLoader`, in the order of the arguments of `torch.utils.data.DataLoader`, with
-/// `seed` in place of its generator. Options shared with `Batches` have the same meaning.
+/// Options for `DataLoader`, in the same order as the arguments of `torch.utils.data.DataLoader`,
+/// with `seed` in place of `generator`. Options shared with `Batches` have the same meaning.
 struct DataLoaderOptions {
   int64_t batch_size = 1;   ///< items per batch, at least 1; the last batch may be shorter
-  bool shuffle = false;     ///< whether to shuffle in the order of `RandomSampler(size, seed)`
+  bool shuffle = false;     ///< whether to shuffle, in the same order as
+                            ///< `RandomSampler(size, seed)`
   AnySampler sampler = {};  ///< selects items and their order; default: all items in order
-  int num_workers = 0;      ///< number of worker threads; 0 makes batches in the loop's thread
+  int num_workers = 0;      ///< number of worker threads; 0 creates batches in the loop's thread
   bool drop_last = false;   ///< whether to drop the last batch if it is incomplete
-  uint64_t seed = 0;        ///< seed for `shuffle` and for the generators of items
+  uint64_t seed = 0;        ///< seed for `shuffle` and for the items' generators
   int prefetch_factor = 2;  ///< number of batches that each worker prefetches
 
-  /// Device to copy batches to. Copies to a GPU use pinned memory and a separate stream, which the
-  /// loop's stream waits for. By default, batches stay on the device of their items.
+  /// Device to copy batches to. Copies to a GPU use pinned memory and a separate stream, and the
+  /// loop's stream waits for them. By default, batches stay on the device of their items.
   std::optional<torch::Device> device = {};
 };
 
 /// Options for `StreamLoader`. Options shared with `DataLoader` have the same meaning.
 struct StreamLoaderOptions {
   int64_t batch_size = 1;  ///< items per batch, at least 1
-  /// Number of batches in an epoch. The next epoch continues where this one ends, and a stream that
-  /// ends restarts. If it is 0, an epoch is one pass over the stream, which works in your own loop
-  /// but not with a Trainer.
+  /// Number of batches in an epoch. Each epoch continues where the previous one ended, and the
+  /// stream restarts when it is exhausted. If 0, an epoch is one pass over the stream. This works
+  /// in your own loop but not with a Trainer.
   int64_t batches_per_epoch = 0;
   int64_t shuffle_buffer = 0;  ///< number of items that are shuffled together; 0 disables shuffling
-  int num_workers = 0;         ///< number of worker threads; 0 makes batches in the loop's thread
+  int num_workers = 0;         ///< number of worker threads; 0 creates batches in the loop's thread
   bool drop_last = false;      ///< whether to drop the last batch of a pass if it is incomplete
   uint64_t seed = 0;           ///< seed for the shuffled orders
   int prefetch_factor = 2;     ///< number of batches that each worker prefetches

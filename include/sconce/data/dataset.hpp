@@ -14,21 +14,21 @@ struct Example;
 
 namespace sconce::data {
 
-/// A pair of tensors: a whole dataset, or a batch or item of one. Row i of `data` belongs to row i
-/// of `target`. `torch::data::Example<>` is accepted wherever a `Dataset` is.
+/// A pair of tensors that represents an entire dataset, a batch, or an item. Row i of `data`
+/// corresponds to row i of `target`. `torch::data::Example<>` is accepted wherever a `Dataset` is.
 /// Python: `torch.utils.data.TensorDataset(data, target)`.
 struct Dataset {
   /// Inputs of shape `(N, ...)`, of any type and on any device.
   torch::Tensor data = {};
 
-  /// Expected outputs of shape `(N, ...)`, on the device of `data`. Class labels are int64 of shape
-  /// `(N,)`.
+  /// Expected outputs of shape `(N, ...)`, on the device of `data`. Class labels are int64 tensors
+  /// of shape `(N,)`.
   torch::Tensor target = {};
 };
 
 namespace detail {
 
-// The type `torch::data::Example<>`.
+// Satisfied only by the type `torch::data::Example<>`.
 template <class T>
 concept TorchExample = std::same_as<T, torch::data::Example<at::Tensor, at::Tensor>>;
 

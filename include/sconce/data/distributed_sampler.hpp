@@ -16,21 +16,21 @@ struct DistributedSamplerOptions {
   std::optional<int> rank = {};          ///< defaults to the rank in the group
   bool shuffle = true;                   ///< whether to shuffle the rows
   uint64_t seed = 0;                     ///< seed of the order; must be the same on every rank
-  bool drop_last = false;  ///< drop rows that cannot be divided evenly; otherwise, some repeat
+  bool drop_last = false;  ///< whether to drop leftover rows; otherwise, some rows repeat
 };
 
-/// Selects the rows of a dataset that one rank trains on. All ranks share one order of the rows,
+/// Selects the rows of a dataset that one rank trains on. All ranks use the same order of the rows,
 /// and each rank gets every num_replicas-th row, so all ranks get the same number of rows. The
-/// order depends on the seed and the epoch, and no global generator is used. To make batches of the
-/// rows, write `Batches(dataset, {.batch_size = 64, .sampler = sampler})`. In your own loop, call
-/// `set_epoch` on the batches before each epoch. The Trainer's `fit` calls it for you.
+/// order depends only on the seed and the epoch, and no global generator is used. To split the rows
+/// into batches, use `Batches(dataset, {.batch_size = 64, .sampler = sampler})`. In your own loop,
+/// call `set_epoch` on the batches before each epoch. The Trainer's `fit` calls it for you.
 /// Python: `torch.utils.data.distributed.DistributedSampler`.
 class DistributedSampler {
  public:
   /// Uses the rank and size of `group`, which may be a `distributed::ProcessGroup` or any other
-  /// type with these functions.
+  /// type with `rank()` and `world_size()` functions.
   /// @throw c10::Error if `dataset_size` is negative, `num_replicas` is below 1, or `rank` is not
-  /// in 0 to num_replicas - 1.
+  /// between 0 and num_replicas - 1.
   template <class Group>
     requires requires(const Group& group) {
       { group.rank() } -> std::convertible_to<int>;
@@ -55,11 +55,12 @@ class DistributedSampler {
   int64_t epoch() const { return epoch_; }
 
   /// Returns whether a loader's epoch is advanced only by `set_epoch`, and never by `begin()`. This
-  /// is the case with `shuffle`, because if one rank ran an extra loop, its order would differ from
-  /// the other ranks'. Python behaves the same for a `DataLoader` with this sampler.
+  /// is the case with `shuffle`, because otherwise an extra loop on one rank would make its order
+  /// differ from the order on the other ranks. A Python `DataLoader` with this sampler behaves the
+  /// same way.
   bool requires_set_epoch() const { return options_.shuffle; }
 
-  /// Returns the rows of this epoch as an int64 tensor of shape `(size(),)` on the CPU.
+  /// Returns the rows of the current epoch as an int64 tensor of shape `(size(),)` on the CPU.
   /// Python: `list(sampler)`.
   torch::Tensor indices() const;
 

@@ -32,13 +32,13 @@ class TorchBatches {
  public:
   /// Type of a batch, which is the loader's batch type.
   using Batch = typename TorchLoader::BatchType;
-  using Iterator = LoopIterator<Batch>;  ///< iterator of one loop
+  using Iterator = LoopIterator<Batch>;  ///< iterator type of a loop
   static_assert(!detail::is_list_of_examples<Batch>,
                 "sconce::data::from_torch: expected a loader that returns batches, got one that "
                 "returns lists of examples; apply .map(torch::data::transforms::Stack<>()) to its "
                 "dataset before make_data_loader");
 
-  /// Wraps `loader`, which has `batches` batches per epoch.
+  /// Wraps `loader`, which yields `batches` batches per epoch.
   /// @throw c10::Error if `loader` is null or `batches` is below 1.
   TorchBatches(std::unique_ptr<TorchLoader> loader, int64_t batches)
       : parts_(std::make_shared<Parts>(std::move(loader))), batches_(batches) {
@@ -50,17 +50,18 @@ class TorchBatches {
   int64_t size() const { return batches_; }
 
   /// Starts an epoch by calling the loader's `begin()`, which resets its sampler. A loader with
-  /// workers cannot restart within an epoch, so the rest of the previous epoch is read first. Only
-  /// one loop can run at a time: if another loop has started, an earlier one throws when it
-  /// continues.
-  /// @throw any exception from reading the rest of the previous epoch.
+  /// workers cannot restart within an epoch, so the remaining batches of the previous epoch are
+  /// read first. Only one loop can run at a time. If another loop has started, the earlier loop
+  /// throws when it continues.
+  /// @throw any exception thrown while reading the rest of the previous epoch.
   Iterator begin() const { return begin(0, epochs_.take()); }
 
-  /// Starts an epoch like `begin()`. The loader chooses the order, and `epoch` is only a number.
-  /// @throw c10::Error if `batch` is not 0, or `epoch` is negative.
+  /// Starts an epoch like `begin()`. The loader chooses the order, so `epoch` only sets the number
+  /// that the iterator reports.
+  /// @throw c10::Error if `batch` is not 0 or `epoch` is negative.
   Iterator begin(int64_t batch, int64_t epoch) const;
 
-  /// Returns the sentinel that an iterator equals at the end of its epoch.
+  /// Returns a sentinel that an iterator compares equal to at the end of its epoch.
   std::default_sentinel_t end() const { return {}; }
 
   /// Checks that the process group has a single process.
@@ -74,14 +75,15 @@ class TorchBatches {
  private:
   static constexpr auto caller = "sconce::data::from_torch";
 
-  // Shared with the loops, because they may outlive this object.
+  // State shared with the loops, which may outlive this object.
   struct Parts {
     explicit Parts(std::unique_ptr<TorchLoader> from) : loader(std::move(from)) {}
     void restart();
     Batch read(int64_t loop, int64_t index, int64_t batches);
 
     std::unique_ptr<TorchLoader> loader;
-    std::optional<decltype(std::declval<TorchLoader&>().begin())> place = {};  // of the latest loop
+    std::optional<decltype(std::declval<TorchLoader&>().begin())> place = {};  // iterator of the
+                                                                               // latest loop
     int64_t loops = 0;
   };
 
@@ -90,13 +92,13 @@ class TorchBatches {
   detail::EpochCount epochs_ = detail::EpochCount(caller);
 };
 
-/// Turns a loader from `torch::data::make_data_loader` into a source of batches for the Trainer or
-/// your own loop: `{.train = from_torch(std::move(loader), batches)}`. Such a loader does not know
-/// how many batches an epoch has, so pass the number as `batches`. A loop ends after that many
-/// batches, and throws if the loader has fewer. You also cannot choose the epoch, because the
-/// loader's sampler draws from LibTorch's global generator. Therefore, a fit cannot resume within
-/// an epoch, and a process group with several processes is an error. A `DataLoader` over the
-/// dataset supports both.
+/// Converts a loader returned by `torch::data::make_data_loader` to a source of batches for the
+/// Trainer or your own loop: `{.train = from_torch(std::move(loader), batches)}`. The loader does
+/// not report the number of batches in an epoch, so you must pass it as `batches`. A loop ends
+/// after that many batches and throws if the loader yields fewer. You also cannot choose the epoch,
+/// because the loader's sampler draws from LibTorch's global generator. Therefore, a fit cannot
+/// resume within an epoch and throws in a process group with several processes. A `DataLoader` over
+/// the dataset supports both.
 /// @throw c10::Error if `loader` is null or `batches` is below 1.
 template <class TorchLoader>
 TorchBatches<TorchLoader> from_torch(std::unique_ptr<TorchLoader> loader, int64_t batches) {

@@ -40,10 +40,11 @@ struct ItemOf<S> {
 }  // namespace detail
 
 /// A dataset that is read item by item. `size()` returns the number of items, and `get(index)`
-/// returns one of them. A source that draws random numbers defines `get(index, generator)`, which
-/// loaders prefer. All of these functions are const and are called from several threads at once. An
-/// item may have any type in which `nn::TensorTree` finds tensors: a tensor, a pair or tuple of
-/// tensors, a `Dataset` with the `data` and `target` of one row, or your own struct.
+/// returns the item at `index`. A source that draws random numbers defines `get(index, generator)`,
+/// which loaders call instead. All of these functions are const and may be called concurrently from
+/// several threads. An item may have any type in which `nn::TensorTree` finds tensors: a tensor, a
+/// pair or tuple of tensors, a `Dataset` with the `data` and `target` of one row, or your own
+/// struct.
 /// Python: `torch.utils.data.Dataset` with `__len__` and `__getitem__`.
 template <class S>
 concept ItemSource = requires(const S& source) {
@@ -51,8 +52,8 @@ concept ItemSource = requires(const S& source) {
   typename detail::ItemOf<S>::type;
 } && nn::TensorTree<typename detail::ItemOf<S>::type>::any;
 
-/// A dataset of `torch::data` whose `get_batch` accepts indices. Each reading thread uses its own
-/// copy, because `get` and `get_batch` are not const.
+/// A `torch::data` dataset whose `get_batch` accepts indices. Each thread reads from its own copy,
+/// because `get` and `get_batch` are not const.
 template <class S>
 concept TorchDataset = std::copyable<S> && requires(S& source, c10::ArrayRef<size_t> indices) {
   typename S::BatchType;
@@ -61,7 +62,7 @@ concept TorchDataset = std::copyable<S> && requires(S& source, c10::ArrayRef<siz
 };
 
 /// A `TorchDataset` that continues where it stopped, such as `torch::data::datasets::ChunkDataset`.
-/// Loaders do not accept it, because they read any row at any time.
+/// Loaders reject such a dataset, because they read rows in arbitrary order.
 template <class S>
 concept StatefulTorchDataset = requires { requires bool(S::is_stateful); };
 

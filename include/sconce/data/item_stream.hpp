@@ -20,12 +20,12 @@ using StreamItem = std::remove_cvref_t<decltype(*std::declval<S&>().next())>;
 
 }  // namespace detail
 
-/// A source of items that does not know how many items it contains, such as a simulator, a socket,
-/// or a file that is too large to count. `next()` returns a `std::optional` that holds the next
-/// item and is empty at the end. An item may have any type in which `nn::TensorTree` finds tensors.
+/// A source with an unknown number of items, such as a simulator, a socket, or a file that is too
+/// large to count. `next()` returns a `std::optional` that contains the next item, or is empty at
+/// the end of the stream. An item may have any type in which `nn::TensorTree` finds tensors.
 ///
 /// A loader copies the stream, and each pass over it starts from a new copy. If the stream defines
-/// `set_epoch(pass)`, the loader calls it on the copy with the number of the pass, starting at 0.
+/// `set_epoch(pass)`, the loader calls it on the copy with the pass number, starting at 0.
 /// Python: `torch.utils.data.IterableDataset`.
 template <class S>
 concept ItemStream = std::copy_constructible<S> && requires(S& stream) {
@@ -33,10 +33,9 @@ concept ItemStream = std::copy_constructible<S> && requires(S& stream) {
   { stream.next() } -> std::same_as<std::optional<detail::StreamItem<S>>>;
 } && nn::TensorTree<detail::StreamItem<S>>::any;
 
-/// A stream that can continue where another copy of it stopped. `state_dict()` returns the
-/// position, and `load_state_dict(state)` restores it. For any other stream, a loader resumes by
-/// reading all earlier items again. Python: `state_dict` and `load_state_dict` of a torchdata
-/// dataset.
+/// A stream that can continue where another copy stopped. `state_dict()` returns the position, and
+/// `load_state_dict(state)` restores it. For any other stream, a loader resumes by rereading all
+/// earlier items. Python: the `state_dict` and `load_state_dict` methods of a torchdata dataset.
 template <class S>
 concept ResumableStream =
     ItemStream<S> && requires(S& stream, const S& read, const c10::IValue& state) {
@@ -44,13 +43,13 @@ concept ResumableStream =
       stream.load_state_dict(state);
     };
 
-/// A stream of the elements of a C++20 range, which is copied for each pass.
+/// A stream over the elements of a C++20 range, which is copied for each pass.
 template <std::ranges::input_range Range>
   requires std::copy_constructible<Range>
 class RangeStream {
  public:
   explicit RangeStream(Range range) : range_(std::move(range)) {}
-  /// Copies the range; the copy starts from the beginning.
+  /// Copies the range. The copy starts at the beginning.
   RangeStream(const RangeStream& other) : range_(other.range_) {}
   RangeStream& operator=(const RangeStream&) = delete;
   ~RangeStream() = default;
@@ -70,7 +69,7 @@ class RangeStream {
   std::optional<std::ranges::iterator_t<Range>> place_ = {};
 };
 
-/// Returns a stream of the elements of a C++20 range, such as a view that transforms numbers into
+/// Returns a stream over the elements of a C++20 range, such as a view that converts numbers to
 /// tensors.
 template <std::ranges::input_range Range>
 RangeStream<std::remove_cvref_t<Range>> make_stream(Range&& range) {

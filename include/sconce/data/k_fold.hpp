@@ -5,7 +5,7 @@
 
 namespace sconce::data {
 
-/// The indices of one split into training and test items, in ascending order. Pass them to
+/// The indices of the training and test items of one split, in ascending order. Pass them to
 /// `Subset`, as in `Subset(source, fold.train)`.
 struct Fold {
   std::vector<int64_t> train = {};  ///< all items that are not in `test`
@@ -15,15 +15,16 @@ struct Fold {
 /// Options for `k_fold`, with scikit-learn's names and defaults.
 struct KFoldOptions {
   int64_t n_splits = 5;  ///< number of folds, from 2 to the number of items
-  bool shuffle = false;  ///< whether the folds are random; otherwise, each is a consecutive range
-  /// Seed of the random folds, which are drawn by `torch.randperm` from a CPU generator with this
-  /// seed. Requires `shuffle`. scikit-learn draws with NumPy, so the same seed gives different
-  /// folds there.
+  bool shuffle = false;  ///< whether the folds are random; otherwise, each fold is a consecutive
+                         ///< range
+  /// Seed of the CPU generator from which `torch.randperm` draws random folds. Requires `shuffle`.
+  /// scikit-learn uses NumPy's generator, so the same seed produces different folds there.
   uint64_t random_state = 0;
 };
 
-/// Splits the indices of `size` items into folds for cross-validation. Each item is in the test
-/// part of exactly one fold. The first `size % n_splits` folds have one more item than the others.
+/// Splits the indices of `size` items into folds for cross-validation. Each item belongs to the
+/// test set of exactly one fold. The first `size % n_splits` folds have one more item than the
+/// others.
 /// Python: `sklearn.model_selection.KFold(n_splits, shuffle=shuffle).split(range(size))`.
 /// @throw c10::Error if `n_splits` is below 2 or above `size`, or if `random_state` is set without
 /// `shuffle`.

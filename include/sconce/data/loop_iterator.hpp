@@ -12,9 +12,10 @@
 
 namespace sconce::data {
 
-/// The iterator of `Batches`, `DataLoader`, and `TransformedBatches`: the position of one loop in
-/// its epoch. It is a C++20 input iterator, and its copies share the position. It may outlive the
-/// object that it comes from. Use it in one thread only. Python: `iter(loader)`.
+/// The iterator type of `Batches`, `DataLoader`, and `TransformedBatches`, which represents the
+/// position of one loop in its epoch. It is a C++20 input iterator, and its copies share the
+/// position. An iterator may outlive the object that created it. Use it from a single thread only.
+/// Python: `iter(loader)`.
 template <class Batch>
 class LoopIterator {
  public:
@@ -25,10 +26,10 @@ class LoopIterator {
   LoopIterator(std::vector<detail::LoaderLoop::Make> makers, detail::LoaderLoop::Options options)
       : loop_(std::make_shared<detail::LoaderLoop>(std::move(makers), std::move(options))) {}
 
-  /// Returns the batch. The first call makes it or waits for it, and it is kept until the iterator
-  /// advances.
-  /// @throw any exception from making the batch, such as an item's exception. It ends the epoch,
-  /// and this function and `++` throw it again when called.
+  /// Returns the batch. The first call creates the batch or waits for it. The batch is kept until
+  /// the iterator advances.
+  /// @throw any exception thrown while the batch was created, such as an item's exception. The
+  /// exception ends the epoch, and later calls to this function and `++` throw it again.
   /// @throw c10::Error if the epoch has ended.
   const Batch& operator*() const& {
     return static_cast<const detail::TypedBatch<Batch>&>(loop_->batch()).batch;
@@ -40,22 +41,22 @@ class LoopIterator {
   /// @throw the same exceptions as `*`.
   const Batch* operator->() const { return &**this; }
 
-  /// Advances to the next batch and releases this one. If this batch has not been read, it is made
-  /// first.
+  /// Advances to the next batch and releases this one. If this batch has not been read, it is
+  /// created first.
   /// @throw the same exceptions as `*`.
   LoopIterator& operator++() {
     loop_->advance();
     return *this;
   }
 
-  /// Advances to the next batch. Returns nothing, because an input iterator cannot go back.
+  /// Advances to the next batch. Returns void, because an input iterator cannot go back.
   void operator++(int) { ++*this; }
 
   /// Returns the epoch of this loop.
   int64_t epoch() const { return loop_->epoch(); }
 
-  /// Returns the item whose exception this loop threw. Returns `std::nullopt` if the loop has not
-  /// thrown, or if the exception did not come from an item's `get` in a `DataLoader`.
+  /// Returns the index of the item whose exception this loop threw. Returns `std::nullopt` if the
+  /// loop has not thrown, or if the exception was not thrown by an item's `get` in a `DataLoader`.
   std::optional<int64_t> failed_item() const { return loop_->failed_item(); }
 
   /// Returns whether the epoch has ended.

@@ -12,8 +12,8 @@
 
 namespace sconce::data {
 
-/// The sizes of the parts of a `random_split`. Integers are numbers of items, and floating-point
-/// numbers are fractions of all items.
+/// The sizes of the parts of a `random_split`. Integers specify numbers of items, and
+/// floating-point numbers specify fractions of all items.
 class SplitLengths {
  public:
   /// Sets the number of items in each part, as in `{800, 200}`.
@@ -33,7 +33,7 @@ class SplitLengths {
   /// Returns the number of items in each part of a source with `size` items. Fractions are rounded
   /// down, and the remaining items are distributed in turn, one to each part, as in Python.
   /// @throw c10::Error if:
-  /// - there are no parts or no items, or a part has no items or a negative number of them;
+  /// - there are no parts or no items, or the number of items in a part is zero or negative;
   /// - the lengths do not add up to `size`;
   /// - a fraction is not between 0 and 1, or the fractions do not add up to 1 within 1e-9.
   std::vector<int64_t> of(int64_t size) const;
@@ -45,22 +45,22 @@ class SplitLengths {
 
 namespace detail {
 
-// Returns the items of each part. `size` is the size of the source.
+// Returns the indices of the items in each part. `size` is the size of the source.
 std::vector<std::vector<int64_t>> split_indices(std::optional<int64_t> size,
                                                 const SplitLengths& lengths,
                                                 const std::optional<at::Generator>& generator);
 
 }  // namespace detail
 
-/// Splits a source randomly into parts that have no items in common:
+/// Randomly splits a source into disjoint parts:
 /// `random_split(points, {0.8, 0.2}, at::make_generator<at::CPUGeneratorImpl>(42))`. The parts
-/// share ownership of the source. A `Dataset` is split into copies of its rows, and a dataset of
-/// `torch::data` into copies of the dataset. The items and their order match Python's for the same
-/// generator, and come from one `torch::randperm` over all items. The default is LibTorch's CPU
-/// generator. Python: `torch.utils.data.random_split`.
-/// @throw c10::Error in the same cases as `SplitLengths::of`, or if a dataset of `torch::data` has
-/// no size. The generator is left unchanged. **An empty part is an error**, whereas Python warns or
-/// accepts it.
+/// share ownership of the source. The parts of a `Dataset` contain copies of its rows, and the
+/// parts of a `torch::data` dataset contain copies of the dataset. The items and their order are
+/// drawn by a single `torch::randperm` over all items and match Python's for the same generator. By
+/// default, LibTorch's CPU generator is used. Python: `torch.utils.data.random_split`.
+/// @throw c10::Error in the same cases as `SplitLengths::of`, or if a `torch::data` dataset has no
+/// size. In these cases, the generator is unchanged. **An empty part is an error**, whereas Python
+/// warns or accepts it.
 template <class Source>
 std::vector<Subset<Source>> random_split(Source source, const SplitLengths& lengths,
                                          const std::optional<at::Generator>& generator = {}) {
@@ -77,7 +77,7 @@ std::vector<Subset<Source>> random_split(Source source, const SplitLengths& leng
   return subsets;
 }
 
-/// Splits some rows of two tensors, such as a part of an earlier split, as above.
+/// Splits a subset of the rows of two tensors, such as a part of an earlier split, as above.
 inline std::vector<Subset<Dataset>> random_split(
     const Subset<Dataset>& source, const SplitLengths& lengths,
     const std::optional<at::Generator>& generator = {}) {

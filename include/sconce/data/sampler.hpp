@@ -14,8 +14,8 @@ namespace sconce::data {
 /// the epoch given to `set_epoch`, as an int64 tensor of shape `(size(),)` on the CPU.
 /// `RandomSampler`, `WeightedRandomSampler`, and `DistributedSampler` are samplers.
 ///
-/// Each `begin()` of a loader sets the epoch of the loader's copy of the sampler to 0, 1, 2, and so
-/// on. A sampler may define two more functions:
+/// Each call to a loader's `begin()` sets the epoch of the loader's copy of the sampler, which is
+/// 0, 1, 2, and so on. A sampler may define two more functions:
 /// - `int64_t epoch() const` returns the loader's first epoch, instead of 0;
 /// - `bool requires_set_epoch() const` returns whether the epoch is advanced only by `set_epoch`,
 ///   and never by `begin()`. Use this if several processes must agree on the order.
@@ -29,9 +29,10 @@ concept Sampler = std::copyable<S> && requires(S sampler, const S& read, int64_t
   { read.indices() } -> std::convertible_to<torch::Tensor>;
 };
 
-/// Selects all rows in random order. The order is `torch.randperm(n)` from a CPU generator seeded
-/// with seed + epoch. It is therefore the same on every device and in Python, and no other
-/// generator is used. Python: `DistributedSampler(dataset, num_replicas=1, rank=0, seed=seed)`.
+/// Selects all rows in random order. The order is `torch.randperm(n)` drawn from a CPU generator
+/// seeded with seed + epoch. The order is therefore the same on every device and in Python, and no
+/// other generator is affected. Python:
+/// `DistributedSampler(dataset, num_replicas=1, rank=0, seed=seed)`.
 class RandomSampler {
  public:
   /// Constructs a sampler for `dataset_size` rows.
@@ -46,7 +47,7 @@ class RandomSampler {
   int64_t size() const { return dataset_size_; }          ///< number of rows in an epoch
   int64_t epoch() const { return epoch_; }                ///< epoch of the next `indices()`
 
-  /// Returns the rows of this epoch as an int64 tensor of shape `(size(),)` on the CPU.
+  /// Returns the rows of the current epoch as an int64 tensor of shape `(size(),)` on the CPU.
   torch::Tensor indices() const;
 
  private:
@@ -55,7 +56,7 @@ class RandomSampler {
   int64_t epoch_ = 0;
 };
 
-/// Holds a copy of any sampler, or none.
+/// Contains a copy of any sampler, or no sampler.
 class AnySampler {
  public:
   AnySampler() = default;
@@ -76,7 +77,7 @@ class AnySampler {
       requires_set_epoch_ = sampler.requires_set_epoch();
   }
 
-  /// Returns whether it holds a sampler.
+  /// Returns whether this object contains a sampler.
   explicit operator bool() const { return static_cast<bool>(indices_); }
 
   int64_t dataset_size() const { return dataset_size_; }  ///< number of rows in the dataset

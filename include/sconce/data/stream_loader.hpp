@@ -30,13 +30,14 @@ namespace sconce::data {
 
 /// Combines the items of a stream into batches for a range-based for loop or, with
 /// `batches_per_epoch`, for a Trainer. The batches and their order are the same for any number of
-/// workers, because only one thread at a time reads items. The workers turn items into batches in
-/// parallel, so put expensive work in the collate function instead of `next()`.
+/// workers, because only one thread reads items at a time. The workers collate items into batches
+/// in parallel, so do expensive work in the collate function instead of `next()`.
 /// Python: `torch.utils.data.DataLoader` over an `IterableDataset`, where each worker reads all
-/// items unless the dataset prevents it.
+/// items unless the dataset divides them among the workers.
 ///
-/// With `shuffle_buffer`, that many consecutive items are read at a time and returned in the order
-/// `torch.randperm(n)` from a generator seeded with `mix_seeds(seed, pass, chunk)`.
+/// With `shuffle_buffer`, the loader reads the given number of consecutive items at a time and
+/// returns them in the order `torch.randperm(n)` drawn from a generator seeded with
+/// `mix_seeds(seed, pass, chunk)`.
 ///
 /// A fit that resumes from a checkpoint continues at the same item.
 template <class Stream, class Collate = Stack>
@@ -50,10 +51,10 @@ class StreamLoader {
  public:
   /// Type of a batch, which is the return type of `collate`.
   using Batch = std::remove_cvref_t<std::invoke_result_t<const Collate&, std::vector<Item>>>;
-  using Iterator = LoopIterator<Batch>;  ///< iterator of one loop
+  using Iterator = LoopIterator<Batch>;  ///< iterator type of a loop
 
-  /// Constructs a loader over `stream`. `collate` turns a `std::vector` of items into a batch and
-  /// stacks them by default. All workers call it concurrently.
+  /// Constructs a loader over `stream`. `collate` combines a `std::vector` of items into a batch.
+  /// By default, it stacks the items. Workers call it concurrently.
   /// @throw c10::Error if:
   /// - `batch_size`, `prefetch_factor`, or `num_replicas` is below 1, or another number is
   ///   negative;
@@ -79,8 +80,8 @@ class StreamLoader {
   Iterator begin() const { return begin(0, epochs_.take()); }
 
   /// Starts epoch `epoch` at batch `batch`, without changing the epoch of the next `begin()`. If
-  /// the last loop, or the one given to `load_state_dict`, is at a different position, all items
-  /// before it are read again.
+  /// neither the most recent loop nor the loop restored by `load_state_dict` is at this position,
+  /// all items before it are read again.
   /// @throw c10::Error if `batch` or `epoch` is negative.
   Iterator begin(int64_t batch, int64_t epoch) const;
 
@@ -88,12 +89,12 @@ class StreamLoader {
   /// @throw c10::Error if `epoch` is negative.
   void set_epoch(int64_t epoch) { epochs_.set(epoch); }
 
-  /// Returns the sentinel that an iterator equals at the end of its epoch.
+  /// Returns a sentinel that an iterator compares equal to at the end of its epoch.
   std::default_sentinel_t end() const { return {}; }
 
-  /// Returns the position of the loop that most recently took a batch, as a dict. After
-  /// `load_state_dict`, a loop that starts there continues with the next item. For a
-  /// `ResumableStream`, it rereads only the items shuffled together with that one.
+  /// Returns the position of the loop that most recently returned a batch, as a dict. After
+  /// `load_state_dict`, a loop that starts at this position continues with the next item. For a
+  /// `ResumableStream`, the loop rereads only the items that are shuffled together with that item.
   /// Python: `StatefulDataLoader.state_dict`.
   c10::IValue state_dict() const { return parts_->places.state_dict(); }
 
@@ -105,7 +106,7 @@ class StreamLoader {
   }
 
  private:
-  // Shared by the workers of a loop.
+  // State shared by the workers of a loop.
   struct Loop {
     std::mutex mutex = {};
     std::condition_variable_any turn = {};
@@ -114,7 +115,7 @@ class StreamLoader {
     std::optional<detail::StreamReader<Stream>> reader = {};
   };
 
-  // Shared with the loops, because they may outlive the loader.
+  // State shared with the loops, which may outlive the loader.
   struct Parts {
     Parts(Stream s, Collate c) : stream(std::move(s)), collate(std::move(c)) {}
     const Stream stream;
@@ -122,7 +123,7 @@ class StreamLoader {
     detail::StreamPlaces places = {};
     detail::CopyStreams streams = {};
     std::mutex mutex = {};
-    // A loop whose batches have all been taken, kept for the epoch that continues it.
+    // A loop whose batches have all been returned, kept for the epoch that continues it.
     std::shared_ptr<Loop> finished = {};
     detail::LoopPosition finished_position = {};
   };
@@ -133,10 +134,10 @@ class StreamLoader {
     detail::StreamPlace place = {};
   };
 
-  // Reads up to `count` items. With batches_per_epoch, the stream restarts when it ends.
+  // Reads up to `count` items. With batches_per_epoch, restarts the stream when it ends.
   std::vector<Item> read(detail::StreamReader<Stream>& reader, int64_t count) const {
     std::vector<Item> items;
-    bool is_empty = false;  // of the pass, so far
+    bool is_empty = false;  // whether the pass has yielded no items yet
     while (std::ssize(items) < count) {
       if (auto item = reader.next()) {
         items.push_back(*std::move(item));
@@ -174,7 +175,7 @@ class StreamLoader {
     return batch;
   }
 
-  // If epochs continue each other, positions are counted across epochs.
+  // If each epoch continues where the previous one ended, positions are counted across epochs.
   detail::LoopPosition position(int64_t batch, int64_t epoch) const {
     if (options_.batches_per_epoch == 0) return {epoch, batch};
     return {0, epoch * options_.batches_per_epoch + batch};

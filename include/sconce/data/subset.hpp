@@ -20,14 +20,14 @@ namespace sconce::data {
 
 namespace detail {
 
-// The indices of the source's items that belong to a subset. Copies share them.
+// The indices of the source's items that belong to a subset. Copies share the indices.
 class SubsetIndices {
  public:
   SubsetIndices(std::vector<int64_t> indices, std::optional<int64_t> source_size);
 
   int64_t size() const { return static_cast<int64_t>(all_->size()); }
   const std::vector<int64_t>& all() const { return *all_; }
-  // Returns the index in the source of an item of the subset.
+  // Converts the index of an item in the subset to its index in the source.
   int64_t at(int64_t index) const;
 
  private:
@@ -37,7 +37,7 @@ class SubsetIndices {
 // Returns the number of rows, which is the same for both tensors.
 int64_t rows_of(const Dataset& dataset);
 
-// Returns how the parts of a split hold their source: item sources are shared.
+// Returns the form in which the parts of a split store their source. Item sources are shared.
 template <class Source>
 auto shareable(Source source) {
   if constexpr (ItemSource<Source>) {
@@ -52,7 +52,7 @@ auto shareable(Source source) {
 /// Selects items of a source by index, in the given order, for a `DataLoader`. Indices may repeat.
 /// The subset owns the source, and copies of the subset share it. Its items are numbered from 0, so
 /// a loader's `failed_item()` returns one of these numbers, and `indices()` returns the
-/// corresponding indices in the source. The source may also be a dataset of `torch::data`, which is
+/// corresponding indices in the source. The source may also be a `torch::data` dataset, which is
 /// copied with the subset. Python: `torch.utils.data.Subset`.
 template <class Source>
 class Subset {
@@ -67,8 +67,8 @@ class Subset {
   Subset(Source source, std::vector<int64_t> indices)
       : Subset(detail::shareable(std::move(source)), std::move(indices)) {}
 
-  /// Constructs a subset of a source with other owners, such as another subset.
-  /// @throw c10::Error if `source` is null, or in the same cases as above.
+  /// Constructs a subset of a source that has other owners, such as another subset.
+  /// @throw c10::Error if `source` is null or in the same cases as above.
   Subset(std::shared_ptr<const Source> source, std::vector<int64_t> indices)
       : source_(checked(std::move(source))), indices_(std::move(indices), source_->size()) {}
 
@@ -83,7 +83,8 @@ class Subset {
     return source_->get(indices_.at(index));
   }
 
-  /// Returns an item of a source that draws random numbers, as above.
+  /// Returns the source's item at `indices()[index]`, as above. Available if the source draws
+  /// random numbers.
   auto get(int64_t index, const at::Generator& generator) const
     requires detail::DrawsItem<Source>
   {
@@ -93,7 +94,7 @@ class Subset {
   /// Returns the source. Python: `subset.dataset`.
   const Source& dataset() const { return *source_; }
 
-  /// Returns the index in the source of each item. Python: `subset.indices`.
+  /// Returns the index of each item in the source. Python: `subset.indices`.
   const std::vector<int64_t>& indices() const { return indices_.all(); }
 
  private:
@@ -110,8 +111,8 @@ class Subset {
 template <class Source>
 Subset(std::shared_ptr<Source>, std::vector<int64_t>) -> Subset<std::remove_const_t<Source>>;
 
-/// Selects items of a dataset of `torch::data` for a `DataLoader`. Each copy has its own dataset,
-/// because the functions that read from it are not const.
+/// Selects items of a `torch::data` dataset for a `DataLoader`. Each copy of the subset contains a
+/// separate dataset, because the functions that read from the dataset are not const.
 template <class Source>
   requires(TorchDataset<Source> && !ItemSource<Source>)
 class Subset<Source> {
@@ -120,7 +121,7 @@ class Subset<Source> {
                 "got a stateful dataset");
 
  public:
-  /// Return type of `get_batch`, which is the dataset's.
+  /// Return type of `get_batch`, which is the same as for the dataset.
   using BatchType = typename Source::BatchType;
 
   /// Constructs a subset that owns a copy of the dataset.
@@ -150,7 +151,7 @@ class Subset<Source> {
   /// Returns the dataset.
   const Source& dataset() const { return source_; }
 
-  /// Returns the index in the dataset of each item.
+  /// Returns the index of each item in the dataset.
   const std::vector<int64_t>& indices() const { return indices_.all(); }
 
  private:
@@ -164,19 +165,19 @@ class Subset<Source> {
 
 /// @endcond
 
-/// Copies some rows of two tensors, on their device, into a `Dataset` for `Batches`.
+/// Copies selected rows of two tensors, on their device, into a `Dataset` for `Batches`.
 template <>
 class Subset<Dataset> : public Dataset {
  public:
   /// Copies the rows.
   /// @throw c10::Error if the two tensors do not have the same number of rows, or if an index is
-  /// not between 0 and that number - 1.
+  /// not between 0 and the number of rows - 1.
   Subset(const Dataset& source, std::vector<int64_t> indices);
 
   /// Returns the number of rows.
   int64_t size() const { return indices_.size(); }
 
-  /// Returns the row in the source for each row.
+  /// Returns the index of each row in the source.
   const std::vector<int64_t>& indices() const { return indices_.all(); }
 
  private:

@@ -19,20 +19,22 @@ namespace sconce::data {
 
 namespace detail {
 
-// Returns the options of a `LoaderBase`.
+// Converts the options of `Batches` to the options of a `LoaderBase`.
 DataLoaderOptions data_loader_options(BatchesOptions options);
 
-// Checks one of several tensors that have one row per item. `first` is the first of these tensors.
+// Checks one of several tensors that contain one row per item. `first` is the first of these
+// tensors.
 void check_rows(const char* caller, const std::string& name, const torch::Tensor& tensor,
                 const torch::Tensor& first, const char* first_name);
 
-// The rows of one batch, for each of its tensors.
+// Selects the rows of one batch from each of its tensors.
 class BatchRows {
  public:
   // Selects batch `index` of the items, whose order is on the device of the tensors.
   BatchRows(const EpochItems& items, int64_t index);
 
-  // Returns the rows of `tensor`: a view, or a copy of the rows given by the order.
+  // Returns the batch's rows of `tensor`, either as a view or as a copy of the rows in the given
+  // order.
   torch::Tensor of(const torch::Tensor& tensor) const;
 
  private:
@@ -42,13 +44,13 @@ class BatchRows {
 
 }  // namespace detail
 
-/// Splits any number of tensors into batches, like `Batches` splits two:
+/// Splits any number of tensors into batches, as `Batches` does for two tensors:
 ///
 ///     for (const auto& x : TensorBatches(images, {.batch_size = 32}))
 ///     for (const auto& [ids, mask, label] : TensorBatches(std::tuple(ids, mask, labels)))
 ///
 /// A batch has the same type as the input: a tensor, or a tuple, a vector, or another type in which
-/// `nn::TensorTree` finds tensors. Row i of every tensor belongs to example i. Views, orders,
+/// `nn::TensorTree` finds tensors. Row i of each tensor belongs to example i. Views, orders,
 /// epochs, and samplers work as in `Batches`. Python: `DataLoader` over a `TensorDataset`.
 template <class Batch>
 class TensorBatches : public detail::LoaderBase {
@@ -58,7 +60,7 @@ class TensorBatches : public detail::LoaderBase {
       "or a type in which sconce::nn::TensorTree finds tensors");
 
  public:
-  using Iterator = LoopIterator<Batch>;  ///< iterator of one loop
+  using Iterator = LoopIterator<Batch>;  ///< iterator type of a loop
 
   /// Stores the tensors without copying them. Tensors without rows yield no batches.
   /// @throw c10::Error if:
@@ -70,7 +72,7 @@ class TensorBatches : public detail::LoaderBase {
       : LoaderBase(caller, detail::data_loader_options(std::move(options)), checked_rows(tensors)),
         tensors_(std::move(tensors)) {}
 
-  /// Returns the tensors that the batches come from. Python: `loader.dataset`.
+  /// Returns the tensors from which the batches are taken. Python: `loader.dataset`.
   const Batch& dataset() const { return tensors_; }
 
   /// Starts the next epoch, like `Batches::begin()`.
@@ -78,7 +80,7 @@ class TensorBatches : public detail::LoaderBase {
   Iterator begin() const { return begin(0, take_epoch()); }
 
   /// Starts epoch `epoch` at batch `batch`, like `Batches::begin(batch, epoch)`.
-  /// @throw c10::Error in the same cases as above, or if `batch` is not between 0 and `size()` or
+  /// @throw c10::Error in the same cases as above, if `batch` is not between 0 and `size()`, or if
   /// `epoch` is negative.
   Iterator begin(int64_t batch, int64_t epoch) const {
     detail::EpochItems items = epoch_items(batch, epoch);

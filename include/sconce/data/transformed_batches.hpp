@@ -29,7 +29,7 @@ template <class F, class Batch>
 concept TakesBatch =
     std::invocable<const F&, Batch> || std::invocable<const F&, Batch, const at::Generator&>;
 
-// A function that accepts a `Dataset`, for batches of `torch::data::Example<>`.
+// A function that accepts a `Dataset` and is applied to batches of type `torch::data::Example<>`.
 template <class F, class Batch>
 concept TakesAsDataset =
     TorchExample<std::remove_cvref_t<Batch>> && !TakesBatch<F, Batch> && TakesBatch<F, Dataset>;
@@ -38,17 +38,17 @@ concept TakesAsDataset =
 
 /// Options for `TransformedBatches`.
 struct TransformedBatchesOptions {
-  uint64_t seed = 0;  ///< seed of the generators, combined with epoch and batch index
+  uint64_t seed = 0;  ///< seed of the generators, combined with the epoch and the batch index
 };
 
-/// Applies a function to each batch of a source, such as `Batches`:
-/// `TransformedBatches train(batches, [](Dataset batch, const at::Generator& generator) { ... });`
-/// The result is a source of batches, which the Trainer accepts.
+/// Applies a function to each batch of a source, such as `Batches`: `TransformedBatches
+/// train(batches, [](Dataset batch, const at::Generator& generator) { ... });` The result is a
+/// source of batches that you can pass to the Trainer.
 ///
-/// The function accepts the batch, or the batch and a CPU `at::Generator`. For each batch, the
-/// generator is seeded with `mix_seeds(seed, epoch, index)`, so a batch is the same no matter where
-/// a loop starts. The function is called in the reading thread when a batch is read. Copies of this
-/// object share the source and the function. Python: `map` over a DataLoader.
+/// The function accepts either the batch, or the batch and a CPU `at::Generator`. For each batch,
+/// the generator is seeded with `mix_seeds(seed, epoch, index)`, so a batch does not depend on
+/// where a loop starts. The function is called when a batch is read, in the thread that reads it.
+/// Copies of this object share the source and the function. Python: `map` over a DataLoader.
 template <class Source, class Function>
 class TransformedBatches {
   using SourceIterator = decltype(std::declval<const Source&>().begin());
@@ -69,7 +69,7 @@ class TransformedBatches {
  public:
   /// Type of a batch, which is the return type of the function.
   using Batch = std::remove_cvref_t<typename Result::type>;
-  using Iterator = LoopIterator<Batch>;  ///< iterator of one loop
+  using Iterator = LoopIterator<Batch>;  ///< iterator type of a loop
 
   /// Applies `function` to the batches of `source`.
   TransformedBatches(Source source, Function function, TransformedBatchesOptions options = {})
@@ -80,16 +80,16 @@ class TransformedBatches {
   int64_t size() const { return parts_->source.size(); }
 
   /// Sets the epoch of the next `begin()`, for this object and its copies. If the source has
-  /// epochs, also sets its epoch. A running loop keeps its own epoch.
+  /// epochs, also sets the source's epoch. Running loops are not affected.
   /// @throw c10::Error if `epoch` is negative.
   void set_epoch(int64_t epoch) {
     epochs_.set(epoch);
     if constexpr (requires { parts_->source.set_epoch(epoch); }) parts_->source.set_epoch(epoch);
   }
 
-  /// Starts the next epoch by calling the source's `begin()`. If the source's iterator has an
-  /// epoch, as it does in `Batches` and `DataLoader`, the generators use it. For any other source,
-  /// they use epoch 0, 1, 2, and so on, counted over all copies of this object.
+  /// Starts the next epoch by calling the source's `begin()`. If the source's iterator defines an
+  /// epoch, as in `Batches` and `DataLoader`, the generators use that epoch. For any other source,
+  /// they use epochs 0, 1, 2, and so on, counted across all copies of this object.
   Iterator begin() const {
     detail::SourcePlace<Source> place{nullptr, std::as_const(parts_->source).begin()};
     const int64_t epoch = epoch_of(place.iterator);
@@ -98,13 +98,13 @@ class TransformedBatches {
 
   /// Starts epoch `epoch` at batch `batch`, without changing the epoch of the next `begin()`. If
   /// the source defines `set_epoch` but not `begin(batch, epoch)`, it is copied first.
-  /// @throw c10::Error if `epoch` is negative, and any exception from the source.
+  /// @throw c10::Error if `epoch` is negative, and any exception thrown by the source.
   Iterator begin(int64_t batch, int64_t epoch) const {
     epochs_.named(epoch);
     return loop(detail::begin_at(std::as_const(parts_->source), batch, epoch), batch, epoch);
   }
 
-  /// Checks the size of the process group, if the source checks it.
+  /// Checks the size of the process group if the source defines such a check.
   /// @throw c10::Error if the source cannot be used in a process group of this size.
   void check_world_size(int world_size) const
     requires requires(const Source& source) { source.check_world_size(world_size); }
@@ -112,8 +112,8 @@ class TransformedBatches {
     parts_->source.check_world_size(world_size);
   }
 
-  /// Returns the position of the loop over the source, if the source supports it, as `StreamLoader`
-  /// does.
+  /// Returns the position of the loop over the source. Available if the source supports it, as
+  /// `StreamLoader` does.
   c10::IValue state_dict() const
     requires requires(const Source& source) { source.state_dict(); }
   {
@@ -121,18 +121,18 @@ class TransformedBatches {
   }
 
   /// Restores the position of an earlier loop.
-  /// @throw any exception from the source.
+  /// @throw any exception thrown by the source.
   void load_state_dict(const c10::IValue& state)
     requires requires(Source& source) { source.load_state_dict(state); }
   {
     parts_->source.load_state_dict(state);
   }
 
-  /// Returns the sentinel that an iterator equals at the end of its epoch.
+  /// Returns a sentinel that an iterator compares equal to at the end of its epoch.
   std::default_sentinel_t end() const { return {}; }
 
  private:
-  // Shared with the loops, because they may outlive this object.
+  // State shared with the loops, which may outlive this object.
   struct Parts {
     Parts(Source s, Function f) : source(std::move(s)), function(std::move(f)) {}
     Source source;

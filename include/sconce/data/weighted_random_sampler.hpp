@@ -14,16 +14,17 @@ struct WeightedRandomSamplerOptions {
   uint64_t seed = 0;        ///< seed of the draws, combined with the epoch
 };
 
-/// Samples rows of a dataset with probabilities given by weights. Each epoch draws new rows. If
-/// each row's weight is 1 / (number of rows in its class), all classes are drawn equally often. The
-/// rows are drawn from a separate CPU generator, seeded with seed + epoch, and no other generator
-/// is used. To make batches of the rows, write
-/// `Batches(dataset, {.batch_size = 64, .sampler = sampler})`.
-/// Python: `torch.utils.data.WeightedRandomSampler` with a generator of this seed.
+/// Samples rows of a dataset with probabilities proportional to the given weights. Each epoch draws
+/// new rows. If the weight of each row is 1 / (number of rows in its class), all classes are
+/// equally likely. The rows are drawn with a separate CPU generator seeded with seed + epoch, and
+/// no other generator is affected. To split the rows into batches, use
+/// `Batches(dataset, {.batch_size = 64, .sampler = sampler})`. Python:
+/// `torch.utils.data.WeightedRandomSampler` with a generator that has this seed.
 class WeightedRandomSampler {
  public:
-  /// Copies `weights`, of shape `(dataset_size,)`, of any floating-point or integer type and on any
-  /// device. The weights do not have to sum to 1. `num_samples` is the number of rows to draw.
+  /// Copies `weights`, a tensor of shape `(dataset_size,)` with any floating-point or integer type
+  /// on any device. The weights do not have to sum to 1. `num_samples` is the number of rows to
+  /// draw.
   /// @throw c10::Error if:
   /// - `weights` is undefined, not one-dimensional, empty, complex, or longer than LibTorch's limit
   ///   of 2^24;
@@ -45,7 +46,7 @@ class WeightedRandomSampler {
   /// Returns the epoch of the next `indices()`.
   int64_t epoch() const { return epoch_; }
 
-  /// Returns the rows of this epoch as an int64 tensor of shape `(size(),)` on the CPU.
+  /// Returns the rows of the current epoch as an int64 tensor of shape `(size(),)` on the CPU.
   /// Python: `list(sampler)`.
   torch::Tensor indices() const;
 

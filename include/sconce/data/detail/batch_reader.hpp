@@ -18,10 +18,10 @@
 /// The parts of a `DataLoader` that read the items of a batch. For internal use.
 namespace sconce::data::detail {
 
-// Returns the generator of an item, which is the same no matter which thread reads the item.
+// Returns the generator for an item, which does not depend on the thread that reads the item.
 at::Generator item_generator(const EpochItems& epoch, int64_t item);
 
-// Returns the current exception. If it is a c10::Error, adds the item to its message.
+// Returns the current exception. If it is a c10::Error, adds the index of the item to its message.
 std::exception_ptr error_of_item(int64_t item);
 
 // Reads the items of a batch in one thread.
@@ -30,7 +30,7 @@ class BatchReader {
  public:
   BatchReader(const Source& source, const Collate& collate) : source_(source), collate_(collate) {}
 
-  // Returns the batch. If an item's `get` throws, throws an `ItemError` instead.
+  // Returns the batch. If an item's `get` throws, wraps the exception in an `ItemError`.
   auto read(const EpochItems& epoch, int64_t batch, const std::stop_token& stop) {
     const std::vector<int64_t> indices = epoch.of(batch);
     if constexpr (requires { source_.get(0); } || DrawsItem<Source>) {
@@ -50,7 +50,7 @@ class BatchReader {
       if constexpr (requires { collate_(std::move(items)); }) {
         return collate_(std::move(items));
       } else {
-        return items;  // already a batch made by the source
+        return items;  // already a batch returned by the source
       }
     }
   }

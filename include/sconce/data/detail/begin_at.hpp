@@ -9,8 +9,8 @@
 
 namespace sconce::data::detail {
 
-/// Checks that an iterator has not reached the end before the batch with this index, if the source
-/// has an `end()` to compare it with.
+/// Checks that an iterator has not reached the end before the batch with the given index. Does
+/// nothing if the source does not define an `end()` that can be compared with the iterator.
 /// @throw c10::Error with the actual number of batches and the source's `size()`.
 template <class Source, class Iterator>
 void check_not_at_end(const Source& source, const Iterator& place, int64_t index) {
@@ -43,7 +43,7 @@ auto begin_at(const Source& source, int64_t batch) {
 /// A position in a source.
 template <class Source>
 struct SourcePlace {
-  std::shared_ptr<const Source> copy;  ///< the copy that `iterator` points into, or null
+  std::shared_ptr<const Source> copy;  ///< the copy to which `iterator` belongs, or null
   decltype(std::declval<const Source&>().begin()) iterator;  ///< the batch at this position
 
   /// Checks that the position is before the end of the source, or of the copy.
@@ -55,8 +55,8 @@ struct SourcePlace {
 
 /// Returns the position of a batch in one of the source's epochs. Calls `begin(batch, epoch)` if
 /// the source defines it, as `Batches` and `DataLoader` do. Otherwise, if the source defines
-/// `set_epoch`, calls it on a copy. Then calls `begin(batch)`, or `begin()` and skips the batches
-/// before.
+/// `set_epoch`, calls it on a copy. Then calls `begin(batch)`, or calls `begin()` and skips the
+/// preceding batches.
 template <class Source>
 SourcePlace<Source> begin_at(const Source& source, int64_t batch, int64_t epoch) {
   if constexpr (requires { source.begin(batch, epoch); }) {

@@ -14,20 +14,21 @@
 
 namespace sconce::data::detail {
 
-/// Copies batches to a device while the loop works on an earlier batch. Copies to a GPU go through
-/// pinned memory on a separate stream. Copies to any other device are made immediately.
+/// Copies batches to a device while the loop processes an earlier batch. Copies to a GPU use pinned
+/// memory and a separate stream. Copies to any other device are synchronous.
 class CopyStream {
  public:
-  /// Makes the calling thread's current stream wait for the copies. Also prevents their memory from
-  /// being reused before that stream's work is done. Empty if there is nothing to wait for.
+  /// A function that makes the calling thread's current stream wait for the copies. It also
+  /// prevents their memory from being reused before the work on that stream is done. The function
+  /// is empty if there is nothing to wait for.
   using Wait = std::function<void()>;
 
-  /// Acquires one of LibTorch's streams for the device.
+  /// Acquires a stream for the device from LibTorch's pool.
   explicit CopyStream(torch::Device device);
 
   /// Replaces tensors on other devices with copies on this device. All tensors may be used after
-  /// the returned function has been called. This includes tensors that were already on the device,
-  /// which were made by the calling thread's current stream.
+  /// the returned function has been called. This includes tensors that were created on this device
+  /// by the calling thread's current stream.
   /// Python: `tensor.pin_memory().to(device, non_blocking=True)` under `torch.cuda.stream`, then
   /// `wait_stream` and `record_stream`.
   Wait copy(const std::vector<torch::Tensor*>& tensors) const;
@@ -44,21 +45,21 @@ class CopyStream {
 
  private:
   torch::Device device_;
-  std::optional<c10::Stream> stream_ = {};  // for a GPU
+  std::optional<c10::Stream> stream_ = {};  // only used for a GPU
 };
 
-/// The streams of all loops over a loader, including loops in several threads. LibTorch caches
-/// memory per stream, so a new stream in each loop would reserve new memory.
+/// The streams shared by all loops over a loader, including loops in several threads. LibTorch
+/// caches memory per stream, so a new stream for each loop would reserve additional memory.
 class CopyStreams {
  public:
-  /// Returns the stream to a device. A device without an index means the current GPU. The first
-  /// call for a GPU acquires one of LibTorch's streams. The reference remains valid for the
-  /// lifetime of this object.
+  /// Returns the stream for copies to a device. A device without an index refers to the current
+  /// GPU. The first call for a GPU acquires a stream from LibTorch's pool. The reference remains
+  /// valid for the lifetime of this object.
   const CopyStream& to(torch::Device device);
 
  private:
   std::mutex mutex_;
-  std::map<c10::DeviceIndex, CopyStream> streams_;  // its elements stay in place
+  std::map<c10::DeviceIndex, CopyStream> streams_;  // insertion does not move its elements
 };
 
 }  // namespace sconce::data::detail

@@ -9,13 +9,15 @@
 /// The part of the loaders that counts epochs. For internal use.
 namespace sconce::data::detail {
 
-// The epoch of a loader's next `begin()`. Copies share it, and several threads may use it at once.
+// Stores the epoch of a loader's next `begin()`. Each copy of the loader refers to the same epoch,
+// and several threads may access it concurrently.
 class EpochCount {
  public:
-  // `caller` is the loader's class, for messages. The first epoch is the sampler's epoch, or 0.
+  // `caller` is the loader's class name for error messages. The first epoch is the sampler's epoch,
+  // or 0.
   explicit EpochCount(const char* caller, const AnySampler& sampler = {});
 
-  // A move makes a copy, because a moved-from loader still has a count.
+  // Moving copies the count, because a moved-from loader still needs it.
   EpochCount(const EpochCount&) = default;
   EpochCount& operator=(const EpochCount&) = default;
   ~EpochCount() = default;
@@ -23,18 +25,18 @@ class EpochCount {
   // Sets the next epoch. Throws if it is negative.
   void set(int64_t epoch) const;
 
-  // Returns the next epoch and advances. If the sampler requires `set_epoch`, only `set` advances
-  // the epoch, and a second call without a `set` warns once.
+  // Returns the next epoch and advances the count. If the sampler requires `set_epoch`, only `set`
+  // advances the epoch, and a second call without `set` in between warns once.
   int64_t take() const;
 
-  // Returns the epoch given to `begin(batch, epoch)`. Throws if it is negative.
+  // Returns the epoch passed to `begin(batch, epoch)`. Throws if it is negative.
   int64_t named(int64_t epoch) const;
 
  private:
   struct State {
     explicit State(int64_t first) : next(first) {}
     std::atomic<int64_t> next;
-    std::atomic<bool> is_taken = false;  // since the last `set`
+    std::atomic<bool> is_taken = false;  // whether `take` has been called since the last `set`
     std::atomic<bool> has_warned = false;
   };
 

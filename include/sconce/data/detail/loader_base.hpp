@@ -24,12 +24,12 @@ struct EpochItems {
   uint64_t epoch;
 };
 
-// The part that `Batches` and every `DataLoader` share: the items of an epoch and the epoch
-// counter.
+// The state that `Batches` and every `DataLoader` have in common: the items of an epoch and the
+// epoch counter.
 class LoaderBase {
  public:
   /// Sets the epoch of the next `begin()`, for this loader and its copies. The epoch determines the
-  /// order and the generators of the items. A running loop keeps its own epoch.
+  /// order and the generators of the items. Running loops are not affected.
   /// Python: `DistributedSampler.set_epoch(epoch)`.
   /// @throw c10::Error if `epoch` is negative.
   void set_epoch(int64_t epoch);
@@ -37,11 +37,11 @@ class LoaderBase {
   /// Returns the number of batches in an epoch. Python: `len(loader)`.
   int64_t size() const;
 
-  /// Returns the sentinel that an iterator equals at the end of its epoch.
+  /// Returns a sentinel that an iterator compares equal to at the end of its epoch.
   std::default_sentinel_t end() const { return {}; }
 
  protected:
-  // `caller` is the loader's class, for messages, and `items` is the size of the dataset.
+  // `caller` is the loader's class name for error messages, and `items` is the size of the dataset.
   LoaderBase(const char* caller, DataLoaderOptions options, std::optional<int64_t> items);
   int64_t take_epoch() const { return epochs_.take(); }
   EpochItems epoch_items(int64_t first_batch, int64_t epoch) const;

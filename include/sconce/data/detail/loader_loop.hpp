@@ -11,12 +11,12 @@
 #include <utility>
 #include <vector>
 
-/// The part of a loader that takes the batches of one loop. For internal use.
+/// The part of a loader that retrieves the batches of one loop. For internal use.
 namespace sconce::data::detail {
 
 class ReadAhead;
 
-// The part that is the same for batches of any type.
+// The type-independent part of a batch.
 struct MadeBatch {
   std::function<void()> wait = {};  // called before the batch is used
 };
@@ -33,42 +33,44 @@ std::shared_ptr<void> wrap_batch(Batch batch, std::function<void()> wait = {}) {
       std::make_shared<TypedBatch<Batch>>(TypedBatch<Batch>{{std::move(wait)}, std::move(batch)}));
 }
 
-// Carries an item's exception to the loop, which rethrows it unchanged.
+// Transports an item's exception to the loop, which rethrows it unchanged.
 struct ItemError {
   int64_t item;
   std::exception_ptr error;
 };
 
-// The end of a loop that runs until its function returns null.
+// The value of `last` for a loop that runs until its function returns null.
 inline constexpr int64_t unknown_end = std::numeric_limits<int64_t>::max();
 
 // One loop over a loader, in one thread.
 class LoaderLoop {
  public:
-  // Makes the batch with this index; see `ReadAhead::Make`.
+  // Creates the batch with the given index. See `ReadAhead::Make`.
   using Make = std::function<std::shared_ptr<void>(int64_t index, const std::stop_token& stop)>;
 
   struct Options {
     int64_t first;  // index of the first batch
     int64_t last;   // index after the last batch, or `unknown_end`
     int64_t epoch;
-    int64_t ahead = 0;  // number of batches that threads make ahead; 0 means no threads
-    std::shared_ptr<std::atomic<int64_t>> failed_item = {};  // of all loops of a loader; -1: none
+    int64_t ahead = 0;  // number of batches that threads prefetch; 0 means no threads
+    std::shared_ptr<std::atomic<int64_t>> failed_item = {};  // shared by all loops of a loader; -1
+                                                             // if none failed
   };
 
-  // Starts a thread for each function in `makers`, which return a result of `wrap_batch`. Without
-  // threads, the loop calls the only function itself.
+  // Starts a thread for each function in `makers`. The functions return a result of `wrap_batch`.
+  // Without threads, the loop itself calls the only function.
   LoaderLoop(std::vector<Make> makers, Options options);
   ~LoaderLoop();
 
-  // Waits for the current batch and returns it. If making it throws, the epoch ends, and this call
-  // and all later calls throw the exception.
+  // Waits for the current batch and returns it. If an exception is thrown while the batch is
+  // created, the epoch ends, and this call and all later calls throw the exception.
   const MadeBatch& batch();
 
   // Advances to the next batch and releases this one. Throws the same exceptions as `batch()`.
   void advance();
 
-  // Returns whether there is no batch at this position. If the end is unknown, waits for the batch.
+  // Returns whether the loop has ended. If the end is unknown, waits for the batch at this
+  // position.
   bool is_over();
 
   int64_t epoch() const { return options_.epoch; }

@@ -12,19 +12,21 @@
 
 namespace sconce::data::detail {
 
-/// Makes batches in threads, ahead of the loop that takes them, and returns them in order. This is
-/// the part of `DataLoader` that does not depend on items, and it can also be used alone. The owner
-/// takes batches in one thread. Each worker runs with the thread state (gradients, autocast) of the
-/// thread that constructed this object, and with a single LibTorch thread, because the workers
-/// already share the cores. The destructor ends all threads and waits for running calls of `Make`.
+/// Creates batches in threads, ahead of the loop that consumes them, and returns them in order.
+/// This is the part of `DataLoader` that does not depend on items, and it can also be used on its
+/// own. The owner retrieves batches from a single thread. Each worker runs with the thread state
+/// (gradients, autocast) of the thread that constructed this object and with a single LibTorch
+/// thread, because the workers already share the cores. The destructor stops all threads and waits
+/// for running calls to `Make`.
 class ReadAhead {
  public:
-  /// Makes the batch with this index, of any type. After a stop request, it may return null or
-  /// throw immediately.
+  /// Creates the batch with the given index. A batch may have any type. After a stop request, the
+  /// function may return null or throw immediately.
   using Make = std::function<std::shared_ptr<void>(int64_t index, const std::stop_token& stop)>;
 
-  /// Starts a thread for each function in `workers`. They make the batches from index `first` to
-  /// `last - 1`, and stay less than `ahead` batches in front of the next batch to be taken.
+  /// Starts a thread for each function in `workers`. The threads create the batches from index
+  /// `first` to `last - 1` and stay less than `ahead` batches ahead of the next batch to be
+  /// returned.
   /// @throw c10::Error if `workers` is empty or `ahead` is below 1.
   ReadAhead(std::vector<Make> workers, int64_t ahead, int64_t first, int64_t last);
 
@@ -33,7 +35,8 @@ class ReadAhead {
   ~ReadAhead();
 
   /// Waits for the next batch and returns it, or returns null after the last one.
-  /// @throw any exception from making the batch, after which there are no more batches.
+  /// @throw any exception thrown while the batch was created, after which there are no more
+  /// batches.
   std::shared_ptr<void> next();
 
  private:
@@ -49,7 +52,7 @@ class ReadAhead {
   std::mutex mutex_;  // guards the members below, except the threads
   std::condition_variable_any batch_made_;
   std::condition_variable_any batch_taken_;
-  std::vector<Place> places_;  // ring buffer of the batches from next_to_take_ on
+  std::vector<Place> places_;  // ring buffer of the batches starting at next_to_take_
   int64_t next_to_make_;
   int64_t next_to_take_;
   int64_t last_;

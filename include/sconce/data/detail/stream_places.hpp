@@ -10,19 +10,20 @@
 
 namespace sconce::data::detail {
 
-// A position of a loop: before a batch of an epoch.
+// The position of a loop, which is directly before a batch of an epoch.
 struct LoopPosition {
   int64_t epoch = 0;
   int64_t batch = 0;
   bool operator==(const LoopPosition&) const = default;
 };
 
-// The last position that the loops over a stream have reached. Several threads may use it at once.
+// Stores the most recent position of the loops over a stream. Several threads may access it
+// concurrently.
 class StreamPlaces {
  public:
   void note(LoopPosition position, StreamPlace place);
 
-  // Returns the place at a position, if it is the last one.
+  // Returns the place in the stream for a position, if that position is the most recent one.
   std::optional<StreamPlace> find(LoopPosition position) const;
 
   c10::IValue state_dict() const;

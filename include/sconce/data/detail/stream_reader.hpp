@@ -17,16 +17,17 @@ namespace sconce::data::detail {
 
 /// The position of a loop in a stream.
 struct StreamPlace {
-  int64_t pass = 0;   // of the stream; each starts from a new copy
-  int64_t chunk = 0;  // of the pass: items that are shuffled together, or a single item
-  int64_t taken = 0;  // items taken from the chunk
-  std::optional<c10::IValue> stream = {};  // its state at the start of the chunk, if it has one
+  int64_t pass = 0;   // pass over the stream; each pass starts from a new copy
+  int64_t chunk = 0;  // chunk of the pass: items that are shuffled together, or a single item
+  int64_t taken = 0;  // number of items taken from the chunk
+  std::optional<c10::IValue> stream = {};  // state of the stream at the start of the chunk, if
+                                           // supported
 };
 
 // Throws unless the options are valid.
 void check_stream_options(const StreamLoaderOptions& options);
 
-// Returns the order of a chunk with this many items.
+// Returns the order of a chunk with the given number of items.
 std::vector<int64_t> chunk_order(const StreamLoaderOptions& options, const StreamPlace& place,
                                  int64_t items);
 
@@ -36,7 +37,8 @@ class StreamReader {
  public:
   using Item = StreamItem<Stream>;
 
-  // The stream must outlive the reader. Throws if it ends before the items of the place's chunk.
+  // The stream must outlive the reader. Throws if the stream ends before the items of the place's
+  // chunk.
   StreamReader(const Stream& stream, const StreamLoaderOptions& options, StreamPlace place)
       : source_stream_(stream), options_(options), place_(std::move(place)), stream_(stream) {
     begin_pass();
@@ -47,7 +49,7 @@ class StreamReader {
     take_again();
   }
 
-  // Returns the next item of the pass, or none at its end.
+  // Returns the next item of the pass, or `std::nullopt` at the end of the pass.
   std::optional<Item> next() {
     if (items_.empty()) read_chunk();
     if (items_.empty()) return {};
@@ -81,7 +83,7 @@ class StreamReader {
     if constexpr (requires { stream_->set_epoch(place_.pass); }) stream_->set_epoch(place_.pass);
   }
 
-  // Returns whether the stream has a state to continue from.
+  // Restores the state of the stream. Returns false if there is no state to restore.
   bool load_state() {
     if constexpr (ResumableStream<Stream>) {
       if (place_.stream) stream_->load_state_dict(*place_.stream);
@@ -90,14 +92,14 @@ class StreamReader {
     return false;
   }
 
-  // Gets the state only when a place is requested, because it may be expensive.
+  // Saves the state only when a place is requested, because saving may be expensive.
   void note_state() {
     if constexpr (ResumableStream<Stream>) {
       if (items_.empty()) place_.stream = c10::IValue(std::as_const(*stream_).state_dict());
     }
   }
 
-  // Reads the items of the chunk that contains the place.
+  // Rereads the items of the chunk that contains the place.
   void take_again() {
     if (place_.taken == 0) return;
     const int64_t taken = std::exchange(place_.taken, 0);
@@ -118,7 +120,8 @@ class StreamReader {
     order_ = chunk_order(options_, place_, std::ssize(items_));
   }
 
-  // Reads one item for each rank and returns this rank's item, or none if too few items are left.
+  // Reads one item for each rank and returns this rank's item, or `std::nullopt` if too few items
+  // are left.
   std::optional<Item> next_for_rank() {
     std::optional<Item> own;
     for (int rank = 0; rank < options_.num_replicas; ++rank) {
@@ -135,7 +138,7 @@ class StreamReader {
   StreamPlace place_;
   std::optional<Stream> stream_;
   bool is_over_ = false;
-  std::vector<Item> items_ = {};  // of the chunk, until all are taken
+  std::vector<Item> items_ = {};  // items of the chunk, kept until all have been taken
   std::vector<int64_t> order_ = {};
 };
 
