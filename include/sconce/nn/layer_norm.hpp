@@ -14,14 +14,17 @@ namespace sconce::nn {
 
 /// Options for `LayerNorm`: LibTorch's options plus `bias`.
 struct LayerNormOptions {
-  /// Constructs options that normalize over the last dimension of the input, of size `size`.
+  /// Constructs options for normalization over the last dimension of the input, which has size
+  /// `size`.
   LayerNormOptions(int64_t size) : normalized_shape_({size}) {}
-  /// Constructs options that normalize over the last dimensions of the input, of these sizes.
+  /// Constructs options for normalization over the last dimensions of the input, which have the
+  /// given sizes.
   LayerNormOptions(std::vector<int64_t> normalized_shape)
       : normalized_shape_(std::move(normalized_shape)) {}
 
-  TORCH_ARG(std::vector<int64_t>, normalized_shape);  ///< sizes of the last input dimensions
-  TORCH_ARG(double, eps) = 1e-5;                      ///< value added to the variance
+  TORCH_ARG(std::vector<int64_t>, normalized_shape);  ///< sizes of the dimensions to normalize over
+  TORCH_ARG(double, eps) = 1e-5;                      ///< value added to the variance for numerical
+                                                      ///< stability
   TORCH_ARG(bool, elementwise_affine) = true;         ///< whether to learn a weight
   TORCH_ARG(bool,
             bias) = true;  ///< whether to also learn a bias; LibTorch's layer lacks this option
@@ -54,7 +57,8 @@ class LayerNormImpl : public torch::nn::Cloneable<LayerNormImpl> {
   torch::Tensor weight;      ///< shape `normalized_shape`; undefined without `elementwise_affine`
   torch::Tensor bias;        ///< shape `normalized_shape`; undefined without `bias` or `weight`
 };
-/// Module holder for `LayerNormImpl`. Python: `torch.nn.LayerNorm`.
+/// Module holder for `LayerNormImpl`.
+/// Python: `torch.nn.LayerNorm`.
 TORCH_MODULE(LayerNorm);
 
 }  // namespace sconce::nn

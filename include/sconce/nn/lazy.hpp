@@ -17,20 +17,20 @@
 
 namespace sconce::nn {
 
-/// Returns the tensor with a name such as "weight", or an undefined tensor if there is none.
+/// Returns the tensor with the given name, such as "weight", or an undefined tensor if none exists.
 using FindTensor = std::function<torch::Tensor(const std::string& name)>;
 
 /// Base class of the lazy layers. The first call to `forward` infers the number of input features
 /// from the input, then creates and initializes the layer's tensors. Until then, the layer is
-/// uninitialized: its parameters, and the running statistics of a BatchNorm, are empty placeholders
-/// of shape `[0]`. The placeholders later become the real tensors, so you can pass them to an
-/// optimizer right away. They support `to(device)`, `to(dtype)`, and `requires_grad_(false)`. The
-/// real tensors keep the placeholders' device and type and are initialized with the same random
-/// numbers as in Python. Running the first `forward` in two threads at once is a data race.
-/// Python: `torch.nn.modules.lazy.LazyModuleMixin`.
+/// uninitialized, which means that its parameters, and the running statistics of a BatchNorm, are
+/// empty placeholders of shape `[0]`. The placeholders later become the real tensors, so you can
+/// pass them to an optimizer immediately. They support `to(device)`, `to(dtype)`, and
+/// `requires_grad_(false)`. The real tensors keep the placeholders' device and type and are
+/// initialized with the same random numbers as in Python. Running the first `forward` concurrently
+/// in two threads is a data race. Python: `torch.nn.modules.lazy.LazyModuleMixin`.
 class LazyLayer : public ReprOverride {
  public:
-  /// Returns whether the layer has its real tensors. Always true for a BatchNorm without tensors.
+  /// Returns whether the layer's tensors exist. Always true for a BatchNorm without tensors.
   virtual bool is_initialized() const = 0;
 
   /// Returns the class name: `LazyLinear` before the first forward or load, and `Linear`
@@ -48,14 +48,14 @@ class LazyLayer : public ReprOverride {
 /// Returns whether `module` is an uninitialized lazy layer or contains one at any depth.
 bool has_uninitialized_params(const torch::nn::Module& module);
 
-/// Checks that `module` contains no uninitialized lazy layers before its tensors are used. For
-/// internal use.
-/// @throw c10::Error if `has_uninitialized_params(module)` is true. The message begins with `who`,
-/// contains "uninitialized", and shows the path and class of the first such layer.
+/// Checks that `module` contains no uninitialized lazy layers. Called before its tensors are used.
+/// For internal use.
+/// @throw c10::Error if `has_uninitialized_params(module)` is true. The message begins with `who`
+/// and contains "uninitialized", as well as the path and class of the first uninitialized layer.
 void check_initialized(const torch::nn::Module& module, const char* who);
 
-/// Initializes the lazy layers in `module` from a state dict with keys such as "net.0.weight". If
-/// the state dict lacks one of a layer's tensors or has one of the wrong shape, the layer is
+/// Initializes the lazy layers in `module` from a state dict with keys such as "net.0.weight". If a
+/// tensor of a layer is missing from the state dict or has an invalid shape, the layer is
 /// unchanged. Python: `load_state_dict` on a lazy module.
 void materialize_from(torch::nn::Module& module, const StateDict& state);
 
@@ -69,8 +69,8 @@ struct LazyLinearOptions {
   TORCH_ARG(bool, bias) = true;      ///< whether to learn an additive bias
 };
 
-/// Options for the lazy convolutions. They match `torch::nn::Conv1d` to `Conv3d`, without
-/// `in_channels`.
+/// Options for the lazy convolutions, which match the options of `torch::nn::Conv1d` to `Conv3d`
+/// without `in_channels`.
 template <size_t D>
 struct LazyConvOptions {
   using padding_t = torch::nn::detail::conv_padding_t<D>;         ///< numbers, kValid or kSame
@@ -84,9 +84,9 @@ struct LazyConvOptions {
   auto padding(std::initializer_list<int64_t> sizes) { return padding(at::IntArrayRef(sizes)); }
 
   TORCH_ARG(int64_t, out_channels);                  ///< number of output channels
-  TORCH_ARG(torch::ExpandingArray<D>, kernel_size);  ///< a single number or one per dimension
+  TORCH_ARG(torch::ExpandingArray<D>, kernel_size);  ///< one number, or one per dimension
   TORCH_ARG(torch::ExpandingArray<D>, stride) = 1;   ///< stride of the kernel
-  TORCH_ARG(padding_t, padding) = 0;  ///< size at both ends (`3`, `{2, 1}`), kValid, or kSame
+  TORCH_ARG(padding_t, padding) = 0;  ///< padding at both ends (`3`, `{2, 1}`), kValid, or kSame
   TORCH_ARG(torch::ExpandingArray<D>, dilation) = 1;        ///< spacing between kernel elements
   TORCH_ARG(int64_t, groups) = 1;                           ///< must divide both channel counts
   TORCH_ARG(bool, bias) = true;                             ///< whether to learn an additive bias
@@ -96,12 +96,12 @@ using LazyConv1dOptions = LazyConvOptions<1>;  ///< options of `LazyConv1d`
 using LazyConv2dOptions = LazyConvOptions<2>;  ///< options of `LazyConv2d`
 using LazyConv3dOptions = LazyConvOptions<3>;  ///< options of `LazyConv3d`
 
-/// Options for the lazy batch norms. They match `torch::nn::BatchNorm1d`, without `num_features`.
+/// Options for the lazy batch norms, which match `torch::nn::BatchNorm1d` without `num_features`.
 struct LazyBatchNormOptions {
   operator torch::nn::BatchNormOptions() const;  ///< converts with `num_features` set to 0
 
   TORCH_ARG(double, eps) = 1e-5;                     ///< value added to the variance
-  TORCH_ARG(std::optional<double>, momentum) = 0.1;  ///< weight of a new batch; empty: plain mean
+  TORCH_ARG(std::optional<double>, momentum) = 0.1;  ///< weight of a new batch; plain mean if empty
   TORCH_ARG(bool, affine) = true;                    ///< whether to learn a weight and a bias
   TORCH_ARG(bool, track_running_stats) = true;       ///< whether to keep running statistics
 };
@@ -110,31 +110,31 @@ using LazyBatchNorm2dOptions = LazyBatchNormOptions;  ///< options of `LazyBatch
 using LazyBatchNorm3dOptions = LazyBatchNormOptions;  ///< options of `LazyBatchNorm3d`
 
 /// A lazy version of the layer `Base`. Because it derives from `Base`, `as<torch::nn::Linear>()`
-/// finds it, and it has the members `weight`, `bias`, and `options`. The number of input features
-/// in `options` is 0 while the layer is uninitialized. Call `forward` on the lazy type: a call
-/// through a `Base&` runs `Base::forward`, which does not initialize the layer.
+/// works, and the members `weight`, `bias`, and `options` are available. The number of input
+/// features in `options` is 0 while the layer is uninitialized. Call `forward` on the lazy type,
+/// because a call through a `Base&` runs `Base::forward`, which does not initialize the layer.
 template <class Derived, class Base, class LazyOptions>
 class LazyModule : public Base, public LazyLayer {
  public:
-  /// Constructs an uninitialized layer. `args` are the arguments of the options. Draws no random
-  /// numbers.
-  /// @throw c10::Error if an option is invalid, such as `groups` that do not divide `out_channels`.
+  /// Constructs an uninitialized layer. `args` are the constructor arguments of the options. Draws
+  /// no random numbers.
+  /// @throw c10::Error if an option is invalid, such as `groups` not dividing `out_channels`.
   template <class... Args>
     requires std::constructible_from<LazyOptions, Args...>
   explicit LazyModule(Args&&... args)
       : LazyModule(Options(LazyOptions(std::forward<Args>(args)...))) {}
 
-  /// Applies the layer, and initializes it first if necessary, in any grad mode.
-  /// @throw c10::Error if the real layer does not accept the input's number of dimensions, if the
-  /// input has no features, or if `groups` does not divide their number. The layer stays
+  /// Applies the layer. Initializes it first if necessary, in any grad mode.
+  /// @throw c10::Error if the layer does not accept the input's number of dimensions, if the input
+  /// has no features, or if `groups` does not divide the number of features. The layer then stays
   /// uninitialized.
   torch::Tensor forward(const torch::Tensor& input);
 
   /// Reinitializes the parameters. Does nothing if the layer is uninitialized.
   void reset_parameters();
 
-  /// Returns a deep copy with the same `requires_grad`. The copy of an uninitialized layer is also
-  /// uninitialized. Draws no random numbers.
+  /// Returns a deep copy with the same `requires_grad` settings. The copy of an uninitialized layer
+  /// is also uninitialized. Draws no random numbers.
   std::shared_ptr<torch::nn::Module> clone(
       const std::optional<torch::Device>& device = {}) const override;
 
@@ -144,10 +144,10 @@ class LazyModule : public Base, public LazyLayer {
 
   /// Loads and initializes the layer. Called by `torch::load`. As with all LibTorch layers, the
   /// tensors then have the types stored in the archive.
-  /// @throw c10::Error if the layer is uninitialized and the archive's tensors do not fit it.
+  /// @throw c10::Error if the layer is uninitialized and does not match the tensors in the archive.
   void load(torch::serialize::InputArchive& archive) override;
 
-  /// Prints the same text as `repr` while the layer is uninitialized, and as `Base` afterwards.
+  /// Prints the same text as `repr` if the layer is uninitialized, and as `Base` otherwise.
   void pretty_print(std::ostream& stream) const override;
 
   bool is_initialized() const override;
@@ -157,7 +157,7 @@ class LazyModule : public Base, public LazyLayer {
  protected:
   /// Returns the number of input features. `accessor` is the name of the calling function.
   int64_t features(const char* accessor) const;
-  /// Initializes the layer for an input like `input`, if it is uninitialized.
+  /// Initializes the layer for inputs like `input`, if it is uninitialized.
   void initialize_for(const torch::Tensor& input);
 
  private:

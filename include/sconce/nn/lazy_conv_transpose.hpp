@@ -16,10 +16,10 @@ struct LazyConvTransposeOptions {
   operator torch::nn::detail::ConvNdOptions<D>() const;  ///< converts with `in_channels` set to 0
 
   TORCH_ARG(int64_t, out_channels);                  ///< number of output channels
-  TORCH_ARG(torch::ExpandingArray<D>, kernel_size);  ///< a single number or one per dimension
+  TORCH_ARG(torch::ExpandingArray<D>, kernel_size);  ///< one number, or one per dimension
   TORCH_ARG(torch::ExpandingArray<D>, stride) = 1;   ///< stride of the kernel
-  TORCH_ARG(torch::ExpandingArray<D>, padding) = 0;  ///< removed from both ends of the output
-  TORCH_ARG(torch::ExpandingArray<D>, output_padding) = 0;  ///< added to one end of the output
+  TORCH_ARG(torch::ExpandingArray<D>, padding) = 0;  ///< size removed from both ends of the output
+  TORCH_ARG(torch::ExpandingArray<D>, output_padding) = 0;  ///< size added to one end of the output
   TORCH_ARG(int64_t, groups) = 1;                           ///< must divide both channel counts
   TORCH_ARG(bool, bias) = true;                             ///< whether to learn an additive bias
   TORCH_ARG(torch::ExpandingArray<D>, dilation) = 1;        ///< spacing between kernel elements
@@ -39,7 +39,7 @@ class LazyConvTranspose1dImpl
                         LazyConvTranspose1dOptions> {
  public:
   using LazyModule::LazyModule;
-  /// Applies the layer, and initializes it first if necessary. If `output_size` is given, the layer
+  /// Applies the layer. Initializes it first if necessary. If `output_size` is given, the layer
   /// chooses `output_padding` so that the output has this size.
   /// @throw c10::Error in the same cases as `LazyModule::forward`.
   torch::Tensor forward(const torch::Tensor& input,
@@ -63,7 +63,7 @@ class LazyConvTranspose2dImpl
                         LazyConvTranspose2dOptions> {
  public:
   using LazyModule::LazyModule;
-  /// Applies the layer, and initializes it first if necessary. If `output_size` is given, the layer
+  /// Applies the layer. Initializes it first if necessary. If `output_size` is given, the layer
   /// chooses `output_padding` so that the output has this size.
   /// @throw c10::Error in the same cases as `LazyModule::forward`.
   torch::Tensor forward(const torch::Tensor& input,
@@ -87,7 +87,7 @@ class LazyConvTranspose3dImpl
                         LazyConvTranspose3dOptions> {
  public:
   using LazyModule::LazyModule;
-  /// Applies the layer, and initializes it first if necessary. If `output_size` is given, the layer
+  /// Applies the layer. Initializes it first if necessary. If `output_size` is given, the layer
   /// chooses `output_padding` so that the output has this size.
   /// @throw c10::Error in the same cases as `LazyModule::forward`.
   torch::Tensor forward(const torch::Tensor& input,

@@ -8,7 +8,7 @@ namespace sconce::nn {
 
 /// Converts the parameters, buffers, and existing gradients of `module` to a memory format.
 /// `torch::MemoryFormat::ChannelsLast` applies to tensors with four dimensions, `ChannelsLast3d` to
-/// tensors with five, and `Contiguous` to all tensors. Parameters keep their identity and only
+/// tensors with five, and `Contiguous` to all tensors. Parameter objects stay the same and only
 /// their memory is replaced, so optimizers can continue to use them. On GPUs, half-precision
 /// convolutions run faster with channels last. Convert the batches as well:
 /// `batch.contiguous(torch::MemoryFormat::ChannelsLast)`.

@@ -19,7 +19,7 @@ class [[nodiscard]] ModeGuard {
  public:
   /// Records the current modes without changing them.
   explicit ModeGuard(torch::nn::Module& module) : module_(module), training_(module.is_training()) {
-    // Skip the module itself, because a model on the stack has no shared pointer.
+    // Skip the module itself, because a stack-allocated model has no shared pointer.
     for (const auto& part : module.modules(/*include_self=*/false)) {
       parts_.emplace_back(part, part->is_training());
     }

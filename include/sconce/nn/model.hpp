@@ -10,8 +10,8 @@ namespace sconce::nn {
 
 namespace detail {
 
-// Functions are excluded, because dereferencing a function yields a function again, and the
-// recursion would never end.
+// Functions are excluded because dereferencing a function yields a function, so the recursion would
+// never end.
 template <class T>
 constexpr bool is_model() {
   if constexpr (std::derived_from<T, torch::nn::Module>) {

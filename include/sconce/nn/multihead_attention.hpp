@@ -14,31 +14,35 @@ namespace sconce::nn {
 
 /// Options for `MultiheadAttention`, with Python's names and defaults.
 struct MultiheadAttentionOptions {
-  /// Constructs options with defaults for all other values. `kdim` and `vdim` default to
+  /// Constructs options with default values for all other options. `kdim` and `vdim` default to
   /// `embed_dim`.
   MultiheadAttentionOptions(int64_t embed_dim, int64_t num_heads)
       : embed_dim_(embed_dim), num_heads_(num_heads), kdim_(embed_dim), vdim_(embed_dim) {}
 
   TORCH_ARG(int64_t, embed_dim);           ///< feature size of the queries and output
   TORCH_ARG(int64_t, num_heads);           ///< number of heads; must divide `embed_dim`
-  TORCH_ARG(double, dropout) = 0;          ///< dropout probability of the weights
+  TORCH_ARG(double, dropout) = 0;          ///< dropout probability of the attention weights
   TORCH_ARG(bool, bias) = true;            ///< whether the projections have a bias
-  TORCH_ARG(bool, add_bias_kv) = false;    ///< whether to append a learned key and value
-  TORCH_ARG(bool, add_zero_attn) = false;  ///< whether to append a key and a value of zeros
+  TORCH_ARG(bool, add_bias_kv) = false;    ///< whether to append a learned key and a learned value
+  TORCH_ARG(bool, add_zero_attn) = false;  ///< whether to append a key and a value filled with
+                                           ///< zeros
   TORCH_ARG(int64_t, kdim);                ///< feature size of the keys
   TORCH_ARG(int64_t, vdim);                ///< feature size of the values
-  TORCH_ARG(bool, batch_first) = false;    ///< use `(N, L, E)` batches instead of `(L, N, E)`
+  TORCH_ARG(bool, batch_first) = false;    ///< whether batches are `(N, L, E)` instead of
+                                           ///< `(L, N, E)`
 };
 
-/// Optional arguments of `MultiheadAttention`. A mask is either boolean, where true excludes a key
-/// from attention, or floating point and added to the scores. Undefined masks exclude nothing.
+/// Optional arguments of `MultiheadAttention`. A mask is either a boolean tensor, in which true
+/// excludes a key from attention, or a floating-point tensor that is added to the attention scores.
+/// An undefined mask has no effect.
 struct AttentionArgs {                  // in Python's order
   torch::Tensor key_padding_mask = {};  ///< `(N, S)`, or `(S)` for unbatched inputs
-  bool need_weights = true;             ///< whether to return the weights; false is faster
+  bool need_weights = true;             ///< whether to return the attention weights; false is
+                                        ///< faster
   torch::Tensor attn_mask = {};         ///< `(L, S)` or `(N * num_heads, L, S)`
   bool average_attn_weights = true;     ///< whether to average the weights over heads
-  /// Hint that `attn_mask`, which is still required, is the causal mask. Without `need_weights` and
-  /// `key_padding_mask`, this selects a faster kernel that does not read the mask.
+  /// Hint that `attn_mask` is the causal mask. The mask is still required. Without `need_weights`
+  /// and `key_padding_mask`, this hint selects a faster kernel that does not read the mask.
   bool is_causal = false;
 };
 
@@ -47,9 +51,10 @@ template <>
 struct TensorTree<AttentionArgs>
     : TensorMembers<&AttentionArgs::key_padding_mask, &AttentionArgs::attn_mask> {};
 
-/// Multi-head attention. Unlike LibTorch's layer, it supports `batch_first` and trains in bfloat16
-/// and float16, with masks and under autocast. It follows Python's training path: matrix products
-/// and softmax with `need_weights`, and `scaled_dot_product_attention` without.
+/// A multi-head attention layer. Unlike LibTorch's layer, it supports `batch_first` and can be
+/// trained in bfloat16 and float16, with masks, and under autocast. It uses the same operations as
+/// Python's training path: matrix products and softmax with `need_weights`, and
+/// `scaled_dot_product_attention` otherwise.
 /// Python: `torch.nn.MultiheadAttention`.
 class MultiheadAttentionImpl : public torch::nn::Cloneable<MultiheadAttentionImpl> {
  public:
@@ -74,8 +79,8 @@ class MultiheadAttentionImpl : public torch::nn::Cloneable<MultiheadAttentionImp
   /// shape `(N, L, S)`, or `(N, num_heads, L, S)` if they are not averaged, and are undefined
   /// without `need_weights`. Does not read tensor values on the host.
   /// @throw c10::Error if a shape, or the type or device of a mask, does not match, if `is_causal`
-  /// is set without an `attn_mask`, or if an input is nested. Nothing has been computed in that
-  /// case.
+  /// is set without an `attn_mask`, or if an input is a nested tensor. All checks run before any
+  /// computation.
   std::tuple<torch::Tensor, torch::Tensor> forward(const torch::Tensor& query,
                                                    const torch::Tensor& key,
                                                    const torch::Tensor& value,
@@ -96,7 +101,8 @@ class MultiheadAttentionImpl : public torch::nn::Cloneable<MultiheadAttentionImp
   torch::Tensor bias_v;          ///< `(1, 1, E)`; undefined without `add_bias_kv`
   torch::nn::Linear out_proj = nullptr;  ///< the output projection
 };
-/// Module holder for `MultiheadAttentionImpl`. Python: `torch.nn.MultiheadAttention`.
+/// Module holder for `MultiheadAttentionImpl`.
+/// Python: `torch.nn.MultiheadAttention`.
 TORCH_MODULE(MultiheadAttention);
 
 }  // namespace sconce::nn

@@ -5,8 +5,8 @@
 namespace sconce::nn {
 
 /// Sets `requires_grad` on all parameters of `module` and returns the module. Pass `false` to
-/// freeze it. Existing gradients are kept, so an optimizer that holds a frozen parameter keeps
-/// updating it until you call `zero_grad()`. Freeze parameters before you construct a
+/// freeze the module. Existing gradients are kept, so an optimizer continues to update a frozen
+/// parameter until you call `zero_grad()`. Freeze parameters before you construct a
 /// `DistributedDataParallel`. A frozen BatchNorm still updates its running statistics in training
 /// mode. Python: `torch.nn.Module.requires_grad_`.
 /// @throw c10::Error if `requires_grad` is true and a parameter's type does not support gradients,

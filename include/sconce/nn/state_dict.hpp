@@ -12,14 +12,14 @@
 
 namespace sconce::nn {
 
-/// An entry whose shapes in the state dict and in the module differ.
+/// An entry that has different shapes in the state dict and in the module.
 struct SizeMismatch {
   std::string name = {};                              ///< dotted name in the module
-  std::optional<std::vector<int64_t>> expected = {};  ///< in the module, if initialized
+  std::optional<std::vector<int64_t>> expected = {};  ///< shape in the module, if initialized
   std::vector<int64_t> found = {};                    ///< in the state dict
 };
 
-/// Lists the differences between a state dict and a module, by full dotted names and in order.
+/// Lists the differences between a state dict and a module by full dotted names, in order.
 /// Python: the return value of `module.load_state_dict`.
 struct LoadReport {
   std::vector<std::string> missing_keys = {};     ///< in the module but missing from the state dict
@@ -29,11 +29,12 @@ struct LoadReport {
 
 /// Options for `load_state_dict`.
 struct LoadOptions {
-  bool strict = true;  ///< throw unless the report is empty; if false, load all matching entries
-                       ///< even if others have mismatched shapes, for which Python throws
+  bool strict = true;  ///< whether to throw unless the report is empty; if false, loads all
+                       ///< matching entries even if others have mismatched shapes, for which Python
+                       ///< throws
 
-  /// Maps a name in the state dict to a name in the module. If it returns an empty string, the
-  /// entry is skipped. If it is empty, names are used unchanged.
+  /// Function that maps a name in the state dict to a name in the module. If the function returns
+  /// an empty string, the entry is skipped. If no function is set, names are used unchanged.
   std::function<std::string(const std::string&)> rename = {};
 };
 
@@ -47,9 +48,9 @@ struct LoadOptions {
 /// Copies parameters and buffers from `state` into `module`. Values are converted if devices or
 /// types differ. Uninitialized lazy layers are initialized from the state dict. If a tensor has
 /// several names in the module, the state dict needs only one of them. As in Python, files from
-/// older versions still load: a BatchNorm's `num_batches_tracked` may be missing and is then left
-/// unchanged, and a tensor of shape `(1)` loads into a 0-dim tensor. Everything is checked before
-/// anything is written, so if the call throws, the module is unchanged.
+/// older versions can still be loaded: a BatchNorm's `num_batches_tracked` may be missing, in which
+/// case it is unchanged, and a tensor of shape `(1)` can be loaded into a 0-dim tensor. All checks
+/// run before any tensor is written, so if the call throws, the module is unchanged.
 /// Python: `module.load_state_dict(state, strict)`.
 /// @throw c10::Error if:
 /// - `strict` is set and entries are missing, unexpected, or mismatched; the message lists the

@@ -15,27 +15,27 @@ namespace sconce::nn {
 template <class T>
 struct TensorTree;
 
-/// Satisfied by containers of tensors at any depth. `TensorTree` supports some of these types.
+/// Satisfied by types that contain tensors at any depth. `TensorTree` supports some of these types.
 template <class T>
 concept ContainerOfTensors =
     (requires { typename T::value_type; } && TensorTree<typename T::value_type>::any) ||
     (std::is_array_v<T> && TensorTree<std::remove_all_extents_t<T>>::any);
 
-/// Finds the tensors in a value of type `T`. sconce's functions that accept or return nested
-/// tensors use it to traverse vectors, tuples, pairs, maps, and optionals at any depth. It is
-/// unrelated to `torch.nested`. Python: `torch.utils._pytree`.
+/// Finds the tensors in a value of type `T`. sconce functions that accept or return nested
+/// containers of tensors use this class to traverse vectors, tuples, pairs, maps, and optionals at
+/// any depth. It is unrelated to `torch.nested`. Python: `torch.utils._pytree`.
 ///
 /// Other containers of tensors, such as `std::array`, `std::unordered_map`, and `at::TensorList`,
 /// do not compile, because their tensors would be silently ignored. All other types are treated as
-/// having no tensors.
+/// if they contained no tensors.
 ///
-/// Specialize it to support more types. For a class, derive the specialization from
-/// `TensorMembers`. A specialization has the following members. A type without tensors needs only
-/// the first three:
-/// - `any`: whether a `T` can hold tensors;
-/// - `only`: whether a `T` holds only tensors and keys;
+/// Specialize this template to support additional types. For a class, derive the specialization
+/// from `TensorMembers`. A specialization has the following members, of which a type without
+/// tensors needs only the first three:
+/// - `any`: whether a `T` can contain tensors;
+/// - `only`: whether a `T` contains only tensors and keys;
 /// - `for_each(value, f)`: calls `f` with each tensor in a `T&` or `const T&`, in a fixed order;
-/// - `alike(a, b)`: whether two values agree in lengths, keys, and which tensors are undefined.
+/// - `alike(a, b)`: whether two values have the same lengths, keys, and undefined tensors.
 template <class T>
 struct TensorTree {
   static_assert(!ContainerOfTensors<T>,
@@ -44,7 +44,7 @@ struct TensorTree {
                 "TensorTree");
   static constexpr bool any = false;   ///< no tensors in this type
   static constexpr bool only = false;  ///< no tensors in this type
-  /// Does nothing, because there are no tensors.
+  /// Does nothing, because the type contains no tensors.
   template <class Value, class F>
   static void for_each(Value&, const F&) {}
 };
@@ -156,8 +156,9 @@ struct TensorMembers {
   using Types = std::tuple<decltype(type_of(members))...>;
 
  public:
-  static constexpr bool any = TensorTree<Types>::any;    ///< whether a member can hold tensors
-  static constexpr bool only = TensorTree<Types>::only;  ///< whether members hold only tensors
+  static constexpr bool any = TensorTree<Types>::any;    ///< whether any member can contain tensors
+  static constexpr bool only = TensorTree<Types>::only;  ///< whether all members contain only
+                                                         ///< tensors
   /// Calls `f` with the tensors of each member, in the order of the members.
   template <class Value, class F>
   static void for_each(Value& value, const F& f) {

@@ -15,19 +15,21 @@ namespace sconce::nn {
 
 /// Options for the transformer layers, with Python's names and defaults.
 struct TransformerLayerOptions {
-  /// Constructs options with defaults for all other values.
+  /// Constructs options with default values for all other options.
   TransformerLayerOptions(int64_t d_model, int64_t nhead) : d_model_(d_model), nhead_(nhead) {}
 
   TORCH_ARG(int64_t, d_model);                 ///< number of features
   TORCH_ARG(int64_t, nhead);                   ///< number of heads; must divide `d_model`
-  TORCH_ARG(int64_t, dim_feedforward) = 2048;  ///< feature size between the linear layers
-  TORCH_ARG(double, dropout) = 0.1;            ///< probability for all dropout layers
-  /// `torch::kReLU`, `torch::kGELU`, or a function of a tensor, applied between the linear layers.
+  TORCH_ARG(int64_t, dim_feedforward) = 2048;  ///< number of features between the linear layers
+  TORCH_ARG(double, dropout) = 0.1;            ///< dropout probability for all dropout layers
+  /// Activation between the linear layers: `torch::kReLU`, `torch::kGELU`, or a function of a
+  /// tensor.
   TORCH_ARG(torch::nn::activation_t, activation) = torch::kReLU;
-  TORCH_ARG(double, layer_norm_eps) = 1e-5;  ///< `eps` of the norms
-  TORCH_ARG(bool, batch_first) = false;      ///< use `(N, L, E)` batches instead of `(L, N, E)`
+  TORCH_ARG(double, layer_norm_eps) = 1e-5;  ///< `eps` of the normalization layers
+  TORCH_ARG(bool, batch_first) = false;      ///< whether batches are `(N, L, E)` instead of
+                                             ///< `(L, N, E)`
   TORCH_ARG(bool, norm_first) = false;       ///< whether to normalize before each block
-  TORCH_ARG(bool, bias) = true;              ///< whether the layers learn a bias
+  TORCH_ARG(bool, bias) = true;              ///< whether layers learn an additive bias
 };
 using TransformerEncoderLayerOptions = TransformerLayerOptions;  ///< for `TransformerEncoderLayer`
 using TransformerDecoderLayerOptions = TransformerLayerOptions;  ///< for `TransformerDecoderLayer`
@@ -38,9 +40,9 @@ struct EncoderArgs {
   torch::Tensor src_mask =
       {};  ///< `(L, L)` or `(N * nhead, L, L)`; called `mask` in Python's encoder
   torch::Tensor src_key_padding_mask = {};  ///< `(N, L)`, or `(L)` for an unbatched input
-  /// Hint that `src_mask` is the causal mask, like `AttentionArgs::is_causal`. If it is not set,
-  /// `TransformerEncoder` checks whether a mask on the CPU is the causal mask. It does not check
-  /// masks on a GPU, because that would mean waiting for the GPU.
+  /// Hint that `src_mask` is the causal mask, like `AttentionArgs::is_causal`. If not set,
+  /// `TransformerEncoder` checks whether a mask on the CPU is the causal mask. Masks on a GPU are
+  /// not checked, because the check would have to wait for the GPU.
   std::optional<bool> is_causal = {};
 };
 
@@ -78,9 +80,10 @@ struct TransformerParts {
   torch::nn::Dropout dropout2 = nullptr;   ///< after the block that follows the self-attention
 };
 
-/// A transformer encoder layer, made up of self-attention and a feed-forward block of two linear
-/// layers with an activation between them. Each block has dropout, a residual connection, and a
-/// norm. Unlike LibTorch's layer, it trains in bfloat16 and float16, with masks and under autocast.
+/// A transformer encoder layer that consists of self-attention and a feed-forward block with two
+/// linear layers and an activation between them. Each block has dropout, a residual connection, and
+/// layer normalization. Unlike LibTorch's layer, it can be trained in bfloat16 and float16, with
+/// masks, and under autocast.
 /// Python: `torch.nn.TransformerEncoderLayer`.
 class TransformerEncoderLayerImpl : public torch::nn::Cloneable<TransformerEncoderLayerImpl>,
                                     public TransformerParts {
@@ -101,21 +104,23 @@ class TransformerEncoderLayerImpl : public torch::nn::Cloneable<TransformerEncod
   /// Prints the same text as `repr`.
   void pretty_print(std::ostream& stream) const override { stream << repr(*this); }
 
-  /// Passes `src` through the layer. `src` has shape `(L, N, E)`, `(N, L, E)` with `batch_first`,
-  /// or `(L, E)` if it is unbatched, and may be on any device. The output has the same shape. Does
-  /// not read tensor values on the host.
-  /// @throw c10::Error in the same cases as `MultiheadAttentionImpl::forward`, before doing any
-  /// work.
+  /// Passes `src` through the layer. `src` may be on any device and has shape `(L, N, E)`, or
+  /// `(N, L, E)` with `batch_first`, or `(L, E)` if it is unbatched. The output has the same shape.
+  /// Does not read tensor values on the host.
+  /// @throw c10::Error in the same cases as `MultiheadAttentionImpl::forward`. All checks run
+  /// before any computation.
   torch::Tensor forward(const torch::Tensor& src, const EncoderArgs& args = {});
 
  protected:
   FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(EncoderArgs())})
 };
-/// Module holder for `TransformerEncoderLayerImpl`. Python: `torch.nn.TransformerEncoderLayer`.
+/// Module holder for `TransformerEncoderLayerImpl`.
+/// Python: `torch.nn.TransformerEncoderLayer`.
 TORCH_MODULE(TransformerEncoderLayer);
 
-/// A transformer decoder layer, made up of self-attention, attention over an encoder's output, and
-/// a feed-forward block of two linear layers. Otherwise, it works like `TransformerEncoderLayer`.
+/// A transformer decoder layer that consists of self-attention, attention over an encoder's output,
+/// and a feed-forward block with two linear layers. Otherwise, it works like
+/// `TransformerEncoderLayer`.
 /// Python: `torch.nn.TransformerDecoderLayer`.
 class TransformerDecoderLayerImpl : public torch::nn::Cloneable<TransformerDecoderLayerImpl>,
                                     public TransformerParts {
@@ -138,8 +143,8 @@ class TransformerDecoderLayerImpl : public torch::nn::Cloneable<TransformerDecod
   /// Passes `tgt` of shape `(L, N, E)` and `memory` of shape `(S, N, E)` through the layer. With
   /// `batch_first`, N comes first. Unbatched inputs omit N. The output has the shape of `tgt`. Does
   /// not read tensor values on the host.
-  /// @throw c10::Error in the same cases as `MultiheadAttentionImpl::forward`, before doing any
-  /// work.
+  /// @throw c10::Error in the same cases as `MultiheadAttentionImpl::forward`. All checks run
+  /// before any computation.
   torch::Tensor forward(const torch::Tensor& tgt, const torch::Tensor& memory,
                         const DecoderArgs& args = {});
 
@@ -147,16 +152,17 @@ class TransformerDecoderLayerImpl : public torch::nn::Cloneable<TransformerDecod
   LayerNorm norm3 = nullptr;                    ///< for the linear layers
   torch::nn::Dropout dropout3 = nullptr;        ///< after the linear layers
 };
-/// Module holder for `TransformerDecoderLayerImpl`. Python: `torch.nn.TransformerDecoderLayer`.
+/// Module holder for `TransformerDecoderLayerImpl`.
+/// Python: `torch.nn.TransformerDecoderLayer`.
 TORCH_MODULE(TransformerDecoderLayer);
 
-/// A stack of copies of one layer, followed by an optional norm. As in Python, all layers start
-/// with the same weights.
+/// A stack of copies of one layer, followed by an optional normalization layer. As in Python, all
+/// layers start with the same weights.
 template <class Derived, class Layer>
 class TransformerStack : public torch::nn::Cloneable<Derived> {
  public:
-  /// Constructs a stack of copies of `layer` and, if it is not empty, a copy of `last_norm`. Draws
-  /// no random numbers.
+  /// Constructs a stack of copies of `layer`. If `last_norm` is not empty, the stack ends with a
+  /// copy of `last_norm`. Draws no random numbers.
   /// @throw c10::Error if `num_layers` is below 1 or the holder `layer` is empty.
   TransformerStack(Layer layer, int64_t num_layers, torch::nn::AnyModule last_norm = {})
       : norm(std::move(last_norm)), layer_(std::move(layer)), num_layers_(num_layers) {
@@ -176,7 +182,7 @@ class TransformerStack : public torch::nn::Cloneable<Derived> {
   int64_t num_layers_;
 };
 
-/// A stack of encoder layers: `TransformerEncoder(layer, 6)`. To add a norm, write
+/// A stack of encoder layers: `TransformerEncoder(layer, 6)`. To add a normalization layer, use
 /// `TransformerEncoder(layer, 6, torch::nn::AnyModule(LayerNorm(512)))`.
 /// Python: `torch.nn.TransformerEncoder`.
 class TransformerEncoderImpl
@@ -186,14 +192,15 @@ class TransformerEncoderImpl
 
   /// Passes `src` through all layers. Shapes are the same as in
   /// `TransformerEncoderLayerImpl::forward`.
-  /// @throw c10::Error in the same cases as `MultiheadAttentionImpl::forward`, before doing any
-  /// work.
+  /// @throw c10::Error in the same cases as `MultiheadAttentionImpl::forward`. All checks run
+  /// before any computation.
   torch::Tensor forward(const torch::Tensor& src, const EncoderArgs& args = {});
 
  protected:
   FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(EncoderArgs())})
 };
-/// Module holder for `TransformerEncoderImpl`. Python: `torch.nn.TransformerEncoder`.
+/// Module holder for `TransformerEncoderImpl`.
+/// Python: `torch.nn.TransformerEncoder`.
 TORCH_MODULE(TransformerEncoder);
 
 /// A stack of decoder layers, constructed like `TransformerEncoder`.
@@ -205,12 +212,13 @@ class TransformerDecoderImpl
 
   /// Passes `tgt` through all layers. Shapes are the same as in
   /// `TransformerDecoderLayerImpl::forward`.
-  /// @throw c10::Error in the same cases as `MultiheadAttentionImpl::forward`, before doing any
-  /// work.
+  /// @throw c10::Error in the same cases as `MultiheadAttentionImpl::forward`. All checks run
+  /// before any computation.
   torch::Tensor forward(const torch::Tensor& tgt, const torch::Tensor& memory,
                         const DecoderArgs& args = {});
 };
-/// Module holder for `TransformerDecoderImpl`. Python: `torch.nn.TransformerDecoder`.
+/// Module holder for `TransformerDecoderImpl`.
+/// Python: `torch.nn.TransformerDecoder`.
 TORCH_MODULE(TransformerDecoder);
 
 }  // namespace sconce::nn

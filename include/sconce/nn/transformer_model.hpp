@@ -12,31 +12,33 @@ namespace sconce::nn {
 
 /// Options for `Transformer`, with Python's names and defaults.
 struct TransformerOptions {
-  /// Constructs options with defaults for all other values.
+  /// Constructs options with default values for all other options.
   TransformerOptions(int64_t d_model = 512, int64_t nhead = 8) : d_model_(d_model), nhead_(nhead) {}
 
   TORCH_ARG(int64_t, d_model);                 ///< number of features
   TORCH_ARG(int64_t, nhead);                   ///< number of heads; must divide `d_model`
   TORCH_ARG(int64_t, num_encoder_layers) = 6;  ///< number of encoder layers
   TORCH_ARG(int64_t, num_decoder_layers) = 6;  ///< number of decoder layers
-  TORCH_ARG(int64_t, dim_feedforward) = 2048;  ///< feature size between the linear layers
-  TORCH_ARG(double, dropout) = 0.1;            ///< probability for all dropout layers
-  /// `torch::kReLU`, `torch::kGELU`, or a function of a tensor, applied between the linear layers.
+  TORCH_ARG(int64_t, dim_feedforward) = 2048;  ///< number of features between the linear layers
+  TORCH_ARG(double, dropout) = 0.1;            ///< dropout probability for all dropout layers
+  /// Activation between the linear layers: `torch::kReLU`, `torch::kGELU`, or a function of a
+  /// tensor.
   TORCH_ARG(torch::nn::activation_t, activation) = torch::kReLU;
-  /// Custom encoder, whose `forward` must match `TransformerEncoderImpl::forward`. If it is empty,
-  /// a `TransformerEncoder` is created.
+  /// Custom encoder with a `forward` that matches `TransformerEncoderImpl::forward`. If empty, a
+  /// `TransformerEncoder` is created.
   TORCH_ARG(torch::nn::AnyModule, custom_encoder);
-  /// Custom decoder, whose `forward` must match `TransformerDecoderImpl::forward`. If it is empty,
-  /// a `TransformerDecoder` is created.
+  /// Custom decoder with a `forward` that matches `TransformerDecoderImpl::forward`. If empty, a
+  /// `TransformerDecoder` is created.
   TORCH_ARG(torch::nn::AnyModule, custom_decoder);
-  TORCH_ARG(double, layer_norm_eps) = 1e-5;  ///< `eps` of the norms
-  TORCH_ARG(bool, batch_first) = false;      ///< use `(N, L, E)` batches instead of `(L, N, E)`
+  TORCH_ARG(double, layer_norm_eps) = 1e-5;  ///< `eps` of the normalization layers
+  TORCH_ARG(bool, batch_first) = false;      ///< whether batches are `(N, L, E)` instead of
+                                             ///< `(L, N, E)`
   TORCH_ARG(bool, norm_first) = false;       ///< whether to normalize before each block
-  TORCH_ARG(bool, bias) = true;              ///< whether the layers learn a bias
+  TORCH_ARG(bool, bias) = true;              ///< whether layers learn an additive bias
 };
 
 /// Optional arguments of `Transformer`, in Python's order. Masks follow the same rules as in
-/// `AttentionArgs`, and hints work like the ones in `EncoderArgs` and `DecoderArgs`.
+/// `AttentionArgs`, and hints work as in `EncoderArgs` and `DecoderArgs`.
 struct TransformerArgs {
   torch::Tensor src_mask = {};                 ///< `(S, S)` or `(N * nhead, S, S)`
   torch::Tensor tgt_mask = {};                 ///< `(T, T)` or `(N * nhead, T, T)`
@@ -57,16 +59,17 @@ struct TensorTree<TransformerArgs>
                     &TransformerArgs::tgt_key_padding_mask,
                     &TransformerArgs::memory_key_padding_mask> {};
 
-/// A transformer model with an encoder for the source and a decoder for the target, which attends
-/// to the encoder's output. Both end with a norm. Unlike LibTorch's module, it trains in bfloat16
-/// and float16, with masks and under autocast. Python: `torch.nn.Transformer`.
+/// A transformer model with an encoder for the source and a decoder for the target. The decoder
+/// attends to the encoder's output. Both end with layer normalization. Unlike LibTorch's module,
+/// the model can be trained in bfloat16 and float16, with masks, and under autocast. Python:
+/// `torch.nn.Transformer`.
 class TransformerImpl : public torch::nn::Cloneable<TransformerImpl> {
  public:
   /// Constructs a model from `options_`. Draws the same random numbers as Python. As in Python, a
   /// custom encoder or decoder is not copied, and its parameters with two or more dimensions are
   /// reinitialized.
-  /// @throw c10::Error if a number of layers is below 1, or in the same cases as the constructor of
-  /// `TransformerEncoderLayerImpl`.
+  /// @throw c10::Error if the number of encoder or decoder layers is below 1, or in the same cases
+  /// as the constructor of `TransformerEncoderLayerImpl`.
   explicit TransformerImpl(TransformerOptions options_ = {}) : options(std::move(options_)) {
     reset();
   }
@@ -91,7 +94,7 @@ class TransformerImpl : public torch::nn::Cloneable<TransformerImpl> {
                         const TransformerArgs& args = {});
 
   /// Returns a causal mask of shape `(sz, sz)`, with -inf above the diagonal and 0 elsewhere. The
-  /// type is the default type unless `of` specifies another.
+  /// mask has the default type unless `of` specifies a different type.
   static torch::Tensor generate_square_subsequent_mask(int64_t sz,
                                                        const torch::TensorOptions& of = {});
 
