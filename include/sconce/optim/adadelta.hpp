@@ -12,9 +12,10 @@ class Adadelta;
 /// Options for `Adadelta`, with Python's names and defaults.
 struct AdadeltaOptions : TableOptions<Adadelta, AdadeltaOptions> {
   AdadeltaOptions(double lr = 1.0) : lr_(lr) {}
-  TORCH_ARG(double, lr) = 1.0;          ///< learning rate, a factor of the steps
-  TORCH_ARG(double, rho) = 0.9;         ///< decay rate of both running means of squares
-  TORCH_ARG(double, eps) = 1e-6;        ///< term added to both means before the square root
+  TORCH_ARG(double, lr) = 1.0;          ///< learning rate, which scales the steps
+  TORCH_ARG(double, rho) = 0.9;         ///< decay rate of both running averages of squares
+  TORCH_ARG(double, eps) = 1e-6;        ///< term added to both averages before taking the square
+                                        ///< root
   TORCH_ARG(double, weight_decay) = 0;  ///< weight decay factor
 };
 
@@ -22,14 +23,14 @@ struct AdadeltaOptions : TableOptions<Adadelta, AdadeltaOptions> {
 struct AdadeltaParamState : TableParamState<Adadelta, AdadeltaParamState> {
   torch::Tensor step = {};  ///< 0-dim float32, on the CPU, or on the parameter's GPU with foreach
                             ///< kernels and a learning rate that is a tensor on a GPU
-  torch::Tensor square_avg = {};  ///< mean of the squared gradients, like the parameter
-  torch::Tensor acc_delta = {};   ///< mean of the squared steps, like the parameter
+  torch::Tensor square_avg = {};  ///< running average of squared gradients, like the parameter
+  torch::Tensor acc_delta = {};   ///< running average of squared steps, like the parameter
 };
 
 /// Implements the Adadelta algorithm, which divides each gradient by the root mean square of past
-/// gradients and multiplies it by the root mean square of past steps. It runs Python's kernels,
-/// foreach and the loop. `torch::save` and `torch::load` write and read its archives. LibTorch has
-/// no Adadelta.
+/// gradients and multiplies it by the root mean square of past steps. It runs the same foreach and
+/// loop kernels as Python. Save and load it with `torch::save` and `torch::load`. LibTorch does not
+/// provide Adadelta.
 /// Python: `torch.optim.Adadelta`.
 class Adadelta : public OptimizerOf<Adadelta, AdadeltaOptions> {
  public:

@@ -8,8 +8,8 @@ namespace sconce::optim {
 
 class Adagrad;
 
-/// State of one parameter in Adagrad. Archives use the format of LibTorch's `AdagradParamState`,
-/// whose step count is an integer.
+/// State of one parameter in Adagrad. Archives use the format of LibTorch's `AdagradParamState`, in
+/// which the step count is an integer.
 struct AdagradParamState : TableParamState<Adagrad, AdagradParamState> {
   torch::Tensor step = {};  ///< 0-dim float32, on the parameter's device with fused kernels and on
                             ///< the CPU otherwise, as in Python
@@ -17,14 +17,14 @@ struct AdagradParamState : TableParamState<Adagrad, AdagradParamState> {
 };
 
 /// Implements the Adagrad algorithm, with weight decay and learning rate decay. It accepts
-/// LibTorch's options and parameter groups and runs Python's kernels. `torch::save` and
+/// LibTorch's options and parameter groups and runs the same kernels as Python. `torch::save` and
 /// `torch::load` use the archive format of `torch::optim::Adagrad`.
 ///
-/// The constructor creates the state with the optimizer's `initial_accumulator_value`. Parameters
-/// that are added later, or that are still empty because they belong to a lazy layer, get their
-/// state in their first step. Sparse gradients require a weight decay of 0 and do not work with an
-/// explicit `Kernels::fused`. If fused kernels were chosen automatically and `lr_decay` is set, the
-/// step counts of GPU parameters with sparse gradients are read back to the host.
+/// The constructor creates the state with the optimizer's `initial_accumulator_value`. The state of
+/// parameters that are added later, or that are still empty because they belong to a lazy layer, is
+/// created in their first step. Sparse gradients require a weight decay of 0 and are not supported
+/// with an explicit `Kernels::fused`. If fused kernels were chosen automatically and `lr_decay` is
+/// set, the step counts of GPU parameters with sparse gradients are read back to the host.
 /// Python: `torch.optim.Adagrad`.
 class Adagrad : public OptimizerOf<Adagrad, torch::optim::AdagradOptions> {
  public:

@@ -10,7 +10,7 @@ namespace sconce::optim {
 class Adam;
 
 /// State of one parameter in Adam and AdamW. Archives use the format of LibTorch's
-/// `AdamParamState`, whose step count is an integer.
+/// `AdamParamState`, in which the step count is an integer.
 struct AdamParamState : TableParamState<Adam, AdamParamState> {
   torch::Tensor step = {};  ///< 0-dim float32, on the parameter's device with fused kernels and on
                             ///< the CPU otherwise, as in Python
@@ -19,18 +19,18 @@ struct AdamParamState : TableParamState<Adam, AdamParamState> {
   torch::Tensor max_exp_avg_sq = {};  ///< like the parameter; undefined without amsgrad
 };
 
-/// Implements the Adam algorithm, with the weight decay added to the gradient. It accepts
-/// LibTorch's options and parameter groups and runs Python's kernels. With `Kernels::foreach`, the
-/// learning rate must be a number. `torch::save` and `torch::load` use the archive format of
-/// `torch::optim::Adam`.
+/// Implements the Adam algorithm, in which the weight decay is added to the gradient. It accepts
+/// LibTorch's options and parameter groups and runs the same kernels as Python. With
+/// `Kernels::foreach`, the learning rate must be a number. `torch::save` and `torch::load` use the
+/// archive format of `torch::optim::Adam`.
 /// Python: `torch.optim.Adam`.
 class Adam : public OptimizerOf<Adam, torch::optim::AdamOptions> {
  public:
   using OptimizerOf::OptimizerOf;
 };
 
-/// Implements the AdamW algorithm, in which the weight decay is not part of the gradient.
-/// Everything else is as in `Adam`; archives use the format of `torch::optim::AdamW`.
+/// Implements the AdamW algorithm, in which the weight decay is decoupled from the gradient. In all
+/// other respects, it works like `Adam`. Archives use the format of `torch::optim::AdamW`.
 /// Python: `torch.optim.AdamW`.
 class AdamW : public OptimizerOf<AdamW, torch::optim::AdamWOptions> {
  public:

@@ -17,9 +17,9 @@ struct AdamaxOptions : TableOptions<Adamax, AdamaxOptions> {
 
   AdamaxOptions(double lr = 2e-3) : lr_(lr) {}
   TORCH_ARG(double, lr) = 2e-3;                 ///< learning rate
-  TORCH_ARG(Betas, betas) = Betas(0.9, 0.999);  ///< decay rates of the gradients' mean and of their
-                                                ///< largest absolute value
-  TORCH_ARG(double, eps) = 1e-8;                ///< term added to the absolute values
+  TORCH_ARG(Betas, betas) = Betas(0.9, 0.999);  ///< decay rates of the mean gradient and of the
+                                                ///< largest absolute gradient
+  TORCH_ARG(double, eps) = 1e-8;                ///< term added to the absolute gradients
   TORCH_ARG(double, weight_decay) = 0;          ///< weight decay factor
 };
 
@@ -27,13 +27,14 @@ struct AdamaxOptions : TableOptions<Adamax, AdamaxOptions> {
 struct AdamaxParamState : TableParamState<Adamax, AdamaxParamState> {
   torch::Tensor step = {};  ///< 0-dim float32, on the CPU, or on the parameter's GPU with foreach
                             ///< kernels and a learning rate that is a tensor on a GPU
-  torch::Tensor exp_avg = {};  ///< mean of the gradients, like the parameter
+  torch::Tensor exp_avg = {};  ///< running average of gradients, like the parameter
   torch::Tensor exp_inf = {};  ///< decaying maximum of the absolute gradients, like the parameter
 };
 
-/// Implements the Adamax algorithm: Adam with the largest absolute value of each gradient instead
-/// of the mean of its squares. It runs Python's kernels, foreach and the loop. `torch::save` and
-/// `torch::load` write and read its archives. LibTorch has no Adamax.
+/// Implements the Adamax algorithm, a variant of Adam that uses a decaying maximum of the absolute
+/// gradients instead of a running average of their squares. It runs the same foreach and loop
+/// kernels as Python. Save and load it with `torch::save` and `torch::load`. LibTorch does not
+/// provide Adamax.
 /// Python: `torch.optim.Adamax`.
 class Adamax : public OptimizerOf<Adamax, AdamaxOptions> {
  public:

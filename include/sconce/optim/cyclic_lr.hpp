@@ -10,7 +10,7 @@
 
 namespace sconce::optim::lr_scheduler {
 
-/// The shape of the curve between two values of `OneCycleLR`.
+/// The shape of the curve between two learning rates in `OneCycleLR`.
 enum class AnnealStrategy { cos, linear };
 
 /// Options for `OneCycleLR`, with Python's names and defaults. Set either `total_steps`, or both
@@ -19,19 +19,20 @@ struct OneCycleLROptions {
   std::optional<int64_t> total_steps = {};      ///< number of steps in the cycle
   std::optional<int64_t> epochs = {};           ///< used if `total_steps` is not set
   std::optional<int64_t> steps_per_epoch = {};  ///< used if `total_steps` is not set
-  double pct_start = 0.3;  ///< fraction of the steps in which the rate increases
+  double pct_start = 0.3;  ///< fraction of the cycle in which the rate increases
   AnnealStrategy anneal_strategy = AnnealStrategy::cos;  ///< shape of the curve
-  bool cycle_momentum = true;             ///< cycle the momentum inversely to the learning rate
+  bool cycle_momentum = true;             ///< whether to cycle momentum inversely to the learning
+                                          ///< rate
   PerGroup<double> base_momentum = 0.85;  ///< momentum or beta1 at `max_lr`
-  PerGroup<double> max_momentum = 0.95;   ///< momentum or beta1 at the start and the end
+  PerGroup<double> max_momentum = 0.95;   ///< momentum or beta1 at the start and at the end
   double div_factor = 25.0;               ///< `max_lr` divided by the initial learning rate
   double final_div_factor = 1e4;          ///< initial learning rate divided by the final one
-  bool three_phase = false;  ///< return to the initial rate before going to the final one
+  bool three_phase = false;  ///< whether to return to the initial rate before the final phase
 };
 
-/// Raises the learning rate to `max_lr`, then lowers it far below the initial rate, in one cycle.
-/// The momentum is cycled inversely: the momentum of SGD and RMSprop, or the first beta of
-/// optimizers with betas. Step it after each batch.
+/// In a single cycle, increases the learning rate to `max_lr`, then decreases it to far below the
+/// initial rate. The momentum of SGD and RMSprop, or the first beta of optimizers with betas, is
+/// cycled inversely. Step the scheduler after each batch.
 ///
 ///     optim::lr_scheduler::OneCycleLR scheduler(optimizer, 0.1, {.total_steps = 1000});
 ///
@@ -41,18 +42,19 @@ class OneCycleLR final : public GroupLRScheduler {
   /// @throw c10::Error if:
   /// - the number of steps is missing or not positive;
   /// - `pct_start` is not in [0, 1];
-  /// - the length of a list is not the number of parameter groups;
+  /// - the length of a list does not equal the number of parameter groups;
   /// - `cycle_momentum` is set and the optimizer has no momentum.
   OneCycleLR(torch::optim::Optimizer& optimizer, const PerGroup<double>& max_lr,
              const OneCycleLROptions& options);
 
-  /// Returns the number of steps in the cycle, even if it was restored from a state.
+  /// Returns the number of steps in the cycle, including a value restored from a state dict.
   /// Python: `total_steps`.
   int64_t total_steps() const { return total_steps_; }
 
-  /// A part of the cycle. The strings name the values at both ends, as in Python's state.
+  /// A phase of the cycle. The strings are the keys of the values at both ends, as in Python's
+  /// state dict.
   struct Phase {
-    double end_step = 0;  ///< the last step
+    double end_step = 0;  ///< the last step of the phase
     std::string start_lr = {}, end_lr = {}, start_momentum = {}, end_momentum = {};
   };
 
@@ -68,7 +70,7 @@ class OneCycleLR final : public GroupLRScheduler {
   bool cycle_momentum_;
 };
 
-/// How the amplitude of the cycles of `CyclicLR` changes.
+/// How the amplitude changes from cycle to cycle in `CyclicLR`.
 enum class CyclicMode {
   triangular,   ///< all cycles have the same amplitude
   triangular2,  ///< each cycle has half the amplitude of the previous one
@@ -83,30 +85,33 @@ enum class ScaleMode {
 
 /// Options for `CyclicLR`, with Python's names and defaults.
 struct CyclicLROptions {
-  int64_t step_size_up = 2000;                 ///< number of steps in which the rate increases
-  std::optional<int64_t> step_size_down = {};  ///< number of steps in which it decreases; the same
-                                               ///< by default
-  CyclicMode mode = CyclicMode::triangular;    ///< how the amplitude changes; not used with a
-                                               ///< `scale_fn`
-  double gamma = 1.0;                          ///< factor of `exp_range`
-  std::function<double(int64_t)> scale_fn = {};  ///< factor of the amplitude; replaces `mode`
+  int64_t step_size_up = 2000;                 ///< number of steps in which the learning rate
+                                               ///< increases
+  std::optional<int64_t> step_size_down = {};  ///< number of steps in which the learning rate
+                                               ///< decreases; defaults to `step_size_up`
+  CyclicMode mode = CyclicMode::triangular;    ///< how the amplitude changes; ignored if `scale_fn`
+                                               ///< is set
+  double gamma = 1.0;                          ///< factor per step for `exp_range`
+  std::function<double(int64_t)> scale_fn = {};  ///< returns the scale of the amplitude; replaces
+                                                 ///< `mode`
   ScaleMode scale_mode = ScaleMode::cycle;       ///< argument of `scale_fn`
-  bool cycle_momentum = true;            ///< cycle the momentum inversely to the learning rate
+  bool cycle_momentum = true;            ///< whether to cycle momentum inversely to the learning
+                                         ///< rate
   PerGroup<double> base_momentum = 0.8;  ///< momentum or beta1 at `max_lr`
   PerGroup<double> max_momentum = 0.9;   ///< momentum or beta1 at `base_lr`
 };
 
 /// Cycles the learning rate between `base_lr` and `max_lr`, with cycles of equal length. The
-/// momentum is cycled inversely: the momentum of SGD and RMSprop, or the first beta of optimizers
-/// with betas. Step it after each batch. As in Python, the first rate is the group's initial
-/// learning rate if another scheduler has set one, and `base_lr` otherwise. In a state, `scale_fn`
-/// is None.
+/// momentum of SGD and RMSprop, or the first beta of optimizers with betas, is cycled inversely.
+/// Step the scheduler after each batch. As in Python, the first learning rate is the group's
+/// initial learning rate if another scheduler has set it, and `base_lr` otherwise. In a state dict,
+/// `scale_fn` is None.
 /// Python: `CyclicLR`.
 class CyclicLR final : public GroupLRScheduler {
  public:
   /// @throw c10::Error if:
   /// - `step_size_up` is below 1 or `step_size_down` is negative;
-  /// - the length of a list is not the number of parameter groups;
+  /// - the length of a list does not equal the number of parameter groups;
   /// - `cycle_momentum` is set and the optimizer has no momentum.
   CyclicLR(torch::optim::Optimizer& optimizer, const PerGroup<double>& base_lr,
            const PerGroup<double>& max_lr, const CyclicLROptions& options = {});
@@ -119,7 +124,7 @@ class CyclicLR final : public GroupLRScheduler {
 
   std::vector<double> max_lrs_;
   double total_size_;  // number of steps in a cycle
-  double step_ratio_;  // fraction of the steps in which the rate increases
+  double step_ratio_;  // fraction of the cycle in which the rate increases
   CyclicMode mode_;
   double gamma_;
   std::function<double(int64_t)> scale_fn_;

@@ -9,8 +9,8 @@
 
 namespace sconce::optim {
 
-/// The parameters of a model, grouped by weight decay. All sconce optimizers accept it in place of
-/// a list of parameters:
+/// The parameters of a model, grouped by weight decay. All sconce optimizers accept this type in
+/// place of a list of parameters:
 ///
 ///     AdamW optimizer(decay_groups(*net, 0.1), 3e-4);
 struct DecayGroups {
@@ -19,21 +19,22 @@ struct DecayGroups {
     std::vector<torch::Tensor> params = {};  ///< at least one parameter
     double weight_decay = 0;  ///< replaces the weight decay in the optimizer's options
   };
-  std::vector<Group> groups;  ///< one or two: the group that decays, then the one that does not
+  std::vector<Group> groups;  ///< one or two groups: the group with weight decay comes first
 
   /// Constructs the groups. Called by `decay_groups`.
   explicit DecayGroups(std::vector<Group> given) : groups(std::move(given)) {}
 };
 
 /// Returns the model's parameters in two groups. The second group has no weight decay and contains
-/// biases and the parameters of norms and embeddings: the parameters whose own name contains "bias"
-/// or "embedding", and all parameters registered directly by a module whose class name contains
-/// "Norm" or "Embedding".
+/// the biases and the parameters of normalization and embedding layers. More precisely, it contains
+/// all parameters whose own name contains "bias" or "embedding", and all parameters registered
+/// directly by a module whose class name contains "Norm" or "Embedding".
 ///
-/// A parameter that several modules share is in one group only, without weight decay if one of the
-/// modules is a norm or an embedding. Frozen parameters are included, because a step skips them. A
-/// group without parameters is omitted.
-/// Python: `get_decay_parameter_names` of Hugging Face's Trainer, which does decay embeddings.
+/// A parameter shared by several modules belongs to only one group. It has no weight decay if one
+/// of the modules is a normalization or embedding layer. Frozen parameters are included, because a
+/// step skips them. A group without parameters is omitted.
+/// Python: `get_decay_parameter_names` in Hugging Face's Trainer, which applies weight decay to
+/// embeddings.
 /// @throw c10::Error if the model has no parameters, or if `weight_decay` is negative or not
 /// finite.
 DecayGroups decay_groups(const torch::nn::Module& model, double weight_decay);

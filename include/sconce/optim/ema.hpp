@@ -15,8 +15,9 @@ namespace sconce::optim {
 /// Options for `ExponentialMovingAverage`, with Python's names and defaults.
 struct ExponentialMovingAverageOptions {
   double decay = 0.999;                      ///< weight of the previous average, from 0 to 1
-  bool use_buffers = false;                  ///< average the buffers too instead of copying them
-  std::optional<torch::Device> device = {};  ///< device of the averages; the model's by default
+  bool use_buffers = false;                  ///< whether to average buffers instead of copying them
+  std::optional<torch::Device> device = {};  ///< device of the averages; defaults to the model's
+                                             ///< device
 };
 
 /// Maintains an exponential moving average of each parameter of a model, and an average or a copy
@@ -30,16 +31,16 @@ struct ExponentialMovingAverageOptions {
 ///     }
 ///     const optim::ExponentialMovingAverage::SwapGuard guard(averages);  // use the averages
 ///
-/// It owns the averages and shares the model's tensors, which it keeps alive even if the model is
-/// destroyed. It sees the optimizer's steps, but not layers or parameters that are registered or
-/// replaced later. Before construction, lazy layers must have run their first forward pass, and the
-/// model should already be on its device. Nothing is read back to the host unless the averages are
-/// on the CPU and the model is not.
+/// This class owns the averages and shares the model's tensors, which it keeps alive even if the
+/// model is destroyed. It reflects updates made by an optimizer, but not layers or parameters that
+/// are registered or replaced later. Before construction, lazy layers must have run their first
+/// forward pass, and the model should already be on its device. No data is copied to the host
+/// unless the averages are on the CPU and the model is not.
 /// Python: `torch.optim.swa_utils.AveragedModel` with `multi_avg_fn=get_ema_multi_avg_fn(decay)`
 /// and the arguments `device` and `use_buffers`.
 class ExponentialMovingAverage {
  public:
-  /// Copies the model's tensors as the initial averages.
+  /// Initializes the averages with copies of the model's tensors.
   /// @throw c10::Error if `decay` is not in [0, 1].
   explicit ExponentialMovingAverage(torch::nn::Module& model,
                                     const ExponentialMovingAverageOptions& options = {});
@@ -51,19 +52,19 @@ class ExponentialMovingAverage {
   /// optimizer's step.
   /// Python: `update_parameters(model)`.
   /// @throw c10::Error if a tensor of the model has a different shape or type than its average, if
-  /// a `SwapGuard` is alive, or in a captured step on a GPU, whose replays cannot count the
-  /// updates. Nothing is changed.
+  /// a `SwapGuard` is alive, or in a captured step on a GPU, because replays cannot count updates.
+  /// In these cases, the averages are unchanged.
   void update();
 
-  /// Returns the number of calls of `update`.
+  /// Returns the number of calls to `update`.
   int64_t n_averaged() const { return n_averaged_; }
 
-  /// Replaces the model's values with the averages while the guard is alive. Afterwards the model
-  /// has its own values again, bit for bit, even if an exception ends the scope. If both are on the
-  /// same device, nothing is copied. While the guard is alive, a change to the model's values, for
-  /// example by a BatchNorm forward pass in training mode, changes the averages, or is lost if they
-  /// are on a different device. A CUDA graph that was captured earlier still reads the model's own
-  /// values.
+  /// Replaces the model's values with the averages while the guard is alive, then restores the
+  /// original values, bit for bit, even if an exception ends the scope. If both are on the same
+  /// device, no data is copied. While the guard is alive, any change to the model's values, for
+  /// example by a BatchNorm forward pass in training mode, changes the averages instead, or is lost
+  /// if the averages are on a different device. A CUDA graph that was captured earlier still reads
+  /// the original values.
   class [[nodiscard]] SwapGuard {
    public:
     /// Swaps the values. `averages` must outlive the guard.
@@ -78,21 +79,23 @@ class ExponentialMovingAverage {
     std::vector<torch::Tensor> own_ = {};
   };
 
-  /// Returns the averages, without copying them, and the number of updates. The keys are Python's:
-  /// "n_averaged" (0-dim, int64, on the CPU) and "module.<name>" for each parameter and buffer.
+  /// Returns the averages, without copying them, and the number of updates. The keys are the same
+  /// as in Python: "n_averaged" (0-dim, int64, on the CPU) and "module.<name>" for each parameter
+  /// and buffer.
   [[nodiscard]] torch::OrderedDict<std::string, torch::Tensor> state_dict() const;
 
-  /// Copies the values of a state returned by `state_dict`, or by Python's.
-  /// @throw c10::Error if a key is missing or unknown, or if a tensor has a different shape.
-  /// Nothing is changed.
+  /// Copies the values from a state dict returned by `state_dict` here or in Python.
+  /// @throw c10::Error if a key is missing or unknown, or if a tensor has a different shape. In
+  /// these cases, the averages are unchanged.
   void load_state_dict(const torch::OrderedDict<std::string, torch::Tensor>& state);
 
  private:
   struct Average {
     std::string name;
-    torch::Tensor value;  // the model's own tensor
+    torch::Tensor value;  // the model's tensor
     torch::Tensor average;
-    bool is_copied;  // whether each update copies the value, as for buffers without use_buffers
+    bool is_copied;  // whether each update copies the value, as it does for buffers unless
+                     // use_buffers is set
   };
 
   void add(const std::string& name, const torch::Tensor& value, bool is_copied);

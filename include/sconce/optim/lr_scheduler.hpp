@@ -11,8 +11,7 @@
 #include "sconce/optim/warm_restarts.hpp"
 
 /// Python's learning rate schedulers, for any `torch::optim::Optimizer`. A scheduler sets the
-/// learning rates in the options of the parameter groups, for the first time when it is
-/// constructed.
+/// learning rates in the options of the parameter groups, starting when it is constructed.
 ///
 ///     optim::lr_scheduler::StepLR scheduler(optimizer, /*step_size=*/30);
 ///     for (int epoch = 0; epoch < 100; ++epoch) {
@@ -20,16 +19,16 @@
 ///       scheduler.step();
 ///     }
 ///
-/// The optimizer must outlive its schedulers (see `Scheduler`). Several schedulers may work on one
-/// optimizer, from one thread at a time. A scheduler step before the optimizer's first step does
-/// not warn.
+/// The optimizer must outlive its schedulers (see `Scheduler`). Several schedulers may control the
+/// same optimizer, from one thread at a time. Stepping a scheduler before the optimizer's first
+/// step does not cause a warning.
 ///
-/// There is no argument `last_epoch`: to resume a scheduler, call `load_state_dict`. As in Python,
+/// There is no `last_epoch` argument. To resume a scheduler, call `load_state_dict`. As in Python,
 /// `initial_lr` and the other values of OneCycleLR belong to the parameter groups. The `state_dict`
-/// of sconce's optimizers contains them, so save the states of both the optimizer and the
-/// scheduler. LibTorch's optimizers cannot store them. The schedulers of such an optimizer share
-/// these values as long as at least one of the schedulers exists. A scheduler that is constructed
-/// after that starts from the current learning rates.
+/// of a sconce optimizer contains these values, so save the states of both the optimizer and the
+/// scheduler. LibTorch's optimizers cannot store these values. The schedulers of a LibTorch
+/// optimizer share the values as long as at least one of these schedulers exists. A scheduler that
+/// is constructed later starts from the current learning rates.
 /// Python: `torch.optim.lr_scheduler`.
 namespace sconce::optim::lr_scheduler {
 
@@ -37,10 +36,11 @@ namespace sconce::optim::lr_scheduler {
 /// Python: `LambdaLR`.
 class LambdaLR final : public GroupLRScheduler {
  public:
-  /// A function of the number of steps so far.
+  /// A function of the number of steps taken so far.
   using Function = std::function<double(int64_t epoch)>;
 
-  /// @throw c10::Error if the length of a list of functions is not the number of parameter groups.
+  /// @throw c10::Error if the length of a list of functions does not equal the number of parameter
+  /// groups.
   LambdaLR(torch::optim::Optimizer& optimizer, const PerGroup<Function>& lr_lambda);
 
  private:
@@ -55,10 +55,11 @@ class LambdaLR final : public GroupLRScheduler {
 /// Python: `MultiplicativeLR`.
 class MultiplicativeLR final : public GroupLRScheduler {
  public:
-  /// A function of the number of steps so far.
+  /// A function of the number of steps taken so far.
   using Function = std::function<double(int64_t epoch)>;
 
-  /// @throw c10::Error if the length of a list of functions is not the number of parameter groups.
+  /// @throw c10::Error if the length of a list of functions does not equal the number of parameter
+  /// groups.
   MultiplicativeLR(torch::optim::Optimizer& optimizer, const PerGroup<Function>& lr_lambda);
 
  private:
@@ -84,12 +85,12 @@ class StepLR final : public GroupLRScheduler {
   double gamma_;
 };
 
-/// Multiplies the learning rate by `gamma` at each milestone. An epoch that is listed twice counts
-/// twice.
+/// Multiplies the learning rate by `gamma` at each milestone. A milestone that is listed twice is
+/// applied twice.
 /// Python: `MultiStepLR`.
 class MultiStepLR final : public GroupLRScheduler {
  public:
-  /// `milestones` are epochs, in any order, and `gamma` is the factor.
+  /// `milestones` contains epochs in any order, and `gamma` is the factor.
   MultiStepLR(torch::optim::Optimizer& optimizer, std::vector<int64_t> milestones,
               double gamma = 0.1);
 
@@ -116,8 +117,8 @@ class ExponentialLR final : public GroupLRScheduler {
   double gamma_;
 };
 
-/// Anneals the learning rate from its initial value to `eta_min` along half a cosine in `T_max`
-/// epochs, raises it again over the next `T_max` epochs, and so on.
+/// Anneals the learning rate from its initial value to `eta_min` along half a cosine over `T_max`
+/// epochs, increases it again over the next `T_max` epochs, and so on.
 /// Python: `CosineAnnealingLR`.
 class CosineAnnealingLR final : public GroupLRScheduler {
  public:
@@ -137,8 +138,8 @@ class CosineAnnealingLR final : public GroupLRScheduler {
 /// Python: `ConstantLR`.
 class ConstantLR final : public GroupLRScheduler {
  public:
-  /// @throw c10::Error if `factor` is not above 0 and at most 1. Python accepts 0 and fails in
-  /// epoch `total_iters`, when it divides by `factor`.
+  /// @throw c10::Error if `factor` is not above 0 and at most 1. Python accepts 0 but fails in
+  /// epoch `total_iters`, where it divides by `factor`.
   explicit ConstantLR(torch::optim::Optimizer& optimizer, double factor = 1.0 / 3,
                       int64_t total_iters = 5);
 
@@ -151,12 +152,12 @@ class ConstantLR final : public GroupLRScheduler {
   int64_t total_iters_;
 };
 
-/// Decays the learning rate to 0 in `total_iters` epochs: the initial rate multiplied by
-/// `(1 - epoch / total_iters)^power`.
-/// Python: `PolynomialLR`.
+/// Decays the learning rate to 0 over `total_iters` epochs by multiplying the initial rate by
+/// `(1 - epoch / total_iters)^power`. Python: `PolynomialLR`.
 class PolynomialLR final : public GroupLRScheduler {
  public:
-  /// @throw c10::Error if `power` is negative, which would divide by 0 in epoch `total_iters`.
+  /// @throw c10::Error if `power` is negative, which would cause a division by 0 in epoch
+  /// `total_iters`.
   explicit PolynomialLR(torch::optim::Optimizer& optimizer, int64_t total_iters = 5,
                         double power = 1.0);
 
@@ -175,7 +176,8 @@ struct LinearLROptions {
   int64_t total_iters = 5;        ///< number of epochs between the two factors
 };
 
-/// Multiplies the initial learning rate by a factor that changes linearly, for example as a warmup.
+/// Multiplies the initial learning rate by a factor that changes linearly, for example for a
+/// warmup.
 /// Python: `LinearLR`.
 class LinearLR final : public GroupLRScheduler {
  public:
@@ -197,9 +199,9 @@ class SequentialLR final : public LRScheduler {
   /// The scheduler at index i > 0 takes over at epoch `milestones[i - 1]`. Do not step these
   /// schedulers yourself.
   /// @throw c10::Error if:
-  /// - there is no scheduler, or one is null or belongs to a different optimizer;
-  /// - the milestones are not in ascending order, or there is not exactly one fewer than
-  ///   schedulers.
+  /// - the list of schedulers is empty, or a scheduler is null or belongs to a different optimizer;
+  /// - the milestones are not in ascending order, or their number is not the number of schedulers
+  ///   minus one.
   SequentialLR(torch::optim::Optimizer& optimizer,
                std::vector<std::shared_ptr<GroupLRScheduler>> schedulers,
                std::vector<int64_t> milestones);

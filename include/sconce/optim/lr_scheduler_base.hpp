@@ -41,56 +41,57 @@ class PerGroup {
 };
 
 /// Base class of all schedulers, which set the learning rates of an optimizer and can save their
-/// state. A scheduler keeps a reference to the optimizer, which must outlive it. Do not move a
-/// LibTorch optimizer after creating a scheduler for it; sconce's optimizers cannot be moved. A
-/// step after a move throws.
+/// state. A scheduler keeps a reference to the optimizer, which must outlive the scheduler. Do not
+/// move a LibTorch optimizer after creating a scheduler for it, because the next step would throw.
+/// sconce optimizers cannot be moved.
 class Scheduler {
  public:
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
   virtual ~Scheduler() = default;
 
-  /// Returns the learning rates after the latest step, one per group.
+  /// Returns the learning rates after the most recent step, one per group.
   const std::vector<double>& get_last_lr() const { return last_lr_; }
 
-  /// Returns the number of steps so far, including steps restored from a state.
+  /// Returns the number of steps taken so far, including steps restored from a state dict.
   /// Python: `last_epoch`.
   int64_t last_epoch() const { return last_epoch_; }
 
-  /// Returns a dict that Python's `load_state_dict` accepts, with Python's keys. Its values are
-  /// numbers, strings, None, and lists and dicts of these. It omits MultiStepLR's `milestones` and
-  /// OneCycleLR's `use_beta1`, which Python derives from the arguments, and flags that are set only
-  /// during a step. The functions of LambdaLR are None.
+  /// Returns a dict with the same keys as in Python, which Python's `load_state_dict` accepts.
+  /// Values are numbers, strings, None, and lists and dicts of these. The dict omits MultiStepLR's
+  /// `milestones` and OneCycleLR's `use_beta1`, which Python derives from the arguments, as well as
+  /// flags that are set only during a step. The functions of a LambdaLR are stored as None.
   [[nodiscard]] c10::IValue state_dict() const;
 
-  /// Restores the progress and the options from `state_dict`, or from Python's. The optimizer is
-  /// not changed; its own state contains the learning rates. Parameter groups that the run added
-  /// later must already be in the optimizer. They may have been added before or after the scheduler
-  /// was constructed.
-  /// @throw c10::Error if the dict lacks a key, a value has a different type or length than the
-  /// scheduler's, or a list has more numbers than the optimizer has groups. The scheduler is not
-  /// changed.
+  /// Restores the progress and the options from a dict returned by `state_dict` here or in Python.
+  /// Does not change the optimizer, whose own state dict contains the learning rates. Parameter
+  /// groups that the saved run added later must already be in the optimizer. They may have been
+  /// added before or after the scheduler was constructed.
+  /// @throw c10::Error if the dict lacks a key, the type or length of a value differs from the
+  /// scheduler's, or a list is longer than the number of parameter groups. In these cases, the
+  /// scheduler is unchanged.
   void load_state_dict(const c10::IValue& state);
 
-  /// Returns the part of `state_dict` that no step changes, such as "gamma". A resumed fit compares
-  /// it with the one in its file.
+  /// Returns the entries of `state_dict` that steps do not change, such as "gamma". A resumed fit
+  /// compares them with the entries in the checkpoint.
   [[nodiscard]] virtual c10::IValue options() const;
 
  protected:
   explicit Scheduler(torch::optim::Optimizer& optimizer) : optimizer_(optimizer) {}
-  /// Calls the visitor with each member that no step changes, and its key.
+  /// Calls the visitor with each member that steps do not change, and its key.
   virtual void visit_options(StateVisitor&) {}
   /// Calls the visitor with each member that steps change, and its key.
   virtual void visit_progress(StateVisitor& state);
-  /// Calls the visitor with a list of one number per group. The list may lack groups that were
-  /// added later.
+  /// Calls the visitor with a list that contains one number per group. Groups that were added later
+  /// may be missing from the list.
   void visit_per_group(const char* key, std::vector<double>& values, StateVisitor& state) const;
   /// Returns the current learning rates of the groups.
   std::vector<double> current_lrs() const;
-  /// Reads learning rates stored in tensors into the optimizer's options, if they were changed.
+  /// Copies learning rates that are stored in tensors to the optimizer's options, if they have
+  /// changed.
   void read_lrs() const;
-  /// Writes the learning rates into the optimizer's tensors, if there are any, for a graph of its
-  /// step.
+  /// Writes the learning rates to the optimizer's learning rate tensors, if it has any, so that a
+  /// graph of its step uses them.
   void write_lrs() const;
 
   torch::optim::Optimizer& optimizer_;
@@ -101,25 +102,26 @@ class Scheduler {
   void visit(StateVisitor& state);
 };
 
-/// A scheduler whose `step` has no arguments.
+/// Base class of schedulers whose `step` has no arguments.
 /// Python: `LRScheduler`.
 class LRScheduler : public Scheduler {
  public:
-  /// Sets the learning rates for the next epoch, or for the next batch if you call it after each
-  /// batch. Call it after the optimizer's `step`.
-  /// @throw c10::Error if the schedule is over.
+  /// Sets the learning rates for the next epoch, or for the next batch if called after each batch.
+  /// Call this function after the optimizer's `step`.
+  /// @throw c10::Error if the schedule has ended.
   virtual void step() = 0;
 
  protected:
   using Scheduler::Scheduler;
 };
 
-/// A scheduler that computes each group's learning rate from the current or the initial one.
+/// Base class of schedulers that compute each group's learning rate from the current or the initial
+/// learning rate.
 class GroupLRScheduler : public LRScheduler {
  public:
   /// Sets the learning rate of each group for the next epoch.
-  /// @throw c10::Error if the schedule is over, or if it needs the initial learning rate of a group
-  /// that was added after the scheduler.
+  /// @throw c10::Error if the schedule has ended, or if it requires the initial learning rate of a
+  /// group that was added after the scheduler was constructed.
   void step() override;
 
  protected:
@@ -128,22 +130,24 @@ class GroupLRScheduler : public LRScheduler {
   explicit GroupLRScheduler(torch::optim::Optimizer& optimizer);
   void visit_options(StateVisitor& state) override;
   void visit_progress(StateVisitor& state) override;
-  /// Sets the learning rates of epoch 0. Every constructor ends with this call.
+  /// Sets the learning rates for epoch 0. Every constructor calls this function last.
   /// Python: `_initial_step`.
   void start();
-  /// Returns the learning rate in epoch `last_epoch_` of a group whose current rate is `lr`.
+  /// Returns the learning rate in epoch `last_epoch_` for a group with the current learning rate
+  /// `lr`.
   /// Python: `get_lr`.
   virtual double get_lr(size_t group, double lr, bool is_initial) const = 0;
-  /// Returns the learning rate in epoch 0, which does not depend on the current one.
+  /// Returns the learning rate in epoch 0, which does not depend on the current learning rate.
   /// Python: `_get_closed_form_lr`.
   virtual double restart_lr(size_t group) const { return base_lr(group); }
-  /// Goes back to epoch 0.
+  /// Returns to epoch 0.
   /// Python: `step(0)`.
   virtual void restart();
-  /// Sets each group's learning rate to the result of `lr_of`, or none of them if it throws.
+  /// Sets each group's learning rate to the result of `lr_of`. If `lr_of` throws, no learning rate
+  /// is changed.
   void set_lrs(const std::function<double(size_t group, double lr)>& lr_of);
   /// Returns the group's initial learning rate.
-  /// @throw c10::Error if the group was added after the scheduler.
+  /// @throw c10::Error if the group was added after the scheduler was constructed.
   double base_lr(size_t group) const;
 
   std::vector<double> base_lrs_ = {};

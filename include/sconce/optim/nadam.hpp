@@ -21,8 +21,9 @@ struct NAdamOptions : TableOptions<NAdam, NAdamOptions> {
                                                 ///< mean squared gradient
   TORCH_ARG(double, eps) = 1e-8;                ///< term added to the denominator
   TORCH_ARG(double, weight_decay) = 0;          ///< weight decay factor
-  TORCH_ARG(double, momentum_decay) = 4e-3;     ///< how fast the momentum approaches the first beta
-  /// Decouple the weight decay from the gradient, as AdamW does.
+  TORCH_ARG(double, momentum_decay) = 4e-3;     ///< controls how fast the momentum approaches the
+                                                ///< first beta
+  /// Whether to decouple the weight decay from the gradient, as in AdamW.
   TORCH_ARG(bool, decoupled_weight_decay) = false;
 };
 
@@ -30,14 +31,14 @@ struct NAdamOptions : TableOptions<NAdam, NAdamOptions> {
 struct NAdamParamState : TableParamState<NAdam, NAdamParamState> {
   torch::Tensor step = {};  ///< 0-dim float32, on the CPU, or on the parameter's GPU with foreach
                             ///< kernels and a learning rate that is a tensor on a GPU
-  torch::Tensor mu_product = {};  ///< product of the momenta of all steps, like `step`
+  torch::Tensor mu_product = {};  ///< product of the momentum values of all steps, like `step`
   torch::Tensor exp_avg = {};     ///< like the parameter
   torch::Tensor exp_avg_sq = {};  ///< like the parameter
 };
 
-/// Implements the NAdam algorithm: Adam with Nesterov momentum, and optionally with AdamW's weight
-/// decay. It runs Python's kernels, foreach and the loop. `torch::save` and `torch::load` write and
-/// read its archives. LibTorch has no NAdam.
+/// Implements the NAdam algorithm, which is Adam with Nesterov momentum and, optionally, AdamW's
+/// weight decay. It runs the same foreach and loop kernels as Python. Save and load it with
+/// `torch::save` and `torch::load`. LibTorch does not provide NAdam.
 /// Python: `torch.optim.NAdam`.
 class NAdam : public OptimizerOf<NAdam, NAdamOptions> {
  public:

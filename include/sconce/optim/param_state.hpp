@@ -6,9 +6,9 @@
 
 namespace sconce::optim {
 
-/// Identifies the parameter that a state belongs to. LibTorch stores states by the address of the
-/// parameter; while this object exists, no other tensor gets that address. It does not keep the
-/// parameter's memory alive. Not for direct use.
+/// Identifies the parameter to which a state belongs. LibTorch stores states by the address of the
+/// parameter. While this object exists, no other tensor can have this address. The object does not
+/// keep the parameter's memory alive. Not for direct use.
 class StateOwner {
  public:
   StateOwner() = default;
@@ -19,17 +19,17 @@ class StateOwner {
   c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> address_{Impl()};
 };
 
-/// Base class of the state of one parameter in the optimizer `Class`. The table of `Class`, in its
-/// source file, lists the tensors of `Derived` and their keys.
+/// Base class for the state of one parameter in the optimizer `Class`. The tensors of `Derived` and
+/// their keys are listed in a table in the source file of `Class`.
 template <class Class, class Derived>
 struct TableParamState : torch::optim::OptimizerCloneableParamState<Derived> {
   StateOwner owner = {};  ///< the parameter
 
-  /// Reads the state from an archive, including one of LibTorch's optimizer of the same name, if
-  /// there is one.
+  /// Reads the state from an archive, including an archive written by LibTorch's optimizer with the
+  /// same name, if it exists.
   void serialize(torch::serialize::InputArchive& archive) override;
-  /// Writes the state to an archive, in the format of LibTorch's optimizer of the same name, if
-  /// there is one.
+  /// Writes the state to an archive, in the format of LibTorch's optimizer with the same name, if
+  /// it exists.
   void serialize(torch::serialize::OutputArchive& archive) const override;
 };
 

@@ -14,10 +14,10 @@ enum class ThresholdMode { rel, abs };
 
 /// Options for `ReduceLROnPlateau`, with Python's names and defaults.
 struct ReduceLROnPlateauOptions {
-  /// Whether a lower or a higher metric is better. If not set, it is `min`, as in Python, or the
-  /// metric's own direction in a `PlateauScheduling`.
+  /// Whether a lower or a higher metric is better. Defaults to `min`, as in Python. In a
+  /// `PlateauScheduling`, defaults to the metric's own direction.
   std::optional<MetricMode> mode = {};
-  double factor = 0.1;      ///< factor by which the rate is reduced, below 1
+  double factor = 0.1;      ///< factor by which to multiply the learning rate, below 1
   int64_t patience = 10;    ///< number of epochs without improvement before a reduction
   double threshold = 1e-4;  ///< smallest change that counts as an improvement
   ThresholdMode threshold_mode = ThresholdMode::rel;  ///< how to measure the threshold
@@ -35,22 +35,22 @@ struct ReduceLROnPlateauOptions {
 /// Python: `ReduceLROnPlateau`.
 class ReduceLROnPlateau final : public Scheduler {
  public:
-  /// @throw c10::Error if `factor` is not below 1, or if `min_lr` is a list whose length is not the
-  /// number of parameter groups.
+  /// @throw c10::Error if `factor` is not below 1, or if `min_lr` is a list and its length does not
+  /// equal the number of parameter groups.
   explicit ReduceLROnPlateau(torch::optim::Optimizer& optimizer,
                              const ReduceLROnPlateauOptions& options = {});
 
   /// Processes the metric of an epoch and reduces the learning rate if necessary. NaN does not
   /// count as an improvement.
-  /// @throw c10::Error if a group was added and `min_lr` is a list.
+  /// @throw c10::Error if a parameter group was added and `min_lr` is a list.
   void step(double metrics);
 
   /// Returns the mode passed to the constructor, if any.
   std::optional<MetricMode> given_mode() const { return options_.mode; }
-  /// Returns the mode in use. If the options contain no mode, it is `min` until `set_mode` or
-  /// `load_state_dict` changes it.
+  /// Returns the current mode. If the options do not specify a mode, it is `min` until `set_mode`
+  /// or `load_state_dict` changes it.
   MetricMode mode() const { return mode_; }
-  /// Sets the mode. If it differs from the current one, discards the best metric and the number of
+  /// Sets the mode. If it differs from the current mode, discards the best metric and the number of
   /// bad epochs. Returns whether a metric was discarded.
   bool set_mode(MetricMode mode);
 

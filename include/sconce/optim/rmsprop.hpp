@@ -8,8 +8,8 @@ namespace sconce::optim {
 
 class RMSprop;
 
-/// State of one parameter in RMSprop. Archives use the format of LibTorch's `RMSpropParamState`,
-/// whose step count is an integer.
+/// State of one parameter in RMSprop. Archives use the format of LibTorch's `RMSpropParamState`, in
+/// which the step count is an integer.
 struct RMSpropParamState : TableParamState<RMSprop, RMSpropParamState> {
   torch::Tensor step = {};  ///< 0-dim float32, on the CPU, or on the parameter's GPU with foreach
                             ///< kernels and a learning rate that is a tensor on a GPU
@@ -19,8 +19,8 @@ struct RMSpropParamState : TableParamState<RMSprop, RMSpropParamState> {
 };
 
 /// Implements the RMSprop algorithm, with optional momentum, weight decay, and centering. It
-/// accepts LibTorch's options and parameter groups and runs Python's kernels, foreach and the loop.
-/// `torch::save` and `torch::load` use the archive format of `torch::optim::RMSprop`.
+/// accepts LibTorch's options and parameter groups and runs the same foreach and loop kernels as
+/// Python. `torch::save` and `torch::load` use the archive format of `torch::optim::RMSprop`.
 /// Python: `torch.optim.RMSprop`.
 class RMSprop : public OptimizerOf<RMSprop, torch::optim::RMSpropOptions> {
  public:

@@ -13,16 +13,16 @@ struct SGDParamState : TableParamState<SGD, SGDParamState> {
   torch::Tensor momentum_buffer = {};  ///< like the parameter, or like its sparse gradients;
                                        ///< undefined before the first step
 
-  /// 1 while every step so far was skipped, and 0 afterwards. A 0-dim float32 tensor on the
-  /// parameter's device, or undefined without dampening, because only dampening treats the first
-  /// step differently.
+  /// A 0-dim float32 tensor on the parameter's device. It is 1 as long as all steps have been
+  /// skipped, and 0 afterwards. Undefined without dampening, because only dampening treats the
+  /// first step differently.
   torch::Tensor first_step_pending = {};
 };
 
 /// Implements stochastic gradient descent with optional momentum, dampening, Nesterov momentum, and
-/// weight decay. It accepts LibTorch's options and parameter groups and runs Python's kernels.
-/// `torch::save` and `torch::load` use the archive format of `torch::optim::SGD`. If the first step
-/// is skipped, the momentum buffer is zero and the next step counts as the first.
+/// weight decay. It accepts LibTorch's options and parameter groups and runs the same kernels as
+/// Python. `torch::save` and `torch::load` use the archive format of `torch::optim::SGD`. If the
+/// first step is skipped, the momentum buffer is zero, and the next step counts as the first step.
 /// Python: `torch.optim.SGD`.
 class SGD : public OptimizerOf<SGD, torch::optim::SGDOptions> {
  public:

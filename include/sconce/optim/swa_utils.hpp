@@ -27,8 +27,8 @@ namespace sconce::optim::swa_utils {
 
 /// Options for `SWALR`, with Python's names and defaults.
 struct SWALROptions {
-  int64_t anneal_epochs = 10;  ///< epochs from the current rate to `swa_lr`; 0 switches at once
-  /// Shape of the curve.
+  int64_t anneal_epochs = 10;  ///< epochs until the rate reaches `swa_lr`; 0 switches immediately
+  /// Shape of the annealing curve.
   lr_scheduler::AnnealStrategy anneal_strategy = lr_scheduler::AnnealStrategy::cos;
 };
 
@@ -36,8 +36,8 @@ struct SWALROptions {
 /// Python: `SWALR`.
 class SWALR final : public lr_scheduler::GroupLRScheduler {
  public:
-  /// @throw c10::Error if `anneal_epochs` is negative, or if the length of a list is not the number
-  /// of parameter groups.
+  /// @throw c10::Error if `anneal_epochs` is negative, or if the length of a list does not equal
+  /// the number of parameter groups.
   SWALR(torch::optim::Optimizer& optimizer, const lr_scheduler::PerGroup<double>& swa_lr,
         const SWALROptions& options = {});
 
@@ -51,14 +51,15 @@ class SWALR final : public lr_scheduler::GroupLRScheduler {
   lr_scheduler::AnnealStrategy anneal_strategy_;
 };
 
-/// Returns the new average for the average `averaged` and the value `current`. `num_averaged` is a
-/// 0-dim int64 tensor: the number of values in the average.
+/// A function that returns the new average after adding the value `current` to the average
+/// `averaged`. `num_averaged` is a 0-dim int64 tensor that contains the number of values in the
+/// average.
 using AvgFn =
     std::function<torch::Tensor(const torch::Tensor& averaged, const torch::Tensor& current,
                                 const torch::Tensor& num_averaged)>;
 
-/// Updates the averages in place with the values at the same index. All tensors passed in one call
-/// have the same type and device.
+/// A function that updates each average in place with the value at the same index. All tensors
+/// passed in one call have the same type and device.
 using MultiAvgFn = std::function<void(const std::vector<torch::Tensor>& averaged,
                                       const std::vector<torch::Tensor>& current,
                                       const torch::Tensor& num_averaged)>;
@@ -70,8 +71,8 @@ AvgFn get_swa_avg_fn();
 /// Python: `get_ema_avg_fn`.
 /// @throw c10::Error if `decay` is not in [0, 1].
 AvgFn get_ema_avg_fn(double decay = 0.999);
-/// Returns a function that computes the mean of all values. Unlike Python's, it accepts integers
-/// and rounds their means toward 0.
+/// Returns a function that computes the mean of all values. Unlike the function in Python, it
+/// accepts integers and rounds their means toward 0.
 /// Python: `get_swa_multi_avg_fn`.
 MultiAvgFn get_swa_multi_avg_fn();
 /// Returns a function that computes `decay * average + (1 - decay) * value`.
@@ -81,22 +82,24 @@ MultiAvgFn get_ema_multi_avg_fn(double decay = 0.999);
 
 /// Options for `AveragedModel`, with Python's names and defaults.
 struct AveragedModelOptions {
-  std::optional<torch::Device> device = {};  ///< device of the averages; the model's by default
-  AvgFn avg_fn = {};             ///< computes one average; the mean of all values by default
-  MultiAvgFn multi_avg_fn = {};  ///< computes many averages at once; excludes `avg_fn`
-  bool use_buffers = false;      ///< average the buffers too instead of copying them
+  std::optional<torch::Device> device = {};  ///< device of the averages; defaults to the model's
+                                             ///< device
+  AvgFn avg_fn = {};             ///< computes one average; defaults to the mean of all values
+  MultiAvgFn multi_avg_fn = {};  ///< computes many averages at once; cannot be combined with
+                                 ///< `avg_fn`
+  bool use_buffers = false;      ///< whether to average buffers instead of copying them
 };
 
 /// The part of `AveragedModel` that does not depend on the model's type. Not for direct use.
 class AveragedModelBase : public torch::nn::Module, public ReprOverride {
  public:
-  /// Updates the averages with the values of `model`. The first call copies them. Call it after the
-  /// optimizer's step. As in Python, it reads the number of updates on the host.
+  /// Updates the averages with the values of `model`. The first call copies the values. Call this
+  /// function after the optimizer's step. As in Python, it reads the number of updates on the host.
   /// @throw c10::Error if a tensor of the model has a different shape or type than its average, or
-  /// in a captured step. Nothing is changed.
+  /// in a captured step. In these cases, the averages are unchanged.
   void update_parameters(const torch::nn::Module& model);
 
-  /// Accepts a model in a holder or a pointer.
+  /// Accepts a model in a module holder or a pointer.
   template <nn::Model M>
     requires(!std::derived_from<M, torch::nn::Module>)
   void update_parameters(const M& model) {
@@ -120,7 +123,7 @@ class AveragedModelBase : public torch::nn::Module, public ReprOverride {
   AveragedModelOptions options_;
 };
 
-/// Holds a copy of a model whose parameters are averages of the model's parameters.
+/// Contains a copy of a model with averages of the model's parameters.
 ///
 ///     optim::swa_utils::AveragedModel averaged(net);
 ///     ...  // after each step, or each epoch:
@@ -128,12 +131,12 @@ class AveragedModelBase : public torch::nn::Module, public ReprOverride {
 ///     ...  // at the end:
 ///     optim::swa_utils::update_bn(loader, averaged);
 ///
-/// It is a module with the submodule "module" and the buffer "n_averaged", so state dicts have
-/// Python's keys and can be exchanged with Python. The averages are means of all values unless the
-/// options contain a function. These functions are not part of the state dict. Buffers are copied
-/// from the model, or averaged too. BatchNorm statistics do not match averaged weights: call
-/// `update_bn`, or set `use_buffers`. For an exponential average of a model that cannot be copied,
-/// or in a captured step, use `ExponentialMovingAverage`.
+/// AveragedModel is a module with the submodule "module" and the buffer "n_averaged", so state
+/// dicts have the same keys as in Python and can be exchanged with Python. The averages are means
+/// of all values unless the options specify a function. Such functions are not part of the state
+/// dict. Buffers are copied from the model or, with `use_buffers`, averaged. BatchNorm statistics
+/// do not match averaged weights, so call `update_bn` or set `use_buffers`. For an exponential
+/// average of a model that cannot be copied, or in a captured step, use `ExponentialMovingAverage`.
 /// Python: `AveragedModel`.
 template <std::derived_from<torch::nn::Module> M>
 class AveragedModel : public AveragedModelBase {
@@ -143,12 +146,12 @@ class AveragedModel : public AveragedModelBase {
   /// @throw c10::Error if:
   /// - `model` cannot be cloned, because it or one of its modules does not derive from
   ///   `torch::nn::Cloneable`;
-  /// - one of its lazy layers is uninitialized;
+  /// - a lazy layer in `model` is uninitialized;
   /// - both `avg_fn` and `multi_avg_fn` are given.
   explicit AveragedModel(const M& model, AveragedModelOptions options = {})
       : AveragedModelBase(model, std::move(options)) {}
 
-  /// Accepts a model in a holder, such as `torch::nn::Linear`.
+  /// Accepts a model in a module holder, such as `torch::nn::Linear`.
   explicit AveragedModel(const torch::nn::ModuleHolder<M>& model, AveragedModelOptions options = {})
       : AveragedModel(*model, std::move(options)) {}
 
@@ -175,7 +178,7 @@ class AveragedModel : public AveragedModelBase {
 
 namespace detail {
 
-// Makes the BatchNorm layers of a model average over batches until the end of the scope.
+// While this object is alive, the BatchNorm layers of a model compute means over batches.
 class BatchNormMeans {
  public:
   explicit BatchNormMeans(torch::nn::Module& model);
@@ -188,7 +191,7 @@ class BatchNormMeans {
   std::vector<std::pair<std::optional<double>*, std::optional<double>>> momenta_ = {};
 };
 
-// Returns the input of a batch that is a tensor or begins with one.
+// Returns the input of a batch, which must be a tensor or begin with a tensor.
 template <class Batch>
 torch::Tensor input_of(const Batch& batch) {
   if constexpr (std::convertible_to<const Batch&, torch::Tensor>) {
@@ -206,8 +209,8 @@ torch::Tensor input_of(const Batch& batch) {
 
 /// Recomputes the running statistics of all BatchNorm layers as means over the loader's batches.
 /// Does nothing if the model has no such layers. Each batch is a tensor, or a tuple, pair, vector,
-/// `data::Dataset`, or `torch::data::Example` that begins with the input. Afterwards each layer has
-/// its previous momentum and mode again, even after an exception.
+/// `data::Dataset`, or `torch::data::Example` that begins with the input. Afterwards, each layer's
+/// previous momentum and mode are restored, even if an exception is thrown.
 /// Python: `update_bn`, which sets all layers to the model's mode.
 template <class Loader, nn::Model M>
 void update_bn(Loader&& loader, M&& model, std::optional<torch::Device> device = {}) {

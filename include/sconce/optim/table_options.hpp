@@ -7,17 +7,18 @@
 
 namespace sconce::optim {
 
-/// Options whose momentum a scheduler may cycle.
+/// Base class of options that contain a momentum that a scheduler may cycle.
 class MomentumOptions {
  public:
   virtual ~MomentumOptions() = default;
 
-  /// Sets the momentum, or the first of the betas. Returns false if the options have neither.
+  /// Sets the momentum or the first beta. Returns false if the options contain neither.
   virtual bool set_momentum(double momentum) = 0;
 };
 
-/// Base class of the options for the optimizer `Class`, if LibTorch has no such optimizer. The
-/// table of `Class`, in its source file, lists the options of `Derived` and their keys.
+/// Base class of the options for the optimizer `Class`, if LibTorch does not provide this
+/// optimizer. The options of `Derived` and their keys are listed in a table in the source file of
+/// `Class`.
 template <class Class, class Derived>
 struct TableOptions : torch::optim::OptimizerCloneableOptions<Derived>, MomentumOptions {
   double get_lr() const override { return static_cast<const Derived&>(*this).lr(); }

@@ -6,7 +6,7 @@
 
 namespace sconce::optim::lr_scheduler {
 
-/// Anneals the learning rate from its initial value to `eta_min` along half a cosine in `T_0`
+/// Anneals the learning rate from its initial value to `eta_min` along half a cosine over `T_0`
 /// epochs, then restarts. Each cycle is `T_mult` times as long as the previous one.
 /// Python: `CosineAnnealingWarmRestarts`.
 class CosineAnnealingWarmRestarts final : public GroupLRScheduler {
@@ -19,7 +19,7 @@ class CosineAnnealingWarmRestarts final : public GroupLRScheduler {
 
   /// Sets the learning rates for a fractional epoch, for example
   /// `epoch + static_cast<double>(batch) / batches` after each batch. Without the cast, the integer
-  /// division would give 0.
+  /// division would yield 0.
   /// @throw c10::Error if `epoch` is negative or above 2^53.
   void step(double epoch);
 
