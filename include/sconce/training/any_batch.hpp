@@ -20,16 +20,17 @@
 namespace sconce {
 
 /// A batch split into the inputs of a model and the target. `inputs` is empty if the type of the
-/// batch does not distinguish them.
+/// batch does not distinguish inputs from the target.
 struct InputsAndTarget {
   std::vector<torch::Tensor> inputs = {};  ///< arguments of the model's forward
   torch::Tensor target = {};               ///< target of the loss
 };
 
-/// Splits a batch into inputs and target, as d2l does: the last part is the target, and the parts
-/// before it are the inputs. A single tensor is both, for autoencoders. The supported types are a
-/// tensor, a pair, tuple, or vector of tensors, and types with the tensors `data` and `target`,
-/// such as `data::Dataset` and `torch::data::Example`. For any other type, `inputs` is empty.
+/// Splits a batch into inputs and target, as in d2l: the last element is the target, and the
+/// preceding elements are the inputs. A single tensor is used as both, which is useful for
+/// autoencoders. Supported types are a tensor, a pair, tuple, or vector of tensors, and types with
+/// the tensor members `data` and `target`, such as `data::Dataset` and `torch::data::Example`. For
+/// any other type, `inputs` is empty.
 inline InputsAndTarget inputs_and_target(const torch::Tensor& batch) {
   return {{batch}, batch};
 }
@@ -42,27 +43,29 @@ template <class T>
 InputsAndTarget inputs_and_target(const T& batch) {
   return {{batch.data}, batch.target};
 }
-/// Returns the last tensor as the target and the others as the inputs. A single tensor is both.
+/// Returns the last tensor as the target and the other tensors as the inputs. A single tensor is
+/// used as both.
 InputsAndTarget inputs_and_target(const std::vector<torch::Tensor>& batch);
-/// Returns the last tensor as the target and the others as the inputs. A single tensor is both.
+/// Returns the last tensor as the target and the other tensors as the inputs. A single tensor is
+/// used as both.
 template <std::same_as<torch::Tensor>... Ts>
 InputsAndTarget inputs_and_target(const std::tuple<Ts...>& batch) {
   return std::apply(
       [](const auto&... parts) { return inputs_and_target(std::vector<torch::Tensor>{parts...}); },
       batch);
 }
-/// Returns the first tensor as the input and the second as the target.
+/// Returns the first tensor as the input and the second tensor as the target.
 inline InputsAndTarget inputs_and_target(const std::pair<torch::Tensor, torch::Tensor>& batch) {
   return {{batch.first}, batch.second};
 }
-/// Returns no inputs, because the type does not distinguish inputs and target.
+/// Returns no inputs, because the type does not distinguish inputs from the target.
 template <class T>
 InputsAndTarget inputs_and_target(const T&) {
   return {};
 }
 
-/// Holds a batch of any type in which `nn::TensorTree` finds tensors, so that the Trainer does not
-/// need to know the type. Row i of every tensor belongs to example i.
+/// Contains a batch of any type in which `nn::TensorTree` finds tensors, so that the Trainer does
+/// not depend on the type. Row i of each tensor belongs to example i.
 class AnyBatch {
  public:
   /// Wraps the batch. The tensors are not copied.
@@ -75,8 +78,9 @@ class AnyBatch {
         "sconce::AnyBatch: expected a type in which sconce::nn::TensorTree finds tensors");
   }
 
-  /// Returns the batch with its own type, or a `torch::data::Example<>` as a `data::Dataset`.
-  /// @throw c10::Error if the batch has a different type. The error names both types.
+  /// Returns the batch in its original type. A `torch::data::Example<>` is returned as a
+  /// `data::Dataset`.
+  /// @throw c10::Error if the batch has a different type. The message contains both types.
   template <class T>
   const T& as() const {
     if constexpr (std::same_as<T, data::Dataset>) {
@@ -88,29 +92,29 @@ class AnyBatch {
     return holder->value;
   }
 
-  /// Moves the tensors to the device, asynchronously if it is a GPU.
+  /// Moves the tensors to the device, asynchronously if the device is a GPU.
   void to(torch::Device device);
 
   /// Returns the tensors in the order of `nn::TensorTree`.
   std::vector<torch::Tensor> tensors() const;
 
-  /// Replaces the tensors with the same number of new ones, in the order of `tensors()`.
+  /// Replaces the tensors with the same number of new tensors, in the order of `tensors()`.
   void set_tensors(const std::vector<torch::Tensor>& tensors);
 
   /// Splits the batch with the free function `inputs_and_target`.
   InputsAndTarget inputs_and_target() const { return holder_->inputs_and_target(); }
 
-  /// Returns the number of examples: the number of rows of the first tensor.
-  /// @throw c10::Error if the batch has no tensor, or if its first tensor is 0-dim.
+  /// Returns the number of examples, which is the number of rows in the first tensor.
+  /// @throw c10::Error if the batch contains no tensors, or if its first tensor is 0-dim.
   int64_t size() const;
 
   /// Returns the type of the batch.
   const std::type_info& type() const { return holder_->type(); }
 
-  /// Returns the number of the batch in its epoch, from 0, as set by the Trainer: Lightning's
-  /// `batch_idx`.
+  /// Returns the index of the batch in its epoch, starting at 0, as set by the Trainer. Python:
+  /// Lightning's `batch_idx`.
   int64_t index() const { return index_; }
-  /// Sets the number of the batch in its epoch.
+  /// Sets the index of the batch in its epoch.
   void set_index(int64_t index) { index_ = index; }
 
  private:
@@ -119,7 +123,7 @@ class AnyBatch {
     virtual const std::type_info& type() const = 0;
     virtual InputsAndTarget inputs_and_target() const = 0;
     virtual void for_each(const std::function<void(torch::Tensor&)>& f) = 0;
-    virtual const data::Dataset* as_dataset() const = 0;  // null unless it holds an Example
+    virtual const data::Dataset* as_dataset() const = 0;  // null unless the batch is an Example
     virtual void update_dataset() = 0;                    // called after the tensors change
     data::Dataset dataset = {};
   };

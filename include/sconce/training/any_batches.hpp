@@ -14,11 +14,12 @@
 
 namespace sconce {
 
-/// A type with a number of batches, `size()`, that can be iterated over, such as `data::Batches`.
-/// If it has epochs, it also has `begin(batch, epoch)`, which starts at a batch of an epoch, or
-/// `set_epoch(epoch)`. It may have `check_world_size(world_size)`, which throws if it cannot be
-/// used in a process group of this size. If a resumed loop needs its position, it has
-/// `state_dict()` and `load_state_dict(state)`, like `data::StreamLoader`.
+/// A type that can be iterated over and whose `size()` returns the number of batches, such as
+/// `data::Batches`. A source with epochs also defines `begin(batch, epoch)`, which starts at the
+/// given batch of an epoch, or `set_epoch(epoch)`. It may define `check_world_size(world_size)`,
+/// which throws if the source cannot be used in a process group of this size. If a resumed loop
+/// needs the position of the source, it defines `state_dict()` and `load_state_dict(state)`, like
+/// `data::StreamLoader`.
 template <class T>
 concept BatchSource = requires(const T& source) {
   { source.size() } -> std::convertible_to<int64_t>;
@@ -26,11 +27,11 @@ concept BatchSource = requires(const T& source) {
   ++(*std::declval<decltype(source.begin())*>());
 };
 
-/// Holds a copy of any `BatchSource`, so that the Trainer does not need to know its type. Copies of
+/// Contains a copy of any `BatchSource`, so that the Trainer does not depend on its type. Copies of
 /// this object share the source.
 class AnyBatches {
  public:
-  /// Returns the next batch of an epoch.
+  /// A function that returns the next batch of an epoch.
   using Next = std::function<AnyBatch()>;
 
   /// Copies the source.
@@ -38,7 +39,7 @@ class AnyBatches {
     requires(!std::same_as<Source, AnyBatches>)
   AnyBatches(Source source) : AnyBatches(std::make_shared<Source>(std::move(source))) {}
 
-  /// Does not compile: the type is not a `BatchSource`.
+  /// Fails to compile, because the type is not a `BatchSource`.
   template <class T>
     requires(!BatchSource<T> && !std::same_as<T, AnyBatches>)
   AnyBatches(const T&) {
@@ -47,7 +48,7 @@ class AnyBatches {
                   "such as sconce::data::Batches(dataset, {.batch_size = 32}), or "
                   "sconce::data::TensorBatches(x, {.batch_size = 32}) without targets");
   }
-  /// Does not compile: wrap a loader of `torch::data` in `data::from_torch`.
+  /// Fails to compile. Wrap a `torch::data` loader in `data::from_torch`.
   template <class TorchLoader>
   AnyBatches(const std::unique_ptr<TorchLoader>&) {
     static_assert(sizeof(TorchLoader*) == 0,
@@ -59,27 +60,28 @@ class AnyBatches {
   /// Returns the number of batches.
   int64_t size() const { return size_(); }
 
-  /// Calls `check_world_size` of the source, if it has one.
+  /// Calls the source's `check_world_size` function, if defined.
   /// @throw c10::Error if the source cannot be used in a process group of this size.
   void check_world_size(int world_size) const { check_world_size_(world_size); }
 
-  /// Calls `set_epoch` of the source, if it has one.
+  /// Calls the source's `set_epoch` function, if defined.
   void set_epoch(int64_t epoch) { set_epoch_(epoch); }
 
-  /// Returns the `state_dict` of the source, or nothing if it has none.
+  /// Returns the source's `state_dict`, or `std::nullopt` if it is not defined.
   std::optional<c10::IValue> state_dict() const { return state_dict_(); }
 
-  /// Calls `load_state_dict` of the source, if it has one.
-  /// @throw whatever the source throws.
+  /// Calls the source's `load_state_dict` function, if defined.
+  /// @throw any exception thrown by the source.
   void load_state_dict(const c10::IValue& state) const { load_state_dict_(state); }
 
-  /// Begins an epoch with the source's `begin()`. For `data::Batches` and `data::DataLoader`, this
-  /// is the next epoch. Call the returned function once per batch. It throws if the source has an
-  /// `end()` and has reached it.
+  /// Starts an epoch with the source's `begin()`. For `data::Batches` and `data::DataLoader`, this
+  /// is the next epoch. Call the returned function once per batch. The function throws if the
+  /// source defines `end()` and has reached the end.
   Next begin() const { return begin_(); }
 
-  /// Begins this epoch at the batch with this index, without changing the epoch of the next
-  /// `begin()`. A source that has `set_epoch` but no `begin(batch, epoch)` is copied for this.
+  /// Starts the given epoch at the given batch index, without changing the epoch of the next
+  /// `begin()`. If the source defines `set_epoch` but not `begin(batch, epoch)`, it is copied
+  /// first.
   Next begin(int64_t batch, int64_t epoch) const { return begin_at_(batch, epoch); }
 
  private:

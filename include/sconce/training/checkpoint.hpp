@@ -20,78 +20,80 @@ class StateVisitor;  // writes and reads states, in src/
 
 /// Options for `Checkpoint`.
 struct CheckpointOptions {
-  bool resume = false;    ///< continue from the folder's checkpoints; otherwise it must have none
-  int keep_last = 1;      ///< number of latest checkpoints to keep, at least 1
-  bool keep_best = true;  ///< also keep the checkpoint with the best value
+  bool resume = false;    ///< whether to continue from existing checkpoints; if false, there must
+                          ///< be none
+  int keep_last = 1;      ///< number of most recent checkpoints to keep, at least 1
+  bool keep_best = true;  ///< whether to also keep the checkpoint with the best value
 
-  /// The processes that train together. Every rank constructs, saves, and loads. Rank 0 writes.
-  /// Every rank reads, and gets its own random state. If one rank throws, all ranks throw.
+  /// The processes that train together. Every rank must construct a Checkpoint, save, and load.
+  /// Only rank 0 writes. Every rank reads and restores its own random state. If one rank throws,
+  /// all ranks throw.
   distributed::ProcessGroup process_group = {};
 };
 
-/// Saves and loads the checkpoints of a run, one file each, in a separate folder. A resumed run
-/// equals one that was never stopped, because a file also contains the states of the random
-/// generators of the CPU and each GPU.
+/// Saves and loads the checkpoints of a run. Each run uses a separate folder, and each checkpoint
+/// is a separate file. A resumed run produces the same result as an uninterrupted run, because a
+/// file also contains the states of the random number generators of the CPU and each GPU.
 ///
 ///     sconce::Checkpoint checkpoint("run", {.resume = true});
 ///     sconce::ModelCheckpoint saving(checkpoint);
 ///     trainer.fit(model, optimizer, {.train = batches, .callbacks = {&saving}});
 ///
-/// A file is either complete or does not exist, even if the process or the machine stops. Its
-/// checksums are verified when it is read. `torch.load(path, weights_only=True)` opens it as a dict
-/// of the states of the parts by name, with these keys in addition: "classes" (the classes of the
-/// parts by name), "generators" (for each rank, a tensor of bytes with the states of the CPU and
-/// the GPUs), "epoch", "batch", "extra", and "best". Only one Checkpoint in any process can write
-/// to a folder at a time, but any number can read it.
-/// Python: `ModelCheckpoint` of Lightning.
+/// A file becomes visible only once it is complete, even if the process or the machine crashes. Its
+/// checksums are verified when it is read. `torch.load(path, weights_only=True)` returns a dict
+/// that maps the names of the parts to their states and contains these additional keys: "classes"
+/// (the classes of the parts by name), "generators" (for each rank, a tensor of bytes with the
+/// states of the CPU and the GPUs), "epoch", "batch", "extra", and "best". Only one Checkpoint
+/// across all processes can write to a folder at a time, but any number of them can read from it.
+/// Python: Lightning's `ModelCheckpoint`.
 class Checkpoint {
  public:
-  /// Creates the folder, on rank 0.
+  /// Creates the folder on rank 0.
   /// @throw c10::Error if:
   /// - the folder cannot be created or read;
-  /// - it contains checkpoints and `resume` is not set;
+  /// - the folder contains checkpoints and `resume` is not set;
   /// - `keep_last` is below 1.
   explicit Checkpoint(std::filesystem::path folder, const CheckpointOptions& options = {});
   Checkpoint(Checkpoint&&) = default;
   Checkpoint& operator=(Checkpoint&&) = default;
 
   /// Locks the folder against other writers until this object is destroyed or the process of rank 0
-  /// ends. Call it before the first step of a run; otherwise, `save` does it. On NFS and file
-  /// systems without locks, it does not keep other writers out.
-  /// @throw c10::Error if another object has locked the folder, or if it cannot be opened. The
-  /// error names the folder.
+  /// ends. Call this function before the first step of a run. Otherwise, `save` locks the folder.
+  /// On NFS and file systems without locks, other writers are not prevented from writing.
+  /// @throw c10::Error if another object has locked the folder, or if the folder cannot be opened.
+  /// The message contains the folder.
   void lock();
 
   /// Writes `checkpoint-<epoch>-<batch>.pt`. Then removes checkpoints that no longer need to be
-  /// kept, and files left behind by writers that were killed. A run that does not continue from the
+  /// kept, as well as files left by killed writers. A run that does not continue from the
   /// previously saved progress, such as a second fit, writes `checkpoint-<epoch>-<batch>-2.pt`, the
-  /// next one `-3`, and so on, so no file is overwritten.
+  /// next run uses `-3`, and so on, so no file is overwritten.
   ///
-  /// If a monitored value is given, the link `best.pt` points to the file with the best one. On a
-  /// file system without links it is a copy. A value with a different name or mode than the current
-  /// best is not compared with it. Instead, it becomes the best, with a warning. The parts are not
-  /// modified. Their values are read from their devices. Every rank returns after the file is
-  /// complete.
+  /// If a monitored value is given, the link `best.pt` points to the checkpoint with the best
+  /// value. On a file system without links, `best.pt` is a copy. If the name or mode of the value
+  /// differs from the current best value, the two are not compared. Instead, the new value becomes
+  /// the best value, with a warning. The parts are not modified, and their values are read from
+  /// their devices. Every rank returns after the file is complete.
   /// @throw c10::Error if:
-  /// - the file cannot be written (the error contains its name and the cause, and earlier files are
-  ///   kept);
-  /// - two parts have the same name, or a part has one of the names above;
-  /// - the epoch or the batch is below 0, or has more than 18 digits;
-  /// - the folder contains a later checkpoint than the one this object wrote or loaded;
+  /// - the file cannot be written (the message contains its name and the cause, and earlier files
+  ///   are kept);
+  /// - two parts have the same name, or the name of a part is one of the additional keys above;
+  /// - the epoch or the batch is negative or has more than 18 digits;
+  /// - the folder contains a later checkpoint than the last one that this object wrote or loaded;
   /// - `lock` throws.
   void save(const NamedStates& parts, const RunProgress& progress,
             const std::optional<MonitoredValue>& monitored = {});
 
-  /// Restores the parts and the random generators from the latest checkpoint, and returns its
-  /// position. If there is no checkpoint, or without `resume`, changes nothing and returns nothing.
-  /// The options of the optimizer and the scheduler, including the learning rates, become the ones
-  /// in the file, as with Python's `load_state_dict`. After `lock`, files left behind by a killed
-  /// writer are removed.
+  /// Restores the parts and the random number generators from the latest checkpoint, and returns
+  /// its position. If there is no checkpoint or `resume` is not set, changes nothing and returns
+  /// `std::nullopt`. The options of the optimizer and the scheduler, including the learning rates,
+  /// are replaced with the options in the file, as in Python's `load_state_dict`. After `lock`,
+  /// files left behind by a killed writer are removed.
   /// @throw c10::Error if:
-  /// - the file is damaged, has different parts than the run or a part of a different class, or was
-  ///   written by a different number of processes (nothing is changed);
-  /// - a part does not accept its state (the parts before it are changed);
-  /// - the folder contains checkpoints that this object did not write, without `resume`.
+  /// - the file is damaged, its parts differ from the run's parts in name or class, or it was
+  ///   written by a different number of processes (in these cases, nothing is changed);
+  /// - a part rejects its state (in which case the preceding parts have been changed);
+  /// - the folder contains checkpoints that this object did not write, and `resume` is not set.
   std::optional<RunProgress> load(const NamedStates& parts);
 
   /// Returns the file of the latest checkpoint, or an empty path if there is none.
@@ -99,7 +101,7 @@ class Checkpoint {
   /// Returns the file of the best checkpoint, or an empty path if there is none.
   std::filesystem::path best() const;
 
-  /// Returns the process group of the options.
+  /// Returns the process group from the options.
   const distributed::ProcessGroup& process_group() const { return options_.process_group; }
 
  private:
@@ -112,8 +114,8 @@ class Checkpoint {
   friend void visit_state(Best& best, StateVisitor& state);
   friend void visit_state(RunState& run, StateVisitor& state);
 
-  // Sort key in the order of writing: the number of the course of the run, the epoch, and the
-  // batch.
+  // Sort key for the order in which files were written. Contains the number of the file name's
+  // suffix, the epoch, and the batch.
   using Position = std::array<int64_t, 3>;
 
   static std::string file_name(const Position& position);
@@ -123,7 +125,7 @@ class Checkpoint {
   void take_folder();
   bool is_better(const MonitoredValue& given) const;
   bool has_other_monitor(
-      const MonitoredValue& given) const;  // whether the best is of another value
+      const MonitoredValue& given) const;  // whether the best checkpoint monitors another value
   std::string agreed_latest() const;
   void end_save(const std::optional<Best>& best) const;
   void link_best(const std::optional<Best>& best) const;
@@ -133,8 +135,8 @@ class Checkpoint {
   std::filesystem::path folder_;
   CheckpointOptions options_;
   std::optional<Best> best_ = {};
-  std::optional<Position> last_ = {};     // what was saved or loaded last
-  std::shared_ptr<const int> lock_ = {};  // on the folder
+  std::optional<Position> last_ = {};     // the position that was most recently saved or loaded
+  std::shared_ptr<const int> lock_ = {};  // lock on the folder
 };
 
 }  // namespace sconce

@@ -12,41 +12,41 @@ namespace sconce {
 
 class StateVisitor;  // writes and reads states, in src/
 
-/// Options for `EarlyStopping`: the arguments of Lightning's class with its names and defaults,
-/// except for `mode`, which defaults to "min" in Lightning.
+/// Options for `EarlyStopping`, with the names and defaults of Lightning's class, except for
+/// `mode`, which defaults to "min" in Lightning.
 struct EarlyStoppingOptions {
   double min_delta = 0;  ///< smallest change that counts as an improvement
   int patience = 3;      ///< number of epochs without improvement before the fit stops
-  /// Whether a lower or a higher value is better. If not set, the value's own direction is used,
-  /// which the losses and most metrics have (`Fit::value_modes`).
+  /// Whether a lower or a higher value is better. Defaults to the value's own direction, which is
+  /// defined for losses and most metrics (`Fit::value_modes`).
   std::optional<optim::MetricMode> mode = {};
-  /// Name of the state in a checkpoint. If a fit has two EarlyStopping callbacks, they need
+  /// Name of the state in a checkpoint. If a fit has two EarlyStopping callbacks, they must have
   /// different names.
   std::string name = "early_stopping";
 };
 
 /// Stops a fit when a metric no longer improves or is not finite. Each fit starts from scratch,
-/// unless a checkpoint or a call of `load_state_dict` has restored the state before it.
+/// unless a checkpoint or a call to `load_state_dict` has restored the state before the fit.
 ///
 ///     EarlyStopping stopping("test_loss", {.patience = 5});
 ///     trainer.fit(model, optimizer, {.train = train, .test = test, .callbacks = {&stopping}});
 ///
-/// Python: `EarlyStopping` of Lightning.
+/// Python: Lightning's `EarlyStopping`.
 class EarlyStopping : public TrainerCallback {
  public:
-  /// `monitor` is one of `Fit::value_names`, such as "loss" or "test_acc". "val_acc" is an alias of
-  /// "test_acc".
+  /// Constructs a callback. `monitor` is one of `Fit::value_names`, such as "loss" or "test_acc".
+  /// "val_acc" is an alias of "test_acc".
   /// @throw c10::Error if `min_delta` is negative or NaN, or if `patience` is negative.
   explicit EarlyStopping(std::string monitor = "test_loss", EarlyStoppingOptions options = {});
 
   /// Discards the state of the previous fit.
-  /// @throw c10::Error if `monitor` is not one of the available names, which the error lists, or if
-  /// it has no direction and the options have no mode.
+  /// @throw c10::Error if `monitor` is not one of the available names, which are listed in the
+  /// message, or if it has no direction and no mode is set in the options.
   void setup(Fit& fit) override;
   /// Stops a resumed fit that had already stopped. If the restored state belongs to a different
   /// metric or mode, warns and discards the previous best instead.
   void on_fit_start(Fit& fit) override;
-  /// Compares the value of the epoch with the best one.
+  /// Compares the value of the epoch with the best value.
   void on_epoch_end(Fit& fit) override;
 
   /// Returns the name from the options.
@@ -55,16 +55,16 @@ class EarlyStopping : public TrainerCallback {
   std::optional<Stateful> state() override { return Stateful(*this); }
   /// Returns a dict with "wait_count", "best_score", "has_stopped", "monitor", and "mode".
   c10::IValue state_dict() const;
-  /// Restores a state returned by `state_dict`.
+  /// Restores a state dict returned by `state_dict`.
   /// @throw c10::Error if a key is missing or a value has the wrong type.
   void load_state_dict(const c10::IValue& state);
 
  private:
   struct State {
-    int64_t wait_count = 0;  // epochs since the best
+    int64_t wait_count = 0;  // number of epochs since the best value
     double best_score = 0;
     bool has_stopped = false;
-    // The metric of the score. Earlier versions did not save this.
+    // The metric to which the score belongs. Earlier versions did not save this.
     std::optional<std::string> monitor = {};
     std::optional<optim::MetricMode> mode = {};
   };
@@ -75,10 +75,11 @@ class EarlyStopping : public TrainerCallback {
 
   EarlyStoppingOptions options_;
   std::string requested_monitor_;
-  std::string monitor_;     // as given, or what it stood for in the last fit
+  std::string monitor_;     // name passed to the constructor, or the name it resolved to in the
+                            // last fit
   optim::MetricMode mode_;  // from the options, or from the last fit
   State state_;
-  bool is_restored_ = false;  // whether the state was loaded since the last fit began
+  bool is_restored_ = false;  // whether the state was loaded since the last fit started
 };
 
 }  // namespace sconce

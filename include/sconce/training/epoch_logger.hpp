@@ -7,21 +7,21 @@
 namespace sconce {
 
 /// Writes a line per epoch to a stream, such as
-/// `epoch 1/3: loss 0.693, train acc 0.500, test acc 0.750`, and after the last one the examples
-/// per second, as d2l does. The test loss is included only if there are no metrics.
+/// `epoch 1/3: loss 0.693, train acc 0.500, test acc 0.750`, and the number of examples per second
+/// after the last epoch, as in d2l. The test loss is included only if there are no metrics.
 ///
 ///     sconce::EpochLogger log(std::cout);
 ///     trainer.fit(model, optimizer, {.train = batches, .callbacks = {&log}});
 ///
 /// With `TrainerOptions::graph` or `compiler`, the next line reports whether the step is replayed
 /// or compiled, and why. If a callback stops the fit early, the log ends with a line such as
-/// `stopped after epoch 2/3: test_loss has not improved for 1 epoch, ...`. A resumed fit that was
-/// already complete, with nothing left to train, writes one line with the results of the last
-/// epoch. In a process group, only rank 0 writes.
+/// `stopped after epoch 2/3: test_loss has not improved for 1 epoch, ...`. A resumed fit that is
+/// already complete writes one line with the results of the last epoch. In a process group, only
+/// rank 0 writes.
 /// Python: d2l's `train_ch6`.
 class EpochLogger : public TrainerCallback {
  public:
-  /// Writes to `out`, which must outlive this object.
+  /// Constructs a callback that writes to `out`, which must outlive this object.
   explicit EpochLogger(std::ostream& out) : out_(out) {}
   void on_fit_start(Fit& fit) override;
   void on_epoch_end(Fit& fit) override;

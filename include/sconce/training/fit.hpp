@@ -19,9 +19,9 @@
 
 namespace sconce {
 
-/// Describes what a fit trains and with which options. Constant during the fit.
+/// Describes the model and the settings of a fit. Constant during the fit.
 struct FitSetup {
-  torch::nn::Module& model;                        ///< the model without a wrapper, on `device`
+  torch::nn::Module& model;                        ///< the unwrapped model, on `device`
   torch::optim::Optimizer& optimizer;              ///< the optimizer of the fit
   amp::GradScaler& scaler;                         ///< the trainer's scaler, enabled only in fp16
   torch::Device device;                            ///< the trainer's device
@@ -35,57 +35,58 @@ struct FitSetup {
   int64_t steps_in(int64_t count) const { return at::ceil_div(count, accumulate_grad_batches); }
 };
 
-/// A running fit, as callbacks see it.
+/// The state of a running fit that is passed to callbacks.
 class Fit : public FitSetup {
  public:
-  /// The names that `EpochMetrics::at` will find in the results of each epoch. A callback that adds
-  /// values to the results adds their names in `setup`. The values of steps (`StepOutput::values`)
-  /// are added at the end of the first epoch.
+  /// The names of the values that `EpochMetrics::at` will find in the results of each epoch. A
+  /// callback that adds values to the results must add their names in `setup`. The names of step
+  /// values (`StepOutput::values`) are added at the end of the first epoch.
   std::vector<std::string> value_names = {};
-  /// Whether the model's steps may return values whose names are not in `value_names` yet.
+  /// Whether the model's steps may return values with names that are not yet in `value_names`.
   bool may_have_values = false;
-  /// Whether a lower or a higher value is better, by name. Contains the losses, and the metrics
-  /// whose `higher_is_better` returns a direction. A callback that adds values may add their modes
-  /// in `setup`. A value without a mode is a loss if its name ends in "loss". For any other value,
-  /// callbacks that look for the best one need an explicit mode.
+  /// Maps each name to whether a lower or a higher value is better. Contains the losses, and all
+  /// metrics for which `higher_is_better` returns a direction. A callback that adds values may add
+  /// their modes in `setup`. A value without a mode is treated as a loss if its name ends in
+  /// "loss". For any other value, callbacks that track the best value require an explicit mode.
   std::map<std::string, optim::MetricMode> value_modes = {};
   std::vector<EpochMetrics> epochs = {};  ///< results of the finished epochs
   int64_t batch = 0;                      ///< number of finished batches in the current epoch
-  /// Loss of the last batch, divided by its count if it has one. A 0-dim tensor on the device, so
-  /// reading it waits for the device. Undefined before the first batch.
+  /// Loss of the last batch, divided by its count if there is one. This is a 0-dim tensor on the
+  /// device, so reading it waits for the device. Undefined before the first batch.
   torch::Tensor loss = {};
-  /// How the steps of the last epoch ran at its end, and why: for example "replayed", or "compiled,
-  /// because a compiled step takes 12 us, a replay 15 us". Empty if the trainer captures no steps.
+  /// How steps were run at the end of the last epoch, and why. Examples are "replayed" and
+  /// "compiled, because a compiled step takes 12 us, a replay 15 us". Empty if the Trainer does not
+  /// capture steps.
   std::string step_mode = {};
-  /// The parts of a checkpoint other than the random generators: the states of the model, the
-  /// optimizer, the scaler, and the callbacks. The optimizer's part throws if `Stateful` rejects
-  /// the optimizer.
+  /// The parts of a checkpoint other than the random number generators: the states of the model,
+  /// the optimizer, the scaler, and the callbacks. The part for the optimizer throws if `Stateful`
+  /// rejects the optimizer.
   NamedStates states = {};
 
   Fit(const Fit&) = delete;
   Fit& operator=(const Fit&) = delete;
 
-  /// Ends the fit after this step. No callback can undo this. In a process group, the fit ends on
-  /// all ranks, at the next step or end of an epoch at which it can be saved.
-  /// `reason` completes the sentence "the fit stopped: ...", for example "test_loss is nan". The
-  /// first reason that is not empty is kept.
+  /// Ends the fit after this step. Other callbacks cannot undo this. In a process group, the fit
+  /// ends on all ranks, at the next step or end of an epoch at which it can be saved. `reason`
+  /// completes the sentence "the fit stopped: ...", for example "test_loss is nan". The first
+  /// nonempty reason is kept.
   void stop(std::string reason = {}) {
     is_stopping_ = true;
     if (stop_reason_.empty()) stop_reason_ = std::move(reason);
   }
   /// Returns whether `stop` was called.
   bool is_stopping() const { return is_stopping_; }
-  /// Returns the reason passed to `stop`. If only other ranks stopped the fit, it names one of
-  /// them. Empty if the fit is not stopping or `stop` was called without a reason.
+  /// Returns the reason passed to `stop`. If only other ranks stopped the fit, the text names one
+  /// of them. Empty if the fit is not stopping or if `stop` was called without a reason.
   const std::string& stop_reason() const { return stop_reason_; }
 
-  /// Returns the position of the fit, with the sums of the loss and the metrics of the current
-  /// epoch. This is a collective.
+  /// Returns the position of the fit, including the sums of the loss and the metrics in the current
+  /// epoch. This function is a collective.
   virtual RunProgress progress() const = 0;
-  /// Continues from a position returned by `progress`, after `states` have been loaded. Call it in
-  /// `TrainerCallback::load`.
+  /// Continues from a position returned by `progress`, after `states` have been loaded. Call this
+  /// function in `TrainerCallback::load`.
   /// @throw c10::Error if the number of batches per epoch or per step, or the metrics within an
-  /// epoch, differ from the ones at that position.
+  /// epoch, differ from the values at that position.
   virtual void resume(const RunProgress& progress) = 0;
 
  protected:

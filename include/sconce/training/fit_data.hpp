@@ -6,12 +6,12 @@
 
 namespace sconce {
 
-/// The batches and callbacks of a fit. The caller keeps the callbacks alive.
+/// The batches and callbacks of a fit. The caller must keep the callbacks alive.
 struct FitData {
-  AnyBatches train;    ///< batches to train on
-  TestSets test = {};  ///< batches to evaluate after each epoch: validation data, which may be
-                       ///< several named sets
-  Callbacks callbacks = {};  ///< called in this order
+  AnyBatches train;          ///< batches to train on
+  TestSets test = {};        ///< batches to evaluate after each epoch, such as validation data; may
+                             ///< contain several named sets
+  Callbacks callbacks = {};  ///< callbacks, which are called in this order
 };
 
 }  // namespace sconce

@@ -27,18 +27,18 @@
 
 namespace sconce {
 
-/// A function that returns the loss for outputs and targets: a 0-dim tensor, the mean over the
-/// examples, or a `LossSum`.
+/// A function that returns the loss for outputs and targets, either as a 0-dim tensor with the mean
+/// over the examples or as a `LossSum`.
 ///
 ///     sconce::Trainer trainer({.loss = torch::mse_loss});
 ///
-/// It may be a LibTorch function with further arguments, which then have LibTorch's defaults:
-/// `torch::mse_loss`, `l1_loss`, `smooth_l1_loss`, `huber_loss`, `soft_margin_loss`,
-/// `multilabel_margin_loss`, `binary_cross_entropy`, `binary_cross_entropy_with_logits`,
-/// `cross_entropy_loss`, and the functions of `torch::nn::functional` whose third argument is an
-/// options class. The defaults of other functions are unknown, so wrap them in a lambda. The first
-/// six throw c10::Error if output and target have different sizes, which in Python is only a
-/// warning.
+/// The function may be a LibTorch function with additional arguments, which then have LibTorch's
+/// default values: `torch::mse_loss`, `l1_loss`, `smooth_l1_loss`, `huber_loss`,
+/// `soft_margin_loss`, `multilabel_margin_loss`, `binary_cross_entropy`,
+/// `binary_cross_entropy_with_logits`, `cross_entropy_loss`, and the functions in
+/// `torch::nn::functional` that accept an options class as the third argument. The defaults of
+/// other functions are unknown, so wrap such functions in a lambda. The first six functions throw a
+/// c10::Error if the output and target have different sizes, which only causes a warning in Python.
 class Loss {
  public:
   /// A function that returns a mean.
@@ -51,9 +51,9 @@ class Loss {
   /// Constructs an empty loss.
   Loss() = default;
 
-  /// Wraps a function, a lambda, or a module such as `torch::nn::MSELoss()`. Does not compile for
-  /// anything that cannot be called with two tensors.
-  /// @throw c10::Error for a function with further arguments that is not listed above.
+  /// Wraps a function, a lambda, or a module such as `torch::nn::MSELoss()`. Fails to compile for
+  /// types that cannot be called with two tensors.
+  /// @throw c10::Error if the function has additional arguments and is not listed above.
   template <class F>
     requires(!std::same_as<std::remove_cvref_t<F>, Loss>)
   Loss(F&& f) {
@@ -75,11 +75,11 @@ class Loss {
     }
   }
 
-  /// Returns whether it holds a function.
+  /// Returns whether this object contains a function.
   explicit operator bool() const { return function_ || sum_function_; }
-  /// Returns whether it holds a function that returns a `LossSum`.
+  /// Returns whether this object contains a function that returns a `LossSum`.
   bool returns_sum() const { return static_cast<bool>(sum_function_); }
-  /// Calls the function. Returns the loss, and the count if it is a `LossSum`.
+  /// Calls the function. Returns the loss, and also the count if the result is a `LossSum`.
   StepOutput operator()(const torch::Tensor& output, const torch::Tensor& target) const {
     if (!returns_sum()) return {.loss = function_(output, target)};
     LossSum loss = sum_function_(output, target);
@@ -90,8 +90,8 @@ class Loss {
   using Tensor = torch::Tensor;
   using Weight = std::optional<torch::Tensor>;
 
-  // A LibTorch function and its defaults, looked up by type. It must be in a list, because another
-  // function of the same type may have different defaults.
+  // A LibTorch function and its default arguments, looked up by type. Functions must be listed
+  // explicitly, because another function with the same type may have different defaults.
   struct WithDefaults {
     using OfReduction = Tensor(const Tensor&, const Tensor&, int64_t);
     using OfScale = Tensor(const Tensor&, const Tensor&, int64_t, double);
@@ -112,7 +112,7 @@ class Loss {
         : function(bound(f, {at::binary_cross_entropy_with_logits}, Weight(), Weight(), mean)) {}
     explicit WithDefaults(OfClasses* f)
         : function(bound(f, {at::cross_entropy_loss}, Weight(), mean, int64_t{-100}, 0.)) {}
-    // The functions of torch::nn::functional.
+    // Functions in torch::nn::functional.
     template <class Options>
       requires requires { typename Options::reduction_t; }
     explicit WithDefaults(Tensor (*f)(const Tensor&, const Tensor&, const Options&))
@@ -130,8 +130,8 @@ class Loss {
       };
     }
 
-    // LibTorch broadcasts an output (N, 1) and a target (N) to (N, N), whose mean is not the loss
-    // of either. Python warns in this case.
+    // LibTorch broadcasts an output of shape (N, 1) and a target of shape (N) to (N, N), so the
+    // mean is not the intended loss. Python warns in this case.
     static Function with_size_check(Function f) {
       return [f = std::move(f)](const Tensor& output, const Tensor& target) {
         TORCH_CHECK(output.sizes() == target.sizes(), "sconce::TrainerOptions: loss: expected an ",

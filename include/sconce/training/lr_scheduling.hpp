@@ -9,14 +9,13 @@
 
 namespace sconce {
 
-/// When a scheduler is stepped.
-/// Python: "interval" of Lightning.
+/// When to step a scheduler. Python: "interval" in Lightning.
 enum class SchedulerInterval {
   epoch,  ///< after each epoch
-  step    ///< after each step of the optimizer, including steps that the scaler skips
+  step    ///< after each step of the optimizer, including steps skipped by the scaler
 };
 
-/// Steps a scheduler of the fit's optimizer.
+/// Steps a scheduler that controls the fit's optimizer.
 ///
 ///     optim::lr_scheduler::StepLR scheduler(optimizer, /*step_size=*/10);
 ///     LRScheduling scheduling(scheduler);
@@ -25,8 +24,9 @@ enum class SchedulerInterval {
 /// Python: "lr_scheduler" in the result of Lightning's `configure_optimizers`.
 class LRScheduling : public TrainerCallback {
  public:
-  /// `scheduler` must outlive this object. `name` is the name of the scheduler's state in a
-  /// checkpoint. If a fit has two LRScheduling callbacks, they need different names.
+  /// Constructs a callback. `scheduler` must outlive this object. `name` is the name of the
+  /// scheduler's state in a checkpoint. If a fit has two LRScheduling callbacks, they must have
+  /// different names.
   explicit LRScheduling(optim::lr_scheduler::LRScheduler& scheduler,
                         SchedulerInterval interval = SchedulerInterval::epoch,
                         std::string name = "scheduler")
@@ -52,26 +52,27 @@ class LRScheduling : public TrainerCallback {
 /// Steps a `ReduceLROnPlateau` after each epoch with one of the metrics.
 class PlateauScheduling : public TrainerCallback {
  public:
-  /// `monitor` is one of `Fit::value_names`, such as "loss" or "test_acc". "val_acc" is an alias of
-  /// "test_acc". A scheduler without a mode uses the value's own direction (`Fit::value_modes`).
-  /// `scheduler` must outlive this object. `name` is the name of the scheduler's state in a
-  /// checkpoint. If a fit has two PlateauScheduling callbacks, they need different names.
+  /// Constructs a callback. `monitor` is one of `Fit::value_names`, such as "loss" or "test_acc".
+  /// "val_acc" is an alias of "test_acc". A scheduler without a mode uses the value's own direction
+  /// (`Fit::value_modes`). `scheduler` must outlive this object. `name` is the name of the
+  /// scheduler's state in a checkpoint. If a fit has two PlateauScheduling callbacks, they must
+  /// have different names.
   explicit PlateauScheduling(optim::lr_scheduler::ReduceLROnPlateau& scheduler,
                              std::string monitor = "test_loss", std::string name = "plateau")
       : scheduler_(scheduler), requested_monitor_(std::move(monitor)), name_(std::move(name)) {}
 
-  /// @throw c10::Error if `monitor` is not one of the available names, which the error lists, or if
-  /// it has no direction and the scheduler has no mode.
+  /// @throw c10::Error if `monitor` is not one of the available names, which are listed in the
+  /// message, or if it has no direction and the scheduler has no mode.
   void setup(Fit& fit) override;
   /// Sets the scheduler's mode. If a checkpoint restored a different mode, warns and discards the
   /// previous best.
   void on_fit_start(Fit& fit) override;
   /// Steps the scheduler with the value of the epoch.
   void on_epoch_end(Fit& fit) override;
-  /// Returns the name passed to the constructor. With the default name, a fit may also have an
-  /// `LRScheduling`.
+  /// Returns the name passed to the constructor. With the default name, a fit may also contain an
+  /// `LRScheduling` callback.
   std::string name() const override { return name_; }
-  /// Returns "scheduler", the default name in 0.2, unless another name was passed to the
+  /// Returns "scheduler", which was the default name in 0.2, unless another name was passed to the
   /// constructor.
   std::vector<std::string> former_names() const override {
     return name_ == "plateau" ? std::vector<std::string>{"scheduler"} : std::vector<std::string>();

@@ -9,7 +9,8 @@
 
 namespace sconce {
 
-/// Metrics by name. For example, "acc" produces the values "train_acc" and "test_acc".
+/// A list of named metrics. For example, the name "acc" produces the values "train_acc" and
+/// "test_acc".
 using Metrics = std::vector<std::pair<std::string, std::shared_ptr<metrics::Metric>>>;
 
 }  // namespace sconce

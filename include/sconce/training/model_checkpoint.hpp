@@ -13,12 +13,12 @@ namespace sconce {
 
 /// Options for `ModelCheckpoint`.
 struct ModelCheckpointOptions {
-  /// One of `Fit::value_names`, such as "test_loss", which can also be written "val_loss". By
-  /// default, "test_acc" is monitored if the fit has it. Otherwise there is no best checkpoint.
+  /// One of `Fit::value_names`, such as "test_loss", which can also be written as "val_loss". By
+  /// default, "test_acc" is monitored if it is available. Otherwise, there is no best checkpoint.
   std::optional<std::string> monitor = {};
-  /// Whether the lowest or the highest value is best. If not set, the value's own direction is
-  /// used, which the losses and most metrics have (`Fit::value_modes`). With `min`, "best" in the
-  /// file is the negative of the value.
+  /// Whether the lowest or the highest value is best. Defaults to the value's own direction, which
+  /// is defined for losses and most metrics (`Fit::value_modes`). With `min`, "best" in the file is
+  /// the negated value.
   std::optional<optim::MetricMode> mode = {};
   int64_t every_n_train_steps = 0;  ///< number of steps between saves within an epoch; 0 saves only
                                     ///< after each epoch
@@ -31,29 +31,28 @@ struct ModelCheckpointOptions {
 ///     ModelCheckpoint saving(checkpoint, {.every_n_train_steps = 100});
 ///     trainer.fit(model, optimizer, {.train = batches, .callbacks = {&saving}});
 ///
-/// On the CPU, the result is the same bit for bit however often the fit is stopped, killed, and
-/// resumed, given the same data, options, and number of threads. With three or more ranks, the
-/// first step after a resumption may add their gradients in a different order. The folder is locked
-/// from before the first step until the Checkpoint is destroyed. A resumed fit restores the
-/// learning rates and the other options of the optimizer and the scheduler from the file, and warns
-/// if they differ. If `monitor` or `mode` has changed, it warns, and its first value becomes the
-/// best.
-/// Python: `ModelCheckpoint` of Lightning.
+/// On the CPU, the result is bitwise identical regardless of how often the fit is stopped, killed,
+/// and resumed, given the same data, options, and number of threads. With three or more ranks, the
+/// first step after a resumption may sum the gradients of the ranks in a different order. The
+/// folder is locked from before the first step until the Checkpoint is destroyed. A resumed fit
+/// restores the learning rates and the other options of the optimizer and the scheduler from the
+/// file, and warns if they differ. If `monitor` or `mode` has changed, the callback warns, and the
+/// next monitored value becomes the best value. Python: Lightning's `ModelCheckpoint`.
 class ModelCheckpoint : public TrainerCallback {
  public:
-  /// `checkpoint` must outlive this object.
+  /// Constructs a callback that saves to `checkpoint`, which must outlive this object.
   /// @throw c10::Error if `every_n_train_steps` is negative.
   explicit ModelCheckpoint(Checkpoint& checkpoint, ModelCheckpointOptions options = {});
 
   /// @throw c10::Error if:
-  /// - `monitor` is not one of the available names, which the error lists;
-  /// - `monitor` has no direction, and the options have no mode;
+  /// - `monitor` is not one of the available names, which are listed in the message;
+  /// - `monitor` has no direction, and no mode is set in the options;
   /// - the process groups of the checkpoint and the fit have different sizes.
   void setup(Fit& fit) override;
   /// @throw c10::Error if:
-  /// - the optimizer belongs to neither sconce nor LibTorch, and has no `state_dict`;
+  /// - the optimizer is from neither sconce nor LibTorch and does not define `state_dict`;
   /// - the number of batches per epoch or per step has changed since the save.
-  /// @throw whatever Checkpoint throws.
+  /// @throw any exception thrown by Checkpoint.
   void load(Fit& fit) override;
   /// Returns whether `every_n_train_steps` steps have passed.
   bool should_save(const Fit& fit) const override;
@@ -62,7 +61,7 @@ class ModelCheckpoint : public TrainerCallback {
  private:
   Checkpoint& checkpoint_;
   ModelCheckpointOptions options_;
-  // For the current fit; empty if the fit has no value to monitor.
+  // The value monitored in the current fit. Empty if there is no value to monitor.
   std::optional<std::pair<std::string, optim::MetricMode>> monitored_ = {};
 };
 

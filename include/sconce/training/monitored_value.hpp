@@ -7,17 +7,18 @@
 
 namespace sconce {
 
-/// A value of a run by which a `Checkpoint` finds the best checkpoint.
+/// A value of a run that a `Checkpoint` uses to determine the best checkpoint.
 struct MonitoredValue {
-  /// Constructs a value without a name, where higher is better.
+  /// Constructs an unnamed value, for which higher is better.
   MonitoredValue(double of = 0) : value(of) {}
   /// Constructs a value with a name.
   MonitoredValue(std::string of_name, double of, optim::MetricMode of_mode)
       : name(std::move(of_name)), value(of), mode(of_mode) {}
 
-  std::string name = {};                            ///< such as "test_loss"
+  std::string name = {};                            ///< name of the value, such as "test_loss"
   double value;                                     ///< the value itself
-  optim::MetricMode mode = optim::MetricMode::max;  ///< whether the lowest or the highest is best
+  optim::MetricMode mode = optim::MetricMode::max;  ///< whether the lowest or the highest value is
+                                                    ///< best
 };
 
 }  // namespace sconce

@@ -18,21 +18,21 @@ class ExponentialMovingAverage;
 namespace sconce {
 
 namespace detail {
-/// Returns the name of a class without its namespaces, so that a checkpoint does not depend on
-/// them.
+/// Returns the name of a class without its namespaces, so that checkpoints do not depend on
+/// namespaces.
 std::string class_name(const std::type_info& type);
 }  // namespace detail
 
-/// An object whose state is stored in a checkpoint. The caller keeps the object alive.
+/// An object with a state that is stored in a checkpoint. The caller must keep the object alive.
 /// Python: `torch.distributed.checkpoint.stateful.Stateful`.
 class Stateful {
  public:
   /// Constructs a part without a state. Its state is None, and loading does nothing.
   Stateful() : Stateful([] { return c10::IValue(); }, [](const c10::IValue&) {}) {}
 
-  /// Uses the object's `state_dict` as its state: an optimizer or scheduler of sconce, a scaler, or
-  /// your own class. If the object has a function `options()` that returns a `c10::IValue`, its
-  /// options are the result.
+  /// Uses the object's `state_dict` as its state. The object may be a sconce optimizer or
+  /// scheduler, a scaler, or an object of your own class. If the object defines a function
+  /// `options()` that returns a `c10::IValue`, the result is used as its options.
   template <class T>
     requires(!std::same_as<T, Stateful>) && requires(T& object, const c10::IValue& state) {
       { std::as_const(object).state_dict() } -> std::convertible_to<c10::IValue>;
@@ -49,17 +49,21 @@ class Stateful {
     }
   }
 
-  /// The state of a module is a dict of its tensors with Python's names.
+  /// Constructs a part for a module. The state is a dict of the module's tensors, with the same
+  /// names as in Python.
   Stateful(torch::nn::Module& module);
-  /// The state of a LibTorch optimizer (`torch::optim::Adagrad`, `Adam`, `AdamW`, `LBFGS`,
-  /// `RMSprop`, or `SGD`) is a dict with the keys of Python's `state_dict()`. It also loads
-  /// Python's dicts. The state of a sconce optimizer is its own.
-  /// @throw c10::Error for any other class without a `state_dict`. The error names the class.
+  /// Constructs a part for an optimizer. The state of a LibTorch optimizer
+  /// (`torch::optim::Adagrad`, `Adam`, `AdamW`, `LBFGS`, `RMSprop`, or `SGD`) is a dict with the
+  /// same keys as Python's `state_dict()`. State dicts from Python can also be loaded. The state of
+  /// a sconce optimizer is its own `state_dict`.
+  /// @throw c10::Error for any other class that does not define `state_dict`. The message contains
+  /// the class name.
   Stateful(torch::optim::Optimizer& optimizer);
-  /// The state of the averages is a dict of tensors with the keys of their `state_dict`.
+  /// Constructs a part for averages. The state is a dict of tensors with the same keys as their
+  /// `state_dict`.
   Stateful(optim::ExponentialMovingAverage& averages);
 
-  /// Constructs a part from functions. `type` is empty, or a name that must be the same when the
+  /// Constructs a part from functions. `type` is either empty or a name that must match when the
   /// state is loaded.
   Stateful(std::function<c10::IValue()> state_dict,
            std::function<void(const c10::IValue&)> load_state_dict, std::string type = {},
@@ -71,21 +75,21 @@ class Stateful {
 
   /// Returns the state of the object.
   c10::IValue state_dict() const { return state_dict_(); }
-  /// Restores the state of the object. Exceptions thrown by the object are passed on.
+  /// Restores the state of the object. Exceptions thrown by the object are propagated.
   void load_state_dict(const c10::IValue& state) const { load_state_dict_(state); }
 
-  /// Returns the options of the object, which a resumed fit compares with the ones in the file.
-  /// None if it has no options.
+  /// Returns the options of the object, which a resumed fit compares with the options in the file.
+  /// Returns None if the object has no options.
   c10::IValue options() const { return options_ ? options_() : c10::IValue(); }
 
   /// Returns the class of the object without its namespaces, because several optimizers and
   /// schedulers accept the same state. Empty for a module.
   const std::string& type() const { return type_; }
 
-  /// Sets the names of this part of a run in earlier versions of the program. A checkpoint that
-  /// contains one of them, but not the new name, can be loaded too.
+  /// Sets the names that this part of a run had in earlier versions of the program. A checkpoint
+  /// that contains one of these names instead of the new name can also be loaded.
   void set_former_names(std::vector<std::string> names) { former_names_ = std::move(names); }
-  /// Returns the names in earlier versions of the program.
+  /// Returns the names that this part had in earlier versions of the program.
   const std::vector<std::string>& former_names() const { return former_names_; }
 
  private:
@@ -96,7 +100,7 @@ class Stateful {
   std::vector<std::string> former_names_ = {};
 };
 
-/// The parts of a run by name, in the order in which they are loaded.
+/// A list of the named parts of a run, in the order in which they are loaded.
 using NamedStates = std::vector<std::pair<std::string, Stateful>>;
 
 }  // namespace sconce

@@ -14,30 +14,32 @@ namespace sconce {
 
 /// The result of a model's step on one batch.
 struct StepOutput {
-  torch::Tensor loss = {};    ///< 0-dim, the mean over the batch's examples; with `count`, the sum
-  torch::Tensor output = {};  ///< passed to the metrics with `target`; if undefined, metrics get
-                              ///< nothing
+  torch::Tensor loss = {};    ///< 0-dim tensor with the mean over the batch's examples, or with the
+                              ///< sum if `count` is defined
+  torch::Tensor output = {};  ///< passed to the metrics with `target`; if undefined, metrics are
+                              ///< not updated
   torch::Tensor target = {};  ///< passed to the metrics with `output`
   /// Values to average over the epoch, weighted by the examples of each batch: `{{"kl", kl}}`
-  /// becomes "train_kl" and "test_kl". Each one is a tensor with one element on the loss's device,
-  /// and is read at the end of the epoch. All steps of a loop must return the same names.
+  /// becomes "train_kl" and "test_kl". Each value is a tensor with one element on the loss's device
+  /// and is read at the end of the epoch. All steps of a loop must return values with the same
+  /// names.
   /// Python: Lightning's `self.log(name, value, on_epoch=True)`.
   std::vector<std::pair<std::string, torch::Tensor>> values = {};
-  /// The number of tokens or examples that `loss` is summed over, at least 0, as a tensor with one
+  /// The number of tokens or examples over which `loss` is summed, at least 0, as a tensor with one
   /// element on the loss's device. The gradient of a step over several batches, in one or more
   /// processes, is then the gradient of the sum of all losses divided by the sum of all counts. The
-  /// loss of an epoch is the same quotient. Either all steps of a loop return a count, on all
-  /// ranks, or none do. If undefined, batches have equal weight within a step, and are weighted by
-  /// their examples in an epoch.
-  /// Python: `num_items_in_batch` of Hugging Face's Trainer.
+  /// loss of an epoch is computed in the same way. Either all steps of a loop on all ranks must
+  /// return a count, or none of them. If undefined, batches have equal weight within a step and are
+  /// weighted by their number of examples in an epoch.
+  /// Python: `num_items_in_batch` in Hugging Face's Trainer.
   torch::Tensor count = {};
 };
 
-/// A summed loss and the number of tokens or examples it is summed over, for
-/// `TrainerOptions::loss`. They become `StepOutput::loss` and `StepOutput::count`.
+/// A summed loss and the number of tokens or examples over which it is summed, for
+/// `TrainerOptions::loss`. The Trainer stores them in `StepOutput::loss` and `StepOutput::count`.
 struct LossSum {
-  torch::Tensor sum = {};    ///< 0-dim, the sum
-  torch::Tensor count = {};  ///< the number of tokens or examples, with one element
+  torch::Tensor sum = {};    ///< 0-dim tensor with the sum
+  torch::Tensor count = {};  ///< number of tokens or examples, as a tensor with one element
 };
 
 }  // namespace sconce
@@ -45,8 +47,8 @@ struct LossSum {
 /// Finds the tensors of all members. The names of the values must match.
 template <>
 struct sconce::nn::TensorTree<sconce::StepOutput> {
-  static constexpr bool any = true;   ///< it holds tensors
-  static constexpr bool only = true;  ///< apart from names, it holds nothing else
+  static constexpr bool any = true;   ///< the type contains tensors
+  static constexpr bool only = true;  ///< apart from names, the type contains only tensors
   /// Calls `f` with the loss, the output, the target, the count, and each value.
   template <class Value, class F>
   static void for_each(Value& step, const F& f) {

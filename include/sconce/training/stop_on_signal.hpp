@@ -7,24 +7,25 @@
 
 namespace sconce {
 
-/// Ends a fit when a signal arrives. Queues, launchers, and Ctrl-C send a signal before they kill a
-/// process. The fit finishes its step, saves, and returns. `FitResult::stop_reason` names the
-/// signal. In a process group, the fit ends on all ranks, at the next save or end of an epoch.
+/// Ends a fit when a signal arrives. Job queues and launchers send a signal before they kill a
+/// process, and Ctrl-C also sends a signal. The fit finishes its current step, saves, and returns.
+/// `FitResult::stop_reason` names the signal. In a process group, the fit ends on all ranks, at the
+/// next save or end of an epoch.
 ///
 ///     StopOnSignal stopping;
 ///     ModelCheckpoint saving(checkpoint);
 ///     trainer.fit(model, optimizer, {.train = batches, .callbacks = {&stopping, &saving}});
 ///     if (stopping.signal() != 0) return 128 + stopping.signal();
 ///
-/// The signals are handled only during the fit. When one arrives, its previous action is restored.
-/// The same signal a second time then ends the process, unless the program handles it itself, and a
-/// file that is being saved does not replace the earlier one. Signals that the process ignores stay
-/// ignored. The handler applies to the whole process: a signal ends all running fits that use this
-/// callback.
+/// Signals are handled only during the fit. When a signal arrives, its previous action is restored.
+/// If the same signal arrives again, it ends the process, unless the program itself handles the
+/// signal, and a file that is being saved does not replace the earlier file. Signals that the
+/// process ignores remain ignored. The handler applies to the entire process, so a signal ends all
+/// running fits that use this callback.
 class StopOnSignal : public TrainerCallback {
  public:
-  /// Handles these signals.
-  /// @throw c10::Error if `signals` is empty or contains one that a process cannot handle.
+  /// Constructs a callback that handles the given signals.
+  /// @throw c10::Error if `signals` is empty or contains a signal that a process cannot handle.
   explicit StopOnSignal(std::vector<int> signals = {SIGTERM, SIGINT, SIGUSR1});
   /// Stops handling the signals.
   ~StopOnSignal() override;

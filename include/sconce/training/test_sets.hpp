@@ -12,15 +12,15 @@
 
 namespace sconce {
 
-/// Batches to evaluate, and the prefix for the names of their values.
+/// Batches to evaluate, together with the prefix for the names of the resulting values.
 struct NamedBatches {
-  std::string name;    ///< such as "val", for "val_loss" and "val_acc"
+  std::string name;    ///< prefix, such as "val" for "val_loss" and "val_acc"
   AnyBatches batches;  ///< the batches
 };
 
-/// The test sets of a fit: none, one without a name, or several with names, such as
-/// `{{"val", a}, {"hard", b}}`. A set without a name is called "test".
-/// Python: a list of loaders as Lightning's `val_dataloaders`.
+/// The test sets of a fit. There may be no test set, a single unnamed test set, or several named
+/// test sets, such as `{{"val", a}, {"hard", b}}`. An unnamed test set is called "test".
+/// Python: a list of loaders passed as Lightning's `val_dataloaders`.
 class TestSets {
  public:
   /// Constructs an empty list of test sets.
@@ -33,16 +33,16 @@ class TestSets {
   TestSets(Source batches) {
     sets_.push_back({"test", AnyBatches(std::move(batches))});
   }
-  // A template accepts no conversions. Otherwise g++ 16 asks endlessly whether a copy's source
-  // converts.
-  /// Constructs a single test set, called "test", or none.
+  // A template does not allow conversions. Otherwise, g++ 16 endlessly checks whether the source of
+  // a copy can be converted.
+  /// Constructs a single test set, called "test", or an empty list if the optional is empty.
   template <std::same_as<std::optional<AnyBatches>> Optional>
   TestSets(Optional batches) {
     if (batches) sets_.push_back({"test", *std::move(batches)});
   }
   /// Constructs several named test sets.
   TestSets(std::initializer_list<NamedBatches> sets) : sets_(sets) {}
-  /// Does not compile: several test sets need names.
+  /// Fails to compile, because several test sets must have names.
   template <class A, class B, class... More>
   TestSets(const A&, const B&, const More&...) {
     static_assert(
@@ -62,7 +62,7 @@ class TestSets {
   /// Returns the iterator past the last test set.
   auto end() const { return sets_.end(); }
   /// Returns the batches of the first test set.
-  /// @throw std::out_of_range if there is none.
+  /// @throw std::out_of_range if there are no test sets.
   const AnyBatches& value() const { return sets_.at(0).batches; }
   /// Returns the batches of the first test set, which must exist.
   const AnyBatches& operator*() const { return sets_.front().batches; }

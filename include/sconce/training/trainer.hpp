@@ -15,7 +15,7 @@
 #include "sconce/devices.hpp"
 #include "sconce/training/any_batches.hpp"
 #include "sconce/training/detail/mistakes.hpp"
-#include "sconce/training/detail/own_step.hpp"  // here, since compilers show how it was included
+#include "sconce/training/detail/own_step.hpp"  // here because compilers show how it was included
 #include "sconce/training/detail/steps_of.hpp"
 #include "sconce/training/fit_data.hpp"
 #include "sconce/training/fit_result.hpp"
@@ -27,50 +27,49 @@ namespace sconce {
 
 class TrainStep;  // in src/
 
-/// Trains, tests, and runs models, optionally in mixed precision.
-/// Python: d2l's `Trainer`.
+/// Trains, evaluates, and runs models, optionally in mixed precision. Python: d2l's `Trainer`.
 ///
 ///     sconce::Trainer trainer({.max_epochs = 3});
 ///     const auto result = trainer.fit(model, optimizer, {.train = train, .test = test});
 ///
 /// A model is a module, a module holder, or a `std::shared_ptr` to a module. Batches may have any
 /// type in which `nn::TensorTree` finds tensors.
-/// - If it has a `training_step(batch)`, the trainer calls it. It returns the loss (0-dim, the mean
-///   over the examples) or a `StepOutput`. A test calls `validation_step(batch)` if the model has
-///   one, otherwise `test_step(batch)`, otherwise `training_step`. These and `predict_step` may
-///   have Lightning's second argument, an integer `batch_idx`: the number of the batch in its
-///   epoch.
-/// - For any other model, a step is `loss(forward(inputs...), target)`, with up to four inputs.
-///   `inputs_and_target` splits the batch into these.
-/// - It may be wrapped in `nn::DataParallel`, whose first device must be the trainer's. In a
-///   process group of more than one, it must be wrapped in `nn::DistributedDataParallel`. Every
-///   rank then makes the same calls with its own rows (`data::DistributedSampler`) in the same
-///   number of batches.
+/// - If the model defines `training_step(batch)`, the Trainer calls it. The step returns the loss
+///   (a 0-dim tensor with the mean over the examples) or a `StepOutput`. A test calls the first of
+///   `validation_step(batch)`, `test_step(batch)`, and `training_step` that the model defines. All
+///   of these and `predict_step` may accept Lightning's second argument, an integer `batch_idx`
+///   with the index of the batch in its epoch.
+/// - For any other model, a step computes `loss(forward(inputs...), target)`, with up to four
+///   inputs. `inputs_and_target` splits the batch into inputs and target.
+/// - The model may be wrapped in `nn::DataParallel`, whose first device must be the Trainer's
+///   device. In a process group of more than one, it must be wrapped in
+///   `nn::DistributedDataParallel`. Every rank then makes the same calls with its own rows
+///   (`data::DistributedSampler`) in the same number of batches.
 ///
 /// In a profile, each step is a range "step" that contains "data", "forward", "backward", and
-/// "optimizer". Each test is a range "test", and each prediction a range "predict".
+/// "optimizer". Each test is a range "test", and each prediction is a range "predict".
 ///
-/// Afterwards, the metrics contain the sums of whatever ran last. An `evaluate` or another fit
-/// inside a fit, such as in a callback, restores the sums of the metrics it shares with that fit,
-/// even if it throws. A fit of the same Trainer restores the scale too.
+/// Afterwards, the metrics contain the sums of the last call. A nested `evaluate` or fit, for
+/// example in a callback, restores the sums of the metrics that it shares with the outer fit, even
+/// if it throws. A nested fit with the same Trainer also restores the scale.
 ///
-/// Callbacks do everything else. Within an epoch, the loop reads nothing from the device, except
-/// for saves and, in fp16, for optimizers without fused kernels. At the end of an epoch it reads
-/// the sums of the loss, the metrics, and the test.
+/// All other tasks are done by callbacks. Within an epoch, the loop does not read from the device,
+/// except for saves and, in fp16, for optimizers without fused kernels. At the end of an epoch, it
+/// reads the sums of the loss, the metrics, and the test.
 class Trainer {
  public:
   /// @throw c10::Error if:
   /// - `max_epochs` or `accumulate_grad_batches` is below 1, or `num_gpus` is not 0 or 1;
   /// - `max_time` is not above 0;
   /// - `gradient_clip_val` is negative or not finite;
-  /// - both `num_gpus` and `device` are given, or this machine does not have the device;
-  /// - a metric is null, two have the same name, or one is called "loss";
+  /// - both `num_gpus` and `device` are given, or the device is not available on this machine;
+  /// - a metric is null, two metrics have the same name, or a metric is called "loss";
   /// - the precision is tf32 and the device is not a GPU;
   /// - `graph` or `compiler` is set and `accumulate_grad_batches` is above 1;
   /// - `graph` is set, the device is a GPU, and the process group has more than one process;
   /// - `compiler` is set and the device is not the CPU.
   explicit Trainer(TrainerOptions options = {});
-  /// Does not compile: the braces contain something that is not in `TrainerOptions`.
+  /// Fails to compile, because the braces contain a value that does not match `TrainerOptions`.
   template <std::same_as<detail::MistakenTrainerOptions> Options = detail::MistakenTrainerOptions>
   explicit Trainer(const Options&) : Trainer() {
     static_assert(
@@ -78,13 +77,13 @@ class Trainer {
         "sconce::Trainer: expected the members of sconce::TrainerOptions in declaration order");
   }
 
-  /// Returns the device that models and batches are moved to.
+  /// Returns the device to which models and batches are moved.
   torch::Device device() const { return *options_.device; }
 
-  /// Returns the loss scaler. It is enabled only in fp16 and keeps its state from fit to fit.
+  /// Returns the loss scaler, which is enabled only in fp16 and keeps its state between fits.
   amp::GradScaler& scaler() { return precision_.scaler(); }
 
-  /// Returns the batch on the trainer's device. Does not copy tensors that are already there.
+  /// Moves the batch to the Trainer's device. Does not copy tensors already on this device.
   template <class T = data::Dataset>
   [[nodiscard]] T prepare_batch(T batch) const {
     AnyBatch moved = std::move(batch);
@@ -92,35 +91,36 @@ class Trainer {
     return moved.as<T>();
   }
 
-  /// Moves the model to the trainer's device in place, so existing optimizers remain valid.
+  /// Moves the model to the Trainer's device in place, so existing optimizers remain valid.
   void prepare_model(torch::nn::Module& model) const { model.to(device()); }
 
-  /// Moves the model to the trainer's device, trains it for `max_epochs` over `data.train`, and
-  /// tests it after each epoch. The epoch number, from 0, determines the order of the batches; each
-  /// test uses the order of epoch 0. Neither counts as an epoch of your own loop over the same
-  /// batches. The last step of an epoch may have fewer batches. The test uses the buffers of rank
-  /// 0, as in `evaluate`. Leaves the model on the device and in training mode.
+  /// Moves the model to the Trainer's device, trains it on `data.train` for `max_epochs`, and tests
+  /// it after each epoch. The epoch number, starting at 0, determines the order of the batches, and
+  /// each test uses the order of epoch 0. A fit does not advance the epochs of your own loops over
+  /// the same batches. The last step of an epoch may have fewer batches. The test uses the buffers
+  /// of rank 0, as in `evaluate`. Leaves the model on the device and in training mode.
   /// @throw c10::Error if:
   /// - `data.train` or a set in `data.test` has no batches;
   /// - a test set has no name, is called "train", or has the same name as another set;
   /// - the model or a callback is null, or two callbacks have the same name;
   /// - the model is a DistributedDataParallel with a different device or process group than the
-  ///   trainer, or is not a DistributedDataParallel in a process group of more than one;
+  ///   Trainer, or is not a DistributedDataParallel in a process group of more than one;
   /// - ranks make different calls, or differ in the number of training batches, `max_epochs`,
-  ///   `accumulate_grad_batches`, the test sets, or `compiler`, or one rejects its arguments: all
-  ///   throw;
+  ///   `accumulate_grad_batches`, the test sets, or `compiler`, or one rank rejects its arguments
+  ///   (all ranks throw);
   /// - there are metrics, and a step of the model returns only a loss;
   /// - `graph` or `compiler` is set, and the optimizer is not capturable, has no fused kernels in
-  ///   fp16, or the step cannot be captured, as with an argument `batch_idx` or with a
+  ///   fp16, or the step cannot be captured, for example because it accepts `batch_idx` or uses a
   ///   DistributedDataParallel with `find_unused_parameters`, `static_graph`, or sparse gradients;
   /// - the optimizer is a `torch::optim::LBFGS`, gradients are disabled, or a parameter was created
   ///   in `c10::InferenceMode`;
   /// - a value of a step is undefined, has more than one element, is on a different device than the
   ///   loss, or has the name of the loss, a metric, or another value, or if steps or ranks return
   ///   values with different names;
-  /// - a loss is undefined, has more than one element, or requires no gradient, or no parameter of
-  ///   the optimizer has a gradient after the backward passes, as with another model's optimizer.
-  /// @throw whatever the model, the loss, the metrics, and the callbacks throw.
+  /// - a loss is undefined, has more than one element, or does not require grad, or no parameter of
+  ///   the optimizer has a gradient after the backward passes, such as when the optimizer belongs
+  ///   to another model.
+  /// @throw any exception thrown by the model, the loss, the metrics, or the callbacks.
   template <class M>
   FitResult fit(M& model, torch::optim::Optimizer& optimizer, const FitData& data) {
     return fit_model(detail::steps_of(model, loss_), optimizer, data);
@@ -132,9 +132,9 @@ class Trainer {
     return fit(model, optimizer, std::as_const(data));
   }
 
-  /// Trains the model over the batches as above, without a test or callbacks. A list in braces that
-  /// `FitData` does not accept does not compile.
-  /// @throw the same errors.
+  /// Trains the model on the batches as above, without tests or callbacks. A list in braces that
+  /// does not match `FitData` fails to compile.
+  /// @throw the same exceptions as above.
   template <class M, class Train = detail::MistakenFitData>
     requires(!std::same_as<std::remove_cvref_t<Train>, FitData>)
   FitResult fit(M& model, torch::optim::Optimizer& optimizer, Train&& train) {
@@ -150,14 +150,14 @@ class Trainer {
     }
   }
 
-  /// Trains the model over the batches and tests it after each epoch, as above.
-  /// @throw the same errors.
+  /// Trains the model on the batches and tests it after each epoch, as above.
+  /// @throw the same exceptions as above.
   template <class M>
   FitResult fit(M& model, torch::optim::Optimizer& optimizer, AnyBatches train, AnyBatches test) {
     return fit(model, optimizer, FitData{.train = std::move(train), .test = std::move(test)});
   }
 
-  /// Does not compile: the second argument is not an optimizer.
+  /// Fails to compile, because the second argument is not an optimizer.
   template <class M, class Other, class Data = detail::MistakenFitData>
     requires(!std::derived_from<std::remove_cvref_t<Other>, torch::optim::Optimizer>)
   FitResult fit(M&, Other&&, Data&&) {
@@ -166,7 +166,7 @@ class Trainer {
                   "type; write *optimizer for a pointer");
     return {};
   }
-  /// Does not compile: there is no optimizer.
+  /// Fails to compile, because there is no optimizer.
   template <class M, class Data = detail::MistakenFitData>
     requires(!std::derived_from<std::remove_cvref_t<Data>, torch::optim::Optimizer>)
   FitResult fit(M&, Data&&) {
@@ -176,48 +176,48 @@ class Trainer {
     return {};
   }
 
-  /// Trains the model, which must be on the device, over the next epoch of the batches (their
-  /// `begin()`), leaves it in training mode, and returns the metrics of epoch 1. Use it in your own
-  /// loop: it calls no callbacks and saves nothing. With `graph` on the CPU, the capture, with its
-  /// gradients and memory, is kept for the next call with the same model, optimizer, and
-  /// parameters. Rates, modes, shapes, and tensors may change in between, but anything else that
-  /// the model's host code reads, such as a dropout rate, keeps its value from the capture. A model
-  /// that no `std::shared_ptr` owns, or any model on a GPU, is captured again in each call.
+  /// Trains the model, which must be on the device, for the next epoch of the batches (their
+  /// `begin()`), leaves it in training mode, and returns the metrics of epoch 1. Use this function
+  /// in your own loop. It does not call callbacks or save. With `graph` on the CPU, the capture,
+  /// with its gradients and memory, is kept for the next call with the same model, optimizer, and
+  /// parameters. Learning rates, modes, shapes, and tensors may change in between, but any other
+  /// value read by host code, such as a dropout rate, keeps its captured value. A model that is not
+  /// owned by a `std::shared_ptr`, or any model on a GPU, is captured again in each call.
   /// @throw c10::Error under the same conditions as `fit`.
   template <class M>
   EpochMetrics fit_epoch(M& model, torch::optim::Optimizer& optimizer, const AnyBatches& train) {
     return fit_model_epoch(detail::steps_of(model, loss_), optimizer, train);
   }
 
-  /// Returns the loss and the metrics of the model, which must be on the device, over the batches,
-  /// as "loss", "acc", and so on. Runs in the trainer's precision, without gradients and in
-  /// evaluation mode, and restores the mode of every module. In a process group, the result covers
-  /// the batches of all ranks; a rank may have none. Buffers become those of rank 0, unless the
-  /// model is a DistributedDataParallel without `broadcast_buffers`. As your own loop would, it
-  /// uses the next epoch of the batches.
+  /// Returns the loss and the metrics of the model on the batches, as "loss", "acc", and so on. The
+  /// model must be on the device. Runs in the Trainer's precision, without gradients and in
+  /// evaluation mode, and restores the mode of every module. In a process group, the result
+  /// includes the batches of all ranks, and a rank may have no batches. Buffers are replaced with
+  /// the buffers of rank 0, unless the model is a DistributedDataParallel without
+  /// `broadcast_buffers`. Like your own loop, this function uses the next epoch of the batches.
   /// @throw c10::Error if there are no batches, the model is null, a loss is undefined or has more
   /// than one element, or the model is a DistributedDataParallel with a different process group or
-  /// device. In a process group, all ranks throw, including when their calls differ.
-  /// @throw whatever the model, the loss, and the metrics throw.
+  /// device. In a process group, all ranks throw, even when their calls differ.
+  /// @throw any exception thrown by the model, the loss, or the metrics.
   template <class M>
   MetricValues evaluate(M& model, const AnyBatches& batches) {
     return evaluate_model(detail::steps_of(model, loss_), batches);
   }
 
-  /// Calls `use` with the model's output for each batch, in order: the result of
-  /// `predict_step(batch)` if the model has one, and `forward(inputs...)` otherwise. The model must
-  /// be on the device, where the output stays, so `use` can reduce it before copying it.
+  /// Calls `use` with the model's output for each batch, in order. The output is the result of
+  /// `predict_step(batch)` if defined, and of `forward(inputs...)` otherwise. The model must be on
+  /// the device. The output stays on the device, so `use` can reduce it before copying it.
   ///
-  /// Runs in the trainer's precision, without gradients and in evaluation mode, and restores the
+  /// Runs in the Trainer's precision, without gradients and in evaluation mode, and restores the
   /// mode of every module. `use` itself runs without autocast. In a process group, each rank gets
-  /// the outputs of its own batches, if any; buffers become those of rank 0, as in `evaluate`. As
-  /// your own loop would, it uses the next epoch of the batches, and otherwise does not affect
+  /// the outputs for its own batches, if any, and buffers are replaced as in `evaluate`. Like your
+  /// own loop, this function uses the next epoch of the batches. It does not otherwise affect
   /// earlier or later fits.
   /// @throw c10::Error if there are no batches, the model or `use` is null, the model does not
   /// accept the inputs, an output is undefined, or the model is a DistributedDataParallel with a
-  /// different process group or device. In a process group, all ranks throw in the last case, and
+  /// different process group or device. In a process group, all ranks throw in the last case and
   /// when their calls differ.
-  /// @throw whatever the model and `use` throw.
+  /// @throw any exception thrown by the model or `use`.
   template <class M>
   void predict(M& model, const AnyBatches& batches,
                const std::function<void(const torch::Tensor& output)>& use) {
@@ -225,7 +225,7 @@ class Trainer {
   }
 
   /// Returns one output per batch, on the CPU. Python: Lightning's `Trainer.predict`.
-  /// @throw the same errors.
+  /// @throw the same exceptions as above.
   template <class M>
   std::vector<torch::Tensor> predict(M& model, const AnyBatches& batches) {
     std::vector<torch::Tensor> outputs;
@@ -243,10 +243,10 @@ class Trainer {
   void predict_model(const detail::ModelSteps& model, const AnyBatches& batches,
                      const std::function<void(const torch::Tensor& output)>& use);
 
-  TrainerOptions options_;  // with the device
+  TrainerOptions options_;  // `device` is always set
   amp::MixedPrecision precision_;
   Loss loss_;
-  std::shared_ptr<TrainStep> epoch_step_ = {};  // of the last fit_epoch, if it is captured
+  std::shared_ptr<TrainStep> epoch_step_ = {};  // captured step of the last fit_epoch, if any
 };
 
 }  // namespace sconce

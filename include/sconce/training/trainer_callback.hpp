@@ -10,25 +10,25 @@
 
 namespace sconce {
 
-/// Base class of callbacks. Each function is called for all callbacks in the given order, on every
+/// Base class of callbacks. Each function is called for all callbacks, in the given order, on every
 /// rank of a process group. `on_fit_end` and `on_test_end` are called in reverse order, even after
-/// an exception, for the callbacks whose `on_fit_start` or `on_test_start` has returned.
+/// an exception, but only for callbacks whose `on_fit_start` or `on_test_start` returned normally.
 ///
 ///     struct PrintLoss : sconce::TrainerCallback {
 ///       void on_epoch_end(sconce::Fit& fit) override { std::cout << fit.epochs.back().loss; }
 ///     };
 ///
-/// Python: `Callback` of Lightning.
+/// Python: Lightning's `Callback`.
 class TrainerCallback {
  public:
   virtual ~TrainerCallback() = default;
 
-  /// Checks what the callback requires from the fit, and resets the state from earlier fits. Called
-  /// before all other functions, when the fit has changed nothing yet. The model may be on a
-  /// different device.
+  /// Checks the callback's requirements and resets state left from earlier fits. Called before all
+  /// other functions, when the fit has not changed anything yet. At this point, the model may be on
+  /// a different device.
   virtual void setup(Fit&) {}
   /// Restores `fit.states` and then the position (`fit.resume`) of an earlier fit, if the callback
-  /// has one. Called before all functions below.
+  /// has saved one. Called before all functions below.
   virtual void load(Fit&) {}
   /// Called before the first step. `fit.epochs` and `fit.batch` contain the position of a resumed
   /// fit.
@@ -37,7 +37,7 @@ class TrainerCallback {
   virtual void on_fit_end(Fit&) {}
   /// Called after the backward pass, before gradients are unscaled and clipped.
   virtual void on_before_optimizer_step(Fit&) {}
-  /// Called after each step of the optimizer, including steps that the scaler skips.
+  /// Called after each step of the optimizer, including steps skipped by the scaler.
   virtual void on_after_optimizer_step(Fit&) {}
   /// Called after an epoch and its test. `fit.epochs` contains their results.
   virtual void on_epoch_end(Fit&) {}
@@ -45,33 +45,33 @@ class TrainerCallback {
   virtual void on_test_start(Fit&) {}
   /// Called after a test, even after an exception.
   virtual void on_test_end(Fit&) {}
-  /// Returns whether to call `save` after this step, within an epoch. It must return the same value
-  /// on all ranks. False by default.
+  /// Returns whether to call `save` after the current step within an epoch. Must return the same
+  /// value on all ranks. Returns false by default.
   virtual bool should_save(const Fit&) const { return false; }
-  /// Called for all callbacks before any `save`. Use it to write anything that a checkpoint must
-  /// not get ahead of, such as a log in memory.
+  /// Called for all callbacks before any `save`. Use it to write data that must be on disk before
+  /// the checkpoint is saved, such as a buffered log.
   virtual void on_before_save(Fit&) {}
-  /// Called after all other functions of all callbacks: after each epoch, before a fit stops, and
-  /// after each step for which `should_save` returns true. If `fit.batch` is 0, `fit.epochs.back()`
-  /// contains the metrics of the last epoch.
+  /// Called after all other functions of all callbacks. This happens after each epoch, before a fit
+  /// stops, and after each step for which `should_save` returns true. If `fit.batch` is 0,
+  /// `fit.epochs.back()` contains the metrics of the last epoch.
   virtual void save(Fit&) {}
 
-  /// Returns the name of the callback's part of a checkpoint. Empty by default.
+  /// Returns the name of the callback's part in a checkpoint. Returns an empty name by default.
   virtual std::string name() const { return {}; }
-  /// Returns the names that the part had in earlier versions. They are looked up if a checkpoint
-  /// does not contain `name()`. None by default.
+  /// Returns the names that the part had in earlier versions. These names are looked up if a
+  /// checkpoint does not contain `name()`. Returns an empty vector by default.
   virtual std::vector<std::string> former_names() const { return {}; }
-  /// Returns the callback's state for a checkpoint. By default, returns nothing: the callback has
-  /// no state.
+  /// Returns the callback's state for a checkpoint. Returns `std::nullopt` by default, which means
+  /// that the callback has no state.
   virtual std::optional<Stateful> state() { return {}; }
 };
 
-/// A pointer to a callback, which the caller keeps alive.
+/// A pointer to a callback, which the caller must keep alive.
 class CallbackPointer {
  public:
   /// Stores the pointer.
   CallbackPointer(TrainerCallback* callback) : callback_(callback) {}
-  /// Does not compile: the fit would use a copy instead of the caller's callback.
+  /// Fails to compile, because the fit would use a copy instead of the caller's callback.
   template <std::derived_from<TrainerCallback> T>
   CallbackPointer(const T&) {
     static_assert(
@@ -79,7 +79,7 @@ class CallbackPointer {
         "sconce::FitData: expected pointers to callbacks, got a callback: write &callback");
   }
 
-  /// Does not compile: the object is not a callback.
+  /// Fails to compile, because the object is not a callback.
   template <class T>
     requires(!std::convertible_to<const T&, TrainerCallback*> &&
              !std::derived_from<T, TrainerCallback>)

@@ -9,19 +9,21 @@
 
 namespace sconce {
 
-/// Updates averages of the model after each step, and tests the averages instead of the model.
+/// Updates averages of the model after each step, and tests the model with the averages instead of
+/// its own values.
 ///
 ///     optim::ExponentialMovingAverage averages(*net);
 ///     WeightAveraging averaging(averages);
 ///     trainer.fit(net, optimizer, {.train = train, .test = test, .callbacks = {&averaging}});
 ///
-/// After the fit, the model has its own values. To use the averages, create an
-/// `optim::ExponentialMovingAverage::SwapGuard`.
-/// Python: `EMAWeightAveraging` of Lightning, which leaves the averages in the model.
+/// After the fit, the model contains its own values. To use the averages, create an
+/// `optim::ExponentialMovingAverage::SwapGuard`. Python: Lightning's `EMAWeightAveraging`, which
+/// leaves the averages in the model.
 class WeightAveraging : public TrainerCallback {
  public:
-  /// `averages` must belong to the fit's model and outlive this object. `name` is the name of their
-  /// state in a checkpoint. If a fit has two WeightAveraging callbacks, they need different names.
+  /// Constructs a callback. `averages` must belong to the fit's model and outlive this object.
+  /// `name` is the name of the averages' state in a checkpoint. If a fit has two WeightAveraging
+  /// callbacks, they must have different names.
   explicit WeightAveraging(optim::ExponentialMovingAverage& averages, std::string name = "ema")
       : averages_(averages), name_(std::move(name)) {}
 

@@ -20,11 +20,11 @@ concept HasForward = requires(M& module, const Inputs&... inputs) {
   { module.forward(inputs...) } -> std::convertible_to<torch::Tensor>;
 };
 
-/// Calls forward with one to four inputs. `callee` is the module `M`, or a wrapper around it whose
-/// own forward is a template that accepts anything. Therefore the number of inputs is determined by
+/// Calls `forward` with one to four inputs. `callee` is either the module `M` or a wrapper with a
+/// templated `forward` that accepts any arguments. Therefore, the number of inputs is determined by
 /// the module.
-/// @throw c10::Error if the number of inputs is wrong. `step` is the step that the model could
-/// define.
+/// @throw c10::Error if the number of inputs is invalid. `step` is the name of the step that the
+/// model could define instead.
 template <class M, class Callee>
 torch::Tensor call_forward(Callee& callee, const std::vector<torch::Tensor>& in, const char* step) {
   using T = torch::Tensor;
@@ -46,7 +46,8 @@ torch::Tensor call_forward(Callee& callee, const std::vector<torch::Tensor>& in,
               " tensors and returns one, or one with ", step);
 }
 
-/// Returns the step of a model without a training_step: the loss of forward's output.
+/// Returns the step of a model without a training_step, which computes the loss of the output of
+/// `forward`.
 template <class M, class Callee>
 ModelSteps::Step forward_step(Callee& callee, const Loss& loss) {
   return [&callee, loss](const AnyBatch& batch) -> StepOutput {

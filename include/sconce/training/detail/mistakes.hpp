@@ -9,10 +9,11 @@
 #include "sconce/training/metrics.hpp"
 #include "sconce/training/trainer_callback.hpp"
 
-// Mistakes in the braces of a FitData or TrainerOptions. If a list of designated initializers fits
-// neither struct, it fits the one here, which has more members, so that the compiler names the
-// mistake instead of "no matching function". The members are in the positions where they are likely
-// to be written. Each new member of FitData or TrainerOptions must be added here.
+// Detects mistakes in the initializers of a FitData or TrainerOptions. A list of designated
+// initializers that matches neither struct matches one of the structs here, which have additional
+// members, so that the compiler explains the mistake instead of reporting "no matching function".
+// The members are in the positions where users are likely to write them. Each new member of FitData
+// or TrainerOptions must also be added here.
 namespace sconce::detail {
 
 enum class Mistake {
@@ -35,9 +36,9 @@ enum class Mistake {
   max_epochs_of_fit
 };
 
-// Ends the compilation with a message that says how to fix the mistake. It is the type of a default
-// argument, which compilers need at once. They compile the bodies of functions later, in different
-// orders.
+// Stops compilation with a message that explains how to fix the mistake. This is the type of a
+// default argument, because compilers need that type immediately, whereas they compile function
+// bodies later and in different orders.
 template <Mistake m>
 struct Explained {
   static_assert(m != Mistake::epochs,
@@ -82,7 +83,7 @@ struct Explained {
                 "sconce::Trainer({.max_epochs = 3})");
 };
 
-// Any value, also in braces.
+// Accepts any value, including a list in braces.
 struct AnyValue {
   AnyValue() = default;
   template <class T>

@@ -13,30 +13,31 @@
 
 namespace sconce::detail {
 
-/// The steps of a model on a batch, and its modules. The Trainer's loop uses this instead of the
-/// model, so that the loop is compiled once instead of once per model.
+/// The steps of a model on a batch, and its module. The Trainer's loop uses this struct instead of
+/// the model, so that the loop is compiled only once instead of once per model.
 struct ModelSteps {
-  using Step = std::function<StepOutput(const AnyBatch&)>;        ///< a step on a batch
-  using Predict = std::function<torch::Tensor(const AnyBatch&)>;  ///< the output for a batch
+  using Step = std::function<StepOutput(const AnyBatch&)>;        ///< runs a step on a batch
+  using Predict = std::function<torch::Tensor(const AnyBatch&)>;  ///< returns the output for a
+                                                                  ///< batch
 
   torch::nn::Module& module;  ///< the module with the parameters to train
   Step train = {};            ///< the training step
   Step test = {};             ///< the test step
-  Predict predict = {};       ///< what the model predicts
-  /// Disables the averaging of gradients while its result is alive. Empty unless the model is a
-  /// DistributedDataParallel.
+  Predict predict = {};       ///< the prediction step
+  /// Function that disables gradient averaging while its result is alive. Empty unless the model is
+  /// a DistributedDataParallel.
   std::function<std::shared_ptr<void>()> no_sync = {};
   /// The process group of a DistributedDataParallel.
   std::optional<distributed::ProcessGroup> group = {};
   bool broadcast_buffers = true;  ///< whether all ranks test with the buffers of rank 0
-  /// The name of a step that returns only a loss, without the output and target that metrics need;
-  /// null otherwise.
+  /// The name of the training step if it returns only a loss, without the output and target that
+  /// metrics require. Null otherwise.
   const char* train_without_output = nullptr;
   const char* test_without_output = nullptr;
-  /// Whether a step returns a StepOutput, which may contain values or a count, or the loss returns
-  /// counts.
+  /// Whether a step returns a StepOutput, which may contain values or a count, or whether the loss
+  /// function returns counts.
   bool may_have_values = false;
-  bool train_takes_index = false;  ///< whether the training step accepts the number of the batch
+  bool train_takes_index = false;  ///< whether the training step accepts the batch index
 };
 
 }  // namespace sconce::detail

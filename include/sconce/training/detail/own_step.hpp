@@ -14,8 +14,8 @@
 
 namespace sconce::detail {
 
-// Describes a step of a model: the types of its batch and its result, and how it is called. The
-// primary template is for a method with other arguments, which `check_own_steps` rejects.
+// Describes a step of a model: the types of its batch and result, and how to call it. The primary
+// template matches methods with other arguments, which `check_own_steps` rejects.
 template <class Method>
 struct StepMethod {
   static constexpr bool is_step = false;
@@ -38,7 +38,7 @@ struct StepMethod<R (C::*)(A)> {
   }
 };
 
-// `R step(A batch, int64_t batch_idx)`, Lightning's
+// `R step(A batch, int64_t batch_idx)`, as in Lightning
 template <class R, class C, class A, std::integral Index>
   requires std::convertible_to<const std::remove_cvref_t<A>&, A>
 struct StepMethod<R (C::*)(A, Index)> {
@@ -63,8 +63,8 @@ concept HasTestStep = requires { &M::test_step; };
 template <class M>
 concept HasPredictStep = requires { &M::predict_step; };
 
-// Returns whether the model has a callable that accepts a batch. It may be a template or
-// overloaded, so that the type of its batch is unknown.
+// Returns whether the model has a callable that accepts a batch. The callable may be a template or
+// overloaded, in which case the type of its batch is unknown.
 template <class M, class Call>
 constexpr bool takes_batch(const Call&) {
   return std::is_invocable_v<Call, M&, const data::Dataset&> ||
@@ -147,7 +147,7 @@ constexpr void check_own_steps() {
   }
 }
 
-// Detaches the count as well, so that no wrapper looks for gradients in it.
+// Detaches the count as well, so that wrappers do not look for gradients in it.
 inline void check_loss(StepOutput& step, const char* from) {
   const auto& loss = step.loss;
   TORCH_CHECK(loss.defined(), "sconce::Trainer: expected a loss from ", from,
@@ -167,7 +167,7 @@ inline void check_loss(StepOutput& step, const char* from) {
   step.count = step.count.detach().reshape({});
 }
 
-// Detaches the values, so that no wrapper looks for gradients in them.
+// Detaches the values, so that wrappers do not look for gradients in them.
 inline void check_values(StepOutput& step, const char* from) {
   for (auto& [name, value] : step.values) {
     TORCH_CHECK(value.defined(), "sconce::Trainer: expected a value '", name, "' from ", from,
@@ -189,8 +189,8 @@ inline StepOutput as_step_output(torch::Tensor loss) {
   return {std::move(loss)};
 }
 
-// The model's method for a step on a batch. For a test, it is the validation_step or test_step, if
-// there is one.
+// The model's method for a step on a batch. For a test, this is validation_step or test_step, if
+// the model defines either.
 template <class M, bool Test>
 struct OwnStep {
   static constexpr auto named_method() {
@@ -206,11 +206,11 @@ struct OwnStep {
   using Method = StepMethod<std::remove_const_t<decltype(method)>>;
   using BatchType = typename Method::BatchType;
   using Result = std::remove_cvref_t<typename Method::Result>;
-  // The method's name if it returns only a loss; null otherwise.
+  // The name of the method if it returns only a loss. Null otherwise.
   static constexpr const char* without_output =
       std::same_as<Result, StepOutput> ? nullptr : named_method().second;
 
-  // `index` is the number of the batch in its epoch.
+  // `index` is the index of the batch in its epoch.
   static StepOutput call(M& module, const BatchType& batch, int64_t index) {
     StepOutput output;
     if constexpr (returns_loss(method)) {

@@ -20,13 +20,14 @@ namespace sconce::nn {
 class DataParallelBase;
 }  // namespace sconce::nn
 
-// A step of the model `M` runs in one of three ways, depending on what the user passes to the
-// Trainer:
+// A step of the model `M` runs in one of three ways, depending on the object that the user passes
+// to the Trainer:
 // - a module calls it;
-// - a nn::DataParallel calls it in each replica, with a part of the batch;
-// - a nn::DistributedDataParallel calls it within its own `call`, which averages the gradients.
-// The concepts recognize the wrappers by their interfaces, so that the Trainer does not include
-// them.
+// - a nn::DataParallel calls it on each replica with a part of the batch;
+// - a nn::DistributedDataParallel calls it through its own `call` function, which averages the
+//   gradients.
+// The concepts recognize the wrappers by their interfaces, so that the Trainer does not have to
+// include them.
 namespace sconce::detail {
 
 template <class T>
@@ -36,7 +37,7 @@ concept AveragesGradients = requires(T& model) { model.no_sync(); };
 template <class T>
 using InnerOf = std::remove_cvref_t<decltype(*std::declval<T&>().module())>;
 
-/// Returns a function that calls predict_step, or forward with the inputs of a batch.
+/// Returns a function that calls `predict_step`, or calls `forward` with the inputs of a batch.
 template <class M, class Callee>
 ModelSteps::Predict predict_step(Callee& callee) {
   return [&callee](const AnyBatch& batch) {
@@ -80,8 +81,8 @@ ModelSteps steps_of_module(M& module, const Loss& loss) {
   return steps;
 }
 
-/// The step of each replica on its part of a batch. The means of the loss and of the values are
-/// weighted by the examples of each part. A loss with a count is a sum.
+/// Runs the step on each replica with a part of the batch. The means of the loss and of the values
+/// are weighted by the number of examples in each part. A loss with a count is summed.
 template <class M, bool Test, Replicas R>
 ModelSteps::Step step_in_replicas(R& replicas) {
   using Own = OwnStep<M, Test>;
@@ -119,8 +120,8 @@ ModelSteps steps_of_replicas(R& replicas, const Loss& loss) {
   return steps;
 }
 
-/// In tests and predictions, ranks may have different numbers of batches, so no forward may wait
-/// for the others: these steps are the module's own.
+/// In tests and predictions, ranks may have different numbers of batches, so a forward pass must
+/// not wait for other ranks. Therefore, these steps call the module directly.
 template <AveragesGradients D>
 ModelSteps steps_of_rank(D& model, const Loss& loss) {
   using M = InnerOf<D>;
@@ -140,13 +141,14 @@ ModelSteps steps_of_rank(D& model, const Loss& loss) {
   return steps;
 }
 
-/// Returns the steps of a module, of a holder or pointer to one, or of a `nn::DataParallel` or
-/// `nn::DistributedDataParallel` around one. They call `training_step(batch)`, which returns the
-/// loss or a `StepOutput`, and `validation_step(batch)` or `test_step(batch)`. If the model has no
-/// training step, they compute `loss(forward(inputs...), target)`. Predictions come from
-/// `predict_step(batch)` or `forward(inputs...)`. The model must outlive the steps.
-/// @throw c10::Error if a holder or a pointer is null. The steps throw it if a loss or an output is
-/// undefined.
+/// Returns the steps of a module, of a module holder or pointer, or of a `nn::DataParallel` or
+/// `nn::DistributedDataParallel` that wraps a module. The steps call `training_step(batch)`, which
+/// returns the loss or a `StepOutput`, and `validation_step(batch)` or `test_step(batch)`. If the
+/// model does not define a training step, the steps compute `loss(forward(inputs...), target)`.
+/// Predictions are computed by `predict_step(batch)` or `forward(inputs...)`. The model must
+/// outlive the steps.
+/// @throw c10::Error if a module holder or pointer is null. The steps throw a c10::Error if a loss
+/// or an output is undefined.
 template <class M>
 ModelSteps steps_of(M& model, const Loss& loss) {
   if constexpr (Replicas<M>) {
