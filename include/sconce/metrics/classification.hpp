@@ -17,40 +17,41 @@ enum class Average {
 
 /// Options for the classification metrics, with the names and defaults of `torchmetrics.Accuracy`.
 struct ClassificationOptions {
-  /// Number of classes, 2 or more. With the micro average it is optional and inferred from the
+  /// Number of classes, 2 or more. With the micro average, this is optional and inferred from the
   /// logits.
   std::optional<int64_t> num_classes = {};
   Average average = Average::micro;  ///< how to combine the scores of the classes
-  int64_t top_k = 1;  ///< count a target as predicted if it is among this many largest logits
+  int64_t top_k = 1;  ///< count a prediction as correct if the target is among the k largest logits
   std::optional<int64_t> ignore_index = {};  ///< target value whose positions are ignored
 };
 
-/// Base class of `Accuracy`, `Precision`, `Recall`, and `F1Score`. `update` accepts `preds`, either
-/// floating-point logits of shape (N, C, ...) or integer classes of shape (N, ...), and `target`,
-/// integer classes of shape (N, ...). Each position counts, whether it is a row or a pixel.
-/// `compute` returns a float64 tensor with values from 0 to 1. It is 0-dim, or of shape
-/// `(num_classes,)` without an average. A score is 0 wherever it would divide by 0.
+/// Base class of `Accuracy`, `Precision`, `Recall`, and `F1Score`. `update` accepts `preds`, which
+/// contains either floating-point logits of shape (N, C, ...) or integer classes of shape (N, ...),
+/// and `target`, which contains integer classes of shape (N, ...). Every position, such as a row or
+/// a pixel, is counted. `compute` returns a float64 tensor with values from 0 to 1. It is 0-dim, or
+/// of shape `(num_classes,)` without an average. A score is 0 wherever it would divide by 0.
 ///
-/// A label that is not a class causes no error, because detecting it would require a device read.
-/// In `preds` it counts as a wrong prediction, and in `target` as a class that was not predicted.
-/// Without `num_classes`, every integer from 0 up is a class. If several logits are equally large,
-/// the prediction is the first of them, or any of them if `top_k` is above 1. NaN is larger than
-/// every number. An empty batch adds nothing.
+/// A label that is not a valid class does not cause an error, because detecting it would require a
+/// device read. In `preds`, it counts as an incorrect prediction, and in `target`, it counts as a
+/// class that was not predicted. Without `num_classes`, every nonnegative integer is a class. If
+/// several logits are equally large, the prediction is the first of them, or any of them if `top_k`
+/// is above 1. NaN is treated as larger than every number. An empty batch does not change the
+/// result.
 /// @throw c10::Error from `update` if a type, a size, the number of classes, or the device is
-/// wrong.
+/// invalid.
 class ClassScore : public Metric {
  public:
   /// Adds a batch.
   void update(const torch::Tensor& preds, const torch::Tensor& target) override;
-  /// Returns the score for `sums`, which contain the number of correct predictions of each class,
-  /// then the number of predictions of each class, then the number of targets of each class.
+  /// Returns the score for `sums`, which contains the number of correct predictions of each class,
+  /// followed by the number of predictions and the number of targets of each class.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
   /// Returns true: higher is better, and 1 is the best score.
   std::optional<bool> higher_is_better() const override { return true; }
 
  protected:
-  /// What the number of correct predictions of a class is divided by.
+  /// The number by which the correct predictions of a class are divided.
   enum class Divisor { answers, targets, mean_of_both };
 
   /// Constructs the metric. Error messages begin with `name`.
@@ -64,8 +65,8 @@ class ClassScore : public Metric {
   ClassificationOptions options_;
 };
 
-/// Computes the fraction of correct predictions. With any average other than micro, it is computed
-/// per class as the fraction of the class's targets that were predicted.
+/// Computes the fraction of correct predictions. With any average other than micro, the accuracy of
+/// a class is the fraction of its targets that were predicted correctly.
 /// Python: `torchmetrics.Accuracy(task="multiclass")`.
 class Accuracy : public ClassScore {
  public:
@@ -85,7 +86,7 @@ class Precision : public ClassScore {
       : ClassScore("sconce::metrics::Precision", Divisor::answers, options) {}
 };
 
-/// Computes, for each class, the fraction of its targets that were predicted.
+/// Computes, for each class, the fraction of its targets that were predicted correctly.
 /// Python: `torchmetrics.Recall(task="multiclass")`.
 class Recall : public ClassScore {
  public:

@@ -14,10 +14,9 @@ struct ConfusionMatrixOptions {
 };
 
 /// Counts the predictions for each class. The result is an int64 tensor of shape
-/// `(num_classes, num_classes)`, with a row per target class and a column per predicted class.
-/// `update` accepts the same tensors as `ClassScore`. A position whose prediction or target is not
-/// a class is not counted.
-/// Python: `torchmetrics.ConfusionMatrix(task="multiclass")`.
+/// `(num_classes, num_classes)`, with one row per target class and one column per predicted class.
+/// `update` accepts the same tensors as `ClassScore`. Positions with an invalid prediction or
+/// target class are not counted. Python: `torchmetrics.ConfusionMatrix(task="multiclass")`.
 class ConfusionMatrix : public Metric {
  public:
   /// @throw c10::Error if `num_classes` is below 2.
@@ -25,7 +24,7 @@ class ConfusionMatrix : public Metric {
   /// Adds a batch.
   /// @throw c10::Error under the same conditions as `ClassScore`.
   void update(const torch::Tensor& preds, const torch::Tensor& target) override;
-  /// Returns the matrix for `sums`, which contain its cells, row by row.
+  /// Returns the matrix for `sums`, which contains its entries in row-major order.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
 

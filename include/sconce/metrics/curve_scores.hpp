@@ -11,15 +11,15 @@
 
 namespace sconce::metrics {
 
-/// The thresholds at which a curve is measured: either a number of evenly spaced thresholds from 0
-/// to 1, 2 or more, or a list of thresholds from 0 to 1 in ascending order, such as
-/// `std::vector{0.25, 0.5}`. Python also accepts None, which keeps all batches.
+/// The thresholds at which a curve is evaluated. Either the number of evenly spaced thresholds from
+/// 0 to 1 (at least 2), or a list of thresholds from 0 to 1 in ascending order, such as
+/// `std::vector{0.25, 0.5}`. Python also accepts None, which stores all batches.
 using Thresholds = std::variant<int64_t, std::vector<double>>;
 
 /// Options for `BinaryAUROC`, with torchmetrics' names.
 struct BinaryAUROCOptions {
-  /// Compute the area only up to this false positive rate, above 0 and at most 1. The area is
-  /// scaled so that 0.5 is chance and 1 is the best (McClish).
+  /// False positive rate up to which the area is computed, above 0 and at most 1. The area is
+  /// scaled so that 0.5 corresponds to random guessing and 1 to a perfect score (McClish).
   std::optional<double> max_fpr = {};
   Thresholds thresholds = 0;                 ///< required
   std::optional<int64_t> ignore_index = {};  ///< target value whose positions are ignored
@@ -47,37 +47,40 @@ struct MultilabelCurveOptions {
   std::optional<int64_t> ignore_index = {};  ///< target value whose positions are ignored
 };
 
-/// Base class of the areas under curves that are measured at thresholds. `update` accepts
-/// floating-point `preds` and a `target` with these shapes:
-/// - one label: both (N, ...), with targets 0, 1, and `ignore_index`;
-/// - several labels: both `(N, num_labels, ...)`, with targets 0, 1, and `ignore_index`;
-/// - classes: `preds` of shape `(N, num_classes, ...)` and integer `target` of shape (N, ...).
+/// Base class of the metrics that compute the area under a curve evaluated at thresholds. `update`
+/// accepts floating-point `preds` and a `target` with these shapes:
+/// - for one label: both of shape (N, ...), with targets 0, 1, and `ignore_index`;
+/// - for several labels: both of shape `(N, num_labels, ...)`, with targets 0, 1, and
+///   `ignore_index`;
+/// - for classes: `preds` of shape `(N, num_classes, ...)` and an integer `target` of shape (N,
+///   ...).
 ///
 /// `preds` contains probabilities. If a value in the batch is outside [0, 1], the batch is treated
-/// as logits; this check runs on the device. For one label and for classes, the check skips values
-/// whose target is ignored. NaN is below every threshold. 16-bit values are computed in float32.
-/// Any other target causes no error, because detecting it would require a device read. Instead, the
-/// value is NaN until the next `reset`. An empty batch adds nothing.
+/// as logits. This check runs on the device. For one label and for classes, the check skips values
+/// whose target is ignored. NaN is treated as below every threshold. 16-bit values are converted to
+/// float32. An invalid target does not cause an error, because detecting it would require a device
+/// read. Instead, the result is NaN until the next `reset`. An empty batch does not change the
+/// result.
 ///
-/// `compute` returns a float64 tensor with values from 0 to 1. It is 0-dim, or contains one value
-/// per class or label without an average. A rate that would be divided by 0 is 0. The macro average
-/// is over all classes or labels. Memory use does not grow with the number of batches: the metric
-/// stores two numbers per threshold and class or label.
-/// @throw c10::Error from `update` if a type, a size, or the device is wrong.
+/// `compute` returns a float64 tensor with values from 0 to 1. The tensor is 0-dim or, without an
+/// average, contains one value per class or label. A rate with a denominator of 0 is 0. The macro
+/// average includes all classes or labels. Memory use does not grow with the number of batches,
+/// because the metric stores only two numbers per threshold for each class or label.
+/// @throw c10::Error from `update` if a type, a size, or the device is invalid.
 class CurveScore : public Metric {
  public:
   /// Adds a batch.
   void update(const torch::Tensor& preds, const torch::Tensor& target) override;
-  /// Returns the area for `sums`. They contain, for each class or label, first for the negative and
-  /// then for the positive targets, how many `preds` reach no threshold, only the first threshold,
-  /// the first two, and so on.
+  /// Returns the area for `sums`. For each class or label, `sums` contains counts for the negative
+  /// targets, followed by counts for the positive targets. Each group counts the `preds` that reach
+  /// no threshold, only the first threshold, the first two thresholds, and so on.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
   /// Returns true: higher is better, and 1 is the best area.
   std::optional<bool> higher_is_better() const override { return true; }
 
  protected:
-  /// Which curve to measure.
+  /// The type of curve.
   enum class Curve { roc, precision_recall };
 
   /// Constructs the metric for one label. Error messages begin with `name`.
@@ -91,23 +94,25 @@ class CurveScore : public Metric {
   CurveScore(const char* name, Curve curve, const MultilabelCurveOptions& options);
 
  private:
-  struct Batch;  // preds and target, with a row for each class or label
+  struct Batch;  // preds and target, with one row for each class or label
   CurveScore(const char* name, Curve curve, const MultilabelCurveOptions& options, bool classes);
   void check(const torch::Tensor& preds, const torch::Tensor& target) const;
   Batch batch_of_labels(const torch::Tensor& preds, const torch::Tensor& target) const;
   Batch batch_of_classes(const torch::Tensor& preds, const torch::Tensor& target) const;
-  static int64_t rows(const MultilabelCurveOptions& options);  // micro counts all labels as one
+  static int64_t rows(const MultilabelCurveOptions& options);  // the micro average treats all
+                                                               // labels as one
 
   const char* name_;
   Curve curve_;
-  bool classes_;  // whether each target is one of several classes; otherwise labels
-  MultilabelCurveOptions options_;  // num_labels is 1 for one label, or the number of classes
+  bool classes_;                    // whether targets are classes; if false, they are labels
+  MultilabelCurveOptions options_;  // num_labels is 1 for one label, and the number of classes for
+                                    // classes
   double max_fpr_ = 1;
   torch::Tensor thresholds_;
 };
 
-/// Computes the area under the ROC curve (true positive rate over false positive rate) with the
-/// trapezoidal rule.
+/// Computes the area under the ROC curve (true positive rate as a function of false positive rate)
+/// with the trapezoidal rule.
 /// Python: `torchmetrics.classification.BinaryAUROC` with `thresholds`.
 class BinaryAUROC : public CurveScore {
  public:
@@ -134,7 +139,7 @@ class MultilabelAUROC : public CurveScore {
       : CurveScore("sconce::metrics::MultilabelAUROC", Curve::roc, options) {}
 };
 
-/// Computes the area under the precision-recall curve as a sum of steps.
+/// Computes the area under the precision-recall curve as a step-function sum.
 /// Python: `torchmetrics.classification.BinaryAveragePrecision` with `thresholds`.
 class BinaryAveragePrecision : public CurveScore {
  public:

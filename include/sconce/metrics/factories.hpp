@@ -10,14 +10,14 @@
 #include "sconce/metrics/perplexity.hpp"
 #include "sconce/metrics/regression.hpp"
 
-/// Metrics with torchmetrics' names. For each metric, a function returns it as a shared pointer, as
-/// `TrainerOptions::metrics` expects:
+/// Metrics with the same names as in torchmetrics. For each metric, a factory function returns a
+/// shared pointer, as expected by `TrainerOptions::metrics`:
 ///
 ///     sconce::Metrics{{"acc", metrics::accuracy()},
 ///                     {"cells", metrics::confusion_matrix({.num_classes = 3})}}
 ///
-/// Unlike `std::make_shared`, these functions accept options in braces. Each one throws under the
-/// same conditions as the metric's constructor.
+/// Unlike `std::make_shared`, these functions accept options in braces. Each function throws under
+/// the same conditions as the metric's constructor.
 namespace sconce::metrics {
 
 /// Returns a new `Accuracy`.

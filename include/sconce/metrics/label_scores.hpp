@@ -23,32 +23,32 @@ struct MultilabelOptions {
   std::optional<int64_t> ignore_index = {};  ///< target value whose positions are ignored
 };
 
-/// Base class of the scores of binary labels. `update` accepts `preds` and `target` of the same
+/// Base class of the metrics for binary labels. `update` accepts `preds` and `target` of the same
 /// shape: (N, ...) for one label and `(N, num_labels, ...)` for several. `target` contains 0, 1,
 /// and `ignore_index`, in any real type. `preds` contains integer predictions 0 and 1, or
 /// floating-point probabilities. If a value in the batch is outside [0, 1], the batch is treated as
-/// logits; this check runs on the device. 16-bit values are computed in float32. A NaN predicts 0.
+/// logits. This check runs on the device. 16-bit values are converted to float32. NaN counts as a
+/// prediction of 0.
 ///
-/// `compute` returns a float64 tensor with values from 0 to 1. It is 0-dim, or of shape
-/// `(num_labels,)` without an average. A score is 0 wherever it would divide by 0. The macro
-/// average is over all labels. Any other target or prediction causes no error, because detecting it
-/// would require a device read. Instead, the value is NaN until the next `reset`. An empty batch
-/// adds nothing.
-/// @throw c10::Error from `update` if a type, a size, or the device is wrong.
+/// `compute` returns a float64 tensor with values from 0 to 1. The tensor is 0-dim or, without an
+/// average, of shape `(num_labels,)`. A score with a denominator of 0 is 0. The macro average
+/// includes all labels. An invalid target or prediction does not cause an error, because detecting
+/// it would require a device read. Instead, the result is NaN until the next `reset`. An empty
+/// batch does not change the result.
+/// @throw c10::Error from `update` if a type, a size, or the device is invalid.
 class LabelScore : public Metric {
  public:
   /// Adds a batch.
   void update(const torch::Tensor& preds, const torch::Tensor& target) override;
-  /// Returns the score for `sums`, which contain the number of correct positive predictions of each
-  /// label, then the wrong positive predictions, then the positive targets, and finally the
-  /// negative targets.
+  /// Returns the score for `sums`, which contains the number of true positives of each label,
+  /// followed by the numbers of false positives, positive targets, and negative targets.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
   /// Returns true: higher is better, and 1 is the best score.
   std::optional<bool> higher_is_better() const override { return true; }
 
  protected:
-  /// Which score to compute.
+  /// The type of score.
   enum class Score { accuracy, precision, recall, f1 };
 
   /// Constructs the metric for one label. Error messages begin with `name`.
@@ -82,7 +82,7 @@ class BinaryPrecision : public LabelScore {
       : LabelScore("sconce::metrics::BinaryPrecision", Score::precision, options) {}
 };
 
-/// Computes the fraction of positive targets that were predicted.
+/// Computes the fraction of positive targets that were predicted correctly.
 /// Python: `torchmetrics.classification.BinaryRecall`.
 class BinaryRecall : public LabelScore {
  public:
@@ -118,7 +118,7 @@ class MultilabelPrecision : public LabelScore {
       : LabelScore("sconce::metrics::MultilabelPrecision", Score::precision, options) {}
 };
 
-/// Computes, for each label, the fraction of positive targets that were predicted.
+/// Computes, for each label, the fraction of positive targets that were predicted correctly.
 /// Python: `torchmetrics.classification.MultilabelRecall`.
 class MultilabelRecall : public LabelScore {
  public:

@@ -5,14 +5,15 @@
 namespace sconce::metrics {
 
 /// Computes the weighted mean of values, such as losses weighted by the number of examples. The
-/// result is a 0-dim float64 tensor: NaN before the first value, and NaN if any value is NaN.
-/// Python: `torchmetrics.MeanMetric`, which ignores NaN values. Finding them would require reading
-/// the values on the host.
+/// result is a 0-dim float64 tensor. It is NaN before the first value, and NaN if any value is NaN.
+/// Python: `torchmetrics.MeanMetric`, which ignores NaN values. Detecting NaN values would require
+/// a device read.
 class MeanMetric : public Metric {
  public:
   MeanMetric() : Metric(2) {}
 
-  /// Adds each element of `value` with its weight. `weight` is broadcast to the shape of `value`.
+  /// Adds each element of `value` with the corresponding weight. `weight` is broadcast to the shape
+  /// of `value`.
   /// @throw c10::Error if `weight` cannot be broadcast, or if a tensor is complex.
   void update(const torch::Tensor& value, const torch::Tensor& weight) override;
 
@@ -20,7 +21,7 @@ class MeanMetric : public Metric {
   /// @throw c10::Error if `value` is complex.
   void update(const torch::Tensor& value, double weight = 1);
 
-  /// Returns the mean for `sums`, which contain the sum of the weighted values and the sum of the
+  /// Returns the mean for `sums`, which contains the sum of the weighted values and the sum of the
   /// weights.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;

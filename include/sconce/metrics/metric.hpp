@@ -14,11 +14,11 @@ class RunScope;  // in src/
 namespace sconce::metrics {
 
 /// Base class of metrics that are computed from sums over batches. The sums stay on the device of
-/// the batches, so nothing is read back to the host until you read the value.
+/// the batches, so no data is copied to the host until you read the value.
 ///
-/// To write a custom metric, derive from this class: `update` adds a batch to the sums, and
-/// `compute` returns the value for given sums. Add `using Metric::compute;` to keep the overload
-/// that uses the metric's own sums.
+/// To write a custom metric, derive from this class and override two functions: `update` adds a
+/// batch to the sums, and `compute` returns the value for the given sums. Add
+/// `using Metric::compute;` to keep the overload that uses the metric's own sums.
 ///
 ///     class MeanError : public metrics::Metric {
 ///      public:
@@ -33,21 +33,22 @@ namespace sconce::metrics {
 ///       using Metric::compute;
 ///     };
 ///
-/// A copy has its own sums. A captured step may update a metric: each replay adds to the sums.
+/// Each copy has separate sums. A captured step may update a metric, in which case each replay adds
+/// to the sums.
 /// Python: `torchmetrics.Metric`, with states that are summed over processes.
 class Metric {
  public:
   virtual ~Metric() = default;
 
-  /// Adds a batch of model outputs and targets to the sums. Reads nothing back to the host.
+  /// Adds a batch of model outputs and targets to the sums. Does not copy data to the host.
   virtual void update(const torch::Tensor& preds, const torch::Tensor& target) = 0;
 
-  /// Returns the value for `sums`, on their device. They may be the sums of all ranks, or sums
+  /// Returns the value for `sums`, on the same device. The sums may be totals over all ranks or
   /// loaded from a checkpoint.
   virtual torch::Tensor compute(const torch::Tensor& sums) const = 0;
 
-  /// Returns whether a higher value is better. By default, returns nothing: neither direction is
-  /// better. Callbacks that look for the best value use this.
+  /// Returns whether a higher value is better. Returns `std::nullopt` by default, which means that
+  /// neither direction is better. Used by callbacks that track the best value.
   /// Python: `Metric.higher_is_better`.
   virtual std::optional<bool> higher_is_better() const { return {}; }
 
@@ -55,7 +56,7 @@ class Metric {
   /// Python: `Metric.compute`.
   torch::Tensor compute() const { return compute(sums_); }
 
-  /// Resets the sums to 0. They stay on their device.
+  /// Resets the sums to 0. The sums stay on their device.
   /// Python: `Metric.reset`.
   void reset();
 
@@ -64,8 +65,8 @@ class Metric {
   /// new one.
   torch::Tensor sums() const;
 
-  /// Replaces the sums with a copy of `sums`. The next batch moves them to its own device.
-  /// @throw c10::Error if the number of sums is wrong for this metric.
+  /// Replaces the sums with a copy of `sums`. The next batch moves the sums to its device.
+  /// @throw c10::Error if the number of sums does not match this metric.
   void set_sums(const torch::Tensor& sums);
 
  protected:

@@ -13,21 +13,22 @@ struct PerplexityOptions {
 };
 
 /// Computes the perplexity of a language model: e to the power of the mean negative log probability
-/// of the target tokens. `update` accepts `preds`, floating-point logits of shape
-/// `(N, L, vocabulary)`, and `target`, integers of shape (N, L).
+/// of the target tokens. `update` accepts `preds`, which contains floating-point logits of shape
+/// `(N, L, vocabulary)`, and `target`, which contains integers of shape (N, L).
 ///
-/// The result is a 0-dim float64 tensor: 1 at best, and NaN before the first token. 16-bit logits
-/// are computed in float32. A target that is not a token causes no error, because detecting it
-/// would require a device read. Instead, the value is NaN until the next `reset`.
+/// The result is a 0-dim float64 tensor. The best possible value is 1, and the value is NaN before
+/// the first token. 16-bit logits are converted to float32. A target that is not a valid token does
+/// not cause an error, because detecting it would require a device read. Instead, the value is NaN
+/// until the next `reset`.
 /// Python: `torchmetrics.text.Perplexity`.
 class Perplexity : public Metric {
  public:
   explicit Perplexity(PerplexityOptions options = {}) : Metric(2), options_(options) {}
   /// Adds a batch.
-  /// @throw c10::Error if a type, a size, or the device is wrong.
+  /// @throw c10::Error if a type, a size, or the device is invalid.
   void update(const torch::Tensor& preds, const torch::Tensor& target) override;
-  /// Returns the perplexity for `sums`, which contain the sum of the negative log probabilities and
-  /// the number of tokens.
+  /// Returns the perplexity for `sums`, which contains the sum of the negative log probabilities
+  /// and the number of tokens.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
   /// Returns false: lower is better, and 1 is the best value.

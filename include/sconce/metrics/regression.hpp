@@ -10,12 +10,12 @@ namespace sconce::metrics {
 /// Options for `MeanSquaredError`, with torchmetrics' names and defaults.
 struct MeanSquaredErrorOptions {
   bool squared = true;      ///< `false` returns the square root of the mean
-  int64_t num_outputs = 1;  ///< above 1, computes an error per column of `(N, num_outputs)`
+  int64_t num_outputs = 1;  ///< if above 1, computes an error for each column of `(N, num_outputs)`
 };
 
 /// Options for `MeanAbsoluteError`, with torchmetrics' names and defaults.
 struct MeanAbsoluteErrorOptions {
-  int64_t num_outputs = 1;  ///< above 1, computes an error per column of `(N, num_outputs)`
+  int64_t num_outputs = 1;  ///< if above 1, computes an error for each column of `(N, num_outputs)`
 };
 
 /// How to combine the scores of several outputs.
@@ -27,27 +27,27 @@ enum class Multioutput {
 
 /// Options for `R2Score`, with torchmetrics' names and defaults.
 struct R2ScoreOptions {
-  /// Number of columns of `(N, num_outputs)`. Python infers it from the first batch.
+  /// Number of columns of `(N, num_outputs)`. Python infers this number from the first batch.
   int64_t num_outputs = 1;
   int64_t adjusted = 0;  ///< number of regressors for the adjusted score, 0 or more
   Multioutput multioutput = Multioutput::uniform_average;  ///< how to combine the outputs
 };
 
-/// Computes the mean squared error of `preds` and `target`, tensors of the same shape, over all
-/// elements or per column. The result is a float64 tensor, 0-dim or of shape `(num_outputs,)`. It
-/// is NaN before the first example, and NaN if any element is NaN. Differences are computed in
-/// float32 or a wider type.
+/// Computes the mean squared error between `preds` and `target` over all elements or for each
+/// column. Both tensors must have the same shape. The result is a float64 tensor that is 0-dim or
+/// of shape `(num_outputs,)`. It is NaN before the first example, and NaN if any element is NaN.
+/// Differences are computed with at least float32 precision.
 /// Python: `torchmetrics.MeanSquaredError`.
 class MeanSquaredError : public Metric {
  public:
   /// @throw c10::Error if `num_outputs` is below 1.
   explicit MeanSquaredError(MeanSquaredErrorOptions options = {});
   /// Adds a batch.
-  /// @throw c10::Error if the shapes differ, if they are not `(N, num_outputs)` with more than one
-  /// output, or if a tensor is complex.
+  /// @throw c10::Error if the shapes differ, if `num_outputs` is above 1 and the shapes are not
+  /// `(N, num_outputs)`, or if a tensor is complex.
   void update(const torch::Tensor& preds, const torch::Tensor& target) override;
-  /// Returns the error for `sums`, which contain the sum for each output, followed by the number of
-  /// examples.
+  /// Returns the error for `sums`, which contains the sum for each output, followed by the number
+  /// of examples.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
   /// Returns false: lower is better, and 0 is the best value.
@@ -57,19 +57,19 @@ class MeanSquaredError : public Metric {
   MeanSquaredErrorOptions options_;
 };
 
-/// Computes the mean absolute error of `preds` and `target`. Shapes, types, and NaN are handled as
-/// in `MeanSquaredError`.
+/// Computes the mean absolute error between `preds` and `target`. Shapes, types, and NaN are
+/// handled as in `MeanSquaredError`.
 /// Python: `torchmetrics.MeanAbsoluteError`.
 class MeanAbsoluteError : public Metric {
  public:
   /// @throw c10::Error if `num_outputs` is below 1.
   explicit MeanAbsoluteError(MeanAbsoluteErrorOptions options = {});
   /// Adds a batch.
-  /// @throw c10::Error if the shapes differ, if they are not `(N, num_outputs)` with more than one
-  /// output, or if a tensor is complex.
+  /// @throw c10::Error if the shapes differ, if `num_outputs` is above 1 and the shapes are not
+  /// `(N, num_outputs)`, or if a tensor is complex.
   void update(const torch::Tensor& preds, const torch::Tensor& target) override;
-  /// Returns the error for `sums`, which contain the sum for each output, followed by the number of
-  /// examples.
+  /// Returns the error for `sums`, which contains the sum for each output, followed by the number
+  /// of examples.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
   /// Returns false: lower is better, and 0 is the best value.
@@ -80,9 +80,9 @@ class MeanAbsoluteError : public Metric {
 };
 
 /// Computes the mean of |preds - target| / |target| over all elements of two tensors of the same
-/// shape. The result is a 0-dim float64 tensor: 1 for an error of 100%, and NaN before the first
-/// example. Targets closer to 0 than 1.17e-6 count as 1.17e-6. Types and NaN are handled as in
-/// `MeanSquaredError`.
+/// shape. The result is a 0-dim float64 tensor. A value of 1 means an error of 100%, and the value
+/// is NaN before the first example. Target magnitudes below 1.17e-6 are treated as 1.17e-6. Types
+/// and NaN are handled as in `MeanSquaredError`.
 /// Python: `torchmetrics.MeanAbsolutePercentageError`.
 class MeanAbsolutePercentageError : public Metric {
  public:
@@ -90,22 +90,22 @@ class MeanAbsolutePercentageError : public Metric {
   /// Adds a batch.
   /// @throw c10::Error if the shapes differ, or if a tensor is complex.
   void update(const torch::Tensor& preds, const torch::Tensor& target) override;
-  /// Returns the error for `sums`, which contain the sum of the errors and the number of elements.
+  /// Returns the error for `sums`, which contains the sum of the errors and the number of elements.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
   /// Returns false: lower is better, and 0 is the best value.
   std::optional<bool> higher_is_better() const override { return false; }
 };
 
-/// Computes the coefficient of determination: the fraction of the variance of `target` that `preds`
-/// explains. `preds` and `target` have shape (N,) or `(N, num_outputs)` and are computed in
-/// float64.
+/// Computes the coefficient of determination, which is the fraction of the variance of `target`
+/// that is explained by `preds`. `preds` and `target` have shape (N,) or `(N, num_outputs)`.
+/// Computations use float64.
 ///
-/// The result is a float64 tensor of at most 1. It is 0-dim, or of shape `(num_outputs,)` for
-/// `raw_values` with several outputs. It is NaN with fewer than two examples. As in Python, sums of
-/// squares up to 1e-4 count as 0: the score is 1 if the sum of squared residuals is 0, and
-/// otherwise 0 if the total sum of squares is 0. With too few examples for `adjusted`, it is the
-/// unadjusted score.
+/// The result is a float64 tensor with values of at most 1. It is 0-dim, or of shape
+/// `(num_outputs,)` for `raw_values` with several outputs. Values are NaN with fewer than two
+/// examples. As in Python, sums of squares up to 1e-4 count as 0. The score is 1 if the sum of
+/// squared residuals is 0. Otherwise, it is 0 if the total sum of squares is 0. If there are too
+/// few examples for `adjusted`, the unadjusted score is returned.
 /// Python: `torchmetrics.R2Score`.
 class R2Score : public Metric {
  public:
@@ -115,8 +115,8 @@ class R2Score : public Metric {
   /// @throw c10::Error if the shapes differ, if they are not `(N, num_outputs)`, or if a tensor is
   /// complex.
   void update(const torch::Tensor& preds, const torch::Tensor& target) override;
-  /// Returns the score for `sums`, which contain the squared targets of each output, then the
-  /// targets, then the squared residuals, and finally the number of examples.
+  /// Returns the score for `sums`, which contains the sum of the squared targets of each output,
+  /// the sum of the targets, the sum of the squared residuals, and the number of examples.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
   /// Returns true: higher is better, and 1 is the best score.
