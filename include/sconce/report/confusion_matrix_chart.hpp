@@ -15,8 +15,8 @@ namespace sconce {
 class BestEffort;  // warns once if a file cannot be written; defined in src/
 
 /// Draws a confusion matrix as an SVG with a width of 600 pixels. The SVG is self-contained and
-/// uses light or dark colors according to the viewer's preference. The darkness of a cell shows the
-/// share of its count in the row. The cells contain their counts if all of them fit. Python:
+/// uses light or dark colors according to the viewer's preference. The darker a cell, the larger
+/// the share of its count in the row. The counts are shown in the cells if all of them fit. Python:
 /// scikit-learn's `ConfusionMatrixDisplay`, and torchmetrics' `MulticlassConfusionMatrix.plot`.
 struct ConfusionMatrixChart {
   std::string title = "Confusion matrix";  ///< title above the matrix
@@ -24,28 +24,29 @@ struct ConfusionMatrixChart {
   /// each column is a predicted class. Counts must not be negative.
   torch::Tensor counts = {};
   std::vector<std::string> class_names =
-      {};  ///< may contain any bytes; if empty, the classes are numbered from 0
+      {};  ///< class names, which may contain any bytes; if empty, the classes are numbered from 0
 
   /// Returns the SVG, which is well-formed XML 1.0 in UTF-8. Copies the counts to the host.
   /// @throw c10::Error if the counts or the number of names do not meet the requirements above.
   std::string svg() const;
 
-  /// Writes the SVG to a file in an existing folder. The file appears complete or not at all.
-  /// @throw c10::Error in the same cases as `svg`, or if the file cannot be written. The message
-  /// then contains the file and the cause.
+  /// Writes the SVG to a file in an existing folder. The file becomes visible only once it is
+  /// complete.
+  /// @throw c10::Error in the same cases as `svg`, or if the file cannot be written. In that case,
+  /// the message contains the file name and the cause.
   void save(const std::filesystem::path& file) const;
 };
 
 /// Draws a confusion matrix after each test, on rank 0. If the file cannot be written, or if the
-/// matrix has no counts because it is not in `TrainerOptions::metrics`, the logger warns once and
+/// matrix is empty because it is not in `TrainerOptions::metrics`, the logger warns once and
 /// training continues.
 class ConfusionMatrixLogger : public TrainerCallback {
  public:
   /// Constructs a logger for `matrix`, which must also be in `TrainerOptions::metrics`. After a
-  /// test, it then holds the sums of all ranks. `file` and `class_names` are as in
-  /// `ConfusionMatrixChart`.
+  /// test, the matrix contains the sums over all ranks. `file` and `class_names` have the same
+  /// meaning as in `ConfusionMatrixChart`.
   /// @throw c10::Error if `matrix` is null or has too many classes to draw, or if the number of
-  /// names differs from the number of classes.
+  /// class names differs from the number of classes.
   ConfusionMatrixLogger(std::filesystem::path file,
                         std::shared_ptr<metrics::ConfusionMatrix> matrix,
                         std::vector<std::string> class_names = {});

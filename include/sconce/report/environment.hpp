@@ -7,18 +7,20 @@
 
 namespace sconce {
 
-/// A GPU as described by the NVIDIA driver. Members that the driver does not report are empty.
+/// Information about a GPU as reported by the NVIDIA driver. Members that the driver does not
+/// report are empty.
 struct GpuInfo {
   std::optional<int> index = {};             ///< CUDA index; empty if hidden or unknown
   std::string name = {};                     ///< such as "NVIDIA H100"
   std::string uuid = {};                     ///< such as "GPU-6f2d..."
   std::string bus_id = {};                   ///< such as "00000000:65:00.0"
   std::optional<int64_t> memory_total = {};  ///< in bytes
-  std::optional<int64_t> memory_used = {};   ///< in bytes, over all processes
-  std::optional<int> utilization = {};       ///< in percent, over the driver's last interval
+  std::optional<int64_t> memory_used = {};   ///< in bytes, summed over all processes
+  std::optional<int> utilization = {};       ///< in percent, over the driver's last sampling
+                                             ///< interval
 };
 
-/// The NVIDIA driver as described by its library NVML.
+/// Information about the NVIDIA driver as reported by the NVML library.
 struct DriverInfo {
   std::string error = {};          ///< the error if NVML is unavailable; otherwise empty
   std::string version = {};        ///< such as "580.65.06"
@@ -26,18 +28,20 @@ struct DriverInfo {
   std::vector<GpuInfo> gpus = {};  ///< ordered by bus ID, including hidden GPUs
 };
 
-/// LibTorch and its CUDA version.
+/// Information about LibTorch and its CUDA version.
 struct TorchInfo {
   std::string version = {};                 ///< version of LibTorch
-  bool built_with_cuda = false;             ///< whether sconce was built with a CUDA LibTorch
+  bool built_with_cuda = false;             ///< whether sconce was built with a CUDA build of
+                                            ///< LibTorch
   bool cuda_loaded = false;                 ///< whether libtorch_cuda is loaded in this process
-  std::string cuda = {};                    ///< CUDA version that LibTorch was built with
+  std::string cuda = {};                    ///< CUDA version with which LibTorch was built
   int num_gpus = 0;                         ///< number of GPUs that LibTorch can use
-  std::vector<std::string> gpu_buses = {};  ///< their bus IDs in CUDA's order; empty if unknown
+  std::vector<std::string> gpu_buses = {};  ///< bus IDs of these GPUs in CUDA's order; empty if
+                                            ///< unknown
 };
 
-/// The LibTorch, driver, and GPUs available to a program. `sconce-info` shows more about the
-/// machine. Python: `torch.utils.collect_env`.
+/// Information about LibTorch, the driver, and the GPUs available to a program. `sconce-info`
+/// reports more about the machine. Python: `torch.utils.collect_env`.
 struct Environment {
   TorchInfo torch = {};                             ///< LibTorch and its CUDA version
   DriverInfo driver = {};                           ///< the NVIDIA driver and its GPUs
@@ -60,7 +64,7 @@ enum class GpuStatus {
 /// without creating a context on them. Memory and utilization are the current values.
 Environment environment();
 
-/// Returns the GPU status according to `facts`. It depends on nothing else.
+/// Returns the GPU status, which depends only on `facts`.
 GpuStatus gpu_status(const Environment& facts);
 
 /// Returns the GPU status as a sentence without a period. If no GPU can be used, the sentence

@@ -6,14 +6,14 @@
 
 namespace sconce {
 
-/// One line of a chart. Values that are nan, infinite, or above 1e300 leave gaps.
+/// A line in a chart. NaN values, infinite values, and values above 1e300 leave gaps.
 struct ChartSeries {
   std::string name = {};       ///< name in the legend
   std::vector<double> x = {};  ///< positions on the x axis, in any order
   std::vector<double> y = {};  ///< one value for each x
 };
 
-/// A panel of a chart, with its own y axis.
+/// A panel in a chart, with a separate y axis.
 struct ChartPanel {
   std::string y_label = {};              ///< label of the y axis
   std::vector<ChartSeries> series = {};  ///< drawn with different colors, dashes, and markers
@@ -22,20 +22,21 @@ struct ChartPanel {
 /// Draws a line chart as an SVG with a width of 600 pixels. The SVG is self-contained and uses
 /// light or dark colors according to the viewer's preference. A line with few points has a marker
 /// at each point. For a line with many points, only the points that change a pixel are kept, so the
-/// file stays small. Names may contain any bytes. Long names are truncated, and a tooltip shows
-/// them in full. Python: matplotlib's `subplots(sharex=True)` and `plot`.
+/// file stays small. Names may contain any bytes. Long names are truncated, and a tooltip shows the
+/// full name. Python: matplotlib's `subplots(sharex=True)` and `plot`.
 struct LineChart {
   std::string title = {};               ///< title above the panels
   std::string x_label = {};             ///< label of the x axis
   std::vector<ChartPanel> panels = {};  ///< one or more, stacked over a shared x axis
 
   /// Returns the SVG, which is well-formed XML 1.0 in UTF-8.
-  /// @throw c10::Error if there are no panels, or if the x and y of a series differ in length.
+  /// @throw c10::Error if there are no panels, or if `x` and `y` of a series differ in length.
   std::string svg() const;
 
-  /// Writes the SVG to a file in an existing folder. The file appears complete or not at all.
-  /// @throw c10::Error in the same cases as `svg`, or if the file cannot be written. The message
-  /// then contains the file and the cause.
+  /// Writes the SVG to a file in an existing folder. The file becomes visible only once it is
+  /// complete.
+  /// @throw c10::Error in the same cases as `svg`, or if the file cannot be written. In that case,
+  /// the message contains the file name and the cause.
   void save(const std::filesystem::path& file) const;
 };
 

@@ -23,7 +23,7 @@ struct LRFindOptions {
   int64_t num_it = 100;    ///< number of steps, at least 10
   /// Whether to stop when the smoothed loss exceeds four times its lowest value.
   bool stop_div = true;
-  /// Options for the trainer that runs the steps, such as the device, the precision, and the loss.
+  /// Options for the Trainer that runs the steps, such as the device, the precision, and the loss.
   /// `max_epochs`, `max_time`, `graph`, `compiler`, `fast_dev_run`, and `metrics` are ignored.
   TrainerOptions trainer = {};
 };
@@ -31,25 +31,26 @@ struct LRFindOptions {
 /// The losses of a learning-rate sweep.
 struct LRFindResult {
   std::vector<double> lrs = {};     ///< learning rate of each step
-  std::vector<double> losses = {};  ///< smoothed loss of each step, before the step
-  /// The learning rate in the middle of the longest descent of the smoothed loss. Empty if the loss
-  /// does not descend.
+  std::vector<double> losses = {};  ///< smoothed loss of each step, computed before the update
+  /// Learning rate in the middle of the longest descent of the smoothed loss. Empty if the loss
+  /// does not decrease.
   std::optional<double> suggestion = {};
 
-  /// Returns a chart of the loss over the learning rate on a logarithmic axis.
+  /// Returns a chart of the loss as a function of the learning rate, with a logarithmic axis for
+  /// the learning rate.
   LineChart chart(std::string title = "Learning rate finder") const;
 };
 
 namespace detail {
 
-/// The callback that sweeps the learning rate and restores everything that the fit changes.
+/// A callback that sweeps the learning rate and restores all state that the fit changes.
 class LRSweep : public TrainerCallback {
  public:
-  /// Constructs a callback with these options.
+  /// Constructs a callback with the given options.
   /// @throw c10::Error if an option is out of range.
   explicit LRSweep(LRFindOptions options);
 
-  /// Returns the options of a trainer whose fit has enough epochs.
+  /// Returns the options of a Trainer with enough epochs for the sweep.
   TrainerOptions trainer_options(const AnyBatches& train) const;
   /// Returns the results of the sweep.
   /// @throw c10::Error if the loss diverged immediately.
@@ -69,26 +70,28 @@ class LRSweep : public TrainerCallback {
   LRFindResult found_ = {};
   double mean_ = 0;  // exponentially decaying mean of the losses
   bool diverged_ = false;
-  std::shared_ptr<Saved> saved_ = {};  // state of the model and the optimizer, during the fit
+  std::shared_ptr<Saved> saved_ = {};  // state of the model and the optimizer during the fit
 };
 
 }  // namespace detail
 
-/// Trains the model for some steps while increasing the learning rate of all parameter groups
-/// exponentially, and returns the smoothed loss at each rate. Afterwards, it restores the
+/// Trains the model for `num_it` steps while exponentially increasing the learning rate of all
+/// parameter groups, and returns the smoothed loss at each learning rate. Afterwards, restores the
 /// parameters, buffers, gradients, and modes of the model, the state and options of the optimizer,
-/// and the random generators of the CPU and the trainer's device, bit for bit. As after a fit, the
-/// model stays on the trainer's device. The epoch of the batches does not change.
+/// and the random number generators of the CPU and the trainer's device, bit for bit. As after a
+/// fit, the model stays on the trainer's device. The epoch of the batches does not change.
 ///
-/// The loss of a step is the loss of its last batch, averaged over the ranks of a process group. It
-/// is smoothed by an average that decays by 0.98. If it becomes nan or infinite, the sweep ends.
+/// The loss of a step is the loss of its last batch, averaged over the ranks of a process group.
+/// Losses are smoothed by an exponential moving average with a decay of 0.98. If the loss becomes
+/// NaN or infinite, the sweep ends.
 /// Python: fastai's `Learner.lr_find` and Lightning's `Tuner.lr_find`.
 /// @throw c10::Error if:
 /// - an option is out of range, or a lazy layer of the model is uninitialized;
-/// - the loss diverges within the first tenth of the steps and the five that follow, which is too
-///   early to draw a curve;
-/// - `Stateful` does not support the class of the optimizer;
-/// - `Trainer::fit` throws it. Even then, the model and the optimizer are restored.
+/// - the loss diverges within the first tenth of the steps or the following five steps, which is
+///   too early to draw a curve;
+/// - `Stateful` does not support the type of the optimizer;
+/// - `Trainer::fit` throws a c10::Error, in which case the model and the optimizer are still
+///   restored.
 template <class M>
 LRFindResult lr_find(M& model, torch::optim::Optimizer& optimizer, const AnyBatches& train,
                      const LRFindOptions& options = {}) {

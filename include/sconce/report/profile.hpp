@@ -10,16 +10,17 @@ namespace sconce {
 
 namespace profiler {
 
-/// Records the operators and named ranges (`RECORD_USER_SCOPE`) of this thread and its backward
-/// passes, as well as GPU kernels and copies, during the lifetime of the object. As in Python,
-/// LibTorch's profiler writes log lines to standard error unless the environment contains
+/// Records the operators and named ranges (`RECORD_USER_SCOPE`) in the current thread and its
+/// backward passes, as well as GPU kernels and copies, for the lifetime of the object. As in
+/// Python, LibTorch's profiler writes log lines to standard error unless the environment contains
 /// `KINETO_LOG_LEVEL=7`. There is only one profiler per process, so a second `Profile` cannot start
-/// while it is running. Use the object in one thread only. Python: `torch.profiler.profile`.
+/// while the first one is running. Use the object in one thread only. Python:
+/// `torch.profiler.profile`.
 class [[nodiscard]] Profile {
  public:
   /// Starts recording.
-  /// @throw c10::Error if a profile is already running in any thread, including one started by
-  /// LibTorch's own functions. The running profile is not affected.
+  /// @throw c10::Error if a profile is already running in any thread, including a profile started
+  /// by LibTorch's own functions. The running profile is not affected.
   Profile();
 
   /// Stops recording. Records that were not exported are discarded.
@@ -28,9 +29,9 @@ class [[nodiscard]] Profile {
   Profile& operator=(const Profile&) = delete;
 
   /// Waits for the GPU, stops recording, and writes the records as JSON for chrome://tracing and
-  /// Perfetto. The file appears complete or not at all. Its folder needs enough space for two
-  /// copies of the trace.
-  /// @throw c10::Error if it was called before, or if the file cannot be written.
+  /// Perfetto. The file becomes visible only once it is complete. The file system must have enough
+  /// space for two copies of the trace.
+  /// @throw c10::Error if this function was called before, or if the file cannot be written.
   void export_chrome_trace(const std::filesystem::path& file);
 
  private:
@@ -39,18 +40,19 @@ class [[nodiscard]] Profile {
 
 }  // namespace profiler
 
-/// Writes a trace of the first steps of a fit, on rank 0. Each step is a range "step" that contains
-/// the ranges "data", "forward", "backward", and "optimizer". The very first step is skipped,
-/// because it also initializes buffers and caches. If another profile is running, the file cannot
-/// be written, or the fit has only one step, it warns and the fit continues. Python: Lightning's
-/// `PyTorchProfiler`.
+/// Writes a trace of the first steps of a fit, on rank 0. Each step is recorded as a range "step"
+/// that contains the ranges "data", "forward", "backward", and "optimizer". The first step is
+/// skipped, because it also initializes buffers and caches. If another profile is running, the file
+/// cannot be written, or the fit has only one step, the callback warns and the fit continues.
+/// Python: Lightning's `PyTorchProfiler`.
 class StepTrace : public TrainerCallback {
  public:
-  /// Traces `steps` steps, or fewer if the fit is shorter. Only the first fit is traced.
+  /// Constructs a callback that traces `steps` steps, or fewer if the fit is shorter. Only the
+  /// first fit is traced.
   /// @throw c10::Error if `steps` is below 1.
   StepTrace(std::filesystem::path file, int64_t steps);
 
-  /// Starts the trace after the first step and writes it after `steps` more.
+  /// Starts the trace after the first step and writes it after `steps` more steps.
   void on_after_optimizer_step(Fit& fit) override;
   /// Writes the trace if it has not been written yet.
   void on_fit_end(Fit& fit) override;
@@ -63,7 +65,7 @@ class StepTrace : public TrainerCallback {
   int64_t steps_;
   int64_t recorded_ = 0;
   bool is_over_ = false;
-  const Fit* fit_ = nullptr;  // the running fit, not one nested in it
+  const Fit* fit_ = nullptr;  // the running fit, excluding nested fits
   std::optional<profiler::Profile> profile_ = {};
 };
 

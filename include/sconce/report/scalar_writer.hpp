@@ -13,31 +13,32 @@ namespace sconce {
 /// A value at a step of a run. Python: TensorBoard's `ScalarEvent`.
 struct ScalarEvent {
   std::string tag = {};  ///< name, such as "loss"
-  double value = 0;      ///< value, which may be nan or inf
-  int64_t step = 0;      ///< optimizer step, counted from 1 over all epochs
+  double value = 0;      ///< value, which may be NaN or inf
+  int64_t step = 0;      ///< optimizer step, counted from 1 across all epochs
   int64_t epoch = 0;     ///< epoch, counted from 1
   double wall_time = 0;  ///< seconds since 1970
 };
 
 /// Options for `ScalarWriter`.
 struct ScalarFilesOptions {
-  /// Number of steps that a resumed run has already completed. Scalars of later steps are dropped.
-  /// If it is empty, the run is new, and its folder must not contain scalars.
+  /// Number of steps that a resumed run has already completed. Scalars from later steps are
+  /// discarded. If empty, the run is new, and its folder must not contain scalars.
   std::optional<int64_t> resume_step = {};
 };
 
 /// Writes the scalars of a run to two kinds of files in a folder: `events.out.tfevents.*` for
-/// TensorBoard (see `SummaryWriter`), and `scalars.csv`, with one line per scalar: step, epoch,
-/// tag, value, wall_time. Numbers are written with full precision. If the process is killed, the
-/// last line may be truncated. A resumed run drops such a line. Only one process at a time may
-/// write to a folder.
+/// TensorBoard (see `SummaryWriter`), and `scalars.csv`, which contains one line per scalar: step,
+/// epoch, tag, value, wall_time. Numbers are written with full precision. If the process is killed,
+/// the last line may be truncated. A resumed run discards a truncated line. Only one process at a
+/// time may write to a folder.
 class ScalarWriter {
  public:
   /// Reads the files in the folder without writing anything.
   /// @throw c10::Error, with the file in the message, if:
-  /// - a new run's folder contains scalars;
-  /// - a resumed run's scalars are damaged or were written by another program;
-  /// - a resumed run starts at step 0, but there are scalars of an epoch after the first.
+  /// - the folder of a new run contains scalars;
+  /// - the scalars of a resumed run are damaged or were written by another program;
+  /// - a resumed run starts at step 0, but the folder contains scalars from an epoch after the
+  ///   first.
   explicit ScalarWriter(std::filesystem::path folder, const ScalarFilesOptions& options = {});
   /// Flushes. Errors are ignored, and the affected scalars are lost.
   ~ScalarWriter();
@@ -48,10 +49,10 @@ class ScalarWriter {
   /// @throw c10::Error if the tag is not UTF-8 or contains control characters.
   void add(const ScalarEvent& scalar);
 
-  /// Writes the scalars since the last flush, with one write per file. The first flush creates the
-  /// folder and the files.
-  /// @throw c10::Error, with the file in the message, if a file cannot be written. That file is
-  /// unchanged, the other file is still written, and the next flush tries again.
+  /// Writes the scalars added since the last flush, with a single write per file. The first flush
+  /// creates the folder and the files.
+  /// @throw c10::Error, with the file in the message, if a file cannot be written. In that case,
+  /// the file is unchanged, the other file is still written, and the next flush tries again.
   void flush();
 
  private:

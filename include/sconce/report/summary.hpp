@@ -16,15 +16,16 @@
 
 namespace sconce {
 
-/// A row of a summary: one module of the model.
+/// A row of a summary, which describes one module of the model.
 struct SummaryRow {
-  std::string name = {};        ///< name in its parent, such as "0"; empty for the model
+  std::string name = {};        ///< name within the parent module, such as "0"; empty for the model
   std::string class_name = {};  ///< such as "Linear"
   int depth = 0;                ///< 0 for the model, 1 for its children, and so on
-  std::vector<std::vector<int64_t>> output_shapes = {};  ///< from the last run; empty if unknown
-  int64_t parameters = 0;     ///< number of parameters, excluding its children
-  bool is_trainable = false;  ///< whether any of them requires grad
-  bool has_children = false;  ///< whether it contains modules
+  std::vector<std::vector<int64_t>> output_shapes = {};  ///< output shapes of the last call; empty
+                                                         ///< if unknown
+  int64_t parameters = 0;     ///< number of parameters, excluding child modules
+  bool is_trainable = false;  ///< whether any of these parameters requires grad
+  bool has_children = false;  ///< whether the module contains other modules
   bool is_repeated = false;   ///< whether a row above shows the same module; totals count it once
 };
 
@@ -35,13 +36,14 @@ struct Summary {
   int64_t trainable_parameters = 0;    ///< number of parameters that require grad
   int64_t parameter_bytes = 0;         ///< size of the parameters
   int64_t input_bytes = 0;             ///< size of the inputs
-  int64_t forward_backward_bytes = 0;  ///< known outputs of layers with parameters, and gradients
+  int64_t forward_backward_bytes = 0;  ///< size of gradients and of known outputs of layers with
+                                       ///< parameters
 };
 
 /// Prints the summary as a table, followed by the totals.
 std::ostream& operator<<(std::ostream& out, const Summary& summary);
 
-/// The calls that make `summary` work for any type of module. For internal use.
+/// Functions that allow `summary` to support any type of module. For internal use.
 struct SummaryCalls {
   using Outputs = std::vector<torch::Tensor>;  ///< the tensors that a module returns
 
@@ -69,22 +71,24 @@ struct SummaryCalls {
   }
 };
 
-/// Returns the summary of a model, using these calls. For internal use.
+/// Returns the summary of a model, using the given functions. For internal use.
 Summary summarize(torch::nn::Module& model, const SummaryCalls& calls);
 
 /// Runs `forward` of the model (a module or a module holder) once, in evaluation mode and without
-/// gradients, and returns a summary of its modules. The modes of all modules and the random
-/// generators are restored afterwards. Lazy layers are initialized. If the model has a lazy layer,
-/// the generators are not restored, because its weights were drawn from them.
+/// gradients, and returns a summary of its modules. The modes of all modules and the states of the
+/// random number generators are restored afterwards. Lazy layers are initialized. If the model
+/// contains a lazy layer, the generators are not restored, because its weights were drawn from
+/// them.
 ///
-/// LibTorch's modules do not have hooks. Therefore, output shapes are only known for the following:
-/// the model, the modules of a model that is a `torch::nn::Sequential`, and otherwise the layers of
-/// LibTorch and sconce whose operators show that they ran. These are layers with tensors, the
-/// layers of a `Sequential`, and the parts of transformers. If a layer ran several times, the shape
-/// is from its last run. Other modules, such as a custom module inside a custom module, have no
-/// shape. Python: `torchinfo.summary(model, input_data=inputs)`.
-/// @throw c10::Error if an input is on a device where the model has no tensors. Exceptions from
-/// `forward` are passed on.
+/// LibTorch modules do not support hooks. Therefore, output shapes are known only for the model
+/// itself, for the modules of a model that is a `torch::nn::Sequential`, and for LibTorch and
+/// sconce layers whose calls can be detected from the operators they run. The last group consists
+/// of layers with tensors, the layers of a `Sequential`, and the parts of transformers. If a layer
+/// ran several times, the shape of its last output is used. The shapes of other modules, such as a
+/// custom module inside a custom module, are unknown. Python:
+/// `torchinfo.summary(model, input_data=inputs)`.
+/// @throw c10::Error if an input is on a device on which the model has no tensors. Exceptions
+/// thrown by `forward` are propagated.
 template <class Model, class... Inputs>
 Summary summary(Model& model, const Inputs&... inputs) {
   nn::detail::check_model<Model>();

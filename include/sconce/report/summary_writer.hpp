@@ -13,53 +13,54 @@
 #include "sconce/fwd.hpp"
 
 namespace sconce {
-class AppendFile;  // grows by complete pieces; defined in src/
+class AppendFile;  // file to which only complete records are appended; defined in src/
 }  // namespace sconce
 
 namespace sconce::utils::tensorboard {
 
 /// Options for `SummaryWriter`.
 struct SummaryWriterOptions {
-  /// Step at which a resumed run continues. TensorBoard hides earlier values from this step on.
+  /// Step at which a resumed run continues. TensorBoard hides previously written values from this
+  /// step on.
   std::optional<int64_t> purge_step = {};
 };
 
 /// Options for `SummaryWriter::add_scalar`.
 struct AddScalarOptions {
-  std::optional<double> walltime = {};  ///< seconds since 1970; defaults to now
+  std::optional<double> walltime = {};  ///< seconds since 1970; defaults to the current time
 };
 
 /// Options for `SummaryWriter::add_image`.
 struct AddImageOptions {
-  std::optional<double> walltime = {};  ///< seconds since 1970; defaults to now
-  /// One letter per dimension: C, H, W; H, W; or N, C, H, W, in any order, in upper or lower case.
+  std::optional<double> walltime = {};  ///< seconds since 1970; defaults to the current time
+  /// Letters of the dimensions, which are CHW, HW, or NCHW, in any order, in upper or lower case.
   std::string dataformats = "CHW";
 };
 
 /// Options for `SummaryWriter::add_images`.
 struct AddImagesOptions {
-  std::optional<double> walltime = {};  ///< seconds since 1970; defaults to now
+  std::optional<double> walltime = {};  ///< seconds since 1970; defaults to the current time
   std::string dataformats = "NCHW";     ///< as in `AddImageOptions`
 };
 
 /// Options for `SummaryWriter::add_histogram`.
 struct AddHistogramOptions {
   /// Bin edges in ascending order, as in `numpy.histogram`. A bin includes its left edge, and the
-  /// last bin includes both edges. Values outside the bins are not counted. If it is empty,
-  /// Python's "tensorflow" bins are used: 1,548 bins from -1e20 to 1e20, each 10% wider than the
-  /// next one toward 0.
+  /// last bin includes both edges. Values outside the bins are not counted. If empty, Python's
+  /// "tensorflow" bins are used, which are 1,548 bins from -1e20 to 1e20. Each bin is 10% wider
+  /// than the next bin toward 0.
   std::vector<double> bins = {};
-  std::optional<double> walltime = {};  ///< seconds since 1970; defaults to now
-  /// Approximate maximum number of bins. If there are more, neighboring bins are merged.
+  std::optional<double> walltime = {};  ///< seconds since 1970; defaults to the current time
+  /// Approximate maximum number of bins. If there are more bins, neighboring bins are merged.
   std::optional<int64_t> max_bins = {};
 };
 
 /// Options for `SummaryWriter::add_histogram_raw`.
 struct AddHistogramRawOptions {
-  std::optional<double> walltime = {};  ///< seconds since 1970; defaults to now
+  std::optional<double> walltime = {};  ///< seconds since 1970; defaults to the current time
 };
 
-/// A precomputed histogram: the arguments of Python's `add_histogram_raw`.
+/// A precomputed histogram, with the same values as the arguments of Python's `add_histogram_raw`.
 struct RawHistogram {
   double min = 0;                          ///< smallest value
   double max = 0;                          ///< largest value
@@ -72,53 +73,54 @@ struct RawHistogram {
 
 /// Options for `SummaryWriter::add_text`.
 struct AddTextOptions {
-  std::optional<double> walltime = {};  ///< seconds since 1970; defaults to now
+  std::optional<double> walltime = {};  ///< seconds since 1970; defaults to the current time
 };
 
 /// Value of a hyperparameter. A size_t must be cast to int64_t.
 using HParam = std::variant<bool, int64_t, double, std::string>;
 
-/// Hyperparameters by name, such as `{{"lr", 0.1}, {"optimizer", "adamw"}}`. Python: `hparam_dict`.
+/// A list of names and values of hyperparameters, such as `{{"lr", 0.1}, {"optimizer", "adamw"}}`.
+/// Python: `hparam_dict`.
 using HParams = std::vector<std::pair<std::string, HParam>>;
 
 /// Options for `SummaryWriter::add_hparams`.
 struct AddHParamsOptions {
-  /// All possible values of each hyperparameter, of the same type as its value.
+  /// All possible values of each hyperparameter, which have the same type as its value.
   std::map<std::string, std::vector<HParam>> hparam_domain_discrete = {};
-  std::string run_name = {};  ///< folder name in the log_dir; defaults to the time
+  std::string run_name = {};  ///< folder name within the log_dir; defaults to the current time
   int64_t global_step = 0;    ///< step of the metrics
 };
 
-/// Writes an event file for TensorBoard with scalars, images, histograms, texts, and
-/// hyperparameters. The file name contains the time and sorts after the existing files in the
-/// folder, because readers read files in order of their names. A failed write leaves only complete
-/// records. If the process is killed, the last record may be truncated, and readers ignore it.
-/// Tensors may be on any device. A tensor on a GPU is copied to the CPU once. All strings must be
-/// UTF-8; otherwise, the functions throw c10::Error. An error leaves pending values and files
-/// unchanged. Python: `torch.utils.tensorboard.SummaryWriter`, which also supports audio, video,
-/// meshes, graphs, embeddings, and curves.
+/// Writes an event file for TensorBoard that contains scalars, images, histograms, texts, and
+/// hyperparameters. The file name contains the time and sorts after existing files in the folder,
+/// because readers process files in order of their names. After a failed write, the file contains
+/// only complete records. If the process is killed, the last record may be truncated, and readers
+/// ignore it. Tensors may be on any device. A tensor on a GPU is copied to the CPU once. All
+/// strings must be valid UTF-8. Otherwise, the functions throw a c10::Error. An error leaves
+/// pending values and files unchanged. Python: `torch.utils.tensorboard.SummaryWriter`, which also
+/// supports audio, video, meshes, graphs, embeddings, and curves.
 class SummaryWriter {
  public:
-  /// Prepares a file in `log_dir`. The first `flush` creates it.
+  /// Prepares an event file in `log_dir`. The first `flush` creates the file.
   explicit SummaryWriter(std::filesystem::path log_dir, SummaryWriterOptions options = {});
   /// Flushes. Errors are ignored, and pending values are lost.
   ~SummaryWriter();
   SummaryWriter(const SummaryWriter&) = delete;
   SummaryWriter& operator=(const SummaryWriter&) = delete;
 
-  /// Stores a scalar for the next flush. As in Python, it is stored as float32.
+  /// Stores a scalar for the next flush. As in Python, the value is stored as float32.
   /// @throw c10::Error if the tag is not UTF-8.
   void add_scalar(const std::string& tag, double scalar_value, int64_t global_step = 0,
                   AddScalarOptions options = {});
 
-  /// Stores an image as PNG for the next flush. `img_tensor` is either uint8 or of another type
-  /// with values from 0 to 1. Such values are multiplied by 255, clamped to [0, 255], and rounded
-  /// down, and NaN becomes 0. The image has 1 channel (gray), 2 (gray and alpha), 3 (RGB), or 4
-  /// (RGB and alpha). If `dataformats` contains N, images with 1 or 3 channels are combined into a
-  /// grid of up to 8 columns.
-  /// @throw c10::Error if `dataformats` has other letters or does not match the number of
-  /// dimensions, if the number of channels is not supported, if there are no pixels or 2^28 or
-  /// more, or if the tensor is sparse, complex, or without values (meta).
+  /// Stores an image as PNG for the next flush. `img_tensor` is either a uint8 tensor or a tensor
+  /// of another type with values from 0 to 1. Values of other types are multiplied by 255, clamped
+  /// to [0, 255], and rounded down, and NaN becomes 0. The image has 1 channel (gray), 2 (gray and
+  /// alpha), 3 (RGB), or 4 (RGB and alpha). If `dataformats` contains N, images with 1 or 3
+  /// channels are combined into a grid of up to 8 columns.
+  /// @throw c10::Error if `dataformats` contains other letters or does not match the number of
+  /// dimensions, if the number of channels is not supported, if the number of pixels is 0 or at
+  /// least 2^28, or if the tensor is sparse, complex, or on the meta device.
   void add_image(const std::string& tag, const torch::Tensor& img_tensor, int64_t global_step = 0,
                  const AddImageOptions& options = {});
 
@@ -129,10 +131,10 @@ class SummaryWriter {
                   const AddImagesOptions& options = {});
 
   /// Stores a histogram of the tensor's values for the next flush. Values are counted in float64.
-  /// In Python, `bins` may also be a number or the name of a numpy rule.
-  /// @throw c10::Error if there are no values, or none within the bins; if a value is NaN or
-  /// infinite; if there are fewer than two edges, or they are not ascending or NaN; if `max_bins`
-  /// is below 1; or if the tensor is sparse, complex, or without values (meta).
+  /// In Python, `bins` may also be a number or the name of a NumPy binning rule.
+  /// @throw c10::Error if there are no values within the bins, if a value is NaN or infinite, if
+  /// there are fewer than two edges, if an edge is NaN or the edges are not in ascending order, if
+  /// `max_bins` is below 1, or if the tensor is sparse, complex, or on the meta device.
   void add_histogram(const std::string& tag, const torch::Tensor& values, int64_t global_step = 0,
                      const AddHistogramOptions& options = {});
 
@@ -141,26 +143,26 @@ class SummaryWriter {
   void add_histogram_raw(const std::string& tag, const RawHistogram& raw, int64_t global_step = 0,
                          AddHistogramRawOptions options = {});
 
-  /// Stores a text for the next flush. TensorBoard displays it as Markdown.
+  /// Stores text for the next flush. TensorBoard displays it as Markdown.
   void add_text(const std::string& tag, const std::string& text_string, int64_t global_step = 0,
                 AddTextOptions options = {});
 
   /// Immediately writes the hyperparameters and final metrics of a run to a file in the folder
-  /// `run_name` inside the log_dir. TensorBoard's HPARAMS tab shows one line per folder. As in
+  /// `run_name` within the log_dir. TensorBoard's HPARAMS tab shows one row per folder. As in
   /// Python, a bool is stored as 1 or 0.
-  /// @throw c10::Error if a name occurs twice, if `hparam_domain_discrete` contains an unknown name
-  /// or a value of another type, or if the file cannot be written.
+  /// @throw c10::Error if a name is duplicated, if `hparam_domain_discrete` contains an unknown
+  /// name or a value of a different type, or if the file cannot be written.
   void add_hparams(const HParams& hparam_dict,
                    const std::vector<std::pair<std::string, double>>& metric_dict,
                    const AddHParamsOptions& options = {});
 
-  /// Writes everything added since the last flush in a single write. The first flush creates the
+  /// Writes all values added since the last flush in a single write. The first flush creates the
   /// folder and the file.
-  /// @throw c10::Error, with the file in the message, if it cannot be written. The file is
-  /// unchanged, and the next flush tries again.
+  /// @throw c10::Error, with the file in the message, if the file cannot be written. In that case,
+  /// the file is unchanged, and the next flush tries again.
   void flush();
 
-  /// Flushes and closes the file. As in Python, anything added later is written to a new file.
+  /// Flushes and closes the file. As in Python, values added later are written to a new file.
   /// @throw c10::Error in the same cases as `flush`.
   void close();
 

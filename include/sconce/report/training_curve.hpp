@@ -12,35 +12,35 @@ namespace sconce {
 
 class BestEffort;  // warns once if a file cannot be written; defined in src/
 
-/// The values of a training run for each epoch. Unknown values are nan, or are left out at the end.
+/// The values of a training run for each epoch. Unknown values are NaN, or are omitted at the end.
 struct TrainingHistory {
   std::vector<EpochMetrics> epochs = {};    ///< loss and metrics of each epoch
-  std::vector<double> learning_rates = {};  ///< at the last step of each epoch
-  std::vector<double> scales = {};          ///< of the gradient scaler, after each epoch
+  std::vector<double> learning_rates = {};  ///< learning rate at the last step of each epoch
+  std::vector<double> scales = {};          ///< scale of the gradient scaler after each epoch
 };
 
-/// Returns a chart of a training run. It has a panel for the loss and one for each metric, with the
-/// training and test values, as well as panels for the learning rate and the scale if they are
+/// Returns a chart of a training run. The chart has one panel for the loss and one for each metric,
+/// with training and test values, as well as panels for the learning rate and the scale if they are
 /// known. Python: the d2l book's `ProgressBoard`.
 LineChart training_chart(const TrainingHistory& history, std::string title = "Training");
 
 /// Draws the chart of a fit after each epoch, on rank 0. The learning rate is taken from the first
 /// parameter group at the epoch's last step. If the scaler is enabled, its scale is read from the
 /// device once per epoch. A resumed fit also draws the earlier epochs, but without learning rates
-/// and scales, because checkpoints do not store them. If the file cannot be written, it warns once
-/// and the fit continues.
+/// and scales, because checkpoints do not store them. If the file cannot be written, the callback
+/// warns once and the fit continues.
 class TrainingCurve : public TrainerCallback {
  public:
-  /// Constructs a callback that draws to the SVG `file`, in an existing folder.
+  /// Constructs a callback that writes the chart to the SVG `file` in an existing folder.
   explicit TrainingCurve(std::filesystem::path file, std::string title = "Training");
 
-  /// Returns the values that the chart shows.
+  /// Returns the values shown in the chart.
   const TrainingHistory& history() const { return history_; }
 
-  /// Starts with the epochs before the fit and draws them, if there are any.
-  /// @throw c10::Error if the fit is nested in another one that this object is drawing.
+  /// Starts with the epochs that precede the fit and draws them, if there are any.
+  /// @throw c10::Error if the fit is nested in another fit that this object is drawing.
   void on_fit_start(Fit& fit) override;
-  /// Ends the fit but keeps the values.
+  /// Ends the chart of the fit but keeps the values.
   void on_fit_end(Fit& fit) override;
   /// Reads the learning rate of the step.
   void on_before_optimizer_step(Fit& fit) override;
