@@ -10,27 +10,28 @@
 
 namespace sconce::io {
 
-/// A file that appears complete under its final name or not at all, even if the machine crashes. It
-/// is written under a temporary name in the same folder, synced, and renamed. The first AtomicFile
-/// for a given name removes the incomplete files left by killed writers.
+/// A file that appears under its final name only once it is complete, even if the machine crashes.
+/// The file is written under a temporary name in the same folder, synced, and renamed. The first
+/// AtomicFile for a given name removes incomplete files left by writers that were killed.
 ///
-/// If it replaces a file, the new file keeps the old one's permissions, access control list, group,
-/// and, where possible, owner, but not the setuid, setgid, and sticky bits. If the group or the
-/// list cannot be kept, nobody gets access that the old file denied. Until `finish`, only this user
-/// can read the new content, even if the writer is killed. A new file has the permissions allowed
-/// by the umask from the start.
+/// A file that replaces an existing file keeps the existing file's permissions, access control
+/// list, group, and, where possible, owner, but not the setuid, setgid, and sticky bits. If the
+/// group or the access control list cannot be kept, nobody gains access that the existing file
+/// denied. Until `finish` is called, only the current user can read the new content, even if the
+/// writer is killed. If no file exists, the new file has the permissions allowed by the umask from
+/// the start.
 class AtomicFile {
  public:
-  /// Opens a temporary file in the same folder as `path`. If `path` is a symbolic link, its target
-  /// is written, even if the target does not exist yet. Links are followed as if the system setting
-  /// `fs.protected_symlinks` were enabled, whatever its value. `caller` is the prefix of error
-  /// messages.
+  /// Opens a temporary file in the same folder as `path`. If `path` is a symbolic link, the target
+  /// of the link is written, even if it does not exist yet. Links are followed as if the system
+  /// setting `fs.protected_symlinks` were enabled, regardless of its actual value. `caller` is the
+  /// prefix of error messages.
   /// @throw c10::Error, with the file in the message, if:
   /// - the folder does not exist or is not writable;
-  /// - the path has no file name, has one that is too long, or contains a NUL byte;
+  /// - the path has no file name, the file name is too long, or the path contains a NUL byte;
   /// - the file exists and is not a writable regular file;
-  /// - the file is a link in a world-writable sticky folder, such as /tmp, and the link is owned
-  ///   neither by this user nor by the folder's owner.
+  /// - the file is a link in a world-writable sticky folder, such as /tmp, and the link is owned by
+  ///   neither the current user nor the folder's owner.
   AtomicFile(const std::filesystem::path& path, std::string caller);
 
   /// Removes the temporary file unless `finish` was called.
@@ -39,13 +40,14 @@ class AtomicFile {
   AtomicFile& operator=(const AtomicFile&) = delete;
 
   /// Appends `size` bytes.
-  /// @throw c10::Error if they cannot be written, for example because the disk is full.
+  /// @throw c10::Error if the bytes cannot be written, for example because the disk is full.
   void write(const void* data, size_t size);
 
-  /// Syncs the file and renames it, which replaces any earlier file of that name.
-  /// @throw c10::Error if the file cannot be synced or renamed. An earlier file is then kept.
-  /// @throw c10::Error if the folder cannot be synced because of a disk error. The new file then
-  /// exists, but may be lost if the machine crashes.
+  /// Syncs the file and renames it, replacing any existing file with the same name.
+  /// @throw c10::Error if the file cannot be synced or renamed. In that case, an existing file is
+  /// kept.
+  /// @throw c10::Error if the folder cannot be synced because of a disk error. In that case, the
+  /// new file exists but may be lost if the machine crashes.
   void finish();
 
  private:
@@ -70,17 +72,18 @@ class AtomicFile {
 /// @throw c10::Error in the same cases as `AtomicFile`.
 void write_file(const std::filesystem::path& path, std::string_view text, std::string caller);
 
-/// Returns the contents of a regular file. Never blocks on a FIFO.
-/// @throw c10::Error, with the file in the message, if it cannot be read or is not a regular file.
+/// Returns the contents of a regular file. Never blocks if the path is a FIFO.
+/// @throw c10::Error, with the file in the message, if the file cannot be read or is not a regular
+/// file.
 std::string read_file(const std::filesystem::path& path, const std::string& caller);
 
-/// Ensures that new and renamed files in a folder survive a crash of the machine. Returns 0, or the
-/// errno of the failure. Does nothing if the folder is not readable or the file system cannot sync
-/// folders. For internal use.
+/// Ensures that new and renamed files in a folder survive a system crash. Returns 0 on success, or
+/// the errno value on failure. Does nothing if the folder is not readable or the file system cannot
+/// sync folders. For internal use.
 int sync_folder(const std::filesystem::path& folder);
 
-/// Removes incomplete files of killed writers in `folder` whose names begin with `prefix`. Files
-/// that are still being written are locked and are kept. For internal use.
+/// Removes incomplete files in `folder` that were left by killed writers and whose names begin with
+/// `prefix`. Keeps files that are still being written, which are locked. For internal use.
 void sweep_parts(const std::filesystem::path& folder, const std::string& prefix);
 
 }  // namespace sconce::io

@@ -17,60 +17,62 @@ struct CsvColumn {
   std::string name = {};
 
   /// The categories in sorted order: by value if all of them are numbers, otherwise by their bytes.
-  /// Numbers with the same value, such as 1 and 1.0, are one category, named after the first one in
-  /// the file. Values are compared exactly, so integers of any length stay distinct. The category
-  /// of missing values is "nan" and comes last. Empty for a numeric column.
+  /// Numbers with the same value, such as 1 and 1.0, form one category, which is named after the
+  /// first one in the file. Values are compared exactly, so integers of any length remain distinct.
+  /// The category for missing values is "nan" and comes last. The list is empty for a numeric
+  /// column.
   std::vector<std::string> categories = {};
 };
 
-/// Options for `read_csv`. Columns are identified by their names in the file's first line.
+/// Options for `read_csv`. Columns are identified by their names in the first line of the file.
 struct CsvOptions {
   /// Column to return as `CsvTable::target`. If it is empty, there is no target.
   std::string target = {};
 
-  /// Columns to treat as categories, even if their values are numbers.
+  /// Columns to treat as categorical, even if their values are numbers.
   std::vector<std::string> categories = {};
 
-  /// Columns to leave out.
+  /// Columns to exclude.
   std::vector<std::string> drop = {};
 
-  /// Names of all columns, for a file whose first line is already a row. Python: `names`.
+  /// Names of all columns, for a file without a header line. Python: `names`.
   std::vector<std::string> names = {};
 
   /// Additional strings for missing values, such as "?", besides the defaults of pandas. A number
-  /// stands for every number of the same value, so "-999" also matches -999.0. Python: `na_values`.
+  /// matches every number with the same value, so "-999" also matches -999.0. Python: `na_values`.
   std::vector<std::string> na_values = {};
 
   char delimiter = ',';
 
   /// Whether to keep rows with missing values. They become NaN in numeric columns and a separate
-  /// category in other columns. Otherwise, such rows are bad. A row without its target is always
-  /// bad.
+  /// category in other columns. Otherwise, rows with missing values are bad. A row with a missing
+  /// target is always bad.
   bool keep_missing = false;
 
-  /// Whether to skip bad rows. Otherwise, the first bad row is an error. Skipping is also an error
-  /// if a numeric column contains more text values than numbers, because it is probably a column of
-  /// categories. Python: `on_bad_lines="skip"`, which only skips rows with too many fields.
+  /// Whether to skip bad rows. Otherwise, the first bad row causes an error. Skipping also causes
+  /// an error if a numeric column contains more text values than numbers, because the column is
+  /// probably categorical. Python: `on_bad_lines="skip"`, which only skips rows with too many
+  /// fields.
   bool skip_bad = false;
 
   /// Maximum number of categories in a column. Each category becomes a column of `CsvTable::data`.
   int64_t max_categories = 100;
 
-  /// Maximum number of bytes of memory to use while reading, including the file's text and the
-  /// table. Many categories in short rows can require hundreds of times the size of the file. The
-  /// default is 16 times the size of the file plus 64 MiB.
+  /// Maximum amount of memory to use while reading, in bytes, including the text of the file and
+  /// the table. A file with many categories and short rows can require hundreds of times its size.
+  /// The default is 16 times the size of the file plus 64 MiB.
   std::optional<int64_t> max_bytes = {};
 
-  /// Columns of a table that was read before, such as `train.columns`. The same columns are then
-  /// read in the same order, with the same categories. A row with an unknown category is bad. Other
-  /// columns in the file are ignored.
+  /// Columns of a previously read table, such as `train.columns`. The same columns are then read in
+  /// the same order with the same categories. A row with an unknown category is bad. Other columns
+  /// in the file are ignored.
   std::vector<CsvColumn> columns = {};
 };
 
-/// A table as tensors on the CPU.
+/// A table stored as tensors on the CPU.
 struct CsvTable {
-  /// Features of shape `(N, F)`, float32. A numeric column becomes one feature, and a column of
-  /// categories becomes one feature of 0 and 1 per category.
+  /// Features of shape `(N, F)`, float32. A numeric column becomes one feature, and a categorical
+  /// column becomes one feature with values 0 and 1 per category.
   torch::Tensor data = {};
 
   /// Numbers of shape `(N, 1)`, float32, or category indices of shape `(N,)`, int64. Undefined
@@ -83,36 +85,37 @@ struct CsvTable {
   /// The columns that were read, including the target.
   std::vector<CsvColumn> columns = {};
 
-  /// Number of rows that `skip_bad` left out.
+  /// Number of rows skipped because of `skip_bad`.
   int64_t skipped = 0;
 
-  /// Reasons for the first ten skipped rows at most: "line 17, column 'rooms': expected ...".
+  /// Reasons why rows were skipped, for at most the first ten such rows: "line 17, column 'rooms':
+  /// expected ...".
   std::vector<std::string> first_skipped = {};
 };
 
-/// Reads a table from a UTF-8 CSV file, as described in RFC 4180. Fields may be quoted and may then
-/// contain doubled quotes, delimiters, and line breaks. Lines end with LF, CRLF, or CR. Blank lines
-/// and a byte order mark are ignored. A column is numeric if at least one of its values is a finite
-/// number, or if all of its values are infinite numbers. All other columns are categories. Numbers
-/// are parsed as float64 and converted to float32.
+/// Reads a table from a UTF-8 CSV file, as described in RFC 4180. Quoted fields may contain doubled
+/// quotes, delimiters, and line breaks. Lines may end with LF, CRLF, or CR. Blank lines and a byte
+/// order mark are ignored. A column is numeric if at least one of its values is a finite number or
+/// if all of its values are infinite. All other columns are categorical. Numbers are parsed as
+/// float64 and converted to float32.
 ///
-/// A row is bad if it has more or fewer fields than there are columns, if a numeric column contains
-/// text, an infinite number, or a number outside the range of float32, if a value is missing (see
-/// `keep_missing`), if a category is unknown (see `columns`), or if it contains a NUL byte, bytes
-/// that are not UTF-8, or text after a closing quote.
+/// A row is bad if its number of fields differs from the number of columns, if a numeric column
+/// contains text, an infinite number, or a number outside the range of float32, if a value is
+/// missing (see `keep_missing`), if a category is unknown (see `columns`), or if the row contains a
+/// NUL byte, invalid UTF-8, or text after a closing quote.
 ///
 /// Python: `pandas.read_csv(path)`, then `pandas.get_dummies(table, dummy_na=True)`. Unlike in
-/// pandas, columns keep the file's order, and a column for missing values exists only if values are
-/// missing.
+/// pandas, columns keep the order of the file, and a column for missing values exists only if
+/// values are missing.
 /// @throw c10::Error, with the file and, if applicable, the line and column in the message, if:
 /// - the file cannot be read, is empty, or has no good rows;
-/// - a row is bad and `skip_bad` is false; the message contains the number of bad rows;
-/// - a column name is invalid or occurs twice;
-/// - the target or another column given in the options does not exist, or no features are left;
+/// - a row is bad and `skip_bad` is false (the message contains the number of bad rows);
+/// - a column name is invalid or duplicated;
+/// - the target or another column specified in the options does not exist, or no features remain;
 /// - a column has more than `max_categories` categories, or reading would use more than
 ///   `max_bytes`;
 /// - `skip_bad` would skip most values of a numeric column because they are text;
-/// - a quote is never closed;
+/// - a quoted field is not closed;
 /// - an option is invalid.
 CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options = {});
 

@@ -19,42 +19,43 @@ struct SafetensorsOptions {
   torch::Device device = c10::kCPU;  ///< device of the loaded tensors
 
   /// Whether to map the file into memory instead of reading it. CPU tensors are then views of the
-  /// file's pages, which are loaded on first access. Changes to the tensors stay in memory. The
-  /// file must not be truncated while such a tensor exists. Replacing the file, as
+  /// file's pages, which are loaded on first access. Changes to the tensors are not written to the
+  /// file. The file must not be truncated while such a tensor exists. Replacing the file, as
   /// `save_safetensors` does, is safe.
   bool mmap = true;
 
   /// Whether rows of mapped tensors are read in random order, for example by `data::Batches` with
   /// `shuffle`. The system then reads only the pages that are accessed. Otherwise, it reads several
-  /// megabytes around each one, which makes shuffling a file larger than memory many times slower.
-  /// Reading in order is slower with this option. Requires `mmap` and the CPU.
+  /// megabytes around each one, which makes it many times slower to shuffle a file that is larger
+  /// than memory. Sequential reads are slower with this option. Requires `mmap` and the CPU.
   /// Python: `mmap.madvise(mmap.MADV_RANDOM)`.
   bool random_access = false;
 };
 
-/// Saves tensors on any device and with any strides. The file is byte-for-byte identical to the
-/// output of Python's `save_file` for the same tensors made contiguous. Tensors that share memory
-/// are each written in full. The file appears complete or not at all: it is written next to the
-/// final path, synced, and renamed. An existing file keeps its permissions, as well as its owner
-/// and group if this user is allowed to set them. A symbolic link remains a link, even if its
-/// target does not exist yet. Python: `safetensors.torch.save_file(tensors, path, metadata)`.
+/// Saves tensors with any device and any strides. The file is byte-for-byte identical to the output
+/// of Python's `save_file` for contiguous copies of the same tensors. Tensors that share memory are
+/// each written in full. The file becomes visible only once it is complete: it is written next to
+/// the final path, synced, and renamed. An existing file keeps its permissions, as well as its
+/// owner and group if the current user is allowed to set them. A symbolic link remains a link, even
+/// if its target does not exist yet.
+/// Python: `safetensors.torch.save_file(tensors, path, metadata)`.
 /// @throw c10::Error, with the path and the entry or cause in the message, if:
 /// - a tensor is undefined, not strided, or of a type that the format does not support (complex128,
 ///   quantized);
-/// - a tensor of 4-bit pairs has no dimensions;
+/// - a 0-dim tensor has a packed 4-bit type;
 /// - a name or metadata string is not UTF-8, or a name is "__metadata__";
-/// - the existing file is not writable by this user, or writing fails.
+/// - the current user cannot write to the existing file, or writing fails.
 void save_safetensors(const std::filesystem::path& path, const StateDict& tensors,
                       const Metadata& metadata = {});
 
-/// Loads the tensors of a file, in the order of their bytes.
+/// Loads the tensors in a file, ordered by their position in the file.
 /// Python: `safetensors.torch.load_file(path, device)`.
 /// @throw c10::Error, with the path and the entry or offset in the message, if the file violates
-/// the format or contains a type that LibTorch does not support (F6), or if two options exclude
-/// each other. These checks run before any memory is allocated for tensors.
+/// the format or contains a type that LibTorch does not support (F6), or if two options are
+/// mutually exclusive. These checks run before memory is allocated for tensors.
 StateDict load_safetensors(const std::filesystem::path& path, SafetensorsOptions options = {});
 
-/// Reads only the metadata of a file. Returns an empty map if there is none.
+/// Reads only the metadata of a file. Returns an empty map if the file does not contain metadata.
 /// Python: `safe_open(path, "pt").metadata()`.
 /// @throw c10::Error in the same cases as `load_safetensors`.
 Metadata load_safetensors_metadata(const std::filesystem::path& path);

@@ -12,65 +12,69 @@ namespace sconce::io {
 
 /// Options for `load_torch` and `load_torch_state_dict`.
 struct TorchFileOptions {
-  torch::Device device = c10::kCPU;  ///< device of the loaded tensors; the saved one is ignored
+  torch::Device device = c10::kCPU;  ///< device of the loaded tensors; the saved device is ignored
 
-  /// Whether to reject files without checksums, because damage to them cannot be detected.
+  /// Whether to reject files without checksums, in which damage cannot be detected.
   bool require_checksums = false;
 
-  /// Memory limit for data that the file does not store byte for byte: compressed records, and all
-  /// values except tensor elements. The limit is 48 MiB plus this many bytes per byte of the file.
+  /// Memory limit for data whose size in memory differs from its size in the file: compressed
+  /// records, and all values except tensor elements. The limit is 48 MiB plus this many bytes for
+  /// each byte of the file.
   uint64_t max_expansion = 12;
 };
 
-/// Loads a file saved by Python's `torch.save`. It may contain the types found in state dicts:
-/// None, bool, int, float, str, lists, tuples (including torch.Size), dicts with str or int keys
-/// (including OrderedDict and Counter), and strided tensors (including Parameters). Attributes of
-/// dicts and tensors are ignored. Tensors that shared memory when they were saved share it again.
-/// Any other type is an error, and code in the file never runs. The checksum of each record is
-/// verified, unless all checksums are 0, as after `set_crc32_options(False)`. Files from big-endian
-/// machines and recompressed archives are also supported.
+/// Loads a file saved by Python's `torch.save`. The file may contain the types found in state
+/// dicts: None, bool, int, float, str, lists, tuples (including torch.Size), dicts with str or int
+/// keys (including OrderedDict and Counter), and strided tensors (including Parameters). Attributes
+/// of dicts and tensors are ignored. Tensors that shared memory when they were saved also share
+/// memory after loading. Any other type causes an error, and code in the file is never executed.
+/// The checksum of each record is verified unless all checksums are 0, as in files saved after
+/// `set_crc32_options(False)`. Files from big-endian machines and recompressed archives are also
+/// supported.
 /// Python: `torch.load(path, map_location=device, weights_only=True)`.
 /// @throw c10::Error, with the path and the record or byte in the message, if:
-/// - the file is not such an archive, as is the case for TorchScript archives and files from before
-///   torch 1.6;
+/// - the file is not an archive written by `torch.save`, such as a TorchScript archive or a file
+///   saved by a version before torch 1.6;
 /// - the file is damaged, or has no checksums and `require_checksums` is set;
-/// - it needs more memory than `max_expansion` allows, or keys of a dict have the same hash;
-/// - it contains any other type;
+/// - the file needs more memory than `max_expansion` allows, or keys of a dict have the same hash;
+/// - the file contains an unsupported type;
 /// - containers are nested more than 1000 levels deep or contain themselves;
 /// - a tensor has more than 64 dimensions.
 c10::IValue load_torch(const std::filesystem::path& path, TorchFileOptions options = {});
 
-/// Returns whether a file looks like the output of `torch.save`, based on its first bytes. These
-/// are a zip archive, or the bare pickle of torch 1.5 and earlier, for which `load_torch` throws an
-/// error that explains what to do. Use it to distinguish such files from files for
-/// `load_safetensors`, because file names can be wrong. Python: `torch.serialization._is_zipfile`.
+/// Returns whether a file looks like the output of `torch.save`, based on its first bytes. This
+/// includes zip archives and the bare pickles written by torch 1.5 and earlier, for which
+/// `load_torch` throws an error that explains what to do. Use this function to distinguish such
+/// files from safetensors files, because file extensions may be misleading. Python:
+/// `torch.serialization._is_zipfile`.
 /// @throw c10::Error, with the path in the message, if the file cannot be read or is not a regular
 /// file.
 bool is_torch_file(const std::filesystem::path& path);
 
 /// Saves a value to a file that Python opens with `torch.load(path, weights_only=True)`. Supports
-/// the same types as `load_torch`. Tensors on any device are saved as CPU tensors. Each one is
-/// saved with its entire underlying storage, and tensors that share memory share it in the file.
-/// The file appears complete or not at all, and an existing file is replaced as in
+/// the same types as `load_torch`. Tensors on any device are saved as CPU tensors. Each tensor is
+/// saved with its entire underlying storage, and tensors that share memory also share it in the
+/// file. The file becomes visible only once it is complete, and an existing file is replaced as in
 /// `save_safetensors`. Python: `torch.save(value, path)`.
 /// @throw c10::Error, with the path in the message, if a value cannot be saved or if writing fails.
-/// For a value that cannot be saved, the message shows its position, as in `['state'][0]`, and the
-/// file is not touched.
+/// If a value cannot be saved, the message contains its position, as in `['state'][0]`, and the
+/// file is not modified.
 void save_torch(const std::filesystem::path& path, const c10::IValue& value);
 
 /// Loads a file saved by Python's `torch.save(module.state_dict(), path)`, for
-/// `nn::load_state_dict`. Python: `torch.load(path, map_location=device, weights_only=True)`.
-/// @throw c10::Error in the same cases as `load_torch`, or if the value is not a dict, or if a key
-/// is not a str or its value is not a tensor. The message then contains the key.
+/// `nn::load_state_dict`.
+/// Python: `torch.load(path, map_location=device, weights_only=True)`.
+/// @throw c10::Error in the same cases as `load_torch`, or if the value is not a dict, a key is not
+/// a str, or a value is not a tensor. In the last two cases, the message contains the key.
 StateDict load_torch_state_dict(const std::filesystem::path& path, TorchFileOptions options = {});
 
-/// Saves a state dict, as `save_torch` saves a dict. Python: `torch.save(state, path)`.
-/// @throw c10::Error in the same cases as `save_torch` for a value.
+/// Saves a state dict in the same format as a dict. Python: `torch.save(state, path)`.
+/// @throw c10::Error in the same cases as the other overload of `save_torch`.
 void save_torch(const std::filesystem::path& path, const StateDict& state);
 
 /// Converts a dict, such as one inside a larger value, to a state dict.
-/// @throw c10::Error if the value is not a dict, or if a key is not a str or its value is not a
-/// tensor. The message then contains the key.
+/// @throw c10::Error if the value is not a dict, a key is not a str, or a value is not a tensor. In
+/// the last two cases, the message contains the key.
 StateDict as_state_dict(const c10::IValue& value);
 
 /// Converts a state dict to a dict that can be part of a larger value.

@@ -11,35 +11,36 @@ namespace sconce::vision {
 
 /// Options for `read_idx`.
 struct IdxOptions {
-  /// Maximum size of a tensor, in bytes. By default, only the size of the file limits it. A gzipped
-  /// file can expand to 1032 times its size.
+  /// Maximum size of a tensor, in bytes. By default, the size is limited only by the size of the
+  /// file. A gzipped file can expand to 1032 times its size.
   std::optional<int64_t> max_bytes = {};
 };
 
-/// Reads a file in MNIST's IDX format into a contiguous CPU tensor with the file's shape and type.
-/// The file may be gzipped, which is detected from its contents. All ranks from 0 to 255 and the
-/// types uint8, int8, int16, int32, float32, and float64 are supported.
+/// Reads a file in MNIST's IDX format into a contiguous CPU tensor with the shape and type
+/// specified in the file. The file may be gzipped, which is detected from its contents. All ranks
+/// from 0 to 255 and the types uint8, int8, int16, int32, float32, and float64 are supported.
 ///
-/// If a header claims more data than a file of that size can contain, no memory is allocated for
-/// it. Python: `torchvision.datasets.mnist.read_sn3_pascalvincent_tensor(path)`.
+/// If the header specifies more data than a file of that size can contain, no memory is allocated
+/// for the data.
+/// Python: `torchvision.datasets.mnist.read_sn3_pascalvincent_tensor(path)`.
 /// @throw c10::Error, with the file, the field, and the expected and actual values in the message,
 /// if:
 /// - `file` is missing, unreadable, or not a regular file;
-/// - the header is truncated, is not IDX, or has a shape of more than 2^63 - 1 bytes;
+/// - the header is truncated, is not an IDX header, or specifies more than 2^63 - 1 bytes;
 /// - the tensor would be larger than `max_bytes`;
-/// - the contents are shorter or longer than the header says;
+/// - the contents are shorter or longer than specified in the header;
 /// - the gzip stream is truncated or corrupted.
 torch::Tensor read_idx(const std::filesystem::path& file, const IdxOptions& options = {});
 
-/// Reads images and their labels, both with `read_idx(file)`. In the result, which is on the CPU,
-/// `data` contains the images `(N, ...)` in the file's type and range, without scaling, and
-/// `target` contains the labels `(N,)` as int64.
+/// Reads images and their labels with `read_idx(file)`. The result is on the CPU. `data` contains
+/// the images of shape `(N, ...)` with the type and range of the file, without scaling, and
+/// `target` contains the labels of shape `(N,)` as int64.
 /// Python: `torchvision.datasets.mnist.read_image_file` and `read_label_file`.
 /// @throw c10::Error if:
 /// - `read_idx(file)` throws for either file;
 /// - the images have no first dimension;
-/// - the labels are not of rank 1 (for example because the files are swapped) or not of an integer
-///   type;
+/// - the labels are not one-dimensional (for example because the files are swapped) or do not have
+///   an integer type;
 /// - the numbers of labels and images differ, or a label is negative.
 data::Dataset read_idx(const std::filesystem::path& images, const std::filesystem::path& labels,
                        const IdxOptions& options = {});

@@ -6,16 +6,17 @@
 
 #include "sconce/fwd.hpp"
 
-/// Images in PNG and JPEG files, with the names of `torchvision.io`. PNG requires libpng, and JPEG
-/// requires libjpeg-turbo. If sconce was built without one of them, reading its files throws a
-/// c10::NotImplementedError that contains the name of the Debian package. All other errors have
-/// different types.
+/// Functions for PNG and JPEG images, with the same names as in `torchvision.io`. PNG requires
+/// libpng, and JPEG requires libjpeg-turbo. If sconce was built without one of these libraries,
+/// reading the corresponding files throws a c10::NotImplementedError that contains the name of the
+/// Debian package. All other errors have different types.
 namespace sconce::vision {
 
-/// The channels of an image that is read. Python: `torchvision.io.ImageReadMode`.
+/// The channels of the image that is returned.
+/// Python: `torchvision.io.ImageReadMode`.
 enum class ImageReadMode {
-  unchanged,   ///< as in the file: gray or RGB, plus alpha if any of it can be transparent
-  gray,        ///< 1: colors are converted with ITU-R 601's weights, like Pillow's `convert('L')`
+  unchanged,   ///< as in the file: gray or RGB, plus alpha if any pixel can be transparent
+  gray,        ///< 1: colors are converted with ITU-R 601 weights, like Pillow's `convert('L')`
   gray_alpha,  ///< 2
   rgb,         ///< 3: like Pillow's `convert('RGB')`; transparency is ignored
   rgb_alpha,   ///< 4: like Pillow's `convert('RGBA')`
@@ -24,27 +25,29 @@ enum class ImageReadMode {
 /// Default of `ImageLimits::max_pixels`. Python: `PIL.Image.MAX_IMAGE_PIXELS`.
 inline constexpr int64_t max_image_pixels = 89'478'485;
 
-/// Limits the work that an image may cause. No matter how small its file is, reading an image may
+/// Limits the cost of reading an image. Regardless of the size of the file, reading an image may
 /// use 20 bytes of memory per pixel plus 16 MB. The time is proportional to the number of pixels
 /// and, for a progressive JPEG, to the number of scans. Lower the limits for images from unknown
 /// sources.
 struct ImageLimits {
   int64_t max_pixels = max_image_pixels;  ///< maximum width times height
-  int max_scans = 64;  ///< maximum number of scans of a JPEG. Encoders write about ten.
+  int max_scans = 64;  ///< maximum number of scans in a JPEG. Encoders write about ten scans.
                        ///< libjpeg-turbo: `djpeg -maxscans`
 };
 
 /// Reads a PNG or JPEG file into a uint8 tensor of shape `(C, H, W)` on the CPU. The format is
-/// detected from the contents of the file, and its name does not matter. A rotation in the EXIF
-/// data is ignored. An animated PNG is read as its still image. 16-bit colors, and 16-bit gray with
-/// alpha, keep their upper byte. In 16-bit gray without alpha, values above 255 become 255, as in
-/// Pillow. The pixels match Pillow's bit for bit for PNG, and within 2 for JPEG.
+/// detected from the contents of the file, regardless of its name. A rotation in the EXIF data is
+/// ignored. For an animated PNG, the still image is returned. 16-bit colors, and 16-bit gray values
+/// with alpha, are reduced to their upper byte. 16-bit gray values without alpha are clamped to
+/// 255, as in Pillow. Pixel values are identical to Pillow's for PNG and differ by at most 2 for
+/// JPEG.
 ///
-/// Python: `torchvision.io.read_image(path, mode)`. For 16 bits, it returns uint16. In mode
-/// `unchanged`, it returns the indices of a palette and the four channels of a CMYK JPEG, whereas
-/// here both become RGB. It reads a JPEG's gray from its luma and does not support alpha modes for
-/// JPEG, whereas here alpha is 255.
-/// @throw c10::Error, with the file in the message, if it:
+/// Python: `torchvision.io.read_image(path, mode)`. For 16-bit images, torchvision returns uint16.
+/// In mode `unchanged`, torchvision returns the indices of a palette and the four channels of a
+/// CMYK JPEG, whereas this function converts both to RGB. torchvision reads the gray values of a
+/// JPEG from its luma and does not support alpha modes for JPEG, whereas this function sets alpha
+/// to 255.
+/// @throw c10::Error, with the file in the message, if the image:
 /// - cannot be read, or is neither PNG nor JPEG (the message identifies a GIF, WebP, BMP, or TIFF);
 /// - has more pixels than `limits` allow, which is checked before memory is allocated for them;
 /// - has more scans than `limits` allow;
@@ -53,22 +56,24 @@ torch::Tensor read_image(const std::filesystem::path& path,
                          ImageReadMode mode = ImageReadMode::unchanged,
                          const ImageLimits& limits = {});
 
-/// Decodes a PNG or JPEG image from the bytes of its file, like `read_image`. `input` is a uint8
-/// tensor of shape `(n,)` on the CPU. Python: `torchvision.io.decode_image(input, mode)`.
+/// Decodes a PNG or JPEG image from the contents of its file, like `read_image`. `input` is a uint8
+/// tensor of shape `(n,)` on the CPU.
+/// Python: `torchvision.io.decode_image(input, mode)`.
 /// @throw c10::Error in the same cases as `read_image`, or if `input` is not such a tensor.
 torch::Tensor decode_image(const torch::Tensor& input,
                            ImageReadMode mode = ImageReadMode::unchanged,
                            const ImageLimits& limits = {});
 
-/// Returns the height and width of a PNG or JPEG file, reading only its header.
+/// Returns the height and width of a PNG or JPEG image, reading only the header of the file.
 /// Python: `PIL.Image.open(path).size`, which returns the width first.
-/// @throw c10::Error in the same cases as `read_image`, except for damage after the header.
+/// @throw c10::Error in the same cases as `read_image`, except that damage after the header is not
+/// detected.
 std::array<int64_t, 2> read_image_size(const std::filesystem::path& path,
                                        const ImageLimits& limits = {});
 
-/// Writes an image to a PNG file, which appears complete or not at all. `input` is a uint8 tensor
-/// of shape `(C, H, W)` on the CPU with gray, gray and alpha, RGB, or RGB and alpha channels.
-/// `compression_level` ranges from 0 (fast) to 9 (small).
+/// Writes an image to a PNG file, which becomes visible only once it is complete. `input` is a
+/// uint8 tensor of shape `(C, H, W)` on the CPU with gray, gray and alpha, RGB, or RGB and alpha
+/// channels. `compression_level` ranges from 0 (fastest) to 9 (smallest).
 /// Python: `torchvision.io.write_png(input, filename, compression_level)`, which accepts 1 or 3
 /// channels.
 /// @throw c10::Error if `input` is not such a tensor or has no pixels, if the level is out of

@@ -16,11 +16,11 @@
 namespace sconce::vision {
 
 /// Returns whether a file name ends in .png, .jpg, or .jpeg, in upper or lower case. The file is
-/// not opened. Python: `torchvision.datasets.folder.is_image_file(path)`, which supports more
-/// formats.
+/// not opened.
+/// Python: `torchvision.datasets.folder.is_image_file(path)`, which supports more formats.
 bool is_image_file(const std::filesystem::path& path);
 
-/// The file of an image and the index of its class.
+/// The path of an image file and the index of its class.
 struct ImageSample {
   std::filesystem::path path = {};
   int64_t target = 0;
@@ -28,31 +28,32 @@ struct ImageSample {
 
 /// Options for `ImageFolder`.
 struct ImageFolderOptions {
-  /// Called with each image, a uint8 tensor of shape `(C, H, W)`, and the item's generator, from
-  /// several threads. If images have different sizes, the transform must bring them to the same
-  /// size so that a `DataLoader` can stack them.
+  /// Transform that is called with each image, a uint8 tensor of shape `(C, H, W)`, and the item's
+  /// generator. It is called from several threads. If images have different sizes, the transform
+  /// must resize them to the same size so that a `DataLoader` can stack them.
   transforms::Compose transform = transforms::Compose();
 
-  /// Channels of the images. torchvision's image loader converts to RGB as well.
+  /// Channels of the images. torchvision's image loader also converts images to RGB.
   ImageReadMode mode = ImageReadMode::rgb;
 
   ImageLimits limits = ImageLimits();  ///< limits for each image
 };
 
-/// The images in a folder that contains one subfolder per class, as a source for a `DataLoader`.
-/// Classes, and the images in a class, are sorted by the bytes of their names. A file counts as an
-/// image if `is_image_file` returns true. Other files, and names that begin with a dot, are
-/// ignored. A class may be a link to a folder. Files are read when their items are requested.
-/// Python: `torchvision.datasets.ImageFolder(root, transform)`, which also searches subfolders of a
+/// A source for a `DataLoader` that contains the images in a folder with one subfolder per class.
+/// Classes, and the images in a class, are sorted by the bytes of their names. A file is treated as
+/// an image if `is_image_file` returns true. Other files, and files and folders whose names begin
+/// with a dot, are ignored. A class may be a link to a folder. Files are read when their items are
+/// requested.
+/// Python: `torchvision.datasets.ImageFolder(root, transform)`, which also includes subfolders of a
 /// class and names that begin with a dot.
 class ImageFolder {
  public:
-  /// Lists the folder.
+  /// Lists the contents of the folder.
   /// @throw c10::Error, with a folder or file in the message, if:
-  /// - the folder cannot be read or has no subfolders;
-  /// - a class has no images, contains a folder, or has a name that is not UTF-8 or contains
+  /// - the folder cannot be read or contains no subfolders;
+  /// - a class contains no images, contains a folder, or has a name that is not UTF-8 or contains
   ///   control characters;
-  /// - a link is broken, or leads to a folder that contains it.
+  /// - a link is broken or points to a folder that contains the link.
   explicit ImageFolder(const std::filesystem::path& root, ImageFolderOptions options = {});
 
   /// Returns the number of images. Python: `len(folder)`.

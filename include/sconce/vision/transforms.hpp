@@ -13,26 +13,26 @@
 
 #include "sconce/fwd.hpp"
 
-/// Transforms for a batch of images `(N, C, H, W)` or a single image `(C, H, W)`, on its device,
-/// with the names and arguments of `torchvision.transforms.v2`. They do not modify their input.
-/// They have no state, so several threads may share them, and they do not read values back from a
-/// GPU.
+/// Transforms for a batch of images of shape `(N, C, H, W)` or a single image of shape `(C, H, W)`,
+/// with the same names and arguments as in `torchvision.transforms.v2`. Transforms run on the
+/// device of the images and do not modify their input. They are stateless, so several threads may
+/// share them, and they do not read values from a GPU.
 ///
 /// Random choices are drawn from the CPU generator that is passed to the call, so the same seed
-/// yields the same choices on every device. No other generator is used.
+/// produces the same choices on every device. No other generator is used.
 namespace sconce::vision::transforms {
 
 /// Normalizes each channel: (image - mean) / std.
 /// Python: `torchvision.transforms.v2.Normalize(mean, std)`.
 class Normalize {
  public:
-  /// Constructs a transform with one value of `mean` and `std` per channel.
+  /// Constructs a transform. `mean` and `std` contain one value per channel.
   /// @throw c10::Error if there are no channels, if `mean` and `std` have different lengths, or if
-  /// a value of `std` is 0.
+  /// a value in `std` is 0.
   Normalize(std::vector<double> mean, std::vector<double> std);
 
-  /// Returns the normalized images in their own floating-point type.
-  /// @throw c10::Error if `images` is undefined, not `(N, C, H, W)` or `(C, H, W)`, not of a
+  /// Returns the normalized images with the same floating-point type.
+  /// @throw c10::Error if `images` is undefined, not `(N, C, H, W)` or `(C, H, W)`, does not have a
   /// floating-point type, or has a different number of channels than `mean`.
   torch::Tensor operator()(const torch::Tensor& images) const;
 
@@ -45,15 +45,15 @@ class Normalize {
 /// Python: `torchvision.transforms.v2.Resize([height, width])`.
 class Resize {
  public:
-  /// Constructs a transform that resizes to `size`, the height and width in pixels.
+  /// Constructs a transform that resizes images to `size`, the height and width in pixels.
   /// @throw c10::Error if height or width is below 1.
   explicit Resize(std::array<int64_t, 2> size);
 
-  /// Returns the images resized to `(N, C, height, width)`, in their own type. Integer results are
-  /// rounded to the nearest value. If the images already have that size, returns the same tensor.
-  /// As in torchvision, uint8 images are computed with integers on the CPU and with floats on a
-  /// GPU, so results may differ by 1.
-  /// @throw c10::Error if `images` is undefined, not `(N, C, H, W)` or `(C, H, W)`, has images
+  /// Returns the images resized to `(N, C, height, width)`, with the same type. Integer results are
+  /// rounded to the nearest value. If the images already have the given size, returns the same
+  /// tensor. As in torchvision, uint8 images are resized with integer arithmetic on the CPU and
+  /// with floating-point arithmetic on a GPU, so results may differ by 1.
+  /// @throw c10::Error if `images` is undefined, not `(N, C, H, W)` or `(C, H, W)`, contains images
   /// without pixels, or has neither a floating-point nor an integer type.
   torch::Tensor operator()(const torch::Tensor& images) const;
 
@@ -61,19 +61,20 @@ class Resize {
   std::array<int64_t, 2> size_;
 };
 
-/// Crops each image to a given size, at a separate random location for each image.
+/// Crops each image to a given size at a random location, which is chosen independently for each
+/// image.
 /// Python: `torchvision.transforms.v2.RandomCrop(size, padding)`, called for one image at a time.
 /// For a batch, torchvision crops all images at the same location.
 class RandomCrop {
  public:
-  /// Constructs a transform that crops to `size`, the height and width in pixels, after padding
-  /// with zeros. `padding` is a single number of pixels for all sides, or the left, top, right, and
-  /// bottom padding.
-  /// @throw c10::Error if a value of `size` is below 1, or a value of `padding` is below 0.
+  /// Constructs a transform that crops images to `size`, the height and width in pixels, after
+  /// padding with zeros. `padding` is a single number of pixels for all sides, or the left, top,
+  /// right, and bottom padding.
+  /// @throw c10::Error if a value in `size` is below 1, or if a value in `padding` is below 0.
   explicit RandomCrop(std::array<int64_t, 2> size, torch::ExpandingArray<4> padding = 0);
 
-  /// Returns the cropped images `(N, C, height, width)`. Draws the N top edges, then the N left
-  /// edges, each with a single `torch.randint`.
+  /// Returns the cropped images, of shape `(N, C, height, width)`. Draws the N top edges, then the
+  /// N left edges, each with a single `torch.randint`.
   /// @throw c10::Error if `images` is undefined, not `(N, C, H, W)`, or smaller than `size` after
   /// padding, or if `generator` is not a CPU generator.
   torch::Tensor operator()(const torch::Tensor& images, const at::Generator& generator) const;
@@ -85,14 +86,15 @@ class RandomCrop {
 
 /// Flips each image horizontally with a given probability.
 /// Python: `torchvision.transforms.v2.RandomHorizontalFlip(p)`, called for one image at a time. For
-/// a batch, torchvision flips all images or none. With the same seed, both flip the same images.
+/// a batch, torchvision flips either all images or none. With the same seed, sconce and torchvision
+/// flip the same images.
 class RandomHorizontalFlip {
  public:
-  /// Constructs a transform that flips with probability `p`.
+  /// Constructs a transform that flips each image with probability `p`.
   /// @throw c10::Error if `p` is not between 0 and 1.
   explicit RandomHorizontalFlip(double p = 0.5);
 
-  /// Returns a new batch. Draws with a single `torch.rand(N)`.
+  /// Returns a new batch. Draws random numbers with a single `torch.rand(N)`.
   /// @throw c10::Error if `images` is undefined or neither `(N, C, H, W)` nor `(C, H, W)`, or if
   /// `generator` is not a CPU generator.
   torch::Tensor operator()(const torch::Tensor& images, const at::Generator& generator) const;
@@ -101,16 +103,16 @@ class RandomHorizontalFlip {
   double p_;
 };
 
-/// Crops images to a given size at the center. Smaller images are first padded with zeros.
+/// Crops images at the center to a given size. Smaller images are first padded with zeros.
 /// Python: `torchvision.transforms.v2.CenterCrop(size)`.
 class CenterCrop {
  public:
-  /// Constructs a transform that crops to `size`, the height and width in pixels.
+  /// Constructs a transform that crops images to `size`, the height and width in pixels.
   /// @throw c10::Error if height or width is below 1.
   explicit CenterCrop(std::array<int64_t, 2> size);
 
-  /// Returns the cropped images `(N, C, height, width)`, which are a view of the input unless it
-  /// was padded.
+  /// Returns the cropped images, of shape `(N, C, height, width)`. The result is a view of the
+  /// input unless padding was necessary.
   /// @throw c10::Error if `images` is undefined or neither `(N, C, H, W)` nor `(C, H, W)`.
   torch::Tensor operator()(const torch::Tensor& images) const;
 
@@ -118,22 +120,23 @@ class CenterCrop {
   std::array<int64_t, 2> size_;
 };
 
-/// Crops each image to a box of random area and aspect ratio and resizes it like `Resize`. Each
-/// image gets a separate box.
+/// Crops each image to a box with a random area and aspect ratio, then resizes the box like
+/// `Resize`. Boxes are chosen independently for each image.
 /// Python: `torchvision.transforms.v2.RandomResizedCrop(size, scale, ratio)`, called for one image
-/// at a time. With the same seed, both choose the same boxes.
+/// at a time. With the same seed, sconce and torchvision choose the same boxes.
 class RandomResizedCrop {
  public:
-  /// Constructs a transform that resizes to `size`, the height and width in pixels. `scale`
-  /// contains the bounds of the box's share of the image area, and `ratio` the bounds of its width
-  /// divided by its height.
-  /// @throw c10::Error if a value of `size` is below 1, or bounds are not above 0 and increasing.
+  /// Constructs a transform that resizes boxes to `size`, the height and width in pixels. `scale`
+  /// contains the lower and upper bounds of the box area as a fraction of the image area. `ratio`
+  /// contains the bounds of the aspect ratio (width divided by height).
+  /// @throw c10::Error if a value in `size` is below 1, or if bounds are not positive and
+  /// increasing.
   explicit RandomResizedCrop(std::array<int64_t, 2> size, std::array<double, 2> scale = {0.08, 1.0},
                              std::array<double, 2> ratio = {3. / 4, 4. / 3});
 
-  /// Returns the resized images `(N, C, height, width)`. For each image, draws area, ratio, top,
-  /// and left up to ten times, until the box fits in the image. Otherwise, the box is at the
-  /// center.
+  /// Returns the resized images, of shape `(N, C, height, width)`. For each image, draws the area,
+  /// ratio, top, and left up to ten times, until the box fits in the image. If no box fits, uses a
+  /// centered box.
   /// @throw c10::Error in the same cases as `Resize`, or if `generator` is not a CPU generator.
   torch::Tensor operator()(const torch::Tensor& images, const at::Generator& generator) const;
 
@@ -146,7 +149,7 @@ class RandomResizedCrop {
   std::array<double, 2> ratio_;
 };
 
-/// Sets how much `ColorJitter` changes images; 0 leaves them unchanged. Python also accepts bounds.
+/// Options for `ColorJitter`. A value of 0 leaves images unchanged. Python also accepts bounds.
 struct ColorJitterOptions {
   double brightness = 0;  ///< factor from max(0, 1 - brightness) to 1 + brightness
   double contrast = 0;    ///< same as for brightness
@@ -154,34 +157,35 @@ struct ColorJitterOptions {
   double hue = 0;         ///< shift from -hue to hue, in full turns; at most 0.5
 };
 
-/// Changes brightness, contrast, saturation, and hue of each image, in random order.
+/// Randomly changes the brightness, contrast, saturation, and hue of each image, in random order.
 /// Python: `torchvision.transforms.v2.ColorJitter(brightness, contrast, saturation, hue)`, called
-/// for one image at a time. With the same seed, both make the same changes.
+/// for one image at a time. With the same seed, sconce and torchvision make the same changes.
 class ColorJitter {
  public:
-  /// Constructs a transform with these options.
+  /// Constructs a transform with the given options.
   /// @throw c10::Error if an option is negative or not finite, or if `hue` is above 0.5.
   explicit ColorJitter(ColorJitterOptions options);
 
-  /// Returns new images. Draws the order, then a factor for each option that is not 0.
+  /// Returns new images. Draws the order of the changes, then a factor for each nonzero option.
   /// @throw c10::Error if `images` is undefined or neither `(N, C, H, W)` nor `(C, H, W)`, does not
-  /// have 1 or 3 channels, or is neither uint8 nor of a floating-point type, or if `generator` is
-  /// not a CPU generator.
+  /// have 1 or 3 channels, or has neither type uint8 nor a floating-point type, or if `generator`
+  /// is not a CPU generator.
   torch::Tensor operator()(const torch::Tensor& images, const at::Generator& generator) const;
 
  private:
   ColorJitterOptions options_;
 };
 
-/// Satisfied by functions of a batch of images and a generator that return a batch: the random
-/// classes above, `Compose`, and your own functions.
+/// Satisfied by functions that accept a batch of images and a generator and return a batch. These
+/// are the random classes above, `Compose`, and your own functions.
 template <class T>
 concept RandomTransform =
     requires(const T& transform, const torch::Tensor& images, const at::Generator& generator) {
       { transform(images, generator) } -> std::convertible_to<torch::Tensor>;
     };
 
-/// Satisfied by a RandomTransform, or by a function of a batch of images that returns a batch.
+/// Satisfied by a RandomTransform, or by a function that accepts a batch of images and returns a
+/// batch.
 template <class T>
 concept Transform =
     RandomTransform<T> || requires(const T& transform, const torch::Tensor& images) {
@@ -213,8 +217,8 @@ class Compose {
     }
   }
 
-  /// Returns the result of the last transform. All random transforms share `generator`, which is
-  /// required if there are any.
+  /// Applies all transforms and returns the result of the last transform. All random transforms
+  /// share `generator`, which is required if there are random transforms.
   /// @throw c10::Error in the same cases as the transforms.
   torch::Tensor operator()(const torch::Tensor& images, const at::Generator& generator = {}) const;
 

@@ -17,10 +17,11 @@ namespace sconce::vision::models {
 /// Options for a ResNet, with torchvision's names and defaults.
 struct ResNetOptions {
   int64_t num_classes = 1000;       ///< number of outputs
-  bool zero_init_residual = false;  ///< initialize each block's last norm with weight 0
+  bool zero_init_residual = false;  ///< whether to initialize each block's last norm with weight 0
   int64_t groups = 1;               ///< groups of the 3 x 3 convolutions in a bottleneck
   int64_t width_per_group = 64;     ///< channels per group in `layer1`
-  /// Whether `layer2`, `layer3`, and `layer4` use dilated convolutions instead of a stride.
+  /// Whether `layer2`, `layer3`, and `layer4` use dilated convolutions instead of strided
+  /// convolutions.
   std::array<bool, 3> replace_stride_with_dilation = {};
 };
 
@@ -30,24 +31,25 @@ enum class ResNetBlock {
   bottleneck  ///< 1 x 1, 3 x 3, and 1 x 1, with four times as many channels at the end
 };
 
-/// A residual network for images. Its parameters have the same names as torchvision's and, for the
+/// A residual network for images. Its parameters have the same names as in torchvision and, for the
 /// same seed, the same values. Weights can therefore be exchanged in both directions with
-/// `nn::state_dict` and `nn::load_state_dict`. The members are the modules, in order of use. For a
-/// different number of classes, replace the last one:
+/// `nn::state_dict` and `nn::load_state_dict`. The members are the modules, in the order in which
+/// they are used. For a different number of classes, replace the last module:
 ///
 ///     net->fc = net->replace_module("fc", torch::nn::Linear(512, 10));
 ///
-/// Python: `torchvision.models.ResNet`, without `norm_layer`: each norm is a `BatchNorm2d`.
+/// Python: `torchvision.models.ResNet`, without `norm_layer`, because all normalization layers are
+/// `BatchNorm2d`.
 class ResNetImpl : public torch::nn::Cloneable<ResNetImpl> {
  public:
-  /// Constructs a network of four layers, with `layers` blocks each.
-  /// @throw c10::Error if a number is below 1, or if basic blocks have groups, a width per group
-  /// other than 64, or dilation.
+  /// Constructs a network with four layers. `layers` contains the number of blocks in each layer.
+  /// @throw c10::Error if a number is below 1, or if basic blocks are combined with groups, a width
+  /// per group other than 64, or dilation.
   ResNetImpl(ResNetBlock block, std::array<int64_t, 4> layers, ResNetOptions options = {});
 
   void reset() override;
 
-  /// Returns the logits `(N, num_classes)` for images `(N, 3, H, W)`.
+  /// Returns logits of shape `(N, num_classes)` for images of shape `(N, 3, H, W)`.
   torch::Tensor forward(const torch::Tensor& x);
 
   torch::nn::Conv2d conv1 = nullptr;               ///< 7 x 7, stride 2, 64 channels
@@ -66,16 +68,20 @@ class ResNetImpl : public torch::nn::Cloneable<ResNetImpl> {
   std::array<int64_t, 4> layers_;
   ResNetOptions options_;
 };
-/// Module holder for `ResNetImpl`. Python: `torchvision.models.ResNet`.
+/// Module holder for `ResNetImpl`.
+/// Python: `torchvision.models.ResNet`.
 TORCH_MODULE(ResNet);
 
-/// Constructs a ResNet-18. Python: `torchvision.models.resnet18`.
+/// Constructs a ResNet-18.
+/// Python: `torchvision.models.resnet18`.
 /// @throw c10::Error in the same cases as `ResNetImpl`.
 ResNet resnet18(const ResNetOptions& options = {});
-/// Constructs a ResNet-34. Python: `torchvision.models.resnet34`.
+/// Constructs a ResNet-34.
+/// Python: `torchvision.models.resnet34`.
 /// @throw c10::Error in the same cases as `ResNetImpl`.
 ResNet resnet34(const ResNetOptions& options = {});
-/// Constructs a ResNet-50. Python: `torchvision.models.resnet50`.
+/// Constructs a ResNet-50.
+/// Python: `torchvision.models.resnet50`.
 /// @throw c10::Error in the same cases as `ResNetImpl`.
 ResNet resnet50(const ResNetOptions& options = {});
 

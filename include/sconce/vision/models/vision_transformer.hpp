@@ -17,33 +17,34 @@ struct VisionTransformerOptions {
   int64_t patch_size = 16;       ///< height and width of a patch
   int64_t num_layers = 12;       ///< number of encoder layers
   int64_t num_heads = 12;        ///< number of attention heads; must divide `hidden_dim`
-  int64_t hidden_dim = 768;      ///< feature size of a patch
-  int64_t mlp_dim = 3072;        ///< feature size between the linear layers
-  double dropout = 0;            ///< probability for all dropout layers except attention
+  int64_t hidden_dim = 768;      ///< number of features per patch
+  int64_t mlp_dim = 3072;        ///< number of features between the linear layers
+  double dropout = 0;            ///< dropout probability for all dropout layers except attention
   double attention_dropout = 0;  ///< dropout probability of the attention weights
   int64_t num_classes = 1000;    ///< number of outputs
-  /// Feature size of an additional layer with tanh before the last one. By default, there is no
-  /// such layer.
+  /// Number of features of an additional layer with tanh before the last layer. By default, there
+  /// is no such layer.
   std::optional<int64_t> representation_size = {};
 };
 
-/// A vision transformer. Its parameters have the same names as torchvision's and, for the same seed
-/// under PyTorch 2.15, the same values. Weights can therefore be exchanged in both directions with
-/// `nn::state_dict` and `nn::load_state_dict`. The last layer is `heads`, with the names
+/// A vision transformer. Its parameters have the same names as in torchvision and, for the same
+/// seed with PyTorch 2.15, the same values. Weights can therefore be exchanged in both directions
+/// with `nn::state_dict` and `nn::load_state_dict`. The last module is `heads`, which contains
 /// "pre_logits" and "act" (if `representation_size` is set) and "head".
 ///
 /// Python: `torchvision.models.VisionTransformer`, without `norm_layer` and `conv_stem_configs`.
 class VisionTransformerImpl : public torch::nn::Cloneable<VisionTransformerImpl> {
  public:
-  /// Constructs a network with these options.
+  /// Constructs a network with the given options.
   /// @throw c10::Error if a number is below 1, `patch_size` does not divide `image_size`,
   /// `num_heads` does not divide `hidden_dim`, or a dropout probability is not between 0 and 1.
   explicit VisionTransformerImpl(VisionTransformerOptions options = {});
 
   void reset() override;
 
-  /// Returns the logits `(N, num_classes)` for images `(N, 3, image_size, image_size)`.
-  /// @throw c10::Error if the images have a different shape, before doing any work.
+  /// Returns logits of shape `(N, num_classes)` for images of shape
+  /// `(N, 3, image_size, image_size)`.
+  /// @throw c10::Error, before any computation, if the images have a different shape.
   torch::Tensor forward(const torch::Tensor& x);
 
   torch::Tensor class_token;              ///< `(1, 1, hidden_dim)`, prepended to the patches
@@ -54,10 +55,12 @@ class VisionTransformerImpl : public torch::nn::Cloneable<VisionTransformerImpl>
  private:
   VisionTransformerOptions options_;
 };
-/// Module holder for `VisionTransformerImpl`. Python: `torchvision.models.VisionTransformer`.
+/// Module holder for `VisionTransformerImpl`.
+/// Python: `torchvision.models.VisionTransformer`.
 TORCH_MODULE(VisionTransformer);
 
-/// Constructs a ViT-B/16. Python: `torchvision.models.vit_b_16`.
+/// Constructs a ViT-B/16.
+/// Python: `torchvision.models.vit_b_16`.
 /// @throw c10::Error in the same cases as `VisionTransformerImpl`, or if an option would change the
 /// architecture: `patch_size`, `num_layers`, `num_heads`, `hidden_dim`, or `mlp_dim`.
 VisionTransformer vit_b_16(const VisionTransformerOptions& options = {});
