@@ -17,11 +17,12 @@ namespace sconce::nn {
 
 /// Options for `DataParallel`, with Python's names and defaults.
 struct DataParallelOptions {
-  /// Devices of the replicas, the first of which holds the module itself. A device may occur more
-  /// than once, and CPUs and GPUs may be mixed. The default is all GPUs. Without a GPU, the module
-  /// runs on its current device.
+  /// Devices of the replicas. The first device stores the module itself. A device may appear more
+  /// than once, and CPUs and GPUs may be mixed. Defaults to all GPUs. If there is no GPU, the
+  /// module runs on its current device.
   std::vector<torch::Device> device_ids = {};
-  std::optional<torch::Device> output_device = {};  ///< device of the outputs; the first by default
+  std::optional<torch::Device> output_device = {};  ///< device of the outputs; defaults to the
+                                                    ///< first device
   int64_t dim = 0;  ///< dimension along which inputs are split and outputs concatenated
 };
 
@@ -31,11 +32,11 @@ class DataParallelBase {
   DataParallelBase(const DataParallelBase&) = delete;
   DataParallelBase& operator=(const DataParallelBase&) = delete;
 
-  /// Returns the devices given in the options, or all GPUs if none were given. Empty if there are
-  /// no GPUs either.
+  /// Returns the devices specified in the options, or all GPUs if none were specified. The list is
+  /// empty if neither are available.
   const std::vector<torch::Device>& device_ids() const { return device_ids_; }
 
-  /// Returns the device of the outputs. It is the CPU if there is no device.
+  /// Returns the device of the outputs, or the CPU if the list of devices is empty.
   torch::Device output_device() const { return output_device_; }
 
  protected:
@@ -47,12 +48,13 @@ class DataParallelBase {
   // Returns the module passed to the constructor.
   const std::shared_ptr<torch::nn::Module>& original() const { return module_; }
 
-  // Returns the inputs of each replica, on its device.
+  // Returns the inputs for each replica, on the replica's device.
   std::vector<Tensors> scatter(const Tensors& inputs) const;
-  // Updates the first `count` replicas from the module, which is replica 0.
+  // Updates the first `count` replicas from the module (replica 0).
   void replicate(size_t count);
   torch::nn::Module& replica(size_t index) const;
-  // Calls `forward` with 0 to count - 1, each in a separate thread with the caller's state.
+  // Calls `forward` with each index from 0 to count - 1, each in a separate thread with the
+  // caller's thread state.
   void run(size_t count, const std::function<void(size_t)>& forward) const;
   // Returns the concatenated outputs of the replicas.
   Tensors gather(const std::vector<Tensors>& outputs) const;
@@ -70,40 +72,40 @@ class DataParallelBase {
   std::vector<torch::Device> device_ids_;
   torch::Device output_device_;
   int64_t dim_;
-  Layers layers_;                        // the copied layers; empty if they must be copied again
+  Layers layers_;                        // the copied layers; empty if they need to be copied again
   std::vector<torch::Tensor*> members_;  // of the layers
-  Tensors tensors_;                      // tensors of the layers and values of their members
-  std::vector<Replica> replicas_;        // without the module itself
+  Tensors tensors_;                      // tensors of the layers, and values of their members
+  std::vector<Replica> replicas_;        // does not include the module itself
 };
 
-/// Runs a module on several devices at once. It splits the batch into one chunk per device, runs a
-/// replica on each device in a separate thread, and concatenates the outputs. The gradients of all
-/// replicas are summed into the parameters of the module. `DataParallel` itself is not a module.
-/// Pass `module()` to optimizers, summaries, and file functions, and use it to set modes, types,
-/// and devices.
+/// Runs a module on several devices in parallel. DataParallel splits the batch into one chunk per
+/// device, runs a replica on each device in a separate thread, and concatenates the outputs. The
+/// gradients of all replicas are summed into the parameters of the module. `DataParallel` itself is
+/// not a module. Pass `module()` to optimizers, summaries, and functions that save or load files,
+/// and use it to change the mode, type, or device.
 ///
-/// Tensors in the arguments are split with `torch::chunk` along `dim` and moved to the devices,
-/// including tensors inside vectors, tuples, pairs, maps, and optionals. If there are fewer chunks
-/// than devices, fewer replicas run. All other values, as well as undefined tensors, are passed to
-/// every replica unchanged. Outputs must be tensors or such containers of tensors. They are
+/// Tensors in the arguments, including tensors in vectors, tuples, pairs, maps, and optionals, are
+/// split along `dim` with `torch::chunk` and moved to the devices. If there are fewer chunks than
+/// devices, fewer replicas run. Undefined tensors and all other values are passed to every replica
+/// unchanged. Outputs must be tensors or containers of tensors as described above. They are
 /// concatenated along `dim` on `output_device`. 0-dim tensors are combined into a vector, with a
-/// warning. With a single device, the module and the whole batch are moved to this device, and the
+/// warning. With a single device, the module and the entire batch are moved to the device, and the
 /// outputs are returned unchanged. Without a device, the module runs on its current device.
 ///
 /// Replica 0 is the module itself and runs in the caller's thread. Therefore, only the first chunk
-/// changes its buffers, such as the statistics of BatchNorm, and changes in the other replicas are
-/// lost. Replicas are created at construction, and again after a layer, parameter, or buffer has
-/// been replaced. Each forward copies only parameters, buffers, and training modes to them, so set
-/// any other member of a module before construction. Tensor members of LibTorch's common layers may
-/// be set to any tensor, such as the weight of another layer to tie the two. Members of other
-/// classes must have the values that `reset` sets, which is checked when replicas are created.
-/// Replicas run with the caller's grad mode, autocast state, number of intra-op threads, and
-/// current streams. Their backward passes run in parallel on GPUs but not on CPUs. Run one forward
-/// at a time.
+/// updates the module's buffers, such as BatchNorm statistics, and changes in the other replicas
+/// are lost. Replicas are created at construction, and again after a layer, parameter, or buffer
+/// has been replaced. Each forward pass copies only parameters, buffers, and training modes to the
+/// replicas, so set all other members of a module before construction. Tensor members of LibTorch's
+/// common layers may be set to any tensor, such as the weight of another layer to tie the weights.
+/// Tensor members of other classes must have the values set by `reset`, which is checked when
+/// replicas are created. Replicas run with the caller's grad mode, autocast state, number of
+/// intra-op threads, and current streams. Their backward passes run in parallel on GPUs but not on
+/// CPUs. Run only one forward pass at a time.
 ///
 /// Replicas on CPUs share a single CPU generator, as threads do in Python. Random layers such as
-/// Dropout draw valid random numbers in each replica. However, the order of the replicas is not
-/// fixed, so the same seed may yield different outputs. Each GPU has its own generator.
+/// Dropout work correctly in each replica. However, replicas draw random numbers in no fixed order,
+/// so the same seed may produce different outputs. Each GPU has its own generator.
 /// Python: `torch.nn.DataParallel`.
 template <class M>
 class DataParallel : public DataParallelBase {
@@ -112,29 +114,31 @@ class DataParallel : public DataParallelBase {
                 "module holder");
 
  public:
-  /// Clones the module once for each additional device. The states of all generators, on the CPU
-  /// and on GPUs, are unchanged. The module may contain uninitialized lazy layers, but must be
-  /// initialized before forward.
+  /// Clones the module once for each additional device. The states of all CPU and GPU generators
+  /// are unchanged. The module may contain uninitialized lazy layers, but it must be initialized
+  /// before the first forward pass.
   /// @throw c10::Error if the module is null or a device is not available, or if there are several
-  /// devices and the module cannot be cloned. To be cloned, each of its modules must derive from
-  /// `torch::nn::Cloneable` and have members as described above.
+  /// devices and the module cannot be cloned. For the module to be cloned, each of its submodules
+  /// must derive from `torch::nn::Cloneable` and satisfy the conditions for members described
+  /// above.
   explicit DataParallel(std::shared_ptr<M> module, const DataParallelOptions& options = {})
       : DataParallelBase(std::move(module), options) {}
 
-  /// Uses the module of a holder, such as `torch::nn::Linear`.
+  /// Uses the module in a module holder, such as `torch::nn::Linear`.
   explicit DataParallel(const torch::nn::ModuleHolder<M>& module,
                         const DataParallelOptions& options = {})
       : DataParallel(module.ptr(), options) {}
 
-  /// Runs forward in the replicas and returns the concatenated outputs. If a replica throws, its
-  /// exception is rethrown after all replicas have finished. If several throw, the first replica's
-  /// exception is rethrown. The message contains the replica and the device, and the original
-  /// exception is nested (`std::rethrow_if_nested`). A c10::Error remains a c10::Error, and any
-  /// other exception becomes a std::runtime_error.
+  /// Runs `forward` on the replicas and returns the concatenated outputs. If a replica throws, its
+  /// exception is rethrown after all replicas have finished. If several replicas throw, the
+  /// exception from the replica with the lowest index is rethrown. The message contains the index
+  /// of the replica and its device, and the original exception is nested
+  /// (`std::rethrow_if_nested`). A c10::Error remains a c10::Error, and any other exception becomes
+  /// a std::runtime_error.
   /// @throw c10::Error if:
   /// - a parameter or buffer is not on the first device, or a layer is uninitialized;
   /// - the tensors in the arguments yield different numbers of chunks;
-  /// - the outputs of the replicas differ in lengths or keys.
+  /// - the outputs of the replicas have different lengths or keys.
   template <class... A>
   auto forward(A&&... inputs) {
     const auto forward = [](M& module, auto&&... parts) {
@@ -143,14 +147,14 @@ class DataParallel : public DataParallelBase {
     return call(forward, std::forward<A>(inputs)...);
   }
 
-  /// Calls forward.
+  /// Calls `forward`.
   template <class... A>
   auto operator()(A&&... inputs) {
     return forward(std::forward<A>(inputs)...);
   }
 
-  /// Runs `step(module, inputs...)` in each replica, for methods other than forward.
-  /// @throw c10::Error in the same cases as forward.
+  /// Runs `step(module, inputs...)` on each replica. Use this for methods other than `forward`.
+  /// @throw c10::Error in the same cases as `forward`.
   template <class Step, class... A>
   auto call(const Step& step, A&&... inputs) {
     if (device_ids().empty()) return step(*module(), std::forward<A>(inputs)...);
@@ -171,12 +175,12 @@ class DataParallel : public DataParallelBase {
     }
   }
 
-  /// Returns the module passed to the constructor, which is replica 0. Python: `module`.
+  /// Returns the module passed to the constructor (replica 0). Python: `module`.
   std::shared_ptr<M> module() const { return std::static_pointer_cast<M>(original()); }
 
  private:
-  // The type of an argument in a replica: a copy with separate tensors, or a reference to the
-  // object that all replicas share.
+  // The type of an argument passed to a replica: either a copy with separate tensors, or a
+  // reference to the object shared by all replicas.
   template <class A>
   using Part = std::conditional_t<TensorTree<std::remove_cvref_t<A>>::any, std::remove_cvref_t<A>,
                                   std::remove_reference_t<A>&>;
@@ -204,7 +208,7 @@ class DataParallel : public DataParallelBase {
     if constexpr (TensorTree<std::remove_const_t<P>>::any) for_each_tensor(part, take);
   }
 
-  // Moves an argument that was a temporary if the replica has its own copy.
+  // Moves an argument that was passed as a temporary if the replica has its own copy.
   template <class A, class P>
   static decltype(auto) pass(P& part) {
     if constexpr (std::is_lvalue_reference_v<A> || std::is_lvalue_reference_v<Part<A>>) {

@@ -16,31 +16,32 @@
 
 namespace sconce::nn {
 
-/// How ranks send gradients to each other. Python: the hooks of
+/// How gradients are communicated between ranks. Python: the hooks in
 /// `torch.distributed.algorithms.ddp_comm_hooks.default_hooks`, passed to `register_comm_hook`.
 enum class CommHook {
-  none,           ///< in their own type
+  none,           ///< in the type of the gradients
   fp16_compress,  ///< divided by the number of ranks and summed in float16
   bf16_compress   ///< divided by the number of ranks and summed in bfloat16
 };
 
 /// Options for `DistributedDataParallel`, with Python's names and defaults.
 struct DistributedDataParallelOptions {
-  /// Whether rank 0 broadcasts its buffers to all ranks, in the first forward and in each forward
-  /// after one with synchronized gradients. This includes forward passes for evaluation, so if only
-  /// one rank evaluates, it must call `module()`.
+  /// Whether rank 0 broadcasts its buffers to all ranks in the first forward pass and in each
+  /// forward pass that follows one with synchronized gradients. This includes forward passes for
+  /// evaluation, so if only one rank runs the evaluation, it must call `module()` directly.
   bool broadcast_buffers = true;
   std::optional<double> bucket_cap_mb = {};  ///< MiB per bucket; defaults to 25, or 1 for the first
-  /// Whether a forward may skip parameters. Ranks may skip different ones.
+                                             ///< bucket
+  /// Whether a forward pass may skip parameters. Different ranks may skip different parameters.
   bool find_unused_parameters = false;
-  /// Whether every step uses the same parameters, each the same number of times.
+  /// Whether every step uses the same parameters and uses each one the same number of times.
   bool static_graph = false;
-  CommHook comm_hook = CommHook::none;  ///< type in which gradients are sent
+  CommHook comm_hook = CommHook::none;  ///< type used to communicate gradients
 };
 
 namespace detail {
 
-/// The part of DistributedDataParallel that does not depend on the type of the module.
+/// The part of DistributedDataParallel that does not depend on the module type.
 class DistributedCore {
  public:
   DistributedCore(std::shared_ptr<torch::nn::Module> module, const distributed::ProcessGroup& group,
@@ -60,7 +61,7 @@ class DistributedCore {
   struct Engine;
   distributed::ProcessGroup group_;
   bool broadcast_buffers_;
-  std::shared_ptr<Engine> engine_;  // null in a group without a backend
+  std::shared_ptr<Engine> engine_;  // null if the group does not have a backend
   bool sync_ = true;
 };
 
@@ -69,13 +70,13 @@ class DistributedCore {
 template <class M>
 class DistributedDataParallel;
 
-/// Disables gradient averaging during its lifetime, then restores the previous setting. Run both
-/// forward and backward during its lifetime. In a loop, write
+/// Disables gradient averaging for the lifetime of the guard, then restores the previous setting.
+/// Run both the forward and the backward pass while the guard is alive. In a loop, use
 /// `std::optional<NoSyncGuard> guard; if (...) guard.emplace(model);`.
 /// Python: `with model.no_sync()`.
 class [[nodiscard]] NoSyncGuard {
  public:
-  /// Disables averaging for `model`, which must outlive the guard.
+  /// Disables gradient averaging for `model`, which must outlive the guard.
   template <class M>
   explicit NoSyncGuard(DistributedDataParallel<M>& model)
       : core_(model.core_), before_(core_.exchange_sync(false)) {}
@@ -88,20 +89,21 @@ class [[nodiscard]] NoSyncGuard {
   bool before_;
 };
 
-/// Trains a module in several processes, each on its own batches. After `loss.backward()`, every
-/// rank has the mean of all ranks' gradients, so equal parameters stay equal. LibTorch's Reducer
-/// sends the gradients in buckets while backward is still running. In a group of one without a
-/// backend, it only calls the module. In a group of one with a backend, gradients are neither sent
-/// nor copied, but they undergo the Reducer's checks, unless `comm_hook`, `find_unused_parameters`,
-/// `static_graph`, or sparse gradients require the Reducer.
+/// Trains a module in several processes, each of which processes different batches. After
+/// `loss.backward()`, the gradients on every rank are the mean over all ranks, so parameters that
+/// start out equal stay equal. LibTorch's Reducer communicates the gradients in buckets while the
+/// backward pass is still running. In a group of one without a backend, this class only calls the
+/// module. In a group of one with a backend, gradients undergo the Reducer's checks but are neither
+/// sent nor copied, unless `comm_hook`, `find_unused_parameters`, `static_graph`, or sparse
+/// gradients require the Reducer.
 ///
-/// Before construction, move the module to its device, which is the CPU or one GPU. Move inputs to
-/// the same device. Pass the module's own parameters to optimizers, save and load through the
-/// module, and do not add or remove parameters during the lifetime of this object. All ranks must
-/// call the constructor, forward, and backward in the same order. Buffers are broadcast as
-/// described for `broadcast_buffers`. A CapturedStep on the CPU replays the same collectives. Its
-/// first call throws if it is used with `find_unused_parameters`, `static_graph`, or sparse
-/// gradients. If a peer fails, the other ranks get an error in forward or in `loss.backward()`, as
+/// Before construction, move the module to the CPU or to a single GPU. Move inputs to the same
+/// device. Pass the module's own parameters to optimizers, save and load the module itself, and do
+/// not add or remove parameters during the lifetime of this object. All ranks must call the
+/// constructor, `forward`, and `backward` in the same order. Buffers are broadcast as described for
+/// `broadcast_buffers`. A CapturedStep on the CPU replays the same collectives. The first call to
+/// the CapturedStep throws if `find_unused_parameters`, `static_graph`, or sparse gradients are
+/// used. If a peer fails, `forward` or `loss.backward()` throws an error on the other ranks, as
 /// described in `distributed::ProcessGroup`. Python: `torch.nn.parallel.DistributedDataParallel`.
 template <class M>
 class DistributedDataParallel {
@@ -110,36 +112,37 @@ class DistributedDataParallel {
                 "torch::nn::Module, or a module holder");
 
  public:
-  /// Compares parameters and buffers with the other ranks, then sets all of them to the values of
-  /// rank 0. If `broadcast_buffers` is false, buffers keep their values.
+  /// Checks that parameters and buffers match the other ranks, then sets all of them to the values
+  /// on rank 0. If `broadcast_buffers` is false, buffers keep their values.
   /// @throw c10::Error if:
-  /// - the module is null, has uninitialized lazy layers, or has no parameter that requires grad;
+  /// - the module is null, contains uninitialized lazy layers, or has no parameters that require
+  ///   grad;
   /// - the parameters that require grad are on several devices, or on the CPU with backend "nccl";
   /// - `bucket_cap_mb` is not above 0;
-  /// - names, shapes, types, or `requires_grad` differ from rank 0;
-  /// - a peer fails or is late.
+  /// - names, shapes, types, or `requires_grad` settings differ from those on rank 0;
+  /// - a peer fails or times out.
   DistributedDataParallel(std::shared_ptr<M> module, const distributed::ProcessGroup& group,
                           DistributedDataParallelOptions options = {})
       : module_(std::move(module)), core_(module_, group, options) {}
-  /// Uses the module of a holder, such as `torch::nn::Linear`.
+  /// Uses the module in a module holder, such as `torch::nn::Linear`.
   DistributedDataParallel(const torch::nn::ModuleHolder<M>& holder,
                           const distributed::ProcessGroup& group,
                           DistributedDataParallelOptions options = {})
       : DistributedDataParallel(holder.ptr(), group, options) {}
 
-  /// Calls the forward of the module and, if grad mode is enabled, prepares the following backward.
-  /// With `find_unused_parameters` or `static_graph`, TensorTree finds the tensors in the output,
-  /// and those that require grad are replaced by copies.
-  /// @throw c10::Error if a peer fails or is late, or if the previous backward left gradients
-  /// unsent.
+  /// Calls the module's `forward` and, if grad mode is enabled, prepares the following backward
+  /// pass. With `find_unused_parameters` or `static_graph`, TensorTree finds the tensors in the
+  /// output, and tensors that require grad are replaced with copies.
+  /// @throw c10::Error if a peer fails or times out, or if the previous backward pass did not send
+  /// all gradients.
   template <class... Args>
   auto forward(Args&&... args) {
     return call([&](M& module) { return module.forward(std::forward<Args>(args)...); });
   }
 
-  /// Calls `step(module)` instead of forward, which lets a step compute its own loss. Backward must
-  /// start at the tensors that `step` returns. Gradients are averaged as usual.
-  /// @throw c10::Error in the same cases as forward.
+  /// Calls `step(module)` instead of `forward`, which lets a step compute its own loss. The
+  /// backward pass must start from the tensors returned by `step`. Gradients are averaged as usual.
+  /// @throw c10::Error in the same cases as `forward`.
   template <class Step>
   auto call(const Step& step) {
     core_.before_forward();
@@ -150,7 +153,7 @@ class DistributedDataParallel {
     return output;
   }
 
-  /// Calls forward.
+  /// Calls `forward`.
   template <class... Args>
   auto operator()(Args&&... args) {
     return forward(std::forward<Args>(args)...);
@@ -165,14 +168,15 @@ class DistributedDataParallel {
   /// Returns the `broadcast_buffers` option. Python: `broadcast_buffers`.
   bool broadcast_buffers() const { return core_.broadcast_buffers(); }
 
-  /// Disables averaging during the lifetime of the returned guard, while each rank accumulates its
-  /// own gradients. The next forward and backward average the sums. Python: `no_sync()`.
+  /// Disables gradient averaging for the lifetime of the returned guard. Until then, each rank
+  /// accumulates its own gradients. The next forward and backward pass averages the accumulated
+  /// gradients. Python: `no_sync()`.
   [[nodiscard]] NoSyncGuard no_sync() { return NoSyncGuard(*this); }
 
-  /// Returns the size of each bucket in bytes, in sending order. From the second forward on, these
-  /// are the buckets rebuilt in the order in which the gradients arrived. Empty in a group of one
-  /// that sends no gradients. Python: bucket_sizes and rebuilt_bucket_sizes of
-  /// `_get_ddp_logging_data()`.
+  /// Returns the size of each bucket in bytes, in the order in which buckets are sent. From the
+  /// second forward pass on, these are the sizes of the buckets rebuilt in the order in which the
+  /// gradients became ready. Returns an empty vector in a group of one that does not send
+  /// gradients. Python: bucket_sizes and rebuilt_bucket_sizes of `_get_ddp_logging_data()`.
   std::vector<int64_t> bucket_sizes() const { return core_.bucket_sizes(); }
 
  private:

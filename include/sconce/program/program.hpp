@@ -24,21 +24,22 @@ using Tensors = std::vector<torch::Tensor>;
 
 /// A tensor that a program accepts or returns.
 struct TensorSpec {
-  std::string name = {};                  ///< such as "x"
+  std::string name = {};                  ///< name, such as "x"
   torch::ScalarType dtype = c10::kFloat;  ///< type of the elements
   std::vector<int64_t> shape = {};        ///< sizes, with -1 for a dynamic size
 };
 
 /// Options for `Program::load`.
 struct LoadOptions {
-  /// Device to run the program on. The default is the type of device that the program was recorded
-  /// on. `cuda` means the current GPU.
+  /// Device on which to run the program. Defaults to the type of device on which the program was
+  /// recorded. `cuda` refers to the current GPU.
   std::optional<torch::Device> device = {};
 };
 
-/// A function of tensors that `record` saved to a file. It consists of the operators, in order, and
-/// the weights. It runs without Python and without the class of the network, and computes what the
-/// function computed in evaluation mode, without gradients. Copies share the weights.
+/// A function of tensors that was saved to a file by `record`. A program consists of a sequence of
+/// operators and the weights. It runs without Python and without the class of the network, and it
+/// computes the same result as the function in evaluation mode, without gradients. Copies share the
+/// weights.
 ///
 ///     const auto program = sconce::program::Program::load("net.safetensors");
 ///     const auto logits = program.run({x})[0];
@@ -48,29 +49,31 @@ class Program {
  public:
   /// Loads a program without running it.
   /// @throw c10::Error, with the file and the position in the message, if:
-  /// - the file is not a safetensors file with a program of version 1, or it is damaged;
-  /// - a call uses an operator or argument that this LibTorch does not have, or an operator that is
-  ///   not allowed in programs;
+  /// - the file is not a safetensors file that contains a program of version 1, or it is damaged;
+  /// - a call uses an operator or argument that this version of LibTorch does not support, or an
+  ///   operator that is not allowed in programs;
   /// - the device is not available.
   static Program load(const std::filesystem::path& path, LoadOptions options = {});
 
   /// Runs the program. `inputs` must be in the order of `inputs()` and on the program's device.
-  /// Autocast and gradients do not apply. Any number of threads may call this function at the same
-  /// time.
-  /// @throw c10::Error, with the input in the message, if the number of inputs, a type, a device,
-  /// or a shape is not what the program expects, or if an operator throws.
+  /// Autocast and gradients are disabled. Any number of threads may call this function
+  /// concurrently.
+  /// @throw c10::Error, with the input in the message, if the number of inputs, or the type,
+  /// device, or shape of an input, does not match the program, or if an operator throws.
   Tensors run(const Tensors& inputs) const;
 
-  /// Returns the tensors that the program accepts, in the order of the argument of `run`.
+  /// Returns descriptions of the tensors that the program accepts, in the order of the argument of
+  /// `run`.
   const std::vector<TensorSpec>& inputs() const;
 
-  /// Returns the tensors that the program returns, in the order of the result of `run`.
+  /// Returns descriptions of the tensors that the program returns, in the order of the result of
+  /// `run`.
   const std::vector<TensorSpec>& outputs() const;
 
-  /// Returns the strings that were recorded with the program.
+  /// Returns the metadata that was recorded with the program.
   const std::map<std::string, std::string>& metadata() const;
 
-  /// Returns the device that the program runs on.
+  /// Returns the device on which the program runs.
   torch::Device device() const;
 
  private:

@@ -22,7 +22,7 @@
 namespace sconce::program {
 
 /// A dimension of an input whose size may differ between calls. Dimensions with the same `name`
-/// always have the same size. Python: an entry of `dynamic_shapes` in `torch.export.export`.
+/// always have the same size. Python: an entry in `dynamic_shapes` in `torch.export.export`.
 struct DynamicDim {
   std::string input = {};      ///< name of the input
   int64_t dim = 0;             ///< index of the dimension, from 0
@@ -31,17 +31,19 @@ struct DynamicDim {
 
 /// Options for `record`.
 struct RecordOptions {
-  /// Dimensions whose sizes may differ from the example. There can be at most three sizes.
+  /// Dimensions whose sizes may differ from the example. At most three different size names are
+  /// allowed.
   std::vector<DynamicDim> dynamic_shapes = {};
 
-  /// Names of the outputs. The default is "output", or "output_0", "output_1", and so on.
+  /// Names of the outputs. Defaults to "output", or to "output_0", "output_1", and so on.
   std::vector<std::string> output_names = {};
 
-  /// Whether to store the example and its outputs in the file, to verify anything that is made from
-  /// it.
+  /// Whether to store the example and its outputs in the file, so that programs converted from it
+  /// can be verified.
   bool save_example = false;
 
-  /// For a function, the module whose parameters and buffers keep their names in the file.
+  /// When recording a function, the module whose parameters and buffers keep their names in the
+  /// file.
   std::shared_ptr<torch::nn::Module> module = {};
 
   /// Additional strings to store in the file, such as the class names.
@@ -53,12 +55,13 @@ using Function = std::function<Tensors(const Tensors& inputs)>;
 
 namespace detail {
 
-/// Records `function`, whose weights belong to `module`. A null module has no weights.
+/// Records `function` with the weights of `module`. If `module` is null, there are no weights.
 void record(const std::filesystem::path& path, const Function& function,
             const torch::nn::Module* module, const StateDict& example,
             const RecordOptions& options);
 
-// Excludes models before checking their operator(), which would fail to compile for a holder.
+// Excludes models before their operator() is checked, because the check would fail to compile for a
+// module holder.
 template <class F>
 concept IsFunction = !nn::Model<F> && std::convertible_to<const F&, Function>;
 
@@ -100,27 +103,30 @@ Tensors call_forward_with(M& module, const Tensors& in) {
 
 /// Runs a function on an example and saves a program that computes the same result.
 ///
-/// The file contains LibTorch's operators in the order in which the function calls them, the
-/// weights by name, the inputs, and the outputs. Python's module `sconce_cpp` converts it to a
-/// `torch.export.ExportedProgram`, to ONNX, or to a package. `Program` runs it in C++.
+/// The file contains LibTorch's operators in the order in which the function calls them, the named
+/// weights, and descriptions of the inputs and outputs. The Python module `sconce_cpp` converts the
+/// file to a `torch.export.ExportedProgram`, to ONNX, or to a package. In C++, run it with
+/// `Program`.
 ///
-/// With dynamic sizes, the function also runs on inputs of other sizes, made from the example's
-/// rows, and each integer that differs becomes an expression of the sizes. Before the file is
-/// written, the program runs once, and its outputs are compared with the function's outputs.
+/// With dynamic sizes, the function also runs on inputs of other sizes, which are created from the
+/// example's rows. Each integer that differs between these runs becomes an expression of the sizes.
+/// Before the file is written, the program is run once, and its outputs are compared with the
+/// function's outputs.
 ///
-/// The function runs in the network's current mode, without gradients, so call `eval()` first.
+/// The function runs without gradients in the network's current mode, so call `eval()` first.
 /// Python: `torch.export.export(module, args, dynamic_shapes=...)` and `torch.export.save`.
 /// @throw c10::Error, with the operator and a suggested alternative in the message, if the
 /// function:
-/// - reads a value on the host, or creates a tensor whose shape depends on values;
+/// - reads a value on the host, or creates a tensor with a data-dependent shape;
 /// - draws random numbers, for example through Dropout in training mode;
 /// - modifies an input, a weight, or a buffer, as BatchNorm does in training mode;
-/// - calls an operator that is not part of LibTorch, a collective, or operators in other threads;
-/// - uses sparse or quantized tensors, or GPUs other than the example's;
-/// - calls different operators for different sizes, or passes a number that is not a sum of
-///   products of the sizes and integers.
+/// - calls an operator that is not part of LibTorch, calls a collective, or runs operators in other
+///   threads;
+/// - uses sparse or quantized tensors, or a GPU other than the example's GPU;
+/// - calls different operators for different sizes, or passes a number that cannot be written as a
+///   sum of products of the sizes and integers.
 /// @throw c10::Error if the example is empty, the name of an input or output is not an identifier
-/// or occurs twice, a dimension does not exist, or the file cannot be written.
+/// or is duplicated, a dimension does not exist, or the file cannot be written.
 template <detail::IsFunction F>
 void record(const std::filesystem::path& path, const F& function, const StateDict& example,
             const RecordOptions& options = {}) {
@@ -128,9 +134,10 @@ void record(const std::filesystem::path& path, const F& function, const StateDic
   detail::record(path, Function(function), module.get(), example, options);
 }
 
-/// Records the `forward` of a model with one to four inputs. It must return a tensor, or a vector,
-/// tuple, pair, or map of tensors. The weights keep their names from `named_parameters` and
-/// `named_buffers`. In all other respects, this works as above.
+/// Records the `forward` function of a model with one to four inputs. `forward` must return a
+/// tensor, or a vector, tuple, pair, or map of tensors. The weights keep their names from
+/// `named_parameters` and `named_buffers`. In all other respects, this overload works like the one
+/// above.
 ///
 ///     net->eval();
 ///     sconce::program::record("net.safetensors", net, {{"x", x}}, {.dynamic_shapes = {{"x", 0}}});
