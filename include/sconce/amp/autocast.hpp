@@ -8,18 +8,20 @@ namespace sconce::amp {
 
 /// Options for `AutocastGuard`. Names and defaults match the arguments of `torch.autocast`.
 struct AutocastOptions {
-  /// Lower-precision type to compute in, float16 or bfloat16. By default, the autocast type that is
-  /// currently set for the device in this thread: initially bfloat16 on the CPU and float16 on
-  /// GPUs.
+  /// Lower-precision type to compute in, float16 or bfloat16. Defaults to the autocast type that is
+  /// currently set for the device in this thread, which is initially bfloat16 on the CPU and
+  /// float16 on GPUs.
   std::optional<torch::ScalarType> dtype = {};
-  bool enabled = true;  ///< whether autocast is on; `false` turns it off inside an enclosing scope
+  bool enabled = true;  ///< whether to enable autocast; `false` disables it within an enclosing
+                        ///< scope
   /// Whether casts of parameters are cached until the outermost scope ends. By default, the current
   /// setting is kept.
   std::optional<bool> cache_enabled = {};
 };
 
 /// Runs the operations in its scope in mixed precision. For tensors on `device_type`, matrix
-/// products and convolutions run in `dtype`, and operations that need a wide range run in float32.
+/// products and convolutions run in `dtype`, and operations that require a wide dynamic range run
+/// in float32.
 ///
 ///     torch::Tensor loss;
 ///     {
@@ -28,13 +30,13 @@ struct AutocastOptions {
 ///     }
 ///     loss.backward();
 ///
-/// Close the scope before you call `backward()`, as in Python. The guard changes the autocast state
-/// of the calling thread only and restores it on destruction. Destroy nested guards in reverse
-/// order, on the thread that created them. When a thread's outermost scope ends, the cached casts
-/// of all threads are dropped.
+/// Close the scope before you call `backward()`, as in Python. The guard changes only the calling
+/// thread's autocast state and restores it on destruction. Destroy nested guards in reverse order,
+/// on the thread that created them. When a thread's outermost scope ends, the cached casts of all
+/// threads are dropped.
 ///
 /// If the device type is CUDA and CUDA is not available, or if autocast does not support `dtype` on
-/// the device, the guard warns and autocast is disabled in its scope.
+/// the device, the guard warns and disables autocast in its scope.
 /// Python: `torch.autocast`.
 class [[nodiscard]] AutocastGuard {
  public:

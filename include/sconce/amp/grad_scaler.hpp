@@ -25,15 +25,18 @@ namespace sconce::amp {
 struct GradScalerOptions {
   torch::DeviceType device = torch::DeviceType::CUDA;  ///< device type of the losses
   double init_scale = 65536.0;                         ///< initial scale
-  double growth_factor = 2.0;   ///< factor of the scale after `growth_interval` good steps; above 1
-  double backoff_factor = 0.5;  ///< factor of the scale after an inf or NaN; below 1
-  int64_t growth_interval = 2000;  ///< consecutive updates without inf or NaN before growth
+  double growth_factor = 2.0;   ///< multiplies the scale after `growth_interval` finite steps; must
+                                ///< exceed 1
+  double backoff_factor = 0.5;  ///< multiplies the scale after a step with inf or NaN; must be
+                                ///< below 1
+  int64_t growth_interval = 2000;  ///< consecutive updates without inf or NaN before the scale
+                                   ///< grows
   bool enabled = true;             ///< `false` leaves losses and gradients unchanged
 };
 
-/// Scales losses so that small float16 gradients do not underflow to 0. It multiplies the loss by a
-/// scale, divides the gradients by the same scale, skips steps whose gradients contain inf or NaN,
-/// and adjusts the scale.
+/// Scales losses so that small float16 gradients do not underflow to 0. The scaler multiplies the
+/// loss by a scale, divides the gradients by the same scale, skips steps whose gradients contain
+/// inf or NaN, and adjusts the scale.
 ///
 ///     amp::GradScaler scaler;
 ///     scaler.scale(loss).backward();
@@ -42,9 +45,9 @@ struct GradScalerOptions {
 ///     scaler.update();
 ///
 /// The scale is stored on the device of the first tensor passed to `scale`. Gradients may be on
-/// several devices, have different types, and be sparse. Stepping an optimizer that supports
+/// several devices, have different types, or be sparse. Stepping an optimizer that supports
 /// `sconce::optim::AmpScaling` does not read from the device. For any other optimizer, each step
-/// reads one value on the host to decide whether to skip it.
+/// reads one value from the device to decide whether to skip the step.
 ///
 /// If the device type is CUDA and CUDA is not available, the scaler warns and is disabled: `scale`
 /// returns its argument unchanged and `step` only steps the optimizer. Keep an optimizer alive from
@@ -52,7 +55,8 @@ struct GradScalerOptions {
 /// Python: `torch.amp.GradScaler`.
 class GradScaler {
  public:
-  /// @throw c10::Error if the scaler is enabled and `growth_factor` <= 1 or `backoff_factor` >= 1.
+  /// @throw c10::Error if the scaler is enabled and either `growth_factor` <= 1 or `backoff_factor`
+  /// >= 1.
   explicit GradScaler(GradScalerOptions options = {});
   GradScaler(const GradScaler&) = delete;
   GradScaler& operator=(const GradScaler&) = delete;
@@ -66,9 +70,9 @@ class GradScaler {
 
   /// Divides the gradients of the optimizer's parameters by the scale, in place, and records on the
   /// device whether any of them is inf or NaN. Call it once per step, after all backward passes.
-  /// @throw c10::Error if it is called before the first `scale`, after `step`, or twice before
-  /// `update`.
-  /// @throw c10::ValueError if a gradient is float16, or bfloat16 on a GPU. No gradient is changed.
+  /// @throw c10::Error if called before the first `scale`, after `step`, or twice before `update`.
+  /// @throw c10::ValueError if a gradient is float16, or bfloat16 on a GPU. In either case, no
+  /// gradient is changed.
   void unscale_(torch::optim::Optimizer& optimizer);
 
   /// Unscales the gradients, unless `unscale_` already has, and steps the optimizer unless a
@@ -76,19 +80,20 @@ class GradScaler {
   /// the step is skipped. An optimizer that supports `AmpScaling` unscales and skips in its own
   /// kernels.
   /// @throw c10::Error if:
-  /// - it is called before the first `scale`, or twice before `update`;
+  /// - `step` is called before the first `scale`, or twice before `update`;
   /// - the scaler is enabled and a `closure` is given;
-  /// - the optimizer does not support `AmpScaling`, and either no parameter has a gradient or
+  /// - the optimizer does not support `AmpScaling`, and either no parameter has a gradient, or
   ///   `unscale_` throws.
   /// @throw c10::ValueError if a gradient is bfloat16 on a GPU.
   torch::Tensor step(torch::optim::Optimizer& optimizer,
                      std::function<torch::Tensor()> closure = nullptr);
 
-  /// Ends the iteration. Multiplies the scale by `backoff_factor` if any gradient was inf or NaN,
-  /// and by `growth_factor` after `growth_interval` consecutive updates without one. If `new_scale`
-  /// is given, sets the scale to it instead. Does not read from the device.
-  /// @throw c10::Error before the first `scale`, or if `new_scale` is not given and no gradients
-  /// have been checked since the last update.
+  /// Ends the iteration and updates the scale. Multiplies the scale by `backoff_factor` if any
+  /// gradient was inf or NaN, and by `growth_factor` after `growth_interval` consecutive updates
+  /// without inf or NaN. If `new_scale` is given, sets the scale to `new_scale` instead. Does not
+  /// read from the device.
+  /// @throw c10::Error if called before the first `scale`, or if `new_scale` is not given and no
+  /// gradients have been checked since the last update.
   void update(std::optional<double> new_scale = {});
 
   /// Returns the scale, or 1 if the scaler is disabled. Reads the value from the device.
@@ -116,8 +121,8 @@ class GradScaler {
   /// two values from the device.
   [[nodiscard]] c10::IValue state_dict() const;
 
-  /// Restores a state returned by `state_dict`, or by Python's. Does nothing if the scaler is
-  /// disabled.
+  /// Restores a state dict returned by `state_dict` here or in Python. Does nothing if the scaler
+  /// is disabled.
   /// @throw c10::Error if the dict is empty (as returned by a disabled scaler), lacks a key, or
   /// contains an invalid value. The scaler is not changed.
   void load_state_dict(const c10::IValue& state);
@@ -131,7 +136,7 @@ class GradScaler {
     std::vector<torch::Tensor> found_infs = {};  // one per device with gradients; 1 if inf or NaN
   };
 
-  // Drops the state of an iteration that an exception ended before `update`.
+  // Discards the state of an iteration that an exception interrupted before `update`.
   void forget_iteration() { states_.clear(); }
   OptimizerState& state_of(const torch::optim::Optimizer& optimizer, const char* caller);
   void unscale(torch::optim::Optimizer& optimizer, OptimizerState& state);

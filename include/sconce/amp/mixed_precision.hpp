@@ -18,7 +18,7 @@ enum class Precision {
   fp16   ///< autocast to float16, with a `GradScaler`
 };
 
-/// Combines the parts of a training loop that depend on the precision: autocast, the gradient
+/// Manages the parts of a training loop that depend on the precision: autocast, the gradient
 /// scaler, and LibTorch's float32 settings.
 ///
 ///     MixedPrecision precision(Precision::fp16, device);
@@ -32,7 +32,7 @@ enum class Precision {
 ///       precision.step(optimizer);
 ///     }
 ///
-/// Python: `MixedPrecision` of Lightning.
+/// Python: Lightning's `MixedPrecision` plugin.
 class MixedPrecision {
  public:
   /// @throw c10::Error if `precision` is `tf32` and `device` is not a GPU.
@@ -46,9 +46,9 @@ class MixedPrecision {
   /// the guard disables autocast.
   AutocastGuard autocast() const;
 
-  /// Returns `loss` multiplied by the scale with `fp16`, and `loss` itself otherwise.
+  /// With `fp16`, returns `loss` multiplied by the scale. Otherwise, returns `loss` unchanged.
   [[nodiscard]] torch::Tensor scale(const torch::Tensor& loss) { return scaler_.scale(loss); }
-  /// Divides the gradients by the scale with `fp16`. Does nothing otherwise.
+  /// With `fp16`, divides the gradients by the scale. Otherwise, does nothing.
   /// @throw c10::Error under the same conditions as `GradScaler::unscale_`.
   void unscale_(torch::optim::Optimizer& optimizer) { scaler_.unscale_(optimizer); }
 

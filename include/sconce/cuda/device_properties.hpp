@@ -7,7 +7,8 @@
 
 namespace sconce::cuda {
 
-/// Properties of a GPU, with the member names of Python's `torch.cuda.get_device_properties`.
+/// Properties of a GPU, with the same member names as the result of Python's
+/// `torch.cuda.get_device_properties`.
 struct DeviceProperties {
   std::string name = {};          ///< name reported by the driver, such as "NVIDIA H100 80GB HBM3"
   int major = 0;                  ///< major version of the compute capability

@@ -10,17 +10,17 @@ namespace sconce::cuda {
 struct MemoryStats {
   int64_t allocated = 0;      ///< memory used by tensors
   int64_t max_allocated = 0;  ///< peak of `allocated` since the last reset
-  int64_t reserved = 0;       ///< memory used by tensors or cached for later ones
+  int64_t reserved = 0;       ///< memory used by tensors or cached for later use
   int64_t max_reserved = 0;   ///< peak of `reserved` since the last reset
 };
 
 /// Returns the memory that this process uses on `device`. For a GPU, the values come from
-/// LibTorch's allocator. Reading them does not wait for the device, and they are 0 before the first
-/// tensor is created on a GPU. The CPU allocator does not keep statistics, so `allocated` and
-/// `reserved` are both the resident memory of the process, including LibTorch's code. If
-/// /proc/self/status has no VmHWM, as in gVisor, the CPU's peak comes from getrusage and cannot be
-/// reset. Python: `torch.cuda.memory_stats`, `memory_allocated`, `memory_reserved`, and their
-/// `max_` variants.
+/// LibTorch's allocator. Reading these values does not wait for the device, and they are 0 before
+/// the first tensor is created on a GPU. The CPU allocator does not keep statistics, so `allocated`
+/// and `reserved` both report the resident memory of the process, including LibTorch's code. If
+/// /proc/self/status does not contain VmHWM, as is the case in gVisor, the peak for the CPU comes
+/// from getrusage and cannot be reset. Python: `torch.cuda.memory_stats`, `memory_allocated`,
+/// `memory_reserved`, and their `max_` variants.
 /// @throw c10::Error if:
 /// - the device is neither a CPU nor a CUDA device;
 /// - it is a GPU that this process cannot use (checked after the first tensor on a GPU);
