@@ -16,9 +16,10 @@ namespace sconce {
 
 /// Options for `checkpoint`.
 struct ActivationCheckpointOptions {
-  /// Whether the second run draws the same random numbers as the first. Turning it off is slightly
-  /// faster for functions that draw none. It must be false while a CUDA graph is captured, because
-  /// a GPU generator cannot be reset then. In that case the function must not draw random numbers.
+  /// Whether the second run draws the same random numbers as the first. Disabling this is slightly
+  /// faster for functions that do not draw any. It must be false while a CUDA graph is captured,
+  /// because a GPU generator cannot be reset during capture. In that case, the function must not
+  /// draw random numbers.
   bool preserve_rng_state = true;
 };
 
@@ -26,14 +27,15 @@ namespace detail {
 
 class CheckpointFrame;  // in src/
 
-/// Drops what the operations of this thread save for the backward pass, while the guard is alive.
-/// When the backward pass needs it, `recompute` recomputes it from `inputs`.
+/// While the guard is alive, discards the tensors that operations in this thread save for the
+/// backward pass. When the backward pass needs them, `recompute` recomputes them from `inputs`.
 class [[nodiscard]] CheckpointGuard {
  public:
   using Tensors = std::vector<torch::Tensor>;             ///< the inputs that are tensors
   using Recompute = std::function<void(const Tensors&)>;  ///< runs the function a second time
 
-  /// @throw c10::Error if the autograd engine is not LibTorch's own, as in a Python process.
+  /// @throw c10::Error if the autograd engine is not LibTorch's default engine, which is the case
+  /// in a Python process.
   CheckpointGuard(const ActivationCheckpointOptions& options, const Tensors& inputs,
                   Recompute recompute);
   ~CheckpointGuard();
@@ -60,24 +62,25 @@ T without_memory(const T& input) {
 
 /// Calls `function(inputs...)` and returns its result, without keeping the tensors that its
 /// operations save for the backward pass. Only the inputs stay in memory. The backward pass runs
-/// the function again to recompute the rest, so it trades a second forward pass for memory.
+/// the function again to recompute these tensors, trading a second forward pass for lower memory
+/// use.
 ///
 ///     x = sconce::checkpoint(block, x);
 ///
-/// The function must do the same work in the second run. The second run has gradients enabled, uses
-/// the autocast settings of the first run, and stops when nothing more is needed. By default it
-/// draws the same random numbers as the first run from the generators of the CPU and of the inputs'
-/// GPUs, and restores the generators afterwards. Other side effects of the function, such as
-/// updates of BatchNorm's running statistics, happen twice.
+/// The function must perform the same computation in both runs. The second run enables gradients,
+/// uses the autocast settings of the first run, and stops once all required tensors have been
+/// recomputed. By default it draws the same random numbers as the first run from the generators of
+/// the CPU and of the inputs' GPUs, and restores the generators afterwards. Other side effects of
+/// the function, such as updates of BatchNorm's running statistics, happen twice.
 ///
-/// `function` can be any callable, including a module holder. It is copied, and so are the inputs
-/// that are not tensors. Checkpoints may be nested. Replicas of DataParallel and
-/// DistributedDataParallel may use them, because gradients flow through the usual graph. If
-/// gradients are disabled, the function is called without checkpointing. This function is unrelated
-/// to the class `Checkpoint`, which saves the state of a run to files.
+/// `function` can be any callable, including a module holder. The function and all non-tensor
+/// inputs are copied. Checkpoints may be nested. They also work in replicas of DataParallel and
+/// DistributedDataParallel, because gradients flow through the usual autograd graph. If gradients
+/// are disabled, the function is called without checkpointing. This function is unrelated to the
+/// class `Checkpoint`, which saves the state of a run to files.
 /// Python: `torch.utils.checkpoint.checkpoint` with `use_reentrant=False`.
 /// @throw c10::Error if:
-/// - it is called in a Python process, which has its own autograd engine;
+/// - the function is called in a Python process, which has its own autograd engine;
 /// - a CUDA graph is being captured and `preserve_rng_state` is true;
 /// - during the backward pass, the second run saves fewer tensors than the first, or tensors of
 ///   different shapes, types, or devices.

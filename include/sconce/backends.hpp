@@ -9,8 +9,8 @@ namespace sconce::backends {
 /// Controls how LibTorch computes on GPUs, and on CPUs that support bfloat16. The settings apply to
 /// the whole process. An empty field leaves its setting unchanged.
 struct Flags {
-  /// Precision of float32 matrix products: "highest", "high", or "medium". "high" and "medium" may
-  /// round the factors to a smaller type.
+  /// Precision of float32 matrix products: "highest", "high", or "medium". "high" and "medium"
+  /// allow LibTorch to round the operands to a lower-precision type.
   /// Python: `torch.set_float32_matmul_precision`.
   std::optional<std::string> float32_matmul_precision = {};
   /// Whether cuDNN may use TF32 in convolutions and recurrent layers, which it does by default.
@@ -19,22 +19,23 @@ struct Flags {
   /// Whether to benchmark all algorithms of a convolution for each new shape and use the fastest.
   /// Python: `torch.backends.cudnn.benchmark`.
   std::optional<bool> cudnn_benchmark = {};
-  /// Whether convolutions use only deterministic algorithms, whose results are the same bit for bit
-  /// in every run.
+  /// Whether convolutions use only deterministic algorithms, which produce bitwise identical
+  /// results in every run.
   /// Python: `torch.backends.cudnn.deterministic`.
   std::optional<bool> cudnn_deterministic = {};
-  /// Whether operations without a deterministic algorithm throw. For deterministic matrix products
-  /// on CUDA, also set the environment variable CUBLAS_WORKSPACE_CONFIG=:4096:8.
+  /// Whether operations that lack a deterministic algorithm throw an error. For deterministic
+  /// matrix products on CUDA, also set the environment variable CUBLAS_WORKSPACE_CONFIG=:4096:8.
   /// Python: `torch.use_deterministic_algorithms`.
   std::optional<bool> deterministic_algorithms = {};
 };
 
 /// Applies the flags for the rest of the process.
-/// @throw c10::Error if `float32_matmul_precision` is not one of the three names. No flag is set.
+/// @throw c10::Error if `float32_matmul_precision` is not one of the three names. In that case, no
+/// flag is set.
 void set_flags(const Flags& flags);
 
-/// Applies flags while the guard is alive, then restores the previous settings. Other threads see
-/// the changes too.
+/// Applies flags for the lifetime of the guard, then restores the previous settings. Other threads
+/// see the changes too.
 ///
 ///     const backends::FlagsGuard flags({.cudnn_benchmark = true});
 ///
@@ -49,8 +50,8 @@ class [[nodiscard]] FlagsGuard {
 
  private:
   Flags before_;
-  bool warn_only_before_;                  // of deterministic_algorithms
-  std::array<int, 2> matmul_before_ = {};  // at::Float32Precision of CUDA's and MKL-DNN's matmul
+  bool warn_only_before_;                  // previous warn_only mode of deterministic_algorithms
+  std::array<int, 2> matmul_before_ = {};  // at::Float32Precision for CUDA and MKL-DNN matmul
 };
 
 }  // namespace sconce::backends

@@ -32,7 +32,7 @@ class Optimizer;
 
 namespace sconce {
 
-/// Tensors by name, in order.
+/// An ordered mapping from names to tensors.
 /// Python: the return type of `module.state_dict()`.
 using StateDict = torch::OrderedDict<std::string, torch::Tensor>;
 

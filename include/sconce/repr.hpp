@@ -18,9 +18,10 @@ class ModuleHolder;
 
 namespace sconce {
 
-/// Returns the text that Python prints for a tensor, for the same version of LibTorch and with the
+/// Returns the same text that Python prints for a tensor with the same version of LibTorch and
 /// default print options: `tensor([1., 2.], device='cuda:0', grad_fn=<MulBackward0>)`. A parameter
-/// prints like any other tensor, with `requires_grad=True`. Reads only the elements that it prints.
+/// is printed like any other tensor, with `requires_grad=True`. Only the elements that are printed
+/// are read.
 /// Python: `repr(tensor)`.
 /// @throw c10::Error if the tensor is undefined, sparse, quantized, or nested, or if its type is
 /// not bool, an integer type, float16, bfloat16, float32, or float64.
@@ -43,29 +44,30 @@ std::string repr(c10::IntArrayRef sizes);
 /// Python: `repr(bool)`.
 std::string repr(bool value);
 
-/// Returns the shortest text that parses as the same number: `0.1`, `1e-05`, `2.0`.
+/// Returns the shortest text that represents the same number: `0.1`, `1e-05`, `2.0`.
 /// Python: `repr(float)`.
 std::string repr(double value);
 
-/// Returns the module with its options and, indented below it, its children. Modules of torch::nn
-/// print with their name in torch::nn. Any other module prints its class name, without namespaces
-/// and without `Impl`. If its constructor passed `torch::nn::Module` a name other than the full
-/// class name, that name is printed unchanged. A module can override both its name and its options
-/// with `ReprOverride`. Unlike Python, C++ does not remember whether an option was given as one
-/// number or as a tuple (such as `MaxPool2d`'s kernel size), so equal numbers print as one.
+/// Returns a description of the module with its options, followed by its children, which are
+/// indented. Modules from torch::nn are printed with their name in torch::nn. Any other module is
+/// printed with its class name, without namespaces and without `Impl`. If its constructor passed a
+/// name other than the full class name to `torch::nn::Module`, that name is printed unchanged. A
+/// module can override both the name and the options with `ReprOverride`. Unlike Python, C++ does
+/// not remember whether an option was specified as a number or as a tuple (such as the kernel size
+/// of `MaxPool2d`), so equal numbers are printed as a single number.
 /// Python: `repr(module)`.
 /// @throw c10::Error if the module is, or contains, a ParameterList or a ParameterDict.
 std::string repr(const torch::nn::Module& module);
 
-/// Returns the text of the module in the holder.
-/// @throw c10::Error if the holder is empty.
+/// Returns the text for the module in the module holder.
+/// @throw c10::Error if the module holder is empty.
 template <typename Contained>
 std::string repr(const torch::nn::ModuleHolder<Contained>& holder) {
   return repr(static_cast<const torch::nn::Module&>(*holder));
 }
 
-/// Deleted, because integers and pointers would convert to sizes or to bool and print the wrong
-/// text.
+/// Deleted, because integers and pointers would be converted to sizes or to bool and printed
+/// incorrectly.
 template <typename T>
   requires((std::integral<T> && !std::same_as<T, bool>) || std::is_pointer_v<T>)
 std::string repr(T) = delete;
@@ -94,18 +96,19 @@ std::string repr(const std::tuple<First, Rest...>& values) {
       values);
 }
 
-/// Base class for modules that customize their text. `repr` calls its functions first.
+/// Base class for modules that customize their text. `repr` calls the functions of this class
+/// first.
 class ReprOverride {
  public:
   virtual ~ReprOverride() = default;
 
-  /// Returns the name to print before the parenthesis, or nothing for the default name.
+  /// Returns the name to print before the parenthesis, or `std::nullopt` for the default name.
   /// Python: `Module._get_name`.
   virtual std::optional<std::string> repr_name() const { return {}; }
 
   /// Returns the text to print in the parentheses before any children, such as
-  /// `in_features=3, out_features=1`, or nothing for the default text.
-  /// Python: `Module.extra_repr`.
+  /// `in_features=3, out_features=1`, or `std::nullopt` for the default text. Python:
+  /// `Module.extra_repr`.
   virtual std::optional<std::string> extra_repr() const { return {}; }
 };
 

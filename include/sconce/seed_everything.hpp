@@ -5,9 +5,8 @@
 namespace sconce {
 
 /// Seeds LibTorch's default generators on the CPU and on every GPU, and `std::rand`. Returns the
-/// seed, so that you can pass it on, for example to `data::DataLoaderOptions`. In a process group,
-/// call it with the same seed on every rank.
-/// Python: `seed_everything` of Lightning.
+/// seed, so that you can use it elsewhere, for example in `data::DataLoaderOptions`. In a process
+/// group, call it with the same seed on every rank. Python: Lightning's `seed_everything`.
 uint64_t seed_everything(uint64_t seed);
 
 }  // namespace sconce

@@ -18,29 +18,28 @@ class StepCompilation;  // in src/
 struct RecordedStep;    // in src/
 }  // namespace detail
 
-/// How a call of a `CapturedStep` runs its step.
+/// How a call to a `CapturedStep` runs the step.
 enum class StepMode {
   eager,     ///< calls the function
-  replayed,  ///< replays what the function did
+  replayed,  ///< replays the recorded operators
   compiled   ///< runs compiled code
 };
 
-/// Which form of a step a `StepCompiler` keeps.
+/// The form of a step that a `StepCompiler` keeps.
 enum class KeptStep {
-  faster,   ///< the faster one, based on ten calls of each
-  compiled  ///< the compiled one
+  faster,   ///< the faster form, based on ten calls to each form
+  compiled  ///< the compiled form
 };
 
 /// Options for `StepCompiler`.
 struct StepCompilerOptions {
-  KeptStep keep = KeptStep::faster;  ///< which form of a step to keep
-  /// Whether a step waits for the compiler. Otherwise, the step is replayed until compilation
-  /// finishes.
+  KeptStep keep = KeptStep::faster;  ///< the form of a step to keep
+  /// Whether to wait for the compiler. Otherwise, the step is replayed until compilation finishes.
   bool wait = false;
 };
 
-/// Compiles captured steps. `sconce::program::inductor` creates one. Several captured steps of one
-/// thread may share a compiler.
+/// Base class of compilers for captured steps. To create a compiler, call
+/// `sconce::program::inductor`. Several captured steps in the same thread may share a compiler.
 ///
 ///     CapturedStep step(cpu(), function, {.compiler = program::inductor()});
 ///
@@ -58,18 +57,18 @@ class StepCompiler {
   /// @throw c10::Error if the step cannot be compiled.
   virtual std::unique_ptr<detail::StepCompilation> compile(const detail::RecordedStep& step) = 0;
 
-  /// Returns the form that was kept for the step with this key, `replayed` or `compiled`, or
-  /// nothing.
+  /// Returns the form that was kept for the step with the given key, `replayed` or `compiled`, or
+  /// `std::nullopt` if none was kept.
   virtual std::optional<StepMode> kept(const std::string& key) const;
 
-  /// Records which form is kept.
+  /// Records the form that is kept.
   virtual void keep(const std::string& key, StepMode mode);
 
-  /// Returns a dict of the forms that were kept, by the keys of the steps. A resumed run that loads
-  /// it keeps the same forms without measuring again.
+  /// Returns a dict that maps the keys of steps to the forms that were kept. A resumed run that
+  /// loads this dict keeps the same forms without measuring again.
   c10::IValue state_dict() const;
 
-  /// Restores the forms that an earlier run kept.
+  /// Restores the forms that were kept in an earlier run.
   /// @throw c10::Error if `state` is not a dict returned by `state_dict`.
   void load_state_dict(const c10::IValue& state);
 

@@ -8,22 +8,23 @@ struct TunedMemory {
   bool huge_pages = false;  ///< whether tensors of 2 MiB or more on the CPU request huge pages
 };
 
-/// Speeds up CPU memory allocation in this process, and returns which settings a probe found in
-/// effect:
+/// Speeds up CPU memory allocation in the current process, and returns the settings that a probe
+/// found to be in effect:
 /// - Freed memory is kept and reused for later tensors. By default, glibc's `malloc` may return
-///   large freed blocks to the system, so each training step gets the same pages again and the
-///   system has to clear them first. Blocks above 32 MiB are still returned. The `malloc` of
-///   another library may not accept the setting.
-/// - LibTorch requests huge pages, through its environment variable `THP_MEM_ALLOC_ENABLE`.
-///   LibTorch reads this variable once, when it allocates the first tensor; setting it later has no
-///   effect. The variable is set only during the probe, so that child processes do not inherit it,
-///   and an existing value is respected. The system may not allow huge pages (see
-///   `/sys/kernel/mm/transparent_hugepage/enabled`), and it provides them only if it has some free.
+///   large freed blocks to the system, so each training step requests the same pages again, and the
+///   system has to clear them first. Blocks larger than 32 MiB are still returned. Other
+///   implementations of `malloc` may not support the setting.
+/// - LibTorch requests huge pages, controlled by its environment variable `THP_MEM_ALLOC_ENABLE`.
+///   LibTorch reads this variable once, when it allocates the first tensor, so setting it later has
+///   no effect. The variable is set only during the probe, so that child processes do not inherit
+///   it, and an existing value is respected. The system may not allow huge pages (see
+///   `/sys/kernel/mm/transparent_hugepage/enabled`), and it provides them only if free huge pages
+///   are available.
 ///
-/// Call this function first in `main`: before the first tensor is created and, because it changes
+/// Call this function first in `main`, before the first tensor is created and, because it changes
 /// the environment, before the process starts other threads. The settings stay in effect until the
-/// process ends, so its memory use stays at the peak. GPU memory is not affected, because
-/// LibTorch's own allocator already keeps it.
+/// process ends, so its memory use remains at the peak. GPU memory is not affected, because
+/// LibTorch's own allocator already caches it.
 /// Python: the environment variables `MALLOC_TRIM_THRESHOLD_`, `MALLOC_MMAP_THRESHOLD_`, and
 /// `THP_MEM_ALLOC_ENABLE`, set before the interpreter starts.
 TunedMemory tune_memory();
