@@ -22,8 +22,8 @@ class Conditions;  // in src/
 class CpuGraphs;   // in src/
 }  // namespace detail
 
-/// Specifies how a `CapturedStep` handles a batch whose shapes or types differ from those of the
-/// first batch.
+/// Specifies how a `CapturedStep` handles a batch that differs from the first batch in shapes or
+/// types.
 enum class ShapeMismatch {
   run_eagerly,  ///< run the step without the graph
   error         ///< throw c10::Error
@@ -32,7 +32,7 @@ enum class ShapeMismatch {
 /// Options for `CapturedStep`.
 struct CapturedStepOptions {
   int num_warmup_iters = 3;  ///< number of eager steps before the capture, at least 1
-  /// How to handle a batch whose shapes or types differ from those of the first batch.
+  /// How to handle a batch that differs from the first batch in shapes or types.
   ShapeMismatch on_shape_mismatch = ShapeMismatch::run_eagerly;
   /// Generators from which the step draws random numbers, in addition to the device's default
   /// generator.
@@ -139,8 +139,8 @@ class CapturedStep {
   /// the step remains partially executed, as it would without capture.
   /// @throw c10::Error if:
   /// - the batch contains an undefined tensor;
-  /// - the shapes or types of the batch differ from those of the first batch and
-  ///   `on_shape_mismatch` is `error`;
+  /// - the batch differs from the first batch in shapes or types and `on_shape_mismatch` is
+  ///   `error`;
   /// - the step cannot be captured (the device remains usable, and no part of the step has run on
   ///   it);
   /// - on the CPU, a parameter used in the captured step no longer exists;

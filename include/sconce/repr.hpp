@@ -106,9 +106,9 @@ class ReprOverride {
   /// Python: `Module._get_name`.
   virtual std::optional<std::string> repr_name() const { return {}; }
 
-  /// Returns the text to print in the parentheses before any children, such as
-  /// `in_features=3, out_features=1`, or `std::nullopt` for the default text. Python:
-  /// `Module.extra_repr`.
+  /// Returns the text to print in the parentheses before any children, such as `in_features=3,
+  /// out_features=1`, or `std::nullopt` for the default text.
+  /// Python: `Module.extra_repr`.
   virtual std::optional<std::string> extra_repr() const { return {}; }
 };
 

@@ -46,8 +46,8 @@ Item join_items(std::vector<Item> items, const Collate& collate) {
 }  // namespace detail
 
 /// Collates items into a batch by stacking their tensors. Each tensor of the batch has a new first
-/// dimension, and row i is the corresponding tensor of item i. Python:
-/// `torch.utils.data.default_collate`.
+/// dimension, and row i is the corresponding tensor of item i.
+/// Python: `torch.utils.data.default_collate`.
 struct Stack {
   bool pin_memory = false;  ///< whether to allocate batches in pinned memory, which requires a GPU
 
@@ -66,8 +66,8 @@ struct Stack {
 
 /// Collates items like `Stack`, but first pads each tensor of shape `(L, ...)` at the end of its
 /// first dimension to the length of the longest one in the batch. Zero-dimensional tensors, such as
-/// labels, are stacked without padding. Python:
-/// `torch.nn.utils.rnn.pad_sequence(..., batch_first=True)`.
+/// labels, are stacked without padding.
+/// Python: `torch.nn.utils.rnn.pad_sequence(..., batch_first=True)`.
 struct PadSequence {
   double padding_value = 0;  ///< value of padded elements
 

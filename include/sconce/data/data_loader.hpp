@@ -36,8 +36,8 @@ namespace sconce::data {
 /// early, each thread stops after its current item. An exception from an item or from the collate
 /// function ends the epoch. The loop rethrows the exception unchanged when it reaches that batch,
 /// and again on every later read. The iterator's `failed_item()` returns the index of the item that
-/// failed, and the message of a c10::Error includes the index. Python:
-/// `torch.utils.data.DataLoader`.
+/// failed, and the message of a c10::Error includes the index.
+/// Python: `torch.utils.data.DataLoader`.
 template <class Source, class Collate = Stack>
 class DataLoader : public detail::LoaderBase {
   static_assert(ItemSource<Source> || TorchDataset<Source>,

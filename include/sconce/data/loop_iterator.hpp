@@ -55,8 +55,9 @@ class LoopIterator {
   /// Returns the epoch of this loop.
   int64_t epoch() const { return loop_->epoch(); }
 
-  /// Returns the index of the item whose exception this loop threw. Returns `std::nullopt` if the
-  /// loop has not thrown, or if the exception was not thrown by an item's `get` in a `DataLoader`.
+  /// Returns the index of the item that caused the exception thrown by this loop. Returns
+  /// `std::nullopt` if the loop has not thrown, or if the exception was not thrown by an item's
+  /// `get` in a `DataLoader`.
   std::optional<int64_t> failed_item() const { return loop_->failed_item(); }
 
   /// Returns whether the epoch has ended.

@@ -31,8 +31,8 @@ concept Sampler = std::copyable<S> && requires(S sampler, const S& read, int64_t
 
 /// Selects all rows in random order. The order is `torch.randperm(n)` drawn from a CPU generator
 /// seeded with seed + epoch. The order is therefore the same on every device and in Python, and no
-/// other generator is affected. Python:
-/// `DistributedSampler(dataset, num_replicas=1, rank=0, seed=seed)`.
+/// other generator is affected.
+/// Python: `DistributedSampler(dataset, num_replicas=1, rank=0, seed=seed)`.
 class RandomSampler {
  public:
   /// Constructs a sampler for `dataset_size` rows.

@@ -17,9 +17,9 @@ struct WeightedRandomSamplerOptions {
 /// Samples rows of a dataset with probabilities proportional to the given weights. Each epoch draws
 /// new rows. If the weight of each row is 1 / (number of rows in its class), all classes are
 /// equally likely. The rows are drawn with a separate CPU generator seeded with seed + epoch, and
-/// no other generator is affected. To split the rows into batches, use
-/// `Batches(dataset, {.batch_size = 64, .sampler = sampler})`. Python:
-/// `torch.utils.data.WeightedRandomSampler` with a generator that has this seed.
+/// no other generator is affected. To split the rows into batches, use `Batches(dataset,
+/// {.batch_size = 64, .sampler = sampler})`.
+/// Python: `torch.utils.data.WeightedRandomSampler` with a generator that has this seed.
 class WeightedRandomSampler {
  public:
   /// Copies `weights`, a tensor of shape `(dataset_size,)` with any floating-point or integer type

@@ -119,7 +119,7 @@ class DistributedDataParallel {
   ///   grad;
   /// - the parameters that require grad are on several devices, or on the CPU with backend "nccl";
   /// - `bucket_cap_mb` is not above 0;
-  /// - names, shapes, types, or `requires_grad` settings differ from those on rank 0;
+  /// - names, shapes, types, or `requires_grad` settings differ from the values on rank 0;
   /// - a peer fails or times out.
   DistributedDataParallel(std::shared_ptr<M> module, const distributed::ProcessGroup& group,
                           DistributedDataParallelOptions options = {})

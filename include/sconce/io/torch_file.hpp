@@ -45,8 +45,8 @@ c10::IValue load_torch(const std::filesystem::path& path, TorchFileOptions optio
 /// Returns whether a file looks like the output of `torch.save`, based on its first bytes. This
 /// includes zip archives and the bare pickles written by torch 1.5 and earlier, for which
 /// `load_torch` throws an error that explains what to do. Use this function to distinguish such
-/// files from safetensors files, because file extensions may be misleading. Python:
-/// `torch.serialization._is_zipfile`.
+/// files from safetensors files, because file extensions may be misleading.
+/// Python: `torch.serialization._is_zipfile`.
 /// @throw c10::Error, with the path in the message, if the file cannot be read or is not a regular
 /// file.
 bool is_torch_file(const std::filesystem::path& path);

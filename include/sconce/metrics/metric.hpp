@@ -61,8 +61,8 @@ class Metric {
   void reset();
 
   /// Returns the sums: float64 of shape `(size,)`, on the device of the last batch, or on the CPU
-  /// before the first batch. Later batches do not change the returned tensor; each batch creates a
-  /// new one.
+  /// before the first batch. Later batches do not change the returned tensor, because each batch
+  /// creates a new tensor.
   torch::Tensor sums() const;
 
   /// Replaces the sums with a copy of `sums`. The next batch moves the sums to its device.

@@ -139,7 +139,7 @@ class LazyModule : public Base, public LazyLayer {
       const std::optional<torch::Device>& device = {}) const override;
 
   /// Saves the layer. Called by `torch::save`.
-  /// @throw c10::Error whose message contains "uninitialized" if the layer is uninitialized.
+  /// @throw c10::Error if the layer is uninitialized. The message contains "uninitialized".
   void save(torch::serialize::OutputArchive& archive) const override;
 
   /// Loads and initializes the layer. Called by `torch::load`. As with all LibTorch layers, the
@@ -171,7 +171,7 @@ class LazyModule : public Base, public LazyLayer {
 class LazyLinearImpl : public LazyModule<LazyLinearImpl, torch::nn::LinearImpl, LazyLinearOptions> {
  public:
   using LazyModule::LazyModule;
-  /// @throw c10::Error whose message contains "uninitialized" if the layer is uninitialized.
+  /// @throw c10::Error if the layer is uninitialized. The message contains "uninitialized".
   int64_t in_features() const { return features("in_features"); }
 };
 /// Module holder for `LazyLinearImpl`. Python: `torch.nn.LazyLinear`.
@@ -182,7 +182,7 @@ TORCH_MODULE(LazyLinear);
 class LazyConv1dImpl : public LazyModule<LazyConv1dImpl, torch::nn::Conv1dImpl, LazyConv1dOptions> {
  public:
   using LazyModule::LazyModule;
-  /// @throw c10::Error whose message contains "uninitialized" if the layer is uninitialized.
+  /// @throw c10::Error if the layer is uninitialized. The message contains "uninitialized".
   int64_t in_channels() const { return features("in_channels"); }
 };
 /// Module holder for `LazyConv1dImpl`. Python: `torch.nn.LazyConv1d`.
@@ -193,7 +193,7 @@ TORCH_MODULE(LazyConv1d);
 class LazyConv2dImpl : public LazyModule<LazyConv2dImpl, torch::nn::Conv2dImpl, LazyConv2dOptions> {
  public:
   using LazyModule::LazyModule;
-  /// @throw c10::Error whose message contains "uninitialized" if the layer is uninitialized.
+  /// @throw c10::Error if the layer is uninitialized. The message contains "uninitialized".
   int64_t in_channels() const { return features("in_channels"); }
 };
 /// Module holder for `LazyConv2dImpl`. Python: `torch.nn.LazyConv2d`.
@@ -204,7 +204,7 @@ TORCH_MODULE(LazyConv2d);
 class LazyConv3dImpl : public LazyModule<LazyConv3dImpl, torch::nn::Conv3dImpl, LazyConv3dOptions> {
  public:
   using LazyModule::LazyModule;
-  /// @throw c10::Error whose message contains "uninitialized" if the layer is uninitialized.
+  /// @throw c10::Error if the layer is uninitialized. The message contains "uninitialized".
   int64_t in_channels() const { return features("in_channels"); }
 };
 /// Module holder for `LazyConv3dImpl`. Python: `torch.nn.LazyConv3d`.
@@ -216,7 +216,7 @@ class LazyBatchNorm1dImpl
     : public LazyModule<LazyBatchNorm1dImpl, torch::nn::BatchNorm1dImpl, LazyBatchNorm1dOptions> {
  public:
   using LazyModule::LazyModule;
-  /// @throw c10::Error whose message contains "uninitialized" if the layer is uninitialized.
+  /// @throw c10::Error if the layer is uninitialized. The message contains "uninitialized".
   int64_t num_features() const { return features("num_features"); }
 };
 /// Module holder for `LazyBatchNorm1dImpl`. Python: `torch.nn.LazyBatchNorm1d`.
@@ -228,7 +228,7 @@ class LazyBatchNorm2dImpl
     : public LazyModule<LazyBatchNorm2dImpl, torch::nn::BatchNorm2dImpl, LazyBatchNorm2dOptions> {
  public:
   using LazyModule::LazyModule;
-  /// @throw c10::Error whose message contains "uninitialized" if the layer is uninitialized.
+  /// @throw c10::Error if the layer is uninitialized. The message contains "uninitialized".
   int64_t num_features() const { return features("num_features"); }
 };
 /// Module holder for `LazyBatchNorm2dImpl`. Python: `torch.nn.LazyBatchNorm2d`.
@@ -240,7 +240,7 @@ class LazyBatchNorm3dImpl
     : public LazyModule<LazyBatchNorm3dImpl, torch::nn::BatchNorm3dImpl, LazyBatchNorm3dOptions> {
  public:
   using LazyModule::LazyModule;
-  /// @throw c10::Error whose message contains "uninitialized" if the layer is uninitialized.
+  /// @throw c10::Error if the layer is uninitialized. The message contains "uninitialized".
   int64_t num_features() const { return features("num_features"); }
 };
 /// Module holder for `LazyBatchNorm3dImpl`. Python: `torch.nn.LazyBatchNorm3d`.

@@ -47,7 +47,7 @@ class LazyConvTranspose1dImpl
     initialize_for(input);
     return torch::nn::ConvTranspose1dImpl::forward(input, output_size);
   }
-  /// @throw c10::Error whose message contains "uninitialized" if the layer is uninitialized.
+  /// @throw c10::Error if the layer is uninitialized. The message contains "uninitialized".
   int64_t in_channels() const { return features("in_channels"); }
 
  protected:
@@ -71,7 +71,7 @@ class LazyConvTranspose2dImpl
     initialize_for(input);
     return torch::nn::ConvTranspose2dImpl::forward(input, output_size);
   }
-  /// @throw c10::Error whose message contains "uninitialized" if the layer is uninitialized.
+  /// @throw c10::Error if the layer is uninitialized. The message contains "uninitialized".
   int64_t in_channels() const { return features("in_channels"); }
 
  protected:
@@ -95,7 +95,7 @@ class LazyConvTranspose3dImpl
     initialize_for(input);
     return torch::nn::ConvTranspose3dImpl::forward(input, output_size);
   }
-  /// @throw c10::Error whose message contains "uninitialized" if the layer is uninitialized.
+  /// @throw c10::Error if the layer is uninitialized. The message contains "uninitialized".
   int64_t in_channels() const { return features("in_channels"); }
 
  protected:

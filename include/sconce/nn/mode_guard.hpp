@@ -8,8 +8,8 @@
 
 namespace sconce::nn {
 
-/// Restores the mode (training or evaluation) of a module and all of its submodules at the end of
-/// the scope:
+/// Restores the mode (training or evaluation) of a module and all submodules at the end of the
+/// scope:
 ///
 ///     const nn::ModeGuard restore(*net);
 ///     net->eval();

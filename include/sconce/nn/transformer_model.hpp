@@ -61,8 +61,8 @@ struct TensorTree<TransformerArgs>
 
 /// A transformer model with an encoder for the source and a decoder for the target. The decoder
 /// attends to the encoder's output. Both end with layer normalization. Unlike LibTorch's module,
-/// the model can be trained in bfloat16 and float16, with masks, and under autocast. Python:
-/// `torch.nn.Transformer`.
+/// the model can be trained in bfloat16 and float16, with masks, and under autocast.
+/// Python: `torch.nn.Transformer`.
 class TransformerImpl : public torch::nn::Cloneable<TransformerImpl> {
  public:
   /// Constructs a model from `options_`. Draws the same random numbers as Python. As in Python, a

@@ -85,8 +85,8 @@ Summary summarize(torch::nn::Module& model, const SummaryCalls& calls);
 /// sconce layers whose calls can be detected from the operators they run. The last group consists
 /// of layers with tensors, the layers of a `Sequential`, and the parts of transformers. If a layer
 /// ran several times, the shape of its last output is used. The shapes of other modules, such as a
-/// custom module inside a custom module, are unknown. Python:
-/// `torchinfo.summary(model, input_data=inputs)`.
+/// custom module inside a custom module, are unknown.
+/// Python: `torchinfo.summary(model, input_data=inputs)`.
 /// @throw c10::Error if an input is on a device on which the model has no tensors. Exceptions
 /// thrown by `forward` are propagated.
 template <class Model, class... Inputs>

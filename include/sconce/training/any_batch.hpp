@@ -111,8 +111,8 @@ class AnyBatch {
   /// Returns the type of the batch.
   const std::type_info& type() const { return holder_->type(); }
 
-  /// Returns the index of the batch in its epoch, starting at 0, as set by the Trainer. Python:
-  /// Lightning's `batch_idx`.
+  /// Returns the index of the batch in its epoch, starting at 0, as set by the Trainer.
+  /// Python: Lightning's `batch_idx`.
   int64_t index() const { return index_; }
   /// Sets the index of the batch in its epoch.
   void set_index(int64_t index) { index_ = index; }

@@ -91,7 +91,7 @@ class Checkpoint {
   /// files left behind by a killed writer are removed.
   /// @throw c10::Error if:
   /// - the file is damaged, its parts differ from the run's parts in name or class, or it was
-  ///   written by a different number of processes (in these cases, nothing is changed);
+  ///   written by a different number of processes (in these cases, the parts are unchanged);
   /// - a part rejects its state (in which case the preceding parts have been changed);
   /// - the folder contains checkpoints that this object did not write, and `resume` is not set.
   std::optional<RunProgress> load(const NamedStates& parts);

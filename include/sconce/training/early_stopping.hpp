@@ -56,7 +56,7 @@ class EarlyStopping : public TrainerCallback {
   /// Returns a dict with "wait_count", "best_score", "has_stopped", "monitor", and "mode".
   c10::IValue state_dict() const;
   /// Restores a state dict returned by `state_dict`.
-  /// @throw c10::Error if a key is missing or a value has the wrong type.
+  /// @throw c10::Error if a key is missing or a value has an invalid type.
   void load_state_dict(const c10::IValue& state);
 
  private:

@@ -76,8 +76,9 @@ class Fit : public FitSetup {
   }
   /// Returns whether `stop` was called.
   bool is_stopping() const { return is_stopping_; }
-  /// Returns the reason passed to `stop`. If only other ranks stopped the fit, the text names one
-  /// of them. Empty if the fit is not stopping or if `stop` was called without a reason.
+  /// Returns the reason passed to `stop`. If only other ranks stopped the fit, the reason
+  /// identifies one of these ranks. Empty if the fit is not stopping or if `stop` was called
+  /// without a reason.
   const std::string& stop_reason() const { return stop_reason_; }
 
   /// Returns the position of the fit, including the sums of the loss and the metrics in the current

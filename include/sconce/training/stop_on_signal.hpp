@@ -9,8 +9,8 @@ namespace sconce {
 
 /// Ends a fit when a signal arrives. Job queues and launchers send a signal before they kill a
 /// process, and Ctrl-C also sends a signal. The fit finishes its current step, saves, and returns.
-/// `FitResult::stop_reason` names the signal. In a process group, the fit ends on all ranks, at the
-/// next save or end of an epoch.
+/// `FitResult::stop_reason` contains the name of the signal. In a process group, the fit ends on
+/// all ranks, at the next save or end of an epoch.
 ///
 ///     StopOnSignal stopping;
 ///     ModelCheckpoint saving(checkpoint);

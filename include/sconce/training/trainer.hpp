@@ -42,7 +42,7 @@ class TrainStep;  // in src/
 /// - For any other model, a step computes `loss(forward(inputs...), target)`, with up to four
 ///   inputs. `inputs_and_target` splits the batch into inputs and target.
 /// - The model may be wrapped in `nn::DataParallel`, whose first device must be the Trainer's
-///   device. In a process group of more than one, it must be wrapped in
+///   device. In a process group with several processes, it must be wrapped in
 ///   `nn::DistributedDataParallel`. Every rank then makes the same calls with its own rows
 ///   (`data::DistributedSampler`) in the same number of batches.
 ///
@@ -104,7 +104,7 @@ class Trainer {
   /// - a test set has no name, is called "train", or has the same name as another set;
   /// - the model or a callback is null, or two callbacks have the same name;
   /// - the model is a DistributedDataParallel with a different device or process group than the
-  ///   Trainer, or is not a DistributedDataParallel in a process group of more than one;
+  ///   Trainer, or is not a DistributedDataParallel in a process group with several processes;
   /// - ranks make different calls, or differ in the number of training batches, `max_epochs`,
   ///   `accumulate_grad_batches`, the test sets, or `compiler`, or one rank rejects its arguments
   ///   (all ranks throw);

@@ -42,7 +42,7 @@ struct TrainerOptions {
   /// `on_before_optimizer_step` is called after the step. Callbacks may change the mode of a layer,
   /// freeze or unfreeze parameters, and change parameter groups or the learning rate. The step is
   /// then captured again, unless only the learning rate has changed. On a GPU, momentum schedules
-  /// do not take effect. Process groups of more than one are supported only on the CPU.
+  /// do not take effect. Process groups with several processes are supported only on the CPU.
   bool graph = false;
   /// Compiler for the steps of a fit on the CPU. Either the compiled step or the replay is kept,
   /// whichever is faster. See `sconce::program::inductor`. Implies `graph`. The choice is stored in

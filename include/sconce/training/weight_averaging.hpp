@@ -9,15 +9,15 @@
 
 namespace sconce {
 
-/// Updates averages of the model after each step, and tests the model with the averages instead of
-/// its own values.
+/// Updates averages of the model after each step, and runs tests with the averages instead of the
+/// model's values.
 ///
 ///     optim::ExponentialMovingAverage averages(*net);
 ///     WeightAveraging averaging(averages);
 ///     trainer.fit(net, optimizer, {.train = train, .test = test, .callbacks = {&averaging}});
 ///
-/// After the fit, the model contains its own values. To use the averages, create an
-/// `optim::ExponentialMovingAverage::SwapGuard`. Python: Lightning's `EMAWeightAveraging`, which
+/// After the fit, the model contains its original, unaveraged values. To use the averages, create
+/// an `optim::ExponentialMovingAverage::SwapGuard`. Python: Lightning's `EMAWeightAveraging`, which
 /// leaves the averages in the model.
 class WeightAveraging : public TrainerCallback {
  public:

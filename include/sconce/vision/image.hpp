@@ -59,7 +59,8 @@ torch::Tensor read_image(const std::filesystem::path& path,
 /// Decodes a PNG or JPEG image from the contents of its file, like `read_image`. `input` is a uint8
 /// tensor of shape `(n,)` on the CPU.
 /// Python: `torchvision.io.decode_image(input, mode)`.
-/// @throw c10::Error in the same cases as `read_image`, or if `input` is not such a tensor.
+/// @throw c10::Error in the same cases as `read_image`, or if the type, shape, or device of `input`
+/// is invalid.
 torch::Tensor decode_image(const torch::Tensor& input,
                            ImageReadMode mode = ImageReadMode::unchanged,
                            const ImageLimits& limits = {});
@@ -76,8 +77,8 @@ std::array<int64_t, 2> read_image_size(const std::filesystem::path& path,
 /// channels. `compression_level` ranges from 0 (fastest) to 9 (smallest).
 /// Python: `torchvision.io.write_png(input, filename, compression_level)`, which accepts 1 or 3
 /// channels.
-/// @throw c10::Error if `input` is not such a tensor or has no pixels, if the level is out of
-/// range, or if the file cannot be written.
+/// @throw c10::Error if the type, shape, or device of `input` is invalid, if there are no pixels,
+/// if the level is out of range, or if the file cannot be written.
 void write_png(const torch::Tensor& input, const std::filesystem::path& path,
                int compression_level = 6);
 
