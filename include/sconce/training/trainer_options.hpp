@@ -49,7 +49,7 @@ struct TrainerOptions {
   /// checkpoints, so a resumed fit runs the same form of the step. All ranks of a process group run
   /// the same form.
   std::shared_ptr<StepCompiler> compiler = {};
-  /// Whether to run only a single training batch and a single test batch, to find errors quickly.
+  /// Whether to run only a single training batch and a single test batch, to find errors.
   /// Checkpoints are neither loaded nor saved.
   bool fast_dev_run = false;
 
