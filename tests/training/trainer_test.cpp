@@ -913,7 +913,7 @@ TEST_CASE("a model's own training_step is used in each precision, in ranks, and 
   CHECK(torch::allclose(parallel_weight, expected_weight, 1.3e-6, 1e-5));
 }
 
-TEST_CASE("the losses of replicas are weighted by their numbers of examples") {
+TEST_CASE("replica losses are weighted by the number of examples in each replica") {
   auto model = made<OwnStep>();
   auto twin = made<OwnStep>();
   torch::optim::SGD optimizer(model->parameters(), 0.5), twin_optimizer(twin->parameters(), 0.5);

@@ -32,8 +32,8 @@ struct TrainerOptions {
   int accumulate_grad_batches = 1;
   /// Maximum duration of a fit, such as `std::chrono::hours(12)`. When the time is up, the fit
   /// stops after the current step. Only the time in the current call counts, so a resumed fit has
-  /// the full time again. In a process group, the fit stops at the next save or end of an epoch
-  /// after the time is up on any rank.
+  /// the full time again. In a process group, once the time is up on any rank, the fit stops at the
+  /// next save or at the end of the epoch, whichever comes first.
   std::optional<std::chrono::duration<double>> max_time = {};
   std::optional<torch::Device> device = {};  ///< device to use instead of `num_gpus`
   /// Whether to replay each step of a fit, as a CUDA graph on a GPU. See `CapturedStep`. The
