@@ -57,14 +57,13 @@ inline std::string unknown_argument(const CLI::App& app) {
   const auto is_flag = [](const std::string& word) { return word.size() > 1 && word[0] == '-'; };
   const auto found = std::find_if(unknown.begin(), unknown.end(), is_flag);
   if (found == unknown.end()) {
-    return unknown.empty() ? "" : "'" + unknown.front() + "': there is no such argument";
+    return unknown.empty() ? "" : "'" + unknown.front() + "': unknown argument";
   }
   const std::string flag = found->substr(0, found->find('='));
   const std::string nearest =
       nearest_flag(commands.empty() ? app : *commands.front(),
                    flag.substr(std::min(flag.find_first_not_of('-'), flag.size())));
-  return flag + ": there is no such flag" +
-         (nearest.empty() ? "" : "; did you mean --" + nearest + "?");
+  return flag + ": unknown flag" + (nearest.empty() ? "" : "; did you mean --" + nearest + "?");
 }
 
 /// Parses a program's arguments. Returns the text to print if the arguments include --help or

@@ -67,7 +67,7 @@ function(sconce_torch_of_venv out)
     if(SCONCE_TORCH_VARIANT STREQUAL "cpu")
       set(size "about 0.2 GB to download, 0.9 GB on disk")
     elseif(SCONCE_TORCH_INDEX_URL)
-      sconce_stop("SCONCE_TORCH_INDEX_URL is for CPU wheels, and SCONCE_TORCH_VARIANT is not cpu"
+      sconce_stop("SCONCE_TORCH_INDEX_URL is for CPU wheels, but SCONCE_TORCH_VARIANT is not cpu"
                   "To fix this, use one of:"
                   "  cmake -DSCONCE_TORCH_VARIANT=cpu ...      for LibTorch without CUDA"
                   "  cmake -USCONCE_TORCH_INDEX_URL ...      for LibTorch with CUDA, ${size}")

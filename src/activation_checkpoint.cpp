@@ -84,9 +84,10 @@ class GeneratorStates {
       if (!tensor.defined() || !tensor.is_cuda()) continue;
       // Regardless of the saved state, each replay draws different numbers at every point in the
       // graph.
-      TORCH_CHECK(!is_capturing(tensor.device()),
-                  "sconce::checkpoint: expected preserve_rng_state = false during a capture, which "
-                  "cannot restore a GPU's generator; the function must not draw random numbers");
+      TORCH_CHECK(
+          !is_capturing(tensor.device()),
+          "sconce::checkpoint: expected preserve_rng_state = false during a capture, because a "
+          "capture cannot restore a GPU's generator; the function must not draw random numbers");
       add(tensor.device());
     }
   }

@@ -104,7 +104,7 @@ CapturedStep::CapturedStep(torch::Device device, Step step, CapturedStepOptions 
   TORCH_CHECK(step_, step_name, ": expected a step, got an empty function");
   TORCH_CHECK(
       options_.num_warmup_iters >= 1, step_name,
-      ": expected a warmup of at least 1 step, in which an optimizer creates its state, got ",
+      ": expected at least 1 warmup step, during which an optimizer creates its state, got ",
       options_.num_warmup_iters);
   for (const auto& module : options_.modules) {
     TORCH_CHECK(module != nullptr, step_name, ": expected modules, got null");

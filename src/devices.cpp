@@ -33,7 +33,7 @@ int num_gpus() noexcept {
 }
 
 torch::Device try_gpu(int index) {
-  TORCH_CHECK(index >= 0, "sconce::try_gpu: expected an index of at least 0, got ", index);
+  TORCH_CHECK(index >= 0, "sconce::try_gpu: expected a non-negative index, got ", index);
   return index < num_gpus() ? gpu(index) : cpu();
 }
 

@@ -25,7 +25,7 @@ void Stopwatch::restart() {
 }
 
 double median_seconds(const std::function<void()>& work, torch::Device device, int runs) {
-  TORCH_CHECK(runs >= 1, "sconce::median_seconds: expected 1 run or more, got ", runs);
+  TORCH_CHECK(runs >= 1, "sconce::median_seconds: expected at least 1 run, got ", runs);
   work();
   std::vector<double> seconds(static_cast<size_t>(runs));
   for (double& run : seconds) {

@@ -180,7 +180,7 @@ TEST_CASE(
   CHECK_THAT(error_of([] { CapturedStep(torch::kCPU, nullptr); }),
              StartsWith("sconce::CapturedStep: expected a step, got an empty function"));
   CHECK_THAT(error_of([&] { CapturedStep(torch::kCPU, same, {.num_warmup_iters = 0}); }),
-             StartsWith("sconce::CapturedStep: expected a warmup of at least 1 step"));
+             StartsWith("sconce::CapturedStep: expected at least 1 warmup step"));
   CHECK_THAT(error_of([&] { CapturedStep(sconce::gpu(100), same); }),
              StartsWith("sconce::CapturedStep: "));
   CHECK_THAT(

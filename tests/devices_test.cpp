@@ -45,7 +45,7 @@ TEST_CASE("try_gpu falls back to the CPU if the GPU does not exist") {
 
 TEST_CASE("try_gpu rejects a negative index, and the error names the index") {
   CHECK_THROWS_WITH(sconce::try_gpu(-1),
-                    ContainsSubstring("sconce::try_gpu: expected an index of at least 0, got -1"));
+                    ContainsSubstring("sconce::try_gpu: expected a non-negative index, got -1"));
 }
 
 TEST_CASE("try_all_gpus returns every GPU, or the CPU if there is no GPU") {

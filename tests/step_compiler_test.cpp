@@ -57,7 +57,7 @@ TEST_CASE(
     for (int call = 0; call < 4; ++call) step({torch::rand({16})});
     CHECK(step.mode() ==
           (form == std::string("compiled") ? StepMode::compiled : StepMode::replayed));
-    CHECK(step.mode_reason() == "an earlier run has kept this form");
+    CHECK(step.mode_reason() == "an earlier run kept this form");
     CHECK(compiler->state_dict().toGenericDict().at("step").toStringRef() == form);
   }
 }
@@ -210,7 +210,7 @@ TEST_CASE("a compiler rejects a state that is not a dict of forms") {
   sconce::test::check_refusals({{[&] { compiler.load_state_dict(1); },
                                  "sconce::StepCompiler::load_state_dict: expected a dict"},
                                 {[&] { compiler.load_state_dict(wrong); },
-                                 "expected a value \"compiled\" or \"replay\" for 'step'"}});
+                                 "expected 'step' to be \"compiled\" or \"replay\""}});
 }
 
 TEST_CASE("a step on a GPU rejects a compiler", "[gpu]") {

@@ -78,7 +78,7 @@ int main(int argc, char** argv) {
   const auto make = workloads.find(argv[1]);
   if (make == workloads.end()) return refuse("a workload such as ops.add", argv[1]);
   const auto size = size_of(argc == 3 ? argv[2] : "0");
-  if (!size) return refuse("a size of at least 0", argv[2]);
+  if (!size) return refuse("a non-negative size", argv[2]);
   try {
     const auto workload = make->second(*size);
     std::cout << std::setprecision(17) << "[";

@@ -86,8 +86,7 @@ class Classifier {
   int64_t count_rows(const char* function, const float* x, int64_t x_count) const {
     TORCH_CHECK(x != nullptr, function, ": expected x, got a null pointer");
     TORCH_CHECK(x_count > 0 && x_count % inputs_ == 0, function,
-                ": expected an x_count that is a positive multiple of ", inputs_, ", got ",
-                x_count);
+                ": expected x_count to be a positive multiple of ", inputs_, ", got ", x_count);
     return x_count / inputs_;
   }
 
@@ -110,7 +109,7 @@ void Classifier::train(const float* x, int64_t x_count, const int64_t* y, int64_
                        int64_t epochs) {
   const auto rows = count_rows("sc_train", x, x_count);
   TORCH_CHECK(y != nullptr, "sc_train: expected y, got a null pointer");
-  TORCH_CHECK(y_count == rows, "sc_train: expected a y_count of ", rows,
+  TORCH_CHECK(y_count == rows, "sc_train: expected y_count to be ", rows,
               ", one for each row of x, got ", y_count);
   TORCH_CHECK(epochs > 0 && epochs <= 1'000'000, "sc_train: expected 1 to 1000000 epochs, got ",
               epochs);
@@ -134,7 +133,7 @@ void Classifier::predict(const float* x, int64_t x_count, float* out, int64_t ou
   const auto rows = count_rows("sc_predict", x, x_count);
   TORCH_CHECK(out != nullptr, "sc_predict: expected out, got a null pointer");
   TORCH_CHECK(out_count % classes_ == 0 && out_count / classes_ == rows,
-              "sc_predict: expected an out_count of ", rows, " * ", classes_, ", got ", out_count);
+              "sc_predict: expected out_count to be ", rows, " * ", classes_, ", got ", out_count);
   const auto data = view_rows("sc_predict", x, rows);
   sconce::Trainer trainer({.num_gpus = 0});
   const sconce::data::TensorBatches batches(data, {.batch_size = 1024});

@@ -72,9 +72,10 @@ CommandLine parse_command_line(int argc, char** argv) {
   app.add_flag(
       "--places", line.places,
       "Report where both pieces of work were requested. Small steps then take a third longer");
-  app.add_option("--ignore", line.ignore,
-                 "Ignore reports that match a line of this file, with * for any text. Each line "
-                 "must follow a comment with the reason: # ...")
+  app.add_option(
+         "--ignore", line.ignore,
+         "Ignore reports that match a line of this file, where * matches any text. Each line "
+         "must follow a comment with the reason: # ...")
       ->type_name("FILE");
   app.add_option("--report", line.report,
                  "Write the reports to this file, as JUnit if it ends in .xml, otherwise as JSON")

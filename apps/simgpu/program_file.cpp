@@ -74,7 +74,7 @@ std::filesystem::path find_program(const std::string& name) {
     const auto file = std::filesystem::path(folder.empty() ? "." : folder) / name;
     if (can_run(file)) return file;
   }
-  throw UsageError("'" + name + "': there is no such program, or it is not executable");
+  throw UsageError("'" + name + "': no such program, or it is not executable");
 }
 
 std::filesystem::path executable_of(const std::filesystem::path& program) {

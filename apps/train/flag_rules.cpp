@@ -47,31 +47,33 @@ Rules data_rules() {
       {needing(Needs::pictures),
        [](const Line& line) {
          return error_unless(is_picture_folder(line.data),
-                             "needs a folder of images as --data, not " + line.data);
+                             "requires a folder of images for --data, not " + line.data);
        }},
       {needing(Needs::pictures_or_table),
        [](const Line& line) {
-         return error_unless(is_picture_folder(line.data) || is_table(line.data),
-                             "needs a folder of images or a CSV file as --data, not " + line.data);
+         return error_unless(
+             is_picture_folder(line.data) || is_table(line.data),
+             "requires a folder of images or a CSV file for --data, not " + line.data);
        }},
       {needing(Needs::table),
        [](const Line& line) {
-         return error_unless(is_table(line.data), "needs a CSV file as --data, not " + line.data);
+         return error_unless(is_table(line.data),
+                             "requires a CSV file for --data, not " + line.data);
        }},
       {{"--weights"},
        [](const Line& line) {
-         return error_unless(!is_table(line.data), "needs images as --data, not " + line.data);
+         return error_unless(!is_table(line.data), "requires images for --data, not " + line.data);
        }},
       {{"--data"},
        [](const Line& line) {
          return error_unless(!is_table(line.data) || !line.target.empty(),
-                             line.data + " is a table and needs a --target");
+                             line.data + " is a table and requires --target");
        }},
       {{"--model"},
        [](const Line& line) {
          const bool takes_rows = line.model == "linear" || line.model == "mlp";
          return error_unless(!is_table(line.data) || takes_rows,
-                             line.model + " needs images as --data, not " + line.data +
+                             line.model + " requires images for --data, not " + line.data +
                                  "; a table requires linear or mlp");
        }},
   };
@@ -81,7 +83,7 @@ Rules model_rules() {
   return {
       {{"--freeze"},
        [](const Line& line) {
-         return error_unless(!line.freeze || !line.weights.empty(), "needs --weights");
+         return error_unless(!line.freeze || !line.weights.empty(), "requires --weights");
        }},
       {{"--image-size"},
        [](const Line& line) {
@@ -90,8 +92,9 @@ Rules model_rules() {
        }},
       {{"--model"},
        [](const Line& line) {
-         return error_unless(!is_vision_model(line.model) || is_picture_folder(line.data),
-                             line.model + " needs a folder of images as --data, not " + line.data);
+         return error_unless(
+             !is_vision_model(line.model) || is_picture_folder(line.data),
+             line.model + " requires a folder of images for --data, not " + line.data);
        }},
       {{"--gray"},
        [](const Line& line) {
@@ -112,49 +115,50 @@ Rules device_rules() {
       {{"--parallel"},
        [](const Line& line) {
          return error_unless(line.parallel != "data" || line.device == "auto",
-                             "data uses every GPU and needs --device auto, not " + line.device);
+                             "data uses every GPU and requires --device auto, not " + line.device);
        }},
       {{"--parallel"},
        [](const Line& line) {
          return error_unless(
              line.parallel != "distributed" || !line.device.starts_with("cuda"),
-             "distributed chooses the GPU of each process and needs --device auto, not " +
+             "distributed chooses the GPU of each process and requires --device auto, not " +
                  line.device);
        }},
       {{"--timeout"},
        [](const Line& line) {
          return error_unless(line.parallel == "distributed",
-                             "needs --parallel distributed, not " + line.parallel);
+                             "requires --parallel distributed, not " + line.parallel);
        }},
       {{"--graph", "--compile"},
        [](const Line& line) {
          const bool is_on_cpus = line.parallel == "distributed" && line.torch_device().is_cpu();
-         return error_unless(!captures(line) || line.parallel == "none" || is_on_cpus,
-                             "needs --parallel none, or distributed on CPUs, not " + line.parallel);
+         return error_unless(
+             !captures(line) || line.parallel == "none" || is_on_cpus,
+             "requires --parallel none, or distributed on CPUs, not " + line.parallel);
        }},
       {{"--graph", "--compile"},
        [](const Line& line) {
          return error_unless(!captures(line) || line.accumulate == 1,
-                             "needs --accumulate 1, not " + std::to_string(line.accumulate));
+                             "requires --accumulate 1, not " + std::to_string(line.accumulate));
        }},
       {{"--graph", "--compile"},
        [](const Line& line) {
          return error_unless(
              !captures(line) || line.scheduler != "onecycle",
-             "needs a --scheduler that changes only the learning rate, not onecycle, "
+             "requires a --scheduler that changes only the learning rate, not onecycle, "
              "which also changes the momentum");
        }},
       {{"--compile"},
        [](const Line& line) {
          const auto device = line.torch_device();
          return error_unless(!line.compile || device.is_cpu(),
-                             "needs the CPU, but the device is " + device.str() +
+                             "requires the CPU, but the device is " + device.str() +
                                  "; add --device cpu, or use --graph on the GPU");
        }},
       {{"--precision"},
        [](const Line& line) {
          return error_unless(line.precision != "tf32" || line.torch_device().is_cuda(),
-                             "tf32 needs a GPU, but the device is cpu");
+                             "tf32 requires a GPU, but the device is cpu");
        }},
   };
 }
@@ -174,19 +178,21 @@ Rules file_rules() {
   return {
       {needing(Needs::checkpoint),
        [](const Line& line) {
-         return error_unless(!line.checkpoint.empty(), "needs a --checkpoint folder");
+         return error_unless(!line.checkpoint.empty(), "requires a --checkpoint folder");
        }},
       {{"--restart-schedule"},
        [](const Line& line) {
-         return error_unless(!line.restart_schedule || line.resume, "needs --resume");
+         return error_unless(!line.restart_schedule || line.resume, "requires --resume");
        }},
       {{"--restart-schedule"},
        [](const Line& line) {
          return error_unless(!line.restart_schedule || line.scheduler != "none",
-                             "needs a --scheduler other than none");
+                             "requires a --scheduler other than none");
        }},
       {needing(Needs::out),
-       [](const Line& line) { return error_unless(!line.out.empty(), "needs an --out folder"); }},
+       [](const Line& line) {
+         return error_unless(!line.out.empty(), "requires an --out folder");
+       }},
       {{"--export"},
        [](const Line& line) {
          return error_unless(
@@ -195,7 +201,7 @@ Rules file_rules() {
        }},
       {{"--scalars-every"},
        [](const Line& line) {
-         return error_unless(!line.scalars.empty(), "needs a --scalars folder");
+         return error_unless(!line.scalars.empty(), "requires a --scalars folder");
        }},
       {{"--checkpoint", "--scalars"},
        [](const Line& line) {

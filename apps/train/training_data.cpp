@@ -43,7 +43,7 @@ Dataset read_part(const path& folder, const std::string& part) {
   const path labels = idx_file(folder, part, "labels");
   Dataset read = sconce::vision::read_idx(images, labels);
   TORCH_CHECK(read.data.dim() == 3 && read.data.numel() > 0, images.string(),
-              ": expected images (N, H, W) with N of at least 1, found a shape of ",
+              ": expected images of shape (N, H, W) with N at least 1, found shape ",
               read.data.sizes());
   return {read.data.unsqueeze(1).to(torch::kFloat), read.target};
 }

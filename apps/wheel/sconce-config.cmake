@@ -4,11 +4,11 @@ set(sconce_FOUND OFF)
 get_property(languages GLOBAL PROPERTY ENABLED_LANGUAGES)
 if(NOT "CXX" IN_LIST languages)
   set(sconce_NOT_FOUND_MESSAGE
-      "its sources are compiled in this project, which has no C++ compiler: project(${CMAKE_PROJECT_NAME} LANGUAGES CXX) before find_package(sconce)")
+      "its sources are compiled as part of this project, but the project has no C++ compiler: project(${CMAKE_PROJECT_NAME} LANGUAGES CXX) before find_package(sconce)")
   return()
 elseif(NOT "cxx_std_20" IN_LIST CMAKE_CXX_COMPILE_FEATURES)
   set(sconce_NOT_FOUND_MESSAGE
-      "it needs a C++20 compiler, and ${CMAKE_CXX_COMPILER} is ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}: specify another one with -DCMAKE_CXX_COMPILER=<compiler>")
+      "it requires a C++20 compiler, but ${CMAKE_CXX_COMPILER} is ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}: specify another one with -DCMAKE_CXX_COMPILER=<compiler>")
   return()
 endif()
 if(NOT TARGET sconce::sconce)

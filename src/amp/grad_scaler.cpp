@@ -37,7 +37,7 @@ struct ScalerState {
 void visit_state(ScalerState& scaler, StateVisitor& state) {
   state("scale", scaler.options.init_scale);
   state.check(std::abs(scaler.options.init_scale) <= std::numeric_limits<float>::max(),
-              "that is a float32");
+              "in the range of float32");
   state("growth_factor", scaler.options.growth_factor);
   state("backoff_factor", scaler.options.backoff_factor);
   state.count("growth_interval", scaler.options.growth_interval);
@@ -174,8 +174,9 @@ torch::Tensor GradScaler::combined(const std::vector<torch::Tensor>& found_infs)
 torch::Tensor GradScaler::step(torch::optim::Optimizer& optimizer,
                                std::function<torch::Tensor()> closure) {
   if (!is_enabled()) return optimizer.step(std::move(closure));
-  TORCH_CHECK(closure == nullptr, "sconce::amp::GradScaler::step: expected no closure, which an ",
-              "enabled scaler does not support");
+  TORCH_CHECK(closure == nullptr,
+              "sconce::amp::GradScaler::step: expected no closure, because an enabled scaler does "
+              "not support one");
   auto& state = state_of(optimizer, "step");
   TORCH_CHECK(state.stage != Stage::stepped, "sconce::amp::GradScaler::step: expected one call ",
               "per optimizer between updates; step has already been called for this one");

@@ -250,7 +250,7 @@ void CompiledStep::choose(const StepVotes& votes) {
   if (is_alike) {
     const bool is_option = compiler_->options().keep == KeptStep::compiled;
     keep(mode_of(votes[0].form),
-         is_option ? "compiled steps are kept" : "an earlier run has kept this form");
+         is_option ? "compiled steps are kept" : "an earlier run kept this form");
   } else if (state_ == State::compared) {
     state_ = State::timing;
     reason_ = "both forms are being timed";

@@ -12,7 +12,7 @@ namespace sconce::data {
 // Returns the epoch passed to `caller`. Throws if the epoch is negative, or if this function is
 // called in a captured step.
 inline int64_t check_epoch(int64_t epoch, std::string_view caller) {
-  TORCH_CHECK(epoch >= 0, caller, ": expected an epoch of 0 or more, got ", epoch);
+  TORCH_CHECK(epoch >= 0, caller, ": expected epoch to be at least 0, got ", epoch);
   sconce::detail::check_not_capturing(caller);
   return epoch;
 }

@@ -15,10 +15,12 @@ namespace sconce::data {
 DistributedSampler::DistributedSampler(int64_t dataset_size, int num_replicas, int rank,
                                        const DistributedSamplerOptions& options)
     : dataset_size_(dataset_size), num_replicas_(num_replicas), rank_(rank), options_(options) {
-  TORCH_CHECK(dataset_size_ >= 0, "sconce::data::DistributedSampler: expected a dataset_size of 0 ",
-              "or more, got ", dataset_size_);
-  TORCH_CHECK(num_replicas_ >= 1, "sconce::data::DistributedSampler: expected num_replicas of 1 ",
-              "or more, got ", num_replicas_);
+  TORCH_CHECK(dataset_size_ >= 0,
+              "sconce::data::DistributedSampler: expected dataset_size to be at least 0, got ",
+              dataset_size_);
+  TORCH_CHECK(num_replicas_ >= 1,
+              "sconce::data::DistributedSampler: expected num_replicas to be at least 1, got ",
+              num_replicas_);
   TORCH_CHECK(rank_ >= 0 && rank_ < num_replicas_, "sconce::data::DistributedSampler: expected a ",
               "rank of 0 to ", num_replicas_ - 1, ", got ", rank_);
 }

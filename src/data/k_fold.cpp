@@ -26,8 +26,8 @@ std::vector<int64_t> order_of(int64_t size, const KFoldOptions& options) {
 std::vector<Fold> k_fold(int64_t size, KFoldOptions options) {
   constexpr auto caller = "sconce::data::k_fold";
   const int64_t folds = options.n_splits;
-  TORCH_CHECK(folds >= 2, caller, ": expected n_splits of at least 2, got ", folds);
-  TORCH_CHECK(folds <= size, caller, ": expected n_splits of at most ", size,
+  TORCH_CHECK(folds >= 2, caller, ": expected n_splits to be at least 2, got ", folds);
+  TORCH_CHECK(folds <= size, caller, ": expected n_splits to be at most ", size,
               ", the number of items, got ", folds);
   TORCH_CHECK(options.shuffle || options.random_state == 0, caller,
               ": expected random_state only with shuffle, got ", options.random_state,

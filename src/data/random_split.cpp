@@ -52,8 +52,8 @@ std::vector<int64_t> lengths_of(c10::ArrayRef<double> fractions, int64_t size) {
 
 std::vector<int64_t> SplitLengths::of(int64_t size) const {
   TORCH_CHECK(!lengths_.empty() || !fractions_.empty(), split_name,
-              ": expected 1 part or more, got none");
-  TORCH_CHECK(size >= 1, split_name, ": expected a source of 1 item or more, got ", size);
+              ": expected at least 1 part, got none");
+  TORCH_CHECK(size >= 1, split_name, ": expected a source with at least 1 item, got ", size);
   if (lengths_.empty()) check_fractions(fractions_);
   auto lengths = lengths_.empty() ? lengths_of(fractions_, size) : lengths_;
   check_lengths(lengths, size);
@@ -63,7 +63,7 @@ std::vector<int64_t> SplitLengths::of(int64_t size) const {
 std::vector<std::vector<int64_t>> detail::split_indices(
     std::optional<int64_t> size, const SplitLengths& lengths,
     const std::optional<at::Generator>& generator) {
-  TORCH_CHECK(size, split_name, ": expected a dataset that has a size, got one without a size");
+  TORCH_CHECK(size, split_name, ": expected a dataset with a known size, got one without a size");
   const auto lengths_of_parts = lengths.of(*size);
   const auto order = at::randperm(*size, generator, at::kLong);
   const auto* next = order.const_data_ptr<int64_t>();

@@ -12,7 +12,7 @@ namespace sconce::data {
 RandomSampler::RandomSampler(int64_t dataset_size, uint64_t seed)
     : dataset_size_(dataset_size), seed_(seed) {
   TORCH_CHECK(dataset_size >= 0,
-              "sconce::data::RandomSampler: expected a dataset_size of 0 or more, got ",
+              "sconce::data::RandomSampler: expected dataset_size to be at least 0, got ",
               dataset_size);
 }
 

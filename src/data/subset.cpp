@@ -22,23 +22,23 @@ namespace detail {
 SubsetIndices::SubsetIndices(std::vector<int64_t> indices, std::optional<int64_t> source_size)
     : all_(std::make_shared<const std::vector<int64_t>>(std::move(indices))) {
   TORCH_CHECK(source_size, subset_name,
-              ": expected a dataset that has a size, got one without a size");
+              ": expected a dataset with a known size, got one without a size");
   const auto outside = [&](int64_t index) { return index < 0 || index >= *source_size; };
   const auto found = std::find_if(all_->begin(), all_->end(), outside);
-  TORCH_CHECK(found == all_->end(), subset_name, ": expected indices of at least 0 and below ",
+  TORCH_CHECK(found == all_->end(), subset_name, ": expected non-negative indices below ",
               *source_size, ", the size of the source, got ", *found);
 }
 
 int64_t SubsetIndices::at(int64_t index) const {
   TORCH_CHECK(index >= 0 && index < size(), subset_name,
-              "::get: expected an index of at least 0 and below ", size(), ", got ", index);
+              "::get: expected a non-negative index below ", size(), ", got ", index);
   return (*all_)[static_cast<size_t>(index)];
 }
 
 int64_t rows_of(const Dataset& dataset) {
   const auto& [data, target] = dataset;
   TORCH_CHECK(data.defined() && target.defined() && data.dim() > 0 && target.dim() > 0, subset_name,
-              ": expected data and target of one dimension or more");
+              ": expected data and target with at least one dimension");
   TORCH_CHECK(data.size(0) == target.size(0), subset_name,
               ": expected as many rows in target as in data, ", data.size(0), ", got ",
               target.size(0));

@@ -15,7 +15,8 @@ DataLoaderOptions data_loader_options(BatchesOptions options) {
 void check_rows(const char* caller, const std::string& name, const torch::Tensor& tensor,
                 const torch::Tensor& first, const char* first_name) {
   TORCH_CHECK(tensor.defined(), caller, ": ", name, ": expected a tensor, got an undefined one");
-  TORCH_CHECK(tensor.dim() >= 1, caller, ": ", name, ": expected rank 1 or more, got rank 0");
+  TORCH_CHECK(tensor.dim() >= 1, caller, ": ", name,
+              ": expected at least 1 dimension, got a 0-dim tensor");
   TORCH_CHECK(tensor.size(0) == first.size(0), caller, ": ", name, ": expected ", first.size(0),
               " rows as in ", first_name, ", got ", tensor.size(0));
   TORCH_CHECK(tensor.device() == first.device(), caller, ": ", name, ": expected it on ",

@@ -24,7 +24,7 @@ torch::Tensor checked(const torch::Tensor& weights) {
   const auto copy = weights.detach().to(at::kCPU, at::kDouble, /*non_blocking=*/false, true);
   const double least = copy.min().item<double>();  // nan if any weight is nan
   const double sum = copy.sum().item<double>();
-  TORCH_CHECK(least >= 0, name, "weights of 0 or more, got ", least);
+  TORCH_CHECK(least >= 0, name, "non-negative weights, got ", least);
   TORCH_CHECK(sum > 0 && sum <= std::numeric_limits<double>::max(), name,
               "weights with a finite sum above 0, got ", sum);
   return copy;
@@ -35,12 +35,13 @@ torch::Tensor checked(const torch::Tensor& weights) {
 WeightedRandomSampler::WeightedRandomSampler(const torch::Tensor& weights, int64_t num_samples,
                                              WeightedRandomSamplerOptions options)
     : weights_(checked(weights)), num_samples_(num_samples), options_(options) {
-  TORCH_CHECK(num_samples_ >= 1, "sconce::data::WeightedRandomSampler: expected a num_samples of ",
-              "1 or more, got ", num_samples_);
+  TORCH_CHECK(num_samples_ >= 1,
+              "sconce::data::WeightedRandomSampler: expected num_samples to be at least 1, got ",
+              num_samples_);
   if (options_.replacement) return;
   const auto most = weights_.count_nonzero().item<int64_t>();
-  TORCH_CHECK(num_samples_ <= most, "sconce::data::WeightedRandomSampler: expected a num_samples ",
-              "of ", most, " or less, the number of nonzero weights, without replacement, got ",
+  TORCH_CHECK(num_samples_ <= most, "sconce::data::WeightedRandomSampler: expected num_samples ",
+              "to be at most ", most, ", the number of nonzero weights, without replacement, got ",
               num_samples_);
 }
 

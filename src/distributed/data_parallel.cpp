@@ -151,13 +151,13 @@ std::vector<DataParallelBase::Tensors> DataParallelBase::scatter(const Tensors& 
     auto& input_chunks = chunks.emplace_back();
     if (!input.defined()) continue;
     TORCH_CHECK(devices == 1 || input.dim() > 0, data_parallel_name,
-                ": expected tensors of at least one dimension, got a 0-dim tensor");
+                ": expected tensors with at least one dimension, got a 0-dim tensor");
     input_chunks = devices == 1 ? Tensors{input} : input.chunk(static_cast<int64_t>(devices), dim_);
     if (!count) count = input_chunks.size();
     TORCH_CHECK(count == input_chunks.size(), data_parallel_name,
-                ": expected tensors with as many chunks as the first,", " which has ", *count,
-                " along dimension ", dim_, " on ", devices, " devices, got one of shape ",
-                input.sizes(), " with ", input_chunks.size());
+                ": expected every tensor to have ", *count, " chunks along dimension ", dim_,
+                " on ", devices, " devices, like the first, got one of shape ", input.sizes(),
+                " with ", input_chunks.size());
   }
   std::vector<Tensors> replicas(count.value_or(devices), Tensors(inputs.size()));
   for (size_t i = 0; i < replicas.size(); ++i) {

@@ -64,7 +64,7 @@ void check(const torch::nn::Module& module, const Parameters& parameters,
            const distributed::ProcessGroup& group) {
   check_initialized(module, name);
   TORCH_CHECK(!parameters.tensors.empty(), name,
-              ": expected a module with a parameter that requires grad, got a module without one");
+              ": expected a module with at least one parameter that requires grad, got none");
   const auto device = parameters.tensors.front().device();
   for (size_t i = 0; i < parameters.tensors.size(); ++i) {
     TORCH_CHECK(parameters.tensors[i].device() == device, name, ": expected all parameters on ",
@@ -108,7 +108,7 @@ Parameters check_everywhere(const torch::nn::Module* module, const distributed::
   const auto hashes = distributed::together(group, name, [&] {
     TORCH_CHECK(module != nullptr, name, ": expected a module, got none");
     TORCH_CHECK(options.bucket_cap_mb.value_or(1) > 0, name,
-                ": expected a bucket_cap_mb above 0, got ", *options.bucket_cap_mb);
+                ": expected bucket_cap_mb to be above 0, got ", *options.bucket_cap_mb);
     parameters = parameters_of(*module);
     check(*module, parameters, group);
     own = description(*module);
@@ -303,8 +303,9 @@ struct DistributedCore::Engine {
   void prepare_for_backward(const std::vector<torch::Tensor*>& outputs) const {
     std::vector<torch::Tensor> tensors;
     if (options.find_unused_parameters && !options.static_graph) {
-      TORCH_CHECK(!outputs.empty(), name, "::forward: expected an output with tensors, which ",
-                  "find_unused_parameters needs, got one without tensors");
+      TORCH_CHECK(!outputs.empty(), name,
+                  "::forward: expected an output that contains tensors, because "
+                  "find_unused_parameters requires them, got an output without tensors");
       for (const auto* output : outputs) {
         if (output->defined()) tensors.push_back(*output);
       }

@@ -58,7 +58,7 @@ inline int integer(const std::string& text, const std::string& name, int lowest 
   const char* end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, value);
   TORCH_CHECK(parsed.ec == std::errc() && parsed.ptr == end && value >= lowest, init_name,
-              "expected an integer of at least ", lowest, " in ", name, ", got '", text, "'");
+              "expected an integer no less than ", lowest, " in ", name, ", got '", text, "'");
   return value;
 }
 
@@ -70,8 +70,8 @@ inline std::optional<int> integer_variable(const char* name, int lowest = 0) {
 
 inline uint16_t port_number(const std::string& text, const std::string& name) {
   const int port = integer(text, name, 1);
-  TORCH_CHECK(port < 65536, init_name, "expected a port of at most 65535 in ", name, ", got ",
-              port);
+  TORCH_CHECK(port < 65536, init_name, "expected a port number no greater than 65535 in ", name,
+              ", got ", port);
   return static_cast<uint16_t>(port);
 }
 

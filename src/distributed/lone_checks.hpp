@@ -80,9 +80,9 @@ class LoneChecks {
     const std::lock_guard lock(mutex_);  // the backward pass uses one thread per device
     if (!is_expecting_) return;
     TORCH_CHECK(!arrived_[i], caller_,
-                ": Expected to mark a variable ready only once. Expected one ",
-                "backward after each forward, which reaches each parameter once, but the ",
-                "parameter with name ", names_.at(i), " got a gradient twice");
+                ": Expected to mark a variable ready only once. Expected one backward pass after "
+                "each forward pass, reaching each parameter once, but the parameter with name ",
+                names_.at(i), " got a gradient twice");
     arrived_[i] = started_ = true;
     const auto& gradient = parameters_[i].grad();
     TORCH_CHECK(!gradient.defined() || gradient.options().type_equal(parameters_[i].options()),

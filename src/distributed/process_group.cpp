@@ -114,7 +114,7 @@ std::pair<Group, std::string> join(const Launch& launch, const std::string& name
 void check_timeout(const char* function, Milliseconds timeout) {
   constexpr auto longest = std::chrono::hours(24 * 365);  // avoids overflow when added to a time
   TORCH_CHECK(timeout.count() > 0 && timeout <= longest, function,
-              "expected a timeout above 0 and of at most a year, got ", timeout.count(), " ms");
+              "expected a timeout above 0 and at most one year, got ", timeout.count(), " ms");
 }
 
 constexpr auto new_group_name = "sconce::distributed::ProcessGroup::new_group: ";

@@ -206,7 +206,7 @@ class Endpoint {
       close(fd);
       if (found) return own.host();
     }
-    TORCH_CHECK(false, "no interface of this machine leads to ", text_);
+    TORCH_CHECK(false, "no network interface on this machine can reach ", text_);
   }
 
  private:
@@ -222,7 +222,7 @@ inline void check_leads_to_rank_0(const Launch& launch, const Endpoint& endpoint
   const bool is_intended = launch.address == "localhost" || is_numeric(launch.address);
   const bool elsewhere = launch.spans_machines() && launch.rank > 0 && launch.local_rank == 0;
   TORCH_CHECK(is_intended || !elsewhere || !endpoint.is_loopback(),
-              "expected an address that leads to the machine of rank 0, got ", launch.address,
+              "expected an address that reaches the machine of rank 0, got ", launch.address,
               ", which is a loopback address here; use the address of a network interface there");
 }
 
@@ -322,7 +322,7 @@ inline void wait_for_ranks(c10d::Store& store, const std::vector<int>& ranks,
       missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
     }
   } catch (const std::exception&) {  // rank 0 owned the store and gave up first
-    TORCH_CHECK(false, "the store where the ranks meet was closed before all had ", state);
+    TORCH_CHECK(false, "the rendezvous store was closed before all ranks had ", state);
   }
   TORCH_CHECK(missing.empty(), "these ranks have not ", state, ": ", missing);
 }
@@ -346,9 +346,10 @@ inline void connect_all(c10d::Store& store, const Launch& launch, Clock::time_po
   announce(store, launch.rank, "connected");
   wait_for_ranks(store, ranks_from(0, launch), "connected", deadline);
   if (launch.rank == 0) {
-    wait_for_ranks(store, ranks_from(1, launch), "seen that all have connected", deadline);
+    wait_for_ranks(store, ranks_from(1, launch), "confirmed that all ranks are connected",
+                   deadline);
   } else {
-    announce(store, launch.rank, "seen that all have connected");
+    announce(store, launch.rank, "confirmed that all ranks are connected");
   }
 }
 

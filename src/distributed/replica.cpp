@@ -207,7 +207,7 @@ void DataParallelBase::Replica::check_members() const {
         counts == usual_counts(*original, originals) || counts == count_members(*copy, copies),
         data_parallel_name, ": expected ", class_of(*original),
         " to have the tensor members that its reset() sets, got ",
-        "one set to another tensor, which a replica cannot copy; only LibTorch's usual layers, ",
+        "one set to another tensor, which a replica cannot copy; only LibTorch's standard layers, "
         "such as Linear and Embedding, may have such members");
   }
 }

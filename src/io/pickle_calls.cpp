@@ -81,7 +81,7 @@ class Arguments {
   // Skips the attributes that a user set on a tensor. They are either a dict, or a pair of a dict
   // and the attributes in __slots__.
   void skip_attributes() {
-    TORCH_CHECK(left() > 0, place_, "expected attributes of a tensor, got no more arguments");
+    TORCH_CHECK(left() > 0, place_, "expected tensor attributes, got no more arguments");
     const auto& value = items_[next_++];
     const bool is_pair = value.isTuple() && value.toTupleRef().elements().size() == 2;
     TORCH_CHECK(value.isNone() || value.isGenericDict() || is_pair, place_,

@@ -135,7 +135,7 @@ class PickleReader {
 
   void push_long() {
     const size_t size = take<uint8_t>();
-    check(size <= 8, "expected an int of 64 bits, got one of ", size, " bytes");
+    check(size <= 8, "expected an int of at most 64 bits, got one with ", size, " bytes");
     const auto bytes = take(size);
     const bool negative = size > 0 && (bytes.back() & 0x80) != 0;
     int64_t number = negative ? -1 : 0;

@@ -89,7 +89,7 @@ void KeyPlaces::grow(uint64_t added, MemoryBudget& budget, const Place& place) {
     const size_t before = distances_.size();
     size_ = std::max<size_t>(4, 2 * size_);
     TORCH_CHECK(size_ <= std::max<size_t>(1 << 16, 64 * keys.size()), place,
-                "expected a dict whose keys have different hashes, got too many similar ones");
+                "expected dict keys with different hashes, got too many collisions");
     const size_t places = size_ + spare_places(size_);
     budget.take(places * place_bytes, place.error_prefix);
     spreads_.assign(places, 0);
@@ -185,10 +185,10 @@ size_t Containers::height(const c10::IValue& value, size_t depth, size_t inside)
   }
   auto& record = records_.at(value.internalToPointer());
   const Place place = {error_prefix_, record.made_at};
-  TORCH_CHECK(!record.is_open, place, "expected no container that contains itself, got ",
-              kind_of(value), " that does");
+  TORCH_CHECK(!record.is_open, place, "expected containers without cycles, got ", kind_of(value),
+              " that contains itself");
   TORCH_CHECK(depth + std::max<size_t>(record.height, 1) <= max_depth, place,
-              "expected containers at most ", max_depth, " deep, got deeper ones");
+              "expected containers nested at most ", max_depth, " levels deep, got deeper ones");
   if (record.height > 0) return record.height;
   record.is_open = true;
   size_t most = 0;

@@ -111,7 +111,7 @@ class PickleWriter {
       return kept->second;
     }
     check(is_utf8(text), "expected a str in UTF-8");
-    check(text.size() <= std::numeric_limits<uint32_t>::max(), "expected a str of less than 4 GiB");
+    check(text.size() <= std::numeric_limits<uint32_t>::max(), "expected a str smaller than 4 GiB");
     put("X");
     put_number(static_cast<uint32_t>(text.size()));
     put(text);
@@ -130,9 +130,10 @@ class PickleWriter {
     const void* address = value.internalToPointer();
     const auto kept = objects_.find(address);
     if (kept != objects_.end()) return repeat(kept->second);
-    check(open_.insert(address).second, "expected no container that contains itself, got one");
-    check(open_.size() <= max_depth, "expected containers at most ", max_depth,
-          " deep, got deeper ones");
+    check(open_.insert(address).second,
+          "expected containers without cycles, got a container that contains itself");
+    check(open_.size() <= max_depth, "expected containers nested at most ", max_depth,
+          " levels deep, got deeper ones");
     if (value.isTuple()) {
       write_tuple(value.toTupleRef().elements());
     } else if (value.isList()) {

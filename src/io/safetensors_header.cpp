@@ -178,7 +178,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
         {Level::top, "an object"},
         {Level::metadata, "texts"},
         {Level::entry, "a dtype in quotes, and lists of numbers"},
-        {Level::array, "whole numbers of 0 or more"}};
+        {Level::array, "non-negative integers"}};
     TORCH_CHECK(false, where(), "expected ", expected.at(level_), ", got ", what);
   }
 
@@ -223,10 +223,10 @@ void check_entries(std::vector<SafetensorsEntry>& entries, uint64_t data_size,
   for (const auto& entry : entries) {
     const std::string where = error_prefix + "'" + entry.name + "': ";
     TORCH_CHECK(entry.begin == next && entry.end >= entry.begin, where,
-                "expected data_offsets from ", next, " on, where the previous tensor ends, got ",
-                entry.begin, " to ", entry.end);
-    TORCH_CHECK(entry.end <= data_size, where, "expected data_offsets of at most ", data_size,
-                ", the bytes after the header, got ", entry.end);
+                "expected data_offsets to begin at ", next,
+                ", where the previous tensor ends, got ", entry.begin, " to ", entry.end);
+    TORCH_CHECK(entry.end <= data_size, where, "expected data_offsets to be at most ", data_size,
+                ", the number of bytes after the header, got ", entry.end);
     const uint64_t bytes = bytes_of(entry, where);
     TORCH_CHECK(entry.end - entry.begin == bytes, where, "expected ", bytes,
                 " bytes for its shape and dtype, got data_offsets of ", entry.end - entry.begin);

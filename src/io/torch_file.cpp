@@ -34,7 +34,7 @@ void check_begin(const InputFile& file) {
               "save it again with Python");
   TORCH_CHECK(kind != FileKind::unknown, file.name(),
               "expected a zip archive written by torch.save, got a file of ", file.size(),
-              " bytes that does not start like one");
+              " bytes without the expected header");
   TORCH_CHECK(kind == FileKind::zip_archive, file.name(),
               "expected a zip archive written by torch.save, got ", name_of(kind));
 }

@@ -52,14 +52,14 @@ bool read_end64(const InputFile& file, uint64_t file_end, Directory& directory) 
   const uint64_t at = file_end - end_size - locator_size - end64_size;
   TORCH_CHECK(number<uint64_t>(&locator[8]) == at && number<uint32_t>(&locator[4]) == 0 &&
                   number<uint32_t>(&locator[16]) == 1,
-              file.name(), "expected a zip64 end record of one file at byte ", at, ", got one at ",
+              file.name(), "expected a single-file zip64 end record at byte ", at, ", got one at ",
               number<uint64_t>(&locator[8]));
   std::array<char, end64_size> end = {};
   file.read(at, end.data(), end64_size);
   TORCH_CHECK(has_signature(end.data(), 6, 6) && number<uint64_t>(&end[4]) == end64_size - 12 &&
                   number<uint64_t>(&end[16]) == 0 &&
                   number<uint64_t>(&end[24]) == number<uint64_t>(&end[32]),
-              file.name(), "expected a zip64 end record of one file at byte ", at);
+              file.name(), "expected a single-file zip64 end record at byte ", at);
   directory = {number<uint64_t>(&end[32]), number<uint64_t>(&end[48]), number<uint64_t>(&end[40]),
                at};
   return true;
@@ -109,7 +109,7 @@ Directory read_end(const InputFile& file) {
   TORCH_CHECK(agrees(entries, directory.entries, unknown16) &&
                   agrees(size, directory.size, unknown32) &&
                   agrees(begin, directory.begin, unknown32),
-              file.name(), "expected two end records that agree, got different ones");
+              file.name(), "expected the two end records to agree, got different values");
   TORCH_CHECK(
       directory.size <= directory.end && directory.begin == directory.end - directory.size &&
           directory.entries <= directory.size / entry_size,
@@ -169,8 +169,8 @@ size_t parse_entry(const char* bytes, size_t left, const std::string& where, Ent
   TORCH_CHECK(read_zip64(bytes + entry_size + name, extra,
                          {&entry.record.unpacked, &entry.record.size, &entry.header}),
               of, "expected a zip64 field with its sizes");
-  TORCH_CHECK(number<uint16_t>(bytes + 34) == 0, of, "expected a zip archive of one file");
-  TORCH_CHECK((entry.flags & 1) == 0, of, "expected a record that is not encrypted");
+  TORCH_CHECK(number<uint16_t>(bytes + 34) == 0, of, "expected a single-file zip archive");
+  TORCH_CHECK((entry.flags & 1) == 0, of, "expected an unencrypted record");
   const int allowed = data_descriptor | utf8_names |
                       (entry.record.method == deflated ? compression_flags : uint16_t{0});
   TORCH_CHECK((entry.flags & ~allowed) == 0, of, "expected no flags other than ", allowed, ", got ",
@@ -299,7 +299,7 @@ ZipReader::ZipReader(const InputFile& file) : file_(file) {
     has_checksums_ = has_checksums_ || records_.back().crc != 0;
     const auto& name = records_.back().name;
     TORCH_CHECK(places_.emplace(name, i).second, file.name(), "'", name,
-                "': the zip archive has two records of this name");
+                "': the zip archive contains two records with this name");
   }
 }
 

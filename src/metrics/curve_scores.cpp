@@ -31,7 +31,7 @@ MultilabelCurveOptions single_label_options(const BinaryAUROCOptions& options) {
 
 MultilabelCurveOptions per_class_options(const MulticlassCurveOptions& options,
                                          const char* caller) {
-  TORCH_CHECK(options.num_classes >= 2, caller, ": expected num_classes of 2 or more, got ",
+  TORCH_CHECK(options.num_classes >= 2, caller, ": expected num_classes to be at least 2, got ",
               options.num_classes);
   TORCH_CHECK(options.average != Average::micro, caller,
               ": expected the average macro, weighted, or none, got micro");
@@ -43,14 +43,14 @@ MultilabelCurveOptions per_class_options(const MulticlassCurveOptions& options,
 
 MultilabelCurveOptions per_label_options(const MultilabelCurveOptions& options,
                                          const char* caller) {
-  TORCH_CHECK(options.num_labels >= 2, caller, ": expected num_labels of 2 or more, got ",
+  TORCH_CHECK(options.num_labels >= 2, caller, ": expected num_labels to be at least 2, got ",
               options.num_labels);
   return options;
 }
 
 double checked_rate(std::optional<double> max_fpr, const char* caller) {
   TORCH_CHECK(!max_fpr || (*max_fpr > 0 && *max_fpr <= 1), caller,
-              ": expected a max_fpr above 0 and at most 1, got ", *max_fpr);
+              ": expected max_fpr to be above 0 and at most 1, got ", *max_fpr);
   return max_fpr.value_or(1);
 }
 
@@ -58,7 +58,7 @@ double checked_rate(std::optional<double> max_fpr, const char* caller) {
 torch::Tensor tensor_of(const Thresholds& thresholds, const char* caller) {
   if (const auto* number = std::get_if<int64_t>(&thresholds)) {
     TORCH_CHECK(*number >= 2, caller,
-                ": expected thresholds to be a list or a number of 2 or more, got ", *number);
+                ": expected thresholds to be a list or an integer greater than 1, got ", *number);
     return at::linspace(0, 1, *number, at::kFloat);
   }
   const auto& list = std::get<std::vector<double>>(thresholds);

@@ -27,9 +27,9 @@ MultilabelOptions single_label_options(const BinaryOptions& options) {
 template <class Options>
 Options checked(const Options& options, const char* caller) {
   TORCH_CHECK(options.threshold >= 0 && options.threshold <= 1, caller,
-              ": expected a threshold from 0 to 1, got ", options.threshold);
+              ": expected threshold to be from 0 to 1, got ", options.threshold);
   if constexpr (requires { options.num_labels; }) {
-    TORCH_CHECK(options.num_labels >= 2, caller, ": expected num_labels of 2 or more, got ",
+    TORCH_CHECK(options.num_labels >= 2, caller, ": expected num_labels to be at least 2, got ",
                 options.num_labels);
   }
   return options;

@@ -32,8 +32,8 @@ void check_labels(const torch::Tensor& preds, const torch::Tensor& target,
   }
   TORCH_CHECK(preds.size(1) == options.num_classes.value_or(preds.size(1)), caller,
               ": expected logits of ", *options.num_classes, " classes, got ", preds.sizes());
-  TORCH_CHECK(preds.size(1) >= options.top_k, caller, ": expected logits of ", options.top_k,
-              " classes or more (the top_k), got ", preds.sizes());
+  TORCH_CHECK(preds.size(1) >= options.top_k, caller, ": expected logits of at least ",
+              options.top_k, " classes (the top_k), got ", preds.sizes());
 }
 
 // Returns the labels as a 1-dim int64 tensor. Skips calls that would have no effect, because they
@@ -48,11 +48,11 @@ torch::Tensor as_row(const torch::Tensor& labels) {
 void check_options(const ClassificationOptions& options, const char* caller) {
   const auto classes = options.num_classes;
   TORCH_CHECK(classes || options.average == Average::micro, caller,
-              ": expected num_classes, which is optional only for the micro average");
-  TORCH_CHECK(classes.value_or(2) >= 2, caller, ": expected num_classes of 2 or more, got ",
+              ": expected num_classes, which can be omitted only for the micro average");
+  TORCH_CHECK(classes.value_or(2) >= 2, caller, ": expected num_classes to be at least 2, got ",
               *classes);
   TORCH_CHECK(options.top_k >= 1 && options.top_k <= classes.value_or(options.top_k), caller,
-              ": expected a top_k of 1 to num_classes, got ", options.top_k);
+              ": expected top_k to be from 1 to num_classes, got ", options.top_k);
 }
 
 Labels labels_of(const torch::Tensor& preds, const torch::Tensor& target,

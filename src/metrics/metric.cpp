@@ -21,7 +21,7 @@ void check_sums(const torch::Tensor& sums, int64_t size, const char* caller) {
 }  // namespace
 
 Metric::Metric(int64_t size) {
-  TORCH_CHECK(size > 0, "sconce::metrics::Metric: expected 1 sum or more, got ", size);
+  TORCH_CHECK(size > 0, "sconce::metrics::Metric: expected at least 1 sum, got ", size);
   sums_ = at::zeros({size}, at::kDouble);
 }
 

@@ -17,7 +17,8 @@ namespace sconce::metrics {
 namespace {
 
 int64_t sums_of(int64_t num_outputs, const char* caller) {
-  TORCH_CHECK(num_outputs >= 1, caller, ": expected num_outputs of 1 or more, got ", num_outputs);
+  TORCH_CHECK(num_outputs >= 1, caller, ": expected num_outputs to be at least 1, got ",
+              num_outputs);
   return num_outputs + 1;
 }
 
@@ -49,9 +50,9 @@ constexpr auto mean_absolute_error = "sconce::metrics::MeanAbsoluteError";
 constexpr auto r2_score = "sconce::metrics::R2Score";
 
 int64_t checked_outputs(const R2ScoreOptions& options) {
-  TORCH_CHECK(options.num_outputs >= 1, r2_score, ": expected num_outputs of 1 or more, got ",
+  TORCH_CHECK(options.num_outputs >= 1, r2_score, ": expected num_outputs to be at least 1, got ",
               options.num_outputs);
-  TORCH_CHECK(options.adjusted >= 0, r2_score, ": expected adjusted of 0 or more, got ",
+  TORCH_CHECK(options.adjusted >= 0, r2_score, ": expected adjusted to be at least 0, got ",
               options.adjusted);
   return options.num_outputs;
 }

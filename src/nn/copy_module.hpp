@@ -26,7 +26,7 @@ inline std::shared_ptr<torch::nn::Module> copy_module(const torch::nn::Module& m
   try {
     copy = module.clone();
   } catch (const c10::Error& error) {
-    TORCH_CHECK(false, caller, ": expected a module that can be cloned, got one that cannot: ",
+    TORCH_CHECK(false, caller, ": expected a module that can be cloned, but cloning failed: ",
                 error.what_without_backtrace());
   }
   copy_requires_grad(module, *copy);

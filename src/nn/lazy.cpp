@@ -39,7 +39,7 @@ auto& features_in(Options& options) {
 // padding of a convolution.
 LinearOptions blank(const LinearOptions& options, const KeepGenerator& = {}) {
   TORCH_CHECK(options.out_features() >= 0,
-              "sconce::nn::LazyLinear: expected out_features of at least 0, got ",
+              "sconce::nn::LazyLinear: expected out_features to be at least 0, got ",
               options.out_features());
   return LinearOptions(1, 0).bias(false);
 }

@@ -124,8 +124,8 @@ void MultiheadAttentionImpl::reset() {
               " and ", size);
   TORCH_CHECK(
       options.kdim() > 0 && options.vdim() > 0 && options.dropout() >= 0 && options.dropout() <= 1,
-      "sconce::nn::MultiheadAttention: expected kdim and vdim of at least 1, and a dropout between "
-      "0 and 1, got ",
+      "sconce::nn::MultiheadAttention: expected kdim and vdim to be at least 1 and dropout to be "
+      "between 0 and 1, got ",
       options.kdim(), ", ", options.vdim(), " and ", options.dropout());
   const auto add = [this](const char* name, Tensor& parameter, at::IntArrayRef sizes) {
     parameter = register_parameter(name, torch::empty(sizes));
@@ -177,8 +177,9 @@ void MultiheadAttentionImpl::check(const char* caller, const Tensor& query, cons
   check_mask(caller, "key_padding_mask", args.key_padding_mask, query.device(),
              {c10::IntArrayRef(padding).slice(dim == 3 ? 0 : 1)});
   check_mask(caller, "attn_mask", args.attn_mask, query.device(), {two, three});
-  TORCH_CHECK(!args.is_causal || args.attn_mask.defined(), caller,
-              ": expected a mask together with is_causal, which is only a hint, got none");
+  TORCH_CHECK(
+      !args.is_causal || args.attn_mask.defined(), caller,
+      ": expected a mask together with is_causal, because is_causal is only a hint, got none");
 }
 
 std::tuple<Tensor, Tensor> MultiheadAttentionImpl::forward(const Tensor& query, const Tensor& key,

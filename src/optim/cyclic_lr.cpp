@@ -73,7 +73,7 @@ int64_t steps_of(const OneCycleLROptions& options) {
 std::vector<OneCycleLR::Phase> phases_of(const OneCycleLROptions& options) {
   const auto steps = static_cast<double>(steps_of(options));
   const double pct_start = options.pct_start;
-  expect(pct_start >= 0 && pct_start <= 1, "OneCycleLR", "pct_start between 0 and 1, got ",
+  expect(pct_start >= 0 && pct_start <= 1, "OneCycleLR", "pct_start to be between 0 and 1, got ",
          pct_start);
   const OneCycleLR::Phase up = {pct_start * steps - 1, "initial_lr", "max_lr", "max_momentum",
                                 "base_momentum"};
@@ -183,9 +183,9 @@ constexpr const char* cyclic_lr_name = "CyclicLR";
 // Python uses floats for this computation, so a very long cycle does not overflow.
 double total_size_of(const CyclicLROptions& options) {
   const int64_t down = options.step_size_down.value_or(options.step_size_up);
-  expect(options.step_size_up >= 1, cyclic_lr_name, "step_size_up of at least 1, got ",
+  expect(options.step_size_up >= 1, cyclic_lr_name, "step_size_up to be at least 1, got ",
          options.step_size_up);
-  expect(down >= 0, cyclic_lr_name, "step_size_down of at least 0, got ", down);
+  expect(down >= 0, cyclic_lr_name, "step_size_down to be at least 0, got ", down);
   return static_cast<double>(options.step_size_up) + static_cast<double>(down);
 }
 
@@ -248,7 +248,7 @@ double CyclicLR::restart_lr(size_t group) const {
 void CyclicLR::visit_options(StateVisitor& state) {
   visit_per_group("max_lrs", max_lrs_, state);
   state("total_size", total_size_);
-  state.check(total_size_ >= 1, "of at least 1");
+  state.check(total_size_ >= 1, "at least 1");
   state("step_ratio", step_ratio_);
   state.check(step_ratio_ > 0 && step_ratio_ <= 1, "above 0 and at most 1");
   state("mode", mode_);

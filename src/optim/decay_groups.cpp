@@ -46,12 +46,12 @@ void add_parameters(const torch::nn::Module& module, SplitParameters& parameters
 DecayGroups decay_groups(const torch::nn::Module& model, double weight_decay) {
   constexpr auto caller = "sconce::optim::decay_groups";
   TORCH_CHECK(std::isfinite(weight_decay) && weight_decay >= 0, caller,
-              ": expected a weight_decay of at least 0, got ", weight_decay);
+              ": expected weight_decay to be at least 0, got ", weight_decay);
   SplitParameters parameters;
   add_parameters(model, parameters);
   TORCH_CHECK(!parameters.all.empty(), caller, ": expected a model with parameters, got ",
               c10::demangle(typeid(model).name()),
-              " without any; layers must be registered in their module");
+              " without parameters; layers must be registered in their module");
   std::vector<DecayGroups::Group> groups;
   for (const bool decays : {true, false}) {
     DecayGroups::Group group = {.params = {}, .weight_decay = decays ? weight_decay : 0};

@@ -86,7 +86,7 @@ void MultiplicativeLR::visit_options(StateVisitor& state) {
 
 StepLR::StepLR(torch::optim::Optimizer& optimizer, int64_t step_size, double gamma)
     : GroupLRScheduler(optimizer), step_size_(step_size), gamma_(gamma) {
-  expect(step_size > 0, "StepLR", "step_size of at least 1, got ", step_size);
+  expect(step_size > 0, "StepLR", "step_size to be at least 1, got ", step_size);
   start();
 }
 
@@ -96,7 +96,7 @@ double StepLR::get_lr(size_t, double lr, bool) const {
 
 void StepLR::visit_options(StateVisitor& state) {
   state("step_size", step_size_);
-  state.check(step_size_ >= 1, "of at least 1");
+  state.check(step_size_ >= 1, "at least 1");
   state("gamma", gamma_);
   GroupLRScheduler::visit_options(state);
 }
@@ -140,7 +140,7 @@ void ExponentialLR::visit_options(StateVisitor& state) {
 CosineAnnealingLR::CosineAnnealingLR(torch::optim::Optimizer& optimizer, int64_t T_max,
                                      double eta_min)
     : GroupLRScheduler(optimizer), T_max_(T_max), eta_min_(eta_min) {
-  expect(T_max > 0, "CosineAnnealingLR", "T_max of at least 1, got ", T_max);
+  expect(T_max > 0, "CosineAnnealingLR", "T_max to be at least 1, got ", T_max);
   start();
 }
 
@@ -171,7 +171,7 @@ void CosineAnnealingLR::visit_options(StateVisitor& state) {
 ConstantLR::ConstantLR(torch::optim::Optimizer& optimizer, double factor, int64_t total_iters)
     : GroupLRScheduler(optimizer), factor_(factor), total_iters_(total_iters) {
   expect(factor > 0 && factor <= 1, "ConstantLR",
-         "factor greater than 0 and less than or equal to 1, got ", factor);
+         "factor to be greater than 0 and less than or equal to 1, got ", factor);
   start();
 }
 
@@ -193,7 +193,7 @@ void ConstantLR::visit_options(StateVisitor& state) {
 
 PolynomialLR::PolynomialLR(torch::optim::Optimizer& optimizer, int64_t total_iters, double power)
     : GroupLRScheduler(optimizer), total_iters_(total_iters), power_(power) {
-  expect(power >= 0, "PolynomialLR", "power of at least 0, got ", power);
+  expect(power >= 0, "PolynomialLR", "power to be at least 0, got ", power);
   start();
 }
 
@@ -207,16 +207,17 @@ double PolynomialLR::get_lr(size_t, double lr, bool is_initial) const {
 void PolynomialLR::visit_options(StateVisitor& state) {
   state("total_iters", total_iters_);
   state("power", power_);
-  state.check(power_ >= 0, "of at least 0");
+  state.check(power_ >= 0, "at least 0");
   GroupLRScheduler::visit_options(state);
 }
 
 LinearLR::LinearLR(torch::optim::Optimizer& optimizer, LinearLROptions options)
     : GroupLRScheduler(optimizer), options_(options) {
   expect(options.start_factor > 0 && options.start_factor <= 1, "LinearLR",
-         "start_factor greater than 0 and less than or equal to 1, got ", options.start_factor);
+         "start_factor to be greater than 0 and less than or equal to 1, got ",
+         options.start_factor);
   expect(options.end_factor >= 0 && options.end_factor <= 1, "LinearLR",
-         "end_factor between 0 and 1, got ", options.end_factor);
+         "end_factor to be between 0 and 1, got ", options.end_factor);
   start();
 }
 

@@ -81,7 +81,7 @@ void Scheduler::visit_per_group(const char* key, std::vector<double>& values,
   const size_t most = std::max(values.size(), optimizer_.param_groups().size());
   state.any_length(key, values);
   state.check(!values.empty() && values.size() <= most,
-              c10::str("of 1 to ", most, " numbers, one for each parameter group,").c_str());
+              c10::str("a list of 1 to ", most, " numbers, one for each parameter group").c_str());
 }
 
 std::vector<double> Scheduler::current_lrs() const {

@@ -52,7 +52,7 @@ std::unique_ptr<torch::optim::OptimizerOptions> with_tensor_lr(
     const std::optional<torch::Tensor>& tensor, const std::string& name) {
   if (!tensor) return defaults;
   TORCH_CHECK_VALUE(tensor->defined() && tensor->numel() == 1, name,
-                    ": expected a tensor lr of 1 element");
+                    ": expected a tensor lr with 1 element");
   TORCH_CHECK_VALUE(at::isFloatingType(tensor->scalar_type()), name,
                     ": expected a floating-point tensor lr, got one of ", tensor->scalar_type());
   const double lr = tensor->item<double>();
@@ -219,7 +219,7 @@ void Optimizer::step_with_amp_scaling(const torch::Tensor& grad_scale,
   TORCH_CHECK(found_inf.defined() && one_float(found_inf) &&
                   (!grad_scale.defined() || one_float(grad_scale)),
               algorithm_->name(),
-              "::step_with_amp_scaling: expected float32 tensors of one element");
+              "::step_with_amp_scaling: expected float32 tensors with one element");
   step_all(grad_scale, found_inf.reshape({}));
 }
 

@@ -62,9 +62,10 @@ SWALR::SWALR(torch::optim::Optimizer& optimizer, const lr_scheduler::PerGroup<do
       !swa_lr.is_list() || lrs.size() == groups,
       "sconce::optim::swa_utils::SWALR: expected swa_lr to be one value or a list of ", groups,
       ", one for each parameter group, got ", lrs.size());
-  TORCH_CHECK_VALUE(anneal_epochs_ >= 0,
-                    "sconce::optim::swa_utils::SWALR: expected anneal_epochs of at least 0, got ",
-                    anneal_epochs_);
+  TORCH_CHECK_VALUE(
+      anneal_epochs_ >= 0,
+      "sconce::optim::swa_utils::SWALR: expected anneal_epochs to be at least 0, got ",
+      anneal_epochs_);
   for (size_t i = 0; i < groups; ++i) {
     groups_->at(i)["swa_lr"] = lrs[swa_lr.is_list() ? i : 0];
   }

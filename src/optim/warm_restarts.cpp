@@ -18,8 +18,8 @@ CosineAnnealingWarmRestarts::CosineAnnealingWarmRestarts(torch::optim::Optimizer
       eta_min_(eta_min),
       T_i_(static_cast<double>(T_0)) {
   constexpr const char* caller = "CosineAnnealingWarmRestarts";
-  expect(T_0 >= 1, caller, "T_0 of at least 1, got ", T_0);
-  expect(T_mult >= 1, caller, "T_mult of at least 1, got ", T_mult);
+  expect(T_0 >= 1, caller, "T_0 to be at least 1, got ", T_0);
+  expect(T_mult >= 1, caller, "T_mult to be at least 1, got ", T_mult);
   start();
 }
 
@@ -78,14 +78,14 @@ void CosineAnnealingWarmRestarts::visit_options(StateVisitor& state) {
   state("T_0", T_0_);
   state.check(T_0_ >= 1 && T_0_ <= most_steps, "from 1 to 2^53");
   state("T_mult", T_mult_);
-  state.check(T_mult_ >= 1, "of at least 1");
+  state.check(T_mult_ >= 1, "at least 1");
   state("eta_min", eta_min_);
   GroupLRScheduler::visit_options(state);
 }
 
 void CosineAnnealingWarmRestarts::visit_progress(StateVisitor& state) {
   state("T_i", T_i_);
-  state.check(T_i_ >= 1, "of at least 1");
+  state.check(T_i_ >= 1, "at least 1");
   state("T_cur", T_cur_);
   GroupLRScheduler::visit_progress(state);
 }

@@ -47,7 +47,7 @@ class Reader {
     if (min < 0) node["min"].refuse("at least 0");
     auto& sizes = parsed_.graph.sizes;
     if (!size_indices_.emplace(name, sizes.size()).second)
-      node.refuse("another name for each size");
+      node.refuse("a different name for each size");
     sizes.push_back({name, min});
   }
 
@@ -81,7 +81,7 @@ class Reader {
     std::set<std::string> names;
     for (const auto& element : node.elements()) {
       ports.push_back(port(element));
-      if (!names.insert(ports.back().name).second) element["name"].refuse("names that differ");
+      if (!names.insert(ports.back().name).second) element["name"].refuse("unique names");
     }
   }
 
@@ -101,7 +101,7 @@ class Reader {
     std::vector<bool> taken(parsed_.graph.values);
     for (size_t i = 0; i < inputs.size(); ++i) {
       const auto& port = parsed_.graph.inputs[i];
-      if (taken[port.value]) inputs[i].refuse("another value for each input");
+      if (taken[port.value]) inputs[i].refuse("a different value for each input");
       taken[port.value] = true;
       for (const auto& dim : port.shape) {
         if (dim.constant()) continue;
@@ -288,7 +288,7 @@ void check_depth(const std::string& text, const std::string& error_prefix) {
     } else if (!in_text) {
       depth += (c == '[' || c == '{') - (c == ']' || c == '}');
       TORCH_CHECK(depth <= most, error_prefix, "expected a program nested at most ", most,
-                  " deep, got more at byte ", i);
+                  " levels deep, got more at byte ", i);
     }
   }
 }

@@ -52,8 +52,8 @@ class Compilation final : public sconce::detail::StepCompilation {
     for (auto& part : detail::parts_of(step)) {
       if (part.call.end - part.call.begin >= min_operators) add(std::move(part), python);
     }
-    TORCH_CHECK(!parts_.empty(), inductor_error_prefix, "expected ", min_operators,
-                " operators or more between two host calls, got fewer");
+    TORCH_CHECK(!parts_.empty(), inductor_error_prefix, "expected at least ", min_operators,
+                " operators between two host calls, got fewer");
   }
 
   bool is_over() override {

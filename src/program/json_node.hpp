@@ -53,14 +53,14 @@ class Node {
     const bool fits =
         json_.is_number_integer() && (!json_.is_number_unsigned() ||
                                       json_.get<uint64_t>() <= std::numeric_limits<int64_t>::max());
-    if (!fits) refuse("an integer of 64 bits");
+    if (!fits) refuse("a 64-bit integer");
     return json_.get<int64_t>();
   }
 
   size_t index(size_t end) const {
     const int64_t value = integer();
     if (value < 0 || static_cast<size_t>(value) >= end) {
-      refuse("a number of at least 0 and below " + std::to_string(end));
+      refuse("a non-negative number below " + std::to_string(end));
     }
     return static_cast<size_t>(value);
   }

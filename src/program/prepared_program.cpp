@@ -83,7 +83,7 @@ void PreparedProgram::check_values(const std::string& error_prefix) const {
   std::vector<bool> is_input = defined;
   for (const auto& weight : graph_.weights) {
     TORCH_CHECK(!is_input[weight.value], error_prefix, "weights '", weight.name,
-                "': expected a new value, got ", weight.value, " again, which is an input");
+                "': expected a new value, got ", weight.value, " again, which is already an input");
     defined[weight.value] = true;
   }
   for (size_t i = 0; i < graph_.calls.size(); ++i) {
@@ -104,7 +104,7 @@ void PreparedProgram::check_values(const std::string& error_prefix) const {
   }
   for (const auto& output : graph_.outputs) {
     TORCH_CHECK(defined[output.value], error_prefix, "outputs '", output.name,
-                "': expected a value that is defined, got ", output.value);
+                "': expected a defined value, got ", output.value);
   }
 }
 
@@ -176,7 +176,7 @@ std::vector<int64_t> PreparedProgram::sizes_of(const Tensors& inputs) const {
       const size_t index = port.shape[dim].terms[0].sizes[0];
       if (sizes[index] == -1) sizes[index] = size;
       TORCH_CHECK(size >= graph_.sizes[index].min, error_prefix, "input '", port.name,
-                  "': expected ", graph_.sizes[index].name, " of at least ",
+                  "': expected ", graph_.sizes[index].name, " to be at least ",
                   graph_.sizes[index].min, ", got ", size);
       TORCH_CHECK(size == sizes[index], error_prefix, "input '", port.name, "': expected ",
                   graph_.sizes[index].name, " = ", sizes[index], " as before, got ", size);

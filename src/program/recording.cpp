@@ -250,7 +250,7 @@ void Recording::set_ports(Graph& graph, const std::vector<TraceAt>& corners) con
     const auto& name = options_.output_names.empty() ? standard : options_.output_names[i];
     check_name(name, "outputs");
     TORCH_CHECK(names.insert(name).second, record_error_prefix,
-                "outputs: expected names that differ, got '", name, "' twice; inputs count too");
+                "outputs: expected unique names, got '", name, "' twice; input names count too");
     auto& port = graph.outputs.emplace_back(Port{name, outputs[i].value, outputs[i].dtype, {}});
     for (size_t dim = 0; dim < outputs[i].shape.size(); ++dim) {
       std::vector<int64_t> at_corners;

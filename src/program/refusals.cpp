@@ -63,7 +63,7 @@ void check_tensors(const RecordedCall& call, c10::ArrayRef<c10::IValue> values) 
 
 std::string file_rejection(const c10::OperatorName& op) {
   using sconce::detail::Trait;
-  if (!op.name.starts_with("aten::")) return "an operator that is not LibTorch's own";
+  if (!op.name.starts_with("aten::")) return "an operator from outside LibTorch";
   if (op.name == "aten::from_file") return "an operator that opens files";
   if (op.name == "aten::_print") return "an operator that prints";
   if (sconce::detail::has_trait(op.name, Trait::relocation) || is_unchecked(op.name)) {

@@ -201,9 +201,9 @@ size_t PartWriter::number_of(const at::Tensor& tensor) {
   TORCH_CHECK(tensor.layout() == c10::kStrided && !tensor.is_conj() && !tensor.is_neg(),
               "expected a dense tensor, got a different kind of tensor");
   auto& memory = memory_of(tensor);
-  TORCH_CHECK(memory.name.scalar_type() == tensor.scalar_type(), "expected memory of one type, ",
-              "got memory that is read as ", memory.name.scalar_type(), " and as ",
-              tensor.scalar_type());
+  TORCH_CHECK(memory.name.scalar_type() == tensor.scalar_type(),
+              "expected memory of a single type, got memory used as ", memory.name.scalar_type(),
+              " and as ", tensor.scalar_type());
   const auto placement = Placement::of(tensor);
   const auto key = c10::str(placement.sizes, placement.strides, placement.offset);
   const auto view = memory.views.find(key);

@@ -45,7 +45,7 @@ torch::Tensor checked_counts(const ConfusionMatrixChart& chart) {
   check_classes(chart.counts.size(0), chart.class_names.size(), caller);
   const auto counts = chart.counts.detach().to(at::kCPU, at::kDouble).contiguous();
   TORCH_CHECK(at::isfinite(counts).logical_and(counts.ge(0)).all().item<bool>(), caller,
-              ": expected counts of 0 or more, got other values");
+              ": expected non-negative counts, got negative or non-finite values");
   return counts;
 }
 
@@ -230,9 +230,10 @@ void ConfusionMatrixLogger::on_epoch_end(Fit& fit) {
   if (fit.process_group.rank() > 0 || !has_test) return;
   effort_->run([&] {
     const auto counts = matrix_->compute().cpu();
-    TORCH_CHECK(counts.sum().item<int64_t>() > 0,
-                "expected a matrix that is also in TrainerOptions::metrics, got one without counts "
-                "after the test");
+    TORCH_CHECK(
+        counts.sum().item<int64_t>() > 0,
+        "expected the matrix to be listed in TrainerOptions::metrics, got a matrix without counts "
+        "after the test");
     ConfusionMatrixChart({.title = c10::str("Confusion matrix, epoch ", epoch.epoch),
                           .counts = counts,
                           .class_names = class_names_})

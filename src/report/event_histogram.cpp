@@ -32,8 +32,8 @@ void check(const std::string& caller, const AddHistogramOptions& options) {
   TORCH_CHECK(edges.size() != 1 && std::none_of(edges.begin(), edges.end(), is_nan) &&
                   std::is_sorted(edges.begin(), edges.end()),
               caller, ": expected bins with at least two ascending edges, got ", edges);
-  TORCH_CHECK(options.max_bins.value_or(1) >= 1, caller, ": expected max_bins of 1 or more, got ",
-              *options.max_bins);
+  TORCH_CHECK(options.max_bins.value_or(1) >= 1, caller,
+              ": expected max_bins to be at least 1, got ", *options.max_bins);
 }
 
 // Merges groups of `size` neighboring bins. The last group may be smaller.

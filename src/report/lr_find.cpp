@@ -107,11 +107,11 @@ struct LRSweep::Saved {
 
 LRSweep::LRSweep(LRFindOptions options) : options_(std::move(options)) {
   TORCH_CHECK(std::isfinite(options_.start_lr) && options_.start_lr > 0, lr_find_name,
-              ": expected a start_lr above 0, got ", options_.start_lr);
+              ": expected start_lr to be above 0, got ", options_.start_lr);
   TORCH_CHECK(std::isfinite(options_.end_lr) && options_.end_lr > options_.start_lr, lr_find_name,
-              ": expected an end_lr above start_lr, ", options_.start_lr, ", got ",
+              ": expected end_lr to be above start_lr, ", options_.start_lr, ", got ",
               options_.end_lr);
-  TORCH_CHECK(options_.num_it >= 10, lr_find_name, ": expected a num_it of at least 10, got ",
+  TORCH_CHECK(options_.num_it >= 10, lr_find_name, ": expected num_it to be at least 10, got ",
               options_.num_it);
 }
 

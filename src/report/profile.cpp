@@ -80,7 +80,7 @@ std::string saved(torch::autograd::profiler::ProfilerResult& result,
   std::string text{std::istreambuf_iterator<char>(in), {}};
   const auto end = text.find_last_not_of(" \n");
   TORCH_CHECK(end != text.npos && text[end] == '}', caller, ": ", file.string(),
-              ": expected space for two copies of the trace, got less");
+              ": expected enough disk space for two copies of the trace, got less");
   return text;
 }
 
@@ -92,8 +92,8 @@ Profile::Profile() {
     if (is_first) is_profile_active = false;
   });
   TORCH_CHECK(is_first && !is_other_profile_active(),
-              "sconce::profiler::Profile: expected no other active profile in this process, which "
-              "has only one profiler, got one");
+              "sconce::profiler::Profile: expected no other active profile, because a process has "
+              "only one profiler, got one");
   const impl::ProfilerConfig config(impl::ProfilerState::KINETO);
   std::set<impl::ActivityType> activities = {impl::ActivityType::CPU};
   if (num_gpus() > 0) activities.insert(impl::ActivityType::CUDA);
@@ -151,8 +151,9 @@ void StepTrace::on_fit_end(Fit& fit) {
   if (recorded_ > 0) return write();
   is_over_ = true;
   profile_.reset();
-  TORCH_WARN("sconce::StepTrace: expected a fit of at least 2 steps, of which the first is left ",
-             "out, got fewer: no trace was written");
+  TORCH_WARN(
+      "sconce::StepTrace: expected a fit of at least 2 steps, because the first step is not "
+      "traced, got fewer: no trace was written");
 }
 
 void StepTrace::write() {

@@ -139,7 +139,7 @@ ScalarLogger::ScalarLogger(std::filesystem::path folder, ScalarLogOptions option
     : folder_(std::move(folder)), options_(options) {
   check_path(folder_, "sconce::ScalarLogger");
   TORCH_CHECK(options_.every_n_steps >= 0,
-              "sconce::ScalarLogger: expected every_n_steps of at least 0, got ",
+              "sconce::ScalarLogger: expected every_n_steps to be at least 0, got ",
               options_.every_n_steps);
 }
 

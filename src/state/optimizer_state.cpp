@@ -50,7 +50,7 @@ class ParamStateVisitor {
     auto count = static_cast<double>(steps);
     state_(key, count);
     state_.check(count >= 0 && count <= most_steps && count == std::floor(count),
-                 "that is a number of steps");
+                 "a number of steps");
     steps = static_cast<int64_t>(count);
     const auto type = steps < (1 << 24) ? at::kFloat : at::kDouble;
     state_.write_only(key, at::scalar_tensor(steps, type));
@@ -125,7 +125,7 @@ struct AdamForm : ElementwiseForm {
     state("amsgrad", options.amsgrad());
     bool decoupled = is_adamw;
     state("decoupled_weight_decay", decoupled, is_adamw);
-    state.check(decoupled == is_adamw, is_adamw ? "of AdamW" : "of Adam");
+    state.check(decoupled == is_adamw, is_adamw ? "true, as in AdamW" : "false, as in Adam");
   }
   static void visit_state(State& s, const Options& options, ParamStateVisitor& state) {
     state.steps("step", s.step());
@@ -210,7 +210,8 @@ struct LBFGSForm {
     state.tensor("H_diag", s.H_diag(), has_begun, /*is_number=*/true);
     state.tensors("old_dirs", s.old_dirs());
     const size_t length = s.old_dirs().size();
-    state.check(static_cast<int64_t>(length) <= options.history_size(), "of history_size at most");
+    state.check(static_cast<int64_t>(length) <= options.history_size(),
+                "no longer than 'history_size'");
     state.tensors("old_stps", s.old_stps());
     state.check(s.old_stps().size() == length, "as long as 'old_dirs'");
     state.tensors("ro", s.ro(), /*are_numbers=*/true);
@@ -222,7 +223,7 @@ struct LBFGSForm {
 void visit_choices(StateVisitor& state) {
   bool maximize = false;
   state("maximize", maximize, false);
-  state.check(!maximize, "of false");
+  state.check(!maximize, "false");
   for (const char* key : {"foreach", "fused"}) state.write_only(key, IValue());
   for (const char* key : {"capturable", "differentiable"}) state.write_only(key, false);
 }

@@ -93,14 +93,14 @@ class StateVisitor {
   template <class T>
   void count(const char* key, T& member) {
     (*this)(key, member);
-    check(member >= 0, "of 0 or more");
+    check(member >= 0, "at least 0");
   }
 
   /// When reading, throws unless `holds` is true. The error message refers to the last value that
   /// was read.
   void check(bool holds, const char* range) const {
-    TORCH_CHECK_VALUE(holds || !reads_, where_, ": expected a value ", range, " for '", key_,
-                      "', got another");
+    TORCH_CHECK_VALUE(holds || !reads_, where_, ": expected '", key_, "' to be ", range,
+                      ", got another value");
   }
 
   /// Writes a value that does not correspond to a member. Does nothing when reading.
@@ -180,7 +180,7 @@ class StateVisitor {
     value = from.toInt();
   }
   void read(const c10::IValue& from, int& value) {
-    expect(from.isInt() && std::in_range<int>(from.toInt()), "an int of 32 bits", from);
+    expect(from.isInt() && std::in_range<int>(from.toInt()), "a 32-bit int", from);
     value = static_cast<int>(from.toInt());
   }
   void read(const c10::IValue& from, bool& value) {

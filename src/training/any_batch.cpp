@@ -37,7 +37,7 @@ int64_t AnyBatch::size() const {
     if (!first.defined()) first = tensor;
   });
   TORCH_CHECK(first.defined() && first.dim() > 0,
-              "sconce::AnyBatch: expected a first tensor of one dimension or more");
+              "sconce::AnyBatch: expected the first tensor to have at least one dimension");
   return first.size(0);
 }
 

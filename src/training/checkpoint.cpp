@@ -234,8 +234,8 @@ std::shared_ptr<const int> lock_folder(const fs::path& folder) {
   // folders.
   const bool is_taken = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   TORCH_CHECK(!is_taken, checkpoint_name, folder.string(),
-              ": expected a folder that no other Checkpoint writes to, found that another "
-              "Checkpoint, in this process or another, is writing there");
+              ": expected a folder that no other Checkpoint writes to, but another Checkpoint, in "
+              "this process or in another process, is writing there");
   return lock;
 }
 
@@ -255,9 +255,9 @@ void visit_state(Checkpoint::Best& best, StateVisitor& state) {
   double score = score_of(best.of);
   auto monitor = name.empty() ? std::nullopt : std::optional(describe_best(mode, name));
   state("metric", score);
-  state.check(!std::isnan(score), "other than nan");
+  state.check(!std::isnan(score), "a number");
   state("file", best.file);
-  state.check(Checkpoint::position_of(best.file).has_value(), "that is the name of a checkpoint");
+  state.check(Checkpoint::position_of(best.file).has_value(), "the name of a checkpoint");
   state.optional_value("monitor", monitor);
   best.of = monitored_value(score, monitor.value_or(""));
 }
@@ -273,7 +273,7 @@ void visit_state(Checkpoint::RunState& run, StateVisitor& state) {
 Checkpoint::Checkpoint(fs::path folder, const CheckpointOptions& options)
     : folder_(std::move(folder)), options_(options) {
   check_path(folder_, "sconce::Checkpoint");
-  TORCH_CHECK(options.keep_last >= 1, checkpoint_name, "expected keep_last of at least 1, got ",
+  TORCH_CHECK(options.keep_last >= 1, checkpoint_name, "expected keep_last to be at least 1, got ",
               options.keep_last);
   together(options.process_group, [&] {
     if (!writes(options)) return;

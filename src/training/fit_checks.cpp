@@ -20,7 +20,7 @@ namespace {
 void check_optimizer(const torch::optim::Optimizer& optimizer, const char* caller) {
   TORCH_CHECK(
       typeid(optimizer) != typeid(torch::optim::LBFGS), caller, ": expected an optimizer ",
-      "whose step needs no closure, such as sconce::optim::AdamW, got torch::optim::LBFGS, ",
+      "whose step requires no closure, such as sconce::optim::AdamW, got torch::optim::LBFGS, ",
       "which computes the loss several times per step");
 }
 
@@ -86,7 +86,7 @@ void check_wrapper(const TrainerOptions& options, const detail::ModelSteps& mode
   const auto device = model.module.parameters().front().device();
   TORCH_CHECK(device == *options.device, caller,
               ": expected the module of the DistributedDataParallel on ", *options.device,
-              " from its construction on, got it on ", device);
+              " since its construction, got it on ", device);
 }
 
 void check_batches(int64_t batches, const char* caller, const char* expected) {
@@ -158,8 +158,8 @@ void check_evaluation(const TrainerOptions& options, const detail::ModelSteps& m
   });
   for (size_t rank = 1; rank < rank_values.size(); ++rank) {
     TORCH_CHECK(rank_values[rank][0] == rank_values[0][0], caller,
-                ": expected the same broadcast_buffers on every rank (true for a model that is not "
-                "a DistributedDataParallel), got ",
+                ": expected the same broadcast_buffers on every rank (true for a model without "
+                "DistributedDataParallel), got ",
                 rank_values[0][0] != 0, " on rank 0 and ", rank_values[rank][0] != 0, " on rank ",
                 rank);
   }

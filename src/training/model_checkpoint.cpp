@@ -24,7 +24,8 @@ void resume(Fit& fit, const RunProgress& saved, const std::filesystem::path& fil
 ModelCheckpoint::ModelCheckpoint(Checkpoint& checkpoint, ModelCheckpointOptions options)
     : checkpoint_(checkpoint), options_(std::move(options)) {
   TORCH_CHECK(options_.every_n_train_steps >= 0, model_checkpoint,
-              ": expected every_n_train_steps of at least 0, got ", options_.every_n_train_steps);
+              ": expected every_n_train_steps to be at least 0, got ",
+              options_.every_n_train_steps);
 }
 
 void ModelCheckpoint::setup(Fit& fit) {

@@ -113,9 +113,11 @@ void check_requires_grad(const torch::Tensor& loss, const torch::nn::Module& mod
   const auto all = model.parameters();
   const auto trained = std::count_if(
       all.begin(), all.end(), [](const auto& parameter) { return parameter.requires_grad(); });
-  TORCH_CHECK(false, "sconce::Trainer: expected a loss that depends on a parameter that requires ",
-              "a gradient, got one that depends on none; of the ", all.size(), " parameters of ",
-              c10::demangle(typeid(model).name()), ", ", trained, " require a gradient");
+  TORCH_CHECK(false,
+              "sconce::Trainer: expected the loss to depend on a parameter that requires a "
+              "gradient, but it depends on none; of the ",
+              all.size(), " parameters of ", c10::demangle(typeid(model).name()), ", ", trained,
+              " require a gradient");
 }
 
 class EagerStep final : public TrainStep {

@@ -44,16 +44,16 @@ TrainerOptions with_device(TrainerOptions options) {
 }
 
 void check_options(const TrainerOptions& options) {
-  TORCH_CHECK(options.max_epochs >= 1, "sconce::Trainer: expected max_epochs of at least 1, got ",
-              options.max_epochs);
+  TORCH_CHECK(options.max_epochs >= 1,
+              "sconce::Trainer: expected max_epochs to be at least 1, got ", options.max_epochs);
   TORCH_CHECK(!options.max_time || options.max_time->count() > 0,
-              "sconce::Trainer: expected a max_time above 0 s, got ",
+              "sconce::Trainer: expected max_time to be above 0 s, got ",
               options.max_time ? options.max_time->count() : 0, " s");
   TORCH_CHECK(std::isfinite(options.gradient_clip_val) && options.gradient_clip_val >= 0,
-              "sconce::Trainer: expected a gradient_clip_val of at least 0, got ",
+              "sconce::Trainer: expected gradient_clip_val to be at least 0, got ",
               options.gradient_clip_val);
   TORCH_CHECK(options.accumulate_grad_batches >= 1,
-              "sconce::Trainer: expected accumulate_grad_batches of at least 1, got ",
+              "sconce::Trainer: expected accumulate_grad_batches to be at least 1, got ",
               options.accumulate_grad_batches);
   TORCH_CHECK(!options.graph || options.accumulate_grad_batches == 1,
               "sconce::Trainer: expected accumulate_grad_batches 1 with ",

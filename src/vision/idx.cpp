@@ -252,7 +252,7 @@ void check_not_negative(const fs::path& file, const torch::Tensor& target) {
   const auto* first = target.const_data_ptr<int64_t>();
   const auto* last = first + target.numel();
   const auto* bad = std::find_if(first, last, [](int64_t label) { return label < 0; });
-  TORCH_CHECK(bad == last, at_field(file, "labels"), "expected values of 0 or more, found ", *bad,
+  TORCH_CHECK(bad == last, at_field(file, "labels"), "expected non-negative values, found ", *bad,
               " at index ", bad - first);
 }
 
@@ -260,7 +260,7 @@ void check_not_negative(const fs::path& file, const torch::Tensor& target) {
 
 torch::Tensor read_idx(const fs::path& file, const IdxOptions& options) {
   TORCH_CHECK(!options.max_bytes || *options.max_bytes >= 0, at_field(file, "max_bytes"),
-              "expected 0 or more, found ", options.max_bytes.value_or(0));
+              "expected at least 0, found ", options.max_bytes.value_or(0));
   Content content(file);
   const Header header = read_header(content);
   const auto expect = [&](bool fits, const std::string& found) {
@@ -291,7 +291,7 @@ data::Dataset read_idx(const fs::path& images, const fs::path& labels, const Idx
   check_not_negative(labels, target);
 
   torch::Tensor data = read_idx(images, options);
-  TORCH_CHECK(data.dim() >= 1, at_field(images, "rank"), "expected 1 or more for images, found 0");
+  TORCH_CHECK(data.dim() >= 1, at_field(images, "rank"), "expected at least 1 for images, found 0");
   TORCH_CHECK(target.size(0) == data.size(0), at_field(labels, "number of labels"), "expected ",
               data.size(0), ", the number of images in ", images.string(), ", found ",
               target.size(0));

@@ -89,13 +89,13 @@ void write_png(const torch::Tensor& input, const fs::path& path, int compression
   TORCH_CHECK(input.defined() && input.dim() == 3 && input.scalar_type() == at::kByte &&
                   input.is_cpu() && input.size(0) >= 1 && input.size(0) <= 4 && input.numel() > 0,
               caller,
-              ": expected an image, uint8 (C, H, W) on the CPU, with 1 to 4 channels and a ",
-              "pixel or more, got ", input.toString(), " of shape ",
-              input.defined() ? input.sizes() : at::IntArrayRef());
+              ": expected an image, uint8 (C, H, W) on the CPU, with 1 to 4 channels and at least "
+              "one pixel, got ",
+              input.toString(), " of shape ", input.defined() ? input.sizes() : at::IntArrayRef());
   TORCH_CHECK(std::max(input.size(1), input.size(2)) < int64_t{1} << 31, caller,
               ": expected sides below 2^31, got shape ", input.sizes());
   TORCH_CHECK(compression_level >= 0 && compression_level <= 9, caller,
-              ": expected a compression_level from 0 to 9, got ", compression_level);
+              ": expected compression_level to be from 0 to 9, got ", compression_level);
   const std::string bytes = with_name(
       caller, [&] { return encode_png(input.permute({1, 2, 0}).contiguous(), compression_level); });
   io::write_file(path, bytes, "sconce::vision::write_png");

@@ -43,7 +43,7 @@ void check_generator(const at::Generator& generator, const char* name) {
 
 void check_size(const std::array<int64_t, 2>& size, const char* name) {
   TORCH_CHECK(size[0] >= 1 && size[1] >= 1, name,
-              ": expected a height and width of 1 or more, got ", size[0], " and ", size[1]);
+              ": expected height and width to be at least 1, got ", size[0], " and ", size[1]);
 }
 
 // Returns one value per channel, in a shape that broadcasts over the images.
@@ -168,10 +168,10 @@ torch::Tensor Resize::operator()(const torch::Tensor& given) const {
                     "sconce::vision::transforms::Resize: expected images of a floating-point or "
                     "integer type, got ",
                     type);
-        TORCH_CHECK(
-            images.size(1) > 0 && images.size(2) > 0 && images.size(3) > 0,
-            "sconce::vision::transforms::Resize: expected images of one pixel or more, got shape ",
-            images.sizes());
+        TORCH_CHECK(images.size(1) > 0 && images.size(2) > 0 && images.size(3) > 0,
+                    "sconce::vision::transforms::Resize: expected images with at least one pixel, "
+                    "got shape ",
+                    images.sizes());
         if (images.sizes().slice(2).equals(size_)) return images;
         // The uint8 kernel does not support empty batches.
         if (images.size(0) == 0) return images.new_empty({0, images.size(1), size_[0], size_[1]});
@@ -189,7 +189,7 @@ RandomCrop::RandomCrop(std::array<int64_t, 2> size, torch::ExpandingArray<4> pad
     : size_(size), padding_(padding) {
   check_size(size_, "sconce::vision::transforms::RandomCrop");
   TORCH_CHECK(std::all_of(padding_->begin(), padding_->end(), [](int64_t p) { return p >= 0; }),
-              "sconce::vision::transforms::RandomCrop: expected a padding of 0 or more, got ",
+              "sconce::vision::transforms::RandomCrop: expected padding to be non-negative, got ",
               at::IntArrayRef(*padding_));
 }
 
@@ -204,8 +204,8 @@ torch::Tensor RandomCrop::operator()(const torch::Tensor& given,
         const int64_t rows = images.size(2) + top + bottom - height + 1;
         const int64_t columns = images.size(3) + left + right - width + 1;
         TORCH_CHECK(rows >= 1 && columns >= 1,
-                    "sconce::vision::transforms::RandomCrop: expected images of ", height, " x ",
-                    width, " pixels or more with the padding, got ", rows + height - 1, " x ",
+                    "sconce::vision::transforms::RandomCrop: expected images of at least ", height,
+                    " x ", width, " pixels with the padding, got ", rows + height - 1, " x ",
                     columns + width - 1);
         const int64_t count = images.size(0);
         const int64_t channels = images.size(1);
@@ -232,8 +232,9 @@ torch::Tensor RandomCrop::operator()(const torch::Tensor& given,
 }
 
 RandomHorizontalFlip::RandomHorizontalFlip(double p) : p_(p) {
-  TORCH_CHECK(p >= 0 && p <= 1,
-              "sconce::vision::transforms::RandomHorizontalFlip: expected p from 0 to 1, got ", p);
+  TORCH_CHECK(
+      p >= 0 && p <= 1,
+      "sconce::vision::transforms::RandomHorizontalFlip: expected p to be from 0 to 1, got ", p);
 }
 
 torch::Tensor RandomHorizontalFlip::operator()(const torch::Tensor& given,
@@ -319,7 +320,7 @@ torch::Tensor RandomResizedCrop::operator()(const torch::Tensor& given,
     const Resize resize(size_);
     if (images.size(0) == 0) return resize(images);
     TORCH_CHECK(images.size(2) > 0 && images.size(3) > 0, name,
-                ": expected images of one pixel or more, got shape ", images.sizes());
+                ": expected images with at least one pixel, got shape ", images.sizes());
     std::vector<at::Tensor> crops;
     for (int64_t i = 0; i < images.size(0); ++i) {
       const auto [top, left, rows, columns] = draw_box(images.size(2), images.size(3), generator);

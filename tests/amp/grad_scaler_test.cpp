@@ -354,13 +354,13 @@ TEST_CASE("a GradScaler rejects an invalid state dict and keeps its current stat
     state.insert_or_assign(key, value);
     refused(state, text);
   };
-  refused_value("scale", 1e300, "a value that is a float32 for 'scale'");
-  refused_value("scale", std::nan(""), "a value that is a float32 for 'scale'");
+  refused_value("scale", 1e300, "'scale' to be in the range of float32");
+  refused_value("scale", std::nan(""), "'scale' to be in the range of float32");
   refused_value("scale", "much", "a number for 'scale', got String");
-  refused_value("growth_interval", -1, "a value of 0 or more for 'growth_interval'");
+  refused_value("growth_interval", -1, "'growth_interval' to be at least 0");
   refused_value("growth_interval", 2.5, "an int for 'growth_interval', got Double");
-  refused_value("_growth_tracker", -1, "a value of 0 or more for '_growth_tracker'");
-  refused_value("_growth_tracker", int64_t{1} << 31, "a value below 2^31 for '_growth_tracker'");
+  refused_value("_growth_tracker", -1, "'_growth_tracker' to be at least 0");
+  refused_value("_growth_tracker", int64_t{1} << 31, "'_growth_tracker' to be below 2^31");
   auto lacking = cpu_scaler({}).state_dict().toGenericDict();
   CHECK(lacking.erase("backoff_factor") == 1);
   refused(lacking, "a dict with the key 'backoff_factor'");

@@ -53,8 +53,8 @@ class OnTheCpu(unittest.TestCase):
 
     def test_the_program_refuses_what_it_does_not_know_in_one_line(self):
         for arguments, refusal in ((["conv.nothing"], "expected a workload such as ops.add, got conv.nothing"),
-                                   (["ops.add", "4x"], "expected a size of at least 0, got 4x"),
-                                   (["ops.add", "-1"], "expected a size of at least 0, got -1")):
+                                   (["ops.add", "4x"], "expected a non-negative size, got 4x"),
+                                   (["ops.add", "-1"], "expected a non-negative size, got -1")):
             done = subprocess.run([PROGRAM, *arguments], text=True, capture_output=True)
             self.assertEqual((done.returncode, done.stderr), (2, f"sconce-bench: {refusal}\n"))
 

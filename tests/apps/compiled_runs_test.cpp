@@ -100,7 +100,7 @@ TEST_CASE("sconce-train --compile compiles the step and saves the faster form in
   CHECK(runs[1]->err() == "");
   CHECK_THAT(runs[1]->out(),
              EndsWith(std::string("the step is ") + (form == "compiled" ? "" : "not ") +
-                      "compiled, because an earlier run has kept this form\n"));
+                      "compiled, because an earlier run kept this form\n"));
 }
 
 TEST_CASE("sconce-train --compile rejects a cache folder that other users can write to") {

@@ -186,7 +186,7 @@ TEST_CASE(
   const auto [arguments, error] = GENERATE(table<std::string, std::string>(
       {{"--epochs 0", "--epochs: must be a whole number from 1 to"},
        {"--model alexnet", "--model: must be linear|mlp|lenet|resnet"},
-       {"--resume", "--resume: needs a --checkpoint folder"},
+       {"--resume", "--resume: requires a --checkpoint folder"},
        {"--colour red", "--help lists the flags"}}));
   const TempDir folder;
   const RunResult ran = run_train(arguments + " --out " + (folder.path() / "out").string());
@@ -198,34 +198,33 @@ TEST_CASE(
 TEST_CASE("sconce-train rejects invalid numbers and names the flag and its valid values") {
   const std::string whole = "must be a whole number from 1 to 2147483647, not ";
   const std::string positive = "--lr: must be a number above 0, not ";
-  check_usage_errors(
-      {{"--epochs -1", "--epochs: " + whole + "'-1'"},
-       {"--epochs 0", "--epochs: " + whole + "'0'"},
-       {"--epochs 1.5", "--epochs: " + whole + "'1.5'"},
-       {"--epochs 99999999999999999999", "--epochs: " + whole},
-       {"--epochs 2147483648", "--epochs: " + whole},
-       {"--batch-size 0", "--batch-size: " + whole + "'0'"},
-       {"--accumulate 0", "--accumulate: " + whole + "'0'"},
-       {"--seed -1", "--seed: must be a whole number from 0 to "},
-       {"--lr nan", positive + "'nan'"},
-       {"--lr inf", positive + "'inf'"},
-       {"--lr -1", positive + "'-1'"},
-       {"--lr 1e999", positive + "'1e999'"},
-       {"--lr fast", positive + "'fast'"},
-       {"--clip -1", "--clip: must be a number of at least 0, not '-1'"},
-       {"--clip nan", "--clip: must be a number of at least 0, not 'nan'"},
-       {"--ema 1", "--ema: must be a number of at least 0 and below 1, not '1'"},
-       {"--ema -0.1", "--ema: must be a number of at least 0 and below 1, not '-0.1'"}});
+  check_usage_errors({{"--epochs -1", "--epochs: " + whole + "'-1'"},
+                      {"--epochs 0", "--epochs: " + whole + "'0'"},
+                      {"--epochs 1.5", "--epochs: " + whole + "'1.5'"},
+                      {"--epochs 99999999999999999999", "--epochs: " + whole},
+                      {"--epochs 2147483648", "--epochs: " + whole},
+                      {"--batch-size 0", "--batch-size: " + whole + "'0'"},
+                      {"--accumulate 0", "--accumulate: " + whole + "'0'"},
+                      {"--seed -1", "--seed: must be a whole number from 0 to "},
+                      {"--lr nan", positive + "'nan'"},
+                      {"--lr inf", positive + "'inf'"},
+                      {"--lr -1", positive + "'-1'"},
+                      {"--lr 1e999", positive + "'1e999'"},
+                      {"--lr fast", positive + "'fast'"},
+                      {"--clip -1", "--clip: must be a non-negative number, not '-1'"},
+                      {"--clip nan", "--clip: must be a non-negative number, not 'nan'"},
+                      {"--ema 1", "--ema: must be a non-negative number below 1, not '1'"},
+                      {"--ema -0.1", "--ema: must be a non-negative number below 1, not '-0.1'"}});
 }
 
 TEST_CASE("sconce-train rejects incompatible multi-device flags") {
   check_usage_errors({{"--parallel many", "--parallel: must be none|data|distributed, not 'many'"},
                       {"--parallel data --device cpu", "--parallel: data uses every GPU"},
-                      {"--timeout 3", "--timeout: needs --parallel distributed, not none"}});
+                      {"--timeout 3", "--timeout: requires --parallel distributed, not none"}});
   if (sconce::num_gpus() > 0) {
     check_usage_errors(
         {{"--parallel distributed --device cuda:0",
-          "--parallel: distributed chooses the GPU of each process and needs --device "
+          "--parallel: distributed chooses the GPU of each process and requires --device "
           "auto, not cuda:0"}});
   }
   check_each_usage_error("--parallel distributed ",
@@ -237,15 +236,15 @@ TEST_CASE("sconce-train rejects invalid image flags and rejects image flags for 
   const std::vector<std::string> of_pictures = {"--image-size 8", "--gray", "--augment",
                                                 "--workers 0"};
   for (const std::string data : {"digits", "fashion-mnist", SCONCE_DIGITS_DIR}) {
-    const std::string not_data = " as --data, not " + data;
+    const std::string not_data = " for --data, not " + data;
     check_each_usage_error("--data " + data + " ", of_pictures,
-                           ": needs a folder of images" + not_data);
+                           ": requires a folder of images" + not_data);
     check_each_usage_error("--data " + data + " ", {"--test-fraction 0.5", "--skip-bad"},
-                           ": needs a folder of images or a CSV file" + not_data);
+                           ": requires a folder of images or a CSV file" + not_data);
   }
-  check_each_usage_error("", of_pictures, ": needs a folder of images as --data, not digits");
+  check_each_usage_error("", of_pictures, ": requires a folder of images for --data, not digits");
   check_each_usage_error("", {"--test-fraction 0.5", "--skip-bad"},
-                         ": needs a folder of images or a CSV file as --data, not digits");
+                         ": requires a folder of images or a CSV file for --data, not digits");
   const std::string size = "--image-size: must be a whole number from 1 to 1024";
   const std::string fraction = "--test-fraction: must be a number above 0 and below 1";
   check_usage_errors(
@@ -257,7 +256,7 @@ TEST_CASE("sconce-train rejects invalid image flags and rejects image flags for 
        {"--data / --test-fraction 1", fraction},
        {"--data / --workers -1", "--workers: must be a whole number from 0 to 1024"},
        {"--data / --max-pixels 0", "--max-pixels: must be a whole number from 1"},
-       {"--data / --max-csv-bytes 1", "--max-csv-bytes: needs a CSV file as --data"}});
+       {"--data / --max-csv-bytes 1", "--max-csv-bytes: requires a CSV file for --data"}});
 }
 
 TEST_CASE("sconce-train rejects a table without a target and flags that do not apply to a table") {
@@ -265,21 +264,22 @@ TEST_CASE("sconce-train rejects a table without a target and flags that do not a
   const std::string file = folder.write("houses.csv", "rooms,price\n").string();
   const std::string data = "--data " + file + " ";
   const std::string table = data + "--target price ";
-  check_usage_errors({{data, "--data: " + file + " is a table and needs a --target"},
-                      {table + "--weights a.pt", "--weights: needs images as --data, not " + file},
-                      {"predict --weights a --target b c", "--target: "}});
+  check_usage_errors(
+      {{data, "--data: " + file + " is a table and requires --target"},
+       {table + "--weights a.pt", "--weights: requires images for --data, not " + file},
+       {"predict --weights a --target b c", "--target: "}});
   for (const std::string begin : {"", "--data / "}) {
     check_each_usage_error(
         begin, {"--target a", "--categories a", "--drop a"},
-        ": needs a CSV file as --data, not " + std::string(begin.empty() ? "digits" : "/"));
+        ": requires a CSV file for --data, not " + std::string(begin.empty() ? "digits" : "/"));
   }
   check_each_usage_error(table,
                          {"--image-size 8", "--gray", "--augment", "--workers 1", "--max-pixels 1"},
-                         ": needs a folder of images as --data, not " + file);
+                         ": requires a folder of images for --data, not " + file);
   for (const std::string model : {"lenet", "resnet", "resnet18", "vit_b_16"}) {
     check_usage_errors(
-        {{table + "--model " + model, "--model: " + model + " needs images as --data, not " + file +
-                                          "; a table requires linear or mlp"}});
+        {{table + "--model " + model, "--model: " + model + " requires images for --data, not " +
+                                          file + "; a table requires linear or mlp"}});
   }
 }
 
@@ -297,11 +297,11 @@ TEST_CASE("sconce-train accepts table flags and uses an mlp by default") {
 
 TEST_CASE("sconce-train rejects data and sizes that torchvision networks do not accept") {
   check_usage_errors(
-      {{"--model resnet18", "--model: resnet18 needs a folder of images as --data"},
+      {{"--model resnet18", "--model: resnet18 requires a folder of images for --data"},
        {"--data / --model resnet50 --gray", "--gray: resnet50 requires color images"},
        {"--data / --model vit_b_16 --image-size 40",
         "--image-size: vit_b_16 requires a multiple of 16, not 40"},
-       {"--freeze", "--freeze: needs --weights"}});
+       {"--freeze", "--freeze: requires --weights"}});
   CHECK(parsed({"--data", "/"}).image_size == 32);
   CHECK(parsed({"--data", "/", "--model", "resnet34"}).image_size == 224);
   CHECK(parsed({"--data", "/", "--model", "vit_b_16", "--image-size", "64"}).image_size == 64);
@@ -312,9 +312,9 @@ TEST_CASE("sconce-train predict accepts weights and images but no training flags
       {{"predict", "--weights is required"},
        {"predict --weights a", "INPUT is required"},
        {"predict a.png", "--weights is required"},
-       {"predict --weights a b.png --export c", "--export: there is no such flag"},
+       {"predict --weights a b.png --export c", "--export: unknown flag"},
        {"--epochs 3 predict --weights a b.png", "--epochs: cannot be used with predict"},
-       {"predict --weights a b.png --epochs 3", "--epochs: there is no such flag"}});
+       {"predict --weights a b.png --epochs 3", "--epochs: unknown flag"}});
   const auto predict =
       parsed({"predict", "--weights", "a", "--max-pixels", "7", "--max-csv-bytes", "8", "b"})
           .predict;
@@ -324,12 +324,12 @@ TEST_CASE("sconce-train predict accepts weights and images but no training flags
 
 TEST_CASE("sconce-train rejects checkpoint and scalar flags without the folder that they require") {
   check_usage_errors(
-      {{"--resume", "--resume: needs a --checkpoint folder"},
-       {"--save-every 5", "--save-every: needs a --checkpoint folder"},
+      {{"--resume", "--resume: requires a --checkpoint folder"},
+       {"--save-every 5", "--save-every: requires a --checkpoint folder"},
        {"--checkpoint x --save-every -1", "--save-every: must be a whole number from 0"},
        {"--checkpoint x --fast-dev-run", "--checkpoint: cannot be used with --fast-dev-run"},
        {"--scalars x --fast-dev-run", "--scalars: cannot be used with --fast-dev-run"},
-       {"--scalars-every 5", "--scalars-every: needs a --scalars folder"},
+       {"--scalars-every 5", "--scalars-every: requires a --scalars folder"},
        {"--scalars x --scalars-every -1", "--scalars-every: must be a whole number from 0"}});
 }
 
@@ -359,17 +359,17 @@ TEST_CASE(
   check_usage_errors(
       {{"--epochs 0 --max-pixels 0", "--max-pixels: takes"},  // values, as --help lists them
        {"--resume --epochs 0", "--epochs: takes"},
-       {"--target a --gray", "--gray: needs"},
-       {"--skip-bad --workers 0", "--workers: needs"},
-       {"--max-csv-bytes 3 --skip-bad", "--skip-bad: needs"},
-       {"--freeze --model resnet18", "--freeze: needs"},
-       {"--freeze --timeout 5", "--freeze: needs"},
+       {"--target a --gray", "--gray: requires"},
+       {"--skip-bad --workers 0", "--workers: requires"},
+       {"--max-csv-bytes 3 --skip-bad", "--skip-bad: requires"},
+       {"--freeze --model resnet18", "--freeze: requires"},
+       {"--freeze --timeout 5", "--freeze: requires"},
        {"--scalars-every 5 --out x --export x/metrics.csv", "--export: x/metrics.csv is"},
        {"--data / --model vit_b_16 --image-size 40 --gray", "--gray: vit_b_16 takes"},
-       {"--graph --accumulate 2 --timeout 3", "--timeout: needs"},
-       {"--resume --save-every 5", "--save-every: needs"},
-       {"--profile 3 --overwrite --scalars-every 5", "--overwrite: needs"},
-       {"--scalars-every 5 --fast-dev-run --checkpoint x", "--scalars-every: needs"}});
+       {"--graph --accumulate 2 --timeout 3", "--timeout: requires"},
+       {"--resume --save-every 5", "--save-every: requires"},
+       {"--profile 3 --overwrite --scalars-every 5", "--overwrite: requires"},
+       {"--scalars-every 5 --fast-dev-run --checkpoint x", "--scalars-every: requires"}});
 }
 
 TEST_CASE("sconce-train parses numbers with leading zeros as decimal") {
@@ -385,7 +385,7 @@ TEST_CASE("sconce-train rejects invalid names and lists the valid ones") {
         "--optimizer: must be sgd|adam|adamw|adagrad|rmsprop|nadam|adadelta|adamax"},
        {"--scheduler plateau", "--scheduler: must be none|step|cosine|onecycle"},
        {"--precision fp8", "--precision: must be fp32|tf32|bf16|fp16"},
-       {"--precision tf32 --device cpu", "--precision: tf32 needs a GPU"},
+       {"--precision tf32 --device cpu", "--precision: tf32 requires a GPU"},
        {"--data nowhere", "--data: must be digits, fashion-mnist, a folder of IDX files"},
        {"--colour red", "--colour: "},
        {"--epochs", "--epochs: "}});
@@ -395,10 +395,10 @@ TEST_CASE("sconce-train rejects flags that are incompatible with --graph or --co
   for (const std::string flag : {"--graph", "--compile"}) {
     check_usage_errors(
         {{flag + " --parallel data",
-          flag + ": needs --parallel none, or distributed on CPUs, not data"},
-         {flag + " --accumulate 2", flag + ": needs --accumulate 1, not 2"},
+          flag + ": requires --parallel none, or distributed on CPUs, not data"},
+         {flag + " --accumulate 2", flag + ": requires --accumulate 1, not 2"},
          {flag + " --scheduler onecycle",
-          flag + ": needs a --scheduler that changes only the learning rate, not onecycle"}});
+          flag + ": requires a --scheduler that changes only the learning rate, not onecycle"}});
   }
   CHECK(parsed({"--graph", "--device", "cpu", "--parallel", "distributed"}).graph);
   CHECK(parsed({"--compile", "--device", "cpu"}).compile);
@@ -407,7 +407,7 @@ TEST_CASE("sconce-train rejects flags that are incompatible with --graph or --co
 TEST_CASE("sconce-train rejects --compile on a GPU and names the device", "[gpu]") {
   sconce::test::require_gpu();
   const std::string error =
-      "--compile: needs the CPU, but the device is cuda:0; add --device cpu, or use --graph";
+      "--compile: requires the CPU, but the device is cuda:0; add --device cpu, or use --graph";
   check_usage_errors({{"--compile", error}, {"--compile --device cuda:0", error}});
   check_refused(run_train("--compile"), 2, error);
   CHECK(parsed({"--compile", "--device", "cpu"}).compile);
@@ -436,7 +436,7 @@ TEST_CASE("sconce-train --help lists every flag with its default") {
 }
 
 TEST_CASE("sconce-train suggests the closest flag for a misspelled one") {
-  const std::string none = ": there is no such flag", mean = none + "; did you mean ";
+  const std::string none = ": unknown flag", mean = none + "; did you mean ";
   check_usage_errors(
       {{"--epcohs 3", "--epcohs" + mean + "--epochs?"},
        {"--epcohs=3", "--epcohs" + mean + "--epochs?"},
@@ -447,8 +447,8 @@ TEST_CASE("sconce-train suggests the closest flag for a misspelled one") {
        {"predict --wieghts model.safetensors a.png", "--wieghts" + mean + "--weights?"},
        {"--colour red", "--colour" + none + " (--help"},
        {"-e 3", "-e" + none + " (--help"},
-       {"red", "'red': there is no such argument (--help"},
-       {"--model alexnet -- red", "'red': there is no such argument (--help"}});
+       {"red", "'red': unknown argument (--help"},
+       {"--model alexnet -- red", "'red': unknown argument (--help"}});
 }
 
 TEST_CASE("sconce-train reaches an accuracy of 0.95 on the digits and prints each epoch once",
@@ -704,7 +704,7 @@ TEST_CASE("sconce-train --profile and --memory do not change training", "[alone]
           return event.value("cat", "") == "user_annotation" && event.at("name") == "step";
         }) == 3);
 
-  check_usage_errors({{"--profile 3", "--profile: needs an --out folder"}});
+  check_usage_errors({{"--profile 3", "--profile: requires an --out folder"}});
 }
 
 TEST_CASE("an unwritable checkpoint folder is reported before training starts") {
@@ -788,7 +788,7 @@ TEST_CASE("a run that writes to another run's folder is rejected without --overw
   CHECK(files() != kept);
   fs::remove(fs::path(out) / "metrics.csv");
   CHECK_THAT(run("").err, ContainsSubstring("contains the model.safetensors of another run"));
-  check_usage_errors({{"--overwrite", "--overwrite: needs an --out folder"}});
+  check_usage_errors({{"--overwrite", "--overwrite: requires an --out folder"}});
 }
 
 TEST_CASE("a resumed run replaces its own results but not another run's") {
@@ -1098,7 +1098,7 @@ TEST_CASE("without a scheduler, a run can be resumed for any number of epochs") 
   CHECK_THAT(more.out, ContainsSubstring("epoch 4/4"));
   CHECK(run.rates() == std::vector<std::string>(12, run.rates().front()));
   run.check_refused("--epochs 5 --resume --restart-schedule",
-                    "--restart-schedule: needs a --scheduler other than none");
+                    "--restart-schedule: requires a --scheduler other than none");
 }
 
 TEST_CASE(
@@ -1134,7 +1134,7 @@ TEST_CASE("a restarted schedule continues when its run is resumed") {
 
 TEST_CASE("sconce-train --restart-schedule requires a run to resume") {
   check_each_usage_error("", {"--restart-schedule", "--restart-schedule --checkpoint x"},
-                         ": needs --resume");
+                         ": requires --resume");
   const TempDir folder;
   const fs::path empty = folder.path() / "empty";
   const RunResult ran =

@@ -90,7 +90,7 @@ TEST_CASE(
       {"--ignore " SCONCE_TESTS_DIR "/apps/simgpu_steps.json", info, "",
        "line 1: expected a comment with the reason before the pattern"},
       {"", "", "", "expected a program after --"},
-      {"", "no-such-program", "", "there is no such program"},
+      {"", "no-such-program", "", "no such program"},
       {"", "bash -c 'echo started'", "", python},
       {"", simgpu + " -- " + info, "", python},
       {"", info, "LD_PRELOAD=libm.so.6", "expected LD_PRELOAD to be unset"},

@@ -260,9 +260,9 @@ TEST_CASE("Batches rejects data and targets that do not match") {
         "sconce::data::Batches: target: expected a tensor, got an undefined one; "
         "sconce::data::TensorBatches splits a single tensor");
   CHECK(refusal({torch::tensor(1), good.target}) ==
-        "sconce::data::Batches: data: expected rank 1 or more, got rank 0");
+        "sconce::data::Batches: data: expected at least 1 dimension, got a 0-dim tensor");
   CHECK(refusal({good.data, torch::tensor(1)}) ==
-        "sconce::data::Batches: target: expected rank 1 or more, got rank 0");
+        "sconce::data::Batches: target: expected at least 1 dimension, got a 0-dim tensor");
   CHECK(refusal({good.data, torch::arange(3)}) ==
         "sconce::data::Batches: target: expected 4 rows as in data, got 3");
   CHECK(refusal({good.data, good.target.to(torch::kMeta)}) ==
@@ -271,8 +271,8 @@ TEST_CASE("Batches rejects data and targets that do not match") {
 
 TEST_CASE("Batches rejects a batch_size below 1 and a negative epoch") {
   CHECK(refusal(counting(4), {.batch_size = 0}) ==
-        "sconce::data::Batches: expected a batch_size of 1 or more, got 0");
-  CHECK_THAT(refusal(counting(4), {.batch_size = -2}), ContainsSubstring("1 or more, got -2"));
+        "sconce::data::Batches: expected batch_size to be at least 1, got 0");
+  CHECK_THAT(refusal(counting(4), {.batch_size = -2}), ContainsSubstring("at least 1, got -2"));
   Batches batches(counting(4));
   CHECK_THROWS_AS(batches.set_epoch(-1), c10::Error);
 }
@@ -376,8 +376,9 @@ TEST_CASE("calling begin with an explicit epoch does not change the epoch of the
   }
   CHECK(batches.begin().epoch() == 0);
   CHECK(batches.begin().epoch() == 1);
-  CHECK_THROWS_WITH(batches.begin(0, -1),
-                    ContainsSubstring("sconce::data::Batches::begin: expected an epoch of 0 or"));
+  CHECK_THROWS_WITH(
+      batches.begin(0, -1),
+      ContainsSubstring("sconce::data::Batches::begin: expected epoch to be at least 0"));
   CHECK_THROWS_WITH(batches.begin(4, 0), ContainsSubstring("from 0 to 3, got 4"));
   CHECK(batches.begin().epoch() == 2);
 }
@@ -436,9 +437,10 @@ TEST_CASE("Batches rejects a sampler's out-of-range rows when the epoch begins")
   };
   const Batches batches(counting(4), {.batch_size = 2, .sampler = Beyond()});
   CHECK(order(batches) == std::vector<int64_t>{0, 1, 2, 3});
-  CHECK_THROWS_WITH(batches.begin(), ContainsSubstring("Batches::begin: expected items of at "
-                                                       "least 0 and below 4 from the sampler, "
-                                                       "got 4"));
+  CHECK_THROWS_WITH(
+      batches.begin(),
+      ContainsSubstring("Batches::begin: expected non-negative indices below 4 from the sampler, "
+                        "got 4"));
 }
 
 TEST_CASE("an iterator over Batches may outlive the Batches, and its copies share its position") {

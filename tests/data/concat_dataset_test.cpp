@@ -93,10 +93,10 @@ TEST_CASE("ConcatDataset reports the item that throws and rejects invalid source
   CHECK(loader.failed_item() == 5);
   const std::string who = "sconce::data::ConcatDataset";
   CHECK(error_of([] { ConcatDataset(std::vector<From>()); }) ==
-        who + ": expected 1 source or more, got none");
+        who + ": expected at least 1 source, got none");
   CHECK(error_of([] { ConcatDataset(Five(), From{0, -1}); }) ==
-        who + ": expected sources of 0 items or more, got -1 in source 1");
-  const auto range = who + "::get: expected an index of at least 0 and below 6, got ";
+        who + ": expected sources with non-negative sizes, got -1 in source 1");
+  const auto range = who + "::get: expected a non-negative index below 6, got ";
   CHECK(error_of([&] { all.get(6); }) == range + "6");
   CHECK(error_of([&] { all.get(-1); }) == range + "-1");
 }

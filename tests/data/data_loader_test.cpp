@@ -173,7 +173,7 @@ TEST_CASE("a DataLoader's epoch can start at a later batch") {
   CHECK(loader.begin(7, 0) == loader.end());
   CHECK_THROWS_WITH(loader.begin(8, 0), ContainsSubstring("a batch index from 0 to 7, got 8"));
   CHECK_THROWS_WITH(loader.begin(-1, 0), ContainsSubstring("got -1"));
-  CHECK_THROWS_WITH(loader.begin(0, -1), ContainsSubstring("an epoch of 0 or more, got -1"));
+  CHECK_THROWS_WITH(loader.begin(0, -1), ContainsSubstring("epoch to be at least 0, got -1"));
   CHECK(loader.begin().epoch() == 1);
 }
 
@@ -544,7 +544,7 @@ TEST_CASE("DataLoader accepts datasets of torch::data, mapped or not") {
   auto stacked = std::move(mapped).map(torch::data::transforms::Stack<>());
   CHECK(same(tensors(DataLoader(stacked, options)), got));
   CHECK_THROWS_WITH(DataLoader(Endless(), options),
-                    ContainsSubstring("expected a dataset that has a"));
+                    ContainsSubstring("expected a dataset with a known size"));
 }
 
 namespace {
@@ -586,9 +586,9 @@ TEST_CASE("DataLoader rejects invalid options before reading an item") {
     return sconce::test::error_of([&] { const DataLoader loader(Broken{"any"}, options); });
   };
   const std::string who = "sconce::data::DataLoader: expected ";
-  CHECK(refusal({.batch_size = 0}) == who + "a batch_size of 1 or more, got 0");
-  CHECK(refusal({.num_workers = -1}) == who + "num_workers of 0 or more, got -1");
-  CHECK(refusal({.prefetch_factor = 0}) == who + "a prefetch_factor of 1 or more, got 0");
+  CHECK(refusal({.batch_size = 0}) == who + "batch_size to be at least 1, got 0");
+  CHECK(refusal({.num_workers = -1}) == who + "num_workers to be at least 0, got -1");
+  CHECK(refusal({.prefetch_factor = 0}) == who + "prefetch_factor to be at least 1, got 0");
   CHECK_THAT(refusal({.shuffle = true, .sampler = sconce::data::RandomSampler(12)}),
              ContainsSubstring("expected either shuffle or a sampler"));
   CHECK_THAT(
@@ -596,7 +596,7 @@ TEST_CASE("DataLoader rejects invalid options before reading an item") {
       ContainsSubstring(
           "expected a sampler for 12 items, the number of items in the dataset, got one for 9"));
   DataLoader loader(Broken{"any"});
-  CHECK_THROWS_WITH(loader.set_epoch(-1), ContainsSubstring("an epoch of 0 or more, got -1"));
+  CHECK_THROWS_WITH(loader.set_epoch(-1), ContainsSubstring("epoch to be at least 0, got -1"));
 }
 
 TEST_CASE("DataLoader rejects a sampler's out-of-range or missing items when the epoch begins") {

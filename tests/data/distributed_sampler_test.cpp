@@ -75,13 +75,14 @@ TEST_CASE("DistributedSampler keeps its epoch only if it shuffles") {
 
 TEST_CASE("DistributedSampler rejects invalid sizes, ranks, and epochs") {
   const auto group = ProcessGroup::init();
-  CHECK_THROWS_WITH(DistributedSampler(-1, group), ContainsSubstring("dataset_size of 0 or more"));
+  CHECK_THROWS_WITH(DistributedSampler(-1, group),
+                    ContainsSubstring("dataset_size to be at least 0"));
   CHECK_THROWS_WITH(DistributedSampler(4, group, {.num_replicas = 0}),
-                    ContainsSubstring("num_replicas of 1 or more, got 0"));
+                    ContainsSubstring("num_replicas to be at least 1, got 0"));
   CHECK_THROWS_WITH(DistributedSampler(4, group, {.num_replicas = 2, .rank = 2}),
                     ContainsSubstring("rank of 0 to 1, got 2"));
   DistributedSampler sampler(4, group);
-  CHECK_THROWS_WITH(sampler.set_epoch(-1), ContainsSubstring("epoch of 0 or more, got -1"));
+  CHECK_THROWS_WITH(sampler.set_epoch(-1), ContainsSubstring("epoch to be at least 0, got -1"));
 }
 
 TEST_CASE("DistributedSampler has the same defaults as Python's") {

@@ -189,7 +189,7 @@ TEST_CASE("from_torch cannot start in the middle of an epoch or be shared by sev
   CHECK_THROWS_WITH(batches.begin(3, 0),
                     ContainsSubstring("from_torch: expected to start at batch 0") &&
                         ContainsSubstring("got batch 3; sconce::data::DataLoader can"));
-  CHECK_THROWS_WITH(batches.begin(0, -1), ContainsSubstring("an epoch of 0 or more, got -1"));
+  CHECK_THROWS_WITH(batches.begin(0, -1), ContainsSubstring("epoch to be at least 0, got -1"));
   const auto with_noise = [](Dataset batch, const at::Generator& generator) {
     return Dataset{batch.data + torch::rand({1}, generator), batch.target};
   };
@@ -207,7 +207,7 @@ TEST_CASE("from_torch rejects a null loader and an epoch without batches") {
   CHECK_THROWS_WITH(from_torch(decltype(torch_loader<Shuffled>(0))(), 4),
                     ContainsSubstring("from_torch: expected a loader, got null"));
   CHECK_THROWS_WITH(from_torch(torch_loader<Shuffled>(0), 0),
-                    ContainsSubstring("from_torch: expected 1 batch or more, got 0"));
+                    ContainsSubstring("from_torch: expected at least 1 batch, got 0"));
 }
 
 namespace {

@@ -147,14 +147,14 @@ TEST_CASE("random_split rejects mismatched lengths and empty parts before drawin
                                           "fractions that assign each part at least one of 10 "
                                           "items, got [0.95, 0.05, 0], which give " +
                                           "[10, 0, 0] items");
-  CHECK(refusal(std::vector<int64_t>()) == who + "1 part or more, got none");
-  CHECK(refusal(std::vector<double>()) == who + "1 part or more, got none");
-  CHECK(refusal({0.5, 0.5}, 0) == who + "a source of 1 item or more, got 0");
-  CHECK(refusal({1}, -1) == who + "a source of 1 item or more, got -1");
+  CHECK(refusal(std::vector<int64_t>()) == who + "at least 1 part, got none");
+  CHECK(refusal(std::vector<double>()) == who + "at least 1 part, got none");
+  CHECK(refusal({0.5, 0.5}, 0) == who + "a source with at least 1 item, got 0");
+  CHECK(refusal({1}, -1) == who + "a source with at least 1 item, got -1");
   UpToOfTorch unsized;
   unsized.count.reset();
   CHECK(error_of([&] { random_split(unsized, {1}); }) ==
-        who + "a dataset that has a size, got one without a size");
+        who + "a dataset with a known size, got one without a size");
   const auto x = torch::ones({3});
   CHECK(error_of([&] { random_split(Dataset{x, torch::ones({2})}, {3}); }) ==
         "sconce::data::Subset: expected as many rows in target as in data, 3, got 2");

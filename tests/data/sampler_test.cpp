@@ -39,6 +39,6 @@ TEST_CASE("AnySampler contains a copy of a sampler or is empty") {
 }
 
 TEST_CASE("RandomSampler rejects negative sizes and epochs") {
-  CHECK_THROWS_WITH(RandomSampler(-1), ContainsSubstring("a dataset_size of 0 or more, got -1"));
-  CHECK_THROWS_WITH(RandomSampler(3).set_epoch(-2), ContainsSubstring("0 or more, got -2"));
+  CHECK_THROWS_WITH(RandomSampler(-1), ContainsSubstring("dataset_size to be at least 0, got -1"));
+  CHECK_THROWS_WITH(RandomSampler(3).set_epoch(-2), ContainsSubstring("at least 0, got -2"));
 }

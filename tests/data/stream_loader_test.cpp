@@ -236,12 +236,13 @@ TEST_CASE(
   const auto error = [](StreamLoaderOptions options) {
     return error_of([&] { StreamLoader(Counted{.items = 3}, options); });
   };
-  CHECK_THAT(error({.batch_size = 0}), ContainsSubstring("a batch_size of 1 or more, got 0"));
-  CHECK_THAT(error({.batches_per_epoch = -1}), ContainsSubstring("batches_per_epoch of 0 or more"));
-  CHECK_THAT(error({.shuffle_buffer = -1}), ContainsSubstring("a shuffle_buffer of 0 or more"));
-  CHECK_THAT(error({.num_workers = -1}), ContainsSubstring("num_workers of 0 or more, got -1"));
-  CHECK_THAT(error({.prefetch_factor = 0}), ContainsSubstring("a prefetch_factor of 1 or more"));
-  CHECK_THAT(error({.num_replicas = 0}), ContainsSubstring("num_replicas of 1 or more, got 0"));
+  CHECK_THAT(error({.batch_size = 0}), ContainsSubstring("batch_size to be at least 1, got 0"));
+  CHECK_THAT(error({.batches_per_epoch = -1}),
+             ContainsSubstring("batches_per_epoch to be at least 0"));
+  CHECK_THAT(error({.shuffle_buffer = -1}), ContainsSubstring("shuffle_buffer to be at least 0"));
+  CHECK_THAT(error({.num_workers = -1}), ContainsSubstring("num_workers to be at least 0, got -1"));
+  CHECK_THAT(error({.prefetch_factor = 0}), ContainsSubstring("prefetch_factor to be at least 1"));
+  CHECK_THAT(error({.num_replicas = 0}), ContainsSubstring("num_replicas to be at least 1, got 0"));
   CHECK_THAT(error({.num_replicas = 2, .rank = 2}), ContainsSubstring("a rank from 0 to 1, got 2"));
   CHECK_THAT(error({.batches_per_epoch = 2, .drop_last = true}),
              ContainsSubstring("drop_last without batches_per_epoch"));

@@ -138,22 +138,22 @@ TEST_CASE("an item that throws is reported by its position in the Subset") {
 
 TEST_CASE("Subset rejects a null source, a source without a size, and out-of-range indices") {
   const std::string expected = "sconce::data::Subset: expected ";
-  const auto indices_of_8 = expected + "indices of at least 0 and below 8, the size of the source";
+  const auto indices_of_8 = expected + "non-negative indices below 8, the size of the source";
   CHECK(error_of([] { Subset(Tens(), {0, 8}); }) == indices_of_8 + ", got 8");
   CHECK(error_of([] { Subset(TensOfTorch(), {0, -1}); }) == indices_of_8 + ", got -1");
   CHECK(error_of([] { Subset(std::shared_ptr<Tens>(), {0}); }) == expected + "a source, got null");
   TensOfTorch unsized;
   unsized.has_size = false;
   CHECK(error_of([&] { Subset(unsized, {0}); }) ==
-        expected + "a dataset that has a size, got one without a size");
+        expected + "a dataset with a known size, got one without a size");
   const auto x = torch::ones({8});
   CHECK(error_of([&] { Subset(Dataset{x, x}, {8}); }) == indices_of_8 + ", got 8");
   CHECK(error_of([&] { Subset(Dataset{x, torch::ones({7})}, {0}); }) ==
         expected + "as many rows in target as in data, 8, got 7");
   CHECK(error_of([&] { Subset(Dataset{x, {}}, {0}); }) ==
-        expected + "data and target of one dimension or more");
+        expected + "data and target with at least one dimension");
   const Subset subset(Tens(), some);
-  const std::string get = "sconce::data::Subset::get: expected an index of at least 0 and below 4";
+  const std::string get = "sconce::data::Subset::get: expected a non-negative index below 4";
   CHECK(error_of([&] { subset.get(4); }) == get + ", got 4");
   CHECK(error_of([&] { subset.get(-1); }) == get + ", got -1");
 }

@@ -82,7 +82,7 @@ TEST_CASE("TensorBatches rejects tensors with different numbers of rows or witho
   CHECK(error_of([&] { (void)TensorBatches(std::tuple(x, x, torch::ones({4}))); }) ==
         who + "tensor 2: expected 3 rows as in the first, got 4");
   CHECK(error_of([&] { (void)TensorBatches(torch::ones({})); }) ==
-        who + "tensor 0: expected rank 1 or more, got rank 0");
+        who + "tensor 0: expected at least 1 dimension, got a 0-dim tensor");
   CHECK(error_of([&] { (void)TensorBatches(std::tuple(x, x.to(torch::kMeta))); }) ==
         who + "tensor 1: expected it on cpu, like the first, got it on meta");
 }

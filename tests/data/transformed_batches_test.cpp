@@ -202,7 +202,7 @@ TEST_CASE("TransformedBatches accepts any batch source and starts it at the requ
   CHECK(*numbers.begun_at == 3);
   CHECK_THROWS_WITH(texts.begin(0, -1),
                     ContainsSubstring("TransformedBatches::begin: expected an"));
-  CHECK_THROWS_WITH(texts.set_epoch(-1), ContainsSubstring("epoch of 0 or more, got -1"));
+  CHECK_THROWS_WITH(texts.set_epoch(-1), ContainsSubstring("epoch to be at least 0, got -1"));
 }
 
 TEST_CASE("TransformedBatches over a source without epochs uses new generators in each loop") {

@@ -120,18 +120,18 @@ TEST_CASE("WeightedRandomSampler rejects weights and sample counts that it canno
         name + "1 to 2^24 weights, got 16777217");
   CHECK(weights_refusal(torch::ones({2}, torch::kComplexFloat), 1) ==
         name + "real weights, got ComplexFloat");
-  CHECK(weights_refusal(torch::tensor({1., -1.}), 1) == name + "weights of 0 or more, got -1");
+  CHECK(weights_refusal(torch::tensor({1., -1.}), 1) == name + "non-negative weights, got -1");
   CHECK_THAT(weights_refusal(torch::tensor({1., nan}), 1),
-             ContainsSubstring("weights of 0 or more, got") && ContainsSubstring("nan"));
+             ContainsSubstring("non-negative weights, got") && ContainsSubstring("nan"));
   CHECK(weights_refusal(torch::tensor({1., infinity}), 1) ==
         name + "weights with a finite sum above 0, got inf");
   CHECK(weights_refusal(torch::zeros({3}), 1) == name + "weights with a finite sum above 0, got 0");
-  CHECK(weights_refusal(torch::ones({3}), 0) == name + "a num_samples of 1 or more, got 0");
+  CHECK(weights_refusal(torch::ones({3}), 0) == name + "num_samples to be at least 1, got 0");
   CHECK(
       weights_refusal(torch::tensor({1., 0., 2.}), 3, {.replacement = false}) ==
       name +
-          "a num_samples of 2 or less, the number of nonzero weights, without replacement, got 3");
+          "num_samples to be at most 2, the number of nonzero weights, without replacement, got 3");
   WeightedRandomSampler sampler(torch::ones({3}), 3, {.replacement = false});
   CHECK_THAT(sconce::test::error_of([&] { sampler.set_epoch(-1); }),
-             ContainsSubstring("expected an epoch of 0 or more, got -1"));
+             ContainsSubstring("expected epoch to be at least 0, got -1"));
 }

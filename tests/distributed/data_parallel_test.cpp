@@ -533,10 +533,10 @@ TEST_CASE(
   CHECK_THAT(error_of([&] { net.forward(torch::tensor({1, 2}), two); }),
              ContainsSubstring("sconce::nn::DataParallel: expected outputs with the same lengths"));
   CHECK_THAT(error_of([&] { net.forward(two, torch::ones({1})); }),
-             ContainsSubstring("as many chunks as the first, which has 2 along dimension 0 on 2 "
-                               "devices, got one of shape [1] with 1"));
+             ContainsSubstring("every tensor to have 2 chunks along dimension 0 on 2 devices, like "
+                               "the first, got one of shape [1] with 1"));
   CHECK_THAT(error_of([&] { net.forward(two, torch::ones({})); }),
-             ContainsSubstring("of at least one dimension, got a 0-dim tensor"));
+             ContainsSubstring("with at least one dimension, got a 0-dim tensor"));
 }
 
 TEST_CASE("DataParallel rejects a module that cannot be cloned and names its class") {

@@ -201,7 +201,8 @@ TEST_CASE("all ranks throw immediately if one rank does not wrap its model", "[d
   const std::string frozen[] = {
       "1 sconce::nn::DistributedDataParallel: expected arguments that every rank accepts, but rank "
       "1 rejected its own",
-      "1 sconce::nn::DistributedDataParallel: expected a module with a parameter that requires"};
+      "1 sconce::nn::DistributedDataParallel: expected a module with at least one parameter that "
+      "requires"};
   for (size_t rank = 0; rank < 2; ++rank) {
     const std::string err = ranks[rank]->err();
     INFO(err);
@@ -397,7 +398,7 @@ TEST_CASE("two processes choose the same form of a step at the same call", "[dis
   for (const std::string line :
        {"slow to compile: e+r+c+ compiled steps are kept, losses alike",
         "slow on one rank: e+r+.* a compiled step takes \\d+ us, a replay \\d+ us, losses alike",
-        "kept by both: e+r+c+ an earlier run has kept this form, losses alike",
+        "kept by both: e+r+c+ an earlier run kept this form, losses alike",
         "kept by one: e+r+.* a compiled step takes \\d+ us, a replay \\d+ us, losses alike",
         "fails on one rank: e+r+ losses alike",
         "another mode later: e+r+c+e+r+c+ compiled steps are kept, losses alike",
@@ -516,14 +517,14 @@ TEST_CASE("find_unused_parameters rejects outputs without tensors") {
   const auto group = one_with_gloo();
   DistributedDataParallel model(std::make_shared<Number>(), group,
                                 {.find_unused_parameters = true});
-  CHECK_THROWS_WITH(model.forward(), ContainsSubstring("an output with tensors"));
+  CHECK_THROWS_WITH(model.forward(), ContainsSubstring("an output that contains tensors"));
 }
 
 TEST_CASE("DistributedDataParallel rejects invalid modules and a bucket_cap_mb of 0") {
   CHECK_THAT(refusal(nullptr), ContainsSubstring("expected a module, got none"));
   CHECK_THAT(refusal(torch::nn::ReLU().ptr()), ContainsSubstring("parameter that requires grad"));
   CHECK_THAT(refusal(torch::nn::Linear(2, 2).ptr(), {.bucket_cap_mb = 0}),
-             ContainsSubstring("bucket_cap_mb above 0, got 0"));
+             ContainsSubstring("bucket_cap_mb to be above 0, got 0"));
   const sconce::nn::LazyLinear lazy(3);
   CHECK_THAT(refusal(lazy.ptr()), ContainsSubstring("DistributedDataParallel: expected") &&
                                       ContainsSubstring("uninitialized"));

@@ -330,9 +330,9 @@ TEST_CASE("missing or invalid launch variables are rejected, and the error names
       {{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "1"}}, "there is no MASTER_ADDR"},
       {with(slurm, {{"SLURM_NNODES", "2"}, {"MASTER_ADDR", "node0"}}), "there is no MASTER_PORT"},
       {open_mpi, "MASTER_ADDR and MASTER_PORT"},
-      {{{"RANK", "one"}, {"WORLD_SIZE", "2"}}, "integer of at least 0 in RANK, got 'one'"},
+      {{{"RANK", "one"}, {"WORLD_SIZE", "2"}}, "integer no less than 0 in RANK, got 'one'"},
       {{{"RANK", "2"}, {"WORLD_SIZE", "2"}}, "got rank 2 of 2"},
-      {with(slurm, {{"MASTER_PORT", "65536"}}), "at most 65535 in MASTER_PORT, got 65536"}};
+      {with(slurm, {{"MASTER_PORT", "65536"}}), "no greater than 65535 in MASTER_PORT, got 65536"}};
   for (const auto& [variables, error] : cases) {
     const Environment environment(variables);
     CHECK_THAT(refusal(), ContainsSubstring(error));
@@ -343,7 +343,7 @@ TEST_CASE("ProcessGroup::init rejects invalid options") {
   CHECK_THAT(refusal({.backend = "mpi"}), ContainsSubstring("got 'mpi'"));
   CHECK_THAT(refusal({.timeout = std::chrono::milliseconds(0)}), ContainsSubstring("got 0 ms"));
   CHECK_THAT(refusal({.timeout = std::chrono::milliseconds::max()}),
-             ContainsSubstring("of at most a year"));
+             ContainsSubstring("at most one year"));
   CHECK_THAT(refusal({.init_method = "tcp://127.0.0.1:1"}), ContainsSubstring("expected rank and"));
   CHECK_THAT(refusal({.world_size = 2}), ContainsSubstring("expected rank and world_size"));
   CHECK_THAT(refusal({.init_method = "udp://a:1", .world_size = 2, .rank = 0}),
@@ -409,7 +409,7 @@ TEST_CASE("a rank on another machine rejects a loopback address for rank 0") {
     SKIP("this machine's name does not resolve");
   }
   CHECK_THAT(refusal(),
-             ContainsSubstring("an address that leads to the machine of rank 0, got " + host));
+             ContainsSubstring("an address that reaches the machine of rank 0, got " + host));
 }
 
 TEST_CASE("with several machines, using a file as init_method requires GLOO_SOCKET_IFNAME",
@@ -487,7 +487,7 @@ TEST_CASE("new_group fails within the timeout if a rank does not call it", "[dis
   for (const int rank : {0, 2}) {
     check_survivor(
         *ranks[rank], rank, 3,
-        "these ranks have not joined: 1|the store where the ranks meet was closed before",
+        "these ranks have not joined: 1|the rendezvous store was closed before",
         when(*ranks[rank], "ended") - Seconds(ranks[1]->changed_at.time_since_epoch()).count());
   }
 }
@@ -766,9 +766,8 @@ TEST_CASE("the other ranks fail within the timeout if a rank never starts or sto
     check_survivor(
         *ranks[rank], rank, 3,
         victim == 0 ? "nothing listens on .* \\(Connection refused\\): rank 0 has not joined"
-        : rank == 0
-            ? "these ranks have not joined: 1"
-            : "these ranks have not joined: 1|the store where the ranks meet was closed before",
+        : rank == 0 ? "these ranks have not joined: 1"
+                    : "these ranks have not joined: 1|the rendezvous store was closed before",
         own_seconds(*ranks[rank]));
   }
 }

@@ -274,13 +274,13 @@ TEST_CASE("load_safetensors rejects files that violate the format's rules and re
   CHECK_THAT(with("{\"a\":" + entry("F32", "[1]", "[4,0]") + "}", four),
              ContainsSubstring("'a': expected data_offsets"));
   CHECK_THAT(with("{\"a\":" + entry("F32", "[1]", "[1,5]") + "}", four + "x"),
-             ContainsSubstring("'a': expected data_offsets from 0 on"));
+             ContainsSubstring("'a': expected data_offsets to begin at 0"));
   CHECK_THAT(with("{" + good + ",\"b\":" + entry("F32", "[1]", "[2,6]") + "}", four + "xx"),
-             ContainsSubstring("'b': expected data_offsets from 4 on"));
+             ContainsSubstring("'b': expected data_offsets to begin at 4"));
   CHECK_THAT(with("{" + good + "}", four + "x"),
              ContainsSubstring("expected 4 bytes after the header, found 5"));
   CHECK_THAT(with("{" + good + "}", "abc"),
-             ContainsSubstring("'a': expected data_offsets of at most 3"));
+             ContainsSubstring("'a': expected data_offsets to be at most 3"));
   CHECK_THAT(with("{\"a\":" + entry("F32", "[2]", "[0,4]") + "}", four),
              ContainsSubstring("'a': expected 8 bytes"));
   for (const char* shape : {"[4611686018427387904,4]", "[4294967296,4294967296]",

@@ -93,13 +93,14 @@ TEST_CASE("class labels can have any integer type or be bool") {
 
 TEST_CASE("classification metrics reject invalid options with an error that names the metric") {
   CHECK_THAT(error_of([] { Recall recall({.average = Average::macro}); }),
-             ContainsSubstring("sconce::metrics::Recall: expected num_classes, which is optional "
-                               "only for the micro average"));
+             ContainsSubstring("sconce::metrics::Recall: expected num_classes, which can be "
+                               "omitted only for the micro average"));
   CHECK_THAT(error_of([] { Recall recall({.num_classes = 1}); }),
-             ContainsSubstring("expected num_classes of 2 or more, got 1"));
-  CHECK_THAT(error_of([] { Accuracy accuracy({.num_classes = 3, .top_k = 4}); }),
-             ContainsSubstring("sconce::metrics::Accuracy: expected a top_k of 1 to num_classes, "
-                               "got 4"));
+             ContainsSubstring("expected num_classes to be at least 2, got 1"));
+  CHECK_THAT(
+      error_of([] { Accuracy accuracy({.num_classes = 3, .top_k = 4}); }),
+      ContainsSubstring("sconce::metrics::Accuracy: expected top_k to be from 1 to num_classes, "
+                        "got 4"));
   CHECK_THAT(error_of([] { Accuracy accuracy({.top_k = 0}); }), ContainsSubstring("got 0"));
 }
 
@@ -132,5 +133,5 @@ TEST_CASE("classification metrics reject invalid sizes and types before changing
   CHECK_THAT(message(torch::zeros({4}, torch::dtype(torch::kLong).device(torch::kMeta)), target),
              ContainsSubstring("on one device, got meta and cpu"));
   CHECK_THAT(error_of([&] { Accuracy({.top_k = 4}).update(torch::zeros({4, 3}), target); }),
-             ContainsSubstring("logits of 4 classes or more (the top_k), got [4, 3]"));
+             ContainsSubstring("logits of at least 4 classes (the top_k), got [4, 3]"));
 }

@@ -25,8 +25,8 @@ TEST_CASE("a confusion matrix ignores positions where the prediction or target i
 
 TEST_CASE("a confusion matrix rejects the same inputs as the other classification metrics") {
   CHECK_THAT(sconce::test::error_of([] { ConfusionMatrix matrix({.num_classes = 1}); }),
-             ContainsSubstring("sconce::metrics::ConfusionMatrix: expected num_classes of 2 or "
-                               "more, got 1"));
+             ContainsSubstring(
+                 "sconce::metrics::ConfusionMatrix: expected num_classes to be at least 2, got 1"));
   ConfusionMatrix matrix({.num_classes = 3});
   CHECK_THAT(sconce::test::error_of(
                  [&] { matrix.update(torch::zeros({4, 2}), torch::zeros({4}, torch::kLong)); }),

@@ -128,10 +128,10 @@ TEST_CASE(
     "AUROC and average precision reject invalid options with an error that names the metric") {
   CHECK_THAT(error_of([] { BinaryAUROC auroc({}); }),
              ContainsSubstring("sconce::metrics::BinaryAUROC: expected thresholds to be a list or "
-                               "a number of 2 or more, got 0"));
+                               "an integer greater than 1, got 0"));
   CHECK_THAT(error_of([] { BinaryAveragePrecision precision({.thresholds = 1}); }),
              ContainsSubstring("sconce::metrics::BinaryAveragePrecision: expected thresholds to be "
-                               "a list or a number of 2 or more, got 1"));
+                               "a list or an integer greater than 1, got 1"));
   using Lists = std::vector<std::vector<double>>;
   for (const auto& list : Lists{{}, {0.5, 0.25}, {0.5, 1.5}, {std::nan("")}}) {
     CHECK_THAT(error_of([&] { BinaryAUROC auroc({.thresholds = list}); }),
@@ -141,13 +141,13 @@ TEST_CASE(
              ContainsSubstring("got [0.5, 0.25]"));
   for (const double rate : {0.0, 1.5, std::nan("")}) {
     CHECK_THAT(error_of([&] { BinaryAUROC auroc({.max_fpr = rate, .thresholds = 5}); }),
-               ContainsSubstring("a max_fpr above 0 and at most 1, got "));
+               ContainsSubstring("max_fpr to be above 0 and at most 1, got "));
   }
   CHECK_THAT(error_of([] { MulticlassAUROC auroc({.num_classes = 1, .thresholds = 5}); }),
-             ContainsSubstring("sconce::metrics::MulticlassAUROC: expected num_classes of 2 or "
-                               "more, got 1"));
+             ContainsSubstring(
+                 "sconce::metrics::MulticlassAUROC: expected num_classes to be at least 2, got 1"));
   CHECK_THAT(error_of([] { MultilabelAUROC auroc({.num_labels = 0, .thresholds = 5}); }),
-             ContainsSubstring("expected num_labels of 2 or more, got 0"));
+             ContainsSubstring("expected num_labels to be at least 2, got 0"));
   CHECK_THAT(
       error_of([] {
         MulticlassAUROC auroc({.num_classes = 3, .average = Average::micro, .thresholds = 5});

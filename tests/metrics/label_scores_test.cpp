@@ -132,13 +132,14 @@ TEST_CASE(
     "binary and multilabel metrics reject out-of-range options with an error that names the "
     "metric") {
   CHECK_THAT(error_of([] { BinaryAccuracy accuracy({.threshold = 1.5}); }),
-             ContainsSubstring("sconce::metrics::BinaryAccuracy: expected a threshold from 0 to 1, "
-                               "got 1.5"));
+             ContainsSubstring(
+                 "sconce::metrics::BinaryAccuracy: expected threshold to be from 0 to 1, got 1.5"));
   CHECK_THAT(error_of([] { BinaryAccuracy accuracy({.threshold = std::nan("")}); }),
              ContainsSubstring("from 0 to 1, got nan"));
-  CHECK_THAT(error_of([] { MultilabelF1Score f1({.num_labels = 0}); }),
-             ContainsSubstring("sconce::metrics::MultilabelF1Score: expected num_labels of 2 or "
-                               "more, got 0"));
+  CHECK_THAT(
+      error_of([] { MultilabelF1Score f1({.num_labels = 0}); }),
+      ContainsSubstring(
+          "sconce::metrics::MultilabelF1Score: expected num_labels to be at least 2, got 0"));
 }
 
 TEST_CASE(

@@ -57,7 +57,7 @@ TEST_CASE("mean errors reject inputs that would need broadcasting") {
              ContainsSubstring("sconce::metrics::MeanAbsoluteError: expected sizes (N, 2), got "
                                "[4, 3]"));
   CHECK_THAT(error_of([] { MeanAbsoluteError none({.num_outputs = 0}); }),
-             ContainsSubstring("expected num_outputs of 1 or more, got 0"));
+             ContainsSubstring("expected num_outputs to be at least 1, got 0"));
   const auto complex = torch::zeros({2}, torch::kComplexFloat);
   CHECK_THAT(error_of([&] { metric.update(complex, complex); }),
              ContainsSubstring("expected real numbers, got ComplexFloat"));
@@ -139,9 +139,9 @@ TEST_CASE("R2Score rejects invalid sizes and options") {
       error_of([] { R2Score({.num_outputs = 2}).update(torch::ones({2}), torch::ones({2})); }),
       ContainsSubstring("expected sizes (N, 2), got [2]"));
   CHECK_THAT(error_of([] { R2Score none({.num_outputs = 0}); }),
-             ContainsSubstring("expected num_outputs of 1 or more, got 0"));
+             ContainsSubstring("expected num_outputs to be at least 1, got 0"));
   CHECK_THAT(error_of([] { R2Score less({.adjusted = -1}); }),
-             ContainsSubstring("expected adjusted of 0 or more, got -1"));
+             ContainsSubstring("expected adjusted to be at least 0, got -1"));
   const auto complex = torch::zeros({2}, torch::kComplexFloat);
   CHECK_THAT(error_of([&] { score.update(complex, complex); }),
              ContainsSubstring("expected real numbers, got ComplexFloat"));

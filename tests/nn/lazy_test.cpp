@@ -738,8 +738,9 @@ TEST_CASE("an input that the real layer rejects leaves a lazy layer uninitialize
 }
 
 TEST_CASE("a lazy layer rejects out-of-range options on construction") {
-  CHECK_THROWS_WITH(LazyLinear(-1),
-                    ContainsSubstring("LazyLinear: expected out_features of at least 0, got -1"));
+  CHECK_THROWS_WITH(
+      LazyLinear(-1),
+      ContainsSubstring("LazyLinear: expected out_features to be at least 0, got -1"));
   CHECK_THROWS_WITH(LazyConv2d(LazyConv2dOptions(3, 1).groups(2)),
                     ContainsSubstring("LazyConv2d: expected positive out_channels divisible by "
                                       "positive groups, got out_channels 3 and groups 2"));

@@ -122,7 +122,8 @@ TEST_CASE("attention rejects invalid arguments before doing any work") {
   CHECK(error({.key_padding_mask = torch::ones({3, 4}, torch::kInt64)}) ==
         who + "expected a mask of bool or floats, got key_padding_mask of Long");
   CHECK(error({.is_causal = true}) ==
-        who + "expected a mask together with is_causal, which is only a hint, got none");
+        who +
+            "expected a mask together with is_causal, because is_causal is only a hint, got none");
 
   const auto shapes = [&](const Tensor& query, const Tensor& key, const Tensor& value) {
     return error_of([&] { attention(query, key, value); });
@@ -166,8 +167,8 @@ TEST_CASE("attention rejects a num_heads that does not divide embed_dim") {
 
 TEST_CASE("attention rejects out-of-range options and a mask on another device") {
   const std::string who =
-      "sconce::nn::MultiheadAttention: expected kdim and vdim of at least 1, and a dropout between "
-      "0 and 1, got ";
+      "sconce::nn::MultiheadAttention: expected kdim and vdim to be at least 1 and dropout to be "
+      "between 0 and 1, got ";
   const MultiheadAttentionOptions options(8, 2);
   const auto with = [](MultiheadAttentionOptions bad) {
     return error_of([&bad] { MultiheadAttention attention(bad); });

@@ -22,9 +22,9 @@ TEST_CASE("CyclicLR and SWALR reject a state with a value that their constructor
   CyclicLR cyclic(optimizer, 0.1, 0.2);
   refused(cyclic, "mode", "circle",
           "expected 'triangular', 'triangular2' or 'exp_range' for 'mode'");
-  refused(cyclic, "total_size", 0.0, "of at least 1");
+  refused(cyclic, "total_size", 0.0, "at least 1");
   refused(cyclic, "step_ratio", 0.0, "above 0 and at most 1");
   sconce::optim::swa_utils::SWALR swa(optimizer, 0.1);
-  refused(swa, "anneal_epochs", -1, "of 0 or more");
+  refused(swa, "anneal_epochs", -1, "at least 0");
   refused(swa, "_anneal_strategy", "sine", "expected 'cos' or 'linear'");
 }

@@ -95,7 +95,7 @@ TEST_CASE("decay_groups lists each parameter once and omits an empty group") {
   CHECK(groups[0].weight_decay == 0.5);
   const std::string who = "sconce::optim::decay_groups: expected ";
   CHECK_THROWS_WITH(sconce::optim::decay_groups(*twice, -1),
-                    ContainsSubstring(who + "a weight_decay of at least 0, got -1"));
+                    ContainsSubstring(who + "weight_decay to be at least 0, got -1"));
   CHECK_THROWS_WITH(sconce::optim::decay_groups(*torch::nn::ReLU(), 0.1),
                     ContainsSubstring(who + "a model with parameters, got torch::nn::ReLUImpl"));
 }

@@ -94,13 +94,13 @@ TEST_CASE("a scheduler rejects a mismatched state and stays unchanged") {
   };
   refused("_last_lr", {}, "a dict with the key '_last_lr'");
   refused("_last_lr", 3, "a list of length 1 for '_last_lr', got Int");
-  const std::string one = "a value of 1 to 1 numbers, one for each parameter group, for ";
+  const std::string one = " to be a list of 1 to 1 numbers, one for each parameter group";
   for (const auto& lrs : {std::vector<double>(), std::vector<double>{0.1, 0.2}}) {
-    refused("_last_lr", lrs, one + "'_last_lr'");
-    refused("base_lrs", lrs, one + "'base_lrs'");
+    refused("_last_lr", lrs, "'_last_lr'" + one);
+    refused("base_lrs", lrs, "'base_lrs'" + one);
   }
-  refused("step_size", 0, "a value of at least 1 for 'step_size'");
-  refused("last_epoch", int64_t{1} << 60, "a value from -1 to 2^53 for 'last_epoch'");
+  refused("step_size", 0, "'step_size' to be at least 1");
+  refused("last_epoch", int64_t{1} << 60, "'last_epoch' to be from -1 to 2^53");
   refused("gamma", "half", "a number for 'gamma', got String");
   refused("last_epoch", 1.5, "an int for 'last_epoch'");
   CHECK_THROWS_WITH(scheduler.load_state_dict(3), ContainsSubstring("expected a dict, got Int"));

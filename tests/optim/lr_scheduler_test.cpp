@@ -901,8 +901,8 @@ TEST_CASE("schedulers reject invalid arguments for the same reasons as Python") 
   refused([&] { LambdaLR(o, {one, one, one}); },
           "LambdaLR: expected lr_lambdas to be one value or a list of 2");
   refused([&] { LambdaLR(o, LambdaLR::Function()); }, "LambdaLR: expected functions");
-  refused([&] { StepLR(o, 0); }, "StepLR: expected step_size of at least 1, got 0");
-  refused([&] { CosineAnnealingLR(o, 0); }, "CosineAnnealingLR: expected T_max of at least 1");
+  refused([&] { StepLR(o, 0); }, "StepLR: expected step_size to be at least 1, got 0");
+  refused([&] { CosineAnnealingLR(o, 0); }, "CosineAnnealingLR: expected T_max to be at least 1");
   for (const double factor : {0.0, -1.0, 1.5}) {
     refused([&] { LinearLR(o, {.start_factor = factor}); }, "LinearLR: expected start_factor");
   }
@@ -912,7 +912,7 @@ TEST_CASE("schedulers reject invalid arguments for the same reasons as Python") 
   for (const double factor : {0.0, -1.0, 1.5}) {
     refused([&] { ConstantLR(o, factor); }, "ConstantLR: expected factor greater than 0");
   }
-  refused([&] { PolynomialLR(o, 5, -1); }, "PolynomialLR: expected power of at least 0, got -1");
+  refused([&] { PolynomialLR(o, 5, -1); }, "PolynomialLR: expected power to be at least 0, got -1");
   const std::string cycle = "OneCycleLR: expected ";
   refused([&] { OneCycleLR(o, 0.1, {}); }, cycle + "either total_steps or both");
   refused([&] { OneCycleLR(o, 0.1, {.epochs = 3}); }, cycle + "either total_steps or both");
@@ -934,8 +934,8 @@ TEST_CASE("schedulers reject invalid arguments for the same reasons as Python") 
           "MultiplicativeLR: expected functions");
   const std::string cyclic = "CyclicLR: expected ";
   refused([&] { CyclicLR(o, 0.1, 0.2, {.step_size_up = 0}); },
-          cyclic + "step_size_up of at least 1");
-  refused([&] { CyclicLR(o, 0.1, 0.2, {.step_size_down = -1}); }, cyclic + "step_size_down of at");
+          cyclic + "step_size_up to be at least 1");
+  refused([&] { CyclicLR(o, 0.1, 0.2, {.step_size_down = -1}); }, cyclic + "step_size_down to be");
   refused([&] { CyclicLR(o, {0.1}, 0.2); }, cyclic + "base_lr to be one value or a list of 2");
   refused([&] { CyclicLR(o, 0.1, {0.2}); }, cyclic + "max_lr to be one value or a list of 2");
   refused([&] { CyclicLR(o, 0.1, 0.2, {.base_momentum = {0.1}}); },
@@ -945,7 +945,7 @@ TEST_CASE("schedulers reject invalid arguments for the same reasons as Python") 
   CHECK_THROWS_WITH(SWALR(o, {0.1}),
                     ContainsSubstring("swa_utils::SWALR: expected swa_lr to be one"));
   CHECK_THROWS_WITH(SWALR(o, 0.1, {.anneal_epochs = -1}),
-                    ContainsSubstring("swa_utils::SWALR: expected anneal_epochs of at least 0"));
+                    ContainsSubstring("swa_utils::SWALR: expected anneal_epochs to be at least 0"));
   const std::string sequence = "SequentialLR: expected ";
   const auto step_lr = std::make_shared<StepLR>(o, 3);
   const auto other = make_optimizer("SGD");
@@ -1028,5 +1028,5 @@ TEST_CASE(
   PolynomialLR polynomial(*optimizer);
   state = polynomial.state_dict().toGenericDict();
   state.insert_or_assign("power", -1.0);
-  CHECK_THROWS_WITH(polynomial.load_state_dict(state), ContainsSubstring("of at least 0"));
+  CHECK_THROWS_WITH(polynomial.load_state_dict(state), ContainsSubstring("at least 0"));
 }

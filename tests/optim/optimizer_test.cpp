@@ -219,7 +219,7 @@ TEST_CASE(
   CHECK_THROWS_WITH(loop.step_with_amp_scaling(none, none),
                     ContainsSubstring("only Kernels::fused supports it"));
   AdamW fused({parameter({2})});
-  const auto expected = ContainsSubstring("expected float32 tensors of one element");
+  const auto expected = ContainsSubstring("expected float32 tensors with one element");
   CHECK_THROWS_WITH(fused.step_with_amp_scaling({}, {}), expected);
   CHECK_THROWS_WITH(fused.step_with_amp_scaling({}, torch::zeros({2})), expected);
   CHECK_THROWS_WITH(fused.step_with_amp_scaling(none.to(torch::kDouble), none), expected);

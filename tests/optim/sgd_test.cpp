@@ -125,7 +125,7 @@ TEST_CASE("SGD rejects invalid options, as defaults and in every group") {
   optimizer.param_groups()[0].set_options(std::make_unique<torch::optim::AdamOptions>());
   CHECK_THROWS_WITH(optimizer.step(), ContainsSubstring("this optimizer's options"));
   CHECK_THROWS_WITH(SGD({p()}, SGDOptions(0.1), {.lr = torch::ones({2})}),
-                    ContainsSubstring("expected a tensor lr of 1 element"));
+                    ContainsSubstring("expected a tensor lr with 1 element"));
   CHECK_THROWS_WITH(SGD({p()}, SGDOptions(0.1), {.lr = torch::tensor(-1.0)}),
                     ContainsSubstring("expected lr >= 0, got -1"));
   CHECK_THROWS_WITH(SGD({p()}, SGDOptions(0.1), {.lr = torch::tensor(1)}),

@@ -45,9 +45,9 @@ TEST_CASE("CosineAnnealingWarmRestarts rejects empty cycles and out-of-range epo
   const std::string expected =
       "sconce::optim::lr_scheduler::CosineAnnealingWarmRestarts: expected ";
   CHECK_THROWS_WITH(CosineAnnealingWarmRestarts(optimizer, 0),
-                    ContainsSubstring(expected + "T_0 of at least 1, got 0"));
+                    ContainsSubstring(expected + "T_0 to be at least 1, got 0"));
   CHECK_THROWS_WITH(CosineAnnealingWarmRestarts(optimizer, 3, 0),
-                    ContainsSubstring(expected + "T_mult of at least 1, got 0"));
+                    ContainsSubstring(expected + "T_mult to be at least 1, got 0"));
   CosineAnnealingWarmRestarts scheduler(optimizer, 3);
   for (const double epoch : {-1.0, 1e300}) {
     CHECK_THROWS_WITH(scheduler.step(epoch),

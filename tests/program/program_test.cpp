@@ -179,7 +179,7 @@ TEST_CASE("files that are not programs are rejected") {
 TEST_CASE("a program of another version is rejected, and the error reports both versions") {
   check_changed(
       {field("/version", "2", "version: expected version 1, got 2"),
-       field("/version", "\"1\"", "version: expected an integer of 64 bits, got \"1\""),
+       field("/version", "\"1\"", "version: expected a 64-bit integer, got \"1\""),
        {[](Json& json) { json.erase("version"); }, "expected the key 'version', got none"}});
 }
 
@@ -187,22 +187,22 @@ TEST_CASE(
     "a program with an invalid field is rejected, and the error reports the field's position") {
   check_changed({
       field("/device", "\"xla\"", R"(device: expected one of cpu, cuda, got "xla")"),
-      field("/values", "-1", "values: expected a number of at least 0 and below "),
+      field("/values", "-1", "values: expected a non-negative number below "),
       field("/values", "18446744073709551615",
-            "values: expected an integer of 64 bits, got 18446744073709551615"),
-      field("/values", "4", "outputs[0] value: expected a number of at least 0 and below 4, got 4"),
+            "values: expected a 64-bit integer, got 18446744073709551615"),
+      field("/values", "4", "outputs[0] value: expected a non-negative number below 4, got 4"),
       field("/sizes/0/min", "-1", "sizes[0] min: expected at least 0, got -1"),
       field("/sizes/1", R"({"name": "batch", "min": 1})",
-            R"(sizes[1]: expected another name for each size, got {"min":1,"name":"batch"})"),
+            R"(sizes[1]: expected a different name for each size, got {"min":1,"name":"batch"})"),
       field("/sizes/1", R"({"name": "rows", "min": 1})",
             R"(sizes[1]: expected a size of an input, got {"min":1,"name":"rows"})"),
       field("/sizes", "{}", "sizes: expected a list, got {}"),
       field("/inputs/0/dtype", "\"float33\"",
             R"(inputs[0] dtype: expected a dtype that LibTorch supports, got "float33")"),
       field("/inputs/0/value", "5",
-            "inputs[0] value: expected a number of at least 0 and below 5, got 5"),
+            "inputs[0] value: expected a non-negative number below 5, got 5"),
       field("/inputs/0/shape/1", "1e3",
-            "inputs[0] shape[1]: expected an integer of 64 bits, got 1000.0"),
+            "inputs[0] shape[1]: expected a 64-bit integer, got 1000.0"),
       field("/inputs/0/shape/1", R"({"sum": [[2, "batch"]]})",
             "inputs[0] shape: expected integers and names of sizes, got [{"),
       field("/inputs/0/shape/1", R"({"sum": [[1, "rows"]]})",
@@ -211,7 +211,7 @@ TEST_CASE(
             "inputs[0] shape[1] sum[0]: expected a coefficient and names of sizes, got []"),
       field("/outputs/0/name", "7", "outputs[0] name: expected a text, got 7"),
       field("/outputs/1", R"({"name": "output", "value": 3, "dtype": "float32", "shape": []})",
-            R"(outputs[1] name: expected names that differ, got "output")"),
+            R"(outputs[1] name: expected unique names, got "output")"),
       field("/weights/0/kind", "\"gradient\"",
             R"(weights[0] kind: expected one of parameter, buffer, constant, got "gradient")"),
       field("/weights/0/device", "\"cuda\"",
@@ -221,7 +221,7 @@ TEST_CASE(
       field("/weights/0/value", "2",
             "weights[1] 'bias': expected one tensor for each value, got 'weight' and 'bias'"),
       field("/weights/0/value", "0",
-            "weights 'weight': expected a new value, got 0 again, which is an input"),
+            "weights 'weight': expected a new value, got 0 again, which is already an input"),
       {[](Json& json) { json["crc32"].erase("bias"); },
        "crc32: expected the key 'bias', which is a tensor of the file, got none"},
       field("/crc32", "[]", "crc32: expected an object, got []"),
@@ -240,10 +240,10 @@ TEST_CASE("a program with a forbidden operator is rejected, and the error names 
   };
   const std::string relocates = "a tensor whose memory is replaced";
   check_changed({
-      rejected("quantized::linear", "an operator that is not LibTorch's own"),
-      rejected("prim::device", "an operator that is not LibTorch's own"),
-      rejected("aten", "an operator that is not LibTorch's own"),
-      rejected("", "an operator that is not LibTorch's own"),
+      rejected("quantized::linear", "an operator from outside LibTorch"),
+      rejected("prim::device", "an operator from outside LibTorch"),
+      rejected("aten", "an operator from outside LibTorch"),
+      rejected("", "an operator from outside LibTorch"),
       rejected("aten::from_file", "an operator that opens files"),
       rejected("aten::_print", "an operator that prints"),
       rejected("aten::set_", relocates),
@@ -287,7 +287,7 @@ TEST_CASE(
                      " layout: expected one of strided, got \"sparse_coo\""),
       other_argument("mat2", R"({"memory_format": 1})", " memory_format: expected a text, got 1"),
       other_argument("mat2", R"({"value": 9})",
-                     " value: expected a number of at least 0 and below 5, got 9"),
+                     " value: expected a non-negative number below 5, got 9"),
       other_argument("mat2", R"({"value": 1, "number": 1})",
                      R"(: expected an argument with one key, got {"number":1,"value":1})"),
       other_argument("mat2", R"({"tensor": 1})",
@@ -351,9 +351,8 @@ TEST_CASE("a program with invalid value numbers is rejected, and the error repor
       field("/calls/1/results", "[]", "calls[1] aten::elu results: expected 1 results, got 0"),
       field("/calls/1/results", "[4, 4]", "calls[1] aten::elu results: expected 1 results, got 2"),
       field("/calls/1/results/0", "[4]",
-            "calls[1] aten::elu results[0]: expected an integer of 64 bits, got [4]"),
-      field("/calls/1/results/0", "null",
-            "outputs 'output': expected a value that is defined, got 4"),
+            "calls[1] aten::elu results[0]: expected a 64-bit integer, got [4]"),
+      field("/calls/1/results/0", "null", "outputs 'output': expected a defined value, got 4"),
       other_call(R"({"op": "aten::chunk", "args": {"self": {"value": 3}, "chunks": 2}})",
                  " aten::chunk results[0]: expected a list, got 4"),
       other_call(R"({"op": "aten::is_nonzero", "args": {"self": {"value": 3}}})",
@@ -369,14 +368,15 @@ TEST_CASE("a program with out-of-range numbers is rejected, and the error report
                  "larger one"),
       other_call(R"({"op": "aten::narrow", "args": {"self": {"value": 3}, "dim": 0, "start": 0,
                      "length": 18446744073709551616}})",
-                 " aten::narrow: argument 'length': expected an integer of 64 bits, got "
+                 " aten::narrow: argument 'length': expected a 64-bit integer, got "
                  "1.8446744073709552e+19"),
   });
   const TempDir folder;
   const auto file = write_linear(folder);
   const auto text = sconce::test::program_text(file);
-  CHECK_THAT(load_error(with_text(file, std::string(100000, '['))),
-             ContainsSubstring("expected a program nested at most 32 deep, got more at byte 32"));
+  CHECK_THAT(
+      load_error(with_text(file, std::string(100000, '['))),
+      ContainsSubstring("expected a program nested at most 32 levels deep, got more at byte 32"));
   CHECK_THAT(
       load_error(with_text(file, "{\"version\": 1e999}")),
       ContainsSubstring("expected the JSON of a program") && ContainsSubstring("number overflow"));
@@ -416,7 +416,7 @@ TEST_CASE("mismatched inputs are rejected by name before anything runs") {
        who + "input 'index': expected the shape (width, 5), got torch.Size([3, 4])"},
       {run(x, torch::ones({2, 5}, torch::kLong)),
        who + "input 'index': expected width = 3 as before, got 2"},
-      {run(torch::zeros({0, 3}), index), who + "input 'x': expected batch of at least 1, got 0"},
+      {run(torch::zeros({0, 3}), index), who + "input 'x': expected batch to be at least 1, got 0"},
       {run(at::_nested_tensor_from_tensor_list({x}), index),
        who + "input 'x': expected a dense tensor, got a nested one"},
   };

@@ -206,8 +206,8 @@ TEST_CASE("record rejects operators that are not part of LibTorch") {
                     return op.call(x);
                   },
                   "sconce_refusals::twice: expected operators in the namespace aten, which Python "
-                  "also provides, got an operator "
-                  "that is not LibTorch's own; write it with LibTorch's operators, or pass its "
+                  "also provides, got an operator from outside LibTorch; write it with LibTorch's "
+                  "operators, or pass its "
                   "result as an input"}});
 }
 
@@ -377,11 +377,11 @@ TEST_CASE("record rejects invalid options") {
       who + "dynamic: expected at most 3 sizes, got 4");
   CHECK(refusal_with(x, {.output_names = {"a", "b"}}) == who + "outputs: expected 1 names, got 2");
   CHECK(refusal_with(x, {.output_names = {"x"}}) ==
-        who + "outputs: expected names that differ, got 'x' twice; inputs count too");
+        who + "outputs: expected unique names, got 'x' twice; input names count too");
   CHECK(refusal_with(x, {.output_names = {"a.b"}}) ==
         who + "expected identifiers as names of outputs, got 'a.b'");
   CHECK(refusal_with({{"output", torch::zeros(2)}}, {}) ==
-        who + "outputs: expected names that differ, got 'output' twice; inputs count too");
+        who + "outputs: expected unique names, got 'output' twice; input names count too");
 }
 
 TEST_CASE("record rejects functions that return no tensors") {
@@ -469,5 +469,5 @@ TEST_CASE("a function that throws for one row is recorded for two or more rows")
          },
          {{"x", torch::ones({2, 3})}}, {.dynamic_shapes = {{"x", 0}}});
   CHECK_THAT(error_of([&] { Program::load(file).run({torch::zeros({1, 3})}); }),
-             ContainsSubstring("input 'x': expected batch of at least 2, got 1"));
+             ContainsSubstring("input 'x': expected batch to be at least 2, got 1"));
 }

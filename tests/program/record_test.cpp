@@ -59,7 +59,7 @@ TEST_CASE("a program accepts one row unless the function treats a single row dif
   };
   record(file, branch, example, {.dynamic_shapes = {{"x", 0}}});
   CHECK_THAT(sconce::test::error_of([&] { Program::load(file).run({torch::randn({1, 4})}); }),
-             Catch::Matchers::ContainsSubstring("expected batch of at least 2, got 1"));
+             Catch::Matchers::ContainsSubstring("expected batch to be at least 2, got 1"));
 }
 
 TEST_CASE(

@@ -270,7 +270,7 @@ def refused_pickles():
     yield "new-object", b"\x80\x02ccollections\nOrderedDict\n)\x81.", "got number 129"
     yield "set", saved({1, 2}), "the global __builtin__.set"
     yield "bytes", saved(b"\xff"), "the global _codecs.encode"
-    yield "long", saved({"a": 2**63}), "expected an int of 64 bits, got one of 9 bytes"
+    yield "long", saved({"a": 2**63}), "expected an int of at most 64 bits, got one with 9 bytes"
     yield "very-long", saved(2**4000), "got number 139"
     yield "not-utf8", b"\x80\x02X\x01\0\0\0\xff.", "expected a str in UTF-8"
     yield "surrogate", b"\x80\x02X\x03\0\0\0\xed\xa0\x80.", "expected a str in UTF-8"
@@ -294,18 +294,18 @@ def refused_pickles():
     # LibTorch's Dict uses an int as its own hash. These keys would all collide in it.
     at_one_place = [pow(11400714819323198485, -1, 2**64) * i % 2**64 for i in range(60)]
     yield ("colliding-keys", saved({(k + 2**63) % 2**64 - 2**63: 1 for k in at_one_place}),
-           "a dict whose keys have different hashes")
+           "dict keys with different hashes")
     yield "good-keys", saved({987 * i: i for i in range(1000)}), "nothing was thrown"
     yield "good-same-keys", b"\x80\x02}(" + b"K\1N" * 99 + b"u.", "nothing was thrown"
-    yield "own-list", b"\x80\x02]q\0h\0a.", "no container that contains itself, got a list"
+    yield "own-list", b"\x80\x02]q\0h\0a.", "containers without cycles, got a list"
     yield "own-dict", b"\x80\x02}q\0K\1(h\0tq\1K\2h\1s.", "expected a dict to add to"
     yield "in-tuple", b"\x80\x02]q\0(h\0tq\1h\0h\1a.", "expected one value"
-    yield "own-in-tuple", b"\x80\x02]q\0(h\0tq\1a.", "no container that contains itself"
-    yield "deep", b"\x80\x02" + b"]" * 1001 + b"a" * 1000 + b".", "containers at most 1000 deep"
-    yield "deeper", b"\x80\x02" + b"]" * 100000 + b"a" * 99999 + b".", "at most 1000 deep"
+    yield "own-in-tuple", b"\x80\x02]q\0(h\0tq\1a.", "containers without cycles"
+    yield "deep", b"\x80\x02" + b"]" * 1001 + b"a" * 1000 + b".", "nested at most 1000 levels deep"
+    yield "deeper", b"\x80\x02" + b"]" * 100000 + b"a" * 99999 + b".", "at most 1000 levels deep"
     # A chain of 900 lists that is converted first and occurs again at the end of a second chain.
     yield ("deep-twice", b"\x80\x02](" + b"]" * 900 + b"a" * 899 + b"q\0" + b"]" * 200 + b"h\0a" +
-           b"a" * 199 + b"e.", "at most 1000 deep")
+           b"a" * 199 + b"e.", "at most 1000 levels deep")
     yield "call-nothing", b"\x80\x02N)R.", "expected a callable, got None"
     yield "call-dtype", b"\x80\x02ctorch\nfloat32\n)R.", "expected something to call"
     yield "dtype-itself", b"\x80\x02ctorch\nfloat32\n.", "expected values and tensors, got a type"
@@ -383,7 +383,7 @@ def refusals(folder):
         zip_file.writestr("folder/hello.txt", "hello")
     expect("plain-zip", "expected an archive written by torch.save with a record 'folder/data.pkl'")
     zipfile.ZipFile(folder / "empty-zip", "w").close()
-    expect("empty-zip", "a file of 22 bytes that does not start like one")
+    expect("empty-zip", "a file of 22 bytes without the expected header")
     good = tensor_pickle()
     archive(folder / "good", good, data)
     expect("good", "nothing was thrown")
@@ -408,9 +408,9 @@ def refusals(folder):
     (folder / "page").write_text("\n<!DOCTYPE html><html></html>")
     expect("page", "expected a zip archive written by torch.save, got an HTML page")
     archive(folder / "same-name", good, data + data)
-    expect("same-name", "'archive/data/0': the zip archive has two records of this name")
+    expect("same-name", "'archive/data/0': the zip archive contains two records with this name")
     (folder / "empty").write_bytes(b"")
-    expect("empty", "a file of 0 bytes that does not start like one")
+    expect("empty", "a file of 0 bytes without the expected header")
     damages = {
         "damaged-version": (b"3\nPK", b"4\nPK", "version': expected bytes with checksum"),
         "damaged-name": (b"name/version", b"name/Version", "and the zip directory disagree")}

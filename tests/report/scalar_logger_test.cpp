@@ -412,7 +412,7 @@ TEST_CASE(
   CHECK(sconce::test::contents(folder.path() / "scalars.csv") == before);
   CHECK_THROWS_WITH(
       ScalarLogger(folder.path(), {.every_n_steps = -1}),
-      ContainsSubstring("sconce::ScalarLogger: expected every_n_steps of at least 0"));
+      ContainsSubstring("sconce::ScalarLogger: expected every_n_steps to be at least 0"));
 }
 
 TEST_CASE("if the scalar log cannot be written, the fit warns once and produces the same result") {

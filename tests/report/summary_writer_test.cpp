@@ -389,7 +389,7 @@ TEST_CASE("add_histogram rejects invalid values and writes nothing") {
   refused(torch::ones({3}), {.bins = {1, 0}}, "expected bins with at least two ascending edges");
   refused(torch::ones({3}), {.bins = {0, not_a_number, 2}},
           "expected bins with at least two ascending edges");
-  refused(torch::ones({3}), {.max_bins = 0}, "expected max_bins of 1 or more, got 0");
+  refused(torch::ones({3}), {.max_bins = 0}, "expected max_bins to be at least 1, got 0");
   refused(torch::ones({3}).to_sparse(), {}, "expected a dense tensor of real numbers");
   refused(torch::ones({3}, torch::kComplexDouble), {}, "expected a dense tensor of real numbers");
   refused(torch::ones({3}, torch::kMeta), {}, "expected a dense tensor of real numbers");

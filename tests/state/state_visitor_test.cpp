@@ -49,7 +49,7 @@ struct All {
 
 void visit_state(Part& part, StateVisitor& state) {
   state("number", part.number);
-  state.check(part.number >= 0, "of at least 0");
+  state.check(part.number >= 0, "at least 0");
   state("maybe", part.maybe);
 }
 
@@ -147,8 +147,8 @@ TEST_CASE(
   negative.insert("number", -1.0);
   const std::multimap<std::string, std::pair<c10::IValue, std::string>> wrong = {
       {"count", {1.5, "expected an int for 'count', got Double"}},
-      {"count", {-1, "expected a value of 0 or more for 'count', got another"}},
-      {"small", {int64_t{1} << 31, "expected an int of 32 bits for 'small', got Int"}},
+      {"count", {-1, "expected 'count' to be at least 0, got another value"}},
+      {"small", {int64_t{1} << 31, "expected a 32-bit int for 'small', got Int"}},
       {"flag", {1, "expected a bool for 'flag', got Int"}},
       {"newer", {c10::IValue(), "expected a bool for 'newer', got None"}},
       {"text", {2, "expected a string for 'text', got Int"}},
@@ -158,7 +158,7 @@ TEST_CASE(
       {"pair", {std::tuple(1, "2"), "expected a number for 'pair', got String"}},
       {"some", {3, "'some': expected a dict, got Int"}},
       {"some", {sconce::string_dict(), "'some': expected a dict with the key 'number'"}},
-      {"some", {negative, "'some': expected a value of at least 0 for 'number', got another"}},
+      {"some", {negative, "'some': expected 'number' to be at least 0, got another value"}},
       {"parts", {two, "'parts': expected a dict, got Double"}},
       {"parts", {c10::IValue(), "expected a list of length 0 for 'parts', got None"}},
       {"milestones", {c10::List<int64_t>({1}), "expected a list of length 2 for 'milestones'"}},

@@ -46,8 +46,8 @@ TEST_CASE("AnyBatch returns the type that it was created from and rejects any ot
   CHECK_THROWS_WITH(batch.as<sconce::data::Dataset>(),
                     ContainsSubstring("expected batches of type sconce::data::Dataset, got "
                                       "at::Tensor"));
-  CHECK_THROWS_WITH(AnyBatch(torch::ones({})).size(), ContainsSubstring("one dimension or more"));
-  CHECK_THROWS_WITH(AnyBatch(std::vector<Tensor>()).size(), ContainsSubstring("a first tensor"));
+  CHECK_THROWS_WITH(AnyBatch(torch::ones({})).size(), ContainsSubstring("at least one dimension"));
+  CHECK_THROWS_WITH(AnyBatch(std::vector<Tensor>()).size(), ContainsSubstring("the first tensor"));
 }
 
 TEST_CASE(

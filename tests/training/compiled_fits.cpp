@@ -237,7 +237,7 @@ TEST_CASE("a resumed fit keeps the form of the step from the earlier fit without
     const auto [result, log] = fit_in_parts({compiler_that_kept(form), fresh});
     check_equal(result, plain.first);
     CHECK_THAT(log, EndsWith(std::string("the step is ") + (form == "replay" ? "not " : "") +
-                             "compiled, because an earlier run has kept this form\n"));
+                             "compiled, because an earlier run kept this form\n"));
     CHECK(fresh->state_dict().toGenericDict().at("step").toStringRef() == form);
   }
 }

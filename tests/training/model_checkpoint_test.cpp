@@ -239,7 +239,7 @@ TEST_CASE("ModelCheckpoint rejects a negative every_n_train_steps") {
   Checkpoint checkpoint(folder.path());
   CHECK_THROWS_WITH(
       ModelCheckpoint(checkpoint, {.every_n_train_steps = -1}),
-      StartsWith("sconce::ModelCheckpoint: expected every_n_train_steps of at least 0, got "
+      StartsWith("sconce::ModelCheckpoint: expected every_n_train_steps to be at least 0, got "
                  "-1"));
 }
 

@@ -198,18 +198,19 @@ TEST_CASE("a LibTorch optimizer rejects a mismatched state and stays unchanged")
        [](GenericDict& state) { state.at("param_groups").toList().pop_back(); });
   adam("expected a group of 2 parameters, got 1",
        [](GenericDict& state) { of_group(state).at("params").toList().pop_back(); });
-  adam("of sizes [3] for 'exp_avg'", in_state("exp_avg", torch::zeros({4})));
+  adam("'exp_avg' to be of sizes [3]", in_state("exp_avg", torch::zeros({4})));
   adam("expected a tensor for 'exp_avg_sq'", in_state("exp_avg_sq", 1));
   for (const double count : {-1.0, 0.5, std::nan(""), 1e300}) {
-    adam("that is a number of steps for 'step'", in_state("step", count));
+    adam("'step' to be a number of steps", in_state("step", count));
   }
   adam("with the key 'exp_avg'", without("exp_avg"));
   adam("with the key 'max_exp_avg_sq'", without("max_exp_avg_sq"));
   adam("Invalid learning rate", in_group("lr", std::nan("")));
   adam("Invalid beta", in_group("betas", std::make_tuple(2.0, 0.9)));
-  adam("of false for 'maximize'", in_group("maximize", true));
-  adam("of Adam for 'decoupled_weight_decay'", in_group("decoupled_weight_decay", true));
-  check_refused<SGD>(SGDOptions(0.1).momentum(0.9), "of sizes [3] for 'momentum_buffer'",
+  adam("'maximize' to be false", in_group("maximize", true));
+  adam("'decoupled_weight_decay' to be false, as in Adam",
+       in_group("decoupled_weight_decay", true));
+  check_refused<SGD>(SGDOptions(0.1).momentum(0.9), "'momentum_buffer' to be of sizes [3]",
                      in_state("momentum_buffer", torch::zeros({})));
   check_refused<RMSprop>(RMSpropOptions(0.01).momentum(0.9), "with the key 'momentum_buffer'",
                          without("momentum_buffer"));
@@ -220,13 +221,13 @@ TEST_CASE("a LibTorch optimizer rejects a mismatched state and stays unchanged")
       of_parameter(state, 0).insert_or_assign(key, value);
     });
   };
-  lbfgs("of sizes [23] for 'd'", "d", torch::zeros({22}));
+  lbfgs("'d' to be of sizes [23]", "d", torch::zeros({22}));
   lbfgs("expected a tensor for 'H_diag'", "H_diag", {});
-  lbfgs("of sizes [] for 'ro'", "ro", std::vector<torch::Tensor>(3, torch::zeros({2})));
-  lbfgs("as long as 'old_dirs' for 'ro'", "ro", std::vector<torch::Tensor>(2, torch::zeros({})));
-  lbfgs("of history_size at most for 'old_dirs'", "old_dirs",
+  lbfgs("'ro' to be of sizes []", "ro", std::vector<torch::Tensor>(3, torch::zeros({2})));
+  lbfgs("'ro' to be as long as 'old_dirs'", "ro", std::vector<torch::Tensor>(2, torch::zeros({})));
+  lbfgs("'old_dirs' to be no longer than 'history_size'", "old_dirs",
         std::vector<torch::Tensor>(4, torch::zeros({23})));
-  lbfgs("of 0 or more for 'n_iter'", "n_iter", -1);
+  lbfgs("'n_iter' to be at least 0", "n_iter", -1);
 }
 
 TEST_CASE("a checkpoint from a different LibTorch optimizer is rejected before anything changes") {

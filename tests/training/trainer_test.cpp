@@ -155,13 +155,13 @@ TEST_CASE("the Trainer rejects invalid options and names them in the error") {
   const auto accuracy = std::make_shared<sconce::metrics::Accuracy>();
   using sconce::Metrics;
   const std::vector<std::pair<sconce::TrainerOptions, std::string>> refusals = {
-      {{.max_epochs = 0, .num_gpus = 0}, "expected max_epochs of at least 1, got 0"},
+      {{.max_epochs = 0, .num_gpus = 0}, "expected max_epochs to be at least 1, got 0"},
       {{.num_gpus = -1}, "expected num_gpus 0 or 1 (a Trainer uses one device), got -1"},
       {{.num_gpus = 2}, "expected num_gpus 0 or 1 (a Trainer uses one device), got 2"},
       {{.num_gpus = 0, .gradient_clip_val = -1},
-       "expected a gradient_clip_val of at least 0, got -1"},
+       "expected gradient_clip_val to be at least 0, got -1"},
       {{.num_gpus = 0, .gradient_clip_val = std::numeric_limits<double>::quiet_NaN()},
-       "expected a gradient_clip_val of at least 0, got nan"},
+       "expected gradient_clip_val to be at least 0, got nan"},
       {{.num_gpus = 0, .metrics = Metrics{{"acc", nullptr}}},
        "expected a metric for 'acc', got null"},
       {{.num_gpus = 0, .metrics = Metrics{{"a", accuracy}, {"a", accuracy}}},
@@ -169,7 +169,7 @@ TEST_CASE("the Trainer rejects invalid options and names them in the error") {
       {{.num_gpus = 0, .metrics = Metrics{{"loss", accuracy}}},
        "expected no metric called 'loss', which is the name of the loss"},
       {{.num_gpus = 0, .accumulate_grad_batches = 0},
-       "expected accumulate_grad_batches of at least 1, got 0"},
+       "expected accumulate_grad_batches to be at least 1, got 0"},
       {{.num_gpus = 1, .device = sconce::cpu()}, "expected num_gpus or device, got num_gpus 1"},
   };
   for (const auto& [options, message] : refusals) {
@@ -1747,11 +1747,10 @@ TEST_CASE("a fit that cannot compute gradients reports what it expected and got"
   sconce::nn::requires_grad_(*model, false);
   const bool graph = GENERATE(false, true);
   sconce::optim::SGD frozen(model->parameters(), 0.1);
-  CHECK_THROWS_WITH(
-      Trainer({.num_gpus = 0, .graph = graph}).fit(model, frozen, data()),
-      ContainsSubstring("sconce::Trainer: expected a loss that depends on a parameter "
-                        "that requires a gradient, got one that depends on none; of "
-                        "the 4 parameters of torch::nn::SequentialImpl, 0 require"));
+  CHECK_THROWS_WITH(Trainer({.num_gpus = 0, .graph = graph}).fit(model, frozen, data()),
+                    ContainsSubstring("sconce::Trainer: expected the loss to depend on a parameter "
+                                      "that requires a gradient, but it depends on none; of "
+                                      "the 4 parameters of torch::nn::SequentialImpl, 0 require"));
 }
 
 TEST_CASE("a loss of several numbers is rejected in a fit and in a test") {
@@ -1773,7 +1772,7 @@ TEST_CASE("the Trainer rejects an optimizer whose step needs a closure and names
   auto model = net();
   torch::optim::LBFGS optimizer(model->parameters());
   CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).fit(model, optimizer, data()),
-                    StartsWith("sconce::Trainer::fit: expected an optimizer whose step needs no "
+                    StartsWith("sconce::Trainer::fit: expected an optimizer whose step requires no "
                                "closure, such as sconce::optim::AdamW, got torch::optim::LBFGS"));
 }
 
@@ -1799,7 +1798,7 @@ TEST_CASE("a fit that ends before max_time is not marked as stopped") {
   CHECK_FALSE(fitting.fit({.max_time = std::chrono::hours(1000)}).stopped);
   using Seconds = std::chrono::duration<double>;
   CHECK_THROWS_WITH(fitting.fit({.max_time = Seconds(0)}),
-                    ContainsSubstring("expected a max_time above 0 s, got 0 s"));
+                    ContainsSubstring("expected max_time to be above 0 s, got 0 s"));
   CHECK_THROWS_WITH(fitting.fit({.max_time = Seconds(NAN)}), ContainsSubstring("max_time"));
 }
 

@@ -386,7 +386,7 @@ TEST_CASE("read_idx rejects a tensor larger than max_bytes, and the error names 
     CHECK_THAT(error_of([&] { read_idx(file, file, {.max_bytes = 1999}); }),
                ContainsSubstring("IdxOptions::max_bytes"));
     CHECK_THAT(error_of([&] { read_idx(file, {.max_bytes = -1}); }),
-               ContainsSubstring("max_bytes: expected 0 or more, found -1"));
+               ContainsSubstring("max_bytes: expected at least 0, found -1"));
   }
 }
 
@@ -463,7 +463,7 @@ TEST_CASE("read_idx rejects images and labels that do not match") {
   }
   SECTION("a negative label") {
     CHECK(refused(header(0x09, {3}) + "\x01\xff\x02") ==
-          ": labels: expected values of 0 or more, found -1 at index 1");
+          ": labels: expected non-negative values, found -1 at index 1");
     CHECK_THAT(refused(header(0x0C, {3}) + std::string(8, '\0') + "\x80\0\0\0"s),
                ContainsSubstring("found -2147483648 at index 2"));
   }
@@ -485,7 +485,7 @@ TEST_CASE("read_idx rejects images and labels that do not match") {
     const fs::path scalar = dir.write("scalar", header(0x08, {}) + "\x01");
     const fs::path labels = dir.write("labels", header(0x08, {1}) + "\x01");
     CHECK(refusal(scalar, [&] { read_idx(scalar, labels); }) ==
-          ": rank: expected 1 or more for images, found 0");
+          ": rank: expected at least 1 for images, found 0");
   }
   SECTION("images that are missing") {
     const fs::path labels = dir.write("labels", header(0x08, {1}) + "\x01");

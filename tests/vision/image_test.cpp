@@ -209,9 +209,9 @@ TEST_CASE(
   refused(sample(3).to(torch::kFloat), "CPUFloatType of shape [3, 5, 7]");
   refused(sample(3).unsqueeze(0), "shape [1, 3, 5, 7]");
   refused(sample(5), "with 1 to 4 channels");
-  refused(torch::empty({3, 0, 7}, torch::kByte), "a pixel or more");
-  refused(sample(3), "compression_level from 0 to 9, got 10", 10);
-  refused(sample(3), "compression_level from 0 to 9, got -1", -1);
+  refused(torch::empty({3, 0, 7}, torch::kByte), "at least one pixel");
+  refused(sample(3), "compression_level to be from 0 to 9, got 10", 10);
+  refused(sample(3), "compression_level to be from 0 to 9, got -1", -1);
   CHECK(contents(file) == "before");
   if (!has_libpng()) return;
   CHECK_THAT(error_of([&] { write_png(sample(1), folder.path() / "no" / "a.png"); }),

@@ -142,9 +142,9 @@ TEST_CASE("Resize accepts images in any memory format") {
 }
 
 TEST_CASE("Resize rejects a size below 1 and images that it cannot scale") {
-  CHECK(
-      error_of([] { Resize({0, 4}); }) ==
-      "sconce::vision::transforms::Resize: expected a height and width of 1 or more, got 0 and 4");
+  CHECK(error_of([] { Resize({0, 4}); }) ==
+        "sconce::vision::transforms::Resize: expected height and width to be at least 1, got 0 and "
+        "4");
   const Resize resize({4, 4});
   CHECK(error_of([&] { resize({}); }) ==
         "sconce::vision::transforms::Resize: expected images, got an undefined tensor");
@@ -152,7 +152,7 @@ TEST_CASE("Resize rejects a size below 1 and images that it cannot scale") {
         "sconce::vision::transforms::Resize: expected images of shape (N, C, H, W) or (C, H, W), "
         "got shape [8, 8]");
   CHECK_THAT(error_of([&] { resize(torch::zeros({1, 1, 0, 8})); }),
-             ContainsSubstring("of one pixel or more, got shape [1, 1, 0, 8]"));
+             ContainsSubstring("with at least one pixel, got shape [1, 1, 0, 8]"));
   CHECK_THAT(error_of([&] { resize(torch::zeros({1, 1, 8, 8}, torch::kBool)); }),
              ContainsSubstring("a floating-point or integer type, got Bool"));
 }
@@ -244,15 +244,15 @@ TEST_CASE("RandomCrop returns new memory even if only one position is possible")
 
 TEST_CASE("RandomCrop rejects invalid sizes and an undefined generator") {
   CHECK(error_of([] { RandomCrop({4, -1}); }) ==
-        "sconce::vision::transforms::RandomCrop: expected a height and width of 1 or more, got 4 "
+        "sconce::vision::transforms::RandomCrop: expected height and width to be at least 1, got 4 "
         "and -1");
-  CHECK(
-      error_of([] { RandomCrop({4, 4}, {0, 1, -2, 0}); }) ==
-      "sconce::vision::transforms::RandomCrop: expected a padding of 0 or more, got [0, 1, -2, 0]");
+  CHECK(error_of([] { RandomCrop({4, 4}, {0, 1, -2, 0}); }) ==
+        "sconce::vision::transforms::RandomCrop: expected padding to be non-negative, got [0, 1, "
+        "-2, 0]");
   const RandomCrop crop({5, 4}, {0, 1, 0, 0});
   const auto input = torch::zeros({2, 1, 3, 4});
   CHECK(error_of([&] { crop(input, seeded(0)); }) ==
-        "sconce::vision::transforms::RandomCrop: expected images of 5 x 4 pixels or more with the "
+        "sconce::vision::transforms::RandomCrop: expected images of at least 5 x 4 pixels with the "
         "padding, got "
         "4 x 4");
   CHECK_THAT(error_of([&] { crop(torch::zeros({2, 1, 4, 3}), seeded(0)); }),
@@ -281,10 +281,9 @@ TEST_CASE("RandomHorizontalFlip matches torchvision applied to one image at a ti
 
 TEST_CASE("RandomHorizontalFlip rejects a probability below 0 or above 1") {
   for (const double p : {-0.1, 1.1, std::numeric_limits<double>::quiet_NaN()}) {
-    CHECK_THAT(
-        error_of([&] { RandomHorizontalFlip{p}; }),
-        ContainsSubstring(
-            "sconce::vision::transforms::RandomHorizontalFlip: expected p from 0 to 1, got "));
+    CHECK_THAT(error_of([&] { RandomHorizontalFlip{p}; }),
+               ContainsSubstring("sconce::vision::transforms::RandomHorizontalFlip: expected p to "
+                                 "be from 0 to 1, got "));
   }
   const RandomHorizontalFlip flip;
   CHECK_THAT(error_of([&] { flip({}, seeded(0)); }), ContainsSubstring("undefined tensor"));
@@ -303,7 +302,7 @@ TEST_CASE("CenterCrop matches torchvision") {
   }
   CHECK(CenterCrop({3, 2})(torch::zeros({0, 3, 8, 8})).sizes() == std::vector<int64_t>{0, 3, 3, 2});
   CHECK_THAT(error_of([] { CenterCrop({0, 4}); }),
-             ContainsSubstring("CenterCrop: expected a height and width of 1 or more"));
+             ContainsSubstring("CenterCrop: expected height and width to be at least 1"));
   CHECK_THAT(error_of([] { CenterCrop({4, 4})(torch::Tensor()); }),
              ContainsSubstring("CenterCrop: expected images, got an undefined tensor"));
 }
@@ -333,7 +332,7 @@ TEST_CASE("RandomResizedCrop rejects invalid bounds and images that it cannot cr
   const RandomResizedCrop crop({4, 5});
   CHECK(crop(torch::zeros({0, 3, 8, 8}), seeded(0)).sizes() == std::vector<int64_t>{0, 3, 4, 5});
   CHECK_THAT(error_of([&] { crop(torch::zeros({1, 3, 0, 8}), seeded(0)); }),
-             ContainsSubstring("of one pixel or more, got shape [1, 3, 0, 8]"));
+             ContainsSubstring("with at least one pixel, got shape [1, 3, 0, 8]"));
   CHECK_THAT(error_of([&] { crop(torch::zeros({1, 3, 8, 8}), {}); }),
              ContainsSubstring("expected a CPU generator"));
 }

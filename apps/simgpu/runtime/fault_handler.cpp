@@ -85,7 +85,7 @@ void name_block(uintptr_t address, const void* context) {
          << " bytes; the host cannot access a GPU's memory\n";
     return line.write_to_standard_error();
   }
-  line << " GPU memory through a pointer that is not in any block, such as a freed one\n";
+  line << " GPU memory through a pointer outside all blocks, such as a freed pointer\n";
   line.write_to_standard_error();
 }
 

@@ -43,7 +43,7 @@ class TorchBatches {
   TorchBatches(std::unique_ptr<TorchLoader> loader, int64_t batches)
       : parts_(std::make_shared<Parts>(std::move(loader))), batches_(batches) {
     TORCH_CHECK(parts_->loader, caller, ": expected a loader, got null");
-    TORCH_CHECK(batches >= 1, caller, ": expected 1 batch or more, got ", batches);
+    TORCH_CHECK(batches >= 1, caller, ": expected at least 1 batch, got ", batches);
   }
 
   /// Returns the number of batches in an epoch.

@@ -219,8 +219,10 @@ template <class Stream, class Collate>
 auto StreamLoader<Stream, Collate>::begin(int64_t batch, int64_t epoch_index) const -> Iterator {
   const int64_t epoch = epochs_.named(epoch_index);
   const int64_t last = options_.batches_per_epoch == 0 ? detail::unknown_end : size();
-  TORCH_CHECK(batch >= 0 && batch <= last, "sconce::data::StreamLoader::begin: expected a batch ",
-              "index of 0 or more, and at most batches_per_epoch, got ", batch);
+  TORCH_CHECK(
+      batch >= 0 && batch <= last,
+      "sconce::data::StreamLoader::begin: expected a batch index from 0 to batches_per_epoch, got ",
+      batch);
   const auto loop = loop_at(position(batch, epoch), batch);
   const detail::CopyStream* copies = nullptr;  // kept alive by `parts`
   if (options_.device) copies = &parts_->streams.to(*options_.device);

@@ -23,9 +23,9 @@ std::vector<int64_t> EpochItems::of(int64_t batch) const {
 
 LoaderBase::LoaderBase(const char* caller, DataLoaderOptions options, std::optional<int64_t> items)
     : caller_(caller), options_(std::move(options)), epochs_(caller, options_.sampler) {
-  TORCH_CHECK(items, caller, ": expected a dataset that has a size, got one without a size");
+  TORCH_CHECK(items, caller, ": expected a dataset with a known size, got one without a size");
   items_ = *items;
-  TORCH_CHECK(items_ >= 0, caller, ": expected a source of 0 items or more, got ", items_);
+  TORCH_CHECK(items_ >= 0, caller, ": expected a source with a non-negative size, got ", items_);
   check_loading(caller, options_);
   TORCH_CHECK(!options_.shuffle || !options_.sampler, caller,
               ": expected either shuffle or a sampler, which sets the order, got both");
@@ -63,8 +63,9 @@ EpochItems LoaderBase::epoch_items(int64_t first_batch, int64_t epoch) const {
   const auto* begin = items.order.const_data_ptr<int64_t>();
   const auto outside = [this](int64_t item) { return item < 0 || item >= items_; };
   const auto* found = std::find_if(begin, begin + items.items, outside);
-  TORCH_CHECK(found == begin + items.items, caller_, "::begin: expected items of at least 0 and ",
-              "below ", items_, " from the sampler, got ", *found);
+  TORCH_CHECK(found == begin + items.items, caller_,
+              "::begin: expected non-negative indices below ", items_, " from the sampler, got ",
+              *found);
   return items;
 }
 

@@ -12,8 +12,8 @@ namespace sconce::data::detail {
 
 ReadAhead::ReadAhead(std::vector<Make> workers, int64_t ahead, int64_t first, int64_t last)
     : next_to_make_(first), next_to_take_(first), last_(last) {
-  TORCH_CHECK(!workers.empty(), "sconce::data::ReadAhead: expected 1 worker or more, got none");
-  TORCH_CHECK(ahead >= 1, "sconce::data::ReadAhead: expected ahead of 1 or more, got ", ahead);
+  TORCH_CHECK(!workers.empty(), "sconce::data::ReadAhead: expected at least 1 worker, got none");
+  TORCH_CHECK(ahead >= 1, "sconce::data::ReadAhead: expected ahead to be at least 1, got ", ahead);
   places_.resize(static_cast<size_t>(std::clamp<int64_t>(last - first, 1, ahead)));
   for (auto& make : workers) {
     threads_.emplace_back([this, make = std::move(make),

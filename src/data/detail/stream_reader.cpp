@@ -13,11 +13,11 @@ namespace sconce::data::detail {
 void check_stream_options(const StreamLoaderOptions& options) {
   check_loading("sconce::data::StreamLoader", options);
   constexpr auto error_prefix = "sconce::data::StreamLoader: expected ";
-  TORCH_CHECK(options.batches_per_epoch >= 0, error_prefix, "batches_per_epoch of 0 or more, got ",
-              options.batches_per_epoch);
-  TORCH_CHECK(options.shuffle_buffer >= 0, error_prefix, "a shuffle_buffer of 0 or more, got ",
+  TORCH_CHECK(options.batches_per_epoch >= 0, error_prefix,
+              "batches_per_epoch to be at least 0, got ", options.batches_per_epoch);
+  TORCH_CHECK(options.shuffle_buffer >= 0, error_prefix, "shuffle_buffer to be at least 0, got ",
               options.shuffle_buffer);
-  TORCH_CHECK(options.num_replicas >= 1, error_prefix, "num_replicas of 1 or more, got ",
+  TORCH_CHECK(options.num_replicas >= 1, error_prefix, "num_replicas to be at least 1, got ",
               options.num_replicas);
   TORCH_CHECK(options.rank >= 0 && options.rank < options.num_replicas, error_prefix,
               "a rank from 0 to ", options.num_replicas - 1, ", got ", options.rank);

@@ -152,10 +152,10 @@ void check_resnet(ResNetBlock block, const std::array<int64_t, 4>& layers,
   constexpr auto error_prefix = "sconce::vision::models::ResNet: expected ";
   TORCH_CHECK(std::min({layers[0], layers[1], layers[2], layers[3]}) >= 1, error_prefix,
               "at least 1 block in each layer, got ", at::IntArrayRef(layers));
-  TORCH_CHECK(options.num_classes >= 1, error_prefix, "num_classes of at least 1, got ",
+  TORCH_CHECK(options.num_classes >= 1, error_prefix, "num_classes to be at least 1, got ",
               options.num_classes);
-  TORCH_CHECK(options.groups >= 1, error_prefix, "groups of at least 1, got ", options.groups);
-  TORCH_CHECK(options.width_per_group >= 1, error_prefix, "width_per_group of at least 1, got ",
+  TORCH_CHECK(options.groups >= 1, error_prefix, "groups to be at least 1, got ", options.groups);
+  TORCH_CHECK(options.width_per_group >= 1, error_prefix, "width_per_group to be at least 1, got ",
               options.width_per_group);
   if (block == ResNetBlock::bottleneck) return;
   TORCH_CHECK(options.groups == 1 && options.width_per_group == 64, error_prefix,

@@ -131,7 +131,7 @@ constexpr auto expected = "sconce::vision::models::VisionTransformer: expected "
 
 void check_vit(const Options& of) {
   const auto at_least_one = [](const char* name, int64_t value) {
-    TORCH_CHECK(value >= 1, expected, name, " of at least 1, got ", value);
+    TORCH_CHECK(value >= 1, expected, name, " to be at least 1, got ", value);
   };
   at_least_one("image_size", of.image_size);
   at_least_one("patch_size", of.patch_size);
@@ -141,9 +141,9 @@ void check_vit(const Options& of) {
   at_least_one("mlp_dim", of.mlp_dim);
   at_least_one("num_classes", of.num_classes);
   at_least_one("representation_size", of.representation_size.value_or(1));
-  TORCH_CHECK(of.image_size % of.patch_size == 0, expected, "a patch_size that divides image_size ",
+  TORCH_CHECK(of.image_size % of.patch_size == 0, expected, "patch_size to divide image_size ",
               of.image_size, ", got ", of.patch_size);
-  TORCH_CHECK(of.hidden_dim % of.num_heads == 0, expected, "num_heads that divide hidden_dim ",
+  TORCH_CHECK(of.hidden_dim % of.num_heads == 0, expected, "num_heads to divide hidden_dim ",
               of.hidden_dim, ", got ", of.num_heads);
   for (const double p : {of.dropout, of.attention_dropout}) {
     TORCH_CHECK(p >= 0 && p <= 1, expected, "a dropout between 0 and 1, got ", p);

@@ -87,8 +87,8 @@ TEST_CASE("an epoch count rejects negative epochs, and the error names the loade
   const EpochCount count("Who");
   CHECK(count.named(3) == 3);
   CHECK_THROWS_WITH(count.set(-1),
-                    ContainsSubstring("Who::set_epoch: expected an epoch of 0 or more, got -1"));
+                    ContainsSubstring("Who::set_epoch: expected epoch to be at least 0, got -1"));
   CHECK_THROWS_WITH(count.named(-2),
-                    ContainsSubstring("Who::begin: expected an epoch of 0 or more, got -2"));
+                    ContainsSubstring("Who::begin: expected epoch to be at least 0, got -2"));
   CHECK(count.take() == 0);
 }

@@ -32,5 +32,5 @@ TEST_CASE("StreamPlaces rejects a state dict with a missing key or a negative nu
   auto negative = places.state_dict().toGenericDict().copy();
   negative.insert_or_assign("pass", -1);
   CHECK_THAT(sconce::test::error_of([&] { places.load_state_dict(negative); }),
-             ContainsSubstring("expected a value of 0 or more for 'pass'"));
+             ContainsSubstring("expected 'pass' to be at least 0"));
 }

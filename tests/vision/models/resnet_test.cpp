@@ -66,11 +66,11 @@ TEST_CASE("the last layer of a ResNet can be replaced, and a clone returns the s
 
 TEST_CASE("a ResNet rejects the same options as torchvision, and the error names the options") {
   CHECK_THROWS_WITH(resnet18({.num_classes = 0}),
-                    ContainsSubstring("expected num_classes of at least 1, got 0"));
+                    ContainsSubstring("expected num_classes to be at least 1, got 0"));
   CHECK_THROWS_WITH(resnet50({.groups = 0}),
-                    ContainsSubstring("expected groups of at least 1, got 0"));
+                    ContainsSubstring("expected groups to be at least 1, got 0"));
   CHECK_THROWS_WITH(resnet50({.width_per_group = 0}),
-                    ContainsSubstring("expected width_per_group of at least 1, got 0"));
+                    ContainsSubstring("expected width_per_group to be at least 1, got 0"));
   CHECK_THROWS_WITH(resnet18({.groups = 2}),
                     ContainsSubstring("groups 1 and width_per_group 64 of basic blocks, got 2"));
   CHECK_THROWS_WITH(resnet34({.replace_stride_with_dilation = {true, false, false}}),

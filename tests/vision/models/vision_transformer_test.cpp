@@ -62,13 +62,13 @@ TEST_CASE("a VisionTransformer rejects invalid options and images and reports th
     return VisionTransformer(options);
   };
   CHECK_THROWS_WITH(made_with([](auto& of) { of.num_layers = 0; }),
-                    ContainsSubstring("expected num_layers of at least 1, got 0"));
+                    ContainsSubstring("expected num_layers to be at least 1, got 0"));
   CHECK_THROWS_WITH(made_with([](auto& of) { of.representation_size = 0; }),
-                    ContainsSubstring("expected representation_size of at least 1, got 0"));
+                    ContainsSubstring("expected representation_size to be at least 1, got 0"));
   CHECK_THROWS_WITH(made_with([](auto& of) { of.patch_size = 7; }),
-                    ContainsSubstring("expected a patch_size that divides image_size 24, got 7"));
+                    ContainsSubstring("expected patch_size to divide image_size 24, got 7"));
   CHECK_THROWS_WITH(made_with([](auto& of) { of.num_heads = 5; }),
-                    ContainsSubstring("expected num_heads that divide hidden_dim 24, got 5"));
+                    ContainsSubstring("expected num_heads to divide hidden_dim 24, got 5"));
   CHECK_THROWS_WITH(made_with([](auto& of) { of.dropout = 1.5; }),
                     ContainsSubstring("expected a dropout between 0 and 1, got 1.5"));
   CHECK_THROWS_WITH(
