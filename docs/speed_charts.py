@@ -20,7 +20,7 @@ from workloads import QUESTIONS  # noqa: E402
 
 # The rows of the README's chart, from a whole process and real models down to a single operator.
 CHOSEN = ["process start to first training step", "process start to 0.87 on Fashion-MNIST",
-          "step of two blocks of GPT-2 small, 128 tokens", "ResNet-50 step, 2 pictures of 224 x 224",
+          "step of a GPT block, d = 256, 8 x 128 tokens", "ResNet-18 step, 8 pictures of 96 x 96",
           "step of an LSTM language model, 8 x 35 tokens", "step of a recommender, 1 M sparse rows, 512 pairs",
           "MLP epoch, 6,144 pictures", "LeNet epoch, 6,144 pictures", "SimpleNN step, SGD", "SimpleNN step, Adam",
           "bf16 step, scaler and clipping, 64 units", "1,024 JPEG files in batches of 32, by two workers",
