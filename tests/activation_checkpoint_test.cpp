@@ -148,7 +148,7 @@ TEST_CASE("a checkpointed function runs once in the forward pass and once in eac
   CHECK(block->runs == 4);
 }
 
-TEST_CASE("recomputation stops once every needed tensor is recomputed") {
+TEST_CASE("recomputation stops as soon as every needed tensor has been recomputed") {
   int ends = 0;
   const auto x = torch::randn({3}).requires_grad_();
   const auto function = [&ends](const Tensor& input) {

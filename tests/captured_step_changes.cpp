@@ -286,7 +286,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "on the CPU, each replay of a captured step steps its schedulers and updates its averages") {
+    "on the CPU, each replay of a captured step advances its schedulers and updates its averages") {
   std::vector<std::unique_ptr<lr_scheduler::ExponentialLR>> schedules;
   std::vector<std::unique_ptr<sconce::optim::ExponentialMovingAverage>> averages;
   const auto prepare = [&](Training& training) {
@@ -328,13 +328,17 @@ TEST_CASE("on a GPU, each replay of a captured step updates its metrics", "[gpu]
   update_metric_within(sconce::gpu());
 }
 
-TEST_CASE("on the CPU, a captured step rejects calls that a replay cannot repeat and names them") {
+TEST_CASE(
+    "on the CPU, a captured step rejects calls that a replay cannot repeat and names them in the "
+    "error") {
   check_refusals(torch::kCPU);
   check_scaler_without_update();
 }
 
-TEST_CASE("on a GPU, a captured step rejects calls that change the host's state and names them",
-          "[gpu]") {
+TEST_CASE(
+    "on a GPU, a captured step rejects calls that change the host's state and names them in the "
+    "error",
+    "[gpu]") {
   sconce::test::require_gpu();
   check_refusals(sconce::gpu());
   Training training(sconce::gpu());

@@ -229,7 +229,7 @@ TEST_CASE("a step that throws does not count toward the warmup", "[gpu]") {
   CHECK(step.is_captured());
 }
 
-TEST_CASE("the error of a step is reported even if waiting for its stream fails", "[gpu]") {
+TEST_CASE("an error thrown by a step is reported even if waiting for its stream fails", "[gpu]") {
   sconce::test::require_gpu();
   std::optional<c10::Stream> stream;
   std::unique_ptr<sconce::StepGraph> graph;
@@ -254,7 +254,7 @@ TEST_CASE("the error of a step is reported even if waiting for its stream fails"
   CHECK(step.is_captured());
 }
 
-TEST_CASE("a scheduler and a manually set learning rate take effect in a captured step") {
+TEST_CASE("schedulers and manually set learning rates take effect in a captured step") {
   const auto device = sconce::try_gpu();
   Training training(device);
   CapturedStep step(device, training.function());
@@ -283,7 +283,7 @@ TEST_CASE("on a GPU, a captured step matches the eager loop bit for bit", "[gpu]
   check_like_plain_loop(some_batches(sconce::gpu(), 10), sconce::gpu(), change_nothing);
 }
 
-TEST_CASE("on a GPU, a captured step accepts CPU batches, pinned or not", "[gpu]") {
+TEST_CASE("on a GPU, a captured step accepts both pinned and unpinned CPU batches", "[gpu]") {
   sconce::test::require_gpu();
   auto batches = some_batches(torch::kCPU, 8);
   for (size_t i = 0; i < batches.size(); i += 2) batches[i][0] = batches[i][0].pin_memory();
@@ -293,7 +293,7 @@ TEST_CASE("on a GPU, a captured step accepts CPU batches, pinned or not", "[gpu]
 }
 
 TEST_CASE(
-    "a learning rate changed after the capture affects replays the same way as the eager loop",
+    "changing a learning rate after the capture affects replays in the same way as the eager loop",
     "[gpu]") {
   sconce::test::require_gpu();
   check_like_plain_loop(some_batches(sconce::gpu(), 10), sconce::gpu(),
@@ -347,7 +347,7 @@ TEST_CASE("a captured step draws new numbers from a custom generator in each rep
   CHECK_FALSE(drawn[3].equal(drawn[4]));
 }
 
-TEST_CASE("a batch with a different shape between replays trains the same as in the eager loop",
+TEST_CASE("training on a batch with a different shape between replays matches the eager loop",
           "[gpu]") {
   sconce::test::require_gpu();
   auto batches = some_batches(sconce::gpu(), 10);
@@ -398,7 +398,7 @@ TEST_CASE("a step that throws during capture ends the capture and leaves the dev
   CHECK(calls == 5);
 }
 
-TEST_CASE("a replay reads no values on the host and does not call the step's function", "[gpu]") {
+TEST_CASE("a replay performs no host reads and does not call the step's function", "[gpu]") {
   sconce::test::require_gpu();
   const auto batches = some_batches(sconce::gpu(), 8);
   Training training(sconce::gpu());

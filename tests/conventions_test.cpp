@@ -332,7 +332,9 @@ TEST_CASE("renamed_tests.txt maps every test name in gpu_results.xml to a test c
   }
 }
 
-TEST_CASE("src/no_cuda contains counterparts of exactly those sources that include CUDA headers") {
+TEST_CASE(
+    "src/no_cuda contains a counterpart of every source that includes CUDA headers, and no other "
+    "sources") {
   Names needing;
   for (const auto& name : files_below("src", ".cpp")) {
     const auto found = includes(root / "src" / name,
@@ -444,7 +446,7 @@ TEST_CASE("presets that list test programs build every program that they do not 
   }
 }
 
-TEST_CASE("the preset installed on the installation page is built first and compiles with -O3") {
+TEST_CASE("the preset that the installation page installs is built first and compiles with -O3") {
   const auto presets = nlohmann::json::parse(read(root / "CMakePresets.json"));
   const auto page = root / "docs/installation.md";
   const auto built = includes(page, "cmake --workflow --preset ([a-z-]+)\n");

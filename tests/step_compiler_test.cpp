@@ -90,7 +90,8 @@ ModeAndReason run_beside(const std::function<StepVote(const StepVote&)>& other) 
 
 }  // namespace
 
-TEST_CASE("each process keeps the form that is faster across the times of all processes") {
+TEST_CASE(
+    "each process keeps the form that is faster according to the timings from all processes") {
   constexpr int64_t ten_minutes = 600'000'000'000;
   for (const bool is_slow : {false, true}) {
     const auto [mode, reason] = run_beside([&](StepVote vote) {
@@ -178,7 +179,8 @@ class WrongCompiler final : public sconce::StepCompiler {
 
 }  // namespace
 
-TEST_CASE("a step is replayed, with a warning, if its compiler fails or compiles it incorrectly") {
+TEST_CASE(
+    "if the compiler fails or compiles a step incorrectly, the step is replayed with a warning") {
   using Fault = WrongCompiler::Fault;
   const std::vector<std::pair<Fault, std::string>> faults = {
       {Fault::compile, "no compiler"},

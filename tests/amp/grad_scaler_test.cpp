@@ -146,8 +146,9 @@ struct Float16Training {
 
 }  // namespace
 
-TEST_CASE("GradScaler has the same defaults as in Python and, without CUDA, warns and is disabled",
-          "[python]") {
+TEST_CASE(
+    "GradScaler has the same defaults as in Python, and it warns and is disabled without CUDA",
+    "[python]") {
   const sconce::test::TempDir folder;
   auto file = sconce::test::ask_python(folder, "grad_scaler.py", "defaults");
   std::map<std::string, std::string> theirs;
@@ -168,7 +169,7 @@ TEST_CASE("GradScaler has the same defaults as in Python and, without CUDA, warn
   CHECK(scaler.is_enabled() == (sconce::num_gpus() > 0));
 }
 
-TEST_CASE("a GradScaler matches Python's in 300 sequences of calls", "[python]") {
+TEST_CASE("a GradScaler matches Python's in 300 call sequences", "[python]") {
   const sconce::test::TempDir folder;
   auto file = sconce::test::ask_python(folder, "grad_scaler.py", "scripts");
   sconce::test::Script script;
@@ -220,7 +221,7 @@ TEST_CASE("a GradScaler matches Python's in 300 sequences of calls", "[python]")
 }
 
 TEST_CASE(
-    "on the CPU, a scaler adds no host reads with a fused optimizer and one with other "
+    "on the CPU, a scaler adds no host reads with fused optimizers and one host read with other "
     "optimizers") {
   torch::manual_seed(0);
   Float16Training training(torch::kCPU);
@@ -245,8 +246,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a scaler passes found_inf, and its scale unless unscale_ was called, to an optimizer that "
-    "supports them") {
+    "a scaler passes found_inf to an optimizer that supports it, and also the scale unless "
+    "unscale_ was called") {
   const auto p = parameter_of(torch::ones({2}));
   RecordingSGD optimizer({p});
   auto scaler = cpu_scaler({.init_scale = 8});
@@ -273,7 +274,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a GradScaler skips the step and halves the scale on inf, and doubles it after good steps") {
+    "a GradScaler skips a step with inf gradients and halves the scale, and doubles the scale "
+    "after good steps") {
   const auto p = parameter_of(torch::ones({2}));
   torch::optim::SGD optimizer({p}, torch::optim::SGDOptions(0.5));
   auto scaler = cpu_scaler({.init_scale = 8, .growth_interval = 2});
@@ -318,7 +320,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a GradScaler rejects invalid factors, a call to step before scale, and float16 gradients") {
+    "a GradScaler rejects invalid factors, calls to step before scale, and float16 gradients") {
   CHECK_THROWS_WITH(
       cpu_scaler({.growth_factor = 1}),
       ContainsSubstring("sconce::amp::GradScaler: expected growth_factor > 1, got 1"));

@@ -105,7 +105,7 @@ TEST_CASE("Precision::tf32 is rejected without a GPU") {
                     ContainsSubstring("expected a GPU for Precision::tf32, got cpu"));
 }
 
-TEST_CASE("Precision::tf32 enables TF32 only within the scope of its settings", "[gpu]") {
+TEST_CASE("Precision::tf32 enables TF32 only while its settings are in scope", "[gpu]") {
   using sconce::amp::Precision;
   sconce::test::require_gpu();
   at::globalContext().setFloat32MatmulPrecision("highest");

@@ -69,7 +69,7 @@ TEST_CASE("the compiled-step example rejects unknown options and a shared cache 
 }
 
 TEST_CASE(
-    "the fit example on the page replays its steps and reports the reason if it cannot compile "
+    "the documented fit example replays its steps and reports the reason if it cannot compile "
     "them") {
   const TempDir folder;
   const auto compiler = sconce::program::inductor(

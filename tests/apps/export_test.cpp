@@ -197,7 +197,7 @@ TEST_CASE("a run on images exports a program that makes the same predictions as 
   run.check_predictions(pictures);
 }
 
-TEST_CASE("an exported program matches the weights regardless of the training options") {
+TEST_CASE("an exported program matches the saved weights regardless of the training options") {
   const std::string flags = GENERATE("--model lenet --precision bf16 --graph --ema 0.9",
                                      "--model mlp --precision fp16 --accumulate 2",
                                      "--model resnet --fast-dev-run --batch-size 8");
@@ -305,7 +305,8 @@ TEST_CASE("sconce-train --weights rejects a program") {
 }
 
 TEST_CASE(
-    "each of 300 altered programs is either read or rejected with an error that names the file") {
+    "each of 300 altered program files is either loaded or rejected with an error that names the "
+    "file") {
   const TempDir folder;
   const auto file = folder.path() / "net";
   const auto task = table_task();

@@ -62,7 +62,7 @@ TEST_CASE(
   check_refused(run_example(folder, "serving_recorded"), 2, "usage: serving_recorded PROGRAM");
 }
 
-TEST_CASE("the program with two dynamic sizes on the page accepts any value for each size") {
+TEST_CASE("the documented program with two dynamic sizes accepts any value for each size") {
   const TempDir folder;
   const auto file = folder.path() / "net.safetensors";
   torch::nn::Sequential net(torch::nn::Embedding(40, 8), torch::nn::Linear(8, 3));
@@ -76,8 +76,7 @@ TEST_CASE("the program with two dynamic sizes on the page accepts any value for 
   }
 }
 
-TEST_CASE(
-    "the recorded function on the page names its outputs and keeps the names of its weights") {
+TEST_CASE("the documented recorded function names its outputs and keeps the names of its weights") {
   const TempDir folder;
   const auto file = folder.path() / "net.safetensors";
   torch::nn::Linear net(64, 10);
@@ -100,7 +99,7 @@ TEST_CASE(
   CHECK(sconce::io::load_safetensors(file).contains("weight"));
 }
 
-TEST_CASE("the program recorded under autocast on the page contains the casts") {
+TEST_CASE("the documented program recorded under autocast contains the casts") {
   const TempDir folder;
   const auto file = folder.path() / "net.safetensors";
   torch::nn::Linear net(64, 10);

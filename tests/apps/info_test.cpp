@@ -69,7 +69,7 @@ TEST_CASE("sconce-info ends its table with the GPU verdict and includes the verd
   CHECK(json.at("verdict").at("name") == name);
 }
 
-TEST_CASE("sconce-info reports its own build and the machine that it runs on") {
+TEST_CASE("sconce-info reports its own build and the machine it runs on") {
   const auto machine = apps::this_machine();
   const auto number = [](int part) { return std::to_string(part); };
   CHECK(machine.sconce == number(SCONCE_VERSION_MAJOR) + "." + number(SCONCE_VERSION_MINOR) + "." +

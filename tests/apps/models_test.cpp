@@ -117,7 +117,7 @@ TEST_CASE("only the last layer of a frozen model is trained, even in replicas") 
   check_kept(*model, before, model->last_layer());
 }
 
-TEST_CASE("loading weights keeps the model's own last layer if the number of classes differs") {
+TEST_CASE("loading weights with a different number of classes keeps the model's own last layer") {
   const sconce::test::TempDir folder;
   const bool is_safetensors = GENERATE(false, true);
   const auto file = folder.path() / (is_safetensors ? "w.safetensors" : "w.pt");
@@ -150,7 +150,7 @@ TEST_CASE("loading weights keeps the model's own last layer if the number of cla
 }
 
 TEST_CASE(
-    "weights from another model are rejected with an error that lists ten of their names, and the "
+    "weights from another model are rejected with an error that lists ten weight names, and the "
     "model is unchanged") {
   const sconce::test::TempDir folder;
   const auto file = folder.path() / "w.pt";

@@ -85,7 +85,9 @@ TEST_CASE("an image folder with only one class is rejected, and the error names 
                         ": expected at least two classes, found one folder, cat"));
 }
 
-TEST_CASE("IDX files are rejected next to image folders and read next to other folders") {
+TEST_CASE(
+    "IDX files are rejected if they are next to image folders and read if they are next to other "
+    "folders") {
   const TempDir folder;
   fs::copy(SCONCE_DIGITS_DIR, folder.path());
   const train::CommandLine line{.data = folder.path().string(), .device = "cpu"};
@@ -104,7 +106,7 @@ TEST_CASE("IDX files are rejected next to image folders and read next to other f
   CHECK(refusal() == expected);
 }
 
-TEST_CASE("IDX files are found under each name that they are distributed under") {
+TEST_CASE("IDX files are found under every file name used to distribute them") {
   const TempDir folder;
   const std::string name = GENERATE("train-images.idx3-ubyte.gz", "train-images.idx3-ubyte",
                                     "train-images-idx3-ubyte.gz", "train-images-idx3-ubyte");
@@ -139,8 +141,8 @@ TEST_CASE("IDX files are read if their names contain dots instead of hyphens") {
 }
 
 TEST_CASE(
-    "the digits are found next to the program or in the source tree, and otherwise the error "
-    "suggests --data") {
+    "the digits are found next to the program or in the source tree, and if they are missing, the "
+    "error suggests --data") {
   const TempDir folder;
   const fs::path installed = folder.path() / "share/sconce/digits";
   const fs::path program = folder.path() / "exe";
@@ -164,7 +166,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a split draws the given fraction of each class, and the seed determines which examples") {
+    "a split draws the given fraction of each class, and the seed determines which examples are "
+    "drawn") {
   const auto targets = torch::cat(
       {torch::zeros({100}, torch::kLong), torch::ones({11}, torch::kLong), torch::tensor({2})});
   std::vector<int64_t> all(112);
@@ -205,7 +208,7 @@ TEST_CASE("damaged images and files that are not images are skipped and counted"
              ContainsSubstring("no images remain in class "));
 }
 
-TEST_CASE("images are read within the limits set on the command line") {
+TEST_CASE("reading images respects the limits set on the command line") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   write_colors(folder.path());  // of 120 pixels, and of 180 to 360 in steps of 20
@@ -217,7 +220,7 @@ TEST_CASE("images are read within the limits set on the command line") {
   CHECK(train::leave_out_bad(*opened, 0, {.max_pixels = 200}).size() == 12);
 }
 
-TEST_CASE("each channel's mean and standard deviation are computed over all images together") {
+TEST_CASE("each channel's mean and standard deviation are computed across all images") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   write_colors(folder.path());
@@ -253,7 +256,9 @@ TEST_CASE(
   CHECK(images.std == std::vector<double>{1e-6F});
 }
 
-TEST_CASE("a network loaded from its weights file has the same input format and classes") {
+TEST_CASE(
+    "a network loaded from a weights file has the same input format and classes as the saved "
+    "network") {
   const TempDir folder;
   const fs::path file = folder.path() / "model.safetensors";
   const train::Task images{.shape = {3, 8, 12},
@@ -356,7 +361,8 @@ TEST_CASE("the format of a --weights file is determined by its contents, not by 
              ContainsSubstring(fifo.string() + ": expected a regular file"));
 }
 
-TEST_CASE("training on the digits as images matches training on IDX files bit for bit", "[alone]") {
+TEST_CASE("training on the digits stored as images matches training on IDX files bit for bit",
+          "[alone]") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   const fs::path pictures = folder.path() / "pictures";

@@ -46,7 +46,7 @@ TEST_CASE("programs find LibTorch and a shared sconce library only through their
   CHECK_THAT(dynamic_section(program), ContainsSubstring("[" SCONCE_RUN_PATH "]"));
 }
 
-TEST_CASE("programs load libstdc++ before LibTorch, so that the symbols of libstdc++ are used") {
+TEST_CASE("programs load libstdc++ before LibTorch so that symbols resolve to libstdc++") {
   const std::string needs = dynamic_section(program);
   CHECK(needs.find("[libstdc++.so.6]") < needs.find("[libtorch"));
 }
@@ -119,8 +119,8 @@ TEST_CASE("sconce-info reports LibTorch's devices and threads in a table and in 
 }
 
 TEST_CASE(
-    "sconce-info finds NVML and writes valid JSON, whatever bytes an environment variable "
-    "contains") {
+    "sconce-info finds NVML and writes valid JSON regardless of the bytes in an environment "
+    "variable") {
   const std::string stand_in =
       "LD_LIBRARY_PATH='" SCONCE_NVML_DIR "'${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} ";
   const auto old = info_json(stand_in + "CUDA_VISIBLE_DEVICES=-1");

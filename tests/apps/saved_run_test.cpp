@@ -122,8 +122,8 @@ c10::IValue any_value(std::mt19937& random) {
 }  // namespace
 
 TEST_CASE(
-    "each of 500 altered checkpoints is either read or rejected with an error that names the file "
-    "and the key") {
+    "each of 500 altered checkpoints is either loaded or rejected with an error that names the "
+    "file and the key") {
   const TempDir folder;
   const fs::path whole = folder.path() / "whole", run = folder.path() / "run";
   fit(whole, GENERATE(5, 6));

@@ -232,7 +232,7 @@ TEST_CASE("sconce-train rejects incompatible multi-device flags") {
                          ": must be a number from 0.001 to 1000000");
 }
 
-TEST_CASE("sconce-train rejects invalid image flags and rejects image flags for other data") {
+TEST_CASE("sconce-train rejects invalid image flags and any image flags for other kinds of data") {
   const std::vector<std::string> of_pictures = {"--image-size 8", "--gray", "--augment",
                                                 "--workers 0"};
   for (const std::string data : {"digits", "fashion-mnist", SCONCE_DIGITS_DIR}) {
@@ -259,7 +259,7 @@ TEST_CASE("sconce-train rejects invalid image flags and rejects image flags for 
        {"--data / --max-csv-bytes 1", "--max-csv-bytes: requires a CSV file for --data"}});
 }
 
-TEST_CASE("sconce-train rejects a table without a target and flags that do not apply to a table") {
+TEST_CASE("sconce-train rejects a table without a target and flags that do not apply to tables") {
   const TempDir folder;
   const std::string file = folder.write("houses.csv", "rooms,price\n").string();
   const std::string data = "--data " + file + " ";
@@ -488,7 +488,7 @@ TEST_CASE("16-bit training on the digits is as accurate as fp32 training", "[alo
   check("mlp", "fp16");  // its convolutions are slow on CPUs
 }
 
-TEST_CASE("on a GPU, training on the digits is as accurate in each precision as in fp32", "[gpu]") {
+TEST_CASE("on a GPU, training on the digits in each precision is as accurate as in fp32", "[gpu]") {
   sconce::test::require_gpu();
   // Simulated GPUs run the CPU kernels, which another test case trains with from three seeds.
   const int seeds = sconce::test::on_simulated_gpus() ? 1 : 3;
@@ -530,7 +530,7 @@ TEST_CASE("sconce-train --summary prints the model and does not change training"
              ContainsSubstring("[1437, 10]"));
 }
 
-TEST_CASE("sconce-train draws a progress bar on a terminal unless it is a dumb terminal",
+TEST_CASE("sconce-train draws a progress bar on a terminal unless the terminal is dumb",
           "[alone]") {
   // util-linux's script runs it on a pseudo terminal.
   if (std::system("command -v script >/dev/null 2>&1") != 0) SKIP("needs script of util-linux");
@@ -590,7 +590,7 @@ TEST_CASE("linear, mlp, lenet, and resnet train, and --fast-dev-run runs one bat
                      "1,[0-9.e-]+,[0-9.e-]+,[0-9.e-]+,8,[0-9.e-]+\n"));
 }
 
-TEST_CASE("sconce-train reads a folder of gzipped files the same as a folder of plain files",
+TEST_CASE("sconce-train reads a folder of gzipped files in the same way as a folder of plain files",
           "[alone]") {
   const TempDir folder;
   for (const auto& entry : fs::directory_iterator(digits)) {
@@ -857,7 +857,7 @@ TEST_CASE("a run resumes with or without --out, and its charts include the earli
   CHECK(std::count(markers.begin(), markers.end(), 'M') == 2);
 }
 
-TEST_CASE("sconce-train --scalars writes a run's scalars, and a resumed run continues them") {
+TEST_CASE("sconce-train --scalars writes a run's scalars, and a resumed run appends to them") {
   const TempDir folder;
   const std::string checkpoint = " --checkpoint " + (folder.path() / "checkpoint").string();
   const auto run = [&](const std::string& log, const std::string& flags) {
@@ -1068,7 +1068,7 @@ int64_t epochs_of_cosine(int epochs, const train::SavedRun& saved) {
 }  // namespace
 
 TEST_CASE(
-    "a resumed run keeps its schedule's number of epochs unless --restart-schedule is given") {
+    "a resumed run keeps the number of epochs in its schedule unless --restart-schedule is given") {
   const std::string scheduler = GENERATE("step", "cosine", "onecycle");
   const RunOfTwo run(scheduler);
   const auto first = run.rates();
@@ -1102,7 +1102,8 @@ TEST_CASE("without a scheduler, a run can be resumed for any number of epochs") 
 }
 
 TEST_CASE(
-    "a version 0.2 checkpoint without a number of epochs can be resumed or restart its schedule") {
+    "a version 0.2 checkpoint without an epoch count can be resumed, with or without restarting "
+    "its schedule") {
   const RunOfTwo run("cosine");
   const auto file = sconce::io::load_torch(run.file()).toGenericDict();
   REQUIRE(file.erase("schedule") == 1);
@@ -1156,7 +1157,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "two processes match one process with twice the batch size, and only the first writes files",
+    "two processes match one process with twice the batch size, and only the first process writes "
+    "files",
     "[distributed]") {
   const std::string more =
       GENERATE("", "--graph", "--accumulate 2 --clip 1 --scheduler onecycle --ema 0.9");
@@ -1226,8 +1228,9 @@ std::vector<int> processes_with(const std::string& argument, const std::string& 
 
 }  // namespace
 
-TEST_CASE("a run saves its state before SIGTERM ends it, and resuming produces the same result",
-          "[distributed]") {
+TEST_CASE(
+    "a run saves its state before SIGTERM terminates it, and resuming produces the same result",
+    "[distributed]") {
   const TempDir folder;
   const std::string run = (folder.path() / "run").string();
   const std::vector<std::string> command = {
@@ -1265,7 +1268,7 @@ TEST_CASE("a run saves its state before SIGTERM ends it, and resuming produces t
                     "--resume, or specify another folder");
 }
 
-TEST_CASE("a run terminated by a signal leaves charts of only the epochs that it finished",
+TEST_CASE("a run terminated by a signal leaves charts that show only its finished epochs",
           "[alone]") {
   const TempDir folder;
   sconce::test::Processes runs;

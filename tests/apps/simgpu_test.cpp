@@ -180,7 +180,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "two processes with one simulated GPU each train over NCCL to the same losses as on CPUs") {
+    "two processes that train over NCCL with one simulated GPU each produce the same losses as on "
+    "CPUs") {
   if (!std::filesystem::exists(torchrun())) SKIP("this LibTorch is not from a Python package");
   const std::string flags = torchrun().string() + " --standalone --nproc-per-node=2 --no-python " +
                             train + " --model mlp --epochs 2 --parallel distributed";
@@ -211,7 +212,7 @@ TEST_CASE("a training step issues exactly the recorded GPU work and never waits 
   CHECK(step["work"] == nlohmann::json::parse(kept)[name]);
 }
 
-TEST_CASE("a host wait is counted with its address, which addr2line resolves to its source line") {
+TEST_CASE("a host wait is counted with its address, which addr2line resolves to the source line") {
   const TempDir folder;
   const std::string file = (folder.path() / "counts.json").string();
   REQUIRE(simulated("--counts " + file, SCONCE_SIMGPU_STEPS " simple_nn item").exit_code == 0);
@@ -312,7 +313,7 @@ TEST_CASE("docs/simulated_gpus.md shows the CPU function that the tests use") {
       ContainsSubstring(sconce::test::contents(SCONCE_TESTS_DIR "/apps/simgpu_scale_on_cpu.cpp")));
 }
 
-TEST_CASE("the copies that LibTorch makes of CPU indices are counted") {
+TEST_CASE("LibTorch's copies of CPU indices are counted") {
   const TempDir folder;
   const std::string file = (folder.path() / "counts.json").string();
   REQUIRE(fault("copied_indices", "wrong", "--counts " + file).out == "[10]\n");
@@ -329,7 +330,7 @@ TEST_CASE("the copies that LibTorch makes of CPU indices are counted") {
 }
 
 TEST_CASE(
-    "a graph replay uses the CPU value from its capture and reports that the value has changed") {
+    "a graph replay uses the CPU value from its capture, and a change to the value is reported") {
   const RunResult wrong = fault("factor", "wrong");
   CHECK(wrong.out == "4 float\n");
   CHECK_THAT(wrong.err,
@@ -524,7 +525,7 @@ TEST_CASE("reports are written to a file as JSON or JUnit XML, and known reports
                  ContainsSubstring(R"(<skipped message="Tried and found to be harmless."/>)"));
 }
 
-TEST_CASE("the reports of several processes are written to the same file") {
+TEST_CASE("reports from several processes are written to the same file") {
   const TempDir folder;
   const std::string file = (folder.path() / "report.json").string();
   const std::string program = SCONCE_SIMGPU_FAULTS " prefetch wrong";
@@ -562,7 +563,7 @@ TEST_CASE("with --places, a report shows both Python lines or both addresses in 
                                line_of("# the writer") + ", and nothing orders the two"));
 }
 
-TEST_CASE("only one GPU test case needs a real GPU") {
+TEST_CASE("exactly one GPU test case needs a real GPU") {
   const RunResult found = run_program("grep -rhoF 'real-gpu]' '" SCONCE_TESTS_DIR
                                       "' --include='*_test.cpp' --exclude=simgpu_test.cpp");
   CHECK(found.out == "real-gpu]\n");

@@ -167,7 +167,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("programs that receive a file of the wrong kind name it in the error and write nothing") {
+TEST_CASE(
+    "programs that receive a file of the wrong kind name the file in the error and write nothing") {
   const TempDir folder;
   for (const auto& [kind, bytes] : files_by_kind()) folder.write(kind, bytes);
   const auto names = names_in(folder.path());

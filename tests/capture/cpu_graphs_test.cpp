@@ -219,8 +219,8 @@ TEST_CASE("replays update parameter averages and their update counts") {
 }
 
 TEST_CASE(
-    "before running an operation that it cannot replay, a captured step throws an error that names "
-    "it") {
+    "a captured step throws before running an operation that it cannot replay and names the "
+    "operation") {
   check_refused(
       [](const StepTensors& batch) { return StepTensors{batch[0] * batch[0].sum().item<float>()}; },
       "a host read (aten::_local_scalar_dense)");
@@ -473,7 +473,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a step can end or call host code right after allocating memory of a freed result's size") {
+    "a step can end or call host code immediately after allocating memory of the same size as a "
+    "freed result") {
   const auto x = torch::randn({1 << 9, 1 << 10});  // too large for replays to keep the results
   for (const bool calls_host : {false, true}) {
     CAPTURE(calls_host);
@@ -509,7 +510,8 @@ TEST_CASE("a step can return its input, a view of its input, or nothing") {
   CHECK(host_runs == 4);
 }
 
-TEST_CASE("a captured step inside another one is rejected, and the inner step remains usable") {
+TEST_CASE(
+    "a captured step inside another captured step is rejected, and the inner step remains usable") {
   CapturedStep inner(torch::kCPU,
                      [](const StepTensors& batch) { return StepTensors{batch[0] * 2}; });
   CapturedStep outer(torch::kCPU, [&](const StepTensors& batch) { return inner(batch); },
@@ -523,7 +525,7 @@ TEST_CASE("a captured step inside another one is rejected, and the inner step re
   for (int i = 0; i < 6; ++i) CHECK(inner({x})[0].equal(x * 2));
 }
 
-TEST_CASE("a replay throws after the model is destroyed") {
+TEST_CASE("a replay throws if the model has been destroyed") {
   auto fit = std::make_unique<Fit>();
   CapturedStep step(torch::kCPU, [&](const StepTensors& batch) { return fit->step(batch); });
   for (int i = 0; i < 5; ++i) step(some_batch(i));

@@ -130,7 +130,8 @@ TEST_CASE("Batches without shuffle keeps the dataset's order in every epoch") {
   CHECK(order(batches) == std::vector<int64_t>{0, 1, 2, 3, 4});
 }
 
-TEST_CASE("Batches repeats its order for the same seed and epoch and changes it for others") {
+TEST_CASE(
+    "Batches uses the same order for the same seed and epoch and a different order otherwise") {
   Batches batches(counting(50), {.batch_size = 8, .shuffle = true, .seed = 3});
   Batches twin(counting(50), {.batch_size = 7, .shuffle = true, .seed = 3});
   const auto first = order(batches);
@@ -384,8 +385,8 @@ TEST_CASE("calling begin with an explicit epoch does not change the epoch of the
 }
 
 TEST_CASE(
-    "with a DistributedSampler, only set_epoch changes the order, and begin warns once if it was "
-    "not called") {
+    "with a DistributedSampler, only set_epoch changes the order, and begin warns once if "
+    "set_epoch was not called") {
   const sconce::test::Warnings warnings;
   const auto group = sconce::distributed::ProcessGroup::init();
   sconce::data::DistributedSampler sampler(9, group, {.seed = 4});
@@ -431,7 +432,7 @@ TEST_CASE(
         who + "either shuffle or a sampler, which sets the order, got both");
 }
 
-TEST_CASE("Batches rejects a sampler's out-of-range rows when the epoch begins") {
+TEST_CASE("Batches rejects out-of-range rows from a sampler when the epoch begins") {
   struct Beyond : Backwards {
     torch::Tensor indices() const { return torch::arange(4) + of; }
   };
@@ -443,7 +444,7 @@ TEST_CASE("Batches rejects a sampler's out-of-range rows when the epoch begins")
                         "got 4"));
 }
 
-TEST_CASE("an iterator over Batches may outlive the Batches, and its copies share its position") {
+TEST_CASE("an iterator over Batches may outlive its Batches, and its copies share its position") {
   const auto begin = [] {
     return Batches(counting(5), {.batch_size = 2, .shuffle = true, .seed = 1}).begin();
   };

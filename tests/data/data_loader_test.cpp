@@ -142,7 +142,7 @@ TEST_CASE("DataLoader returns the same batches as Python's DataLoader with the s
   CHECK(compared == 64);
 }
 
-TEST_CASE("a source's random numbers depend only on seed, epoch, and item") {
+TEST_CASE("a source's random numbers depend only on the seed, the epoch, and the item") {
   const auto numbers = [](DataLoaderOptions options, int64_t epoch) {
     options.batch_size = 3;
     DataLoader loader(Noise{20}, options);
@@ -161,7 +161,7 @@ TEST_CASE("a source's random numbers depend only on seed, epoch, and item") {
   CHECK(torch::equal(torch::rand({4}), next));
 }
 
-TEST_CASE("a DataLoader's epoch can start at a later batch") {
+TEST_CASE("a DataLoader can start an epoch at a later batch") {
   const auto workers = GENERATE(0, 2);
   DataLoader loader(Noise{20}, {.batch_size = 3, .shuffle = true, .num_workers = workers});
   const auto all = tensors(loader);
@@ -178,7 +178,8 @@ TEST_CASE("a DataLoader's epoch can start at a later batch") {
 }
 
 TEST_CASE(
-    "leaving a loop over a DataLoader early ends its threads, and the next loop starts over") {
+    "leaving a loop over a DataLoader early ends the loop's threads, and the next loop starts "
+    "over") {
   const auto workers = GENERATE(0, 1, 4);
   const DataLoader loader(Rows{table(1000)}, {.batch_size = 2, .num_workers = workers});
   const auto before = threads();
@@ -347,7 +348,7 @@ TEST_CASE("nested and concurrent loops over a DataLoader each report their own f
   CHECK(right == 4);
 }
 
-TEST_CASE("an exception in the collate function does not report a failed item") {
+TEST_CASE("no failed item is reported for an exception in the collate function") {
   const auto workers = GENERATE(0, 2);
   const auto collate = [](const std::vector<torch::Tensor>& items) {
     if (items.at(0).item<int64_t>() == 4) throw Strange{.code = 1};
@@ -381,7 +382,8 @@ std::vector<torch::Tensor> epoch_of(const Dataset& all, int64_t batch_size, uint
 }  // namespace
 
 TEST_CASE(
-    "a source draws new numbers in each epoch, or only after set_epoch with a DistributedSampler") {
+    "a source draws new random numbers in each epoch, or only after set_epoch with a "
+    "DistributedSampler") {
   const auto workers = GENERATE(0, 2);
   const sconce::test::Warnings warnings;
   DataLoaderOptions options{.batch_size = 3, .num_workers = workers};
@@ -528,7 +530,7 @@ struct Endless : TorchRows {
 
 }  // namespace
 
-TEST_CASE("DataLoader accepts datasets of torch::data, mapped or not") {
+TEST_CASE("DataLoader accepts torch::data datasets, mapped or not") {
   const auto workers = GENERATE(0, 3);
   const DataLoaderOptions options{.batch_size = 4, .num_workers = workers};
   const std::vector<torch::Tensor> expected = {
@@ -599,7 +601,7 @@ TEST_CASE("DataLoader rejects invalid options before reading an item") {
   CHECK_THROWS_WITH(loader.set_epoch(-1), ContainsSubstring("epoch to be at least 0, got -1"));
 }
 
-TEST_CASE("DataLoader rejects a sampler's out-of-range or missing items when the epoch begins") {
+TEST_CASE("DataLoader rejects out-of-range or missing items from a sampler when the epoch begins") {
   const auto refusal = [](const torch::Tensor& rows) {
     return sconce::test::error_of(
         [&] { DataLoader(Rows{table(4)}, {.sampler = Wrong{.epoch = 0, .rows = rows}}).begin(); });
@@ -628,8 +630,7 @@ struct Racy {
 }  // namespace
 
 TEST_CASE(
-    "multiple workers read a source that is not thread-safe, so that ThreadSanitizer reports the "
-    "race",
+    "if multiple workers read a source that is not thread-safe, ThreadSanitizer reports the race",
     "[.planted-race]") {
   CHECK(tensors(DataLoader(Racy(), {.batch_size = 4, .num_workers = 4})).size() == 500);
 }

@@ -46,7 +46,7 @@ TEST_CASE("DistributedSampler returns the same indices as Python's", "[python]")
   CHECK(compared == 468);
 }
 
-TEST_CASE("DistributedSampler takes its rank and size from the process group") {
+TEST_CASE("DistributedSampler gets its rank and size from the process group") {
   const auto group = ProcessGroup::init();
   const DistributedSampler sampler(5, group, {.shuffle = false});
   CHECK(text(sampler.indices()) == " 0 1 2 3 4");

@@ -112,7 +112,8 @@ TEST_CASE("a fit over from_torch matches a plain loop over the same loader") {
 }
 
 TEST_CASE(
-    "a fit over from_torch resumes exactly after an epoch and cannot resume in the middle of one") {
+    "a fit over from_torch resumes exactly after an epoch and cannot resume in the middle of an "
+    "epoch") {
   const sconce::test::TempDir folder;
   const auto train = [](const std::string& to, int epochs, int64_t stop_at = -1) {
     torch::manual_seed(5);

@@ -82,7 +82,7 @@ Use drawing(const char* what, Sampler sampler) {
 
 }  // namespace
 
-TEST_CASE("four threads loop over one source of batches and set its epoch concurrently") {
+TEST_CASE("four threads loop over one batch source and set its epoch concurrently") {
   const data::BatchesOptions shuffled = {.batch_size = 3, .shuffle = true};
   const data::DataLoaderOptions by_workers = {.batch_size = 3, .shuffle = true, .num_workers = 2};
   const data::Batches batches(data::Dataset{numbers(), numbers()}, shuffled);

@@ -781,7 +781,7 @@ TEST_CASE("DataParallel rejects devices that do not exist") {
              ContainsSubstring("got meta"));
 }
 
-TEST_CASE("on the CPU, creating replicas draws no random numbers, even if it fails") {
+TEST_CASE("on the CPU, creating replicas draws no random numbers, even if the creation fails") {
   torch::manual_seed(6);
   const auto expected = torch::rand({4});
   torch::manual_seed(6);
@@ -863,7 +863,7 @@ TEST_CASE("second-order gradients reach the module through DataParallel") {
   }
 }
 
-TEST_CASE("frozen parameters receive no gradients from DataParallel, and unfrozen parameters do") {
+TEST_CASE("frozen parameters receive no gradients from DataParallel, but unfrozen parameters do") {
   auto module = mlp();
   DataParallel net(module, cpus());
   const auto X = torch::ones({4, 3});

@@ -139,7 +139,7 @@ TEST_CASE("two processes match one process that trains on the combined batch", "
   }
 }
 
-TEST_CASE("the Trainer rejects ranks that differ, another process group, and from_torch batches",
+TEST_CASE("the Trainer rejects mismatched ranks, another process group, and from_torch batches",
           "[distributed]") {
   auto ranks = start_ranks(2, {SCONCE_WORKER, "uneven", "victim=1", "timeout=20000"});
   wait_for(ranks, Seconds(60));
@@ -421,7 +421,8 @@ TEST_CASE("in a group of one, DistributedDataParallel runs the module itself") {
 }
 
 TEST_CASE(
-    "under autocast, an encoder with masks trains the same in DistributedDataParallel as alone") {
+    "under autocast, an encoder with masks trains the same with and without "
+    "DistributedDataParallel") {
   using sconce::nn::EncoderArgs;
   torch::manual_seed(0);
   sconce::nn::TransformerEncoderLayer layer(

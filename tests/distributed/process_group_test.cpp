@@ -512,7 +512,8 @@ TEST_CASE("new_group rejects missing and duplicate ranks, and a group of one is 
   CHECK(tensor.equal(torch::full({2}, 3.0)));
 }
 
-TEST_CASE("metrics added over two ranks equal the metrics of a single rank", "[distributed]") {
+TEST_CASE("metrics summed over two ranks equal the metrics computed on a single rank",
+          "[distributed]") {
   auto ranks = start_ranks(2, worker({"metrics"}));
   wait_for(ranks, Seconds(60));
   require_success(ranks);
@@ -705,8 +706,9 @@ TEST_CASE("the other ranks fail within the timeout after a rank is killed or sto
   }
 }
 
-TEST_CASE("init returns only after every rank has connected, so that a rank may exit immediately",
-          "[distributed]") {
+TEST_CASE(
+    "init returns only after every rank has connected, so a rank may exit immediately afterward",
+    "[distributed]") {
   using namespace sconce::distributed;
   const sconce::test::TempDir folder;
   const std::string file = (folder.path() / "store").string();

@@ -330,8 +330,9 @@ TEST_CASE("a save keeps the permissions that the file has when the save ends") {
   CHECK((status_of(folder.path() / "new").st_mode & 07777) == 0600);
 }
 
-TEST_CASE("a save that cannot keep the group grants others no more permissions than the group had",
-          "[alone]") {
+TEST_CASE(
+    "a save that cannot keep the group grants other users no more permissions than the group had",
+    "[alone]") {
   const TempDir folder;
   fs::permissions(folder.path(), fs::perms::all);
   const auto file = folder.write("file", "before");
@@ -350,7 +351,7 @@ TEST_CASE("a save that cannot keep the group grants others no more permissions t
   CHECK(replaced(0604) == 0600);
 }
 
-TEST_CASE("a save keeps the file's access control list and inherits none from the folder") {
+TEST_CASE("a save keeps the file's access control list and does not inherit one from the folder") {
   // The data starts with version 2. Each entry then contains a tag, permissions, and a user. The
   // tags are 1 for the owner, 2 for a user, 4 for the group, 16 for the mask, and 32 for others.
   const auto entry = [](uint16_t tag, uint16_t permissions, uint32_t user = ~uint32_t{0}) {

@@ -110,7 +110,7 @@ extern "C" int madvise(void* start, size_t size, int advice) noexcept {
   return reinterpret_cast<decltype(madvise)*>(dlsym(RTLD_NEXT, "madvise"))(start, size, advice);
 }
 
-TEST_CASE("random_access tells the system to expect random reads and requires mmap and the CPU") {
+TEST_CASE("random_access advises the system to expect random reads and requires mmap and the CPU") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   StateDict state;

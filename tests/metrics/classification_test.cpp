@@ -22,7 +22,7 @@ TEST_CASE("metrics match torchmetrics in 2,020 random cases") {
   }
 }
 
-TEST_CASE("accuracy of (N, C, d1, ...) logits counts positions rather than rows") {
+TEST_CASE("accuracy for (N, C, d1, ...) logits counts positions rather than rows") {
   // Three of the four pixels of the first image are correct, and one pixel of the second image.
   const auto target = torch::tensor({0, 1, 1, 0, 0, 0, 0, 0}).view({2, 2, 2});
   const auto answers = torch::tensor({0, 1, 1, 1, 0, 1, 1, 1}).view({2, 2, 2});

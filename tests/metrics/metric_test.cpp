@@ -103,8 +103,8 @@ void update_without_reads(torch::Device device) {
 }  // namespace
 
 TEST_CASE(
-    "a custom metric defines what each batch adds to the sums and how its value is computed from "
-    "them") {
+    "a custom metric defines what each batch adds to its sums and how its value is computed from "
+    "the sums") {
   MeanLargestError metric;
   metric.update(torch::tensor({1.0, 2.0}), torch::tensor({1.5, 2.0}));
   metric.update(torch::tensor({1.0f}), torch::tensor({3.0f}));

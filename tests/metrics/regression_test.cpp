@@ -13,7 +13,7 @@ using sconce::metrics::Multioutput;
 using sconce::metrics::R2Score;
 using sconce::test::error_of;
 
-TEST_CASE("mean errors average over all elements of batches of different sizes") {
+TEST_CASE("mean errors are averaged over all elements, even for batches of different sizes") {
   MeanSquaredError squared;
   MeanSquaredError root({.squared = false});
   MeanAbsoluteError absolute;

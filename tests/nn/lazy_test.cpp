@@ -279,7 +279,8 @@ void compare_lazy_layers(size_t count) {
 
 }  // namespace
 
-TEST_CASE("lazy layers draw the same initial values and as many random numbers as in Python") {
+TEST_CASE(
+    "lazy layers draw the same initial values and the same number of random values as in Python") {
   const bool on = GENERATE(true, false);
   const int bits = GENERATE(32, 64);
   const auto dtype = bits == 32 ? torch::kFloat : torch::kDouble;
@@ -307,8 +308,8 @@ TEST_CASE("lazy layers draw the same initial values and as many random numbers a
 }
 
 TEST_CASE(
-    "random LazyConvTranspose1d to 3d and LazyBatchNorm3d produce the same values and gradients as "
-    "in Python",
+    "random LazyConvTranspose1d/2d/3d and LazyBatchNorm3d layers produce the same values and "
+    "gradients as in Python",
     "[python]") {
   compare_lazy_layers(24);
 }
@@ -644,7 +645,7 @@ TEST_CASE("loading the archive of an initialized layer initializes a lazy layer"
   CHECK_FALSE(to->head->weight.equal(from->head->weight));
 }
 
-TEST_CASE("saving an uninitialized layer throws, and so does loading a mismatched archive") {
+TEST_CASE("saving an uninitialized layer or loading a mismatched archive throws") {
   Net net;
   CHECK_THROWS_WITH(saved(net), ContainsSubstring("LazyLinear::save: expected an initialized") &&
                                     ContainsSubstring("uninitialized"));

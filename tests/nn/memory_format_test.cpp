@@ -70,7 +70,7 @@ TEST_CASE("ChannelsLast does not change what a model computes or learns") {
 }
 
 TEST_CASE(
-    "ChannelsLast3d changes the strides of 5-dimensional parameters, and ChannelsLast does not") {
+    "ChannelsLast3d changes the strides of 5-dimensional parameters, but ChannelsLast does not") {
   torch::nn::Conv3d net(2, 3, 2);
   to_memory_format(*net, MemoryFormat::ChannelsLast);
   CHECK(net->weight.is_contiguous());

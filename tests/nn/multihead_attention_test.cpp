@@ -40,8 +40,7 @@ TEST_CASE("MultiheadAttention has the same defaults as in Python") {
   CHECK_FALSE(args.is_causal);
 }
 
-TEST_CASE(
-    "attention returns the same results for a padded batch as for each row without its padding") {
+TEST_CASE("attention returns the same results for a padded batch as for each unpadded row") {
   const bool need_weights = GENERATE(true, false);
   torch::manual_seed(1);
   auto attention = batch_first(8, 2);

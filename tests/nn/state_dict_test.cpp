@@ -52,7 +52,8 @@ TEST_CASE("load_state_dict copies into the existing parameters") {
   CHECK(weight.is_same(to->parameters()[0]));
 }
 
-TEST_CASE("load_state_dict loads a state dict from an old PyTorch version as Python does") {
+TEST_CASE(
+    "load_state_dict loads a state dict from an old PyTorch version in the same way as Python") {
   auto from = three_layers(), to = three_layers();
   to->register_parameter("scale", torch::zeros({}));
   StateDict state;

@@ -113,7 +113,7 @@ TEST_CASE("TensorTree visits the tensors of a class that lists its members") {
   CHECK_FALSE(TensorTree<Value>::alike({{t, {t}}}, {{t, {t, t}}}));
 }
 
-TEST_CASE("TensorTree::alike compares lengths, keys, and which tensors are undefined") {
+TEST_CASE("TensorTree::alike compares lengths, keys, and the positions of undefined tensors") {
   using Value = std::tuple<std::vector<Tensor>, std::map<int, Tensor>, std::optional<Tensor>,
                            std::pair<Tensor, Tensor>>;
   const auto t = torch::ones({1});

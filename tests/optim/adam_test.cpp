@@ -105,7 +105,7 @@ TEST_CASE("Adam and AdamW match Python with the same kernels", "[python]") {
   CHECK(sconce::test::compare_with_python(cases) == 8648);
 }
 
-TEST_CASE("Adam and AdamW reject invalid options, as defaults and in every group") {
+TEST_CASE("Adam and AdamW reject invalid options, both as defaults and in every group") {
   const auto p = [] { return torch::ones({2}).requires_grad_(); };
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const auto check = [&]<class Optimizer, class Options>(const std::string& name) {

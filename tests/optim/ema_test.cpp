@@ -55,7 +55,7 @@ struct Averaged {
 
 }  // namespace
 
-TEST_CASE("averages match Python's bit for bit, even when they continue from a saved state",
+TEST_CASE("averages match Python's bit for bit, even after resuming from a saved state",
           "[python]") {
   const TempDir folder;
   sconce::test::ask_python(folder, "ema.py", "averages");
@@ -121,7 +121,7 @@ TEST_CASE("SwapGuard restores the model's own values when an exception leaves it
 
 TEST_CASE(
     "within one autocast scope, layers use the averages inside a SwapGuard and their own values "
-    "outside") {
+    "outside it") {
   torch::nn::Linear net(2, 2);
   fill_all(*net, 1);
   ExponentialMovingAverage ema(*net);
@@ -149,7 +149,7 @@ TEST_CASE("an optimizer updates the model's own values between SwapGuards") {
   CHECK((averaged.net.named_parameters()["first.weight"] == -2).all().item<bool>());
 }
 
-TEST_CASE("updating and swapping averages reads no values on the host") {
+TEST_CASE("updating and swapping averages performs no host reads") {
   Net net;
   ExponentialMovingAverage ema(net, {.use_buffers = true});
   const sconce::test::HostReads reads;

@@ -239,7 +239,7 @@ void check_archives(const Options& options) {
   CHECK(sconce::test::same_bits(before, sconce::test::result_of(again, parameters).tensors));
 }
 
-TEST_CASE("archives load from LibTorch's optimizers into sconce's and back") {
+TEST_CASE("LibTorch optimizer archives load into sconce optimizers and vice versa") {
   namespace libtorch = torch::optim;
   check_archives<sconce::optim::SGD, libtorch::SGD, libtorch::SGDParamState>(
       libtorch::SGDOptions(0.01).momentum(0.9));

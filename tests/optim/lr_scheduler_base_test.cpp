@@ -173,7 +173,7 @@ TEST_CASE("a group added later is scheduled unless the scheduler needs its initi
 }
 
 TEST_CASE(
-    "a run with a group added later resumes, whether the group is added before or after the "
+    "a run with a group added later can be resumed, whether the group is added before or after the "
     "scheduler") {
   using Make = std::function<std::shared_ptr<LRScheduler>(torch::optim::Optimizer&)>;
   const std::vector<Make> makes = {

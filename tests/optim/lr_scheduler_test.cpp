@@ -798,7 +798,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a run with OneCycleLR moves from C++ to Python and back, regardless of the new scheduler's "
+    "a run with OneCycleLR can move from C++ to Python and back, regardless of the new scheduler's "
     "options",
     "[python]") {
   const TempDir folder;
@@ -961,7 +961,8 @@ TEST_CASE("schedulers reject invalid arguments for the same reasons as Python") 
   CHECK(o.param_groups()[0].options().get_lr() == 0.1);
 }
 
-TEST_CASE("an optimizer's state stores the swa_lr of an SWALR, which another SWALR then uses") {
+TEST_CASE(
+    "an optimizer's state stores the swa_lr of an SWALR, and another SWALR then uses that value") {
   const auto run = make_ours("SGD");
   SWALR schedule(*run, {0.5, 0.25});
   schedule.step();
@@ -1019,7 +1020,7 @@ TEST_CASE("OneCycleLR throws at the next step after loading a state with unknown
 }
 
 TEST_CASE(
-    "ConstantLR and PolynomialLR reject a state with a value that their constructors reject") {
+    "ConstantLR and PolynomialLR reject a state that contains a value their constructors reject") {
   const auto optimizer = make_optimizer("SGD");
   ConstantLR constant(*optimizer);
   auto state = constant.state_dict().toGenericDict();

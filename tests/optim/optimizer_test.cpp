@@ -594,7 +594,7 @@ TEST_CASE("calling state_dict between steps does not change later values of a te
   CHECK(rates(true) == rates(false));
 }
 
-TEST_CASE("a tensor lr follows schedulers and loaded states") {
+TEST_CASE("a tensor lr is updated by schedulers and loaded states") {
   using sconce::optim::lr_scheduler::ExponentialLR;
   const auto lr = torch::tensor(0.5F);
   AdamW optimizer({parameter({3})}, AdamWOptions(), {.lr = lr});
@@ -879,7 +879,7 @@ TEST_CASE(
   CHECK(target.param_groups()[0].options().get_lr() == 0.1);
 }
 
-TEST_CASE("on a GPU, optimizer steps match the CPU and read no values on the host", "[gpu]") {
+TEST_CASE("on a GPU, optimizer steps match the CPU and perform no host reads", "[gpu]") {
   sconce::test::require_gpu();
   torch::manual_seed(0);
   const std::vector<torch::Tensor> on_cpu = {parameter({5}), parameter({300, 300})};
@@ -914,8 +914,7 @@ TEST_CASE("on a GPU, optimizer steps match the CPU and read no values on the hos
   }
 }
 
-TEST_CASE("on a GPU, steps with a tensor lr match the CPU and read no values on the host",
-          "[gpu]") {
+TEST_CASE("on a GPU, steps with a tensor lr match the CPU and perform no host reads", "[gpu]") {
   sconce::test::require_gpu();
   torch::manual_seed(0);
   const std::vector<torch::Tensor> on_cpu = {parameter({5}), parameter({30, 30})};

@@ -389,7 +389,8 @@ Names all_names() {
 }  // namespace
 
 TEST_CASE(
-    "100 random runs of optimizers and schedules match Python, even when they alternate with it",
+    "100 random runs of optimizers and schedules match Python, even when they alternate between "
+    "C++ and Python",
     "[python]") {
   compare_random_runs(1500, 100, first_six);
 }

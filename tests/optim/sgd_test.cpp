@@ -108,7 +108,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("SGD rejects invalid options, as defaults and in every group") {
+TEST_CASE("SGD rejects invalid options, both as defaults and in every group") {
   const auto p = [] { return torch::ones({2}).requires_grad_(); };
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::vector<std::pair<SGDOptions, std::string>> wrong = {

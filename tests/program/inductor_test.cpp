@@ -103,8 +103,7 @@ struct CapturedTraining {
 }  // namespace
 
 TEST_CASE(
-    "a compiled step trains like the eager loop, and later runs load it from the cache if it is "
-    "intact",
+    "a compiled step trains like the eager loop, and later runs load the step from an intact cache",
     "[python]") {
   const TempDir folder;
   const auto temporary_files = folder.path() / "temporary";
@@ -139,7 +138,7 @@ TEST_CASE(
                  ContainsSubstring("the file is damaged"));
 }
 
-TEST_CASE("a step is replayed, with a warning, if Python is missing or fails") {
+TEST_CASE("if Python is missing or fails, the step is replayed with a warning") {
   const TempDir folder;
   const std::vector<std::pair<std::filesystem::path, std::string>> pythons = {
       {"/no/python", "sconce::program::inductor: expected Python at /no/python, found none"},

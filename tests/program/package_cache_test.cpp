@@ -289,7 +289,8 @@ TEST_CASE("an Inductor cache that is a link or that other users can write to cau
 }
 
 TEST_CASE(
-    "a cache creates its folder and missing parent folders, which only this user can access") {
+    "a cache creates its folder and missing parent folders so that only this user can access "
+    "them") {
   const TempDir folder;
   const auto umask_before = ::umask(0);
   const PackageCache cache(folder.path() / "a" / "b" / "");
@@ -521,7 +522,7 @@ TEST_CASE("a Python interpreter that is missing or cannot run is reported with i
   CHECK(names_in(cache.folder()) == std::vector<std::string>{cache_key + ".lock", "inductor"});
 }
 
-TEST_CASE("a relative path to Python is resolved from the current folder of this process") {
+TEST_CASE("a relative path to Python is resolved against the current folder of this process") {
   const TempDir folder;
   const auto python = fs::relative(fake_python(folder, writes_package));
   CHECK(compile_error(PackageCache(folder.path() / "cache"), python).empty());
@@ -618,7 +619,8 @@ TEST_CASE("a compilation that cannot write the program reports a full disk", "[a
   CHECK_THAT(error_on_small_disk("", program), ContainsSubstring("No space left on device"));
 }
 
-TEST_CASE("a compilation whose Python cannot write the package reports a full disk", "[alone]") {
+TEST_CASE("a compilation whose Python process cannot write the package reports a full disk",
+          "[alone]") {
   CHECK(error_on_small_disk("head -c 1000000 /dev/zero > \"$4\"") == "exit code 1");
   CHECK_THAT(error_on_small_disk("echo > log\nhead -c 1000000 /dev/zero > \"$4\""),
              ContainsSubstring("No space left on device"));
@@ -639,7 +641,7 @@ TEST_CASE("storing a choice on a full disk returns an error", "[alone]") {
   CHECK(cache.choice(cache_key) == "package");
 }
 
-TEST_CASE("the target of a package describes the requirements of this process") {
+TEST_CASE("a package's target describes the requirements of this process") {
   const auto target = package_target(torch::kCPU);
   CHECK_THAT(target.torch, StartsWith(std::string(TORCH_VERSION) + ", build "));
   CHECK_THAT(target.cpu, ContainsSubstring(", instructions ") &&
@@ -657,7 +659,7 @@ TEST_CASE("the target of a package describes the requirements of this process") 
             std::to_string(target.threads));
 }
 
-TEST_CASE("the target of a package for a GPU contains the GPU's name", "[gpu]") {
+TEST_CASE("a GPU package's target contains the GPU's name", "[gpu]") {
   sconce::test::require_gpu();
   const auto device = torch::Device(torch::kCUDA, 0);
   CHECK(package_target(device).device == sconce::cuda::get_device_properties(device).name);

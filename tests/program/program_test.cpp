@@ -118,7 +118,9 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a program file with a changed byte is rejected by name or computes the same outputs") {
+TEST_CASE(
+    "a program file with a changed byte is rejected with an error that names it or computes the "
+    "same outputs") {
   const TempDir folder;
   const auto x = torch::ones({2, 2});
   const auto expected = Program::load(write_linear(folder)).run({x})[0];
@@ -383,7 +385,7 @@ TEST_CASE("a program with out-of-range numbers is rejected, and the error report
   CHECK_THAT(load_error(with_text(file, "[]")), ContainsSubstring("expected an object, got []"));
 }
 
-TEST_CASE("mismatched inputs are rejected by name before anything runs") {
+TEST_CASE("mismatched inputs are rejected with an error that names them before anything runs") {
   const TempDir folder;
   const auto file = folder.path() / "net.safetensors";
   const auto function = [](const Tensors& in) {
@@ -461,7 +463,7 @@ TEST_CASE("if an operator in a program throws, the error reports the operator's 
 
 TEST_CASE(
     "a program throws if an operator returns a different number of tensors than the program "
-    "lists") {
+    "specifies") {
   const TempDir folder;
   const auto file = write_linear(folder);
   // The call has one result instead of two, which is only detected when the program runs.

@@ -76,7 +76,7 @@ TEST_CASE("the GPU verdict is hidden if CUDA_VISIBLE_DEVICES hides all GPUs") {
   check_verdict(facts, GpuStatus::hidden, "CUDA_VISIBLE_DEVICES='-1 2' hides all 1");
 }
 
-TEST_CASE("the GPU verdict is unusable if no known reason explains why no GPU is found") {
+TEST_CASE("the GPU verdict is unusable if no GPU is found for an unknown reason") {
   check_verdict(none(), GpuStatus::unusable, "the driver lists 1, but CUDA cannot start any");
   Environment facts = none();
   facts.driver.gpus.clear();

@@ -65,7 +65,8 @@ TEST_CASE("a series with the same name as its axis has no legend") {
 }
 
 TEST_CASE(
-    "a line with few points has a marker at each point, and a line with many points has none") {
+    "a line with few points has a marker at each point, and a line with many points has no "
+    "markers") {
   CHECK(markers(chart_of({3, 2, 1}).svg()) == 3);
   const auto many = chart_of(std::vector<double>(1000, 0.5)).svg();
   CHECK(markers(many) == 0);

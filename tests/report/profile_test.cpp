@@ -108,7 +108,7 @@ TEST_CASE("a trace writes nothing to stderr, even on a machine without a GPU") {
   CHECK(fs::exists(folder.path() / "trace.json"));
 }
 
-TEST_CASE("a trace of more steps than the fit has ends when the fit ends") {
+TEST_CASE("a trace of more steps than the fit runs ends when the fit ends") {
   const TempDir folder;
   const auto file = folder.path() / "trace.json";
   StepTrace trace(file, 100);

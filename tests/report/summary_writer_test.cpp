@@ -139,7 +139,7 @@ std::pair<std::vector<Event>, std::vector<Event>> both(const std::filesystem::pa
 
 }  // namespace
 
-TEST_CASE("an event file has the same bytes as Python's") {
+TEST_CASE("an event file has the same bytes as in Python") {
   const TempDir folder;
   {
     SummaryWriter writer(folder.path(), {.purge_step = 7});

@@ -56,7 +56,8 @@ TEST_CASE("each GPU has the same number as in CUDA") {
 }
 
 TEST_CASE(
-    "GPUs are numbered by CUDA's bus ids if available, regardless of the environment variables") {
+    "GPUs are numbered by CUDA's bus IDs if they are available, regardless of the environment "
+    "variables") {
   Environment facts = with_visible("0,1,2");
   facts.torch.gpu_buses = {"0001:1b:00.0", "0000:0a:00.0"};
   CHECK(indexes(facts) == std::vector<int>{1, -1, 0});

@@ -147,7 +147,8 @@ TEST_CASE("AnyBatches returns the batches of its source, starting at any batch")
   }
 }
 
-TEST_CASE("AnyBatches starts the next epoch of its source, as a loop over the source does") {
+TEST_CASE(
+    "AnyBatches starts the next epoch of its source in the same way as a loop over the source") {
   const auto x = torch::arange(10);
   const sconce::data::Batches batches({x, x}, {.batch_size = 10, .shuffle = true});
   AnyBatches loader = batches;

@@ -133,7 +133,9 @@ TEST_CASE(
                         ContainsSubstring("checkpoint-000001-00000000.pt"));
 }
 
-TEST_CASE("the last few checkpoints and the best are kept, and a resumed run remembers the best") {
+TEST_CASE(
+    "the most recent checkpoints and the best one are kept, and a resumed run remembers the best "
+    "one") {
   const TempDir folder;
   const auto save = [](Checkpoint& to, int64_t epoch, std::optional<double> metric) {
     to.save({}, {.epoch = epoch}, metric);
@@ -233,7 +235,8 @@ TEST_CASE("loading under the lock completes a save that was killed after writing
 }
 
 TEST_CASE(
-    "without keep_best, there is no best, and a resumed Checkpoint must load before it saves") {
+    "without keep_best, there is no best checkpoint, and a resumed Checkpoint must load before it "
+    "saves") {
   const TempDir folder;
   {
     Checkpoint checkpoint(folder.path(), {.keep_best = false});
@@ -387,7 +390,7 @@ TEST_CASE("on a file system without locks, checkpoints are saved without a lock"
   CHECK_THROWS_WITH(second.save({}, {.epoch = 1}), ContainsSubstring("expected load before save"));
 }
 
-TEST_CASE("a checkpoint whose best is a path outside its folder is rejected") {
+TEST_CASE("a checkpoint whose best entry refers to a file outside its folder is rejected") {
   const TempDir folder;
   Checkpoint checkpoint(folder.path());
   checkpoint.save({}, {.epoch = 1}, 0.5);
@@ -689,12 +692,12 @@ void check_resumed_fits(int ranks) {
 }  // namespace
 
 TEST_CASE(
-    "a fit that is stopped after any step and resumed matches an uninterrupted one bit for bit",
+    "a fit that is stopped after any step and resumed matches an uninterrupted fit bit for bit",
     "[distributed]") {
   check_resumed_fits(1);
 }
 
-TEST_CASE("a two-process fit that is stopped and resumed matches an uninterrupted one bit for bit",
+TEST_CASE("a two-process fit that is stopped and resumed matches an uninterrupted fit bit for bit",
           "[distributed]") {
   check_resumed_fits(2);
 }

@@ -121,7 +121,8 @@ void check_equal(const sconce::FitResult& found, const sconce::FitResult& expect
 }  // namespace
 
 TEST_CASE(
-    "a fit with compile has the same losses as a fit without it, even with a smaller last batch") {
+    "a fit with compile has the same losses as a fit without compile, even with a smaller last "
+    "batch") {
   const auto precision = GENERATE(Precision::fp32, Precision::bf16, Precision::fp16);
   const sconce::test::Warnings of_fp16_on_a_cpu;
   const auto counting = compiler(KeptStep::compiled);

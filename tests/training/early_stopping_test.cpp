@@ -47,7 +47,7 @@ size_t epochs_of(const std::vector<double>& values, const sconce::EarlyStoppingO
 
 }  // namespace
 
-TEST_CASE("EarlyStopping stops a fit after `patience` epochs in a row without a better value") {
+TEST_CASE("EarlyStopping stops a fit after `patience` consecutive epochs without a better value") {
   CHECK(epochs_of({3, 2, 2, 2, 2, 1}, {}) == 5);
   CHECK(epochs_of({3, 2, 2, 2, 1, 1}, {}) == 6);
   CHECK(epochs_of({3, 4, 2, 3, 1, 5}, {.patience = 1}) == 2);
@@ -224,7 +224,7 @@ TEST_CASE(
   CHECK_NOTHROW(fit("test_own_loss", {}));  // a loss, judging by its name
 }
 
-TEST_CASE("the result of a fit says why EarlyStopping ended it, even after resuming") {
+TEST_CASE("the result of a fit says why EarlyStopping ended the fit, even after resuming") {
   const sconce::test::TempDir folder;
   const auto reason_of = [&](std::vector<double> values, bool saves = false) {
     sconce::Checkpoint checkpoint(folder.path(), {.resume = true});
@@ -256,8 +256,8 @@ TEST_CASE("two EarlyStopping callbacks with different names keep separate states
 }
 
 TEST_CASE(
-    "a fit that stopped early stays stopped when resumed, and one that was waiting continues to "
-    "wait") {
+    "a fit that stopped early stays stopped when resumed, and an unfinished fit resumes its "
+    "patience count") {
   const sconce::test::TempDir folder;
   const auto run = [&](int patience, int max_epochs) {
     sconce::Checkpoint checkpoint(folder.path(), {.resume = true});

@@ -70,7 +70,7 @@ bool trains_the_rest(const Wrap& wrap, const sconce::distributed::ProcessGroup& 
 }  // namespace
 
 TEST_CASE(
-    "a layer that an overridden train() keeps in eval mode stays in it in fits, replicas, and "
+    "a layer kept in eval mode by an overridden train() stays in eval mode in fits, replicas, and "
     "ranks") {
   const auto itself = [](const auto& model) { return model; };
   CHECK(trains_the_rest(itself));

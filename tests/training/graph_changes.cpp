@@ -173,12 +173,15 @@ void check_changes(torch::Device device) {
 }  // namespace
 
 TEST_CASE(
-    "on the CPU, a fit with graph follows changes made by callbacks like a fit without graph") {
+    "on the CPU, a fit with graph responds to changes made by callbacks in the same way as a fit "
+    "without graph") {
   check_changes(torch::kCPU);
 }
 
-TEST_CASE("on a GPU, a fit with graph follows changes made by callbacks like a fit without graph",
-          "[gpu]") {
+TEST_CASE(
+    "on a GPU, a fit with graph responds to changes made by callbacks in the same way as a fit "
+    "without graph",
+    "[gpu]") {
   sconce::test::require_gpu();
   check_changes(sconce::gpu());
 }

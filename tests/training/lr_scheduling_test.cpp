@@ -40,7 +40,7 @@ TEST_CASE("LRScheduling steps its scheduler after each epoch or after each step"
   CHECK(rate_after(SchedulerInterval::step, 4) == std::pow(0.5, 4));
 }
 
-TEST_CASE("a fit with graph and CyclicLR, MultiplicativeLR, or SWALR matches one without graph") {
+TEST_CASE("a fit with graph and CyclicLR, MultiplicativeLR, or SWALR matches a fit without graph") {
   const int kind = GENERATE(0, 1, 2);
   const auto fitted = [kind](bool graph) {
     auto model = net();
@@ -188,7 +188,7 @@ TEST_CASE("a ReduceLROnPlateau without a mode follows the direction of its metri
   CHECK(of_highest.mode() == MetricMode::max);
 }
 
-TEST_CASE("a ReduceLROnPlateau resumed with the other mode resets its best value and warns") {
+TEST_CASE("a ReduceLROnPlateau resumed with the opposite mode resets its best value and warns") {
   using sconce::optim::MetricMode;
   const sconce::test::TempDir folder;
   const auto warnings_of = [&](int epochs, std::optional<MetricMode> mode) {

@@ -261,8 +261,8 @@ TEST_CASE("ModelCheckpoint rejects an unknown monitor before it accesses the fol
 }
 
 TEST_CASE(
-    "without a monitor, the best checkpoint is chosen by test_acc, and there is none without test "
-    "data") {
+    "without a monitor, the best checkpoint is chosen by test_acc, and without test data there is "
+    "no best checkpoint") {
   for (const bool has_test : {true, false}) {
     const sconce::test::TempDir folder;
     Checkpoint checkpoint(folder.path());
@@ -274,7 +274,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a fit resumed with a different monitor restarts the choice of the best checkpoint") {
+TEST_CASE("a fit resumed with a different monitor restarts the selection of the best checkpoint") {
   const sconce::test::TempDir folder;
   const auto resume = [&](int epochs, sconce::ModelCheckpointOptions options) {
     Checkpoint checkpoint(folder.path(), {.resume = true});
@@ -355,7 +355,7 @@ TEST_CASE(
   CHECK(values(true) == values(false));
 }
 
-TEST_CASE("a second fit with the same checkpoint is saved like the first fit") {
+TEST_CASE("a second fit with the same checkpoint is saved in the same way as the first fit") {
   const sconce::test::TempDir folder;
   Checkpoint checkpoint(folder.path());
   SavedFitting first(checkpoint), second(checkpoint, /*lr=*/0.3);

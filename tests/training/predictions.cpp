@@ -219,7 +219,7 @@ TEST_CASE("predict rejects invalid arguments and reports what it expected and go
         "sconce::Trainer: expected an output from the model, got an undefined tensor");
 }
 
-TEST_CASE("on a GPU, predictions are moved to the CPU with one copy each", "[gpu]") {
+TEST_CASE("on a GPU, each prediction is moved to the CPU with a single copy", "[gpu]") {
   sconce::test::require_gpu();
   auto model = net();
   const Batches batches(points(10), {.batch_size = 4});

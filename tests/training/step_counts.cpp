@@ -199,7 +199,7 @@ TEST_CASE("the Trainer's overhead per step does not depend on the model") {
   }
 }
 
-TEST_CASE("a shuffled batch is copied once, and a batch in order is not copied") {
+TEST_CASE("a shuffled batch is copied once, and an unshuffled batch is not copied") {
   const auto dataset = pictures(6 * rows, {64});
   const auto count = [&](bool shuffle) {
     const sconce::data::Batches batches(dataset, {.batch_size = rows, .shuffle = shuffle});

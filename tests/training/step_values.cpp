@@ -342,7 +342,7 @@ TEST_CASE("a fit that stops within an epoch resumes with the sums of its values"
   }
 }
 
-TEST_CASE("accumulation over uneven counts of targets equals one large batch") {
+TEST_CASE("accumulating batches with different target counts matches one large batch") {
   using sconce::amp::Precision;
   const auto precision = GENERATE(Precision::fp32, Precision::fp16);
   const auto clip = GENERATE(0.0, 0.1);
@@ -393,7 +393,7 @@ TEST_CASE("a step without a counted target leaves the parameters unchanged") {
   CHECK(fit.parameters.equal(flat_parameters(*linear_with_seed())));
 }
 
-TEST_CASE("a captured step with a count matches an eager one, and a count adds no host reads") {
+TEST_CASE("a captured step with a count matches an eager step, and the count adds no host reads") {
   const auto dataset = with_ignored_targets();
   const auto eager = fit_counted(dataset, 4, {.max_epochs = 3});
   const auto graph = fit_counted(dataset, 4, {.max_epochs = 3, .graph = true});
@@ -429,7 +429,7 @@ TEST_CASE("a fit that stops within an epoch resumes with the sum of its counts")
   }
 }
 
-TEST_CASE("replicas add up the losses and counts of their parts") {
+TEST_CASE("the losses and counts of the replicas are summed") {
   const auto fit = [](bool replicated) {
     torch::manual_seed(0);
     const auto model = std::make_shared<TargetsModel>(targets_of);

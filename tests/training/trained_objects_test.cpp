@@ -134,7 +134,7 @@ TEST_CASE("a model that is destroyed and rebuilt at the same address is captured
   CHECK(losses(true) == losses(false));
 }
 
-TEST_CASE("a model that no shared pointer owns is captured again in each call") {
+TEST_CASE("a model that is not owned by a shared pointer is captured again in each call") {
   CountingModel model;
   sconce::optim::SGD optimizer(model.parameters(), 0.1);
   Trainer trainer({.num_gpus = 0, .graph = true});

@@ -469,7 +469,7 @@ TEST_CASE("nested and concurrent fits over the same batches each have their own 
   CHECK(other.trained == rows_of({0, 1, 2}));
 }
 
-TEST_CASE("a fit resumed within or after an epoch keeps its order of rows") {
+TEST_CASE("a fit resumed within or after an epoch keeps its row order") {
   const int steps = GENERATE(2, 3, 5, 6);  // with three steps per epoch
   const sconce::test::TempDir folder;
   const Batches batches = shuffled_rows();
@@ -491,7 +491,7 @@ TEST_CASE("a fit resumed within or after an epoch keeps its order of rows") {
   CHECK(trained == rows_of({0, 1, 2}));
 }
 
-TEST_CASE("a custom loop resumed within an epoch keeps its order of rows") {
+TEST_CASE("a custom loop resumed within an epoch keeps its row order") {
   const Batches batches = shuffled_rows();
   Reading::Order rows;
   const auto read = [&](int64_t from, int64_t to, int64_t epoch) {
@@ -509,7 +509,7 @@ TEST_CASE("a custom loop resumed within an epoch keeps its order of rows") {
   CHECK(rows == rows_of({0, 1, 2}));
 }
 
-TEST_CASE("fit over a DistributedSampler does not warn, and fit_epoch without set_epoch does") {
+TEST_CASE("fit over a DistributedSampler does not warn, but fit_epoch without set_epoch does") {
   const sconce::test::Warnings warnings;
   const auto group = sconce::distributed::ProcessGroup::init();
   Batches batches(
@@ -609,7 +609,8 @@ TEST_CASE("a float16 epoch matches a hand-written loop with a GradScaler") {
 }
 
 TEST_CASE(
-    "WeightAveraging updates its averages after every step and tests them instead of the model") {
+    "WeightAveraging updates its averages after every step and uses them for testing instead of "
+    "the model") {
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.5);
   sconce::optim::ExponentialMovingAverage ema(*model, {.decay = 1});  // the first step's values
@@ -810,7 +811,8 @@ TEST_CASE("callbacks run in order, and callbacks that end a scope run in reverse
 }
 
 TEST_CASE(
-    "callbacks that have started also end when another one throws, and the error is propagated") {
+    "callbacks that have started also end when another callback throws, and the error is "
+    "propagated") {
   Recorder first, second;
   second.throws_after = 16;
   Fitting<> f({&first, &second});
@@ -1000,7 +1002,8 @@ TEST_CASE("with graph, a batch keeps its non-tensor parts, even in a smaller las
 }
 
 TEST_CASE(
-    "a single-tensor batch is both input and target, and otherwise the last tensor is the target") {
+    "the only tensor of a batch is both input and target, and otherwise the last tensor is the "
+    "target") {
   struct Sum : torch::nn::Module {
     torch::Tensor forward(const torch::Tensor& a, const torch::Tensor& b) { return (a + b) * w; }
     torch::Tensor w = register_parameter("w", torch::ones({1}));
@@ -1683,7 +1686,7 @@ TEST_CASE("on a GPU, num_gpus = 1 selects the first GPU", "[gpu]") {
   CHECK(Trainer({.num_gpus = 1}).device() == sconce::gpu());
 }
 
-TEST_CASE("on a GPU, an epoch reads its sums once and the test's sums once", "[gpu]") {
+TEST_CASE("on a GPU, an epoch reads its sums once and the test sums once", "[gpu]") {
   sconce::test::require_gpu();
   const int64_t batch_size = GENERATE(4, 48);
   auto model = net();
@@ -1819,7 +1822,8 @@ TEST_CASE("fit accepts batches as arguments or in a FitData") {
 }
 
 TEST_CASE(
-    "a loss can be a LibTorch function with additional arguments, which keep their defaults") {
+    "a LibTorch function with additional arguments can be the loss, and those arguments keep their "
+    "defaults") {
   const auto output = torch::randn({6, 3}), target = torch::randn({6, 3});
   const auto shares = torch::rand({6, 3}), classes = torch::randint(0, 3, {6}, torch::kLong);
   const auto check = [](const sconce::Loss& loss, const torch::Tensor& x, const torch::Tensor& y,

@@ -158,7 +158,7 @@ TEST_CASE("an ImageFolder item contains the transformed image and its class") {
   }
 }
 
-TEST_CASE("random transforms in ImageFolder depend on the item and not on the worker") {
+TEST_CASE("random transforms in ImageFolder depend on the item rather than on the worker") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir root;
   for (int i = 0; i < 6; ++i) make_picture(root.path() / "a" / (std::to_string(i) + ".png"), i);

@@ -427,7 +427,7 @@ TEST_CASE("an empty Compose returns its input unchanged, and transforms can be a
   CHECK(torch::equal(compose(input), Resize({2, 2})(input)));
 }
 
-TEST_CASE("transforms do not use the global generator or read values on the host") {
+TEST_CASE("transforms do not use the global generator or perform host reads") {
   const Compose augment(RandomCrop({5, 5}, 1), RandomHorizontalFlip(), Resize({4, 4}),
                         Normalize({0.5}, {0.5}));
   const auto input = sample_images(torch::kFloat, {8, 1, 6, 6});

@@ -23,7 +23,7 @@ struct Keeping : RandomSampler {
 
 }  // namespace
 
-TEST_CASE("copies of an epoch count take epochs from one sequence, even after a move") {
+TEST_CASE("copies of an epoch count draw epochs from one shared sequence, even after a move") {
   const auto first = std::make_unique<EpochCount>("Who");
   const EpochCount copy = *first;
   CHECK(first->take() == 0);
@@ -66,8 +66,8 @@ TEST_CASE("threads that share an epoch count take each epoch exactly once") {
 }
 
 TEST_CASE(
-    "with a sampler that keeps its epoch, an epoch count changes only if it is set and warns if it "
-    "is not") {
+    "with a sampler that keeps its epoch, an epoch count changes only when it is set and otherwise "
+    "warns") {
   const sconce::test::Warnings warnings;
   const EpochCount count("Who", AnySampler(Keeping()));
   const EpochCount copy = count;
