@@ -48,7 +48,7 @@ TEST_CASE("with Precision::fp32, a model's own autocast uses the dtype set for i
   CHECK(torch::mm(torch::ones({2, 2}), torch::ones({2, 2})).scalar_type() == torch::kHalf);
 }
 
-TEST_CASE("a custom loop with MixedPrecision matches one with AutocastGuard and GradScaler") {
+TEST_CASE("a custom loop with MixedPrecision matches a loop with AutocastGuard and GradScaler") {
   using sconce::amp::Precision;
   const auto train = [](const auto& step) {
     torch::manual_seed(1);

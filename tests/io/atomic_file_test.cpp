@@ -271,7 +271,7 @@ class PrivateFile {
 
 }  // namespace
 
-TEST_CASE("a save never creates a file with wider permissions than the one it replaces",
+TEST_CASE("a save never creates a file with wider permissions than the file it replaces",
           "[alone]") {
   for (const mode_t mode : {0600, 0640, 0604, 0660}) {
     INFO("mode " << std::oct << mode);
@@ -290,7 +290,7 @@ TEST_CASE("a save never creates a file with wider permissions than the one it re
 }
 
 TEST_CASE(
-    "a save killed at any moment leaves no file with wider permissions than the one it replaces",
+    "a save killed at any moment leaves no file with wider permissions than the file it replaces",
     "[alone]") {
   int kills = 0;
   for (bool done = false; !done; ++kills) {

@@ -53,7 +53,8 @@ TEST_CASE("four threads read one table concurrently") {
                   }}});
 }
 
-TEST_CASE("a Checkpoint in another thread is rejected while the first one writes to the folder") {
+TEST_CASE(
+    "a Checkpoint in another thread is rejected while the first Checkpoint writes to the folder") {
   const sconce::test::TempDir folder;
   sconce::Checkpoint first(folder.path());
   first.lock();

@@ -211,7 +211,7 @@ TEST_CASE("ExponentialMovingAverage rejects a mismatched state and keeps its ave
 }
 
 TEST_CASE(
-    "on a GPU, averages can be stored on the model's device or another one and swapped into the "
+    "on a GPU, averages can be stored on the model's device or another device and swapped into the "
     "model",
     "[gpu]") {
   sconce::test::require_gpu();

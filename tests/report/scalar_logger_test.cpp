@@ -230,7 +230,9 @@ TEST_CASE("scalars keep their order even if they do not fit in one read") {
   CHECK(steps == 2100);
 }
 
-TEST_CASE("the logged learning rates are the ones that the step used, one per parameter group") {
+TEST_CASE(
+    "the learning rates logged for a step are the rates that the step used, one per parameter "
+    "group") {
   for (const auto& [log_first, every] : {std::pair(true, 1), {false, 1}, {true, 4}}) {
     const TempDir folder;
     auto model = net();

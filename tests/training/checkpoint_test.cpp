@@ -441,7 +441,7 @@ TEST_CASE("saving a checkpoint rejects repeated or reserved part names") {
   CHECK(names_in(folder.path()).empty());
 }
 
-TEST_CASE("a part is found by one of its former names unless another part has that name") {
+TEST_CASE("a part can be found under a former name unless another part has that name") {
   const TempDir folder;
   torch::nn::Linear net(2, 1), other(2, 1);
   Checkpoint(folder.path()).save({{"net", *net}}, {});

@@ -166,7 +166,8 @@ TEST_CASE(
   CHECK_THAT(compiled.log.str(), ContainsSubstring("the step is compiled, because"));
 }
 
-TEST_CASE("the log of a fit with compile ends with the form of the step and the reason for it") {
+TEST_CASE(
+    "the log of a fit with compile ends with the form of the step and the reason for that form") {
   const auto log_of = [](int epochs, std::shared_ptr<sconce::StepCompiler> by) {
     Training training;
     training.fit({.max_epochs = epochs, .compiler = std::move(by)});

@@ -219,7 +219,7 @@ std::vector<double> fit_with_graph(bool graph, Precision precision) {
 }  // namespace
 
 TEST_CASE(
-    "a fit with graph matches a fit without it bit for bit, including schedules and overflows") {
+    "a fit with graph matches a fit without graph bit for bit, including schedules and overflows") {
   const auto precision = GENERATE(Precision::fp32, Precision::bf16, Precision::fp16);
   CHECK(fit_with_graph(true, precision) == fit_with_graph(false, precision));
 }
@@ -856,7 +856,7 @@ TEST_CASE("a callback cannot undo another callback's request to stop") {
   CHECK(after.seen == std::vector{false, true});
 }
 
-TEST_CASE("callbacks whose states share a name, or use a reserved one, are rejected") {
+TEST_CASE("callbacks whose states share a name or use a reserved name are rejected") {
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   sconce::EarlyStopping one, two;
@@ -1572,7 +1572,7 @@ TEST_CASE("callbacks that store references cannot be constructed from temporarie
   STATIC_CHECK_FALSE(std::is_constructible_v<sconce::EpochLogger, std::ostringstream>);
 }
 
-TEST_CASE("fp16 on the CPU warns once per Trainer that it is slow") {
+TEST_CASE("each Trainer warns once that fp16 on the CPU is slow") {
   auto model = net();
   sconce::optim::SGD optimizer(model->parameters(), 0.1);
   for (const auto precision : {Precision::fp32, Precision::bf16, Precision::fp16}) {
@@ -1771,7 +1771,7 @@ TEST_CASE("a loss of several numbers is rejected in a fit and in a test") {
   CHECK_THROWS_WITH(trainer.evaluate(model, data().train), expected);
 }
 
-TEST_CASE("the Trainer rejects an optimizer whose step needs a closure and names it") {
+TEST_CASE("the Trainer rejects an optimizer whose step needs a closure and names the optimizer") {
   auto model = net();
   torch::optim::LBFGS optimizer(model->parameters());
   CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).fit(model, optimizer, data()),

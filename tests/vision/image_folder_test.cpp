@@ -179,7 +179,7 @@ TEST_CASE("random transforms in ImageFolder depend on the item rather than on th
         torch::IntArrayRef{2, 3, 4, 5});
 }
 
-TEST_CASE("ImageFolder reports an unreadable image by name when the image is read") {
+TEST_CASE("ImageFolder reports the name of an unreadable image when the image is read") {
   const TempDir root;
   make_file(root.path() / "a/a.png");
   const ImageFolder folder(root.path());
