@@ -51,7 +51,7 @@ function(sconce_find_dependency name)
       set(mode FATAL_ERROR)
       if(arg_OPTIONAL)
         set(mode STATUS)
-        string(APPEND why_not ". Without it, ${arg_OPTIONAL} is left out")
+        string(APPEND why_not ". Without ${name}, ${arg_OPTIONAL} is left out")
       endif()
       message(${mode}  # CMake does not wrap lines that start with a blank
         "  sconce: no ${name} ${minimum} or newer: ${why_not}.\n"

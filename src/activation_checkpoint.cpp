@@ -282,7 +282,7 @@ void CheckpointFrame::run_again() {
   }
   TORCH_CHECK(saved_.size() == kinds_.size(),
               "sconce::checkpoint: expected the second run of the function to save ", kinds_.size(),
-              " tensors, as in the first run, got ", saved_.size());
+              " tensors (as in the first run), got ", saved_.size());
 }
 
 CheckpointGuard::CheckpointGuard(const ActivationCheckpointOptions& options, const Tensors& inputs,

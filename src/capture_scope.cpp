@@ -59,8 +59,8 @@ std::shared_ptr<StepBallot> CaptureScope::ballot() {
 
 void check_not_capturing_graph(std::string_view function) {
   TORCH_CHECK(CaptureScope::graph_conditions() == nullptr, function,
-              ": expected a call outside a captured step on a GPU, because replays do not run host "
-              "code, got a call inside one");
+              ": expected a call outside a captured step on a GPU (replays do not run host code), "
+              "got a call inside one");
 }
 
 }  // namespace sconce::detail

@@ -104,7 +104,7 @@ CapturedStep::CapturedStep(torch::Device device, Step step, CapturedStepOptions 
   TORCH_CHECK(step_, step_name, ": expected a step, got an empty function");
   TORCH_CHECK(
       options_.num_warmup_iters >= 1, step_name,
-      ": expected at least 1 warmup step, during which an optimizer creates its state, got ",
+      ": expected at least 1 warmup step (an optimizer creates its state during warmup), got ",
       options_.num_warmup_iters);
   for (const auto& module : options_.modules) {
     TORCH_CHECK(module != nullptr, step_name, ": expected modules, got null");
@@ -205,14 +205,14 @@ CapturedStep::Tensors CapturedStep::like_fresh(const Tensors& batch, bool is_lik
 bool CapturedStep::is_like_first(const Tensors& batch) const {
   bool is_like = batch.size() == inputs_->size();
   TORCH_CHECK(is_like || options_.on_shape_mismatch == ShapeMismatch::run_eagerly, step_name,
-              ": expected a batch of ", inputs_->size(), " tensors, as in the first batch, got ",
+              ": expected a batch of ", inputs_->size(), " tensors (as in the first batch), got ",
               batch.size());
   for (size_t i = 0; is_like && i < batch.size(); ++i) {
     const auto& first = (*inputs_)[i];
     is_like = batch[i].sizes() == first.sizes() && batch[i].scalar_type() == first.scalar_type();
     TORCH_CHECK(is_like || options_.on_shape_mismatch == ShapeMismatch::run_eagerly, step_name,
                 ": expected tensor ", i, " of the batch to be ", first.scalar_type(), " of sizes ",
-                first.sizes(), ", as in the first, got ", batch[i].scalar_type(), " of sizes ",
+                first.sizes(), " (as in the first), got ", batch[i].scalar_type(), " of sizes ",
                 batch[i].sizes());
   }
   return is_like;

@@ -63,7 +63,7 @@ TunedThreads tune_threads() {
   const auto quota = detail::quota_of(text_of("/sys/fs/cgroup/cpu.max"));
   if (quota && *quota < tuned.threads) {
     tuned.threads = *quota;
-    tuned.reason = "the quota of the cgroup";
+    tuned.reason = "the cgroup quota";
   }
   if (tuned.threads < most) at::set_num_threads(tuned.threads);
   return tuned;

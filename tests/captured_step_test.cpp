@@ -163,13 +163,13 @@ TEST_CASE(
   one({torch::ones({4, 2})});
   CHECK_THAT(error_of([&] { one({torch::ones({3, 2})}); }),
              StartsWith("sconce::CapturedStep: expected tensor 0 of the batch to be Float "
-                        "of sizes [4, 2], as in the first, got Float of sizes [3, 2]"));
+                        "of sizes [4, 2] (as in the first), got Float of sizes [3, 2]"));
   CHECK_THAT(error_of([&] { one({torch::ones({4, 2}, torch::kLong)}); }),
              ContainsSubstring("got Long of sizes [4, 2]"));
   CHECK_THAT(
       error_of([&] { one({}); }),
       StartsWith(
-          "sconce::CapturedStep: expected a batch of 1 tensors, as in the first batch, got 0"));
+          "sconce::CapturedStep: expected a batch of 1 tensors (as in the first batch), got 0"));
   CHECK(one({torch::ones({4, 2})})[0].item<int>() == 8);
 }
 

@@ -107,13 +107,13 @@ TEST_CASE(
 }
 
 TEST_CASE("a process replays its step until every other process has compared its forms") {
-  const std::string undecided = "the processes of the group have not agreed on a form";
+  const std::string undecided = "the processes in the group have not agreed on a form";
   CHECK(run_beside([](const StepVote&) { return StepVote(); }) ==
         ModeAndReason{StepMode::replayed, undecided});
 }
 
 TEST_CASE("a process keeps the form that another process already uses") {
-  const std::string reason = "another process of the group keeps this form";
+  const std::string reason = "another process in the group keeps this form";
   CHECK(run_beside([](const StepVote&) {
           return StepVote{.stage = StepVote::settled, .form = StepVote::compiled};
         }) == ModeAndReason{StepMode::compiled, reason});

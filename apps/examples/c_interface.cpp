@@ -196,7 +196,7 @@ std::atomic<pid_t> process = 0;  // the first process that called sc_create
 void check_process() {
   const pid_t first = process, current = getpid();
   TORCH_CHECK(first == 0 || first == current, "c_interface: expected a call from process ", first,
-              ", the first to call sc_create, got one from process ", current,
+              " (the first to call sc_create), got one from process ", current,
               ", which was forked from it; call sc_create only after the fork");
 }
 

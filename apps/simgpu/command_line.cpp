@@ -55,23 +55,23 @@ CommandLine parse_command_line(int argc, char** argv) {
       ->default_str("8GiB");
   app.add_option(
          "--races", line.races,
-         "What to do about a race: off, report it, fail at the end, throw an error, or strict: "
-         "also throw if memory is freed too early and nothing uses it again")
+         "How to handle a race: ignore it (off), report it, fail at the end, throw an error, or "
+         "(strict) also throw if memory is freed too early and nothing uses it again")
       ->check(apps::one_of({"off", "report", "fail", "throw", "strict"}))
       ->type_name("MODE")
       ->capture_default_str();
   app.add_option("--late-copies", late,
-                 "on: make the result of an asynchronous copy visible only after the program waits "
-                 "for it; off: immediately")
+                 "When the result of an asynchronous copy becomes visible: on, only after the "
+                 "program waits for it; off, immediately")
       ->check(apps::one_of({"on", "off"}))
       ->type_name("MODE")
       ->capture_default_str();
   app.add_option("--counts", line.counts,
                  "Write counts of the program's requests to GPUs to this file, as JSON")
       ->type_name("FILE");
-  app.add_flag(
-      "--places", line.places,
-      "Report where both pieces of work were requested. Small steps then take a third longer");
+  app.add_flag("--places", line.places,
+               "Report where both pieces of work were requested; this makes small steps take a "
+               "third longer");
   app.add_option(
          "--ignore", line.ignore,
          "Ignore reports that match a line of this file, where * matches any text. Each line "

@@ -92,7 +92,7 @@ void set(const char* name, const std::string& value) {
 void print_gpus(const CommandLine& line) {
   std::cerr << "simulated GPUs: " << line.gpus << " with " << (line.memory >> 20) << " MiB each";
   if (std::getenv("CUDA_VISIBLE_DEVICES") != nullptr) {
-    std::cerr << ", of which CUDA_VISIBLE_DEVICES leaves "
+    std::cerr << ", and CUDA_VISIBLE_DEVICES exposes "
               << simgpu::find_visible_gpus(line.gpus).size();
   }
   std::cerr << "; their timings and rounding differ from a real GPU's" << std::endl;

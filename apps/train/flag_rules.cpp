@@ -197,7 +197,7 @@ Rules file_rules() {
        [](const Line& line) {
          return error_unless(
              !is_result_of(line, line.export_file),
-             line.export_file.string() + " is a file of --out; specify another file");
+             line.export_file.string() + " is a file that --out writes; specify another file");
        }},
       {{"--scalars-every"},
        [](const Line& line) {

@@ -33,8 +33,8 @@ CLI::Validator device_name() {
             text == "cuda:" + std::to_string(index)) {
           return std::string();
         }
-        return "must be auto, cpu, or cuda:N with N below the number of GPUs, which is " +
-               std::to_string(sconce::num_gpus()) + ", not '" + text + "'";
+        return "must be auto, cpu, or cuda:N with N below the number of GPUs (" +
+               std::to_string(sconce::num_gpus()) + "), not '" + text + "'";
       },
       "");
 }

@@ -53,7 +53,7 @@ void check_table(const CommandLine& line, const at::Tensor& target, const Task& 
   TORCH_CHECK(names.find('\n') == names.npos, "--data: ", line.data,
               ": expected names and categories without line breaks");
   TORCH_CHECK(!is_constant(target), "--target: ", line.data,
-              ": expected different values in column '", line.target, "', found only ",
+              ": expected at least two distinct values in column '", line.target, "', found only ",
               task.is_regression() ? c10::str(target[0].item<double>()) : task.classes[0]);
 }
 

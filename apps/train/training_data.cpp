@@ -205,7 +205,7 @@ ExampleSplit split_examples(const at::Tensor& targets, const std::vector<int64_t
     begin = end;
   }
   if (split.test.empty()) {
-    throw std::runtime_error("--test-fraction: no example is left to test on: a class has " +
+    throw std::runtime_error("--test-fraction: no examples are left for testing: a class has " +
                              std::to_string(indices.size() / classes) + " on average");
   }
   return split;

@@ -208,7 +208,7 @@ void CompiledStep::compare() {
 
 void CompiledStep::end_comparison() {
   state_ = State::compared;
-  reason_ = "the processes of the group have not agreed on a form";
+  reason_ = "the processes in the group have not agreed on a form";
   preferred_ = compiler_->options().keep == KeptStep::compiled
                    ? StepMode::compiled
                    : compiler_->kept(compilation_->key());
@@ -242,7 +242,7 @@ void CompiledStep::choose(const StepVotes& votes) {
   const bool is_undecided = vote().stage == StepVote::undecided;
   if (is_settled() || is_undecided || first->stage == StepVote::undecided) return;
   if (last->stage == StepVote::settled) {
-    return settle(mode_of(last->form), "another process of the group keeps this form");
+    return settle(mode_of(last->form), "another process in the group keeps this form");
   }
   const bool is_alike = std::all_of(votes.begin(), votes.end(), [&](const auto& vote) {
     return vote.form != StepVote::none && vote.form == votes[0].form;

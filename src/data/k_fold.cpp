@@ -28,7 +28,7 @@ std::vector<Fold> k_fold(int64_t size, KFoldOptions options) {
   const int64_t folds = options.n_splits;
   TORCH_CHECK(folds >= 2, caller, ": expected n_splits to be at least 2, got ", folds);
   TORCH_CHECK(folds <= size, caller, ": expected n_splits to be at most ", size,
-              ", the number of items, got ", folds);
+              " (the number of items), got ", folds);
   TORCH_CHECK(options.shuffle || options.random_state == 0, caller,
               ": expected random_state only with shuffle, got ", options.random_state,
               " without shuffle");

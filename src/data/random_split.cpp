@@ -16,11 +16,11 @@ constexpr auto split_name = "sconce::data::random_split";
 void check_lengths(c10::ArrayRef<int64_t> lengths, int64_t size) {
   for (const int64_t length : lengths) {
     TORCH_CHECK(length >= 1 && length <= size, split_name, ": expected lengths of 1 to ", size,
-                ", the number of items, got ", lengths);
+                " (the number of items), got ", lengths);
   }
   const int64_t sum = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
   TORCH_CHECK(sum == size, split_name, ": expected lengths that add up to ", size,
-              ", the number of items, got ", lengths, ", which add up to ", sum);
+              " (the number of items), got ", lengths, ", which add up to ", sum);
 }
 
 void check_fractions(c10::ArrayRef<double> fractions) {

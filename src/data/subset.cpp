@@ -26,7 +26,7 @@ SubsetIndices::SubsetIndices(std::vector<int64_t> indices, std::optional<int64_t
   const auto outside = [&](int64_t index) { return index < 0 || index >= *source_size; };
   const auto found = std::find_if(all_->begin(), all_->end(), outside);
   TORCH_CHECK(found == all_->end(), subset_name, ": expected non-negative indices below ",
-              *source_size, ", the size of the source, got ", *found);
+              *source_size, " (the size of the source), got ", *found);
 }
 
 int64_t SubsetIndices::at(int64_t index) const {
@@ -40,7 +40,7 @@ int64_t rows_of(const Dataset& dataset) {
   TORCH_CHECK(data.defined() && target.defined() && data.dim() > 0 && target.dim() > 0, subset_name,
               ": expected data and target with at least one dimension");
   TORCH_CHECK(data.size(0) == target.size(0), subset_name,
-              ": expected as many rows in target as in data, ", data.size(0), ", got ",
+              ": expected as many rows in target as in data (", data.size(0), "), got ",
               target.size(0));
   return data.size(0);
 }

@@ -19,8 +19,8 @@ void check_rows(const char* caller, const std::string& name, const torch::Tensor
               ": expected at least 1 dimension, got a 0-dim tensor");
   TORCH_CHECK(tensor.size(0) == first.size(0), caller, ": ", name, ": expected ", first.size(0),
               " rows as in ", first_name, ", got ", tensor.size(0));
-  TORCH_CHECK(tensor.device() == first.device(), caller, ": ", name, ": expected it on ",
-              first.device(), ", like ", first_name, ", got it on ", tensor.device());
+  TORCH_CHECK(tensor.device() == first.device(), caller, ": ", name, ": expected a tensor on ",
+              first.device(), " (like ", first_name, "), got one on ", tensor.device());
 }
 
 BatchRows::BatchRows(const EpochItems& items, int64_t index)

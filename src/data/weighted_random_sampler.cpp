@@ -41,7 +41,7 @@ WeightedRandomSampler::WeightedRandomSampler(const torch::Tensor& weights, int64
   if (options_.replacement) return;
   const auto most = weights_.count_nonzero().item<int64_t>();
   TORCH_CHECK(num_samples_ <= most, "sconce::data::WeightedRandomSampler: expected num_samples ",
-              "to be at most ", most, ", the number of nonzero weights, without replacement, got ",
+              "to be at most ", most, " (the number of nonzero weights) without replacement, got ",
               num_samples_);
 }
 

@@ -130,8 +130,8 @@ void DataParallelBase::replicate(size_t count) {
   }
   for (const auto& pair : replicas_.front().tensors) {
     TORCH_CHECK(pair.original.device() == device_ids_.front(), data_parallel_name,
-                ": expected the module's parameters and buffers on the first device, ",
-                device_ids_.front(), ", got one on ", pair.original.device());
+                ": expected the module's parameters and buffers on the first device (",
+                device_ids_.front(), "), got one on ", pair.original.device());
   }
   const bool with_grad = at::GradMode::is_enabled();
   const c10::InferenceMode trainable(false);  // also enables grad mode, so it comes first
@@ -156,7 +156,7 @@ std::vector<DataParallelBase::Tensors> DataParallelBase::scatter(const Tensors& 
     if (!count) count = input_chunks.size();
     TORCH_CHECK(count == input_chunks.size(), data_parallel_name,
                 ": expected every tensor to have ", *count, " chunks along dimension ", dim_,
-                " on ", devices, " devices, like the first, got one of shape ", input.sizes(),
+                " on ", devices, " devices (like the first), got one of shape ", input.sizes(),
                 " with ", input_chunks.size());
   }
   std::vector<Tensors> replicas(count.value_or(devices), Tensors(inputs.size()));

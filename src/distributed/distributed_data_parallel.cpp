@@ -68,7 +68,7 @@ void check(const torch::nn::Module& module, const Parameters& parameters,
   const auto device = parameters.tensors.front().device();
   for (size_t i = 0; i < parameters.tensors.size(); ++i) {
     TORCH_CHECK(parameters.tensors[i].device() == device, name, ": expected all parameters on ",
-                device, ", like the first, got ", parameters.names.at(i), " on ",
+                device, " (like the first), got ", parameters.names.at(i), " on ",
                 parameters.tensors[i].device());
   }
   TORCH_CHECK(group.backend() != "nccl" || device.is_cuda(), name,
@@ -304,8 +304,8 @@ struct DistributedCore::Engine {
     std::vector<torch::Tensor> tensors;
     if (options.find_unused_parameters && !options.static_graph) {
       TORCH_CHECK(!outputs.empty(), name,
-                  "::forward: expected an output that contains tensors, because "
-                  "find_unused_parameters requires them, got an output without tensors");
+                  "::forward: expected an output that contains tensors (find_unused_parameters "
+                  "requires them), got an output without tensors");
       for (const auto* output : outputs) {
         if (output->defined()) tensors.push_back(*output);
       }

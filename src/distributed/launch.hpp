@@ -162,9 +162,10 @@ inline void read_meeting_point(Launch& launch) {
   const auto address = variable("MASTER_ADDR");
   const auto port = variable("MASTER_PORT");
   if (!launch.job_number || launch.local_world_size < launch.world_size) {
-    TORCH_CHECK(address && port, init_name, "expected MASTER_ADDR and MASTER_PORT, the address of ",
-                "rank 0 and a free port there, in the environment in addition to ", launch.launcher,
-                "; there is no ", address ? "MASTER_PORT" : "MASTER_ADDR");
+    TORCH_CHECK(address && port, init_name,
+                "expected MASTER_ADDR and MASTER_PORT (the address of rank 0 and a free port "
+                "there) in the environment in addition to ",
+                launch.launcher, "; there is no ", address ? "MASTER_PORT" : "MASTER_ADDR");
   }
   launch.address = address.value_or("127.0.0.1");
   launch.port = port ? port_number(*port, "MASTER_PORT")

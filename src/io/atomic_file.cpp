@@ -60,8 +60,8 @@ std::filesystem::path resolved(std::filesystem::path path, const std::string& ca
   struct stat link = {};
   for (int i = 0; i < 40 && ::lstat(path.c_str(), &link) == 0 && S_ISLNK(link.st_mode); ++i) {
     TORCH_CHECK(may_follow(link, path.parent_path()), caller, ": ", path.string(),
-                ": expected a link owned by this user or by the owner of the folder, because "
-                "everyone can write to the folder, found one owned by another user");
+                ": expected a link owned by this user or by the owner of the folder (the folder is "
+                "world-writable), found one owned by another user");
     const auto target = std::filesystem::read_symlink(path, error);
     if (error) break;
     path = path.parent_path() / target;

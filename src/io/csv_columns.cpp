@@ -62,7 +62,7 @@ void add_known(TableColumn& added, CsvFile& file) {
   }
   TORCH_CHECK(added.categories->size() == std::ssize(categories), file.error_prefix,
               "columns: expected each category of ", shown(name), " once, got ", categories.size(),
-              ", of which ", added.categories->size(), " are different");
+              ", of which only ", added.categories->size(), " are distinct");
 }
 
 }  // namespace
@@ -79,7 +79,7 @@ std::vector<TableColumn> choose_columns(CsvFile& file, const CsvOptions& options
     if (roles.is_dropped[i]) continue;
     const auto field = fields.find(names[i]);
     TORCH_CHECK(field, file.error_prefix, "expected a column ", shown(names[i]), ", found ",
-                shown(file.names), "; to read a file without it, drop it");
+                shown(file.names), "; to read a file without this column, drop it");
     TableColumn& added = columns.emplace_back();
     added.column = known.empty() ? CsvColumn{.name = names[i]} : options.columns[i];
     added.field = *field;

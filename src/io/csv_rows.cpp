@@ -161,7 +161,7 @@ class RowReader {
       const auto [numbers, texts] = counts[i];
       TORCH_CHECK(texts <= numbers, file_.error_prefix, problem_of_first_text(columns_[i]),
                   "; skip_bad would leave out ", texts, " of ", numbers + texts,
-                  " values of the column");
+                  " values in the column");
     }
   }
 

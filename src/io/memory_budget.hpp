@@ -24,11 +24,10 @@ class MemoryBudget {
 
   /// @throw c10::Error, prefixed with `error_prefix`, if the remaining memory is not sufficient.
   void take(uint64_t size, const std::string& error_prefix) {
-    TORCH_CHECK(
-        size <= left_, error_prefix, "expected to need at most ", limit_,
-        " bytes of memory: ", base, " and max_expansion = ", max_expansion_,
-        " bytes for each byte of the file; got a file that needs more, which can be loaded with ",
-        "a larger max_expansion");
+    TORCH_CHECK(size <= left_, error_prefix, "expected a file that needs at most ", limit_,
+                " bytes of memory (", base, " and max_expansion = ", max_expansion_,
+                " bytes for each byte of the file), got one that needs more; to load it, use "
+                "a larger max_expansion");
     left_ -= size;
   }
 

@@ -209,13 +209,13 @@ class PickleReader {
   // ("storage", class, key, location, number of elements)
   void load_storage() {
     const auto id = pop();
-    check(id.isTuple(), "expected the id of a storage, got ", kind_of(id));
+    check(id.isTuple(), "expected a storage ID, got ", kind_of(id));
     const auto items = id.toTupleRef().elements().asArrayRef();
     check(items.size() == 5 && items[0].isString() && items[1].isCapsule() && items[2].isString() &&
               items[3].isString() && items[4].isInt() && items[0].toStringView() == "storage",
-          "expected the id of a storage, got another tuple");
+          "expected a storage ID, got another tuple");
     const auto& key = items[2].toStringRef();
-    check(key.size() <= 0xFFFF, "expected a key of a storage, got one of ", key.size(), " bytes");
+    check(key.size() <= 0xFFFF, "expected a storage key, got one of ", key.size(), " bytes");
     const auto typed = storage_type(items[1], place());
     const auto type = typed.value_or(c10::kByte);
     const auto storage = load_(key, typed);

@@ -224,9 +224,9 @@ void check_entries(std::vector<SafetensorsEntry>& entries, uint64_t data_size,
     const std::string where = error_prefix + "'" + entry.name + "': ";
     TORCH_CHECK(entry.begin == next && entry.end >= entry.begin, where,
                 "expected data_offsets to begin at ", next,
-                ", where the previous tensor ends, got ", entry.begin, " to ", entry.end);
+                " (where the previous tensor ends), got ", entry.begin, " to ", entry.end);
     TORCH_CHECK(entry.end <= data_size, where, "expected data_offsets to be at most ", data_size,
-                ", the number of bytes after the header, got ", entry.end);
+                " (the number of bytes after the header), got ", entry.end);
     const uint64_t bytes = bytes_of(entry, where);
     TORCH_CHECK(entry.end - entry.begin == bytes, where, "expected ", bytes,
                 " bytes for its shape and dtype, got data_offsets of ", entry.end - entry.begin);

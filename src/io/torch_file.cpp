@@ -109,8 +109,8 @@ void swap_bytes(const at::Tensor& bytes, c10::ScalarType type) {
 c10::Storage read_storage(ZipReader& zip, const std::string& name, torch::Device device,
                           std::optional<c10::ScalarType> swapped, const std::string& error_prefix) {
   auto* record = zip.find(name);
-  TORCH_CHECK(record != nullptr, error_prefix, "expected a record '", name,
-              "' of a storage, found none");
+  TORCH_CHECK(record != nullptr, error_prefix, "expected a storage record '", name,
+              "', found none");
   const auto bytes = at::empty({static_cast<int64_t>(record->unpacked)}, c10::kByte);
   zip.read(*record, bytes.mutable_data_ptr());
   if (swapped) swap_bytes(bytes, *swapped);

@@ -92,8 +92,8 @@ Directory read_end(const InputFile& file) {
   if (file_end >= end_size) file.read(file_end - end_size, end.data(), end_size);
   const bool is_end = has_signature(end.data(), 5, 6);
   const size_t comment = is_end ? 0 : comment_size(file);
-  TORCH_CHECK(comment == 0, file.name(), "expected a zip archive without a comment, got one of ",
-              comment, " bytes");
+  TORCH_CHECK(comment == 0, file.name(),
+              "expected a zip archive without a comment, got a comment of ", comment, " bytes");
   TORCH_CHECK(is_end && number<uint32_t>(&end[4]) == 0 &&
                   number<uint16_t>(&end[8]) == number<uint16_t>(&end[10]) &&
                   number<uint16_t>(&end[20]) == 0,

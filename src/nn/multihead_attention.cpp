@@ -177,9 +177,8 @@ void MultiheadAttentionImpl::check(const char* caller, const Tensor& query, cons
   check_mask(caller, "key_padding_mask", args.key_padding_mask, query.device(),
              {c10::IntArrayRef(padding).slice(dim == 3 ? 0 : 1)});
   check_mask(caller, "attn_mask", args.attn_mask, query.device(), {two, three});
-  TORCH_CHECK(
-      !args.is_causal || args.attn_mask.defined(), caller,
-      ": expected a mask together with is_causal, because is_causal is only a hint, got none");
+  TORCH_CHECK(!args.is_causal || args.attn_mask.defined(), caller,
+              ": expected a mask together with is_causal (is_causal is only a hint), got none");
 }
 
 std::tuple<Tensor, Tensor> MultiheadAttentionImpl::forward(const Tensor& query, const Tensor& key,

@@ -41,7 +41,7 @@ struct AdamTable {
     bool decoupled = is_adamw;  // missing in states from older PyTorch versions
     visit("decoupled_weight_decay", decoupled, is_adamw);
     TORCH_CHECK_VALUE(is_adamw || !decoupled, name,
-                      "::load_state_dict: expected the state of Adam, got the state of AdamW");
+                      "::load_state_dict: expected Adam state, got AdamW state");
   }
 
   static void check(const Options& o, const Expect& expect) {

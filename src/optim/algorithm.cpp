@@ -48,7 +48,7 @@ void Algorithm::choose_kernels(ExtraOptions extra, const std::vector<ParamGroup>
   TORCH_CHECK_VALUE(
       kernels_ >= traits_.fastest, name(), ": expected ",
       traits_.fastest == Kernels::foreach ? "Kernels::foreach or " : "",
-      "Kernels::for_loop, because LibTorch provides no other kernels for it, got Kernels::",
+      "Kernels::for_loop (LibTorch provides no other kernels for this optimizer), got Kernels::",
       kernels_ == Kernels::fused ? "fused" : "foreach");
 }
 
@@ -71,13 +71,13 @@ bool Algorithm::state_fits(const torch::optim::Optimizer& optimizer, size_t grou
   const auto& parameter = optimizer.param_groups()[group].params()[index];
   TORCH_CHECK_VALUE(parameter.grad().sizes() == parameter.sizes(), name(),
                     "::step: expected the gradient of parameter ", index, " of group ", group,
-                    " to have its parameter's sizes, ", parameter.sizes(), ", got ",
+                    " to have its parameter's sizes (", parameter.sizes(), "), got ",
                     parameter.grad().sizes());
   check_parameter(parameter);
   if (!state.defined()) return true;
   TORCH_CHECK_VALUE(state.sizes() == parameter.sizes(), name(), "::step: expected parameter ",
-                    index, " of group ", group, " to have the sizes of its state, ", state.sizes(),
-                    ", got ", parameter.sizes());
+                    index, " of group ", group, " to have the sizes of its state (", state.sizes(),
+                    "), got ", parameter.sizes());
   if (state.device() != parameter.device() || state.scalar_type() != parameter.scalar_type()) {
     return false;
   }

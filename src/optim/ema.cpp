@@ -58,7 +58,7 @@ void ExponentialMovingAverage::check(const char* what) const {
     TORCH_CHECK(value.sizes() == average.sizes() && value.scalar_type() == average.scalar_type(),
                 "sconce::optim::ExponentialMovingAverage::", what, ": expected '", name,
                 "' of shape ", average.sizes(), " and type ", average.scalar_type(),
-                ", as at construction, got ", value.sizes(), " and ", value.scalar_type(),
+                " (as at construction), got ", value.sizes(), " and ", value.scalar_type(),
                 "; a lazy layer must be initialized first");
   }
 }

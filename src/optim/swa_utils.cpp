@@ -161,7 +161,7 @@ AveragedModelBase::Pairs AveragedModelBase::pairs_of(const torch::nn::Module& mo
   SeenTensors seen;
   const auto add = [&](const StateDict& own, const StateDict& others, Pairs::List& list) {
     TORCH_CHECK(own.size() == others.size(), caller, "::update_parameters: expected ", own.size(),
-                " tensors, as at construction, got ", others.size());
+                " tensors (as at construction), got ", others.size());
     for (size_t i = 0; i < own.size(); ++i) {
       const Tensor &average = own[i].value(), &value = others[i].value();
       if (!average.defined() || !seen.insert(average.unsafeGetTensorImpl()).second) continue;

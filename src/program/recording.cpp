@@ -39,7 +39,7 @@ void check_example(const StateDict& example) {
     TORCH_CHECK(!item.value().is_nested(), record_error_prefix, "example '", item.key(),
                 "': expected a dense tensor, got a nested one");
     TORCH_CHECK(item.value().device() == device, record_error_prefix, "example '", item.key(),
-                "': expected a tensor on ", device, ", like the first, got one on ",
+                "': expected a tensor on ", device, " (like the first), got one on ",
                 item.value().device());
   }
 }

@@ -95,8 +95,8 @@ std::string gpu_status_text(const Environment& facts) {
              "CMake targets, or with -Wl,--no-as-needed -ltorch_cuda";
     case GpuStatus::hidden:
       return "no GPU can be used: CUDA_VISIBLE_DEVICES='" +
-             one_line(facts.visible_devices.value_or("")) + "' hides all " +
-             std::to_string(facts.driver.gpus.size()) + " of this machine";
+             one_line(facts.visible_devices.value_or("")) + "' hides all GPUs on this machine (" +
+             std::to_string(facts.driver.gpus.size()) + ")";
     case GpuStatus::driver_too_old:
       return "no GPU can be used: the driver " + facts.driver.version +
              " is too old; it supports CUDA up to " + facts.driver.cuda + ", LibTorch needs CUDA " +

@@ -60,8 +60,8 @@ at::Tensor image_pixels(const std::string& caller, const at::Tensor& image,
               caller, ": expected dataformats with each letter of CHW, HW, or NCHW once, got \"",
               dataformats, '"');
   TORCH_CHECK(image.defined() && image.dim() == std::ssize(letters), caller,
-              ": expected a tensor of ", letters.size(), " dimensions, because dataformats is \"",
-              dataformats, "\", got ",
+              ": expected a tensor of ", letters.size(), " dimensions (dataformats is \"",
+              dataformats, "\"), got ",
               image.defined() ? c10::str("shape ", image.sizes()) : "an undefined one");
   const auto size_of = [&](char letter) {
     const auto place = letters.find(letter);

@@ -109,7 +109,7 @@ LRSweep::LRSweep(LRFindOptions options) : options_(std::move(options)) {
   TORCH_CHECK(std::isfinite(options_.start_lr) && options_.start_lr > 0, lr_find_name,
               ": expected start_lr to be above 0, got ", options_.start_lr);
   TORCH_CHECK(std::isfinite(options_.end_lr) && options_.end_lr > options_.start_lr, lr_find_name,
-              ": expected end_lr to be above start_lr, ", options_.start_lr, ", got ",
+              ": expected end_lr to be above start_lr (", options_.start_lr, "), got ",
               options_.end_lr);
   TORCH_CHECK(options_.num_it >= 10, lr_find_name, ": expected num_it to be at least 10, got ",
               options_.num_it);

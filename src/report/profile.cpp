@@ -92,8 +92,8 @@ Profile::Profile() {
     if (is_first) is_profile_active = false;
   });
   TORCH_CHECK(is_first && !is_other_profile_active(),
-              "sconce::profiler::Profile: expected no other active profile, because a process has "
-              "only one profiler, got one");
+              "sconce::profiler::Profile: expected no other active profile (a process has only one "
+              "profiler), got one");
   const impl::ProfilerConfig config(impl::ProfilerState::KINETO);
   std::set<impl::ActivityType> activities = {impl::ActivityType::CPU};
   if (num_gpus() > 0) activities.insert(impl::ActivityType::CUDA);
@@ -152,8 +152,8 @@ void StepTrace::on_fit_end(Fit& fit) {
   is_over_ = true;
   profile_.reset();
   TORCH_WARN(
-      "sconce::StepTrace: expected a fit of at least 2 steps, because the first step is not "
-      "traced, got fewer: no trace was written");
+      "sconce::StepTrace: expected a fit of at least 2 steps (the first step is not traced), got "
+      "fewer: no trace was written");
 }
 
 void StepTrace::write() {

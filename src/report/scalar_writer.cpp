@@ -120,9 +120,9 @@ class ScalarWriter::Csv {
                   ": expected a line with a scalar, got another line");
       const auto [step, epoch] = *place;
       TORCH_CHECK(last_step > 0 || epoch <= 1, caller, ": ", path_.string(),
-                  ": expected scalars up to epoch 1, because the run starts over, got scalars "
+                  ": expected scalars up to epoch 1 (the run starts over), got scalars "
                   "of epoch ",
-                  epoch, ": choose another folder, or remove it");
+                  epoch, ": choose another folder, or remove this one");
       if (step <= last_step) kept += line + '\n';
     }
     return kept;

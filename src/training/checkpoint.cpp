@@ -163,7 +163,7 @@ void check_classes(const StateVisitor& saved, const NamedStates& parts, const st
     classes(name.c_str(), type);
     // Earlier versions saved class names with their namespaces.
     TORCH_CHECK(type == part.type() || type.ends_with("::" + part.type()), where,
-                ": expected the class ", type, " for '", name, "', as when it was saved, got ",
+                ": expected the class ", type, " for '", name, "' (as when it was saved), got ",
                 part.type());
   }
 }
@@ -386,7 +386,7 @@ Checkpoint::RunState Checkpoint::read(const std::string& name, const NamedStates
   const auto& group = options_.process_group;
   const auto ranks = static_cast<size_t>(group.world_size());
   TORCH_CHECK(run.generators.size() == ranks, where, ": expected a run of ", run.generators.size(),
-              " processes, according to its 'generators', got ", ranks);
+              " processes (according to its 'generators'), got ", ranks);
   const auto& own = run.generators[static_cast<size_t>(group.rank())];
   check_random_state(own, where + ": 'generators'");
   const NamedStates found = by_keys(saved, parts);

@@ -89,7 +89,7 @@ void EpochSums::add_values(const StepOutput& step, int64_t examples) {
       names.push_back(value.first);
     }
     TORCH_CHECK(!names_, "sconce::Trainer: expected the values [", c10::Join(", ", *names_),
-                "] from each step, as in the first step, got [", c10::Join(", ", names), "]");
+                "] from each step (as in the first step), got [", c10::Join(", ", names), "]");
     set_names(std::move(names));
   }
   auto sum = values_.begin();
@@ -169,9 +169,9 @@ void EpochSums::load(const at::Tensor& all_sums, std::vector<std::string> names,
   if (!names.empty()) set_names(std::move(names));
   const int64_t size = sums().numel();
   TORCH_CHECK(all_sums.dim() == 2 && all_sums.size(0) > rank && all_sums.size(1) == size,
-              "sconce::Trainer::fit: expected the same metrics as in the checkpoint, which was "
+              "sconce::Trainer::fit: expected the same metrics as in the checkpoint (which was "
               "saved within an epoch with 'sums' of sizes ",
-              all_sums.sizes(), ", got metrics with ", size,
+              all_sums.sizes(), "), got metrics with ", size,
               " sums; a checkpoint that an earlier version of sconce saved within an epoch cannot "
               "be resumed");
   const auto own = all_sums[rank].to(at::kCPU, at::kDouble).contiguous();

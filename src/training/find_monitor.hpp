@@ -56,7 +56,7 @@ inline optim::MetricMode find_mode(const Fit& fit, const std::string& monitor,
   const auto own = fit.value_modes.find(monitor);
   if (own != fit.value_modes.end()) return own->second;
   TORCH_CHECK(monitor.ends_with("loss"), caller, ": expected an explicit mode (min or max) for ",
-              monitor, ", whose better direction is unknown, got none");
+              monitor, " (its better direction is unknown), got none");
   return optim::MetricMode::min;
 }
 

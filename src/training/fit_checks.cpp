@@ -81,12 +81,13 @@ void check_wrapper(const TrainerOptions& options, const detail::ModelSteps& mode
   const auto& group = options.process_group;
   const bool are_alone = group.world_size() == 1 && model.group->world_size() == 1;
   TORCH_CHECK(are_alone || *model.group == group, caller, ": expected the process group of the ",
-              "DistributedDataParallel, of ", model.group->world_size(),
-              " ranks, as TrainerOptions::process_group, got another, of ", group.world_size());
+              "DistributedDataParallel (of ", model.group->world_size(),
+              " ranks) as TrainerOptions::process_group, got another group, of ",
+              group.world_size());
   const auto device = model.module.parameters().front().device();
   TORCH_CHECK(device == *options.device, caller,
-              ": expected the module of the DistributedDataParallel on ", *options.device,
-              " since its construction, got it on ", device);
+              ": expected a DistributedDataParallel whose module has been on ", *options.device,
+              " since its construction, got a module on ", device);
 }
 
 void check_batches(int64_t batches, const char* caller, const char* expected) {

@@ -45,8 +45,8 @@ NamedStates states_of(const FitSetup& setup, const Callbacks& callbacks) {
     TORCH_CHECK(names.insert(callback->name()).second, "sconce::Trainer::fit: expected callbacks ",
                 "with a state to have different names, and none called 'model', 'optimizer', or "
                 "'scaler', got two called '",
-                callback->name(), "'; give one of them another name, as ",
-                "EarlyStoppingOptions::name does");
+                callback->name(),
+                "'; give one of them another name, for example with EarlyStoppingOptions::name");
     states.emplace_back(callback->name(), std::move(*state));
   }
   return states;
@@ -271,15 +271,15 @@ void FitLoop::resume(const RunProgress& progress) {
   auto saved =
       from_state<FitProgress>(progress.extra, "sconce::Trainer::fit: a checkpoint's 'extra'");
   TORCH_CHECK(saved.batches == num_training_batches, error_prefix, saved.batches,
-              " training batches, as in the checkpoint, got ", num_training_batches);
+              " training batches (as in the checkpoint), got ", num_training_batches);
   TORCH_CHECK(progress.epoch == std::ssize(saved.epochs), error_prefix, "'epoch' to be ",
-              std::ssize(saved.epochs), ", the number of finished epochs in the checkpoint's ",
-              "'extra', got ", progress.epoch);
+              std::ssize(saved.epochs),
+              " (the number of finished epochs in the checkpoint's 'extra'), got ", progress.epoch);
   TORCH_CHECK(progress.batch <= num_training_batches, error_prefix, "'batch' of at most ",
               num_training_batches, " in a checkpoint, got ", progress.batch);
   const bool is_known = saved.accumulate != 0;
   TORCH_CHECK(!is_known || saved.accumulate == accumulate_grad_batches, error_prefix,
-              "accumulate_grad_batches ", saved.accumulate, ", as in the checkpoint, got ",
+              "accumulate_grad_batches ", saved.accumulate, " (as in the checkpoint), got ",
               accumulate_grad_batches);
   if (options_.compiler && saved.compiler) options_.compiler->load_state_dict(*saved.compiler);
   if (saved.train) load_state_of_rank(data_.train, *saved.train, process_group);

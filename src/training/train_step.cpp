@@ -312,16 +312,15 @@ std::shared_ptr<TrainStep> make_train_step(const TrainerOptions& options,
   const char* const option = capturing_option(options);
   const auto* ours = dynamic_cast<optim::Optimizer*>(&optimizer);
   TORCH_CHECK(ours != nullptr, "sconce::Trainer: expected one of sconce's optimizers with ", option,
-              ", because their steps can be replayed, got another optimizer");
+              " (their steps can be replayed), got another optimizer");
   TORCH_CHECK(!model.train_takes_index, "sconce::Trainer: expected a training_step(batch) with ",
               option, ", got one with batch_idx, which a replay would not update");
   TORCH_CHECK(ours->is_capturable(), "sconce::Trainer: expected one of sconce's optimizers with ",
               option, ", with its fastest kernels and a learning rate that is a tensor on ", device,
               " (ExtraOptions::lr), got another");
-  TORCH_CHECK(
-      !precision.scaler().is_enabled() || ours->step_supports_amp_scaling(),
-      "sconce::Trainer: expected an optimizer with fused kernels with ", option,
-      " and fp16, because its step skips overflows without the host, got another optimizer");
+  TORCH_CHECK(!precision.scaler().is_enabled() || ours->step_supports_amp_scaling(),
+              "sconce::Trainer: expected an optimizer with fused kernels with ", option,
+              " and fp16 (its step skips overflows without the host), got another optimizer");
   auto* graph = dynamic_cast<GraphStep*>(earlier.get());
   if (graph == nullptr) return std::make_shared<GraphStep>(step, options);
   graph->use_for(step);

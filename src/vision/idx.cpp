@@ -293,7 +293,7 @@ data::Dataset read_idx(const fs::path& images, const fs::path& labels, const Idx
   torch::Tensor data = read_idx(images, options);
   TORCH_CHECK(data.dim() >= 1, at_field(images, "rank"), "expected at least 1 for images, found 0");
   TORCH_CHECK(target.size(0) == data.size(0), at_field(labels, "number of labels"), "expected ",
-              data.size(0), ", the number of images in ", images.string(), ", found ",
+              data.size(0), " (the number of images in ", images.string(), "), found ",
               target.size(0));
   return {.data = std::move(data), .target = std::move(target)};
 }

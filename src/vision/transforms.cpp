@@ -149,7 +149,7 @@ torch::Tensor Normalize::operator()(const torch::Tensor& given) const {
             images.scalar_type());
         TORCH_CHECK(images.size(1) == static_cast<int64_t>(mean_.size()),
                     "sconce::vision::transforms::Normalize: expected images of ", mean_.size(),
-                    " channels, the number of values in mean, got ", images.size(1));
+                    " channels (the number of values in mean), got ", images.size(1));
         return images.sub(per_channel(mean_, images)).div_(per_channel(std_, images));
       });
 }
@@ -205,7 +205,7 @@ torch::Tensor RandomCrop::operator()(const torch::Tensor& given,
         const int64_t columns = images.size(3) + left + right - width + 1;
         TORCH_CHECK(rows >= 1 && columns >= 1,
                     "sconce::vision::transforms::RandomCrop: expected images of at least ", height,
-                    " x ", width, " pixels with the padding, got ", rows + height - 1, " x ",
+                    " x ", width, " pixels including padding, got ", rows + height - 1, " x ",
                     columns + width - 1);
         const int64_t count = images.size(0);
         const int64_t channels = images.size(1);
@@ -279,7 +279,7 @@ RandomResizedCrop::RandomResizedCrop(std::array<int64_t, 2> size, std::array<dou
   check_size(size_, name);
   const auto check_bounds = [&](const std::array<double, 2>& bounds, const char* what) {
     TORCH_CHECK(bounds[0] > 0 && bounds[0] <= bounds[1] && std::isfinite(bounds[1]), name,
-                ": expected increasing bounds of ", what, " above 0, got ", bounds[0], " and ",
+                ": expected increasing ", what, " bounds above 0, got ", bounds[0], " and ",
                 bounds[1]);
   };
   check_bounds(scale_, "scale");

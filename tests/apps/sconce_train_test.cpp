@@ -336,8 +336,9 @@ TEST_CASE("sconce-train rejects checkpoint and scalar flags without the folder t
 TEST_CASE("sconce-train rejects an --export path that --out also writes to") {
   for (const std::string name :
        {"metrics.csv", "model.safetensors", "training.svg", "confusion.svg", "trace.json"}) {
-    check_usage_errors({{"--out a/b --export a/./b/" + name,
-                         "--export: a/./b/" + name + " is a file of --out; specify another file"}});
+    check_usage_errors(
+        {{"--out a/b --export a/./b/" + name,
+          "--export: a/./b/" + name + " is a file that --out writes; specify another file"}});
   }
   CHECK(parsed({"--out", "a", "--export", "a/program"}).export_file == "a/program");
 }

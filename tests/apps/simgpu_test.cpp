@@ -67,7 +67,7 @@ int visible_gpus(const std::string& flags, const std::string& visible) {
   INFO(ran.err);
   REQUIRE(ran.exit_code == 0);
   const auto count = nlohmann::json::parse(ran.out)["libtorch"]["num_gpus"].get<int>();
-  CHECK_THAT(ran.err, ContainsSubstring("each, of which CUDA_VISIBLE_DEVICES leaves " +
+  CHECK_THAT(ran.err, ContainsSubstring("each, and CUDA_VISIBLE_DEVICES exposes " +
                                         std::to_string(count) + ";"));
   return count;
 }
@@ -382,7 +382,7 @@ TEST_CASE(
   CHECK_THAT(ran.err, ContainsSubstring(" s for rank 0 in " + send + "0; rank 0 has waited "));
   // If one rank finishes its call first, the call on the other rank may succeed.
   CHECK(count_of(ran.out, "order fails") >= 1);
-  const std::string queued = " s for earlier work of its stream before ";
+  const std::string queued = " s for earlier work on its stream before ";
   CHECK(count_of(ran.err, " s for rank 1 in " + reduce_100 + "; rank 1 has waited ") +
             count_of(ran.err, " s for rank 0 in " + reduce_200 + "; rank 0 has waited ") >=
         1);
@@ -445,7 +445,7 @@ TEST_CASE(
     "a change to pinned memory after a copy from it is reported, whether the copy reads early or "
     "late") {
   const auto is_named =
-      ContainsSubstring("pinned memory of 4000 bytes changed after a copy from it");
+      ContainsSubstring("4000 bytes of pinned memory changed after a copy from it");
   const RunResult right = fault("pinned_write", "right");
   CHECK(right.out == "1\n");
   CHECK_THAT(right.err, !is_named);

@@ -163,9 +163,11 @@ TEST_CASE("an unusable table is rejected with an error that names the file and t
   CHECK_THAT(refused(rows, "c"),
              ContainsSubstring("table.csv: target: expected a column name, got 'c'; there are "
                                "'a', 'b'"));
-  CHECK_THAT(refused(rows, "a"), StartsWith("--target: ") &&
-                                     ContainsSubstring("table.csv: expected different values in "
-                                                       "column 'a', found only 1"));
+  CHECK_THAT(
+      refused(rows, "a"),
+      StartsWith("--target: ") &&
+          ContainsSubstring(
+              "table.csv: expected at least two distinct values in column 'a', found only 1"));
   CHECK_THAT(refused(rows, "b"), ContainsSubstring("in column 'b', found only x"));
   CHECK_THAT(refused("a,b\n", "a"), ContainsSubstring("table.csv: expected rows, found none"));
   CHECK_THAT(refused("a\n1\n2\n", "a"), ContainsSubstring("expected a column of features"));
@@ -176,7 +178,7 @@ TEST_CASE("an unusable table is rejected with an error that names the file and t
   const train::CommandLine skip{.target = "a", .skip_bad = true};
   CHECK_THAT(error_of_text("a,b\n1,NA\n2,\n", skip), ContainsSubstring("line 2, column 'b'"));
   CHECK_THROWS_WITH(open_text("a,b\n1,x\n2,x\n", {.target = "a"}),
-                    ContainsSubstring("--test-fraction: no example is left to test on"));
+                    ContainsSubstring("--test-fraction: no examples are left for testing"));
 }
 
 TEST_CASE("bad rows in a table are skipped and counted") {

@@ -257,7 +257,7 @@ function(prove_failure)
   configure("${WORK}/path-of-a-compiler" "${room}/build-optional" -DCMAKE_FIND_USE_CMAKE_SYSTEM_PATH=OFF -DOPTIONAL_ONLY=ON
             "-DSCONCE_SETUP_DIR=${room}/setup-failure")
   expect_success("without an optional dependency")
-  if(NOT output MATCHES "no httplib 0.11 or newer: [^\n]*Without it, the check is left out")
+  if(NOT output MATCHES "no httplib 0.11 or newer: [^\n]*Without httplib, the check is left out")
     message(FATAL_ERROR "without an optional dependency: expected a message, got:\n${output}")
   endif()
 endfunction()

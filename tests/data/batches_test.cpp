@@ -267,7 +267,7 @@ TEST_CASE("Batches rejects data and targets that do not match") {
   CHECK(refusal({good.data, torch::arange(3)}) ==
         "sconce::data::Batches: target: expected 4 rows as in data, got 3");
   CHECK(refusal({good.data, good.target.to(torch::kMeta)}) ==
-        "sconce::data::Batches: target: expected it on cpu, like data, got it on meta");
+        "sconce::data::Batches: target: expected a tensor on cpu (like data), got one on meta");
 }
 
 TEST_CASE("Batches rejects a batch_size below 1 and a negative epoch") {
@@ -427,9 +427,9 @@ TEST_CASE(
   const sconce::data::RandomSampler sampler(9);
   const std::string who = "sconce::data::Batches: expected ";
   CHECK(refusal(counting(8), {.sampler = sampler}) ==
-        who + "a sampler for 8 items, the number of items in the dataset, got one for 9");
+        who + "a sampler for 8 items (the number of items in the dataset), got one for 9");
   CHECK(refusal(counting(9), {.shuffle = true, .sampler = sampler}) ==
-        who + "either shuffle or a sampler, which sets the order, got both");
+        who + "either shuffle or a sampler (which sets the order), got both");
 }
 
 TEST_CASE("Batches rejects out-of-range rows from a sampler when the epoch begins") {

@@ -596,7 +596,7 @@ TEST_CASE("DataLoader rejects invalid options before reading an item") {
   CHECK_THAT(
       refusal({.sampler = sconce::data::RandomSampler(9)}),
       ContainsSubstring(
-          "expected a sampler for 12 items, the number of items in the dataset, got one for 9"));
+          "expected a sampler for 12 items (the number of items in the dataset), got one for 9"));
   DataLoader loader(Broken{"any"});
   CHECK_THROWS_WITH(loader.set_epoch(-1), ContainsSubstring("epoch to be at least 0, got -1"));
 }
@@ -611,7 +611,7 @@ TEST_CASE("DataLoader rejects out-of-range or missing items from a sampler when 
   CHECK_THAT(refusal(torch::tensor({0, 1, -1})),
              ContainsSubstring("below 4 from the sampler, got -1"));
   CHECK_THAT(refusal(torch::tensor({0, 1})),
-             ContainsSubstring("3 items from the sampler, as reported by its"));
+             ContainsSubstring("3 items from the sampler (as reported by its"));
   const DataLoader loader(
       Rows{table(4)},
       {.batch_size = 3,

@@ -240,8 +240,8 @@ TEST_CASE("a batch source that ends before size() batches throws and is not read
   const auto same = [](Dataset batch) { return batch; };
   const auto expected = [](int64_t got) {
     return ContainsSubstring(
-        "sconce::BatchSource: expected 10 batches in an epoch, as reported by the source's size(), "
-        "got " +
+        "sconce::BatchSource: expected 10 batches in an epoch (as reported by the source's "
+        "size()), got " +
         std::to_string(got));
   };
   const sconce::AnyBatches sources[] = {ShortStream(), TransformedBatches(ShortStream(), same)};

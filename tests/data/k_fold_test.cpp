@@ -48,7 +48,7 @@ TEST_CASE("k_fold rejects an invalid number of folds and a seed without shuffle"
   };
   const std::string who = "sconce::data::k_fold: expected ";
   CHECK(of(4, {.n_splits = 1}) == who + "n_splits to be at least 2, got 1");
-  CHECK(of(4, {}) == who + "n_splits to be at most 4, the number of items, got 5");
+  CHECK(of(4, {}) == who + "n_splits to be at most 4 (the number of items), got 5");
   CHECK(of(9, {.random_state = 3}) ==
         who + "random_state only with shuffle, got 3 without shuffle");
 }

@@ -127,8 +127,8 @@ TEST_CASE("a part of a tensor pair can be split again and remains a tensor pair"
 
 TEST_CASE("random_split rejects mismatched lengths and empty parts before drawing random numbers") {
   const std::string who = "sconce::data::random_split: expected ";
-  const auto lengths_of_10 = who + "lengths of 1 to 10, the number of items, got ";
-  const auto adding_to_10 = who + "lengths that add up to 10, the number of items, got ";
+  const auto lengths_of_10 = who + "lengths of 1 to 10 (the number of items), got ";
+  const auto adding_to_10 = who + "lengths that add up to 10 (the number of items), got ";
   torch::manual_seed(5);
   CHECK(refusal({7, 2}) == adding_to_10 + "[7, 2], which add up to 9");
   CHECK(refusal({7, 4}) == adding_to_10 + "[7, 4], which add up to 11");
@@ -157,7 +157,7 @@ TEST_CASE("random_split rejects mismatched lengths and empty parts before drawin
         who + "a dataset with a known size, got one without a size");
   const auto x = torch::ones({3});
   CHECK(error_of([&] { random_split(Dataset{x, torch::ones({2})}, {3}); }) ==
-        "sconce::data::Subset: expected as many rows in target as in data, 3, got 2");
+        "sconce::data::Subset: expected as many rows in target as in data (3), got 2");
   const auto next = torch::rand({4});
   torch::manual_seed(5);
   CHECK(torch::ones({3}).equal(x));

@@ -260,6 +260,6 @@ TEST_CASE(
   }());
   CHECK_THAT(error_of([&] { shorter.begin(3, 0); }),
              ContainsSubstring("a stream that returns as many items as before, got one that ends "
-                               "in pass 0 before the loop's position, item 3"));
+                               "in pass 0 before the loop's position (item 3)"));
   CHECK_THAT(error_of([&] { shorter.load_state_dict(1); }), ContainsSubstring("expected a dict"));
 }

@@ -149,7 +149,7 @@ TEST_CASE("Subset rejects a null source, a source without a size, and out-of-ran
   const auto x = torch::ones({8});
   CHECK(error_of([&] { Subset(Dataset{x, x}, {8}); }) == indices_of_8 + ", got 8");
   CHECK(error_of([&] { Subset(Dataset{x, torch::ones({7})}, {0}); }) ==
-        expected + "as many rows in target as in data, 8, got 7");
+        expected + "as many rows in target as in data (8), got 7");
   CHECK(error_of([&] { Subset(Dataset{x, {}}, {0}); }) ==
         expected + "data and target with at least one dimension");
   const Subset subset(Tens(), some);

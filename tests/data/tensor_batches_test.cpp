@@ -84,5 +84,5 @@ TEST_CASE("TensorBatches rejects tensors with different row counts and tensors w
   CHECK(error_of([&] { (void)TensorBatches(torch::ones({})); }) ==
         who + "tensor 0: expected at least 1 dimension, got a 0-dim tensor");
   CHECK(error_of([&] { (void)TensorBatches(std::tuple(x, x.to(torch::kMeta))); }) ==
-        who + "tensor 1: expected it on cpu, like the first, got it on meta");
+        who + "tensor 1: expected a tensor on cpu (like the first), got one on meta");
 }

@@ -130,7 +130,7 @@ TEST_CASE("WeightedRandomSampler rejects weights and sample counts that it canno
   CHECK(
       weights_refusal(torch::tensor({1., 0., 2.}), 3, {.replacement = false}) ==
       name +
-          "num_samples to be at most 2, the number of nonzero weights, without replacement, got 3");
+          "num_samples to be at most 2 (the number of nonzero weights) without replacement, got 3");
   WeightedRandomSampler sampler(torch::ones({3}), 3, {.replacement = false});
   CHECK_THAT(sconce::test::error_of([&] { sampler.set_epoch(-1); }),
              ContainsSubstring("expected epoch to be at least 0, got -1"));

@@ -533,8 +533,8 @@ TEST_CASE(
   CHECK_THAT(error_of([&] { net.forward(torch::tensor({1, 2}), two); }),
              ContainsSubstring("sconce::nn::DataParallel: expected outputs with the same lengths"));
   CHECK_THAT(error_of([&] { net.forward(two, torch::ones({1})); }),
-             ContainsSubstring("every tensor to have 2 chunks along dimension 0 on 2 devices, like "
-                               "the first, got one of shape [1] with 1"));
+             ContainsSubstring("every tensor to have 2 chunks along dimension 0 on 2 devices (like "
+                               "the first), got one of shape [1] with 1"));
   CHECK_THAT(error_of([&] { net.forward(two, torch::ones({})); }),
              ContainsSubstring("with at least one dimension, got a 0-dim tensor"));
 }
@@ -1072,5 +1072,5 @@ TEST_CASE("on a GPU, DataParallel rejects a parameter that is not on the first d
   DataParallel net(mlp(), {.device_ids = {sconce::gpu(), sconce::cpu()}});
   CHECK_THAT(error_of([&] { net.forward(torch::ones({2, 3})); }),
              ContainsSubstring("sconce::nn::DataParallel: expected the module's parameters and "
-                               "buffers on the first device, cuda:0, got one on cpu"));
+                               "buffers on the first device (cuda:0), got one on cpu"));
 }

@@ -236,7 +236,8 @@ TEST_CASE("a second table uses the columns and categories of the first") {
                    {.drop = {"price"}, .keep_missing = true, .columns = train.columns}) ==
         "line 2, column 'roof': expected one of 'slate', 'tile', got ''");
   CHECK(message_of("roof,rooms\ntile,1\n", {.columns = train.columns}) ==
-        "expected a column 'price', found 'roof', 'rooms'; to read a file without it, drop it");
+        "expected a column 'price', found 'roof', 'rooms'; to read a file without this column, "
+        "drop it");
 }
 
 TEST_CASE("a bad row throws an error that reports its line and column, or is skipped") {
@@ -288,13 +289,13 @@ TEST_CASE(
       "list it in .categories to read strings)";
   CHECK(message_of(text) == problem + "; this is the first of 60 bad rows");
   CHECK(message_of(text, {.skip_bad = true}) ==
-        problem + "; skip_bad would leave out 60 of 61 values of the column");
+        problem + "; skip_bad would leave out 60 of 61 values in the column");
   CHECK(read_text(text, {.categories = {"code"}}).features.size() == 62);
   // A missing value is neither a number nor text. At most half of a column may be text.
   const std::string half = "x,code\n1,A\n1,\n1,5\n1,\n";
   CHECK(read_text(half, {.skip_bad = true}).data.size(0) == 1);
   CHECK_THAT(message_of(half + "1,B\n", {.skip_bad = true}),
-             EndsWith("; skip_bad would leave out 2 of 3 values of the column"));
+             EndsWith("; skip_bad would leave out 2 of 3 values in the column"));
   CHECK(read_text("code\nA\nB\n5\n", {.skip_bad = true, .columns = {{.name = "code"}}})
             .data.size(0) == 1);
 }
@@ -372,7 +373,7 @@ TEST_CASE("read_csv rejects invalid options and files that it cannot read") {
   CHECK(message_of("a\n1\n", {.columns = {{.name = "a"}, {.name = "a"}}}) ==
         "columns: expected each column's name once, got 'a' twice");
   CHECK(message_of("a\n1\n", {.columns = {{.name = "a", .categories = {"1", "2", "1.0"}}}}) ==
-        "columns: expected each category of 'a' once, got 3, of which 2 are different");
+        "columns: expected each category of 'a' once, got 3, of which only 2 are distinct");
   const TempDir folder;
   CHECK_THAT(error_of([&] { read_csv(folder.path()); }),
              EndsWith(": expected a regular file, found a folder"));

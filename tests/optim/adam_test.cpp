@@ -145,7 +145,7 @@ TEST_CASE("Adam loads a state dict from an older Python version and rejects an A
   CHECK(state.toGenericDict().at("step").toTensor().item<float>() == 7);
 
   CHECK_THROWS_WITH(target.load_state_dict(AdamW({p}).state_dict()),
-                    ContainsSubstring("expected the state of Adam, got the state of AdamW"));
+                    ContainsSubstring("expected Adam state, got AdamW state"));
 }
 
 TEST_CASE("training that switches from C++ to Python and back produces the same final values",

@@ -174,7 +174,7 @@ TEST_CASE(
   ExponentialMovingAverage early(*model);
   model->forward(torch::ones({2, 4}));
   CHECK_THROWS_WITH(early.update(), ContainsSubstring("expected '0.weight' of shape [0] and type "
-                                                      "Float, as at construction, got [3, 4]"));
+                                                      "Float (as at construction), got [3, 4]"));
   CHECK(early.n_averaged() == 0);
   ExponentialMovingAverage in_time(*model);
   model->to(torch::kDouble);

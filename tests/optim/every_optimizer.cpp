@@ -139,7 +139,7 @@ TEST_CASE(
         ContainsSubstring(
             "sconce::optim::" + kind.name + ": expected " +
             (has_foreach ? "Kernels::foreach or " : "") +
-            "Kernels::for_loop, because LibTorch provides no other kernels for it, got "
+            "Kernels::for_loop (LibTorch provides no other kernels for this optimizer), got "
             "Kernels::fused"));
   }
 }

@@ -72,8 +72,8 @@ TEST_CASE("before it updates any parameter, step reports a parameter whose size 
                         ContainsSubstring(c10::str(
                             "sconce::optim::", kind.name,
                             "::step: expected parameter 0 of group 1 to have the sizes of "
-                            "its state, ",
-                            torch::IntArrayRef(before), ", got ", torch::IntArrayRef(after))));
+                            "its state (",
+                            torch::IntArrayRef(before), "), got ", torch::IntArrayRef(after))));
       CHECK(first.equal(first_before));
       CHECK(second.equal(torch::ones(after)));
 
@@ -113,7 +113,7 @@ TEST_CASE(
             optimizer->step(),
             ContainsSubstring(c10::str("sconce::optim::", kind.name,
                                        "::step: expected the gradient of parameter 0 of group 1 to "
-                                       "have its parameter's sizes, [4], got ",
+                                       "have its parameter's sizes ([4]), got ",
                                        torch::IntArrayRef(sizes))));
         CHECK(first.equal(first_before));
         CHECK(second.equal(second_before));

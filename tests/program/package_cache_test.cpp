@@ -334,8 +334,8 @@ TEST_CASE(
     REQUIRE(::chmod(path.c_str(), mode) == 0);
     CHECK_THAT(cache_error(path),
                StartsWith("sconce::program::PackageCache: " + path +
-                          ": expected a folder that only its owner can write to, because packages "
-                          "contain machine code, found the mode ") &&
+                          ": expected a folder that only its owner can write to (packages contain "
+                          "machine code), found the mode ") &&
                    ContainsSubstring("; to change it: chmod go-w '" + path + "'"));
   }
   REQUIRE(::chmod(path.c_str(), 0755) == 0);

@@ -340,7 +340,7 @@ TEST_CASE("record rejects invalid examples") {
   CHECK(refusal_with({{"x", x.to(torch::kMeta)}}, {}) ==
         who + "expected an example on the CPU or a GPU, got one on meta");
   CHECK(refusal_with({{"x", x}, {"y", x.to(torch::kMeta)}}, {}) ==
-        who + "example 'y': expected a tensor on cpu, like the first, got one on meta");
+        who + "example 'y': expected a tensor on cpu (like the first), got one on meta");
   CHECK(refusal_with({{"x", at::_nested_tensor_from_tensor_list({x})}}, {}) ==
         who + "example 'x': expected a dense tensor, got a nested one");
   for (const char* name : {"", "1x", "a b", "x.y", "é"}) {

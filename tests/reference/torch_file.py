@@ -325,8 +325,8 @@ def refused_pickles():
            "larger max_expansion")
     yield "qtensor", b"\x80\x02ctorch._utils\n_rebuild_qtensor\n.", "_utils._rebuild_qtensor"
     yield "qint", b"\x80\x02ctorch\nQInt8Storage\n.", "the global torch.QInt8Storage"
-    yield "persistent", b"\x80\x02N\x85Q.", "expected the id of a storage"
-    yield "other-persistent", tensor_pickle(of=b"module"), "expected the id of a storage"
+    yield "persistent", b"\x80\x02N\x85Q.", "expected a storage ID"
+    yield "other-persistent", tensor_pickle(of=b"module"), "expected a storage ID"
     yield "no-storage", tensor_pickle(key="7"), "expected a record 'archive/data/7'"
     yield "storage-short", tensor_pickle(numel=5), "storage '0': expected 5 of Float, found 4"
     yield "storage-long", tensor_pickle(numel=3), "storage '0': expected 3 of Float, found 4"
@@ -388,12 +388,12 @@ def refusals(folder):
     archive(folder / "good", good, data)
     expect("good", "nothing was thrown")
     archive(folder / "no-data", good)
-    expect("no-data", "expected a record 'archive/data/0' of a storage, found none")
+    expect("no-data", "expected a storage record 'archive/data/0', found none")
     archive(folder / "bzip2", good, data, compression=zipfile.ZIP_BZIP2)
     expect("bzip2", "expected a record that is stored or deflated, got method 12")
     archive(folder / "bomb", good, [("data/0", bytes(100_000_000))],
             compression=zipfile.ZIP_DEFLATED)
-    expect("bomb", "can be loaded with a larger max_expansion")
+    expect("bomb", "to load it, use a larger max_expansion")
     archive(folder / "byte-order", good, data, byteorder="middle")
     expect("byte-order", "expected 'little' or 'big', got 'middle'")
     for version in ["0", "11", "x", ""]:

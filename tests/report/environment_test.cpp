@@ -71,9 +71,11 @@ TEST_CASE("the GPU verdict is driver_too_old if the driver supports only an olde
 TEST_CASE("the GPU verdict is hidden if CUDA_VISIBLE_DEVICES hides all GPUs") {
   Environment facts = none();
   facts.visible_devices = "-1";
-  check_verdict(facts, GpuStatus::hidden, "CUDA_VISIBLE_DEVICES='-1' hides all 1");
+  check_verdict(facts, GpuStatus::hidden,
+                "CUDA_VISIBLE_DEVICES='-1' hides all GPUs on this machine (1)");
   facts.visible_devices = "-1\n2";  // still one line
-  check_verdict(facts, GpuStatus::hidden, "CUDA_VISIBLE_DEVICES='-1 2' hides all 1");
+  check_verdict(facts, GpuStatus::hidden,
+                "CUDA_VISIBLE_DEVICES='-1 2' hides all GPUs on this machine (1)");
 }
 
 TEST_CASE("the GPU verdict is unusable if no GPU is found for an unknown reason") {

@@ -189,7 +189,7 @@ TEST_CASE(
   };
   const std::string who = "sconce::lr_find: expected ";
   CHECK(refusal({.start_lr = 0}) == who + "start_lr to be above 0, got 0");
-  CHECK(refusal({.start_lr = 1, .end_lr = 1}) == who + "end_lr to be above start_lr, 1, got 1");
+  CHECK(refusal({.start_lr = 1, .end_lr = 1}) == who + "end_lr to be above start_lr (1), got 1");
   CHECK(refusal({.num_it = 9}) == who + "num_it to be at least 10, got 9");
   torch::nn::Sequential lazy(sconce::nn::LazyLinear(2));
   torch::optim::SGD of_lazy(lazy->parameters(), 0.1);

@@ -410,7 +410,7 @@ TEST_CASE(
   CHECK_THROWS_WITH(second.fit({&log}), ContainsSubstring("expected a folder without scalars"));
   CHECK(torch::equal(second.model->parameters()[0], parameters));
   ScalarLogger resuming(folder.path(), {.resume = true});
-  CHECK_THROWS_WITH(second.fit({&resuming}), ContainsSubstring("because the run starts over"));
+  CHECK_THROWS_WITH(second.fit({&resuming}), ContainsSubstring("(the run starts over)"));
   CHECK(sconce::test::contents(folder.path() / "scalars.csv") == before);
   CHECK_THROWS_WITH(
       ScalarLogger(folder.path(), {.every_n_steps = -1}),

@@ -116,7 +116,7 @@ TEST_CASE("ScalarWriter rejects a new run in another run's folder") {
   }
   const auto names = names_in(folder.path());
   CHECK_THAT(error_of_resuming(folder, 0),
-             ContainsSubstring("because the run starts over, got scalars of epoch 2"));
+             ContainsSubstring("(the run starts over), got scalars of epoch 2"));
   CHECK(names_in(folder.path()) == names);  // another event file would hide the first one's scalars
   CHECK(contents(folder.path() / "scalars.csv") == before);
 }

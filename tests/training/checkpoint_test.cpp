@@ -494,11 +494,11 @@ TEST_CASE(
   lr_scheduler::ExponentialLR shrinks(adam, 0.5);
   CHECK_THROWS_WITH(
       resumed.load(parts(adamw, steps)),
-      ContainsSubstring("the class Adam for 'optimizer', as when it was saved, got AdamW"));
+      ContainsSubstring("the class Adam for 'optimizer' (as when it was saved), got AdamW"));
   CHECK_THROWS_WITH(
       resumed.load(parts(adam, shrinks)),
       ContainsSubstring(
-          "the class StepLR for 'scheduler', as when it was saved, got ExponentialLR"));
+          "the class StepLR for 'scheduler' (as when it was saved), got ExponentialLR"));
   CHECK(torch::equal(net->weight, weight + 1));
   CHECK(resumed.load(parts(adam, steps)));
   CHECK(torch::equal(net->weight, weight));

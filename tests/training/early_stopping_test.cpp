@@ -219,7 +219,7 @@ TEST_CASE(
   };
   CHECK_THROWS_WITH(fit("test_mean", {}),
                     StartsWith("sconce::EarlyStopping: expected an explicit mode (min or max) for "
-                               "test_mean, whose better direction is unknown, got none"));
+                               "test_mean (its better direction is unknown), got none"));
   CHECK_NOTHROW(fit("test_mean", MetricMode::max));
   CHECK_NOTHROW(fit("test_own_loss", {}));  // a loss, judging by its name
 }

@@ -82,7 +82,7 @@ TEST_CASE("a OneCycleLR that would end before the fit is rejected before the fir
   };
   // Six batches correspond to two steps.
   CHECK_THROWS_WITH(run(3, SchedulerInterval::step, 5),
-                    ContainsSubstring("expected a OneCycleLR of at least 6 steps, for 3 epochs, "
+                    ContainsSubstring("expected a OneCycleLR of at least 6 steps (for 3 epochs), "
                                       "got one of 5"));
   CHECK_THROWS_WITH(run(3, SchedulerInterval::epoch, 2), ContainsSubstring("at least 3 steps"));
   CHECK(std::filesystem::is_empty(folder.path()));
@@ -90,7 +90,7 @@ TEST_CASE("a OneCycleLR that would end before the fit is rejected before the fir
   CHECK(run(3, SchedulerInterval::step, 6) == 3);
   const sconce::test::Warnings of_the_resumed;
   CHECK_THROWS_WITH(run(4, SchedulerInterval::step, 8),
-                    ContainsSubstring("at least 8 steps, for 4 epochs, got one of 6; a scheduler "
+                    ContainsSubstring("at least 8 steps (for 4 epochs), got one of 6; a scheduler "
                                       "restored from a checkpoint keeps the number of steps"));
 }
 

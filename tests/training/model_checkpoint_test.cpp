@@ -312,7 +312,7 @@ TEST_CASE(
   const sconce::Metrics metrics = {{"mean", std::make_shared<sconce::metrics::MeanMetric>()}};
   CHECK_THROWS_WITH(fitting.fit({.metrics = metrics}),
                     StartsWith("sconce::ModelCheckpoint: expected an explicit mode (min or max) "
-                               "for test_mean, whose better direction is unknown, got none"));
+                               "for test_mean (its better direction is unknown), got none"));
   CHECK(std::filesystem::is_empty(folder.path() / "run"));
   CHECK(fitting.parts()[0].equal(net()->parameters()[0]));
   const sconce::Metrics undirected = {{"acc", std::make_shared<sconce::metrics::MeanMetric>()}};
@@ -389,7 +389,7 @@ TEST_CASE("a fit cannot be resumed with a different accumulate_grad_batches") {
   fitting.fit({.accumulate_grad_batches = 2});
   CHECK_THROWS_WITH(
       fitting.fit({.max_epochs = 2, .accumulate_grad_batches = 3}),
-      ContainsSubstring("expected accumulate_grad_batches 2, as in the checkpoint, got 3"));
+      ContainsSubstring("expected accumulate_grad_batches 2 (as in the checkpoint), got 3"));
 }
 
 TEST_CASE("an old checkpoint without accumulate_grad_batches can be resumed") {
@@ -429,8 +429,9 @@ TEST_CASE("a resumed fit warns only about options that its checkpoint replaces")
   CHECK(warnings_with(0.5, 0.5, 2).empty());
   const auto messages = warnings_with(0.25, 0.125, 3);
   REQUIRE(messages.size() == 1);
-  CHECK_THAT(messages[0], ContainsSubstring("sconce::ModelCheckpoint: continues with the "
-                                            "options of the checkpoint: "));
+  CHECK_THAT(
+      messages[0],
+      ContainsSubstring("sconce::ModelCheckpoint: continues with the checkpoint's options: "));
   if (is_scheduled) {
     CHECK_THAT(messages[0], ContainsSubstring("scheduler.base_lrs[0] 0.5 instead of 0.25") &&
                                 ContainsSubstring("scheduler.gamma 0.5 instead of 0.125") &&
@@ -456,8 +457,8 @@ TEST_CASE("a resumed fit warns about options of warm restarts but not about thei
   for (const int epochs : {1, 2, 3}) CHECK(warnings_with(2, epochs).empty());
   const auto messages = warnings_with(3, 4);
   REQUIRE(messages.size() == 1);
-  CHECK_THAT(messages[0],
-             Catch::Matchers::EndsWith("of the checkpoint: scheduler.T_mult 2 instead of 3"));
+  CHECK_THAT(messages[0], Catch::Matchers::EndsWith(
+                              "the checkpoint's options: scheduler.T_mult 2 instead of 3"));
 }
 
 TEST_CASE("a resumed fit warns about options of ReduceLROnPlateau but not about its counters") {
@@ -476,6 +477,6 @@ TEST_CASE("a resumed fit warns about options of ReduceLROnPlateau but not about 
   for (const int epochs : {1, 2, 4, 5}) CHECK(warnings_with(0.5, epochs).empty());
   const auto messages = warnings_with(0.25, 6);
   REQUIRE(messages.size() == 1);
-  CHECK_THAT(messages[0],
-             Catch::Matchers::EndsWith("of the checkpoint: plateau.factor 0.5 instead of 0.25"));
+  CHECK_THAT(messages[0], Catch::Matchers::EndsWith(
+                              "the checkpoint's options: plateau.factor 0.5 instead of 0.25"));
 }

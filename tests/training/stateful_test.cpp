@@ -240,7 +240,7 @@ TEST_CASE("a checkpoint from a different LibTorch optimizer is rejected before a
   torch::manual_seed(3);
   CHECK_THROWS_WITH(
       sconce::Checkpoint(folder.path(), {.resume = true}).load(other.parts()),
-      ContainsSubstring("the class Adam for 'optimizer', as when it was saved, got AdamW"));
+      ContainsSubstring("the class Adam for 'optimizer' (as when it was saved), got AdamW"));
   const auto next = torch::rand({1});
   torch::manual_seed(3);
   CHECK(torch::equal(torch::rand({1}), next));

@@ -230,7 +230,7 @@ TEST_CASE("step values of replicas on simulated or real GPUs equal the values on
       [](const torch::Tensor& mean) { return NamedTensors{{"mean", mean.detach().cpu()}}; });
   CHECK_THROWS_WITH(trainer.fit(of_cpu.model, of_cpu.optimizer, of_cpu.with),
                     ContainsSubstring("expected the value 'mean' from the model's training_step on "
-                                      "the device of the loss, cuda:0, got it on cpu"));
+                                      "the device of the loss (cuda:0), got it on cpu"));
 }
 
 TEST_CASE("step values are read only at the end of an epoch") {
@@ -258,7 +258,7 @@ TEST_CASE(
   CHECK(refusal_of([](const torch::Tensor& mean) {
           return NamedTensors{{"kl", mean.to(torch::kMeta)}};
         }) == who +
-                  "the value 'kl' from the model's training_step on the device of the loss, cpu, "
+                  "the value 'kl' from the model's training_step on the device of the loss (cpu), "
                   "got it on meta");
   CHECK(refusal_of([](const torch::Tensor& mean) {
           return NamedTensors{{"kl", mean}, {"kl", mean}};
@@ -271,11 +271,11 @@ TEST_CASE(
   int step = 0;
   CHECK(refusal_of([&](const torch::Tensor& mean) {
           return step++ == 0 ? NamedTensors{{"kl", mean}} : NamedTensors{};
-        }) == who + "the values [kl] from each step, as in the first step, got []");
+        }) == who + "the values [kl] from each step (as in the first step), got []");
   step = 0;
   CHECK(refusal_of([&](const torch::Tensor& mean) {
           return step++ == 0 ? NamedTensors{} : NamedTensors{{"kl", mean}};
-        }) == who + "the values [] from each step, as in the first step, got [kl]");
+        }) == who + "the values [] from each step (as in the first step), got [kl]");
 }
 
 TEST_CASE("callbacks can monitor step values, and a missing value is reported after an epoch") {
@@ -457,7 +457,7 @@ TEST_CASE(
             "-100).sum(), got CPUBoolType of sizes [4]");
   CHECK(refusal_of_count([](const Dataset& batch) { return targets_of(batch).to(torch::kMeta); }) ==
         who +
-            "the count from the model's training_step on the device of the loss, cpu, "
+            "the count from the model's training_step on the device of the loss (cpu), "
             "got it on meta");
   int step = 0;
   CHECK(
@@ -465,7 +465,7 @@ TEST_CASE(
         return step++ == 0 ? targets_of(batch) : torch::Tensor();
       }) ==
       who +
-          "the values [StepOutput::count, mean] from each step, as in the first step, got [mean]");
+          "the values [StepOutput::count, mean] from each step (as in the first step), got [mean]");
   const auto without_count = [](const torch::Tensor& output, const torch::Tensor& target) {
     return sconce::LossSum{.sum = over_targets(output, target).sum};
   };

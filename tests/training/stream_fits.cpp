@@ -96,7 +96,6 @@ TEST_CASE("a resumed fit reads only the rows that its stream has not returned ye
 
 TEST_CASE("a fit on a stream requires a number of steps per epoch") {
   Fitting fitting({}, {StreamLoader(Rows())});
-  CHECK_THAT(
-      sconce::test::error_of([&] { fitting.fit(); }),
-      ContainsSubstring("expected batches_per_epoch, because a stream has no size, got none"));
+  CHECK_THAT(sconce::test::error_of([&] { fitting.fit(); }),
+             ContainsSubstring("expected batches_per_epoch (a stream has no size), got none"));
 }

@@ -862,10 +862,11 @@ TEST_CASE("callbacks whose states share a name or use a reserved name are reject
   sconce::EarlyStopping one, two;
   auto with = data();
   with.callbacks = {&one, &two};
-  CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).fit(model, optimizer, with),
-                    ContainsSubstring("different names, and none called 'model', 'optimizer', or "
-                                      "'scaler', got two called 'early_stopping'; give one of "
-                                      "them another name, as EarlyStoppingOptions::name does"));
+  CHECK_THROWS_WITH(
+      Trainer({.num_gpus = 0}).fit(model, optimizer, with),
+      ContainsSubstring("different names, and none called 'model', 'optimizer', or "
+                        "'scaler', got two called 'early_stopping'; give one of "
+                        "them another name, for example with EarlyStoppingOptions::name"));
   struct Named : sconce::EarlyStopping {
     explicit Named(std::string given) : own_name(std::move(given)) {}
     std::string name() const override { return own_name; }

@@ -457,8 +457,8 @@ TEST_CASE("read_idx rejects images and labels that do not match") {
   };
   SECTION("another number of labels") {
     CHECK(refused(header(0x08, {2}) + "\x01\x02") ==
-          ": number of labels: expected 3, the number of images in " + images.string() +
-              ", found 2");
+          ": number of labels: expected 3 (the number of images in " + images.string() +
+              "), found 2");
     CHECK_THAT(refused(header(0x08, {4}) + "\x01\x02\x03\x04"), ContainsSubstring("found 4"));
   }
   SECTION("a negative label") {

@@ -186,8 +186,8 @@ TEST_CASE("Normalize rejects mismatched means, standard deviations, and images")
       error_of([&] { normalize(torch::zeros({1, 3, 2, 2}, torch::kByte)); }) ==
       "sconce::vision::transforms::Normalize: expected images of a floating-point type, got Byte");
   CHECK(error_of([&] { normalize(torch::zeros({1, 1, 2, 2})); }) ==
-        "sconce::vision::transforms::Normalize: expected images of 3 channels, the number of "
-        "values in mean, got 1");
+        "sconce::vision::transforms::Normalize: expected images of 3 channels (the number of "
+        "values in mean), got 1");
 }
 
 TEST_CASE("RandomCrop matches torchvision's pad and crop at the same positions") {
@@ -252,8 +252,8 @@ TEST_CASE("RandomCrop rejects invalid sizes and an undefined generator") {
   const RandomCrop crop({5, 4}, {0, 1, 0, 0});
   const auto input = torch::zeros({2, 1, 3, 4});
   CHECK(error_of([&] { crop(input, seeded(0)); }) ==
-        "sconce::vision::transforms::RandomCrop: expected images of at least 5 x 4 pixels with the "
-        "padding, got "
+        "sconce::vision::transforms::RandomCrop: expected images of at least 5 x 4 pixels "
+        "including padding, got "
         "4 x 4");
   CHECK_THAT(error_of([&] { crop(torch::zeros({2, 1, 4, 3}), seeded(0)); }),
              ContainsSubstring("got 5 x 3"));
@@ -325,9 +325,9 @@ TEST_CASE("RandomResizedCrop rejects invalid bounds and images that it cannot cr
   using Bounds = std::array<double, 2>;
   for (const auto& bounds : {Bounds{0, 1}, Bounds{1, 0.5}, Bounds{-1, 1}}) {
     CHECK_THAT(error_of([&] { RandomResizedCrop({4, 4}, bounds); }),
-               ContainsSubstring("RandomResizedCrop: expected increasing bounds of scale above 0"));
+               ContainsSubstring("RandomResizedCrop: expected increasing scale bounds above 0"));
     CHECK_THAT(error_of([&] { RandomResizedCrop({4, 4}, {0.1, 1}, bounds); }),
-               ContainsSubstring("RandomResizedCrop: expected increasing bounds of ratio above 0"));
+               ContainsSubstring("RandomResizedCrop: expected increasing ratio bounds above 0"));
   }
   const RandomResizedCrop crop({4, 5});
   CHECK(crop(torch::zeros({0, 3, 8, 8}), seeded(0)).sizes() == std::vector<int64_t>{0, 3, 4, 5});

@@ -17,15 +17,15 @@ namespace simgpu {
 namespace {
 
 std::string describe_user(const User& user) {
-  return " is freed while " + std::string(user.label) + " on " + describe(*user.stream) +
+  return " are freed while " + std::string(user.label) + " on " + describe(*user.stream) +
          at(user.place) + " may still use it";
 }
 
 void report_freed(const Block& block, size_t size, const std::vector<Conflict>& uses) {
   for (const auto& use : uses) {
-    report_race_later("simulated GPUs: memory of " + std::to_string(size) +
-                      " bytes of cuda:" + std::to_string(block.device) + describe_user(use.user) +
-                      ": record_stream is missing");
+    report_race_later("simulated GPUs: " + std::to_string(size) +
+                      " bytes of memory on cuda:" + std::to_string(block.device) +
+                      describe_user(use.user) + ": record_stream is missing");
   }
 }
 
@@ -34,9 +34,9 @@ void report_freed(const Block& block, size_t size, const std::vector<Conflict>& 
 void check_freed_pinned_memory(const Block& block) {
   const auto* data = reinterpret_cast<const void*>(block.begin);
   for (const auto& use : access_history().find_unordered({data, block.size}, host_clock())) {
-    report_race_later(
-        "simulated GPUs: " + std::string(block.is_registered ? "registered" : "pinned") +
-        " memory of " + std::to_string(block.size) + " bytes" + describe_user(use.user));
+    report_race_later("simulated GPUs: " + std::to_string(block.size) + " bytes of " +
+                      std::string(block.is_registered ? "registered" : "pinned") + " memory" +
+                      describe_user(use.user));
   }
 }
 

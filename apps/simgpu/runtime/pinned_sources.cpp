@@ -54,10 +54,9 @@ void check(const Source& source) {
   if (hash_of(source.access) == source.hash) return;
   const auto* block = find_block(source.access.data);
   report_race_later(
-      "simulated GPUs: " +
+      "simulated GPUs: " + std::to_string(source.access.size) + " bytes of " +
       std::string(block != nullptr && block->is_registered ? "registered" : "pinned") +
-      " memory of " + std::to_string(source.access.size) +
-      " bytes changed after a copy from it on " + describe(*source.stream) + " was requested" +
+      " memory changed after a copy from it on " + describe(*source.stream) + " was requested" +
       at(source.place) + ", but before the host waited for the copy");
 }
 

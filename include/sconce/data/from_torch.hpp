@@ -107,8 +107,10 @@ TorchBatches<TorchLoader> from_torch(std::unique_ptr<TorchLoader> loader, int64_
 
 template <class TorchLoader>
 auto TorchBatches<TorchLoader>::begin(int64_t batch, int64_t epoch) const -> Iterator {
-  TORCH_CHECK(batch == 0, caller, ": expected to start at batch 0, because a torch::data loader ",
-              "cannot start within an epoch, got batch ", batch, "; sconce::data::DataLoader can");
+  TORCH_CHECK(batch == 0, caller,
+              ": expected to start at batch 0 (a torch::data loader cannot start within an epoch), "
+              "got batch ",
+              batch, "; sconce::data::DataLoader can");
   epochs_.named(epoch);
   parts_->restart();
   const auto make = [parts = parts_, loop = parts_->loops, batches = batches_](

@@ -72,7 +72,7 @@ class StreamLoader {
   /// @throw c10::Error if it is 0.
   int64_t size() const {
     TORCH_CHECK(options_.batches_per_epoch > 0, "sconce::data::StreamLoader: expected ",
-                "batches_per_epoch, because a stream has no size, got none");
+                "batches_per_epoch (a stream has no size), got none");
     return options_.batches_per_epoch;
   }
 

@@ -28,10 +28,10 @@ LoaderBase::LoaderBase(const char* caller, DataLoaderOptions options, std::optio
   TORCH_CHECK(items_ >= 0, caller, ": expected a source with a non-negative size, got ", items_);
   check_loading(caller, options_);
   TORCH_CHECK(!options_.shuffle || !options_.sampler, caller,
-              ": expected either shuffle or a sampler, which sets the order, got both");
+              ": expected either shuffle or a sampler (which sets the order), got both");
   TORCH_CHECK(!options_.sampler || options_.sampler.dataset_size() == items_, caller,
               ": expected a sampler for ", items_,
-              " items, the number of items in the dataset, got one for ",
+              " items (the number of items in the dataset), got one for ",
               options_.sampler.dataset_size());
   if (options_.shuffle) options_.sampler = RandomSampler(items_, options_.seed);
 }
@@ -58,7 +58,7 @@ EpochItems LoaderBase::epoch_items(int64_t first_batch, int64_t epoch) const {
   items.order = options_.sampler.indices(epoch).to(at::kCPU, at::kLong).contiguous();
   items.items = items.order.numel();
   TORCH_CHECK(items.items == options_.sampler.size(), caller_, "::begin: expected ",
-              options_.sampler.size(), " items from the sampler, as reported by its size(), got ",
+              options_.sampler.size(), " items from the sampler (as reported by its size()), got ",
               items.items);
   const auto* begin = items.order.const_data_ptr<int64_t>();
   const auto outside = [this](int64_t item) { return item < 0 || item >= items_; };

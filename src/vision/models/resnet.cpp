@@ -159,7 +159,7 @@ void check_resnet(ResNetBlock block, const std::array<int64_t, 4>& layers,
               options.width_per_group);
   if (block == ResNetBlock::bottleneck) return;
   TORCH_CHECK(options.groups == 1 && options.width_per_group == 64, error_prefix,
-              "groups 1 and width_per_group 64 of basic blocks, got ", options.groups, " and ",
+              "groups 1 and width_per_group 64 for basic blocks, got ", options.groups, " and ",
               options.width_per_group);
   TORCH_CHECK(options.replace_stride_with_dilation == (std::array<bool, 3>{}), error_prefix,
               "basic blocks without dilation, got replace_stride_with_dilation");

@@ -72,7 +72,7 @@ TEST_CASE("a ResNet rejects the same options as torchvision, and the error names
   CHECK_THROWS_WITH(resnet50({.width_per_group = 0}),
                     ContainsSubstring("expected width_per_group to be at least 1, got 0"));
   CHECK_THROWS_WITH(resnet18({.groups = 2}),
-                    ContainsSubstring("groups 1 and width_per_group 64 of basic blocks, got 2"));
+                    ContainsSubstring("groups 1 and width_per_group 64 for basic blocks, got 2"));
   CHECK_THROWS_WITH(resnet34({.replace_stride_with_dilation = {true, false, false}}),
                     ContainsSubstring("basic blocks without dilation"));
   CHECK_THROWS_WITH(ResNet(ResNetBlock::basic, std::array<int64_t, 4>{1, 0, 1, 1}),

@@ -51,7 +51,7 @@ std::string describe(int rank, const ActivityRecord::State& state) {
     case Activity::none:
       return name + " has not used this communicator for " + time;
     case Activity::queued:
-      return name + " has waited " + time + " for earlier work of its stream before " + state.call;
+      return name + " has waited " + time + " for earlier work on its stream before " + state.call;
     case Activity::exchanging:
       break;
   }

@@ -207,8 +207,8 @@ void Peers::check_running(const std::function<Ranks()>& missing) const {
     if ((missing() & bit_of(rank)) == 0) continue;
     throw Failure(ncclRemoteError, "rank " + std::to_string(rank) + " (process " +
                                        std::to_string(member.process.id) +
-                                       ") has ended, and rank " + std::to_string(rank_) +
-                                       " waits for it");
+                                       ") has ended, but rank " + std::to_string(rank_) +
+                                       " is still waiting for it");
   }
 }
 

@@ -20,7 +20,7 @@ void check_not_at_end(const Source& source, const Iterator& place, int64_t index
                 }) {
     if (!(place == source.end())) return;
     TORCH_CHECK(false, "sconce::BatchSource: expected ", static_cast<int64_t>(source.size()),
-                " batches in an epoch, as reported by the source's size(), got ", index);
+                " batches in an epoch (as reported by the source's size()), got ", index);
   }
 }
 

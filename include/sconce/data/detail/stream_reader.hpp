@@ -106,7 +106,7 @@ class StreamReader {
     read_chunk();
     TORCH_CHECK(taken < std::ssize(items_), "sconce::data::StreamLoader: expected a stream that ",
                 "returns as many items as before, got one that ends in pass ", place_.pass,
-                " before the loop's position, item ", place_.chunk * chunk_size() + taken);
+                " before the loop's position (item ", place_.chunk * chunk_size() + taken, ")");
     place_.taken = taken;
   }
 

@@ -162,7 +162,7 @@ inline void check_loss(StepOutput& step, const char* from) {
               ", such as (target != -100).sum(), got ", step.count.toString(), " of sizes ",
               step.count.sizes());
   TORCH_CHECK(step.count.device() == loss.device(), "sconce::Trainer: expected the count from ",
-              from, " on the device of the loss, ", loss.device(), ", got it on ",
+              from, " on the device of the loss (", loss.device(), "), got it on ",
               step.count.device());
   step.count = step.count.detach().reshape({});
 }
@@ -176,8 +176,8 @@ inline void check_values(StepOutput& step, const char* from) {
                 name, "' of one real number from ", from, ", such as the mean over the examples, ",
                 "got ", value.toString(), " of sizes ", value.sizes());
     TORCH_CHECK(value.device() == step.loss.device(), "sconce::Trainer: expected the value '", name,
-                "' from ", from, " on the device of the loss, ", step.loss.device(), ", got it on ",
-                value.device());
+                "' from ", from, " on the device of the loss (", step.loss.device(),
+                "), got it on ", value.device());
     value = value.detach().reshape({});
   }
 }
