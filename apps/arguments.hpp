@@ -31,8 +31,9 @@ inline size_t edit_distance(const std::string& from, const std::string& to) {
   return of[from.size()][to.size()];
 }
 
-/// Returns the program's flag that is most similar to the unknown flag. Both flags are without
-/// dashes. If more than a third of the letters differ for every flag, returns an empty string.
+/// Returns the program's flag that is most similar to the unknown flag. Neither flag includes its
+/// leading dashes. Returns an empty string if more than a third of the letters differ for every
+/// flag.
 inline std::string nearest_flag(const CLI::App& app, const std::string& unknown) {
   std::string nearest;
   size_t least = std::max<size_t>(unknown.size() / 3, 1) + 1;

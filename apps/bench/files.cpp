@@ -1,5 +1,6 @@
-// Safetensors files in the page cache, with `size` tensors of 16 MiB each: loading them and summing
-// each tensor, and saving them. sconce also waits until the file has been written to disk.
+// Loads and saves safetensors files in the page cache that contain `size` tensors of 16 MiB each.
+// Loading also sums each tensor. When saving, sconce also waits until the file has been written to
+// disk.
 
 #include "sconce/io/safetensors.hpp"
 

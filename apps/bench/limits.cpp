@@ -1,5 +1,5 @@
-// The shortest time in which this machine could do the work of another workload. Dividing it by the
-// workload's time gives the share of the limit that the workload reaches.
+// Measures the shortest time in which this machine could do the work of another workload. Dividing
+// that time by the workload's time gives the fraction of the limit that the workload reaches.
 
 #include <torch/torch.h>
 
@@ -15,8 +15,8 @@ using Floats4 = float __attribute__((vector_size(16)));
 using Floats8 = float __attribute__((vector_size(32)));
 using Floats16 = float __attribute__((vector_size(64)));
 
-// Multiplies and adds only in registers, so the speed is limited only by the core's arithmetic
-// units. There are enough independent chains to keep two units with a latency of four cycles busy.
+// Multiplies and adds values in registers, so only the core's arithmetic units limit the speed.
+// There are enough independent chains to keep two units with a latency of four cycles busy.
 template <class Vector>
 __attribute__((always_inline)) inline float multiply_add(int64_t count) {
   constexpr int chains = 12, floats_per_round = chains * sizeof(Vector) / sizeof(float);
@@ -63,8 +63,8 @@ Workload copy_limit(int64_t size) {
   return {[from, to] { std::memcpy(to.mutable_data_ptr(), from.const_data_ptr(), from.nbytes()); }};
 }
 
-// The memory traffic of AdamW, which reads the gradient, and reads and writes the parameter and two
-// averages. Performs one addition per element.
+// Reproduces AdamW's memory traffic: it reads the gradient, and reads and writes the parameter and
+// two averages. Performs one addition per element.
 Workload adamw_limit(int64_t size) {
   std::vector<torch::Tensor> tensors(4);
   for (auto& tensor : tensors) tensor = torch::zeros(size);

@@ -1,5 +1,5 @@
-// Operators: small ones, which spend most of their time on call overhead, and matrix products,
-// which spend most of their time in the kernel.
+// Small operators, which spend most of their time on call overhead, and matrix products, which
+// spend most of their time in the kernel.
 
 #include <torch/torch.h>
 
@@ -51,7 +51,7 @@ Workload product_into(int64_t size) {
   return {[a, b, c]() mutable { torch::mm_out(c, a, b); }, {value(c)}};
 }
 
-// 1,000 products of 100x100 matrices whose norms are logged. The variants read each norm
+// Computes 1,000 products of 100x100 matrices and logs their norms. The variants read each norm
 // immediately, collect the norms in a list or a tensor and read them together, or compute all
 // products and norms in a single call.
 Workload norms_read(int64_t) {

@@ -32,7 +32,7 @@ Workloads files();          ///< files.cpp and files.py
 Workloads gpt();            ///< gpt.cpp and gpt.py
 Workloads gpu();            ///< gpu.cpp and gpu.py
 Workloads gpu_steps();      ///< gpu_steps.cpp and gpu_steps.py
-Workloads limits();         ///< limits.cpp: the limits of the machine for other workloads
+Workloads limits();         ///< limits.cpp: the machine's limits for other workloads
 Workloads ops();            ///< ops.cpp and ops.py
 Workloads optimizers();     ///< optimizers.cpp and optimizers.py
 Workloads race();           ///< race.cpp and race.py

@@ -53,7 +53,7 @@ struct NetImpl : torch::nn::Module {
 };
 TORCH_MODULE(Net);
 
-// The object referred to by a handle.
+// The object that a handle refers to.
 class Classifier {
  public:
   Classifier(int64_t inputs, int64_t hidden, int64_t classes, uint64_t seed)
@@ -229,8 +229,8 @@ int guarded(const Body& body) noexcept {
   return 1;
 }
 
-// Runs the body with the classifier that a handle refers to. No other call uses the classifier
-// meanwhile.
+// Runs the body with the classifier that a handle refers to. No other call can use the classifier
+// in the meantime.
 template <class Body>
 int with_classifier(const char* function, uint64_t handle, const Body& body) noexcept {
   return guarded([&] {

@@ -1,4 +1,5 @@
-// Linear regression on measurements of diabetes patients, with a model that computes its own loss.
+// Fits a linear regression to measurements from diabetes patients, with a model that computes its
+// own loss.
 #include <torch/torch.h>
 #include <cstdio>
 #include <sconce/sconce.hpp>

@@ -15,7 +15,7 @@ int main(int argc, char** argv) try {
     std::fputs("usage: mnist [FOLDER]\n", stderr);
     return 2;
   }
-  const std::string folder = argc > 1 ? argv[1] : SCONCE_DIGITS_DIR;  // with MNIST's four files
+  const std::string folder = argc > 1 ? argv[1] : SCONCE_DIGITS_DIR;  // contains MNIST's four files
   const auto device = sconce::try_gpu();
   const sconce::data::Batches train(read(folder + "/train", device),
                                     {.batch_size = 32, .shuffle = true});

@@ -60,7 +60,7 @@ int main(int argc, char** argv) try {
     std::fputs("usage: mnist_plain [FOLDER]\n", stderr);
     return 2;
   }
-  const std::string folder = argc > 1 ? argv[1] : SCONCE_DIGITS_DIR;  // with MNIST's four files
+  const std::string folder = argc > 1 ? argv[1] : SCONCE_DIGITS_DIR;  // contains MNIST's four files
   const torch::Device device(torch::cuda::is_available() ? torch::kCUDA : torch::kCPU);
   const auto [images, labels] = read(folder + "/train", device);
   const auto [test_images, test_labels] = read(folder + "/t10k", device);

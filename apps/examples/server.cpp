@@ -46,7 +46,8 @@ struct Question {
   Clock::time_point arrived = Clock::now();
 };
 
-// The queue of questions waiting for a worker. Each connection has at most one.
+// The queue of questions waiting for a worker. Each connection has at most one question in the
+// queue.
 class Queue {
  public:
   Queue(int64_t max_rows, int64_t wait_ms) : max_rows_(max_rows), wait_(wait_ms) {}

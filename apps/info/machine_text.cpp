@@ -11,7 +11,7 @@ std::string or_unknown(const std::string& text) {
   return text.empty() ? "unknown" : text;
 }
 
-// Replaces control characters, which would break the table if a variable contains them.
+// Replaces control characters, because they would break the table.
 std::string one_line(std::string text) {
   for (char& c : text) {
     if (static_cast<unsigned char>(c) < ' ') c = ' ';

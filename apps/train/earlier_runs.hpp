@@ -9,7 +9,7 @@ namespace train {
 std::filesystem::path latest_checkpoint(const CommandLine& line);
 
 /// Checks that the run would not replace files from another run unless `--overwrite` allows it,
-/// that `--export` would only replace a program, and that there is a run to continue if
+/// that `--export` would replace only a program, and that a run to continue exists if
 /// `--restart-schedule` is given. Results in `--out` belong to the resumed run if their metrics
 /// match the epochs in the checkpoint. Scalars belong to the resumed run if its checkpoint folder
 /// contains a run. This function does not write any files.

@@ -17,7 +17,7 @@ using sconce::vision::ImageLimits;
 /// A subset of the images in a folder.
 using Pictures = sconce::data::Subset<ImageFolder>;
 
-/// Returns the path of one of MNIST's IDX files, such as "images" in the part "train". The file
+/// Returns the path of one of MNIST's IDX files, such as "images" in the "train" part. The file
 /// name is the first of these names that exists, or the last one if none exist:
 /// - train-images.idx3-ubyte.gz and train-images.idx3-ubyte, as some sites distribute them;
 /// - train-images-idx3-ubyte.gz and train-images-idx3-ubyte.

@@ -11,8 +11,8 @@
 namespace train {
 
 /// Records a trained network as a program. The program contains the metadata of the network's
-/// weights file, from which `load_predictor` reads the task. It computes in float32 and in
-/// evaluation mode, on the CPU unless the reader selects another device. The network is not
+/// weights file, from which `load_predictor` reads the task. The program computes in float32 and in
+/// evaluation mode. It runs on the CPU unless the reader selects another device. The network is not
 /// modified.
 /// @throw c10::Error with the file or the operator, and the cause.
 void export_program(const std::filesystem::path& file, const TrainedModel& model);

@@ -20,8 +20,8 @@ std::optional<sconce::Checkpoint> open_checkpoint(const CommandLine& line, const
 /// @throw c10::Error if the file is corrupted.
 std::optional<SavedRun> saved_run(const std::optional<sconce::Checkpoint>& checkpoint);
 
-/// If the run that `--resume` continues trains on a table, returns its task. Otherwise, returns an
-/// empty task.
+/// Returns the task of the run that `--resume` continues if that run trains on a table, and an
+/// empty task otherwise.
 /// @throw c10::Error if the file is corrupted.
 Task resumed_table(const CommandLine& line);
 

@@ -34,7 +34,7 @@ std::filesystem::path find_digits(const std::filesystem::path& program,
 /// Returns whether `--data` is the name of a dataset, as opposed to a file or folder.
 bool is_named(const std::string& data);
 
-/// Returns whether `--data` is a table, which is the case if it is a file.
+/// Returns whether `--data` is a table. Every file counts as a table.
 bool is_table(const std::string& data);
 
 /// Returns whether `--data` is a folder of image files, as opposed to IDX files.
@@ -57,7 +57,7 @@ TrainingData in_memory(const CommandLine& line, const sconce::distributed::Proce
                        const Task& task, const sconce::data::Dataset& train,
                        const sconce::data::Dataset& test);
 
-/// The examples, split into two parts, each in the original order.
+/// The examples, split into two parts that preserve the original order.
 struct ExampleSplit {
   std::vector<int64_t> train = {};
   std::vector<int64_t> test = {};

@@ -32,7 +32,7 @@ int main() {
     other = torch::TensorOptions("cuda").dtype(torch::kFloat);
   std::cout << (torch::cuda::is_available() ? "CPU and GPU\n" : "float32 and float64\n");
   // TF32 rounds each factor by up to 2^-11 of its value. Over the 2,000 factors of a sum,
-  // the errors grow with the square root of 2,000. A bound of five times that covers a
+  // the errors grow with the square root of 2,000. A bound five times as large covers a
   // million sums.
   const double tf32 = 5 * std::sqrt(2.0 * matrix_size) * std::exp2(-11);
   for (const char* precision : {"highest", "high"}) {

@@ -36,7 +36,7 @@ Tensor sum_of_groups(const Tensor& grad, int64_t group) {
   return group == 1 ? grad : grad.unflatten(1, {grad.size(1) / group, group}).sum(2);
 }
 
-// Converts to the layout of the fused kernels' output: the heads of each position are adjacent.
+// Converts to the fused kernels' output layout, in which the heads of each position are adjacent.
 Tensor in_kernel_layout(const Tensor& tensor) {
   return tensor.transpose(1, 2).contiguous().transpose(1, 2);
 }
@@ -47,7 +47,7 @@ bool has_cpu_kernel(const Attention& attention) {
          !has_both_masks && attention.query.numel() > 0 && attention.key.numel() > 0;
 }
 
-// Float32 values shared by the forward and backward passes of an attention.
+// Float32 values shared by the forward and backward passes of an attention operation.
 struct Steps {
   explicit Steps(const Attention& attention);
 
@@ -81,7 +81,7 @@ Steps::Steps(const Attention& attention)
     scores = scores.masked_fill(sees.logical_not(), -std::numeric_limits<double>::infinity());
   }
   logsumexp = scores.logsumexp({3});
-  // If a row attends to no position, its weights are 0.
+  // If a row does not attend to any position, its weights are 0.
   weights = scores.softmax(3).masked_fill(logsumexp.isneginf().unsqueeze(3), 0);
   kept = kept_of(attention, weights);
 }

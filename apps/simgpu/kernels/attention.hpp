@@ -7,8 +7,8 @@
 
 namespace simgpu {
 
-/// The arguments of an attention over CPU tensors of shape (batch, heads, length, dim). The number
-/// of query heads is a multiple of the number of key and value heads.
+/// The arguments of an attention operation on CPU tensors of shape (batch, heads, length, dim). The
+/// number of query heads is a multiple of the number of key and value heads.
 struct Attention {
   at::Tensor query = {};
   at::Tensor key = {};
@@ -51,7 +51,7 @@ at::Tensor attention_seed(double dropout_p);
 int64_t padded_rows(int64_t length);
 
 /// Computes the attention with the CPU's fused kernel, or in separate steps if that kernel does not
-/// support the arguments, which is the case for dropout or if value and query have different dims.
+/// support the arguments (with dropout, or if the value and the query have different dims).
 AttentionOutput attend(const Attention& attention);
 
 /// Computes the gradients of `attend`, given the output's gradient.

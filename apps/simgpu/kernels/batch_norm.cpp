@@ -1,4 +1,4 @@
-// The batch norm of cuDNN, and the parts of SyncBatchNorm.
+// cuDNN batch norm and the parts of SyncBatchNorm.
 
 #include <ATen/OpMathType.h>
 #include <ATen/TensorOperators.h>

@@ -14,7 +14,7 @@ namespace simgpu {
 /// results into memory allocated by the GPU's allocator.
 class BoxedKernel : public c10::OperatorKernel {
  public:
-  /// Runs `own`, a function that operates on CPU tensors, if it is given. Otherwise, runs the
+  /// Runs `own`, a function that operates on CPU tensors, if one is given. Otherwise, runs the
   /// operator's kernel for the plan's dispatch key.
   explicit BoxedKernel(const OperatorPlan& plan, std::optional<c10::KernelFunction> own = {});
 

@@ -135,7 +135,7 @@ void Call::check_device(const at::Tensor& tensor, size_t index) {
   refuse_device(tensor.device(), index);
 }
 
-// Uses the error wording of indexing, of TensorIterator, or of the checks at the start of other
+// Uses the error wording from indexing, TensorIterator, or the checks at the start of other
 // operators.
 void Call::refuse_device(c10::Device device, size_t index) const {
   TORCH_CHECK(plan_.cpu_tensors != CpuTensors::indices || index != indices_position,

@@ -35,7 +35,7 @@ class Call {
   /// Returns whether these arguments require the host to wait for the stream.
   bool waits_for_host(const torch::jit::Stack& stack) const;
 
-  /// Copies CPU indices to the GPU, as CUDA's operators do, and likewise a CPU number that is
+  /// Copies CPU indices to the GPU, as CUDA's operators do, along with any CPU number that is
   /// written to the indexed elements.
   void move_indices(torch::jit::Stack& stack) const;
 

@@ -12,7 +12,7 @@ class CapturedNumber {
   CapturedNumber(const at::Tensor& number, const at::Tensor& copy);
 
   /// Reports the number if the program has changed it since the capture.
-  /// @throw std::runtime_error if races are thrown.
+  /// @throw std::runtime_error if races are configured to throw.
   void check(const char* operator_name) const;
 
  private:

@@ -1,4 +1,4 @@
-// The convolutions of cuDNN and of CUDA itself, implemented with LibTorch's CPU convolution.
+// cuDNN and native CUDA convolutions, implemented with LibTorch's CPU convolution.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/convolution.h>

@@ -1,6 +1,6 @@
 // Handles operators from other libraries, such as torchvision. A program may define them after it
 // has used a GPU, and may register their kernels even later. Therefore, the kernel is chosen in
-// each call, at the dispatch key BackendSelect, which comes right before the device's key.
+// each call, at the dispatch key BackendSelect, which immediately precedes the device's key.
 
 #include "simgpu/kernels/custom_operators.hpp"
 

@@ -1,4 +1,4 @@
-// The samplers of cuDNN, with bilinear interpolation, zero padding, and aligned corners.
+// cuDNN grid samplers, with bilinear interpolation, zero padding, and aligned corners.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/affine_grid_generator.h>

@@ -6,7 +6,7 @@
 
 namespace simgpu {
 
-/// Returns whether LibTorch's own kernel for the key is kept, which is the case if it creates or
+/// Returns whether LibTorch's own kernel for the key is kept. A kernel is kept if it creates or
 /// describes tensors, launches nothing itself, or is composed of operators that are replaced.
 bool keeps_kernel(const std::string& name, c10::DispatchKey key);
 

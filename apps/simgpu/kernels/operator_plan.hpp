@@ -34,7 +34,7 @@ struct OperatorPlan {
   size_t generator = 0;
   bool is_random = false;
   /// The position of the dropout rate, or the number of arguments if there is none. A fused
-  /// attention draws no random numbers if the rate is 0.
+  /// attention operator draws no random numbers if the rate is 0.
   size_t dropout = 0;
   CpuTensors cpu_tensors = CpuTensors::none;
   HostWait host_wait = HostWait::never;

@@ -1,4 +1,4 @@
-// Matrix products that specify the type of the result separately.
+// Matrix products with a separately specified result type.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/addmm.h>

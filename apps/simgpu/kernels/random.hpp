@@ -9,7 +9,7 @@
 
 namespace simgpu {
 
-/// The source of random numbers for one call, which is the state of a GPU generator.
+/// The random number source for one call, consisting of the state of a GPU generator.
 class Seed {
  public:
   /// Copies the state of the given generator, or of the device's default generator, and advances

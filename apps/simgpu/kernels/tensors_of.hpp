@@ -8,7 +8,7 @@
 
 namespace simgpu {
 
-/// Calls f with each tensor contained in a value.
+/// Calls f with each tensor that a value contains.
 template <class F>
 void for_tensors(const c10::IValue& value, const F& f) {
   if (value.isTensor()) {

@@ -22,9 +22,9 @@ struct Graph {
   std::shared_ptr<const GraphMemories> memories = {};  ///< set once the capture has ended
 };
 
-/// Creates a graph from the work of some streams. Because kernels need results to continue, the
-/// work also runs during the capture. Uncaptured work sees the memory as if the captured work had
-/// not run. After the capture ends, the same is true for all other work.
+/// Creates a graph from the work on one or more streams. Because kernels need results to continue,
+/// the work also runs during the capture. Uncaptured work sees the memory as if the captured work
+/// had not run. After the capture ends, the same is true for all other work.
 struct Capture {
   /// A stream's branch of the capture. Captured work can race only with other work in the same
   /// capture.
@@ -76,11 +76,11 @@ cudaError_t end_capture(Stream& stream, std::unique_ptr<Graph>& graph);
 void hide_captured(std::span<const Access> accesses);
 
 /// Begins a piece of captured work.
-/// @throw std::runtime_error for a race within the capture, if races are thrown.
+/// @throw std::runtime_error for a race within the capture, if races are configured to throw.
 void begin_captured_work(Stream& stream, const Work& work);
 
-/// Does the same as `begin_work` for a piece of work in a launched graph.
-/// @throw std::runtime_error for a race, if races are thrown.
+/// Like `begin_work`, but for a piece of work in a launched graph.
+/// @throw std::runtime_error for a race, if races are configured to throw.
 void begin_replayed_work(cudaStream_t stream, const Work& work);
 
 /// Sets the captured event to the current end of the stream's branch.

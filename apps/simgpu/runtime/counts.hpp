@@ -4,7 +4,7 @@
 
 #include "simgpu/runtime/stream.hpp"
 
-// The counts written by `--counts`, which record how often the process has made each kind of
+// The counts written by `--counts`, which record how often the process has sent each kind of
 // request to a GPU, in total and within each named range. While a range is open, it counts the
 // operations of all threads. Nothing is counted unless a file is specified. All functions except
 // `keep_counts` must be called with the lock held.

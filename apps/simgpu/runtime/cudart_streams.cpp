@@ -23,8 +23,8 @@ namespace simgpu {
 namespace {
 
 // The number of queries that report work as unfinished if the host has not waited for it. The next
-// query finishes the work. LibTorch also makes queries of its own, for example after a collective,
-// and these do not count as waits by the program.
+// query finishes the work. LibTorch also issues queries internally, such as after a collective.
+// Those queries do not count as waits by the program.
 constexpr int queries_until_done = 50;
 
 HandleSet<Event>& events() {

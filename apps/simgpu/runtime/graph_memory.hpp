@@ -19,8 +19,8 @@ struct GraphMemory {
 };
 using GraphMemories = std::vector<GraphMemory>;
 
-/// Returns such memory used by the captured work. As long as the result exists, tracks which of
-/// this memory is freed.
+/// Returns the memory of this kind that the captured work uses. While the result exists, tracks
+/// which parts of this memory are freed.
 std::shared_ptr<GraphMemories> follow_memory(const std::vector<Work>& works);
 
 /// Records that memory was returned to LibTorch's allocator.
@@ -29,7 +29,7 @@ void mark_freed_memory(const Access& freed);
 /// Reports memory that was freed before the graph is replayed.
 /// @return cudaErrorIllegalAddress if the memory was returned to the GPU itself.
 /// @throw std::runtime_error if the memory was returned to LibTorch's allocator and races are
-/// thrown.
+/// configured to throw.
 cudaError_t check_memory(const GraphMemories& memories);
 
 }  // namespace simgpu

@@ -19,7 +19,8 @@ void join_host_clock(const Clock& done);
 /// thread locks or unlocks a mutex, starts, ends, or is joined.
 void exchange_host_clock(const void* object);
 
-/// Does the same when the calling thread ends, and then clears the thread's knowledge.
+/// Exchanges information in the same way when the calling thread ends, and then clears the thread's
+/// knowledge.
 void leave_host_clock(const void* object);
 
 /// Blocks exchanges while the process is being forked.

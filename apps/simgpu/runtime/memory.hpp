@@ -33,7 +33,7 @@ inline bool is_gpu_address(const void* data) {
 /// Returns the block that contains the address, or nullptr if there is none.
 Block* find_block(const void* data);
 
-/// Returns whether the memory is entirely within one block, or no part of it belongs to a GPU.
+/// Returns whether the memory is entirely within one block or contains no GPU memory.
 bool is_accessible(const void* data, size_t size);
 
 /// Allocates GPU memory and fills it with 0xFF.

@@ -14,8 +14,8 @@ void watch_source(const Stream& stream, const Access& source);
 /// sources that have changed, and then removes all of these sources.
 void check_sources(const Clock& done);
 
-/// Does the same for sources in pinned memory that a GPU is about to overwrite, because later
-/// changes are not made by the host.
+/// Like `check_sources`, but for sources in pinned memory that a GPU is about to overwrite. Later
+/// changes to that memory are not made by the host.
 void check_overwritten_sources(const Access& written);
 
 }  // namespace simgpu

@@ -66,15 +66,15 @@ class AccessHistory {
 AccessHistory& access_history();
 
 /// Checks the accesses of a stream's current work and records them.
-/// @throw std::runtime_error for a race, if races are thrown.
+/// @throw std::runtime_error for a race, if races are configured to throw.
 void check_accesses(AccessHistory& history, const User& user, const Clock& seen,
                     const Access* accesses, size_t count);
 
-/// Does the same as `report_race`, but does not throw.
+/// Like `report_race`, but does not throw.
 void report_race_unthrown(const std::string& text);
 
-/// Reports a race in a context where LibTorch cannot handle an exception. Does the same as
-/// `report_race`, except that the text is thrown by the next piece of work.
+/// Reports a race in a context where LibTorch cannot handle an exception. Works like `report_race`,
+/// except that the next piece of work throws the text.
 void report_race_later(const std::string& text);
 
 /// @throw std::runtime_error with the text stored by `report_race_later`.

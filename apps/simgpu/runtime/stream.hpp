@@ -39,7 +39,7 @@ struct Stream {
   int priority = 0;
   size_t id = 0;      ///< its id in clocks; 0 until its first work
   int number = 0;     ///< its number in reports, in order of first use on the device
-  uint64_t tick = 0;  ///< of the latest work, or of a wait for another stream after it
+  uint64_t tick = 0;  ///< of the latest work, or of a later wait for another stream
   Clock seen = {};    ///< everything that precedes the next piece of work
   std::deque<Pending> pending = {};
   std::shared_ptr<Capture> capture = {};
@@ -50,7 +50,7 @@ struct Stream {
 /// the device.
 Stream& find_stream(cudaStream_t handle, int device);
 
-/// Does the same for the calling thread's device.
+/// Returns the stream for a handle on the calling thread's device.
 Stream& find_stream(cudaStream_t handle);
 
 /// Returns whether the handle is null, one of CUDA's special handles, or the handle of a stream.
@@ -79,7 +79,7 @@ void advance(Stream& stream);
 /// Runs the stream's pending tasks up to a given piece of work.
 void drain(Stream& stream, uint64_t up_to = UINT64_MAX);
 
-/// Returns whether the stream has any pending task up to a given piece of its work.
+/// Returns whether the stream has any pending tasks up to a given piece of its work.
 bool is_pending(const Stream& stream, uint64_t up_to = UINT64_MAX);
 
 /// Waits until no pending task on the stream, or on any stream, is waiting for another thread.

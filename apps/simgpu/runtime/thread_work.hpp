@@ -21,7 +21,7 @@ struct WorkBefore {
 /// wait for the stream's earlier work, except in a capture. The caller may hold a lock that is
 /// needed to end an endless wait.
 /// @return the work that the other thread must finish first.
-/// @throw std::runtime_error for a race, if races are thrown.
+/// @throw std::runtime_error for a race, if races are configured to throw.
 WorkBefore begin_work_of_thread(cudaStream_t stream, const Work& work);
 
 /// Finishes the earlier work in the thread that is going to run the work itself. Calls `check`

@@ -31,7 +31,7 @@ int simgpu_register_kernel(const char* name, simgpu_kernel function, const size_
 
 /// Called in a kernel's function to declare that it reads `bytes` bytes of GPU memory. Returns the
 /// address at which the CPU can read them.
-/// @throw std::runtime_error for a race, if races are thrown.
+/// @throw std::runtime_error for a race, if races are configured to throw.
 const void* simgpu_reads(const void* memory, size_t bytes);
 
 /// Same as `simgpu_reads`, but for memory that the function writes, or both reads and writes.

@@ -56,21 +56,21 @@ bool is_capturing(cudaStream_t stream);
 /// queued on the stream, and checks the accesses against those of other streams. In a capture,
 /// instead saves the contents that the work is going to overwrite, so that uncaptured work can see
 /// them.
-/// @throw std::runtime_error for a race, if races are thrown.
+/// @throw std::runtime_error for a race, if races are configured to throw.
 void begin_work(cudaStream_t stream, const Work& work);
 
 /// If the stream is part of a capture, stores the work for replays.
 void record(cudaStream_t stream, Work work);
 
-/// Adds work that only takes time to the stream. Earlier copies remain delayed. In a capture, the
-/// work is stored for replays.
+/// Adds work to the stream. The work only takes time. Earlier copies remain delayed. In a capture,
+/// the work is stored for replays.
 void take_time(cudaStream_t stream, const char* label);
 
 /// Makes the stream wait for another thread, such as a thread that exchanges data with other
 /// processes, in the same way that cudaStreamWaitEvent makes it wait for an event. Returns
 /// immediately. Until `done` is ready, neither the stream nor any event recorded after this call is
-/// ready. Threads that wait for the stream or begin its next work do not hold, while they wait, a
-/// lock that is needed to query an event or a stream.
+/// ready. A thread that waits for the stream, or that begins the stream's next work, holds no lock
+/// needed to query an event or a stream during the wait.
 void stream_wait(cudaStream_t stream, std::shared_future<void> done);
 
 /// Waits for the stream, because the host is about to read the stream's results. If the stream is
@@ -78,8 +78,8 @@ void stream_wait(cudaStream_t stream, std::shared_future<void> done);
 bool wait_for_host(cudaStream_t stream);
 
 /// Reports a race or a similar mistake by writing the text to standard error once. If races are
-/// thrown, also throws the text. The process then exits with code 1 instead of 0.
-/// @throw std::runtime_error if races are thrown.
+/// configured to throw, also throws the text. The process then exits with code 1 instead of 0.
+/// @throw std::runtime_error if races are configured to throw.
 void report_race(const std::string& text);
 
 /// Returns whether the process counts its requests to GPUs.
@@ -92,7 +92,7 @@ void begin_range(const char* name);
 void end_range(const char* name);
 
 /// Records that memory, which LibTorch's allocator had assigned to a stream, was returned to the
-/// allocator. Work that reuses the memory must come after all work that is using it now. Strict
+/// allocator. Work that reuses the memory must come after all work that currently uses it. Strict
 /// mode does not wait until the memory is reused. It immediately reports work on other streams that
 /// may still be using the memory, and fills the memory with 0xFF. This function does not throw,
 /// because destructors free memory. Instead, the next call to `begin_work` in any thread throws. A

@@ -8,7 +8,7 @@ namespace simgpu::nccl {
 
 namespace {
 
-// A piece of each chunk of an operation. It passes through the ranks' slots.
+// A piece of each chunk in an operation. Pieces are transferred through the ranks' slots.
 struct Piece {
   const Operation& operation;
   size_t offset;

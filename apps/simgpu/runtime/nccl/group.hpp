@@ -20,11 +20,11 @@ struct Call {
 void begin_group();
 
 /// Ends a group. The end of the outermost group starts all of its calls.
-/// @throw Failure @throw std::runtime_error for a race, if races are thrown.
+/// @throw Failure @throw std::runtime_error for a race, if races are configured to throw.
 void end_group();
 
 /// Starts the call, or adds it to this thread's group if there is one.
-/// @throw Failure @throw std::runtime_error for a race, if races are thrown.
+/// @throw Failure @throw std::runtime_error for a race, if races are configured to throw.
 void start(Call call);
 
 /// Waits until all ranks of the communicator have joined. Within a group, the wait takes place at
