@@ -69,7 +69,7 @@ std::string run(std::istringstream command, Scopes& scopes) {
   return warnings.messages().empty() ? "silent" : "warned";
 }
 
-// Returns every expression of reference/autocast.py. `h` has the low-precision type.
+// Returns every expression in reference/autocast.py. `h` has the low-precision type.
 std::map<std::string, std::function<torch::Tensor()>> expressions(torch::ScalarType low) {
   namespace F = torch::nn::functional;
   const auto f = torch::ones({3, 3}), d = f.to(torch::kDouble), h = f.to(low);
@@ -239,7 +239,7 @@ TEST_CASE("autocast caches a parameter's cast until the outermost scope ends") {
     weight.detach().mul_(2);
     return torch::mm(weight, weight).sum().item<double>() / weight.sum().item<double>();
   };
-  // If the cast is cached, the product uses the value that the weight had before the change.
+  // If the cast is cached, the product uses the weight's value from before the change.
   CHECK(product_after_change({.cache_enabled = true}) == 1.0);
   CHECK(product_after_change({.cache_enabled = false}) == 8.0);
   CHECK(product_after_change({}) == 4.0);

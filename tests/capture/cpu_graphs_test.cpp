@@ -175,7 +175,7 @@ TEST_CASE("gradients that are dropped or accumulated outside the step match the 
     CHECK(captured.layer->weight.equal(plain.layer->weight));
   }
   // The host code runs in the warmup, in two recordings without gradients, and in two with
-  // gradients. The second capture without gradients takes over the memory of the first one, so the
+  // gradients. The second capture without gradients reuses the memory of the first one, so the
   // capture with gradients is repeated.
   CHECK(captured.host_runs == 7);
 }
@@ -311,7 +311,7 @@ TEST_CASE(
 
 TEST_CASE(
     "a captured step rejects numbers recomputed on the host, and the error names the operator") {
-  // LibTorch's own Adam counts its steps on the host and creates its states in the first step.
+  // LibTorch's own Adam counts its steps on the host and creates its state in the first step.
   const auto warmup = GENERATE(1, 2, 3);
   INFO("warmup " << warmup);
   struct HostCount {
@@ -402,7 +402,7 @@ TEST_CASE("repeated casts match the eager loop even if the tensors are modified 
     const auto half = torch::kBFloat16;
     const auto before = layer->running_mean.to(half), first = w.to(half);
     const auto y = layer->forward(x);
-    const auto after = layer->running_mean.to(half);  // the layer has silently written it
+    const auto after = layer->running_mean.to(half);  // the layer has modified it silently
     w.view({3}).add_(0.5);
     auto written = w.to(half);
     const auto kept = w.to(half), other = w.to(half);

@@ -27,7 +27,7 @@ TEST_CASE("get_device_properties reports the name, memory, and compute capabilit
     return;
   }
   const auto properties = sconce::cuda::get_device_properties(sconce::gpu());
-  // The results file of the preset gpu keeps this line to record which GPU ran the tests.
+  // The results file of the `gpu` preset includes this line to record which GPU ran the tests.
   std::cout << properties.name << ", compute capability " << properties.major << '.'
             << properties.minor << ", LibTorch " << TORCH_VERSION << ", CUDA "
             << at::detail::getCUDAHooks().versionCUDART() << '\n';

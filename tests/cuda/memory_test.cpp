@@ -23,7 +23,7 @@ namespace {
 
 constexpr int64_t MiB = 1 << 20;
 
-// If this is not empty, the file to open instead of /proc/self/status.
+// If not empty, this file is opened instead of /proc/self/status.
 std::string status_file;
 
 FILE* open_with(const char* function, const char* name, const char* mode) {

@@ -1,5 +1,6 @@
 // Counts the work that a process requests from LibTorch. When the process exits, the counts are
-// written as JSON to the file SCONCE_COUNTS. If the process has a rank, the file name ends with it:
+// written as JSON to the file specified by SCONCE_COUNTS. If the process has a rank, the file name
+// ends with it:
 //   LD_PRELOAD=libcount-operations.so SCONCE_COUNTS=counts.json
 //   build/default/bin/lessons/d2l_gpus/5_summary
 // Python loads the library after torch, as in counted.py. Without SCONCE_COUNTS, nothing is
@@ -75,7 +76,8 @@ std::string shape_of(at::IntArrayRef sizes) {
   return text;
 }
 
-// A transposed matrix is labeled as a transposed view, so swapping equal dimensions is visible.
+// A transposed matrix is labeled as a transposed view, so the counts show when two equal dimensions
+// are swapped.
 std::string describe(const at::Tensor& operand) {
   const bool is_transposed =
       operand.dim() == 2 && operand.stride(0) == 1 && operand.size(0) > 1 && operand.size(1) > 1;

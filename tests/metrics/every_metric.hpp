@@ -24,8 +24,8 @@ struct MetricAndBatch {
   torch::Tensor target;
 };
 
-/// Returns one metric for each kind of labels, curves, percentages, R2, and perplexity, together
-/// with random batches of this many rows.
+/// Returns one metric for each kind of label, and metrics for curves, percentages, R2, and
+/// perplexity, together with random batches of this many rows.
 inline std::vector<MetricAndBatch> every_further_metric(int64_t rows) {
   std::vector<MetricAndBatch> all;
   const auto add = [&]<class M>(const char* name, const M& metric, const torch::Tensor& preds,

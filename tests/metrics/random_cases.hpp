@@ -49,7 +49,7 @@ std::vector<torch::Tensor> metric_values();
 /// Draws the same case as tests/reference/metrics.py and returns the value that sconce computes.
 torch::Tensor metric_of_case(size_t number);
 
-/// Does the same for a case with labels, curves, percentages, R2, or perplexity.
+/// Like `metric_of_case`, but for a case with labels, curves, percentages, R2, or perplexity.
 torch::Tensor further_metric_of_case(size_t number);
 
 }  // namespace sconce::test

@@ -37,8 +37,8 @@ const torch::Tensor& first_of(const std::tuple<torch::Tensor, torch::Tensor>& ou
   return std::get<0>(outputs);
 }
 
-// The threads compare their predictions with a prediction by this thread, which initializes lazy
-// layers.
+// The threads compare their predictions with a prediction made by this thread. That prediction also
+// initializes lazy layers.
 template <class Holder, class... Inputs>
 Use predicting(const char* what, const Holder& holder, const Inputs&... inputs) {
   const torch::NoGradGuard no_grad;

@@ -18,7 +18,7 @@ inline torch::Tensor causal(int64_t length) {
 }
 
 /// Returns whether the numbers are close, by default within the tolerances that Python's tests use
-/// for float32. The devices and types may differ.
+/// for float32. The tensors may differ in device and type.
 inline bool near(const torch::Tensor& a, const torch::Tensor& b, double rtol = 1.3e-6,
                  double atol = 1e-5) {
   return torch::allclose(a.cpu().to(torch::kFloat), b.cpu().to(torch::kFloat), rtol, atol);

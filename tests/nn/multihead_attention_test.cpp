@@ -72,7 +72,7 @@ TEST_CASE("attention with bool and float masks trains in 16 bits with results cl
   AttentionArgs args = {.key_padding_mask = padding({5, 2, 3}, 5),
                         .need_weights = need_weights,
                         .attn_mask = causal(5)};
-  if (of_floats) {  // 32 bits, whatever the type of the inputs
+  if (of_floats) {  // 32 bits, regardless of the input type
     for (auto* mask : {&args.key_padding_mask, &args.attn_mask}) {
       *mask = torch::zeros(mask->sizes()).masked_fill(*mask, -INFINITY);
     }

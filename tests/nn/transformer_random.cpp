@@ -411,9 +411,9 @@ bool are_close(const Case& c, const Tensor& first, const Tensor& second) {
   return ((second - exact).abs().max() <= 2 * (first - exact).abs().max()).item<bool>();
 }
 
-// Turns off fused attention during its lifetime. GPUs, including simulated GPUs, use different
-// criteria to select it than the CPU, which uses fused attention for any dim. Without fused
-// attention, both compute the same steps.
+// Turns off fused attention during its lifetime. GPUs, including simulated GPUs, select fused
+// attention by different criteria than the CPU, which uses it for any dim. Without fused attention,
+// GPUs and the CPU compute the same steps.
 class StepsAlone {
  public:
   StepsAlone() {
@@ -443,9 +443,9 @@ bool is_exact_on_simulated_gpus(Case c) {
 }
 
 // Runs the cases without dropout on the CPU and on the first and the last GPU, and the cases with
-// dropout on the two GPUs. Some cases do not need to be close. For example, normalizing two
-// features amplifies the difference between two sets of kernels. (Two sets of CPU kernels, the
-// second without flash attention and oneDNN, were not close in 1 of 100 cases.)
+// dropout on the two GPUs. In some cases, the results are not required to be close. For example,
+// normalizing two features amplifies the difference between two sets of kernels. (Two sets of CPU
+// kernels, the second without flash attention and oneDNN, were not close in 1 of 100 cases.)
 void compare_with_cpu(int64_t count) {
   at::globalContext().setAllowTF32CuBLAS(false);
   std::optional<StepsAlone> steps;

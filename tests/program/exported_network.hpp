@@ -49,7 +49,7 @@ struct ExpectedOutputs {
     }
   }
 
-  /// Checks the results of C++.
+  /// Checks the results computed in C++.
   void check(const Tensors& computed) const {
     REQUIRE(computed.size() == outputs.size());
     for (size_t i = 0; i < outputs.size(); ++i) {

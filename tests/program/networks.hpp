@@ -43,7 +43,7 @@ inline StateDict pictures(int64_t rows, int64_t size) {
   return {{"x", torch::randn({rows, 3, size, size})}};
 }
 
-/// Returns a network from a module holder whose forward accepts one input.
+/// Returns a network from a module holder whose `forward` accepts one input.
 template <class Holder>
 Network one_input(const std::string& name, Holder net, std::function<StateDict(int64_t)> example) {
   return {name, net.ptr(),
@@ -179,8 +179,8 @@ inline Network vit() {
                    [](int64_t rows) { return pictures(rows, 32); });
 }
 
-// A network whose last layer is initialized with zeros returns only zeros, which would test
-// nothing.
+// If the last layer is initialized with zeros, the network returns only zeros, so comparing its
+// outputs would prove nothing.
 inline void fill_zeros(torch::nn::Module& module) {
   const torch::NoGradGuard no_grad;
   for (auto& parameter : module.parameters()) {

@@ -131,7 +131,7 @@ TEST_CASE(
     const auto file = folder.write("changed.safetensors", changed);
     INFO("byte " << at << " of " << bytes.size());
     const auto error = load_error(file);
-    // The text "format" is intended for other readers.
+    // The "format" text is intended for other readers.
     if (error == "nothing was thrown") {
       CHECK(Program::load(file).run({x})[0].equal(expected));
     } else {

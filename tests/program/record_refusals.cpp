@@ -1,4 +1,4 @@
-// Tests which functions `record` rejects and the state after a rejection.
+// Tests which functions `record` rejects and the state that a rejection leaves behind.
 
 #include <ATen/ThreadLocalState.h>
 #include <torch/library.h>

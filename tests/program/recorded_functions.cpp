@@ -23,7 +23,7 @@ using torch::indexing::Slice;
 namespace {
 
 // Records the function with an input of this shape that has two rows, and checks the program with
-// other numbers of rows.
+// different row counts.
 void check_recorded(const Function& function, std::vector<int64_t> shape,
                     RecordOptions options = {}, const std::vector<int64_t>& rows = {1, 3, 17}) {
   const TempDir folder;

@@ -15,7 +15,7 @@ using sconce::test::Draw;
 
 namespace {
 
-// Returns a view of a vector that a random sequence of view operations creates.
+// Returns a view of a vector, created by a random sequence of view operations.
 torch::Tensor draw_view(Draw& draw, torch::Tensor tensor) {
   for (int64_t i = 0; i < 6; ++i) {
     const auto dim = draw.below(tensor.dim() + 1) - 1;

@@ -15,8 +15,8 @@ using sconce::test::error_of;
 
 namespace {
 
-// Limits the size of this process's files to simulate a full disk. A write that exceeds the limit
-// is truncated.
+// Limits the size of files that this process writes, to simulate a full disk. A write that exceeds
+// the limit is truncated.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {

@@ -65,7 +65,7 @@ void check_restored(const Options& options) {
   sconce::Trainer trainer({.num_gpus = 0});
   for (int epoch = 0; epoch < 2; ++epoch) {
     torch::manual_seed(epoch);
-    const auto before = state_of(model, optimizer);  // at first, of a new optimizer
+    const auto before = state_of(model, optimizer);  // initially, the optimizer is new
     sconce::lr_find(model, optimizer, batches, on_the_cpu);
     CHECK(equal(state_of(model, optimizer), before));
     for (const auto& [net, step] : {std::pair(&model, &optimizer), std::pair(&twin, &of_twin)}) {
@@ -154,7 +154,7 @@ TEST_CASE("lr_find stops when the loss diverges and reports a loss that diverges
   const auto found = find(1, 1.1);
   CHECK(found.losses.size() < 40);
   CHECK(found.losses.back() > 4);
-  CHECK_FALSE(found.suggestion);  // it never descends
+  CHECK_FALSE(found.suggestion);  // the loss never decreases
   CHECK(find(1, 1.1, {.num_it = 50, .stop_div = false, .trainer = {.num_gpus = 0}}).lrs.size() ==
         50);
   const std::string message =

@@ -163,7 +163,7 @@ TEST_CASE("a profile of a custom loop is written only once") {
   CHECK_THAT(contents(file), ContainsSubstring("aten::mm") && ContainsSubstring("MmBackward0"));
   CHECK_THAT(error_of([&] { profile.export_chrome_trace(file); }),
              ContainsSubstring("got one that has ended"));
-  const Profile next;  // nobody asks for its records
+  const Profile next;  // its records are never requested
 }
 
 TEST_CASE("a profile does not use the folder for temporary files") {

@@ -59,7 +59,7 @@ std::vector<ScalarRow> scalars_of(const std::filesystem::path& folder) {
   return rows;
 }
 
-// Returns the scalars except for the ones that depend on the clock.
+// Returns all scalars except those that depend on the clock.
 std::vector<ScalarRow> learnt(const std::filesystem::path& folder) {
   auto rows = scalars_of(folder);
   std::erase_if(rows, [](const ScalarRow& row) {
@@ -208,7 +208,7 @@ TEST_CASE("on a GPU, each flush of the scalar log reads all values of its steps 
   };
   const TempDir folder;
   ScalarLogger log(folder.path(), {.every_n_steps = 1});
-  CHECK(reads_of({&log}) == reads_of({}) + 3);  // epochs
+  CHECK(reads_of({&log}) == reads_of({}) + 3);  // one read per epoch
   check_same_in_both_files(folder.path());
 }
 

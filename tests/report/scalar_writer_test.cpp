@@ -19,7 +19,7 @@ using sconce::test::TempDir;
 
 namespace {
 
-// Writes step 1 of epoch 1 to step 4 of epoch 2, with two steps per epoch.
+// Writes the scalars from step 1 of epoch 1 through step 4 of epoch 2, with two steps per epoch.
 void write_run(const std::filesystem::path& folder, int64_t from = 1, int64_t to = 4,
                std::optional<int64_t> resume_step = {}) {
   ScalarWriter files(folder, {.resume_step = resume_step});

@@ -108,8 +108,8 @@ std::string text_of(const sconce::Summary& of) {
 // A list of layers, each with an input.
 using LayerCases = std::vector<std::pair<nn::AnyModule, torch::Tensor>>;
 
-// Checks that each layer has the same shape in a custom module as in a Sequential, which shows what
-// its modules return.
+// Checks that each layer is listed with the same shape in a custom module as in a Sequential, whose
+// summary shows the shapes that its modules return.
 void check_each_within_custom(const LayerCases& cases) {
   for (const auto& each : cases) {
     auto layer = each.first;

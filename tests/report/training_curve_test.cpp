@@ -162,7 +162,7 @@ TEST_CASE("a resumed fit draws earlier epochs, even if the run had no chart befo
   CHECK(rates[2] == 0.1);
   CHECK(rates[3] == 0.05);
   CHECK_THAT(contents(folder.path() / "training.svg"), ContainsSubstring(">4</text>"));
-  TrainingCurve again(folder.path() / "again.svg");  // for a fit that is over
+  TrainingCurve again(folder.path() / "again.svg");  // for a fit that has already ended
   fit(again, 4, saved);
   CHECK(again.history().epochs.size() == 4);
   CHECK(svg_problem(contents(folder.path() / "again.svg")) == "");

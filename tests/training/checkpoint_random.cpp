@@ -1,5 +1,5 @@
 // Tests random fits that are stopped at random moments and resumed, and random uses of a Checkpoint
-// without a trainer. A seed determines everything in a test case and appears in each of its
+// without a trainer. A seed determines everything in a test case and is included in each of its
 // messages.
 #include <unistd.h>
 
@@ -62,7 +62,7 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-// Returns a folder in which files cause no disk writes, if there is one, because each checkpoint is
+// Returns a folder that is not backed by a disk, if there is one, because each checkpoint is
 // synced.
 fs::path quick_place() {
   return ::access("/dev/shm", W_OK) == 0 ? fs::path("/dev/shm") : fs::temp_directory_path();
@@ -126,11 +126,11 @@ struct Settings {
   bool has_test = !random.one_in(4);
   bool has_dropout = random.one_in(2);
   int64_t norm = random.number(0, 2);     // none, BatchNorm, LayerNorm
-  int64_t trained = random.number(0, 3);  // all, but not a frozen layer, only the head, all
+  int64_t trained = random.number(0, 3);  // all, all but a frozen layer, only the head, all
   int64_t optimizer = random.number(0, 6);
   int64_t scheduler = random.number(0, 8);
   bool steps_scheduler = random.one_in(2);
-  int64_t average = random.number(0, 3);  // none twice, of the parameters, of the buffers too
+  int64_t average = random.number(0, 3);  // 0 and 1: none, 2: parameters, 3: buffers too
   int64_t every_n_train_steps = random.number(0, 3);
   double end_factor = random.one_of({1.0, 0.1, 0.0});
   optim::Kernels kernels = random.one_of({optim::Kernels::automatic, optim::Kernels::fused,
@@ -144,8 +144,8 @@ struct Settings {
 // All objects that one process uses for its part of a fit.
 class Run {
  public:
-  // The initial values of the model are drawn with `init_seed`. A run with fewer epochs is a part
-  // of the complete run.
+  // The model's initial values are drawn with `init_seed`. A run with fewer epochs is a part of the
+  // complete run.
   Run(const Settings& of_run, uint64_t init_seed, std::optional<int> epochs = {})
       : settings(of_run), trainer(options(of_run, epochs)) {
     torch::manual_seed(settings.seed);
@@ -344,8 +344,8 @@ struct Kept {
   };
   using Best = std::optional<std::pair<double, File>>;
 
-  // Simulates that another object, or the same one again, reads the contents of the folder and
-  // completes its last save.
+  // Simulates another object, or the same one again, reading the contents of the folder and
+  // completing its last save.
   void open(const CheckpointOptions& options) {
     best = options.keep_best ? saved_best : Best();
     prune(options, saved_best);
@@ -366,7 +366,7 @@ struct Kept {
 
   std::vector<File> files = {};
   int64_t saves = 0;
-  Best best = {};        // the best that the object knows
+  Best best = {};        // the best one known to the object
   Best saved_best = {};  // the best in the latest file
 };
 
@@ -446,7 +446,7 @@ class StoppedFit {
   void interrupt() {
     const int64_t asks = random_.number(1, settings_.steps());
     const int64_t reads = random_.number(1, 2 * settings_.steps());
-    const auto kind = random_.number(0, 2);  // asked to stop, killed, or of fewer epochs
+    const auto kind = random_.number(0, 2);  // asked to stop, killed, or run for fewer epochs
     const auto epochs = static_cast<int>(random_.number(1, settings_.options.max_epochs));
     const int64_t start = done_;
     int64_t asked = 0;
@@ -500,7 +500,7 @@ class StoppedFit {
     generator.set_state(state);
   }
 
-  // The weights of the best checkpoint, or their averages, must reach the recorded metric.
+  // The weights of the best checkpoint, or their averages, must reproduce the recorded metric.
   void check_best() {
     if (!kept_.best) return;
     Run judge(settings_, 1);

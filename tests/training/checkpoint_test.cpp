@@ -490,7 +490,7 @@ TEST_CASE(
   torch::NoGradGuard no_grad;
   net->weight.add_(1);
   Checkpoint resumed(folder.path(), {.resume = true});
-  sconce::optim::AdamW adamw(net->parameters());  // Python's AdamW accepts the state of an Adam
+  sconce::optim::AdamW adamw(net->parameters());  // Python's AdamW accepts Adam state
   lr_scheduler::ExponentialLR shrinks(adam, 0.5);
   CHECK_THROWS_WITH(
       resumed.load(parts(adamw, steps)),
@@ -746,7 +746,7 @@ void kill_writers(int rounds) {
     fs::remove_all(folder.path() / "checkpoints");
   }
   const auto left = names_in(folder.path());
-  CHECK(left.size() <= 4);  // both files, and a leftover of each from the last killed writer
+  CHECK(left.size() <= 4);  // both files, and one leftover of each from the last killed writer
 }
 
 }  // namespace

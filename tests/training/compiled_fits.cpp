@@ -60,7 +60,7 @@ Compiler compiler(KeptStep keep = KeptStep::faster) {
   return std::make_shared<CountingSteps>(keep);
 }
 
-// Returns a compiler that continues with one form of the step, "compiled" or "replay".
+// Returns a compiler that has settled on one form of the step, "compiled" or "replay".
 Compiler compiler_that_kept(const std::string& form) {
   auto made = compiler();
   c10::impl::GenericDict state(c10::StringType::get(), c10::AnyType::get());

@@ -275,5 +275,5 @@ TEST_CASE(
   const auto again = run(3, 6);
   CHECK(again.stopped);
   CHECK(again.epochs.size() == 4);
-  CHECK_FALSE(run(3, 4).stopped);  // like a four-epoch fit, which would stop in its last
+  CHECK_FALSE(run(3, 4).stopped);  // like a four-epoch fit, which would stop in its last epoch
 }

@@ -1,4 +1,4 @@
-// Tests that callbacks can change a fit with `graph` in the same way as a fit without it.
+// Tests that callbacks can change a fit with `graph` in the same way as a fit without `graph`.
 
 #include <functional>
 #include <memory>
@@ -113,7 +113,7 @@ const std::vector<Change> changes = {
 
 enum class When { after_a_step, after_an_epoch, between_fits };
 
-// Makes the change at one point of a fit and reverts it at a later point.
+// Applies the change at one point in a fit and reverts it at a later point.
 class Changing : public sconce::TrainerCallback {
  public:
   Changing(Training& training, const Change& change, When when)

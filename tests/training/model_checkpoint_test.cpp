@@ -57,7 +57,7 @@ std::vector<torch::Tensor> fit_in_parts(torch::Device device, const std::string&
     auto wrapped = wrap(model);
     Trainer trainer({.max_epochs = 3, .device = device});
     if (trainer.fit(wrapped, optimizer, fit_data).stopped) continue;
-    if (checkpoint) {  // under the names of the model, whatever wraps it
+    if (checkpoint) {  // with the model's names, regardless of the wrapper
       const auto saved = sconce::io::load_torch(checkpoint->latest()).toGenericDict();
       CHECK(saved.at("model").toGenericDict().contains("0.weight"));
     }

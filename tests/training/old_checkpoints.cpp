@@ -50,14 +50,14 @@ void check_old_file(const fs::path& file, const std::function<void(Training&)>& 
   StepCounter of_whole, of_resumed;
   torch::manual_seed(1);
   const auto expected = whole.fit({&of_whole});
-  torch::manual_seed(2);  // the state of the generator comes from the file
+  torch::manual_seed(2);  // the generator state comes from the file
   const auto result = resumed.fit({&of_resumed, &saving});
   CHECK((of_whole.steps - of_resumed.steps) * whole.options.accumulate_grad_batches ==
         batches_before);
   CHECK(result.stopped == expected.stopped);
   CHECK(same(numbers_of(resumed, result), numbers_of(whole, expected)));
   CHECK(are_recorded(numbers_of(resumed, result), file.parent_path()));
-  for (const auto& warning : warnings.messages()) {  // none about options that the file changes
+  for (const auto& warning : warnings.messages()) {  // none mention options that the file changes
     CHECK_THAT(warning, Catch::Matchers::StartsWith("sconce::Trainer: fp16 on a CPU"));
   }
 }

@@ -1,4 +1,4 @@
-// Tests the results of `Trainer::predict` and what it leaves unchanged.
+// Tests the results of `Trainer::predict` and the state that it must leave unchanged.
 #include <stdexcept>
 #include <tuple>
 #include <vector>

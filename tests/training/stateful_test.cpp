@@ -90,7 +90,7 @@ void check_resumed(const Options& options) {
     const auto next = torch::rand({1});
 
     auto other = options;
-    other.set_lr(0.9);  // the value in the file counts
+    other.set_lr(0.9);  // the value in the file takes precedence
     Run resumed(other);
     resumed.steps(1);  // leaves state that is then replaced
     REQUIRE(sconce::Checkpoint(folder.path(), {.resume = true}).load(resumed.parts()));

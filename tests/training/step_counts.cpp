@@ -102,8 +102,8 @@ struct CountSteps : sconce::TrainerCallback {
   std::vector<Counts> after = {};
 };
 
-// Returns the counts of a warm Trainer step minus the counts of the same step by hand: batch, pass,
-// and optimizer.
+// Returns the counts of a warm Trainer step minus the counts of the same hand-written step, which
+// consists of the batch, the pass, and the optimizer.
 Counts extra_of_trainer(torch::nn::Sequential model, const sconce::TrainerOptions& options) {
   const sconce::data::Batches batches(pictures(6 * rows, {1, 28, 28}),
                                       {.batch_size = rows, .shuffle = true});
@@ -210,8 +210,8 @@ TEST_CASE("a shuffled batch is copied once, and an unshuffled batch is not copie
   };
   // `narrow` makes three calls for each of the two tensors.
   CHECK_AT_MOST(count(false), (Counts{.operators = 6}));
-  // The row numbers require three calls, and the two index_select calls, which make two allocations
-  // each, require eight.
+  // Creating the row numbers requires three calls. The two index_select calls require eight, and
+  // each of them allocates memory twice.
   CHECK_AT_MOST(count(true), (Counts{.operators = 11, .allocations = 4}));
 }
 
@@ -227,8 +227,8 @@ TEST_CASE("the overhead of DistributedDataParallel in a step is bounded") {
     pass(callee, batch);
     optimizer.step();
   });
-  // SGD makes 2 calls. LibTorch's Reducer copies each of four gradients into its bucket and back in
-  // nine calls, and it reduces the bucket.
+  // SGD makes 2 calls. LibTorch's Reducer makes nine calls for each of the four gradients, to copy
+  // the gradient into the bucket and back, and one call to reduce the bucket.
   CHECK_AT_MOST(step - counts_of_pass(model, batch),
                 (Counts{.operators = 39, .allocations = 9, .copies = 8}));
 }

@@ -31,7 +31,7 @@ void count_signal(int) {
   ++passed_on;
 }
 
-// Sets the action of a signal during its lifetime. Initially, no signal has been passed on.
+// Sets the action for a signal during its lifetime. Initially, no signal has been passed on.
 class SignalAction {
  public:
   SignalAction(int signal, void (*action)(int))
@@ -92,7 +92,7 @@ InterruptedRun interrupted_run(const TempDir& folder, int signal, int at) {
 }
 
 // Repeatedly stops a run with signals at random points until the run finishes, and compares it with
-// an undisturbed run.
+// an uninterrupted run.
 void check_interrupted_runs(int count) {
   const SignalAction terminate(SIGTERM, count_signal), interrupt(SIGINT, count_signal),
       user(SIGUSR1, count_signal);

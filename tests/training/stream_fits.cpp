@@ -39,7 +39,7 @@ struct Rows {
   std::shared_ptr<int64_t> read = std::make_shared<int64_t>(0);
 };
 
-// The same stream without a state.
+// The same stream, but without state.
 struct PlainRows {
   std::optional<Dataset> next() { return rows.next(); }
   Rows rows = {};

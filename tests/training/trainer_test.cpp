@@ -91,7 +91,7 @@ struct Recorder : sconce::TrainerCallback {
   bool saves_each_step = false;
 };
 
-// Records the named ranges of the loop during its lifetime, as "step(data() forward())", without
+// Records the named ranges of the loop during its lifetime, as "step(data() forward())", excluding
 // waits for a device.
 class Ranges {
  public:
@@ -124,7 +124,7 @@ class Ranges {
   at::CallbackHandle handle_;
 };
 
-// A model with a custom loss and custom steps that do the same as the loop does for `Plain`.
+// A model with a custom loss and custom steps that match the loop's behavior for `Plain`.
 struct OwnStep : torch::nn::Cloneable<OwnStep> {
   OwnStep() { reset(); }
   void reset() override { linear = register_module("linear", torch::nn::Linear(2, 2)); }
@@ -362,7 +362,7 @@ struct Reading : Plain {
   Order trained, tested;
 };
 
-// Returns ten rows whose targets are their numbers.
+// Returns ten rows whose targets are the row numbers.
 const sconce::data::Dataset& numbered_rows() {
   static const sconce::data::Dataset rows = {torch::ones({10, 2}), torch::arange(10)};
   return rows;
@@ -907,7 +907,7 @@ TEST_CASE("a model's own training_step is used in each precision, in ranks, and 
     return sconce::nn::DistributedDataParallel(model, one_with_gloo());
   };
   CHECK(fit(made<OwnStep>(), of_rank).second.equal(expected_weight));
-  if (precision != Precision::fp32) return;  // chunks round differently than the whole
+  if (precision != Precision::fp32) return;  // chunks round differently than the whole batch
   const auto replicas = [](auto model) {
     return sconce::nn::DataParallel(model, {.device_ids = {torch::kCPU, torch::kCPU}});
   };
@@ -1103,7 +1103,7 @@ TEST_CASE(
 }
 
 TEST_CASE("custom metrics are computed in training and testing") {
-  struct Ones : sconce::metrics::Metric {  // the share of targets that are 1
+  struct Ones : sconce::metrics::Metric {  // the fraction of targets that are 1
     Ones() : Metric(2) {}
     void update(const torch::Tensor&, const torch::Tensor& target) override {
       add(torch::stack({target.sum(), torch::full({}, target.numel())}));
@@ -1214,8 +1214,8 @@ struct ReadSums : sconce::TrainerCallback {
   std::vector<double>& all;
 };
 
-// Returns all numbers of a fit whose callback calls `inner` in each of its functions: the values of
-// each epoch, the sums of a metric at the end of the epoch and after the fit, and the parameters.
+// Runs a fit whose callback calls `inner` in each of its functions. Returns the values from each
+// epoch, a metric's sums at the end of each epoch and after the fit, and the parameters.
 std::vector<double> numbers_of_fit(
     const std::function<void(Trainer& trainer, const sconce::Metrics& metrics)>& inner) {
   const auto matrix = std::make_shared<sconce::metrics::ConfusionMatrix>(
@@ -1654,7 +1654,7 @@ TEST_CASE("gradients are reduced once per step and metrics once per epoch") {
   const auto group = one_with_gloo();
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
-  // Without a hook, the gradients are not sent in a group of one.
+  // Without a hook, a single-process group does not send its gradients.
   sconce::nn::DistributedDataParallel of_rank(model, group,
                                               {.comm_hook = sconce::nn::CommHook::bf16_compress});
   Trainer trainer({.num_gpus = 0, .accumulate_grad_batches = 2, .process_group = group});
@@ -1709,7 +1709,7 @@ TEST_CASE("on a GPU, models train in tf32, fp16, and bf16 without changing LibTo
   CHECK(trainer.scaler().is_enabled() == (precision == Precision::fp16));
   const sconce::test::HostReads reads;
   CHECK(trainer.fit(model, optimizer, data()).epochs.back().at("test_acc") > 0.9);
-  CHECK(reads.count() == 24);  // an epoch's sums and the test's
+  CHECK(reads.count() == 24);  // one for each epoch's sums and one for its test
   CHECK(at::globalContext().float32MatmulPrecision() == at::Float32MatmulPrecision::HIGHEST);
   CHECK_FALSE(at::globalContext().allowTF32CuDNN());
 }
@@ -1871,7 +1871,7 @@ TEST_CASE("a loss with additional arguments whose defaults are unknown is reject
 
 namespace {
 
-// Records the numbers of its batches.
+// Records the batch index passed to each step.
 struct NumbersBatches : Plain {
   torch::Tensor training_step(const sconce::data::Dataset& batch, int64_t batch_idx) {
     trained.push_back(batch_idx);

@@ -1,4 +1,4 @@
-// Writes the checkpoints of this folder. Compile it with the library of sconce 0.2; see README.md.
+// Writes the checkpoints in this folder. README.md explains how to compile it with sconce 0.2.
 #include <filesystem>
 
 #include "sconce/training/model_checkpoint.hpp"

@@ -1,12 +1,13 @@
 #pragma once
 
-// The trainings whose checkpoints are in this folder, with the current names. README.md says which
-// revision of this file has those of sconce 0.2.
+// The training runs whose checkpoints are in this folder, with the current names. README.md says
+// which revision of this file contains the names from sconce 0.2.
 //
-// The first part of a training was run on another CPU than the rest, so every CPU must come to the
-// same bits, whether its kernels sum 8 or 16 numbers at a time and whether they fuse a product with
-// a sum. Therefore no tensor has more than two elements, gradients do not depend on the parameters,
-// and data and options have so few bits that a product to which something is added is exact.
+// The first part of a training run was computed on a different CPU than the rest, so every CPU must
+// produce the same bits, regardless of whether its kernels sum 8 or 16 numbers at a time and
+// whether they fuse a product with a sum. Therefore, no tensor has more than two elements, and
+// gradients do not depend on the parameters. Data and options have few enough bits that every
+// product is exact before another number is added to it.
 
 #include <torch/nn/module.h>
 
@@ -44,7 +45,7 @@ using optim::lr_scheduler::ReduceLROnPlateauOptions;
 using optim::lr_scheduler::SequentialLR;
 using optim::lr_scheduler::StepLR;
 
-// A line with dropout, and the number of batches that it was trained on.
+// A linear function with dropout, and the number of batches that it was trained on.
 struct Line : torch::nn::Module {
   StepOutput training_step(const data::Dataset& batch) {
     auto x = batch.data;
@@ -67,7 +68,7 @@ inline data::Batches rows(int64_t count, bool shuffle) {
                        {.batch_size = 2, .shuffle = shuffle, .seed = 3});
 }
 
-// A model, an optimizer, and what else goes along with a fit of 4 epochs of 4 batches.
+// A model, an optimizer, and the other objects used in a fit with 4 epochs of 4 batches each.
 struct Training {
   template <class O, class Options>
   void optimize(const Options& defaults) {
@@ -86,7 +87,7 @@ struct Training {
     optimize<optim::AdamW>(torch::optim::AdamWOptions(0.125).betas({0.5, 0.75}).weight_decay(0.25));
   }
 
-  // Keeps an object as long as the training.
+  // Keeps an object alive for the duration of the training run.
   template <class T, class... Args>
   std::shared_ptr<T> keep(Args&&... args) {
     auto object = std::make_shared<T>(std::forward<Args>(args)...);
@@ -101,7 +102,7 @@ struct Training {
   void schedule(SchedulerInterval interval, Args&&... args) {
     call<LRScheduling>(*keep<Scheduler>(*optimizer, std::forward<Args>(args)...), interval);
   }
-  // The loss falls, so that with this mode no epoch after the first is an improvement.
+  // The loss decreases, so in this mode, no epoch after the first one is an improvement.
   void stop_early(int patience) {
     call<EarlyStopping>("test_loss",
                         EarlyStoppingOptions{.patience = patience, .mode = optim::MetricMode::max});
@@ -114,7 +115,7 @@ struct Training {
 
   FitResult fit(const std::vector<TrainerCallback*>& others) {
     Trainer trainer(options);
-    if (trainer.scaler().is_enabled()) {  // so that the scale grows every five steps
+    if (trainer.scaler().is_enabled()) {  // makes the scale grow every five steps
       auto state = trainer.scaler().state_dict().toGenericDict();
       state.insert_or_assign("scale", 0x1p100);
       state.insert_or_assign("growth_interval", int64_t{5});
@@ -137,10 +138,10 @@ struct Training {
   std::shared_ptr<optim::ExponentialMovingAverage> averages = {};
   std::vector<TrainerCallback*> callbacks = {};
   std::vector<std::shared_ptr<void>> kept = {};
-  c10::IValue scaler = {};  // its state after the fit
+  c10::IValue scaler = {};  // the scaler's state after the fit
 };
 
-// The results without the times, and all numbers that a training leaves.
+// Returns the results, excluding times, and all numbers in the state after a training run.
 inline std::vector<double> numbers_of(const Training& training, const FitResult& result) {
   std::vector<double> numbers;
   for (const auto& epoch : result.epochs) {
@@ -162,7 +163,7 @@ inline std::vector<double> numbers_of(const Training& training, const FitResult&
   return numbers;
 }
 
-// Writes the numbers one a line, without rounding.
+// Writes one number per line, without rounding.
 inline void write_numbers(const std::string& file, const std::vector<double>& numbers) {
   std::ofstream out(file);
   out << std::hexfloat;
@@ -176,7 +177,7 @@ inline std::vector<double> read_numbers(const std::string& file) {
   return numbers;
 }
 
-// What makes a training ready, by the name of its folder.
+// Functions that set up the training runs, keyed by folder name.
 inline const std::map<std::string, std::function<void(Training&)>>& trainings() {
   constexpr auto by_epoch = SchedulerInterval::epoch;
   constexpr auto by_step = SchedulerInterval::step;

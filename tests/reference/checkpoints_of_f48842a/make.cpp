@@ -1,4 +1,4 @@
-// Writes the files of this folder. Compile it with the library of f48842a; see README.md.
+// Writes the files in this folder. README.md explains how to compile it with revision f48842a.
 #include <torch/serialize.h>
 
 #include <filesystem>
@@ -40,8 +40,8 @@ c10::IValue bytes_of(const sconce::optim::Optimizer& optimizer) {
   return torch::from_blob(bytes.data(), {size}, torch::kByte).clone();
 }
 
-// A run's state as a dict and, if asked for, as an archive of LibTorch, its parameters, and the
-// numbers at the end.
+// Returns a run's state as a dict and, if requested, as a LibTorch archive, together with its
+// parameters and the final numbers.
 c10::IValue make_run(const Run& run, bool with_archive) {
   const auto parameters = make_parameters();
   const auto optimizer = make_optimizer(run, parameters);

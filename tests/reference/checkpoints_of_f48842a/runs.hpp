@@ -1,7 +1,7 @@
 #pragma once
 
-// The trainings and the runs of optimizers whose files are in this folder, with the current names.
-// As in checkpoints_of_0.2/trainings.hpp, every CPU must compute the same bits.
+// The training runs and optimizer runs whose files are in this folder, with the current names. As
+// in checkpoints_of_0.2/trainings.hpp, every CPU must compute the same bits.
 
 #include <map>
 #include <memory>
@@ -44,7 +44,8 @@ inline auto nadam_options() {
       .decoupled_weight_decay(true);
 }
 
-/// The trainings by the name of their optimizer. Each has one checkpoint, within the second epoch.
+/// The training runs, keyed by optimizer name. Each run has one checkpoint, saved in the second
+/// epoch.
 inline std::map<std::string, std::function<void(Training&)>> trainings() {
   return {{"SGD", [](Training& t) { t.optimize<optim::SGD>(sgd_options()); }},
           {"Adam", [](Training& t) { t.optimize<optim::Adam>(adam_options()); }},
@@ -54,7 +55,7 @@ inline std::map<std::string, std::function<void(Training&)>> trainings() {
           {"NAdam", [](Training& t) { t.optimize<optim::NAdam>(nadam_options()); }}};
 }
 
-/// Steps of one optimizer, which is saved halfway.
+/// A series of steps with one optimizer, which is saved halfway through.
 struct Run {
   std::string name = {};
   std::function<std::unique_ptr<optim::Optimizer>(const Groups&)> make = {};
@@ -70,7 +71,8 @@ Run run_of(const std::string& name, const Options& options, const ExtraOptions& 
           }};
 }
 
-/// The runs of one class: with each kind of kernels, and with a tensor as the learning rate.
+/// The runs for one optimizer class: one with each kind of kernel, and one with a tensor as the
+/// learning rate.
 template <class Optimizer, class Options>
 std::vector<Run> runs_of(const Options& options, Kernels fastest) {
   std::vector<Run> runs;
@@ -83,7 +85,7 @@ std::vector<Run> runs_of(const Options& options, Kernels fastest) {
   return runs;
 }
 
-/// All runs, by the name of their optimizer.
+/// All runs, keyed by optimizer name.
 inline std::map<std::string, std::vector<Run>> runs() {
   std::map<std::string, std::vector<Run>> all = {
       {"SGD", runs_of<optim::SGD>(sgd_options(), Kernels::fused)},
@@ -97,7 +99,7 @@ inline std::map<std::string, std::vector<Run>> runs() {
   return all;
 }
 
-/// The parameters of two groups. The last one has a gradient in every second step only.
+/// The parameters for two groups. The last parameter has a gradient only in every other step.
 inline Parameters make_parameters() {
   return {torch::tensor({0.5F, -1.0F}).requires_grad_(), torch::tensor(2.0F).requires_grad_(),
           torch::tensor({1.5F}).requires_grad_()};
@@ -111,7 +113,7 @@ inline std::unique_ptr<optim::Optimizer> make_optimizer(const Run& run, const Pa
 
 constexpr int saved_after = 4, all_steps = 7;
 
-/// Makes the steps [first, last).
+/// Runs the steps [first, last).
 inline void step(const Run& run, optim::Optimizer& optimizer, const Parameters& parameters,
                  int first, int last) {
   for (int i = first; i < last; ++i) {
@@ -128,7 +130,7 @@ inline void step(const Run& run, optim::Optimizer& optimizer, const Parameters& 
   }
 }
 
-/// Returns all numbers of the parameters and the state, in double precision.
+/// Returns all numbers in the parameters and the state, in double precision.
 inline torch::Tensor all_numbers(const optim::Optimizer& optimizer, const Parameters& parameters) {
   std::vector<torch::Tensor> parts;
   const auto add = [&](const torch::Tensor& tensor) {
