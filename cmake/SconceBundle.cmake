@@ -35,7 +35,7 @@ function(sconce_bundle)
   # Uses DT_RPATH instead of DT_RUNPATH, because it also applies to indirect dependencies. LD_LIBRARY_PATH does not
   # override it.
   target_link_options(${target} PRIVATE LINKER:--disable-new-dtags)
-  # The libraries are one folder below lib, because the run paths in LibTorch's libraries begin with
+  # The libraries are one folder below lib, because the run paths in the LibTorch libraries begin with
   # $ORIGIN/../../nvidia. This way, the path stays inside the bundle.
   set_target_properties(${target} PROPERTIES
     INSTALL_RPATH "$ORIGIN/../lib/${target}" INSTALL_RPATH_USE_LINK_PATH OFF)
@@ -61,7 +61,7 @@ function(sconce_link_without_cuda target)
     message(FATAL_ERROR "  sconce_bundle: CPU: expected static libraries of sconce, got shared ones")
   endif()
   set_target_properties(${target} PROPERTIES SCONCE_CPU ON)
-  if(NOT TARGET sconce::without_cuda) # sconce was built without CUDA's headers
+  if(NOT TARGET sconce::without_cuda) # sconce was built without the CUDA headers
     return()
   endif()
   get_target_property(is_imported sconce::without_cuda IMPORTED)

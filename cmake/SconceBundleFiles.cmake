@@ -5,7 +5,7 @@
 #   bundle_build, bundle_torch    the build folder, and LibTorch's folder
 #   bundle_strip                  the program strip
 
-# Every machine provides these libraries, because they must match its kernel, its loader, or its GPU driver.
+# These libraries must match the machine's kernel, loader, or GPU driver, so every machine provides its own.
 set(bundle_of_machine "^ld-linux" "^lib(c|m|mvec|dl|pthread|rt|util|resolv)[.]so" "^libcuda[.]so" "^libnvidia-")
 
 function(sconce_bundle_files)
@@ -67,7 +67,7 @@ function(sconce_bundle_needed out opened)
 endfunction()
 
 # Strips a copied LibTorch library if the installation strips, and removes a run path that refers to folders on this
-# machine. NVIDIA's libraries are not modified, and the distribution's libraries are already stripped.
+# machine. The NVIDIA libraries are not modified, and the distribution's libraries are already stripped.
 function(sconce_bundle_finish_library library copy)
   string(FIND "${library}" "${bundle_torch}/" of_torch)
   if(CMAKE_INSTALL_DO_STRIP AND of_torch EQUAL 0)

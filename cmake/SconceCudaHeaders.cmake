@@ -1,9 +1,9 @@
-# Finds CUDA's headers for the sources in src/cuda. LibTorch's wheels contain these headers, except for the crt/ folder.
-# A small wheel with the same CUDA version provides that folder. Consumers of sconce never need these headers.
+# Finds the CUDA headers for the sources in src/cuda. The LibTorch wheels contain these headers, except for the crt/
+# folder. A small wheel with the same CUDA version provides that folder. Consumers of sconce never need these headers.
 
 include_guard(GLOBAL)
 
-# Sets <out> to the CUDA version that LibTorch was built for ("13.2"), read from its Python package.
+# Reads the CUDA version that LibTorch was built for, such as "13.2", from its Python package, and sets <out> to it.
 function(sconce_cuda_version_of_torch out)
   set(found "")
   if(EXISTS "${SCONCE_TORCH_ROOT}/version.py")
@@ -61,7 +61,7 @@ function(sconce_unpack_crt out version)
   set(${out} "${folder}" PARENT_SCOPE)
 endfunction()
 
-# Sets <out> to whether the folders contain every header that LibTorch's CUDA headers include.
+# Sets <out> to true if the folders contain every header that LibTorch's CUDA headers include.
 function(sconce_has_cuda_headers out)
   set(${out} ON PARENT_SCOPE)
   foreach(header cuda_runtime_api.h crt/host_defines.h cublas_v2.h cusparse.h cusolverDn.h)
@@ -75,11 +75,11 @@ endfunction()
 
 # Sets <out> to the include folders for CUDA sources: the folders from the wheels installed with LibTorch or, if those
 # are incomplete, the folders of a toolkit with the same version, listed after the wheels' folders. Only the wheels
-# contain NCCL's headers. If there are none, sets it to an empty string and prints a status line.
+# contain the NCCL headers. If no headers are found, sets <out> to an empty string and prints a status line.
 function(sconce_find_cuda_headers out)
   sconce_cuda_version_of_torch(wanted)
   cmake_path(GET SCONCE_TORCH_ROOT PARENT_PATH site_packages)
-  # CUDA 13's wheels share one folder. CUDA 12's wheels use one folder each.
+  # All CUDA 13 wheels share one folder, but each CUDA 12 wheel uses a separate folder.
   file(GLOB wheels "${site_packages}/nvidia/*/include")
   set(wheels_version "")
   foreach(folder IN LISTS wheels)

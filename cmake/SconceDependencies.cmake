@@ -16,7 +16,7 @@ set(SCONCE_DEPENDENCIES
 
 # Makes the dependency's target visible in every directory, and prints one line with its version and origin. If the
 # dependency is not found, configuring stops with a message that suggests fixes. With OPTIONAL <what>, the function
-# prints the message and continues without <what>. Adds Catch2's modules to the caller's CMAKE_MODULE_PATH. The
+# prints the message and continues without <what>. Adds the Catch2 modules to the caller's CMAKE_MODULE_PATH. The
 # functions below read name, minimum, target, package, tag, repository, content, and upper from this scope. On success,
 # a step returns version, origin, and place (the folder where it was found). On failure, it adds its reason to why_not.
 function(sconce_find_dependency name)
@@ -72,7 +72,7 @@ function(sconce_find_dependency name)
   endif()
 endfunction()
 
-# Step 1: the user's SCONCE_DEPS_DIR, then CMake's default search paths.
+# Step 1 searches the user's SCONCE_DEPS_DIR, and then the default CMake search paths.
 function(sconce_find_installed)
   if(SCONCE_DEPS_DIR)
     list(PREPEND ${name}_ROOT "${SCONCE_DEPS_DIR}" "${SCONCE_DEPS_DIR}/usr" "${SCONCE_DEPS_DIR}/${name}/usr")
@@ -86,7 +86,7 @@ function(sconce_find_installed)
   return(PROPAGATE version origin place why_not)
 endfunction()
 
-# Step 2: the distribution's package, unpacked under SCONCE_SETUP_DIR. CMAKE_DISABLE_FIND_PACKAGE_<Name> skips this
+# Step 2 uses the distribution's package, unpacked under SCONCE_SETUP_DIR. CMAKE_DISABLE_FIND_PACKAGE_<Name> skips this
 # step.
 function(sconce_find_unpacked)
   if(CMAKE_DISABLE_FIND_PACKAGE_${name})
@@ -109,9 +109,9 @@ function(sconce_find_unpacked)
   return(PROPAGATE version origin place why_not)
 endfunction()
 
-# Step 3: the sources, from FETCHCONTENT_SOURCE_DIR_<NAME> or, by tag, from the Git host. The host is contacted first,
-# because without a network, FetchContent prints pages of errors. The tests, install rules, and messages of the fetched
-# project are disabled.
+# Step 3 builds the sources from FETCHCONTENT_SOURCE_DIR_<NAME> or the tagged sources from the Git host. It first checks
+# that the host is reachable, because FetchContent prints pages of errors if there is no network. The tests, install
+# rules, and messages of the fetched project are disabled.
 function(sconce_find_source)
   if(FETCHCONTENT_SOURCE_DIR_${upper})
     set(origin "source in ${FETCHCONTENT_SOURCE_DIR_${upper}}")
@@ -160,8 +160,8 @@ function(sconce_find_source)
   return(PROPAGATE version origin place)
 endfunction()
 
-# Sets source_is_here if the user specifies the sources, or if an earlier configure fetched exactly this tag. The other
-# steps are then skipped, so that configuring again finds the same library without a network.
+# Sets source_is_here if the user specifies the source folder, or if an earlier configure fetched exactly this tag. The
+# other steps are then skipped, so that configuring again finds the same library without a network.
 function(sconce_is_source_here)
   set(stamp "${FETCHCONTENT_BASE_DIR}/${content}-tag.txt")
   if(EXISTS "${stamp}" AND EXISTS "${FETCHCONTENT_BASE_DIR}/${content}-src/CMakeLists.txt")
@@ -203,8 +203,8 @@ function(sconce_find_package keep)
 endfunction()
 
 # Fills the folder `prefix` with the package's files. If that fails, stores the reason in `failure`. A lock prevents
-# other builds from doing the same at the same time. The folder is filled under a temporary name and renamed at the end,
-# so an interrupted run starts over and a completed run is not repeated. A stamp file stores the request.
+# other builds from filling the folder at the same time. The folder is filled under a temporary name and renamed at the
+# end, so an interrupted run starts over and a completed run is not repeated. A stamp file stores the request.
 function(sconce_unpack prefix)
   file(MAKE_DIRECTORY "${SCONCE_SETUP_DIR}/deps")
   file(LOCK "${SCONCE_SETUP_DIR}/deps" DIRECTORY GUARD FUNCTION TIMEOUT 600)
@@ -265,9 +265,9 @@ function(sconce_unpack prefix)
 endfunction()
 
 # Asks apt for the newest version of a package. Sets `offered` to the version without epoch and revision, `offers` to
-# the packages to download, and `headers` to the packages whose headers are included by this package's headers. A -dev
-# package requires the library from the same source package in exactly the same version, and the -dev packages of other
-# libraries. A dependency with an alternative, such as libc6-dev, is installed with the compiler.
+# the packages to download, and `headers` to the packages that provide the headers included by this package's headers. A
+# -dev package requires the library from the same source package in exactly the same version, and the -dev packages of
+# other libraries. A dependency with an alternative, such as libc6-dev, is installed with the compiler.
 function(sconce_find_offer dev config)
   execute_process(COMMAND apt-cache ${config} madison ${dev} OUTPUT_VARIABLE answer ERROR_QUIET)
   string(REGEX MATCH "\\| *([^ |]+) \\|" ignored "${answer}")  # the newest is listed first
@@ -288,12 +288,13 @@ function(sconce_find_offer dev config)
   return(PROPAGATE offered offers headers)
 endfunction()
 
-# Fetches the package indexes into a separate state folder with a separate sources list, once per configure run. After
-# 45 s, the function gives up, and the next step follows. A later configure run resumes the download. No system files
-# are written. The system's hooks and all indexes except the package indexes for this architecture are disabled. apt's
-# cache is kept, because parsing the indexes would otherwise take a second per call. The sources list is copied from the
-# system because it contains the mirrors, options, and keys (apt-get indextargets does not print the keys). On Debian,
-# the backports are added, because Catch2 3 for Debian 12 is available only there.
+# Fetches the package indexes into a separate state folder with a separate sources list, once per configure run. The
+# function times out after 45 s, and the search continues with the next step. A later configure run resumes the
+# download. The function does not write any system files. The system's hooks and all indexes except the package indexes
+# for this architecture are disabled. apt's cache is kept, because parsing the indexes would otherwise take a second per
+# call. The sources list is copied from the system because it contains the mirrors, options, and keys (apt-get
+# indextargets does not print the keys). On Debian, the backports are added, because Catch2 3 for Debian 12 is available
+# only there.
 function(sconce_update_apt folder)
   get_property(updated GLOBAL PROPERTY sconce_apt_updated)
   if(updated)

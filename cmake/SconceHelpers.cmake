@@ -12,8 +12,8 @@ macro(sconce_lock_setup)
   endif()
 endmacro()
 
-# Sets <out> to the Python whose torch is this build's LibTorch, or to an empty string. This is the Python in the
-# wheel's environment or, if a distribution installed LibTorch, a Python whose torch links to the distribution's
+# Sets <out> to the Python whose torch package contains this build's LibTorch, or to an empty string. This is the Python
+# in the wheel's environment or, if a distribution installed LibTorch, a Python whose torch links to the distribution's
 # libraries.
 function(sconce_python_of_torch out)
   cmake_path(SET python NORMALIZE "${SCONCE_TORCH_ROOT}/../../../../bin/python")
@@ -32,8 +32,8 @@ function(sconce_python_of_torch out)
   set(${out} "${python}" PARENT_SCOPE)
 endfunction()
 
-# The warnings are private to this build. They become errors only if a preset requests it. Any additional arguments are
-# passed as flags.
+# The warnings are private to this build, and are treated as errors only if a preset requests it. Any additional
+# arguments are passed as flags.
 function(sconce_set_warnings target)
   target_compile_options(${target} PRIVATE
     -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor ${ARGN})
@@ -89,10 +89,10 @@ function(sconce_add_layer layer)
   if(BUILD_SHARED_LIBS)
     # Exported symbols are not marked, so all symbols must be visible, even if the parent project hides its symbols.
     set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET default VISIBILITY_INLINES_HIDDEN OFF)
-    # Only the same version guarantees the same binary interface.
+    # Binary compatibility is guaranteed only between identical versions.
     set_target_properties(${target} PROPERTIES SOVERSION "${PROJECT_VERSION}")
-    # All installed layers are in the same folder. LibTorch's folder is listed explicitly, because the build's run paths
-    # are not installed.
+    # All installed layers are in the same folder. The LibTorch folder is listed explicitly, because the build's run
+    # paths are not installed.
     set(run_path "$ORIGIN")
     if(SCONCE_INSTALL_TORCH_FALLBACK)
       list(APPEND run_path "${SCONCE_TORCH_LIBRARIES_DIR}")
@@ -143,7 +143,7 @@ function(sconce_add_program name)
 endfunction()
 
 # Makes `cmake --install <build> --component programs` install a program. The program finds LibTorch through its run
-# path, and also sconce if sconce is shared. LibTorch's folder is listed explicitly, because CMake removes the build's
+# path, and also sconce if sconce is shared. The LibTorch folder is listed explicitly, because CMake removes the build's
 # folders from the run path.
 function(sconce_install_program name)
   if(NOT SCONCE_INSTALL)
@@ -159,7 +159,7 @@ function(sconce_install_program name)
   set_target_properties(${name} PROPERTIES INSTALL_RPATH "${run_path}"
     INSTALL_RPATH_USE_LINK_PATH ${SCONCE_INSTALL_TORCH_FALLBACK}) # for libraries such as libpng
   if(SCONCE_INSTALL_TORCH_FALLBACK AND NOT BUILD_SHARED_LIBS)
-    # A separate run path for the built program would end with a colon, which stands for the working directory.
+    # A separate run path for the built program would end with a colon, which represents the working directory.
     set_target_properties(${name} PROPERTIES BUILD_WITH_INSTALL_RPATH ON)
   endif()
   install(TARGETS ${name} RUNTIME DESTINATION bin COMPONENT programs EXCLUDE_FROM_ALL)

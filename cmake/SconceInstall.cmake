@@ -2,11 +2,11 @@
 #
 # The first package is installed with the library and its headers. It searches for LibTorch again, using
 # SconceTorch.cmake, which is also installed. With SCONCE_INSTALL_TORCH_FALLBACK, sconce-config.cmake contains the
-# folder of this build's LibTorch, which is tried last. The package does not contain other paths from the build or any
-# part of LibTorch.
+# folder of this build's LibTorch and tries this folder last. The package does not contain other paths from the build or
+# any part of LibTorch.
 #
 # The second package is the build folder: -Dsconce_DIR=<build folder> works without an installation. This package
-# prefers the build's LibTorch to Python's LibTorch, and uses headers and libraries in place.
+# prefers the build's LibTorch over the active Python's LibTorch, and uses the headers and libraries in place.
 
 include_guard(GLOBAL)
 include(CMakePackageConfigHelpers)

@@ -1,6 +1,6 @@
 # Installs the packages that the tests of sconce-export need in addition to PyTorch: ONNX, its exporter, and ONNX
-# Runtime. All versions are pinned, and the packages go into a folder for PYTHONPATH. LibTorch's environment, which may
-# belong to the user, is not modified.
+# Runtime. All versions are pinned, and the packages go into a folder for PYTHONPATH. The LibTorch environment, which
+# may belong to the user, is not modified.
 
 include_guard(GLOBAL)
 
@@ -9,8 +9,8 @@ set(SCONCE_ONNX_PACKAGES
   packaging==26.4 protobuf==7.36.2)
 
 # Sets <out> to the folder with the packages for <python>: onnx-<version of Python> in SCONCE_DEPS_DIR or in
-# SCONCE_SETUP_DIR/deps. If neither is complete, installs the packages in the latter. If the installation fails, the
-# tests that need the packages fail too.
+# SCONCE_SETUP_DIR/deps. If neither folder is complete, installs the packages in the latter. If the installation fails,
+# the tests that need the packages fail too.
 function(sconce_find_onnx out python)
   execute_process(COMMAND "${python}" -c "import sys; print('%d.%d' % sys.version_info[:2])"
                   OUTPUT_VARIABLE version OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)

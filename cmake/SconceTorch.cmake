@@ -120,7 +120,7 @@ function(sconce_wanted_wheel out)
   set(${out} "${version}" PARENT_SCOPE)
 endfunction()
 
-# Rejects an unknown variant, so that a typo does not cause a download of 3 GB.
+# Rejects an unknown variant, so that a typo does not cause a 3 GB download.
 function(sconce_check_torch_variant)
   if(NOT "${SCONCE_TORCH_VARIANT}" MATCHES "^(cpu|cuda)?$")
     sconce_stop("SCONCE_TORCH_VARIANT is '${SCONCE_TORCH_VARIANT}', expected one of:"
@@ -136,7 +136,7 @@ macro(sconce_load_torch folder)
   set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON) # a parent project must also see torch's targets
   sconce_skip_toolkit()
   # The package warns that the wheel contains no libkineto.a. Programs do not link this library, because it is part of
-  # libtorch_cpu. Any existing target skips the search.
+  # libtorch_cpu. Setting the variable to any existing target skips the search.
   set(kineto_LIBRARY c10)
   # The package caches the locations of its parts, and locations from an earlier LibTorch must not be reused.
   foreach(part Caffe2_DIR TORCH_LIBRARY c10_LIBRARY C10_CUDA_LIBRARY)
@@ -218,8 +218,8 @@ function(sconce_find_torch)
 endfunction()
 
 # Sets <folder> and <from> to the choice from an earlier configure of this build folder, so that configuring again does
-# not search. Sets them to empty strings if that LibTorch is gone, if the user has since specified another one with
-# Torch_DIR or a different CMAKE_PREFIX_PATH, or if a different version or variant is requested.
+# not search. Sets them to empty strings if that LibTorch no longer exists, if the user has since specified another one
+# with Torch_DIR or a different CMAKE_PREFIX_PATH, or if a different version or variant is requested.
 function(sconce_recall_torch folder from)
   set(${folder} "" PARENT_SCOPE)
   sconce_folders_of_torch(package libraries "${SCONCE_TORCH_CHOSEN}")
@@ -287,7 +287,7 @@ function(sconce_choose_torch folder from)
       sconce_variant_of_torch(variant "${root}")
       set(seen "${Python3_EXECUTABLE} has torch ${version} for ${variant}")
       set(wanted ON)
-      if(of_build) # preferred to a Python's torch that would be rejected
+      if(of_build) # preferred over a Python torch that would be rejected
         set(SCONCE_TORCH_VARIANT ${SCONCE_TORCH_OF_BUILD_VARIANT})
       endif()
       if(SCONCE_TORCH_VARIANT AND NOT variant STREQUAL SCONCE_TORCH_VARIANT)
@@ -367,8 +367,9 @@ function(sconce_check_torch_version version from where)
   endif()
 endfunction()
 
-# Warns about CUDA libraries that LibTorch needs and that this machine lacks. The linker would report them in hundreds
-# of lines. The driver's libraries are excluded, because machines without a GPU lack them.
+# Warns about CUDA libraries that LibTorch needs but that are missing on this machine. Otherwise, the linker would print
+# hundreds of lines about them. The driver libraries are excluded, because they are missing on any machine without a
+# GPU.
 function(sconce_check_cuda_libraries root libraries_dir)
   if(CMAKE_CROSSCOMPILING)
     return()
@@ -387,8 +388,8 @@ function(sconce_check_cuda_libraries root libraries_dir)
   endif()
 endfunction()
 
-# Sets <out> to the Gloo library that a distribution's LibTorch loads, because sconce::distributed calls it too. Sets
-# <out> to an empty string for any other LibTorch, because its libtorch_cpu contains Gloo.
+# Sets <out> to the Gloo library that a distribution's LibTorch loads, because sconce::distributed also calls this
+# library. Sets <out> to an empty string for any other LibTorch, because its libtorch_cpu contains Gloo.
 function(sconce_gloo_of_torch out root libraries_dir)
   set(${out} "" PARENT_SCOPE)
   if(CMAKE_CROSSCOMPILING OR libraries_dir STREQUAL "${root}/lib")
@@ -405,7 +406,7 @@ function(sconce_make_torch_target found_first from)
   sconce_root_of_torch(root)
   sconce_folders_of_torch(package libraries "${root}")
   add_library(sconce::torch INTERFACE IMPORTED GLOBAL)
-  # The C++ standard library comes first. LibTorch's libraries export parts of it (2.11.0 exports all of
+  # The C++ standard library comes first. The LibTorch libraries export parts of it (2.11.0 exports all of
   # std::filesystem, but calls to it do not work), and a program uses each symbol from the first library that provides
   # it.
   if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
@@ -424,8 +425,8 @@ function(sconce_make_torch_target found_first from)
   sconce_gloo_of_torch(gloo "${root}" "${libraries}")
   target_link_libraries(sconce::torch INTERFACE ${gloo})
   target_compile_features(sconce::torch INTERFACE cxx_std_20)
-  # If LibTorch uses MKL, upstream adds folders such as /lib/intel64 here. These folders would become run paths in every
-  # program.
+  # If LibTorch uses MKL, upstream adds folders such as /lib/intel64 here. Every program would then contain these
+  # folders as run paths.
   if(NOT found_first AND TARGET caffe2::mkl AND NOT MKL_ROOT)
     set_property(TARGET caffe2::mkl PROPERTY INTERFACE_LINK_DIRECTORIES "")
   endif()

@@ -3,7 +3,7 @@
 include_guard(GLOBAL)
 
 # Sets <out> to the system folder, such as /usr, that contains a LibTorch with the requested variant and version, or to
-# an empty string. Reports each LibTorch that it skips. Does not load any package, because the targets of an unsuitable
+# an empty string. Reports each LibTorch that it skips. Does not load any package, because the targets of a rejected
 # package would remain defined.
 function(sconce_torch_of_distribution out)
   set(${out} "" PARENT_SCOPE)

@@ -18,7 +18,7 @@ function(sconce_set_up log what)
   set(venv_help "  apt install python3-venv      if the virtual environment could not be created")
   if("pip" IN_LIST ARGN)
     set(venv_help "") # the venv module is installed
-    # pip prints its indexes, without passwords, unless it uses only the default index.
+    # pip prints the indexes that it uses, without passwords, unless it uses only the default index.
     file(STRINGS "${log}" looked LIMIT_COUNT 1 REGEX "^(Looking in|Ignoring) indexes: ")
     if(NOT looked)
       set(looked "Looking in indexes: pip's own, if its settings allow one")
@@ -80,8 +80,8 @@ function(sconce_torch_of_venv out)
     sconce_set_up("${venv}.log" "creating a virtual environment with ${Python3_EXECUTABLE}"
                   "${Python3_EXECUTABLE}" -m venv "${venv}")
     set(pip_install "${python}" -m pip install --disable-pip-version-check --no-input)
-    # PyTorch is installed separately before the other packages. An index of CPU wheels may lack the other packages, and
-    # with --extra-index-url, pip may install any package from either index.
+    # PyTorch is installed separately before the other packages. An index of CPU wheels may not contain the other
+    # packages, and with --extra-index-url, pip may install any package from either index.
     if(SCONCE_TORCH_INDEX_URL)
       sconce_set_up("${venv}.log" "installing torch ${version} from SCONCE_TORCH_INDEX_URL"
                     ${pip_install} --no-deps --index-url "${SCONCE_TORCH_INDEX_URL}"
@@ -95,7 +95,7 @@ function(sconce_torch_of_venv out)
     endif()
     file(WRITE "${venv}/complete" "${packages}")
   endif()
-  # A version without the label +cpu does not reveal the variant, because pip's index may contain only CPU wheels.
+  # A version without the label +cpu does not indicate the variant, because the pip index may contain only CPU wheels.
   sconce_variant_of_torch(variant "${root}")
   if(SCONCE_TORCH_VARIANT AND NOT variant STREQUAL SCONCE_TORCH_VARIANT)
     sconce_stop("pip installed a torch ${version} for ${variant}, not for ${SCONCE_TORCH_VARIANT}"

@@ -74,7 +74,8 @@ bool is_capturing(c10::Device device) {
   }
 }
 
-// Stores the generator states of the CPU and of the given tensors' GPUs.
+// Stores the states of the CPU generator and of the generators for the GPUs that contain the given
+// tensors.
 class GeneratorStates {
  public:
   explicit GeneratorStates(const Tensors& tensors) {
@@ -122,7 +123,7 @@ class GeneratorStates {
 
 }  // namespace
 
-// Represents one call of `checkpoint`. Stores the properties of the tensors that the first run
+// Represents one call to `checkpoint`. Stores the properties of the tensors that the first run
 // saved, and the tensors that a second run recomputed.
 class CheckpointFrame {
  public:
@@ -165,7 +166,7 @@ class CheckpointFrame {
 
 namespace {
 
-// The run that receives the tensors saved by a thread's operations. This is either the first run or
+// The run that receives the tensors that operations in a thread save. It is either the first run or
 // a second run of a frame.
 struct Recording {
   std::shared_ptr<CheckpointFrame> frame;

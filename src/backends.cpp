@@ -38,7 +38,7 @@ Flags read_flags(const Flags& flags) {
   return read;
 }
 
-// LibTorch's global setting for matrix products determines the precision for each of these
+// The LibTorch global setting for matrix products determines the precision for each of these
 // backends.
 constexpr std::array matmul_backends = {at::Float32Backend::CUDA, at::Float32Backend::MKLDNN};
 

@@ -62,7 +62,7 @@ class CaptureScope {
   std::vector<std::pair<const void*, std::function<void()>>> checks_ = {};
 };
 
-/// Rejects a call of the function, such as "sconce::seed_everything", during a capture on a GPU,
+/// Rejects a call to the function, such as "sconce::seed_everything", during a capture on a GPU,
 /// because replays do not run host code.
 /// @throw c10::Error with the function's name if this thread is capturing on a GPU.
 void check_not_capturing_graph(std::string_view function);

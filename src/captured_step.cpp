@@ -64,15 +64,15 @@ void try_to_wait(const c10::Stream& waiting, const c10::Stream& for_this) {
   }
 }
 
-// Kernels also choose their code path, and therefore their rounding, based on strides and
-// alignment.
+// The strides and alignment also determine which code path a kernel takes, and therefore how it
+// rounds.
 bool is_like_fresh(const torch::Tensor& tensor) {
   if (tensor.layout() != c10::kStrided || !tensor.has_storage()) return true;
   return tensor.is_non_overlapping_and_dense() &&
          reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr()) % c10::gAlignment == 0;
 }
 
-// Rejects nested and concurrent calls of a captured step until the guard is destroyed.
+// Rejects nested and concurrent calls to a captured step until the guard is destroyed.
 class SingleCallGuard {
  public:
   explicit SingleCallGuard(std::atomic<bool>& in_use) : in_use_(in_use) {
@@ -186,8 +186,8 @@ CapturedStep::Tensors CapturedStep::step(const Tensors& batch) {
 }
 
 // Returns the batch on the device for a step that runs eagerly. Copies a tensor if its strides or
-// alignment differ from the captured input, because otherwise, the results could differ from the
-// results of a replay.
+// alignment differ from the captured input. Otherwise, the results could differ from the results of
+// a replay.
 CapturedStep::Tensors CapturedStep::like_fresh(const Tensors& batch, bool is_like) const {
   Tensors fresh;
   for (size_t i = 0; i < batch.size(); ++i) {
@@ -200,8 +200,8 @@ CapturedStep::Tensors CapturedStep::like_fresh(const Tensors& batch, bool is_lik
   return fresh;
 }
 
-// Returns whether the graph accepts the batch. If it does not, throws if `on_shape_mismatch` is
-// `refuse`.
+// Returns whether the graph accepts the batch. If the graph does not accept the batch and
+// `on_shape_mismatch` is `refuse`, throws an exception instead.
 bool CapturedStep::is_like_first(const Tensors& batch) const {
   bool is_like = batch.size() == inputs_->size();
   TORCH_CHECK(is_like || options_.on_shape_mismatch == ShapeMismatch::run_eagerly, step_name,
@@ -237,8 +237,8 @@ CapturedStep::Tensors CapturedStep::run(const Tensors& batch,
   return outputs;
 }
 
-// Records the last step of the warm-up, if recording is possible. In this way, operators that
-// cannot be captured are reported before the next call runs any of them.
+// Records the last step of the warm-up, if recording is possible. This way, operators that cannot
+// be captured are reported before the next call runs any of them.
 CapturedStep::Tensors CapturedStep::warm_up_on_cpu(const Tensors& batch, bool is_like) {
   const auto step = [&] { return run(batch); };
   const bool is_last = is_like && warmed_up_ + 1 == options_.num_warmup_iters;

@@ -6,8 +6,8 @@
 
 namespace sconce::detail {
 
-/// Returns the number of busy CPUs, among the given ones, between two readings of /proc/stat. The
-/// busy times of all CPUs are added up, because a process may move between CPUs.
+/// Returns how many of the given CPUs were busy between two readings of /proc/stat. The busy times
+/// of all CPUs are added up, because a process may move between CPUs.
 int busy_cpus(const std::string& before, const std::string& after, const std::vector<int>& cpus);
 
 /// Returns the number of CPUs that cpu.max of a cgroup allows, rounded down. Returns std::nullopt

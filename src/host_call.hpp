@@ -66,17 +66,17 @@ void run_on_host(const std::type_info& type, const char* member, Call call) {
   record_host_call(std::move(call));
 }
 
-/// Marks the current step, which is being recorded, as one that cannot be captured. `reason` is a
-/// noun phrase. Does nothing if no step is being recorded.
+/// Marks the step that is being recorded as one that cannot be captured. `reason` is a noun phrase.
+/// Does nothing if no step is being recorded.
 void reject_recording(std::string reason);
 
-/// Rejects a call of the function, such as "sconce::seed_everything", during any capture, because
-/// replays would not repeat the call. On the CPU, the function continues, and the next call of the
+/// Rejects a call to the function, such as "sconce::seed_everything", during any capture, because
+/// replays would not repeat the call. On the CPU, the function continues, and the next call to the
 /// captured step throws.
 /// @throw c10::Error with the function's name during a capture on a GPU.
 void check_not_capturing(std::string_view function);
 
-/// Rejects a call of a member function of the class.
+/// Rejects a call to a member function of the class.
 /// @throw c10::Error as described above.
 inline void check_not_capturing(const std::type_info& type, const char* member) {
   if (is_capturing()) check_not_capturing(c10::demangle(type.name()) + "::" + member);

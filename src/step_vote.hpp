@@ -5,7 +5,7 @@
 
 namespace sconce::detail {
 
-/// The vote of a process on the form of its captured step. The process sends its vote to the other
+/// A process's vote on the form of its captured step. The process sends its vote to the other
 /// processes in its group. Without a compiled step, the vote is `undecided`.
 struct StepVote {
   enum Stage : int64_t {
@@ -20,7 +20,7 @@ struct StepVote {
   bool operator==(const StepVote&) const = default;
 
   int64_t stage = undecided;
-  int64_t form = none;  // the form to keep, or to keep if not timed
+  int64_t form = none;  // the form to keep, or to keep if no timing takes place
   int64_t compiled_ns = 0;
   int64_t replay_ns = 0;
 };

@@ -45,7 +45,7 @@ void visit_state(ScalerState& scaler, StateVisitor& state) {
   state.check(std::in_range<int32_t>(scaler.growth_tracker), "below 2^31");
 }
 
-// Replays do not track which optimizers were unscaled or stepped.
+// Replays do not track which optimizers had their gradients unscaled or were stepped.
 constexpr auto without_update =
     "sconce::amp::GradScaler::unscale_ or step without update in the same captured step";
 

@@ -21,9 +21,9 @@ constexpr auto step_name = "sconce::CapturedStep";
 constexpr size_t timed_calls = 10;  // per form
 constexpr int max_comparisons = 5;
 
-// Returns the largest accepted difference, relative to the norm of the values, for compiled code
-// that computes in types with at least this many bits. Compiled code adds in a different order and
-// rounds to 16 bits at different points.
+// Returns the maximum allowed difference, relative to the norm of the values, for compiled code
+// that computes in types with at least this many bits. Compiled code performs additions in a
+// different order and rounds to 16 bits at different points.
 double tolerance_at(int bits) {
   return bits >= 64 ? 1e-6 : bits >= 32 ? 1e-3 : 5e-2;
 }
@@ -106,7 +106,7 @@ std::vector<at::Tensor> copies_of(const std::vector<at::Tensor>& tensors) {
   return copies;
 }
 
-// Replaces calls of the step with compiled calls.
+// Replaces calls in the step with compiled calls.
 RecordedStep::Calls replaced(const RecordedStep::Calls& calls, std::vector<CompiledCall> by) {
   RecordedStep::Calls all;
   size_t next = 0;
@@ -184,7 +184,7 @@ void CompiledStep::run() {
   step_.replay(state_ == State::compiled ? compiled_ : step_.calls);
 }
 
-// Retrieves the compiled code and compares its results with a replay in this step.
+// Retrieves the compiled code and compares its results with the results of a replay in this step.
 void CompiledStep::take() {
   try {
     compiled_ = replaced(step_.calls, compilation_->take());

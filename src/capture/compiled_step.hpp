@@ -22,7 +22,7 @@ class StepCompilation {
   /// Waits for the compiler to finish.
   virtual void wait() = 0;
 
-  /// Returns the compiled calls that replace calls of the step, in order.
+  /// Returns the compiled calls that replace calls in the step, in order.
   /// @throw c10::Error with the reason if the step could not be compiled.
   virtual std::vector<CompiledCall> take() = 0;
 
@@ -30,7 +30,8 @@ class StepCompilation {
   virtual const std::string& key() const = 0;
 };
 
-/// Runs a recorded step either as a replay or as compiled code, whichever is better.
+/// Chooses between replaying a recorded step and running its compiled code, and runs the step in
+/// the chosen form.
 class CompiledStep {
  public:
   /// `compiler` may be null.
@@ -59,7 +60,7 @@ class CompiledStep {
 
   // The result of comparing both forms.
   struct Finding {
-    std::string reason = {};  // why the compiled code is rejected; empty if it is not
+    std::string reason = {};  // why the code is rejected; empty if it is accepted
     bool is_finite = true;    // whether all compared values are finite
   };
 

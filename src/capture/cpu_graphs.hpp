@@ -14,7 +14,7 @@
 
 namespace sconce::detail {
 
-/// Manages the captures of one step on the CPU. There are several captures if calls start with
+/// Manages the captures of one step on the CPU. A step has several captures if its calls start with
 /// different gradients. With gradient accumulation, for example, the first batch starts without
 /// gradients and later batches add to them.
 class CpuGraphs {
@@ -38,10 +38,10 @@ class CpuGraphs {
   /// parameter no longer exists.
   Tensors run(const Step& step);
 
-  /// Returns whether no capture exists.
+  /// Returns true if there are no captures.
   bool empty() const { return graphs_.empty(); }
 
-  /// Returns the way in which the last call ran the step.
+  /// Returns how the last call ran the step.
   StepMode mode() const;
   std::string mode_reason() const;
 

@@ -11,7 +11,7 @@ namespace sconce::detail {
 
 /// The state of a module on which a capture depends. It consists of the training mode of each
 /// submodule, the addresses of parameters and buffers, and which of them require gradients. The
-/// module must outlive this object. Its submodules and tensors do not have to.
+/// module must outlive this object, but its submodules and tensors do not have to.
 class ModuleState {
  public:
   explicit ModuleState(const torch::nn::Module& module);

@@ -46,7 +46,8 @@ std::optional<c10::OperatorHandle> find(const c10::FunctionSchema& functional) {
   if (found == overloads.end()) return {};
   for (const auto& name : found->second) {
     const auto op = c10::Dispatcher::singleton().findSchema(name);
-    // An out variant that copies its results is registered for all backends at once.
+    // An out variant that copies its results has a single kernel for all backends instead of a CPU
+    // kernel.
     if (op && writes_results_of(op->schema(), functional) &&
         op->hasKernelForDispatchKey(c10::DispatchKey::CPU)) {
       return op;

@@ -17,7 +17,7 @@
 
 namespace sconce::detail {
 
-/// The gradients of parameters at one point in the step.
+/// The parameter gradients at one point in the step.
 using Gradients = std::vector<std::pair<WeakTensor, at::Tensor>>;
 
 /// The thread-local settings that kernels read: the dispatch keys, which affect the operators that
@@ -30,8 +30,8 @@ struct ThreadState {
   bool grad_mode;
 };
 
-/// A call of an operator. Its tensors refer to the memory used by replays. Each tensor uses the
-/// storage that replaces the storage of the recorded tensor.
+/// An operator call. Its tensors refer to the memory used by replays. Each tensor uses the storage
+/// that replaces the storage of the recorded tensor.
 struct OperatorCall {
   c10::OperatorHandle op;
   c10::DispatchKeySet keys;  // for kernels below autograd and autocast
@@ -43,7 +43,7 @@ struct OperatorCall {
   std::vector<at::Tensor> last_used = {};  // freed after this call
 };
 
-/// A call of host code.
+/// A call to host code.
 struct HostCall {
   std::function<void()> call;
   Gradients gradients;  // used by the call
@@ -58,9 +58,9 @@ class CompiledCode {
   virtual std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs) = 0;
 };
 
-/// A call of compiled code that replaces the operators of a part of a step.
+/// A call to compiled code that replaces the operators of a part of a step.
 struct CompiledCall {
-  size_t begin;  // the first call of the step that is replaced
+  size_t begin;  // the first call in the step that is replaced
   size_t end;    // one past the last
   std::shared_ptr<CompiledCode> code = {};
   std::vector<at::Tensor> inputs = {};     // all memory that the code reads or writes
@@ -88,7 +88,7 @@ struct Input {
   bool is_foreign;    // not allocated by an allocator
 };
 
-/// The gradient of a parameter before and after the step.
+/// The gradient of a parameter, before and after the step.
 struct LeafGradient {
   WeakTensor parameter;
   WeakTensor before;
@@ -98,7 +98,7 @@ struct LeafGradient {
 };
 
 /// Identifies values that the host passes to a call: the numbers among its arguments, or memory
-/// that no call has written. Replays do not recompute these values.
+/// that no call has written to. Replays do not recompute these values.
 struct HostValue {
   bool operator==(const HostValue&) const = default;
 
@@ -122,11 +122,11 @@ struct StepTrace {
   Conditions conditions = {};               // conditions of the recording
 };
 
-/// Indicates whether a recorded step can currently replace the step.
+/// Indicates whether a recorded step can currently be replayed in place of the step.
 enum class Fit { fits, changed, gone };
 
 /// Contains the operators below autograd from one run of a step on the CPU, and the memory that
-/// they write.
+/// they write to.
 struct RecordedStep {
   using Calls = std::vector<std::variant<OperatorCall, HostCall, CompiledCall>>;
 

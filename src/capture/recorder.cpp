@@ -135,7 +135,8 @@ void Recorder::add_collective(const OperatorCall& call) {
   host_call([op = call.op, given = call.arguments] { run_collective(op, given); });
 }
 
-// Registers the writes performed by the call, and returns whether there are any.
+// Registers the writes that the call performs. Returns false if the call does not write to any
+// memory.
 bool Recorder::write(const OperatorCall& call) {
   const auto& schema = call.op.schema();
   const bool may_write_all = has_trait(schema.name(), Trait::silent_write);
@@ -159,7 +160,7 @@ bool Recorder::write(const OperatorCall& call) {
 }
 
 // Removes casts that a write invalidates. Writing to a tensor makes earlier casts of that tensor
-// outdated. After a write to the result of a cast, the result no longer equals the original.
+// stale. Writing to the result of a cast makes the result differ from the original.
 void Recorder::forget_casts(const at::Tensor& written) {
   std::erase_if(casts_, [&](const Cast& cast) {
     return cast.result == memory_.id_of(written) ||

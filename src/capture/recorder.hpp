@@ -17,7 +17,7 @@ namespace sconce::detail {
 /// The outcome of a recording.
 struct RecordingOutcome {
   std::unique_ptr<RecordedStep> step;
-  std::string reject_reason;  // why the step cannot be replayed; empty if it can be
+  std::string reject_reason;  // why replay is impossible; empty if it is possible
 };
 
 /// Records the operators of one step in one thread.
@@ -29,11 +29,11 @@ class Recorder {
   /// Runs the operator with the arguments on the stack, and adds it to the step.
   void call(OperatorCall call, torch::jit::Stack* stack);
 
-  /// Adds a call of a composite operator, with the original tensors as arguments. The call is only
+  /// Adds a call to a composite operator, with the original tensors as arguments. The call is only
   /// needed if the operator computed the result without calling other operators.
   void composite_call(OperatorCall call, const at::Tensor& result);
 
-  /// Adds a call of host code that has already run.
+  /// Adds a call to host code that has already run.
   void host_call(std::function<void()> call);
 
   /// Marks the step as one that cannot be replayed. Only the first reason is kept.
@@ -71,7 +71,7 @@ class Recorder {
 
   std::unique_ptr<RecordedStep> step_ = std::make_unique<RecordedStep>();
   StepMemory memory_ = {};
-  std::vector<Cast> casts_ = {};  // only of tensors that have not been written since
+  std::vector<Cast> casts_ = {};  // only of tensors that have not been modified since
   std::string reject_reason_ = {};
   // Tensors in memory created outside the step. The weak references prevent their addresses from
   // being reused.

@@ -48,7 +48,7 @@ class CudaGraph final : public StepGraph {
     generators_.push_back(at::cuda::detail::getDefaultCUDAGenerator(device_));
     for (const auto& generator : generators_) register_generator(graph_, generator);
     try {
-      // In the other modes, other threads, such as threads that prefetch batches, must not pin
+      // In the other modes, other threads, such as threads that prefetch batches, cannot pin
       // memory.
       graph_.capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
     } catch (...) {

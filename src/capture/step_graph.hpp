@@ -8,7 +8,7 @@
 namespace sconce {
 
 /// A CUDA graph of the work that is queued on the current stream between `begin` and `end`. If the
-/// object is destroyed without a call of `end`, the destructor stops the capture and makes the
+/// object is destroyed without a call to `end`, the destructor stops the capture and makes the
 /// stream, the allocators, and the generators usable again. The stream must still be current at
 /// that point.
 class StepGraph {

@@ -22,7 +22,7 @@ class StepMemory {
   /// Identifies memory that the step allocated.
   using Id = size_t;
 
-  /// Where the values in memory come from during a replay.
+  /// The source of the values in memory during a replay.
   enum class Source {
     allocation,  ///< not written yet
     host,        ///< written by the host, at least in part
@@ -55,8 +55,8 @@ class StepMemory {
   /// Returns the value with each tensor replaced as described above.
   c10::IValue name(const c10::IValue& value, size_t call);
 
-  /// Records that the call with index `call` writes the tensor. `fills_tensor` indicates whether it
-  /// overwrites every element without reading any.
+  /// Records that the call with index `call` writes to the tensor. `fills_tensor` indicates whether
+  /// it overwrites every element without reading any.
   void write(const at::Tensor& tensor, bool fills_tensor, size_t call);
 
   /// Makes the calls read `other`, which has the same values, instead of the tensor's memory. Has
@@ -64,22 +64,22 @@ class StepMemory {
   /// the step.
   void merge(const at::Tensor& tensor, Id other);
 
-  /// Returns hashes of all memory that a call read before any call wrote it, in the order of the
-  /// reads. The host wrote this memory, as `torch::tensor` does.
+  /// Returns hashes of all memory that a call read before any call wrote to it, in the order of the
+  /// reads. The host filled this memory, as `torch::tensor` does.
   const std::vector<size_t>& host_values() const { return host_values_; }
 
   /// Returns whether `tensor` shares memory with `name`, a tensor of a recorded call.
   bool is_named_by(const at::Tensor& tensor, const at::Tensor& name) const;
 
-  /// Assigns a location to all memory, and drops calls with results that are known or not needed.
-  /// Memory that is still referenced after the step stays in place.
+  /// Assigns a location to each piece of memory, and drops calls with results that are known or not
+  /// needed. Memory that is still referenced after the step stays in place.
   void place(RecordedStep& step);
 
  private:
   struct Memory {
     c10::weak_intrusive_ptr<c10::StorageImpl> original;  // prevents reuse of the address
     Source source;
-    size_t first;  // the call that allocates the memory or first writes it
+    size_t first;  // the call that allocates the memory or first writes to it
     size_t last;   // the last call that uses the memory
     c10::Storage named;
     c10::Storage kept = {};  // the original, while replays may need its values

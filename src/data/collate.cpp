@@ -11,8 +11,8 @@ namespace sconce::data {
 
 namespace {
 
-// Returns whether `stack_out` produces the same result as `stack`. Unlike `stack`, `stack_out`
-// neither promotes types nor records gradients.
+// Returns whether `stack_out` produces the same result as `stack`. Unlike `stack`, `stack_out` does
+// not promote types or record gradients.
 bool stack_without_change(const std::vector<torch::Tensor>& tensors) {
   return std::ranges::all_of(tensors, [&](const torch::Tensor& tensor) {
     return tensor.is_cpu() && tensor.scalar_type() == tensors[0].scalar_type() &&

@@ -7,8 +7,8 @@ namespace sconce::data {
 
 // Makes parallel loops that LibTorch starts in the calling thread use only this thread.
 // at::set_num_threads is not suitable, because it would also set the number of MKL threads for the
-// whole process. Instead, this function looks up a function of LibTorch's OpenMP by symbol name,
-// because the headers and library name of OpenMP are not known here.
+// whole process. Instead, this function looks up an OpenMP function in LibTorch by symbol name,
+// because the OpenMP headers and library name are not known here.
 inline void use_one_thread() {
   at::get_num_threads();  // initializes the number of threads on first use
   using SetNumThreads = void (*)(int);

@@ -106,8 +106,8 @@ void DataParallelBase::make_replicas() {
 }
 
 DataParallelBase::Tensors DataParallelBase::current_tensors() const {
-  // This function runs in every forward pass. Querying all tensors of the module at once would also
-  // build their names.
+  // This function runs in every forward pass. Querying all tensors in the module at once would also
+  // construct their names.
   Tensors tensors;
   for (const auto& layer : layers_) {
     for (auto& tensor : tensors_of(*layer, /*recurse=*/false)) tensors.push_back(std::move(tensor));

@@ -157,7 +157,8 @@ class Compress : public c10d::CppCommHookInterface<Group> {
   }
 
  private:
-  // A recording does not capture the other thread's work, so this is a single host call.
+  // A recording does not capture the other thread's work, so the work is recorded as a single host
+  // call.
   c10::intrusive_ptr<c10::ivalue::Future> run_and_wait(const torch::Tensor& buffer) const {
     sconce::detail::record_host_call([group = state_, type = type_, buffer] {
       std::vector<torch::Tensor> small = {buffer.to(type).div_(group->getSize())};

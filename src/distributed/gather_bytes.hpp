@@ -17,7 +17,7 @@
 namespace sconce::distributed {
 
 /// Returns the device on which a collective needs the bytes. NCCL is the only backend that does not
-/// accept CPU tensors.
+/// support CPU tensors.
 inline torch::Device device_for(const ProcessGroup& group) {
   return group.backend() == "nccl" ? group.device() : cpu();
 }

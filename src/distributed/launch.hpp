@@ -14,8 +14,8 @@
 #include "sconce/devices.hpp"
 #include "sconce/distributed/process_group.hpp"
 
-// The rank of this process in its group, and the address where the group meets. Both are read from
-// the options and from the launcher's environment variables.
+// The rank of this process in its group, and the group's meeting address. Both are read from the
+// options and from the environment variables that the launcher sets.
 namespace sconce::distributed {
 
 struct Launch {

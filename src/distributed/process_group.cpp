@@ -73,7 +73,7 @@ Group make_group(const Store& store, const Launch& launch, const std::string& ba
 }
 
 // If SIGPIPE is ignored, writing to a lost peer raises an error that identifies the peer.
-// Otherwise, the write would terminate this process without a message. Python's interpreter also
+// Otherwise, the write would terminate this process without a message. The Python interpreter also
 // ignores SIGPIPE at startup.
 void ignore_sigpipe() {
   struct sigaction action = {};
@@ -142,8 +142,8 @@ void agree_ranks(c10d::Store& store, const Launch& launch, const std::vector<int
   }
 }
 
-// Returns the launch settings of this process in a subgroup. The settings keep the address where
-// the ranks of the larger group met, because Gloo uses it to choose an interface.
+// Returns the launch settings of this process in a subgroup. The settings keep the meeting address
+// of the larger group, because Gloo uses it to choose an interface.
 Launch launch_of(const Launch& larger, const std::vector<int>& ranks, int rank) {
   Launch launch = larger;
   launch.rank = rank;

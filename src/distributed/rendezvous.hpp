@@ -41,8 +41,8 @@ inline Milliseconds left_until(Clock::time_point deadline) {
 
 // Runs a function that may block forever, and gives up after the timeout. For example, a store
 // client blocks while the process that owns the store is stopped, and none of LibTorch's timeouts
-// apply. The abandoned thread owns the objects that it uses, ends when its peer ends, and does not
-// block other threads.
+// apply. The abandoned thread owns the objects that it uses, exits when its peer exits, and does
+// not block other threads.
 template <class F>
 std::invoke_result_t<F> run_with_timeout(Milliseconds limit, const std::string& what, F function) {
   std::packaged_task<std::invoke_result_t<F>()> task(std::move(function));
@@ -215,9 +215,9 @@ class Endpoint {
 };
 
 // On rank 0's machine, the machine's hostname often resolves to a loopback address. On any other
-// machine, nothing listens at that loopback address. The first local rank on another machine knows
-// that it is not on rank 0's machine. If the user specifies a numeric loopback address, it is
-// intentional, for several launchers on one machine.
+// machine, no process listens on that loopback address. The first local rank on another machine
+// knows that it is not on rank 0's machine. A numeric loopback address that the user specifies is
+// intentional, because it supports several launchers on one machine.
 inline void check_leads_to_rank_0(const Launch& launch, const Endpoint& endpoint) {
   const bool is_intended = launch.address == "localhost" || is_numeric(launch.address);
   const bool elsewhere = launch.spans_machines() && launch.rank > 0 && launch.local_rank == 0;
@@ -255,7 +255,8 @@ inline std::string wait_for_listener(const Endpoint& endpoint, Clock::time_point
 
 using Store = c10::intrusive_ptr<c10d::Store>;
 
-// Some LibTorch builds, such as Debian's, lack libuv and reject the default, which uses libuv.
+// Some LibTorch builds, such as the Debian package, do not include libuv and reject the default,
+// which uses libuv.
 inline Store make_tcp_store(const std::string& host, c10d::TCPStoreOptions options) {
   try {
     return c10::make_intrusive<c10d::TCPStore>(host, options);
@@ -328,7 +329,7 @@ inline void wait_for_ranks(c10d::Store& store, const std::vector<int>& ranks,
 }
 
 // Announces to the other ranks that this rank reached a state, together with a value. Some stores
-// do not store empty values.
+// do not support empty values.
 inline void announce(c10d::Store& store, int rank, const std::string& state,
                      const std::string& value = "1") {
   store.set(keys_of({rank}, state).front(), std::vector<uint8_t>(value.begin(), value.end()));

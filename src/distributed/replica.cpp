@@ -56,9 +56,9 @@ ModulePtr clone_of(const torch::nn::Module& module, std::optional<torch::Device>
   }
 }
 
-// The `reset` function of a clone creates its children. If the class of a child lacks `clone`, the
-// child keeps its initial values, and LibTorch does not report an error. Therefore, this function
-// tries to clone one layer of each class.
+// The `reset` function of a clone creates its children. If a child's class does not define `clone`,
+// the child keeps its initial values, and LibTorch does not report an error. Therefore, this
+// function tries to clone one layer of each class.
 void check_cloneable(const torch::nn::Module& module, std::set<std::type_index>& tried) {
   for (const auto& child : module.children()) {
     const torch::nn::Module& layer = *child;
@@ -161,8 +161,8 @@ void DataParallelBase::Replica::pair_up_tensors(
                   "', got one that registers the original's tensor in a clone");
       copy = to_device(copy.detach(), device, /*copy=*/true);
     }
-    // The copy passes gradients only through an edge to the original. Without requires_grad, a
-    // forward pass can remove this edge.
+    // The copy passes gradients only through an edge to the original. If requires_grad is not set,
+    // a forward pass can remove this edge.
     copy.set_requires_grad(false);
     tensors.push_back({item.value(), copy});
   }
@@ -212,7 +212,7 @@ void DataParallelBase::Replica::check_members() const {
   }
 }
 
-// The tensors get new values but stay the same objects, because the members of LibTorch's modules
+// The tensors get new values but stay the same objects, because the members of LibTorch modules
 // refer to them. If grad mode is disabled, an existing gradient edge stays, because the backward
 // pass of an earlier forward pass may still need it.
 void DataParallelBase::Replica::update(bool with_grad) const {

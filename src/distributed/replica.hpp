@@ -10,7 +10,7 @@
 
 namespace sconce::nn {
 
-/// The prefix of error messages.
+/// The prefix for error messages.
 inline constexpr auto data_parallel_name = "sconce::nn::DataParallel";
 
 /// Returns the parameters and buffers of a module and, with `recurse`, of its submodules.

@@ -13,8 +13,8 @@ namespace sconce::distributed {
 using RankValues = std::vector<int64_t>;
 
 /// Runs `work` on every rank, and returns each rank's result in rank order. Either every rank
-/// returns or every rank throws, so no rank waits forever for a rank that failed or made a
-/// different call. In a group with more than one rank, this function uses a single collective,
+/// returns or every rank throws, so no rank waits forever for another rank that failed or called a
+/// different function. In a group with more than one rank, this function uses a single collective,
 /// which has the same size in each call.
 ///
 /// `call` is the public function that the ranks called. It must be included in the list in the

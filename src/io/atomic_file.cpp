@@ -112,8 +112,8 @@ void AtomicFile::finish() {
               ": cannot sync its folder: ", std::strerror(error));
 }
 
-// Runs at the start, because renaming a file only requires write permission for its folder. Also,
-// without this check, a problem with the path would surface only after everything was written.
+// Checks the path before anything is written. Renaming a file requires write permission only for
+// its folder, and without this check, a problem with the path would surface only at the end.
 void AtomicFile::check_before() {
   TORCH_CHECK(path_.has_filename(), caller_, ": expected the path of a file, got '", path_.string(),
               "'");
@@ -130,7 +130,7 @@ void AtomicFile::check_before() {
 }
 
 // Sets the permissions last. Until then, only the owner has access. If the group cannot be kept,
-// its members become others, so others get at most the permissions that the group had.
+// its members count as others, so others get at most the permissions that the group had.
 void AtomicFile::keep_access() {
   const mode_t mode = before_->st_mode & 0777;
   const mode_t without_group = mode & (0700 | (mode >> 3 & 07));
@@ -167,13 +167,13 @@ void AtomicFile::fail(const char* doing) const {
               " it: ", std::strerror(error));
 }
 
-// The name of a part is longer than the name of the file. File systems limit names to 255 bytes, or
-// even to 143 bytes.
+// The name of a part is longer than the name of the file. Most file systems limit names to 255
+// bytes, and some limit them to 143 bytes.
 std::string AtomicFile::prefix() const {
   return path_.filename().string().substr(0, 100) + ".";
 }
 
-// The lock distinguishes a part that is being written from an abandoned part.
+// The lock distinguishes a part that is still being written from an abandoned part.
 void AtomicFile::create() {
   static std::atomic<int> parts = 0;
   struct stat now = {};

@@ -22,7 +22,7 @@ class Categories {
   Categories(const Categories&) = delete;  // values_ refers to nodes in codes_
   Categories& operator=(const Categories&) = delete;
 
-  /// Returns the code of a string. The code of a new string is the current number of strings.
+  /// Returns the code for a string. The code for a new string is the current number of strings.
   int64_t add(const std::string& text) {
     const auto [place, is_new] = codes_.try_emplace(text, texts());
     if (!is_new) return place->second;

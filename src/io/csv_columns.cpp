@@ -12,7 +12,7 @@ namespace sconce::io {
 
 namespace {
 
-// The roles that the options assign to columns.
+// The column roles that the options specify.
 struct Roles {
   std::vector<bool> is_dropped;
   std::vector<bool> has_categories;
@@ -49,7 +49,7 @@ Roles find_roles(const std::string& error_prefix, const std::vector<std::string>
   return roles;
 }
 
-// Adds the known categories of a column that was read earlier.
+// Adds the known categories for a column that was read earlier.
 void add_known(TableColumn& added, CsvFile& file) {
   const auto& [name, categories] = added.column;
   added.is_known = true;

@@ -26,8 +26,8 @@ struct TableColumn {
 };
 
 /// Returns the columns to read, in order. These are the columns in the options or, if the options
-/// contain none, the file's columns without the dropped ones. The memory for known categories is
-/// counted.
+/// contain none, the file's columns without the dropped ones. Counts the memory for known
+/// categories.
 /// @throw c10::Error if the options contain a column that does not exist, or if no feature remains.
 std::vector<TableColumn> choose_columns(CsvFile& file, const CsvOptions& options);
 

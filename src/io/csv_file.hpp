@@ -18,10 +18,10 @@ class TableMemory {
 
   void add(double bytes) { bytes_ += bytes; }
 
-  /// Counts a column or category with strings that occupy `chars` bytes.
+  /// Counts the memory for a column or category whose strings occupy `chars` bytes.
   void add_entry(double chars) { bytes_ += bytes_of_entry + chars; }
 
-  /// Returns whether `entries` more entries fit, not counting their strings.
+  /// Returns whether there is room for `entries` more entries, not counting their strings.
   bool fits(double entries = 0) const { return bytes_ + bytes_of_entry * entries <= limit_; }
 
   /// Returns the maximum number of entries in an empty table.

@@ -13,7 +13,7 @@ namespace sconce::io {
 inline std::string shown(std::string_view text) {
   size_t end = std::min<size_t>(text.size(), 40);
   while (end > 0 && end < text.size() && (text[end] & 0xC0) == 0x80)
-    --end;  // keep characters whole
+    --end;  // do not split a character
   std::string line(text.substr(0, end));
   for (char& c : line) c = static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
   return "'" + line + (end < text.size() ? "...'" : "'");

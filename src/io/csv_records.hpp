@@ -16,9 +16,9 @@ namespace sconce::io {
 /// Iterates over the records in a CSV text, including the first one. Blank lines are skipped.
 class CsvRecords {
  public:
-  /// `error_prefix` is the prefix of error messages. The text must outlive this object. A record
-  /// stores at most `max_fields` fields and only counts the remaining ones, so its memory does not
-  /// depend on the number of delimiters.
+  /// Error messages start with `error_prefix`. The text must outlive this object. A record stores
+  /// at most `max_fields` fields and only counts the remaining ones, so its memory does not depend
+  /// on the number of delimiters.
   CsvRecords(std::string_view text, char delimiter, std::string error_prefix, size_t max_fields)
       : text_(text),
         error_prefix_(std::move(error_prefix)),

@@ -64,8 +64,8 @@ class RowReader {
     TORCH_CHECK(!rows_.cells.empty(), file_.error_prefix, "expected rows, found none");
   }
 
-  // Returns a description of the problem with a row, or an empty string. Sets the row's values,
-  // except for new categories.
+  // Returns a description of the problem with a row, or an empty string if there is none. Sets the
+  // row's values, except for new categories.
   std::string problem_of(const CsvRecords& row, std::vector<float>& values) const {
     if (row.problem() != nullptr) return c10::str("line ", row.line(), ": ", row.problem());
     if (row.size() != file_.names.size()) {
@@ -165,7 +165,7 @@ class RowReader {
     }
   }
 
-  // Used for columns of numbers.
+  // Used for numeric columns.
   std::string problem_of_first_text(const TableColumn& column) const {
     CsvRecords row = file_.rows();
     const auto is_found = [&] {

@@ -20,7 +20,7 @@ struct TableRows {
 };
 
 /// Reads all rows. Adds new categories to the columns and counts their memory.
-/// @throw c10::Error if there is no good row, or if there are too many categories. Also throws if
+/// @throw c10::Error if there are no good rows, or if there are too many categories. Also throws if
 /// there is a bad row and `skip_bad` is not set, or if `skip_bad` would omit most values of a
 /// column.
 TableRows read_rows(CsvFile& file, std::vector<TableColumn>& columns, const CsvOptions& options,

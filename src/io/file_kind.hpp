@@ -15,7 +15,7 @@
 // the wrong file under the right name.
 namespace sconce::io {
 
-/// The kinds of files that appear where weights are expected.
+/// The kinds of files that are likely to be mistaken for weight files.
 enum class FileKind : uint8_t {
   safetensors,
   zip_archive,

@@ -28,8 +28,8 @@ inline std::string_view kind_of(mode_t mode) {
 }
 
 /// A regular file that is open for reading. Error messages include its path. The file's type is
-/// checked after opening, because another process could replace the file between a check and the
-/// opening. Opening never blocks.
+/// checked after the file is opened, because another process could replace the file between an
+/// earlier check and the opening. Opening the file never blocks.
 class InputFile {
  public:
   InputFile(const std::filesystem::path& path, const std::string& caller)

@@ -9,9 +9,9 @@
 
 namespace sconce::io {
 
-/// Limits the memory that reading a file may use beyond the file's size. Some values need only a
+/// Limits the memory that reading a file may use beyond the file's size. Some values occupy only a
 /// few bytes in the file, and records may be compressed. Memory is counted before it is allocated,
-/// because a std::bad_alloc inside LibTorch's containers would terminate the process.
+/// because a std::bad_alloc inside LibTorch containers would terminate the process.
 class MemoryBudget {
  public:
   MemoryBudget(uint64_t file_size, uint64_t max_expansion) : max_expansion_(max_expansion) {
@@ -22,7 +22,7 @@ class MemoryBudget {
     left_ = limit_;
   }
 
-  /// @throw c10::Error, prefixed with `error_prefix`, if the remaining memory is not sufficient.
+  /// @throw c10::Error with the prefix `error_prefix` if the remaining budget is too small.
   void take(uint64_t size, const std::string& error_prefix) {
     TORCH_CHECK(size <= left_, error_prefix, "expected a file that needs at most ", limit_,
                 " bytes of memory (", base, " and max_expansion = ", max_expansion_,

@@ -5,11 +5,11 @@
 
 #include "io/pickle_values.hpp"
 
-// The closed list of names that a pickle may reference or call. Other names are never looked up.
+// The allowlist of names that a pickle may reference or call. No other names are ever looked up.
 namespace sconce::io {
 
 /// Returns the object with the given name.
-/// @throw c10::Error with the name if it is not on the list.
+/// @throw c10::Error with the name if it is not on the allowlist.
 c10::IValue find_global(std::string_view module, std::string_view name, Containers& containers,
                         const Place& place);
 

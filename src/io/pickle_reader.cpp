@@ -198,7 +198,7 @@ class PickleReader {
     push(call_global(global, arguments, containers_, place()));
   }
 
-  // Skips attributes, such as a state dict's _metadata, because LibTorch's dicts cannot store them.
+  // Skips attributes, such as a state dict's _metadata, because LibTorch dicts cannot store them.
   void drop_attributes() {
     const auto attributes = pop();
     check(attributes.isGenericDict() && containers_.is_ordered_dict(top()),

@@ -17,10 +17,10 @@ namespace sconce::io {
 using LoadStorage =
     std::function<c10::Storage(const std::string& key, std::optional<c10::ScalarType> type)>;
 
-/// Reads a pickle of a state dict that torch.save wrote in Python's pickle protocol 2. Supports the
-/// same operations as torch.load with weights_only, except operations that create instances of
-/// classes. Calls only functions on a closed list. Calls `load` each time the pickle references a
-/// storage. `error_prefix` is the prefix of error messages.
+/// Reads a pickled state dict that torch.save wrote with Python's pickle protocol 2. Supports the
+/// same operations as torch.load with weights_only, except for operations that create class
+/// instances. Calls only functions on an allowlist. Calls `load` each time the pickle references a
+/// storage. Error messages start with `error_prefix`.
 /// @throw c10::Error with the byte offset, or if the values need more memory than the budget
 /// allows.
 c10::IValue read_pickle(std::string_view pickle, const LoadStorage& load, MemoryBudget& budget,

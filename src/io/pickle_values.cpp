@@ -169,8 +169,8 @@ void Containers::insert(const c10::IValue& dict, c10::ArrayRef<c10::IValue> item
     const auto& key = items[i];
     TORCH_CHECK(key.isString() || key.isInt(), place,
                 "expected a dict with keys of str or int, got ", kind_of(key));
-    // If a key is repeated through the memo, it needs no additional memory, but time in proportion
-    // to its length.
+    // Repeating a key through the memo requires no additional memory, but takes time proportional
+    // to the length of the key.
     if (key.isString()) take(key.toStringView().size());
     if (!elements.contains(key)) places->insert(c10::detail::DictKeyHash()(key), budget_, place);
     elements.insert_or_assign(key, items[i + 1]);

@@ -15,11 +15,12 @@
 
 #include "io/memory_budget.hpp"
 
-// The values that exist while a pickle is being read: LibTorch's values, and values that occur only
+// The values that exist while a pickle is being read: LibTorch values, and values that occur only
 // in pickles.
 namespace sconce::io {
 
-/// The maximum nesting depth of containers. Traversing containers is recursive and uses the stack.
+/// The maximum nesting depth of containers. Containers are traversed recursively, which uses stack
+/// space.
 constexpr size_t max_depth = 1000;
 
 /// A position in the pickle, which becomes the prefix of error messages.
@@ -82,7 +83,8 @@ const char* kind_of(const c10::IValue& value);
 class KeyPlaces {
  public:
   /// Places a new key, given the hash that LibTorch computes for it.
-  /// @throw c10::Error if the keys need too large a table, or more memory than the budget allows.
+  /// @throw c10::Error if the keys need a table that is too large, or more memory than the budget
+  /// allows.
   void insert(size_t hash, MemoryBudget& budget, const Place& place);
 
  private:
@@ -115,7 +117,7 @@ class Containers {
   /// Reserves memory for other values in the budget.
   void take(size_t size) { budget_.take(size, error_prefix_); }
 
-  /// Reserves room for more elements in a vector, within the budget. The vector grows as with
+  /// Reserves capacity for more elements in a vector, within the budget. The vector grows as with
   /// push_back.
   template <class T>
   void make_room(std::vector<T>& elements) {

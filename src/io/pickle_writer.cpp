@@ -96,7 +96,7 @@ class PickleWriter {
     for (int shift = 56; shift >= 0; shift -= 8) put_number(static_cast<uint8_t>(bits >> shift));
   }
 
-  // Writes a str. When a string is repeated, it is not compared with the other strings again.
+  // Writes a str. A repeated string is not compared with the other strings again.
   void write_string(const c10::IValue& value) {
     const auto [kept, is_new] = objects_.emplace(value.internalToPointer(), 0);
     if (!is_new) return repeat(kept->second);

@@ -14,11 +14,11 @@ struct Pickled {
   std::vector<c10::Storage> storages = {};  ///< storages for the keys "0", "1"..., on any device
 };
 
-/// Writes a value in Python's pickle protocol 2, as torch.save does. LibTorch's Pickler does not
+/// Writes a value using Python's pickle protocol 2, as torch.save does. LibTorch's Pickler does not
 /// support types without a storage class, such as uint16, and would write a file that cannot be
 /// loaded.
-/// @throw c10::Error, prefixed with `error_prefix` and with the path of the value, if a value
-/// cannot be saved.
+/// @throw c10::Error, with a message that starts with `error_prefix` and contains the path of the
+/// value, if a value cannot be saved.
 Pickled write_pickle(const c10::IValue& value, const std::string& error_prefix);
 
 }  // namespace sconce::io

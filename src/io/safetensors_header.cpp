@@ -197,7 +197,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
 // Returns the number of bytes in a tensor with the given type and shape.
 uint64_t bytes_of(const SafetensorsEntry& entry, const std::string& where) {
   uint64_t elements = 1;
-  uint64_t strides = 1;  // LibTorch treats sizes of 0 as 1 in strides
+  uint64_t strides = 1;  // LibTorch computes strides as if sizes of 0 were 1
   bool fits = true;
   for (const int64_t size : entry.shape) {
     fits = fits && !c10::mul_overflows(elements, static_cast<uint64_t>(size), &elements);

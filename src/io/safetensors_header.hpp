@@ -38,13 +38,13 @@ struct SafetensorsHeader {
 /// The maximum header size in the format, in bytes.
 constexpr uint64_t max_header_size = 100'000'000;
 
-/// Returns the type with the given name or LibTorch type, or null. LibTorch lacks the format's
-/// 6-bit types, and the format lacks complex128 and quantized types.
+/// Returns the type with the given name or LibTorch type, or null. LibTorch does not support the
+/// format's 6-bit types, and the format does not support complex128 or quantized types.
 const SafetensorsType* find_type(std::string_view name);
 const SafetensorsType* find_type(c10::ScalarType type);
 
 /// Parses a header that precedes `data_size` bytes of tensor data, and checks all rules of the
-/// format. `error_prefix` is the prefix of error messages.
+/// format. Error messages start with `error_prefix`.
 /// @throw c10::Error with the entry or the byte offset.
 SafetensorsHeader parse_header(std::string_view text, uint64_t data_size,
                                const std::string& error_prefix);

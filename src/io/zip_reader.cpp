@@ -268,7 +268,7 @@ uint32_t inflate_record(const InputFile& file, const ZipRecord& record, char* da
     }
     char* to = data == nullptr ? own.data() : data + made;
     const auto room = static_cast<size_t>(std::min<uint64_t>(record.unpacked - made, chunk_size));
-    char none = 0;  // zlib requires an address even without more data
+    char none = 0;  // zlib requires a non-null pointer even if no data remains
     stream.next_out = reinterpret_cast<Bytef*>(room > 0 ? to : &none);
     stream.avail_out = static_cast<uInt>(room);
     result = ::inflate(&stream, Z_NO_FLUSH);

@@ -58,7 +58,7 @@ class ZipReader {
   const InputFile& file_;
   std::vector<ZipRecord> records_ = {};
   bool has_checksums_ = false;
-  std::map<std::string, size_t> places_ = {};  // indices in records_; not hashed: no collisions
+  std::map<std::string, size_t> places_ = {};  // indices in records_; ordered, to avoid collisions
 };
 
 }  // namespace sconce::io

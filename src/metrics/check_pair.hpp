@@ -8,7 +8,7 @@
 namespace sconce::metrics {
 
 /// Checks that preds and target are tensors of real numbers on one device.
-/// @throw c10::Error, prefixed with `caller`, if they are not.
+/// @throw c10::Error with the prefix `caller` if they are not.
 inline void check_tensors(const torch::Tensor& preds, const torch::Tensor& target,
                           const char* caller) {
   TORCH_CHECK(preds.defined() && target.defined(), caller,
@@ -21,8 +21,8 @@ inline void check_tensors(const torch::Tensor& preds, const torch::Tensor& targe
 }
 
 /// Checks that preds and target are tensors of real numbers, on the same device and with the same
-/// sizes. Broadcasting, for example of (N, 1) and (N,), would produce N * N pairs.
-/// @throw c10::Error, prefixed with `caller`, if they are not.
+/// sizes. Broadcasting (N, 1) and (N,), for example, would produce N * N pairs.
+/// @throw c10::Error with the prefix `caller` if they are not.
 inline void check_pair(const torch::Tensor& preds, const torch::Tensor& target,
                        const char* caller) {
   check_tensors(preds, target, caller);

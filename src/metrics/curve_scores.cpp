@@ -197,7 +197,7 @@ void CurveScore::check(const torch::Tensor& preds, const torch::Tensor& target) 
 
 torch::Tensor CurveScore::compute(const torch::Tensor& sums) const {
   const auto counts = sums.view({rows(options_), 2, -1});
-  // Adds up the counts for each bin and all later bins. These are the counts of the scores that
+  // Adds up the counts for each bin and all later bins. Each result is the number of scores that
   // reach the bin's threshold.
   const auto reaching = counts.flip(2).cumsum(2).flip(2);
   const auto all = reaching.select(2, 0);

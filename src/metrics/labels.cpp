@@ -37,7 +37,7 @@ void check_labels(const torch::Tensor& preds, const torch::Tensor& target,
 }
 
 // Returns the labels as a 1-dim int64 tensor. Skips calls that would have no effect, because they
-// would take noticeable time in the step of a small model.
+// would noticeably slow down the step of a small model.
 torch::Tensor as_row(const torch::Tensor& labels) {
   const torch::Tensor row = labels.dim() == 1 ? labels : labels.flatten();
   return row.scalar_type() == at::kLong ? row : row.to(at::kLong);

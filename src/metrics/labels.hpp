@@ -16,7 +16,7 @@ struct Labels {
   torch::Tensor ignored;  ///< mask of ignored positions; undefined if there are none
 };
 
-/// Checks the options. `caller` is the prefix of error messages.
+/// Checks the options. Error messages start with `caller`.
 /// @throw c10::Error if num_classes is below 2, if it is missing for an average other than micro,
 /// or if top_k is not in [1, num_classes].
 void check_options(const ClassificationOptions& options, const char* caller);
@@ -24,7 +24,7 @@ void check_options(const ClassificationOptions& options, const char* caller);
 /// Returns the labels for the arguments of `ClassScore::update`. With top_k above 1, the target is
 /// used as the prediction if it is among the classes with the k largest logits. Otherwise, the
 /// prediction is the class with the largest logit.
-/// @throw c10::Error, prefixed with `caller`, under the same conditions as `ClassScore::update`.
+/// @throw c10::Error with the prefix `caller` under the same conditions as `ClassScore::update`.
 Labels labels_of(const torch::Tensor& preds, const torch::Tensor& target,
                  const ClassificationOptions& options, const char* caller);
 
@@ -52,7 +52,7 @@ torch::Tensor nan_if(const torch::Tensor& wrong, const torch::Tensor& sums);
 torch::Tensor share(const torch::Tensor& sums, const torch::Tensor& divisor);
 
 /// Returns the mask of labels that are not classes. These are negative labels and, if the number of
-/// classes is known, labels that are not below this number.
+/// classes is known, labels that are greater than or equal to that number.
 torch::Tensor no_class(const torch::Tensor& labels, std::optional<int64_t> classes);
 
 /// Returns the number of labels for each class in [0, classes), as float64 (classes,). Other labels

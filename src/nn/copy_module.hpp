@@ -18,7 +18,7 @@ inline void copy_requires_grad(const torch::nn::Module& from, torch::nn::Module&
 
 /// Returns a deep copy of the module with the same training modes, without drawing random numbers.
 /// Python: `copy.deepcopy`.
-/// @throw c10::Error, prefixed with `caller`, if the module cannot be cloned.
+/// @throw c10::Error with the prefix `caller` if the module cannot be cloned.
 inline std::shared_ptr<torch::nn::Module> copy_module(const torch::nn::Module& module,
                                                       const char* caller) {
   const KeepGenerator kept;

@@ -8,7 +8,7 @@
 namespace sconce::nn {
 
 // Restores the state of a generator when it is destroyed. This is necessary because the
-// constructors of LibTorch's layers draw random numbers in places where Python does not.
+// constructors of LibTorch layers draw random numbers in places where Python does not.
 class KeepGenerator {
  public:
   KeepGenerator() : KeepGenerator(at::detail::getDefaultCPUGenerator()) {}

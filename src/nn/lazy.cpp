@@ -134,8 +134,8 @@ Shape shape_of(const std::string& name, Options options, int64_t features) {
   return {shape.front()};  // one entry per output
 }
 
-// Returns the number of features of a layer with the given tensor, or 0 if the tensor does not fit
-// the layer.
+// Returns the number of features of a layer with the given tensor, or 0 if the tensor is
+// incompatible with the layer.
 template <class Options>
 int64_t features_of(const torch::Tensor& tensor, const Options& options) {
   const auto dim = static_cast<int64_t>(weight_shape(options).size());

@@ -12,7 +12,7 @@ namespace sconce::nn {
 /// Checks that the names, inserted in this order, are spread over the hash table of a
 /// torch::OrderedDict. The hash function is public, so a file can contain names that all belong to
 /// the same bucket. Inserting n such names would take n * n steps.
-/// @throw c10::Error, prefixed with `error_prefix`, if too many names share a bucket.
+/// @throw c10::Error with the prefix `error_prefix` if too many names share a bucket.
 inline void check_name_hashes(const std::vector<std::string_view>& names,
                               const std::string& error_prefix) {
   constexpr size_t most = 64;  // about 10 are enough for ordinary names

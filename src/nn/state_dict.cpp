@@ -94,8 +94,8 @@ bool is_batch_count(std::string_view name) {
          (name.size() == count.size() || name[name.size() - count.size() - 1] == '.');
 }
 
-// Determines, for each tensor of an uninitialized lazy layer, whether the tensors in the state fit
-// that layer.
+// Determines, for each tensor of an uninitialized lazy layer, whether the tensors in the state are
+// compatible with that layer.
 std::map<std::string, bool> fits_of_lazy_layers(torch::nn::Module& module, const StateDict& state) {
   std::map<std::string, bool> fits;
   module.apply([&](const std::string& path, torch::nn::Module& part) {

@@ -123,7 +123,7 @@ struct Table<Adagrad> {
   static constexpr const char* name = "sconce::optim::Adagrad";
   static constexpr Kernels fastest = Kernels::fused;
   static constexpr bool supports_sparse = true;
-  static constexpr bool python_has_fused_on_cpu_only = true;  // Python 2.11
+  static constexpr bool python_has_fused_on_cpu_only = true;  // as of PyTorch 2.11
   static constexpr bool starts_with_states = true;
   static constexpr std::array fields = {count("step", &State::step, &Bucket::steps),
                                         like_parameter("sum", &State::sum, &Bucket::sums)};

@@ -27,7 +27,8 @@
 
 namespace sconce::optim {
 
-/// The options for Adam and AdamW in a single type. LibTorch uses a separate type for each class.
+/// The options for Adam and AdamW in a single type. LibTorch uses a separate type for each of the
+/// two classes.
 struct AdamHyperparameters {
   double lr;                    ///< learning rate
   double beta1;                 ///< decay rate of the average of the gradients

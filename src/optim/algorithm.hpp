@@ -29,7 +29,7 @@ struct Traits {
   Kernels fastest;       ///< slower kernels are also available
   bool supports_sparse;  ///< whether kernels other than an explicit `Kernels::fused` support sparse
                          ///< gradients
-  bool python_has_fused_on_gpu;  ///< whether it is true for Python in all supported versions
+  bool python_has_fused_on_gpu;  ///< whether all supported Python versions have fused GPU kernels
 };
 
 /// The state and the step of an optimizer class. `Optimizer` owns an instance and implements

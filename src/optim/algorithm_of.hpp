@@ -267,7 +267,7 @@ class AlgorithmOf : public Algorithm {
   }
 
   // Returns the state of a parameter with a gradient. Creates the state if it does not exist, and
-  // converts it if it no longer fits the parameter.
+  // converts it if it no longer matches the parameter.
   State& fitting_state(torch::optim::Optimizer& optimizer, size_t group, size_t index) const {
     static constexpr auto like = std::find_if(Table::fields.begin(), Table::fields.end(),
                                               [](const auto& f) { return f.list != nullptr; });
@@ -337,8 +337,8 @@ void TableOptions<Class, Derived>::serialize(torch::serialize::InputArchive& arc
   Table<Class>::visit_options(static_cast<Derived&>(*this), OptionsReader{archive});
 }
 
-// Like LibTorch's archives, these archives omit undefined tensors. A number may be a view of a
-// larger tensor, and the larger tensor would be written too.
+// Like LibTorch archives, these archives omit undefined tensors. A number may be a view of a larger
+// tensor, and writing the view would also write the larger tensor.
 template <class Class, class Derived>
 void TableParamState<Class, Derived>::serialize(torch::serialize::OutputArchive& archive) const {
   const auto& state = static_cast<const Derived&>(*this);
@@ -383,7 +383,7 @@ OptimizerOf<Class, ClassOptions>::OptimizerOf(std::vector<torch::Tensor> params,
     : OptimizerOf(one_group(Table<Class>::name, std::move(params)), std::move(defaults),
                   std::move(extra)) {}
 
-// If a group's option equals the default of its type, LibTorch would replace it with the value in
+// If a group's option equals the default for its type, LibTorch replaces it with the value in
 // `defaults`. Therefore, the weight decay is set afterwards.
 template <class Class, class ClassOptions>
 OptimizerOf<Class, ClassOptions>::OptimizerOf(const DecayGroups& groups, ClassOptions defaults,

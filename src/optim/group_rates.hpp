@@ -10,7 +10,7 @@
 
 namespace sconce::optim {
 
-/// The learning rates of an optimizer's groups, if they are tensors. The options of a group mirror
+/// The learning rates for an optimizer's groups, if they are tensors. The options of a group mirror
 /// the value of its tensor.
 ///
 /// A program may change the list of groups at any time through `param_groups()`. Therefore, a group

@@ -70,8 +70,8 @@ double MultiplicativeLR::get_lr(size_t group, double lr, bool is_initial) const 
   return lr * factor(lr_lambdas_, group, last_epoch_, "MultiplicativeLR");
 }
 
-// Python does not have a closed formula for restarts. It multiplies the current learning rate by
-// the factor for epoch 0.
+// Python does not have a closed-form formula for restarts. It multiplies the current learning rate
+// by the factor for epoch 0.
 void MultiplicativeLR::restart() {
   auto undo = restore_unless_released(last_epoch_);
   last_epoch_ = 0;

@@ -15,7 +15,7 @@ namespace sconce::optim::lr_scheduler {
 
 namespace {
 
-// Returns the values that schedulers store for an optimizer's groups. LibTorch's optimizers cannot
+// Returns the values that schedulers store for an optimizer's groups. LibTorch optimizers cannot
 // store them, so all schedulers of an optimizer share this object. Schedulers do not outlive their
 // optimizer, so if there are values for an address, the optimizer at that address is still the same
 // one.

@@ -63,7 +63,7 @@ class PackedNumbers {
   std::vector<at::Tensor*> state_numbers_ = {};  // used until `seal` is called
   std::vector<at::Tensor> views_ = {};           // on a GPU, the states' own tensors
   at::Tensor all_ = {};                          // used only on the CPU
-  at::Tensor one_ = {};                          // the number 1, created only once
+  at::Tensor one_ = {};                          // the number 1, which is created only once
 };
 
 }  // namespace sconce::optim

@@ -109,8 +109,8 @@ class StepPlan {
     size_t bucket;
   };
 
-  // Returns false if the plan no longer fits. The buckets may be partially filled in that case. The
-  // call is inlined, because it runs for every parameter in each step.
+  // Returns false if the plan is no longer valid. In that case, the buckets may be partially
+  // filled. The call is inlined, because it runs for every parameter in each step.
   [[gnu::flatten]] bool gather(const std::vector<at::Tensor>& params, const StateMap& states) {
     for (auto& bucket : buckets_) bucket.grads.clear();
     size_t next = 0;
@@ -173,7 +173,7 @@ inline void match_strides(Bucket& bucket) {
   }
 }
 
-/// Divides [0, count) among LibTorch's threads, which call `part(begin, end)`, by iterating over a
+/// Divides [0, count) among LibTorch threads, which call `part(begin, end)`, by iterating over a
 /// tensor with `count` elements. `at::parallel_for` would not use threads here, because it is a
 /// template with an OpenMP pragma, and only LibTorch itself is compiled with OpenMP.
 template <class Part>

@@ -15,7 +15,7 @@ namespace sconce::optim {
 /// - `name`, and `fastest`, the fastest kernels. All slower kernels must also be available;
 /// - `fields`, an array of all tensors in a state with Python's keys, in Python's order;
 /// - `visit_options(options, visit)`, which calls `visit(key, option)` for each option, in Python's
-///   order, or `visit(key, option, otherwise)` if older states lack the option;
+///   order, or `visit(key, option, otherwise)` if older states do not contain the option;
 /// - `check(options, expect)`, which rejects the options that Python rejects;
 /// - `step(buckets, step)`, which updates all parameters in a group with the same operations as
 ///   Python, in the same order.

@@ -24,7 +24,7 @@ struct ValueId {
   size_t id;
 };
 
-/// A number that autograd and LibTorch's scalar operators pass instead of a tensor.
+/// A number that autograd and LibTorch scalar operators pass instead of a tensor.
 struct WrappedNumber {
   bool operator==(const WrappedNumber&) const = default;
 

@@ -49,8 +49,8 @@ class SpawnActions {
   posix_spawn_file_actions_t actions_ = {};
 };
 
-// Moves the child process to a separate process group and resets its signals to their defaults.
-// Otherwise, Python's subprocesses would fail if this process ignores SIGCHLD.
+// Moves the child process to a separate process group and resets its signal dispositions to the
+// defaults. Otherwise, Python's subprocesses would fail if this process ignores SIGCHLD.
 class SpawnAttributes {
  public:
   SpawnAttributes() {

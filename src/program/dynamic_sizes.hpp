@@ -16,8 +16,8 @@ namespace sconce::program::detail {
 /// The sizes that may differ between runs, and the dimensions of the inputs that use them.
 class DynamicSizes {
  public:
-  /// @throw c10::Error with the dimension if the example lacks it, or if two dimensions that share
-  /// a size differ. Also throws if there are more than three sizes.
+  /// @throw c10::Error with the dimension if the example does not have that dimension, or if two
+  /// dimensions that share a size differ. Also throws if there are more than three sizes.
   DynamicSizes(const StateDict& example, const std::vector<DynamicDim>& dims);
 
   const std::vector<std::string>& names() const { return names_; }

@@ -12,7 +12,7 @@
 
 namespace sconce::program::detail {
 
-/// A call of an operator. The arguments are in the order of the operator's schema.
+/// An operator call. The arguments are in the order of the operator's schema.
 struct Call {
   c10::OperatorHandle op;
   std::vector<Argument> arguments = {};

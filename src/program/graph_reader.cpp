@@ -274,7 +274,7 @@ class ParsedJson {
   ReadJson json_;
 };
 
-// Rejects text that is nested more deeply than in any program, because the reader is recursive.
+// Rejects text that is nested more deeply than any valid program, because the reader is recursive.
 void check_depth(const std::string& text, const std::string& error_prefix) {
   constexpr int most = 32;
   int depth = 0;

@@ -16,9 +16,9 @@ struct ParsedProgram {
 };
 
 /// Parses the JSON of a program.
-/// @throw c10::Error, prefixed with `error_prefix` and with the location, if the text is not a
-/// program in version 1 of the format, or if it contains an operator that LibTorch lacks or that
-/// programs must not contain.
+/// @throw c10::Error, with a message that starts with `error_prefix` and contains the location, if
+/// the text is not a program in version 1 of the format, or if it contains an operator that
+/// LibTorch does not provide or that programs must not contain.
 ParsedProgram parse_program(const std::string& text, const std::string& error_prefix);
 
 }  // namespace sconce::program::detail

@@ -42,8 +42,8 @@ class PackageCache {
   /// package for the key removes the text. Does not throw.
   std::string choice(const std::string& key) const;
 
-  /// Stores a text for the key. Returns the reason if this fails, and otherwise an empty string.
-  /// Does not throw.
+  /// Stores a text for the key. Returns an empty string on success, and the reason on failure. Does
+  /// not throw.
   [[nodiscard]] std::string store_choice(const std::string& key, const std::string& text) const;
 
   /// Starts compiling the program. If another process is already compiling this key, waits for the

@@ -17,7 +17,7 @@ namespace sconce::program::detail {
 /// A program that has been prepared to run on a device.
 class PreparedProgram {
  public:
-  /// `error_prefix` is the prefix of error messages.
+  /// Error messages start with `error_prefix`.
   /// @throw c10::Error with the location if a call's arguments do not fit its operator, or if a
   /// tensor is used before a call returns it.
   PreparedProgram(Graph graph, c10::Device device, const std::string& error_prefix);

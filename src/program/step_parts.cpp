@@ -228,8 +228,8 @@ PartWriter::Memory& PartWriter::take(const at::Tensor& tensor, size_t value, boo
       .first->second;
 }
 
-// Makes calls that modify the memory write to a vector instead. The order of its elements is the
-// same in Python and here.
+// Makes calls that modify the memory write to a vector instead. The order of the vector's elements
+// is the same in Python and C++.
 void PartWriter::make_vector(Memory& memory) {
   memory.value = add_call(graph(), "aten::clone", "",
                           {{ValueId{add_flat(graph(), memory.value, memory.placement)}},

@@ -12,7 +12,7 @@ namespace sconce::program::detail {
 /// its inputs, except for memory that each replay allocates, which becomes an output.
 struct StepPart {
   Graph program = {};
-  sconce::detail::CompiledCall call;  // a call of the program, without its code
+  sconce::detail::CompiledCall call;  // a call to the program, without its code
 };
 
 /// Returns the parts of the step.

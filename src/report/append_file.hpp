@@ -20,7 +20,7 @@ namespace sconce {
 /// it remains in the file. Opening the file never blocks, so a FIFO without a reader is rejected.
 class AppendFile {
  public:
-  /// `caller` is the prefix of error messages. The first `append` opens or creates the file.
+  /// Error messages start with `caller`. The first `append` opens or creates the file.
   AppendFile(std::filesystem::path path, std::string caller)
       : path_(std::move(path)), caller_(std::move(caller)) {
     check_path(path_, caller_);

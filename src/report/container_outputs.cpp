@@ -35,8 +35,8 @@ bool is_plain_layer(const torch::nn::Module& module) {
          module.parameters().empty() && module.buffers().empty();
 }
 
-// Runs a layer without tensors on zeros. A meta tensor would not work, because relu does not have a
-// meta kernel in C++.
+// Runs a layer without tensors on zeros. A meta tensor would not work, because relu has no meta
+// kernel in C++.
 std::optional<LayerOutput> output_for(torch::nn::AnyModule& layer, const LayerOutput& input) {
   if (input.shapes.size() != 1) return {};
   try {

@@ -43,7 +43,7 @@ TorchInfo ask_torch() {
   return facts;
 }
 
-// Control characters in the value of a variable would break the table.
+// Control characters in an environment variable's value would break the table.
 std::string one_line(std::string text) {
   for (char& c : text) {
     if (static_cast<unsigned char>(c) < ' ') c = ' ';

@@ -11,7 +11,8 @@
 
 namespace sconce::detail {
 
-/// The output of a layer in its last run, to the extent that its operators reveal it.
+/// The output of a layer in its last run, as far as it can be determined from the layer's
+/// operators.
 struct LayerOutput {
   std::vector<std::vector<int64_t>> shapes = {};
   int64_t bytes = 0;                               ///< Total size of the outputs of all runs

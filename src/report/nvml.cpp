@@ -8,8 +8,8 @@ namespace sconce {
 
 namespace {
 
-// These types match the ones in NVML's header. Their layouts are stable, because NVML renames types
-// when their layouts change.
+// These types match the ones in the NVML header. Their layouts are stable, because NVML renames
+// types when their layouts change.
 using NvmlDevice = void*;
 struct NvmlMemory {
   unsigned long long total, free, used;
@@ -46,8 +46,8 @@ class Nvml {
 
   const std::string& error() const { return error_; }
 
-  // Returns NVML's return code: 0 for success, or `function_not_found` if the library lacks the
-  // function.
+  // Returns the NVML return code: 0 for success, or `function_not_found` if the library does not
+  // contain the function.
   template <class... Arguments>
   int call(const char* name, Arguments... arguments) const {
     const auto function = symbol<int(Arguments...)>(name);

@@ -36,7 +36,7 @@ namespace impl = torch::profiler::impl;
 // A process has only one profiler, and starting it again would discard its records.
 std::atomic<bool> is_profile_active = false;
 
-// Returns whether LibTorch's profiler was started elsewhere, either in this thread through any
+// Returns whether the LibTorch profiler was started elsewhere, either in this thread through any
 // LibTorch function, or in another thread through Kineto.
 bool is_other_profile_active() {
   if (impl::profilerEnabled()) return true;

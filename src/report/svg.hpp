@@ -20,7 +20,7 @@ std::string tenths(int64_t value);
 /// Formats a number of pixels, rounded to one decimal place.
 std::string number(double pixels);
 
-/// Returns an upper bound for the width of a text, in pixels, at font size 12. The viewer chooses
+/// Returns an upper bound for the width of a string, in pixels, at font size 12. The viewer chooses
 /// the font.
 double text_width(std::string_view text);
 

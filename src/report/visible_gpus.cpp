@@ -35,7 +35,7 @@ std::tuple<long, long, long> parts_of_bus(const std::string& id) {
   return {domain, bus, device};
 }
 
-// Returns whether the driver lists the GPUs in CUDA's order. By default, CUDA lists the fastest GPU
+// Returns whether the driver lists the GPUs in CUDA order. By default, CUDA lists the fastest GPU
 // first.
 bool has_order_of_cuda(const Environment& facts) {
   if (facts.device_order == "PCI_BUS_ID") return true;

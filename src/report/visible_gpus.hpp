@@ -11,7 +11,7 @@ namespace sconce {
 /// does not match a GPU. If the variable is not set, all GPUs are visible.
 std::vector<size_t> visible_gpus(const Environment& facts);
 
-/// Sets the index of each GPU in CUDA's order. The order is derived from the bus IDs that CUDA
+/// Sets the index of each GPU in CUDA order. The order is derived from the bus IDs that CUDA
 /// reports or, if there are none, from the environment variables. A GPU does not get an index if it
 /// is hidden, or if only CUDA can determine the order.
 void number_gpus(Environment& facts);

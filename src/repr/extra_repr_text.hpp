@@ -60,7 +60,7 @@ std::string number(const torch::ExpandingArray<D, T>& values) {
   return number(c10::ArrayRef<T>(*values));
 }
 
-// LibTorch's enumerators correspond to Python's strings: torch::kReflect is 'reflect'.
+// LibTorch enumerators correspond to Python's strings: torch::kReflect is 'reflect'.
 template <typename... Enums>
 std::string word(const std::variant<Enums...>& value) {
   std::string name = torch::enumtype::get_enum_name(value).substr(1);

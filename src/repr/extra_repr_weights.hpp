@@ -14,7 +14,7 @@ namespace sconce::extra_repr {
 
 namespace nn = torch::nn;
 
-// Since version 2.12, Python's normalization layers print whether they use a bias.
+// Since PyTorch 2.12, Python's normalization layers print whether they use a bias.
 constexpr bool norms_show_bias = TORCH_VERSION_MAJOR > 2 ||
                                  (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 12);
 

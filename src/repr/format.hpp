@@ -8,9 +8,9 @@
 
 namespace sconce {
 
-/// Formats values with a `printf` pattern, because some supported compilers lack std::format. For
-/// numbers with fractions, use the other overload, because `printf` uses the decimal point of the
-/// locale.
+/// Formats values with a `printf` pattern, because some supported compilers do not provide
+/// std::format. For numbers with fractions, use the other overload, because `printf` uses the
+/// decimal point of the locale.
 template <class... A>
 std::string format(const char* pattern, A... values) {
   std::string text(static_cast<size_t>(std::snprintf(nullptr, 0, pattern, values...)), '\0');

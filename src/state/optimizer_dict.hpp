@@ -1,6 +1,6 @@
 #pragma once
 
-// Functions that write and read the state dicts of optimizers.
+// Functions that write and read optimizer state dicts.
 
 #include <ATen/core/Dict.h>
 #include <ATen/core/ivalue.h>
@@ -58,7 +58,7 @@ struct OptimizerContents {
 };
 
 /// Reads a dict that was written by `write_optimizer` or by Python. Does not modify the optimizer.
-/// @throw c10::Error, prefixed with `where`, if the dict does not fit the optimizer.
+/// @throw c10::Error with the prefix `where` if the dict does not fit the optimizer.
 OptimizerContents read_optimizer(const torch::optim::Optimizer& optimizer, const c10::IValue& dict,
                                  const std::string& where, OptimizerDictForm& form);
 

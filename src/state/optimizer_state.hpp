@@ -6,12 +6,13 @@
 
 namespace sconce::optim {
 
-/// The functions that write and read the state of an optimizer.
+/// The functions that write and read optimizer state.
 struct OptimizerState {
   c10::IValue (*state_dict)(const torch::optim::Optimizer&);
   /// Returns the "param_groups" of the state dict.
   c10::IValue (*options)(const torch::optim::Optimizer&);
-  /// Loads a state. Throws c10::Error and leaves the optimizer unchanged if the state does not fit.
+  /// Loads a state. Throws c10::Error and leaves the optimizer unchanged if the state is
+  /// incompatible.
   void (*load_state_dict)(torch::optim::Optimizer&, const c10::IValue&);
 };
 

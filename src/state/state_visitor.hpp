@@ -37,7 +37,7 @@ class StateVisitor {
   /// Creates a visitor that writes.
   StateVisitor() : reads_(false) {}
 
-  /// Creates a visitor that reads. `where` is the prefix of its error messages.
+  /// Creates a visitor that reads. Its error messages start with `where`.
   /// @throw c10::Error if the state is not a dict, or if a key is not a str. Every other function
   /// also throws c10::Error if it cannot read a value.
   StateVisitor(const c10::IValue& state, std::string where)
@@ -62,8 +62,8 @@ class StateVisitor {
     }
   }
 
-  /// Like the function above, but for a key that older states lack. If the key is missing, the
-  /// member is set to `default_value`.
+  /// Like the function above, but for a key that older states do not contain. If the key is
+  /// missing, the member is set to `default_value`.
   template <class T>
   void operator()(const char* key, T& member, const T& default_value) {
     if (reads_ && !dict_.contains(key)) {

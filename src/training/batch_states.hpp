@@ -15,8 +15,8 @@ std::optional<c10::IValue> states_of_ranks(const AnyBatches& batches,
                                            const distributed::ProcessGroup& group);
 
 /// Loads this rank's state from the list.
-/// @throw c10::Error if the value is not a list with one state per rank. Also throws any error from
-/// the batches.
+/// @throw c10::Error if the value is not a list with one state per rank. Also rethrows any error
+/// from the batches.
 void load_state_of_rank(const AnyBatches& batches, const c10::IValue& states,
                         const distributed::ProcessGroup& group);
 

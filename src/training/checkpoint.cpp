@@ -101,8 +101,8 @@ void set_random_state(const torch::Tensor& state) {
   }
 }
 
-// Returns the state of each rank, in rank order. The ranks' machines may have different numbers of
-// GPUs.
+// Returns the generator states of each rank, in rank order. The ranks' machines may have different
+// numbers of GPUs.
 std::vector<torch::Tensor> random_states(const distributed::ProcessGroup& group) {
   std::vector<torch::Tensor> states;
   for (const auto& state : distributed::gather_bytes(group, random_state())) {

@@ -17,7 +17,7 @@ inline bool has_value(const Fit& fit, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Throws an error, prefixed with `caller`, unless the fit has a value with that name. This function
+// Throws an error with the prefix `caller` unless the fit has a value with that name. This function
 // must be called after the first epoch, because the names of step values are not known until it
 // ends.
 inline void check_monitor(const Fit& fit, const std::string& monitor, const char* caller) {
@@ -36,7 +36,7 @@ inline bool may_be_of_step(const Fit& fit, const std::string& name) {
 }
 
 // Returns the name of a value in the fit's epochs: `monitor`, or "test_acc" instead of "val_acc"
-// unless there is a test set named "val". Throws an error, prefixed with `caller`, if there is no
+// unless there is a test set named "val". Throws an error with the prefix `caller` if there is no
 // such value.
 inline std::string find_monitor(const Fit& fit, const std::string& monitor, const char* caller) {
   const bool is_alias =
@@ -49,7 +49,7 @@ inline std::string find_monitor(const Fit& fit, const std::string& monitor, cons
 }
 
 // Returns whether the lowest or the highest value is best. Uses the given mode, or the value's
-// default if there is no mode. Throws an error, prefixed with `caller`, if there is neither.
+// default if there is no mode. Throws an error with the prefix `caller` if there is neither.
 inline optim::MetricMode find_mode(const Fit& fit, const std::string& monitor,
                                    std::optional<optim::MetricMode> given, const char* caller) {
   if (given) return *given;

@@ -22,9 +22,8 @@ namespace sconce {
 /// Runs the loop of a fit. The constructor's arguments must outlive this object.
 class FitLoop final : public Fit {
  public:
-  /// The options specify the device. `caller` is the prefix of error messages.
-  /// @throw c10::Error under the conditions under which `Trainer::fit` throws before changing
-  /// anything.
+  /// The options specify the device. Error messages start with `caller`.
+  /// @throw c10::Error in all cases in which `Trainer::fit` throws before it changes anything.
   FitLoop(const TrainerOptions& options, amp::MixedPrecision& precision,
           const detail::ModelSteps& steps, torch::optim::Optimizer& of, const FitData& data,
           const char* caller);

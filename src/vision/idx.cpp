@@ -91,8 +91,8 @@ class Content {
     return done;
   }
 
-  // A gzipped file may consist of several streams. Like gzip, this class ignores any other bytes
-  // that follow them.
+  // A gzipped file may consist of several streams. Like gzip, this class ignores any other trailing
+  // bytes.
   bool start_next_member() {
     if (stream_.avail_in < kMagic.size()) fill();
     in_member_ = has_magic();

@@ -15,7 +15,7 @@ struct ImageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Reports that the library for a format is missing, and contains the name of the package to
+/// Thrown if the library for a format is missing. The message contains the name of the package to
 /// install.
 struct NoImageLibrary : std::runtime_error {
   using std::runtime_error::runtime_error;

@@ -22,8 +22,7 @@ namespace fs = std::filesystem;
   TORCH_CHECK(false, "sconce::vision::ImageFolder: ", path.string(), ": ", why);
 }
 
-// Returns the entries in a folder, sorted by name, except for entries with names that start with a
-// dot.
+// Returns the entries in a folder, sorted by name, except for entries whose names start with a dot.
 std::vector<fs::path> entries_of(const fs::path& folder) {
   std::error_code error;
   auto names = detail::folder_names(folder, error);

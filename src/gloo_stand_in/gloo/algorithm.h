@@ -1,4 +1,5 @@
 #pragma once
 
-// LibTorch contains Gloo's code, but does not ship its headers. These five headers declare the
-// parts that ProcessGroupGloo.hpp uses. Their virtual tables match the ones in LibTorch's build.
+// LibTorch contains the Gloo code, but does not ship the Gloo headers. These five headers declare
+// the parts that ProcessGroupGloo.hpp uses. Their virtual tables match the ones in the LibTorch
+// build.

@@ -30,7 +30,8 @@ nn::LayerNorm make_norm(int64_t features) {
   return nn::LayerNorm(nn::LayerNormOptions(features).eps(1e-6));
 }
 
-// LibTorch lacks `trunc_normal_`. Like PyTorch 2.15, this function redraws values outside [-2, 2].
+// LibTorch does not provide `trunc_normal_`. Like PyTorch 2.15, this function redraws values
+// outside [-2, 2].
 void trunc_normal_(const torch::Tensor& tensor, double std) {
   if (tensor.is_meta()) return;  // there are no values to fill
   const torch::NoGradGuard no_grad;
