@@ -17,7 +17,7 @@ if(httplib_LIBRARY AND httplib_INCLUDE_DIR)
   cmake_path(GET httplib_LIBRARY PARENT_PATH folder)
   file(STRINGS "${folder}/pkgconfig/cpp-httplib.pc" line REGEX "^Cflags:")
   string(REGEX MATCHALL "CPPHTTPLIB_[A-Z_]+" macros "${line}")
-  # With these macros, httplib.h includes the headers of other libraries.
+  # If these macros are defined, httplib.h includes headers from other libraries.
   set(header_of_OPENSSL openssl/ssl.h)
   set(header_of_ZLIB zlib.h)
   set(header_of_BROTLI brotli/encode.h)

@@ -13,7 +13,8 @@
 #   cpack -G TGZ, cpack -G DEB                                                 in <build>, make the archives
 #
 # With CPU, the program is linked without libtorch_cuda and without the libraries that only libtorch_cuda needs. GPU
-# operations then throw, as they do with a CPU build of LibTorch. If LibTorch is a CPU build, CPU has no effect.
+# operations then throw, as they do with a CPU build of LibTorch. With a CPU build of LibTorch, the CPU option has no
+# effect.
 #
 # The archives contain only this component. CPack variables that the project sets before the call are kept. A project
 # that calls include(CPack) itself creates its own archives instead.
@@ -32,11 +33,11 @@ function(sconce_bundle)
   if(bundle_CPU)
     sconce_link_without_cuda(${target})
   endif()
-  # Uses DT_RPATH instead of DT_RUNPATH, because it also applies to indirect dependencies. LD_LIBRARY_PATH does not
-  # override it.
+  # Uses DT_RPATH instead of DT_RUNPATH, because DT_RPATH also applies to indirect dependencies and is not overridden by
+  # LD_LIBRARY_PATH.
   target_link_options(${target} PRIVATE LINKER:--disable-new-dtags)
   # The libraries are one folder below lib, because the run paths in the LibTorch libraries begin with
-  # $ORIGIN/../../nvidia. This way, the path stays inside the bundle.
+  # $ORIGIN/../../nvidia. Therefore, these paths stay inside the bundle.
   set_target_properties(${target} PROPERTIES
     INSTALL_RPATH "$ORIGIN/../lib/${target}" INSTALL_RPATH_USE_LINK_PATH OFF)
   install(TARGETS ${target} RUNTIME DESTINATION bin COMPONENT ${target} EXCLUDE_FROM_ALL)

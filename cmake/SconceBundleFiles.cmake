@@ -5,7 +5,7 @@
 #   bundle_build, bundle_torch    the build folder, and LibTorch's folder
 #   bundle_strip                  the program strip
 
-# These libraries must match the machine's kernel, loader, or GPU driver, so every machine provides its own.
+# These libraries are not bundled, because every machine provides the ones that match its kernel, loader, or GPU driver.
 set(bundle_of_machine "^ld-linux" "^lib(c|m|mvec|dl|pthread|rt|util|resolv)[.]so" "^libcuda[.]so" "^libnvidia-")
 
 function(sconce_bundle_files)
@@ -80,7 +80,7 @@ function(sconce_bundle_finish_library library copy)
   endif()
 endfunction()
 
-# Copies the licenses of sconce and of the packages that provide the libraries: wheels or distribution packages.
+# Copies the license for sconce and the licenses for the wheels or distribution packages that provide the libraries.
 function(sconce_bundle_licenses libraries folder)
   foreach(place IN ITEMS "" "/..") # installed, or in the source tree
     foreach(notice IN ITEMS LICENSE THIRD_PARTY.txt)

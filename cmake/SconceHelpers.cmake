@@ -119,7 +119,7 @@ endfunction()
 # Makes <target> use the precompiled header of torch/torch.h. The header is compiled once per build folder, for the
 # first target that requests it. All targets share it and must use the same optimization level, because GCC 14 rejects
 # it otherwise. Using the header adds 4.6 s to the compile time of each source, and the header of sconce_core adds half
-# as much. It therefore pays off only for sources that include torch/torch.h anyway.
+# as much. Therefore, it pays off only for sources that already include torch/torch.h.
 function(sconce_use_pch target)
   if(NOT TARGET sconce_pch)
     file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/sconce_pch.cpp" CONTENT "") # an existing file is kept

@@ -23,7 +23,7 @@ function(sconce_sbom_package out id name version license home)
   set(${out} "    ${json}}" PARENT_SCOPE)
 endfunction()
 
-# Writes the document to <file>. The document lists each package that has a version in the global property
+# Writes the document to <file>. The document lists every package whose version is set in the global property
 # sconce_<name>_version.
 function(sconce_write_sbom file)
   sconce_sbom_package(packages sconce sconce-cpp "${PROJECT_VERSION}" MIT "")

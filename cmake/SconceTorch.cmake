@@ -40,8 +40,8 @@ macro(sconce_return_if_missing)
   endif()
 endmacro()
 
-# Upstream's package looks for a toolkit and enables the CUDA language unless these two targets exist. They may be
-# empty, because the libraries store the paths to their CUDA libraries.
+# Upstream's package looks for a toolkit and enables the CUDA language unless these two targets exist. These targets may
+# be empty, because the libraries store the paths to their CUDA libraries.
 function(sconce_skip_toolkit)
   foreach(target torch::cudart torch::nvtoolsext)
     if(NOT TARGET ${target})
@@ -63,15 +63,16 @@ function(sconce_torch_of_python out python)
   endif()
 endfunction()
 
-# Sets <out> to the folder of the LibTorch whose package was loaded. A distribution installs the package in
+# Sets <out> to the root folder of the LibTorch that was loaded. A distribution installs the CMake package in
 # lib/<architecture>.
 function(sconce_root_of_torch out)
   string(REGEX REPLACE "/(share|lib[^/]*|lib/[^/]+)/cmake/Torch$" "" root "${Torch_DIR}")
   set(${out} "${root}" PARENT_SCOPE)
 endfunction()
 
-# Sets <package> to the folder of a LibTorch's CMake package, and <libraries> to the folder of its libraries. Wheels and
-# archives contain share/cmake/Torch and lib. Distributions use /usr as <root> and lib/<architecture> for both folders.
+# Sets <package> to the folder that contains the CMake package for a LibTorch, and <libraries> to the folder that
+# contains its libraries. Wheels and archives contain share/cmake/Torch and lib. Distributions use /usr as <root> and
+# lib/<architecture> for both folders.
 function(sconce_folders_of_torch package libraries root)
   cmake_path(SET shared NORMALIZE "${root}/lib/${CMAKE_LIBRARY_ARCHITECTURE}/")
   cmake_path(GET shared PARENT_PATH shared)
@@ -157,7 +158,7 @@ endmacro()
 function(sconce_find_torch)
   set(results SCONCE_TORCH_ROOT SCONCE_TORCH_LIBRARIES_DIR SCONCE_TORCH_IS_CUDA SCONCE_TORCH_BUILT_VERSION)
   set_property(GLOBAL PROPERTY SCONCE_TORCH_MISSING "")
-  if(TARGET sconce::torch) # another folder of the project has already called this
+  if(TARGET sconce::torch) # another folder in the project has already called this
     foreach(result IN LISTS results)
       get_property(kept GLOBAL PROPERTY ${result})
       set(${result} "${kept}" PARENT_SCOPE)
@@ -407,8 +408,8 @@ function(sconce_make_torch_target found_first from)
   sconce_folders_of_torch(package libraries "${root}")
   add_library(sconce::torch INTERFACE IMPORTED GLOBAL)
   # The C++ standard library comes first. The LibTorch libraries export parts of it (2.11.0 exports all of
-  # std::filesystem, but calls to it do not work), and a program uses each symbol from the first library that provides
-  # it.
+  # std::filesystem, but calls to these symbols do not work), and a program uses each symbol from the first library that
+  # provides it.
   if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
     target_link_libraries(sconce::torch INTERFACE
       "-Wl,--push-state,--no-as-needed,-lstdc++,--pop-state")

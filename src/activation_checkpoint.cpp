@@ -74,8 +74,7 @@ bool is_capturing(c10::Device device) {
   }
 }
 
-// Stores the states of the CPU generator and of the generators for the GPUs that contain the given
-// tensors.
+// Stores the generator states for the CPU and for each GPU that contains one of the given tensors.
 class GeneratorStates {
  public:
   explicit GeneratorStates(const Tensors& tensors) {

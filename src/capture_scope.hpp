@@ -16,7 +16,7 @@ class Conditions {
  public:
   using Holds = std::function<bool()>;
 
-  /// Adds a condition on the object, unless the object already has one.
+  /// Adds a condition on the object, unless there already is a condition on it.
   void add(const void* object, Holds holds);
 
   /// Returns whether all conditions hold. This function is called before each replay.
@@ -42,8 +42,8 @@ class CaptureScope {
   /// @throw any error from the checks.
   void end() const;
 
-  /// Adds a check of the object at the end of the function, unless the object already has one. Does
-  /// nothing outside a capture.
+  /// Adds a check of the object that runs at the end of the function, unless there already is a
+  /// check of the object. Does nothing outside a capture.
   static void check_at_end(const void* object, std::function<void()> check);
 
   /// Returns whether this thread is running the function of a captured step.

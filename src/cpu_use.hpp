@@ -10,8 +10,8 @@ namespace sconce::detail {
 /// of all CPUs are added up, because a process may move between CPUs.
 int busy_cpus(const std::string& before, const std::string& after, const std::vector<int>& cpus);
 
-/// Returns the number of CPUs that cpu.max of a cgroup allows, rounded down. Returns std::nullopt
-/// if there is no limit.
+/// Returns the number of CPUs that a cgroup's cpu.max allows, rounded down. Returns std::nullopt if
+/// there is no limit.
 std::optional<int> quota_of(const std::string& cpu_max);
 
 }  // namespace sconce::detail

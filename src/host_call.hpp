@@ -43,13 +43,13 @@ inline bool is_capturing() {
   return is_recording() || CaptureScope::graph_conditions() != nullptr;
 }
 
-/// Runs `call`, and makes each replay of the current recording run it again. The operators in the
-/// call are not recorded.
+/// Runs `call`, and makes each replay of the current recording rerun it. The operators in the call
+/// are not recorded.
 void record_host_call(std::function<void()> call);
 
 /// Runs `call`, which contains host code that reads values that may change between steps, such as a
-/// learning rate. In a captured step on the CPU, each replay runs the call again instead of
-/// replaying its operators.
+/// learning rate. In a captured step on the CPU, each replay reruns the call instead of replaying
+/// its operators.
 template <class Call>
 void run_and_record(Call call) {
   if (!is_recording()) return call();
@@ -57,7 +57,7 @@ void run_and_record(Call call) {
 }
 
 /// Runs `call`, the body of a member function that changes the host state of the class. In a
-/// captured step on the CPU, each replay runs the body again.
+/// captured step on the CPU, each replay reruns the body.
 /// @throw c10::Error with the function's name during a capture on a GPU.
 template <class Call>
 void run_on_host(const std::type_info& type, const char* member, Call call) {

@@ -5,7 +5,7 @@
 
 namespace sconce::detail {
 
-/// A process's vote on the form of its captured step. The process sends its vote to the other
+/// A process's vote on the form of its captured step. The process sends this vote to the other
 /// processes in its group. Without a compiled step, the vote is `undecided`.
 struct StepVote {
   enum Stage : int64_t {

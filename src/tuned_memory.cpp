@@ -52,7 +52,7 @@ bool requests_huge_pages() {
 }
 
 // Counts the pages that the system maps for this thread while the thread fills a new block. The
-// block is allocated by malloc instead of a tensor, because for an aligned block, glibc may skip a
+// block comes from malloc rather than from a tensor, because for an aligned block, glibc may skip a
 // free block of exactly the right size.
 long block_page_faults() {
   constexpr size_t bytes = 1 << 20;  // by default, malloc unmaps freed blocks of this size

@@ -71,9 +71,8 @@ bool are_finite(const std::vector<Pair>& pairs) {
   });
 }
 
-// Returns whether a replay left this memory of the step unchanged. Such memory contains no
-// meaningful values. For example, batch normalization does not compute its means in evaluation
-// mode.
+// Returns whether a replay left this memory of the step unchanged. The values in such memory are
+// not meaningful. For example, batch normalization does not compute its means in evaluation mode.
 bool has_no_values(const StepTrace& trace, const at::Tensor& memory, const at::Tensor& before) {
   const auto* const storage = memory.storage().unsafeGetStorageImpl();
   const bool is_input =

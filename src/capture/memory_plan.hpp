@@ -18,8 +18,8 @@ struct MemoryPlan {
   size_t bytes = 0;                  ///< size of the block
 };
 
-/// Plans offsets so that two pieces of memory overlap only if no call is part of both lifetimes.
-/// The largest piece is placed first, and each piece is placed at the lowest free offset.
+/// Plans offsets so that two pieces of memory overlap only if their lifetimes are disjoint. The
+/// largest piece is placed first, and each piece is placed at the lowest free offset.
 MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes);
 
 }  // namespace sconce::detail

@@ -27,7 +27,7 @@ void free_memory(c10::StorageImpl& storage) {
   storage.set_data_ptr_noswap({nullptr, c10::kCPU});
 }
 
-// Moves the memory of a result to the storage that later calls read.
+// Moves the memory of a result to the storage that later calls read from.
 void take_memory(c10::StorageImpl& storage, const at::Tensor& result) {
   auto& memory = result.storage().unsafeGetStorageImpl()->_mutable_data_ptr_no_checks();
   storage.set_data_ptr_noswap(std::move(memory));

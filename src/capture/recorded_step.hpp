@@ -58,7 +58,7 @@ class CompiledCode {
   virtual std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs) = 0;
 };
 
-/// A call to compiled code that replaces the operators of a part of a step.
+/// A call to compiled code that replaces the operators in one part of a step.
 struct CompiledCall {
   size_t begin;  // the first call in the step that is replaced
   size_t end;    // one past the last
@@ -106,8 +106,7 @@ struct HostValue {
   size_t hash;
 };
 
-/// The properties of a recording that must match another recording of the same step before either
-/// of them is replayed.
+/// The properties that two recordings of a step must share before either of them is replayed.
 struct StepTrace {
   /// Returns whether the other trace has the same operators, with inputs of the same sizes and
   /// types.
@@ -134,12 +133,12 @@ struct RecordedStep {
   /// write different memory or compute different gradients, or if a condition no longer holds.
   Fit fit() const;
 
-  /// Runs the step again using the given calls, and then restores the thread's state. The calls are
-  /// the step's own calls, or compiled calls that replace some of them.
+  /// Reruns the step using the given calls, and then restores the thread's state. The calls are the
+  /// step's own calls, or compiled calls that replace some of them.
   void replay(const Calls& by);
   void replay() { replay(calls); }
 
-  /// Runs the operators from call `begin` up to, but not including, call `end` again.
+  /// Reruns the operators from call `begin` up to, but not including, call `end`.
   void replay_part(size_t begin, size_t end) const;
 
   void drop_gradients() const;

@@ -181,7 +181,7 @@ void Recorder::merge_cast(const OperatorCall& call, const at::Tensor& result) {
   }
 }
 
-// Returns the results of the call, and records which of them use memory that the call allocated.
+// Returns the call's results, and records which of them use memory that the call allocated.
 Recorder::Results Recorder::results_of(const OperatorCall& call,
                                        c10::ArrayRef<c10::IValue> values) const {
   const c10::ArrayRef<c10::IValue> arguments = call.arguments;

@@ -15,12 +15,11 @@ std::string call_rejection(const c10::OperatorHandle& op, c10::ArrayRef<c10::IVa
 /// the tensors.
 std::string operator_rejection(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments);
 
-/// Returns a description of the first tensor of an operator without strided memory, or an empty
-/// string.
+/// Returns a description of the operator's first tensor without strided memory, or an empty string.
 std::string layout_rejection(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> values);
 
-/// Returns a description of the first tensor of an operator that a recorded step cannot replay, or
-/// an empty string.
+/// Returns a description of the operator's first tensor that a recorded step cannot replay, or an
+/// empty string.
 std::string tensor_rejection(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> values);
 
 }  // namespace sconce::detail

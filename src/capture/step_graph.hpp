@@ -8,9 +8,9 @@
 namespace sconce {
 
 /// A CUDA graph of the work that is queued on the current stream between `begin` and `end`. If the
-/// object is destroyed without a call to `end`, the destructor stops the capture and makes the
-/// stream, the allocators, and the generators usable again. The stream must still be current at
-/// that point.
+/// object is destroyed without a call to `end`, the destructor stops the capture and restores the
+/// stream, the allocators, and the generators to a usable state. The stream must still be current
+/// at that point.
 class StepGraph {
  public:
   /// Starts capturing on the current stream, which must not be a default stream.

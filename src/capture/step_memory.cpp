@@ -212,7 +212,7 @@ std::set<size_t> StepMemory::keep_constants(RecordedStep& step) const {
 }
 
 // Keeps memory in place if it is still referenced after the step, by this object or by others. The
-// calls then use the memory in that location. The remaining memory has no data yet.
+// calls then use the memory in that location. All other memory has no data yet.
 void StepMemory::keep_held_memory(RecordedStep& step) {
   for (auto& memory : memory_) {
     auto original = memory.original.lock();

@@ -48,8 +48,8 @@ class StepMemory {
   /// Registers new memory allocated by the call with index `call`.
   void add(const at::Tensor& tensor, Source source, size_t call);
 
-  /// Returns a tensor to pass to the call with index `call`, which reads it. The tensor shares
-  /// memory that was created outside the step. Other memory has no data yet.
+  /// Returns a tensor to pass to the call with index `call`, which reads it. Memory that was
+  /// created outside the step is shared with the returned tensor. Any other memory has no data yet.
   at::Tensor name(const at::Tensor& tensor, size_t call);
 
   /// Returns the value with each tensor replaced as described above.

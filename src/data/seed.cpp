@@ -3,8 +3,8 @@
 namespace sconce::data {
 namespace {
 
-// The mixing function from SplitMix64. It is one-to-one, and flipping one bit of x flips about half
-// of the bits in the result.
+// The mixing function from SplitMix64. The function is one-to-one, and flipping one bit in x flips
+// about half of the bits in the result.
 uint64_t split_mix(uint64_t x) {
   x += 0x9e3779b97f4a7c15;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;

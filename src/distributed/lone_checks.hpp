@@ -22,8 +22,8 @@ namespace sconce::nn {
 /// pass with synchronization.
 class LoneChecks {
  public:
-  /// `names` contains the names of the parameters, in the same order. They are used in error
-  /// messages, which start with `caller`.
+  /// `names` contains the parameter names, in the same order, for error messages. Error messages
+  /// start with `caller`.
   LoneChecks(const char* caller, std::vector<at::Tensor> parameters,
              std::unordered_map<size_t, std::string> names)
       : caller_(caller),

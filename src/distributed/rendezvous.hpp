@@ -154,8 +154,8 @@ class Endpoint {
   static constexpr Milliseconds max_attempt_time = std::chrono::seconds(2);
 
   // Connects to all addresses at the same time, and then closes the connections. If packets to an
-  // address are lost, the other addresses must not be delayed. If an address still refuses
-  // connections, it must be retried soon.
+  // address are lost, the other addresses must not be delayed. If an address refuses connections,
+  // it must be retried soon.
   Answer ask(Milliseconds patience) const {
     Answer answer;
     std::vector<pollfd> sockets;  // poll skips entries whose fd is -1
@@ -229,7 +229,7 @@ inline void check_leads_to_rank_0(const Launch& launch, const Endpoint& endpoint
 // Returns the socket on which rank 0 listens. If other machines are certain to use the same
 // address, rank 0 listens only on that address. However, other machines may resolve a name to a
 // different address. The name may have several addresses, or it may resolve differently on this
-// machine: to 127.0.1.1 (the machine's own hostname) or to localhost (in a pod). In these cases,
+// machine: to 127.0.1.1 (the machine's own hostname) or to localhost (in a pod). In such cases,
 // rank 0 listens on all addresses.
 inline int listen_for_ranks(const Launch& launch, const Endpoint& named) {
   const bool is_certain = launch.is_on_one_machine() || is_numeric(launch.address) ||
@@ -308,7 +308,7 @@ inline std::vector<std::string> announced_values(c10d::Store& store, const std::
 }
 
 // Waits until the given ranks reach a state, such as "joined". The error message lists the ranks
-// that did not reach it.
+// that did not reach this state.
 inline void wait_for_ranks(c10d::Store& store, const std::vector<int>& ranks,
                            const std::string& state, Clock::time_point deadline) {
   std::string missing;

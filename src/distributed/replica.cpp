@@ -154,7 +154,7 @@ void DataParallelBase::Replica::pair_up_tensors(
     if (!item.value().defined()) continue;
     torch::Tensor copy = copies[item.key()];
     if (copy.is_same(item.value())) {
-      // This tensor is the weight of an Embedding or of a loss, and was passed as an option. The
+      // This tensor is the weight in an Embedding or a loss, and was passed as an option. The
       // members are set later.
       TORCH_CHECK(!tensor_members(layer).empty(), data_parallel_name, ": expected a reset() of ",
                   class_of(layer), " that registers a new tensor for '", item.key(),

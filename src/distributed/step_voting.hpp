@@ -10,7 +10,7 @@
 
 namespace sconce::distributed {
 
-/// Exchanges votes on the form of captured steps between the ranks of a DistributedDataParallel
+/// Exchanges the votes on captured steps between the ranks that train a DistributedDataParallel
 /// module. All ranks count the same forward passes, so they exchange votes in the same forward
 /// passes. If the votes changed in the last exchange, the next exchange happens in the next forward
 /// pass. Otherwise, the interval doubles.

@@ -81,7 +81,7 @@ class InputFile {
   }
 
   /// Maps the whole file into memory. Changes to the memory are not written to the file. With
-  /// `random_access`, accessing a page reads only that page, without the surrounding pages.
+  /// `random_access`, accessing a page reads only that page and not the surrounding pages.
   std::shared_ptr<char> map(bool random_access) const {
     if (size_ == 0) return nullptr;
     void* mapped =

@@ -19,7 +19,7 @@ c10::IValue find_global(std::string_view module, std::string_view name, Containe
 c10::IValue call_global(const c10::IValue& global, const c10::IValue& arguments,
                         Containers& containers, const Place& place);
 
-/// Returns the element type of a storage class, or std::nullopt for the class of untyped storages.
+/// Returns the element type of a storage class, or std::nullopt for the untyped storage class.
 /// @throw c10::Error if the value is not a storage class.
 std::optional<c10::ScalarType> storage_type(const c10::IValue& global, const Place& place);
 

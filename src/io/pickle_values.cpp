@@ -29,7 +29,7 @@ c10::TypePtr any() {
 }
 
 // Creates a LibTorch Dict. Its noexcept constructor allocates memory, so running out of memory
-// there would terminate the process. This function throws instead.
+// there would terminate the process. This function throws an exception instead.
 c10::impl::GenericDict empty_dict() {
   ::operator delete(::operator new(4096));
   return c10::impl::GenericDict(any(), any());

@@ -78,8 +78,8 @@ const char* kind_of(const c10::IValue& value);
 
 /// The slots of a dict's keys. LibTorch's Dict doubles the size of its table until every key is
 /// close to the slot of its hash. An attacker can choose keys that always stay close together, and
-/// 60 such keys made the Dict use all memory. Therefore, keys are first placed in this table, which
-/// stores neither keys nor values.
+/// 60 such keys were enough to make the Dict use all available memory. Therefore, keys are first
+/// placed in this table, which stores neither keys nor values.
 class KeyPlaces {
  public:
   /// Places a new key, given the hash that LibTorch computes for it.

@@ -282,8 +282,8 @@ SafetensorsHeader parse_header(std::string_view text, uint64_t data_size,
 }
 
 std::string header_text(const SafetensorsHeader& header, const std::string& error_prefix) {
-  // Writes the JSON incrementally. The destructor of a larger nlohmann::json allocates memory, and
-  // running out of memory there would terminate the process.
+  // Writes the JSON incrementally. The destructor of a larger nlohmann::json allocates memory, so
+  // running out of memory would terminate the process.
   const auto quoted = [](const std::string& text) { return Json(text).dump(); };
   std::string text = "{";
   const auto begin_item = [&](const std::string& name) {

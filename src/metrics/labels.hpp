@@ -45,7 +45,8 @@ BinaryTargets binary_targets(const torch::Tensor& target, std::optional<int64_t>
 torch::Tensor probabilities(const torch::Tensor& preds, const torch::Tensor& judged = {},
                             bool one_of = false);
 
-/// Returns the sums, or nan instead of each sum if `wrong` is true. The check runs on the device.
+/// Returns the sums, or replaces each sum with nan if `wrong` is true. The check runs on the
+/// device.
 torch::Tensor nan_if(const torch::Tensor& wrong, const torch::Tensor& sums);
 
 /// Returns `sums / divisor`, or 0 where the divisor is 0.

@@ -55,8 +55,8 @@ torch::Tensor clip_grad_norm_(const std::vector<torch::Tensor>& parameters, doub
                 " over the gradients, got ", value);
   }
   // Always multiplies, because checking on the host whether the norm is too large would require
-  // waiting for the device. Python uses these two steps to divide a number by a tensor, and they
-  // round differently than a single division.
+  // waiting for the device. Python divides a number by a tensor in these two steps, which round
+  // differently than a single division.
   const torch::Tensor factor = ((norm + 1e-6).reciprocal() * max_norm).clamp_max(1.0);
   for (const auto& group : groups) at::_foreach_mul_(group, factor.to(group.front().device()));
   return norm;

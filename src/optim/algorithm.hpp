@@ -32,9 +32,9 @@ struct Traits {
   bool python_has_fused_on_gpu;  ///< whether all supported Python versions have fused GPU kernels
 };
 
-/// The state and the step of an optimizer class. `Optimizer` owns an instance and implements
-/// everything that the classes share. `AlgorithmOf` in optim/algorithm_of.hpp creates an instance
-/// from the table of the class.
+/// The state and the step function for an optimizer class. `Optimizer` owns an instance and
+/// implements everything that the classes share. `AlgorithmOf` in optim/algorithm_of.hpp creates an
+/// instance from the table of the class.
 class Algorithm {
  public:
   using Options = torch::optim::OptimizerOptions;
@@ -105,8 +105,8 @@ class Algorithm {
   bool state_fits(const torch::optim::Optimizer& optimizer, size_t group, size_t index,
                   const at::Tensor& state) const;
 
-  // Returns a copy of a number from a state as a 0-dim float32 tensor. The copy is on the
-  // parameter's device if the parameter is updated there without the host, and on the CPU
+  // Copies a number from a state to a 0-dim float32 tensor and returns the tensor. The copy is on
+  // the parameter's device if the parameter is updated there without the host, and on the CPU
   // otherwise.
   at::Tensor number_for(const at::Tensor& parameter, const at::Tensor& number) const;
 

@@ -26,7 +26,7 @@
 
 namespace sconce::optim {
 
-/// The arguments for one step of a group, which are passed to `Table::step`.
+/// The arguments for one step on a group, which are passed to `Table::step`.
 template <class Options>
 struct Step {
   const Options& options;
@@ -47,7 +47,8 @@ struct Step {
 /// - `step_for_loop` updates the tensors one at a time.
 /// - `step_foreach` uses operations on lists of all tensors, and receives real views of complex
 ///   tensors.
-/// - `step_on_device` does the same on a GPU without the host, like Python with `capturable`.
+/// - `step_on_device` also uses these operations, but on a GPU and without the host, like Python
+///   with `capturable`.
 template <class Buckets, class Options>
 void step_unfused(Buckets& buckets, const Step<Options>& s) {
   const auto on_host = [&s] { return host_lr(s.options.lr(), s.extra); };
@@ -82,7 +83,7 @@ struct Expect {
   }
 };
 
-/// The bucket of a class, filled from the fields in its table.
+/// The bucket for an optimizer class, filled from the fields in the class's table.
 template <class Class>
 struct TableBucket : Table<Class>::Bucket {
   using Base = typename Table<Class>::Bucket;
@@ -131,7 +132,7 @@ concept SupportsSparse = requires { Table::supports_sparse; };
 template <class Table>
 concept HasFusedOnCpuOnly = requires { Table::python_has_fused_on_cpu_only; };
 
-/// The algorithm of a class, which is created from its table.
+/// The algorithm for an optimizer class, which is created from the class's table.
 template <class Class>
 class AlgorithmOf : public Algorithm {
   using Table = optim::Table<Class>;

@@ -6,7 +6,7 @@
 
 namespace sconce::optim::lr_scheduler {
 
-/// Returns Python's names, in the order of the enum. StateVisitor looks up this function.
+/// Returns Python's names, in enum order. StateVisitor looks up this function.
 constexpr std::array<const char*, 2> names(AnnealStrategy) {
   return {"cos", "linear"};
 }

@@ -9,7 +9,7 @@
 namespace sconce::optim {
 
 /// Returns the options, cast to the option type of the optimizer.
-/// @throw c10::Error if they are of a different type.
+/// @throw c10::Error if the options have a different type.
 template <class T, class Base>
 T& options_as(Base& options, const std::string& name) {
   T* typed = dynamic_cast<T*>(&options);

@@ -253,7 +253,7 @@ void CyclicLR::visit_options(StateVisitor& state) {
   state.check(step_ratio_ > 0 && step_ratio_ <= 1, "above 0 and at most 1");
   state("mode", mode_);
   state("gamma", gamma_);
-  // Without a custom function, the mode determines the argument of the scaling function.
+  // If there is no custom function, the mode determines the argument to the scaling function.
   auto default_scale_mode =
       mode_ == CyclicMode::exp_range ? ScaleMode::iterations : ScaleMode::cycle;
   state("scale_mode", scale_fn_ ? scale_mode_ : default_scale_mode);

@@ -36,7 +36,7 @@ inline bool share_memory(const std::vector<at::Tensor>& tensors) {
   return std::adjacent_find(ranges.begin(), ranges.end(), overlap) != ranges.end();
 }
 
-/// The addresses, sizes, and strides of a list of tensors, packed into one array. The array is
+/// The addresses, sizes, and strides for a list of tensors, packed into one array. The array is
 /// compared in each step.
 class Geometries {
  public:

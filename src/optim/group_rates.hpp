@@ -10,8 +10,8 @@
 
 namespace sconce::optim {
 
-/// The learning rates for an optimizer's groups, if they are tensors. The options of a group mirror
-/// the value of its tensor.
+/// The learning rates for an optimizer's groups, if they are tensors. Each group's options mirror
+/// the value of the group's tensor.
 ///
 /// A program may change the list of groups at any time through `param_groups()`. Therefore, a group
 /// is identified by its first parameter. The group keeps its tensor, which a CUDA graph may read,
@@ -39,7 +39,7 @@ class GroupRates {
   /// Sets the defaults to the given tensor's value, so that an added group starts with it.
   void read_defaults();
 
-  /// Returns the tensor of a group. `write` must be called first.
+  /// Returns a group's tensor. `write` must be called first.
   const at::Tensor& group_tensor(size_t index) const { return rates_[index].tensor; }
 
  private:

@@ -12,8 +12,8 @@
 
 namespace sconce::optim {
 
-/// The learning rate in a step. If it is a tensor, each operation rounds to the tensor's type, as
-/// in Python.
+/// The learning rate in a step. If the learning rate is a tensor, each operation rounds to the
+/// tensor's type, as in Python.
 struct LearningRate {
   double number = 0;                      // also the tensor's value, if it is on the CPU
   std::optional<at::Tensor> tensor = {};  // 0-dim
@@ -30,8 +30,7 @@ struct LearningRate {
     return tensor->div(at::native::wrapped_scalar_tensor(divisor)).item<double>();
   }
 
-  /// Returns the product of the rate and `factor`, divided by `divisor`. Reads a tensor on the
-  /// host.
+  /// Returns the rate multiplied by `factor` and divided by `divisor`. Reads a tensor on the host.
   double times_over(double factor, double divisor) const {
     if (!tensor) return number * factor / divisor;
     return LearningRate{0, tensor->mul(at::native::wrapped_scalar_tensor(factor))}.over(divisor);

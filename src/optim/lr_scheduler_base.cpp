@@ -16,9 +16,9 @@ namespace sconce::optim::lr_scheduler {
 namespace {
 
 // Returns the values that schedulers store for an optimizer's groups. LibTorch optimizers cannot
-// store them, so all schedulers of an optimizer share this object. Schedulers do not outlive their
-// optimizer, so if there are values for an address, the optimizer at that address is still the same
-// one.
+// store these values, so all schedulers of an optimizer share this object. Schedulers do not
+// outlive their optimizer, so if there are values for an address, the optimizer at that address is
+// still the same one.
 std::shared_ptr<std::vector<Optimizer::GroupValues>> values_of(
     const torch::optim::Optimizer& optimizer) {
   using Values = std::vector<Optimizer::GroupValues>;
@@ -115,7 +115,8 @@ GroupLRScheduler::GroupLRScheduler(torch::optim::Optimizer& optimizer)
   }
 }
 
-// The groups get their values only here, because the constructor of a derived class may throw.
+// The groups get their values only at this point, because the constructor of a derived class may
+// throw.
 void GroupLRScheduler::start() {
   for (size_t i = 0; i < base_lrs_.size(); ++i) {
     groups_->at(i).try_emplace("initial_lr", base_lrs_[i]);

@@ -151,7 +151,7 @@ void Optimizer::add_param_group(const ParamGroup& param_group) {
   write_lr();
   if (rates_) rates_->read_defaults();  // used by groups without a separate rate
   {
-    // LibTorch rejects parameters that have a state, even if no group contains them anymore.
+    // LibTorch rejects parameters that have a state, even if they no longer belong to a group.
     decltype(state_) states;
     states.swap(state_);
     const auto restore_state = c10::make_scope_exit([&] { states.swap(state_); });

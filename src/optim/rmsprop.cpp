@@ -27,8 +27,8 @@ struct RMSpropBucket : Bucket {
   PackedNumbers steps = {};
 };
 
-// Subtracts the updates from the parameters, in the same way as Python when it may read the
-// learning rate.
+// Subtracts the updates from the parameters, like Python when it can read the learning rate on the
+// host.
 void subtract(const RMSpropBucket& b, at::TensorList grads, at::TensorList averages, bool momentum,
               double lr) {
   if (momentum) {

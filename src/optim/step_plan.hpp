@@ -78,8 +78,8 @@ class StepPlan {
 
   /// Stores the gradients for this step in the buckets, and returns whether any of them is sparse.
   /// `make_state(index)` returns a State& for a parameter with a gradient. The function creates the
-  /// state, or converts it to the parameter's device, type, and strides if needed. It may also
-  /// throw. It is called only if one of the following changed since the last step:
+  /// state, or converts it to the parameter's device, type, and strides if needed. The function may
+  /// also throw. It is called only if one of the following changed since the last step:
   /// - the parameters, or which of them have a gradient;
   /// - their devices, types, memory, sizes, or strides;
   /// - the objects in `states`;

@@ -72,7 +72,8 @@ SWALR::SWALR(torch::optim::Optimizer& optimizer, const lr_scheduler::PerGroup<do
   start();
 }
 
-// Returns the weight of swa_lr in the learning rate after the given number of steps.
+// Returns how much swa_lr contributes to the learning rate after the given number of steps, from 0
+// to 1.
 double SWALR::anneal(int64_t step) const {
   const auto epochs = static_cast<double>(std::max<int64_t>(1, anneal_epochs_));
   const double t = std::clamp(static_cast<double>(step) / epochs, 0.0, 1.0);
@@ -134,7 +135,7 @@ MultiAvgFn get_ema_multi_avg_fn(double decay) {
   };
 }
 
-// The tensors of the copy and of the model, paired by index and without duplicates.
+// The tensors in the copy and in the model, paired by index and without duplicates.
 struct AveragedModelBase::Pairs {
   struct List {
     Tensors own = {};

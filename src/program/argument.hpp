@@ -31,8 +31,8 @@ struct WrappedNumber {
   std::variant<Size, bool, double, c10::complex<double>> number;
 };
 
-/// An argument or a result of a call. A result contains the numbers of the tensors, nested in the
-/// same way as the operator's return value. An empty value is None, or a result that is not kept.
+/// An argument or a result of a call. A result contains the numbers of the tensors, with the same
+/// nesting as the operator's return value. An empty value is None, or a result that is not kept.
 struct Argument {
   using List = std::vector<Argument>;
   using Any = std::variant<std::monostate, bool, Size, double, c10::complex<double>, std::string,

@@ -51,8 +51,8 @@ bool poll_until(const std::stop_token& stop, std::chrono::milliseconds interval,
 }
 
 // The package sconce_cpp is in the child's working directory and in its PYTHONPATH. A relative path
-// to Python is relative to this process's working directory. A name without a folder is looked up
-// in PATH.
+// to Python is resolved against this process's working directory. A name without a folder is looked
+// up in PATH.
 std::unique_ptr<ChildProcess> start_python(const CompileTask& task, const fs::path& folder,
                                            const fs::path& inductor) {
   const bool is_path = task.python.has_parent_path();

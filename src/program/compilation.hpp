@@ -24,11 +24,11 @@ struct CompileTask {
   std::filesystem::path python;
 };
 
-/// The compilation of one package, performed either by a child process or by another process that
-/// is already compiling the same key. If the other process ends without creating a package, this
-/// process starts a child process. A thread watches the child process and adds the package to the
-/// cache. Therefore, another process can use the package even if this process is waiting for the
-/// other process.
+/// The compilation of one package, either in a child process or in another process that is already
+/// compiling the same key. If the other process ends without creating a package, this process
+/// starts a child process. A thread watches the child process and adds the package to the cache.
+/// Therefore, another process can use the package even if this process is waiting for the other
+/// process.
 class Compilation {
  public:
   /// Writes the program and starts the thread. Does not throw.

@@ -65,7 +65,7 @@ bool is_cast(const c10::OperatorHandle& op) {
 }
 
 // LibTorch's attention checks whether its inputs are equal. If both inputs are the same tensor, the
-// result does not depend on values.
+// result does not depend on their values.
 bool compares_with_itself(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
   return op.schema().name() == "aten::equal" &&
          arguments[0].toTensor().is_same(arguments[1].toTensor());

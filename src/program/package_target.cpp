@@ -19,7 +19,8 @@ std::string short_hash(const std::string& text) {
   return c10::sha1(text).str().substr(0, 8);
 }
 
-// The build settings include LibTorch's commit. The text that precedes them depends on the machine.
+// The build settings include the LibTorch commit. The text that precedes them depends on the
+// machine.
 std::string torch_build() {
   const auto config = at::show_config();
   const auto settings = config.find("Build settings");

@@ -13,7 +13,7 @@ namespace sconce::program::detail {
 void make_private_folder(const std::filesystem::path& folder, const std::string& error_prefix);
 
 /// Checks a file or folder. Does not follow links. `kind` is S_IFREG or S_IFDIR.
-/// @throw c10::Error if it is of a different kind, or under the conditions listed below.
+/// @throw c10::Error if the kind differs, or in any of the cases listed below.
 void check_private(const std::filesystem::path& path, mode_t kind);
 
 /// Checks the file or folder that `status` describes.

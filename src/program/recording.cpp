@@ -97,9 +97,8 @@ class Buffers {
   std::vector<std::pair<Weight, at::Tensor>> all_ = {};
 };
 
-// Returns whether the output of a program is close enough to the output of the function. Kernels
-// round differently depending on the memory, but the outputs of an incorrect program differ much
-// more.
+// Returns whether a program's output is close enough to the function's output. Kernels round
+// differently depending on the memory, but the outputs of an incorrect program differ much more.
 bool are_close(const at::Tensor& a, const at::Tensor& b) {
   if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
   if (!a.is_floating_point() || a.numel() == 0) return at::equal(a, b);

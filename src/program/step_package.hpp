@@ -11,7 +11,8 @@ namespace sconce::program::detail {
 bool can_load_packages();
 
 /// Loads a package that was compiled by Python's AOTInductor.
-/// @throw c10::Error if LibTorch cannot load the package or lacks a runtime for packages.
+/// @throw c10::Error if LibTorch cannot load the package or does not include a runtime for
+/// packages.
 std::unique_ptr<sconce::detail::CompiledCode> load_package(const std::filesystem::path& path);
 
 }  // namespace sconce::program::detail

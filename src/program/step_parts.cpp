@@ -81,7 +81,7 @@ void for_each_written(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> 
   }
 }
 
-// Information about the whole step that is needed to create its parts.
+// Information about the whole step, which is needed to create its parts.
 struct StepUse {
   explicit StepUse(const RecordedStep& step);
   bool is_needed_after(Address memory, size_t end) const {

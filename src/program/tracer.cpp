@@ -101,7 +101,7 @@ size_t Tracer::number_of(const at::Tensor& tensor) {
   if (known != ids_.end()) return known->second;
   const auto* memory = memory_of(tensor);
   if (memory == nullptr) return add_constant(tensor);
-  // This is a different tensor with the same elements that was not created by an operator, but by
+  // This is a different tensor with the same elements. It was not created by an operator, but by
   // `data()`, for example.
   const auto& values = memory->values;
   const auto same = std::find_if(values.rbegin(), values.rend(),

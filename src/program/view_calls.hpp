@@ -10,7 +10,7 @@
 
 namespace sconce::program::detail {
 
-/// The layout of a tensor in its storage, in elements of its type.
+/// A tensor's layout in its storage, in elements of the tensor's type.
 struct Placement {
   static Placement of(const at::Tensor& tensor);
   /// Returns the placement of a vector that contains all elements of a storage.

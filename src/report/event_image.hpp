@@ -11,7 +11,7 @@ namespace sconce::utils::tensorboard {
 /// complex, or meta.
 at::Tensor values_on_cpu(const std::string& caller, const at::Tensor& tensor);
 
-/// Returns the uint8 pixels (H, W, C) of an image or of a grid of images, as described for
+/// Returns the uint8 pixels (H, W, C) of an image or an image grid, as described for
 /// `SummaryWriter::add_image`.
 /// @throw c10::Error with the prefix `caller` on failure.
 at::Tensor image_pixels(const std::string& caller, const at::Tensor& image,

@@ -140,7 +140,7 @@ bool pads_before(const torch::nn::Module& layer) {
          pads(dynamic_cast<const torch::nn::Conv3dImpl*>(&layer));
 }
 
-// Returns the shape of the layer's input, unless its operator received a different tensor.
+// Returns the shape of the layer's input, unless the layer's operator received a different tensor.
 std::optional<std::vector<int64_t>> input_of(const torch::nn::Module& layer, std::string_view name,
                                              const std::vector<Tensor>& arguments) {
   if (name == "aten::embedding_bag" || pads_before(layer)) return {};

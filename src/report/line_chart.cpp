@@ -24,8 +24,8 @@ constexpr double swatch = 30;
 constexpr int max_markers = 40;
 constexpr size_t colours = 6, dashes = 4, marker_shapes = 4;
 
-// People with color blindness can distinguish these colors. They are Okabe and Ito's colors,
-// darkened for contrast on a white background.
+// People with color blindness can distinguish these colors. They are based on the Okabe-Ito
+// palette, darkened for contrast on a white background.
 constexpr auto line_style =
     ".grid{stroke:#d8dee4}"
     ".line{fill:none;stroke-width:2;stroke-linejoin:round}"

@@ -176,7 +176,7 @@ std::string megabytes(int64_t bytes) {
 Summary summarize(torch::nn::Module& model, const SummaryCalls& calls) {
   check_devices(model, calls.inputs);
   std::set<std::string> gpus;
-  // Random numbers that lazy layers draw for their weights must not be drawn again.
+  // If lazy layers draw random numbers for their weights, the same numbers must not be drawn again.
   const bool keeps = !nn::has_uninitialized_params(model);
   std::deque<nn::KeepGenerator> generators(keeps ? 1 : 0);
   Summary summary;

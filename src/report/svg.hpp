@@ -24,7 +24,7 @@ std::string number(double pixels);
 /// the font.
 double text_width(std::string_view text);
 
-/// Returns the largest `text_width`, or 0 for an empty list.
+/// Returns the largest `text_width` in a list, or 0 if the list is empty.
 double widest(const std::vector<std::string>& texts);
 
 /// The options of `text`.

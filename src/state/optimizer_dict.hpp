@@ -16,7 +16,7 @@
 
 namespace sconce::optim {
 
-/// Defines how optimizers of a class write and read the parts of their state dicts.
+/// Defines how an optimizer class writes and reads the parts of its state dicts.
 class OptimizerDictForm {
  public:
   using Options = torch::optim::OptimizerOptions;
@@ -51,7 +51,7 @@ c10::IValue write_groups(const torch::optim::Optimizer& optimizer, OptimizerDict
 /// Returns {"state": {index: state}, "param_groups": [{..., "params": [index]}]}.
 c10::IValue write_optimizer(const torch::optim::Optimizer& optimizer, OptimizerDictForm& form);
 
-/// The contents of an optimizer's state dict: the options of each group, and the states.
+/// The contents of an optimizer state dict: the options for each group, and the states.
 struct OptimizerContents {
   std::vector<std::unique_ptr<torch::optim::OptimizerOptions>> options = {};
   ska::flat_hash_map<void*, std::unique_ptr<torch::optim::OptimizerParamState>> states = {};

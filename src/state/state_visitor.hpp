@@ -73,8 +73,8 @@ class StateVisitor {
     }
   }
 
-  /// Like the function above, but for an optional key. A member without a value is not written. If
-  /// the dict does not contain the key, the member stays unchanged.
+  /// Like the function above, but for an optional key. A member without a value is omitted from the
+  /// dict. If the dict does not contain the key, the member stays unchanged.
   template <class T>
   void optional_value(const char* key, std::optional<T>& member) {
     if (reads_ ? dict_.contains(key) : member.has_value()) {

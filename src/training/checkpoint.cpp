@@ -88,8 +88,8 @@ void check_random_state(const torch::Tensor& state, const std::string& where) {
               ": expected the state of a random generator, got a damaged state");
 }
 
-// If this machine has more GPUs than the file has states, the generators of the additional GPUs
-// keep their states.
+// If this machine has more GPUs than the file contains states for, the generators of the additional
+// GPUs keep their states.
 void set_random_state(const torch::Tensor& state) {
   int64_t next = 0;
   for (auto generator : generators()) {
@@ -101,8 +101,8 @@ void set_random_state(const torch::Tensor& state) {
   }
 }
 
-// Returns the generator states of each rank, in rank order. The ranks' machines may have different
-// numbers of GPUs.
+// Returns the generator states of each rank, in rank order. The number of GPUs may differ between
+// the ranks' machines.
 std::vector<torch::Tensor> random_states(const distributed::ProcessGroup& group) {
   std::vector<torch::Tensor> states;
   for (const auto& state : distributed::gather_bytes(group, random_state())) {
@@ -241,7 +241,7 @@ std::shared_ptr<const int> lock_folder(const fs::path& folder) {
 
 }  // namespace
 
-// The contents of a file, except for the parts of the run.
+// The file contents, except for the parts of the run.
 struct Checkpoint::RunState {
   std::vector<torch::Tensor> generators = {};
   RunProgress progress = {};

@@ -19,8 +19,8 @@ namespace sconce {
 /// The sums stay on the device until the epoch ends.
 class EpochSums {
  public:
-  /// The metrics must outlive this object. If steps cannot have values, the ranks need one
-  /// collective less.
+  /// The metrics must outlive this object. If steps cannot have values, the ranks need one fewer
+  /// collective.
   EpochSums(torch::Device device, const Metrics& metrics, bool may_have_values);
 
   /// Resets the sums to 0, unless the epoch resumes at `batch`.
@@ -52,8 +52,8 @@ class EpochSums {
   /// Returns the sums of all ranks with shape (ranks, n), or (ranks, 0) if the epoch has not
   /// started.
   at::Tensor all_sums(const distributed::ProcessGroup& group, bool mid_epoch) const;
-  /// Continues from this rank's row in `all_sums`, with the given names of the values and elapsed
-  /// time of the epoch.
+  /// Continues from this rank's row in `all_sums`, with the given value names and the time already
+  /// spent on the epoch.
   void load(const at::Tensor& all_sums, std::vector<std::string> names, int rank, double seconds);
 
   /// Returns the names of the values. If there is a count, the first name represents it. Returns an
@@ -77,7 +77,8 @@ class EpochSums {
   const Metrics& metrics_;
   bool are_names_agreed_;
   std::optional<std::vector<std::string>> names_ = {};  // value names; set in the first step
-  // Tensors with shape (1,): the sums of values times examples, and the sum of the count.
+  // Tensors with shape (1,): the sums of each value times the number of examples, and the sum of
+  // the count.
   std::vector<torch::Tensor> values_ = {};
   double seconds_before_ = 0;  // time spent on the epoch in earlier processes
   Stopwatch stopwatch_;

@@ -18,8 +18,8 @@ inline bool has_value(const Fit& fit, const std::string& name) {
 }
 
 // Throws an error with the prefix `caller` unless the fit has a value with that name. This function
-// must be called after the first epoch, because the names of step values are not known until it
-// ends.
+// must be called after the first epoch, because the names of step values are not known until that
+// epoch ends.
 inline void check_monitor(const Fit& fit, const std::string& monitor, const char* caller) {
   TORCH_CHECK(has_value(fit, monitor), caller, ": expected monitor to be one of [",
               c10::Join(", ", fit.value_names), "], got ", monitor);
@@ -36,8 +36,8 @@ inline bool may_be_of_step(const Fit& fit, const std::string& name) {
 }
 
 // Returns the name of a value in the fit's epochs: `monitor`, or "test_acc" instead of "val_acc"
-// unless there is a test set named "val". Throws an error with the prefix `caller` if there is no
-// such value.
+// unless a test set is named "val". Throws an error with the prefix `caller` if there is no such
+// value.
 inline std::string find_monitor(const Fit& fit, const std::string& monitor, const char* caller) {
   const bool is_alias =
       monitor.starts_with("val_") && !has_value(fit, monitor) && !has_value(fit, "val_loss");

@@ -20,7 +20,7 @@ void check_batches(int64_t batches, const char* caller, const char* expected);
 void check_callbacks(const Callbacks& callbacks, const char* caller);
 
 /// @throw c10::Error if the options contain metrics and a step returns only a loss.
-/// `without_output` is the name of that step, or null for any other step.
+/// `without_output` is the name of the step if the step returns only a loss, and null otherwise.
 void check_output(const TrainerOptions& options, const char* without_output, const char* caller);
 
 /// @throw c10::Error if a DistributedDataParallel module uses a different process group than the

@@ -210,7 +210,7 @@ void FitLoop::warn_non_finite_loss() {
              "this case");
 }
 
-// Reads only the host's clock, so this function does not wait for the device.
+// Reads only the host clock, so this function does not wait for the device.
 void FitLoop::check_time() {
   if (!begin_) return;
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - *begin_;

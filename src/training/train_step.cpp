@@ -34,7 +34,8 @@ std::vector<torch::Tensor> parameters_of(const torch::optim::Optimizer& optimize
   return all;
 }
 
-// Returns the count as a divisor. For a count of 0, the divisor is 1, so that an empty sum stays 0.
+// Converts the count to a divisor. For a count of 0, the divisor is 1, so that an empty sum stays
+// 0.
 torch::Tensor as_divisor(const torch::Tensor& count) {
   return count + (count == 0);
 }
@@ -54,8 +55,8 @@ void multiply_gradients(const torch::optim::Optimizer& optimizer, const torch::T
 }
 
 // Weights the batches in a step by their counts. The total is known only after the last forward
-// pass. Until then, if a step has several batches, their losses are divided by an estimate of the
-// total that is based on the first count. This estimate keeps gradients in the range of float16.
+// pass. Until then, in a step with several batches, the losses are divided by an estimate of the
+// total, which is based on the first count. This estimate keeps gradients in the range of float16.
 // The gradients are corrected afterwards.
 class CountedBatches {
  public:

@@ -48,7 +48,7 @@ torch::Tensor mean_loss(const StepOutput& step);
 /// `graph`.
 const char* capturing_option(const TrainerOptions& options);
 
-/// Checks that at least one of the optimizer's parameters has a gradient. This check fails if the
+/// Checks that at least one of the optimizer's parameters has a gradient. The check fails if the
 /// optimizer belongs to another model. Does not read from the device, and stops at the first
 /// gradient.
 /// @throw c10::Error with the number of parameters that the optimizer and the model share.

@@ -35,8 +35,8 @@ std::string at_field(const fs::path& file, std::string_view field) {
 }
 
 // The contents of a file, decompressed if it is gzipped. This class calls inflate directly, because
-// zlib versions differ in the errors that gzread reports for damaged files. For example, version
-// 1.3.2 treats a file with an invalid first block as empty.
+// gzread reports different errors for damaged files in different zlib versions. For example,
+// version 1.3.2 treats a file with an invalid first block as empty.
 class Content {
  public:
   explicit Content(const fs::path& file) : file_(file), input_(file, "sconce::vision::read_idx") {

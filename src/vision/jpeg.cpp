@@ -66,7 +66,8 @@ class JpegDecoder final : public ImageDecoder {
 
   static void print_nothing(j_common_ptr) {}
 
-  // A scan may consist of only a few bytes, but decoding it takes as long as reading all pixels.
+  // A scan may consist of only a few bytes, but decoding the scan takes as long as reading all
+  // pixels.
   static void check_scans(j_common_ptr jpeg) {
     auto& self = of(jpeg);
     if (reinterpret_cast<j_decompress_ptr>(jpeg)->input_scan_number <= self.max_scans_) return;

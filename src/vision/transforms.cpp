@@ -218,8 +218,8 @@ torch::Tensor RandomCrop::operator()(const torch::Tensor& given,
             (is_padded ? at::constant_pad_nd(images, {left, right, top, bottom}) : images)
                 .contiguous();
         // Creates a view of all crops, one starting at each pixel, from which each image selects
-        // one. This way, whole rows are copied at once. at::index copies pixel by pixel, which took
-        // up to ten times as long.
+        // one. This way, whole rows are copied at once. at::index copies one pixel at a time, which
+        // took up to ten times as long.
         const int64_t row = padded.size(3);
         const int64_t plane = padded.size(2) * row;
         const int64_t last = (channels - 1) * plane + (height - 1) * row + width - 1;

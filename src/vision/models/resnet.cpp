@@ -37,7 +37,7 @@ Conv2d conv3x3(int64_t in, int64_t out, const Sizes& of) {
                     .bias(false));
 }
 
-// Returns a module that resizes the input of a block to the size of its output, or null if the
+// Returns a module that resizes a block's input to the size of the block's output, or null if the
 // sizes already match.
 Sequential make_downsample(const Sizes& of, int64_t out) {
   if (of.stride == 1 && of.in == out) return nullptr;
