@@ -22,7 +22,7 @@ def layers():
     found = {}
     for name in ["core", *order]:
         text = (ROOT / "src" / ("" if name == "core" else name) / "CMakeLists.txt").read_text()
-        about = re.match(rf"# The layer {name} (?:contains )?(.*?)\. It includes", text.replace("\n# ", " "))[1]
+        about = re.match(rf"# The {name} layer (?:contains )?(.*?)\. It depends", text.replace("\n# ", " "))[1]
         found[name] = about, [below for below in re.findall(r"sconce::([a-z]+)", text) if below in found]
     return found
 

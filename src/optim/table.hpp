@@ -23,7 +23,7 @@ namespace sconce::optim {
 /// Optional members:
 /// - `uses(options, field)`: whether the options need an optional field;
 /// - `has_capturable`: whether Python's class accepts this argument;
-/// - `takes_sparse`: whether kernels other than an explicit `Kernels::fused` support sparse
+/// - `supports_sparse`: whether kernels other than an explicit `Kernels::fused` support sparse
 ///   gradients, and `check_sparse(options, name)`, which rejects options that are incompatible with
 ///   them;
 /// - `python_has_fused_on_cpu_only`;
