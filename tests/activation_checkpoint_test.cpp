@@ -27,7 +27,7 @@ using SomeTensors = std::vector<Tensor>;
 
 namespace {
 
-// A residual block with dropout that counts how often its forward runs.
+// A residual block with dropout that counts the calls to its forward method.
 struct CountingBlockImpl : torch::nn::Cloneable<CountingBlockImpl> {
   explicit CountingBlockImpl(int64_t features) : width(features) { reset(); }
   void reset() override {
@@ -64,7 +64,7 @@ Tensor checkpointed(std::vector<CountingBlock>& blocks, Tensor x) {
   return x;
 }
 
-// Runs the blocks with nested checkpoints: the outermost checkpoint covers all blocks, the next one
+// Runs the blocks with nested checkpoints. The outermost checkpoint covers all blocks, the next one
 // covers all blocks except the last, and so on.
 Tensor nested(std::vector<CountingBlock>& blocks, const Tensor& x, size_t count) {
   if (count == 0) return x;
@@ -74,8 +74,7 @@ Tensor nested(std::vector<CountingBlock>& blocks, const Tensor& x, size_t count)
   return checkpoint(within, x);
 }
 
-// Returns the output of a step, the gradients of its input and parameters, and the next random
-// number.
+// Returns the output of a step, the input and parameter gradients, and the next random number.
 template <class F>
 SomeTensors step_of(const F& forward, torch::Device device, bool in_bf16 = false) {
   auto blocks = some_blocks(3, device);
@@ -152,7 +151,7 @@ TEST_CASE("recomputation stops as soon as every needed tensor has been recompute
   int ends = 0;
   const auto x = torch::randn({3}).requires_grad_();
   const auto function = [&ends](const Tensor& input) {
-    const auto y = input.exp() * 2;  // exp saves its result
+    const auto y = input.exp() * 2;  // exp saves its result for the backward pass
     ++ends;
     return y;
   };

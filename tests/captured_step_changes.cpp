@@ -1,5 +1,5 @@
-// Tests what may change between calls of a captured step or happen within a call, in addition to
-// changes of its tensors.
+// Tests changes, other than to its tensors, that may occur between calls of a captured step or
+// within a call.
 
 #include <c10/core/alignment.h>
 #include <torch/torch.h>
@@ -44,7 +44,7 @@ namespace lr_scheduler = sconce::optim::lr_scheduler;
 
 namespace {
 
-// A network whose second layer is initially not trained.
+// A network whose second layer is initially frozen.
 struct Training {
   explicit Training(torch::Device on) : device(on) {
     net->to(device);
@@ -74,7 +74,7 @@ struct Training {
   torch::nn::Linear second = torch::nn::Linear(16, 3);
   torch::nn::Sequential net = torch::nn::Sequential(first, dropout, second);
   std::unique_ptr<sconce::optim::SGD> optimizer;
-  std::function<void()> within = nullptr;  // additional work of the step
+  std::function<void()> within = nullptr;  // additional work in the step
   int runs_on_host = 0;
 };
 
@@ -83,9 +83,9 @@ Tensors batch_of(torch::Device device, int call) {
   return {torch::randn({8, 6}).to(device), torch::randint(3, {8}).to(device)};
 }
 
-// Makes the same calls with an eager loop and with a CapturedStep, and expects the same losses,
-// parameters, and gradients. Calls `between` for both before each call. Returns the number of
-// replayed calls.
+// Makes the same calls with an eager loop and with a CapturedStep, and checks that the losses,
+// parameters, and gradients are the same. Calls `between` for both before each call. Returns the
+// number of replayed calls.
 int compare(
     torch::Device device, const std::function<void(Training&, int)>& between,
     const std::function<void(Training&)>& prepare = [](Training&) {}) {
@@ -125,7 +125,7 @@ void change_groups(Training& training, int call) {
 }
 
 // Replaces a group with a new one that has the same number of parameters, and later replaces the
-// parameters of a group.
+// parameters in a group.
 void swap_groups(Training& training, int call) {
   auto& groups = training.optimizer->param_groups();
   if (call == 8) {
@@ -200,10 +200,10 @@ void update_metric_within(torch::Device device) {
   REQUIRE(metrics.size() == 2);
   CHECK(metrics[1]->sums().equal(metrics[0]->sums()));
   CHECK(metrics[1]->sums()[1].item<double>() == 10);
-  for (const auto& sums : earlier) CHECK(sums[1].item<double>() == 12);  // did not change later
+  for (const auto& sums : earlier) CHECK(sums[1].item<double>() == 12);  // unchanged by later calls
 }
 
-// Returns the error thrown by the calls of a step that also runs this function.
+// Adds this function to a step, calls the step, and returns the error that the calls throw.
 std::string error_of_step_with(torch::Device device, const std::function<void()>& within) {
   CapturedStep step(device, [&](const Tensors& batch) {
     within();
@@ -222,7 +222,7 @@ void check_refused(torch::Device device, const std::function<void()>& within,
                  ContainsSubstring(name));
 }
 
-// Tests calls that no capture can repeat.
+// Tests calls that a capture cannot repeat.
 void check_refusals(torch::Device device) {
   Training training(device);
   lr_scheduler::ReduceLROnPlateau plateau(*training.optimizer);
@@ -348,7 +348,7 @@ TEST_CASE(
       sconce::gpu(), [&] { schedule.step(); }, "sconce::optim::lr_scheduler::ExponentialLR::step");
   check_refused(
       sconce::gpu(), [&] { average.update(); }, "sconce::optim::ExponentialMovingAverage::update");
-  CHECK(schedule.last_epoch() == 3);  // the warmup's steps
+  CHECK(schedule.last_epoch() == 3);  // the warmup steps
 }
 
 TEST_CASE("changing a scaler's growth factor between calls takes effect in a captured step") {

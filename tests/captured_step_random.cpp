@@ -58,7 +58,7 @@ constexpr int calls_of_a_step = 20;
 
 using Layer = std::function<Tensor(const Tensor&)>;
 
-// Creates the modules of layers.
+// Creates the modules for the layers.
 struct LayerMaker {
   template <class Module>
   Module keep(Module module) {
@@ -138,7 +138,7 @@ Layer group_norm(LayerMaker& make) {
   return over_channels(make.keep(nn::GroupNorm(nn::GroupNormOptions(2, make.width))));
 }
 
-// During a capture, simulated GPUs update the running statistics one time too many.
+// During a capture, simulated GPUs update the running statistics one extra time.
 Layer batch_norm(LayerMaker& make) {
   const bool has_sums = !make.draw.one_in(4) && !make.device.is_cuda();
   const auto options = nn::BatchNorm1dOptions(make.width).track_running_stats(has_sums);
@@ -174,7 +174,7 @@ Layer dot_product_attention(LayerMaker& make) {
   };
 }
 
-// In bfloat16, oneDNN's LSTM does not always compute the same result.
+// In bfloat16, the oneDNN LSTM does not always compute the same result.
 template <class Module>
 Layer recurrent(Module module) {
   return [module](const Tensor& x) mutable {
@@ -197,7 +197,8 @@ Layer rnn(LayerMaker& make) {
   return recurrent(make.keep(nn::RNN(nn::RNNOptions(make.width, make.width).batch_first(true))));
 }
 
-// Without gradients, LibTorch's max_pool1d runs on the CPU without going through the dispatcher.
+// When gradients are disabled, max_pool1d in LibTorch runs on the CPU without going through the
+// dispatcher.
 Layer pooling(LayerMaker& make) {
   return [without_gradient = make.draw.one_in(3)](const Tensor& x) {
     const auto most = torch::max_pool1d(without_gradient ? x.detach() : x, 3, 1, 1);
@@ -213,7 +214,7 @@ Layer indexing(LayerMaker&) {
   };
 }
 
-// A CUDA graph cannot copy from host memory.
+// CUDA graphs cannot copy from host memory.
 Layer constants(LayerMaker&) {
   return [](const Tensor& x) {
     const auto scale = x.is_cuda() ? torch::full({2}, 0.5, x.device()) : torch::tensor({0.5F, 2.F});
@@ -232,7 +233,7 @@ Layer in_place(LayerMaker&) {
   };
 }
 
-// Casts the same tensor repeatedly, and casts a tensor that is written between the casts.
+// Casts the same tensor repeatedly, and casts a tensor that is modified between the casts.
 Layer casts(LayerMaker&) {
   return [](const Tensor& x) {
     auto y = x * 1;
@@ -305,7 +306,7 @@ const std::vector<Loss> losses = {
       return torch::binary_cross_entropy_with_logits(x, rows);
     }};
 
-// A random network with its loss and its batches.
+// A random network, along with its loss function and batches.
 class Net : public nn::Module {
  public:
   Net(Draw& draw, torch::Device device)
@@ -410,9 +411,9 @@ void append_tensors(NamedTensors& all, const std::string& name, const c10::IValu
   }
 }
 
-// A random training step. Two steps with the same seed are identical. CUDA graphs have their own
-// rules: they require fused kernels and a learning rate on the GPU, and the host must not change
-// anything.
+// A random training step. Two steps with the same seed are identical. CUDA graphs have additional
+// requirements: the kernels must be fused, the learning rate must be on the GPU, and the host must
+// not change anything.
 class Training {
  public:
   Training(uint32_t seed, torch::Device on) : device(on) {
@@ -519,7 +520,7 @@ class Training {
     average_ = std::make_unique<ExponentialMovingAverage>(*net);
   }
 
-  // Draws other tensors that a step may update.
+  // Randomly selects other tensors that a step may update.
   void draw_host_objects(Draw& draw) {
     schedules_inside_ = schedule_ && updates_inside_ && !device.is_cuda() && draw.one_in(3);
     if (schedules_inside_) kinds.insert("schedule inside");
@@ -647,7 +648,7 @@ const std::vector<Event> events = {
     {"numbers drawn", true, [](Training& t, Tensor&) { torch::rand({3}, t.device); }},
     {"forward pass", true, run_forward}};
 
-// Half of the calls are not followed by an event.
+// Half of the calls have no event after them.
 const Event* draw_event(Draw& draw, torch::Device device) {
   const auto& event = draw.from(events);
   return draw.one_in(2) || (device.is_cuda() && !event.on_gpus) ? nullptr : &event;
@@ -664,7 +665,8 @@ bool have_same_bits(const Tensor& a, const Tensor& b) {
   return a.nbytes() == 0 || std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }
 
-// Returns whether the two tensors are bitwise identical, or NaN at the same positions.
+// Returns whether the two tensors are bitwise identical, except that any NaN matches a NaN at the
+// same position.
 bool are_same(const Tensor& a, const Tensor& b) {
   if (!a.defined() || !b.defined()) return a.defined() == b.defined();
   if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) return false;
@@ -676,7 +678,7 @@ bool are_same(const Tensor& a, const Tensor& b) {
 }
 
 // Specifies how closely two tensors must agree: bit for bit or, if different kernels computed one
-// of them, within a bound on the norm of their difference relative to their own norm.
+// of them, within a bound on the norm of their difference relative to their norm.
 struct Agreement {
   bool operator()(const Tensor& a, const Tensor& b) const {
     if (tolerance == 0) return are_same(a, b);
@@ -702,7 +704,7 @@ Tensor generator_state(torch::Device device) {
   return at::globalContext().defaultGenerator(device).get_state();
 }
 
-// The outcome of one call and the event after it.
+// The outcome of one call and the event that follows it.
 struct Call {
   bool is_refused() const { return error.find("expected a step that can be") != error.npos; }
 
@@ -729,24 +731,24 @@ std::string difference_of(const Call& expected, const Call& found, const Agreeme
 struct Outcome {
   std::string difference = {};          // empty if there is no difference
   std::string refusal = {};             // empty if the step was captured
-  std::string error = {};               // the error of the last call, if it threw
-  std::set<std::string> kinds = {};     // the kinds of the parts and events of the step
-  std::set<std::string> replayed = {};  // the kinds that a replay contained or that preceded it
+  std::string error = {};               // the error from the last call, if it threw
+  std::set<std::string> kinds = {};     // the kinds of parts and events in the step
+  std::set<std::string> replayed = {};  // the kinds that a replay contained or followed
   int replays = 0;
-  bool is_16_bit = false;  // some of its kernels compute in 16 bits
+  bool is_16_bit = false;  // some kernels compute in 16 bits
 };
 
-// The compiler for the steps, if there is one.
+// The compiler for the steps, if any.
 struct Compiling {
   std::shared_ptr<StepCompiler> compiler = {};
   bool with_events = true;  // most events cause another capture
   uint32_t first_seed = 0;
-  // The number of 16-bit steps whose losses may exceed the tolerance. Some losses are chaotic: over
-  // 20 steps, rounding to 16 bits changes them by up to 32% even in the eager loop.
+  // The number of 16-bit steps that may have losses outside the tolerance. Some losses are chaotic.
+  // Over 20 steps, rounding to 16 bits changes them by up to 32% even in the eager loop.
   int most_apart = 0;
 };
 
-// Makes the captured and the eager calls of one random step.
+// Makes the captured and eager calls for one random step.
 class Comparison {
  public:
   Comparison(uint32_t seed, torch::Device device, const Compiling& compiling)
@@ -759,7 +761,7 @@ class Comparison {
               {.num_warmup_iters = 1 + static_cast<int>(seed % 3),
                .modules = {captured_.net},
                .compiler = compiling.compiler}) {
-    outcome_.is_16_bit =  // "casts" computes in bfloat16 with any precision
+    outcome_.is_16_bit =  // "casts" computes in bfloat16 at every precision setting
         !captured_.kinds.contains("precision fp32") || captured_.kinds.contains("casts");
     if (compiling.compiler) agree_.tolerance = outcome_.is_16_bit ? 1e-2 : 1e-5;
     outcome_.kinds = captured_.kinds;
@@ -823,7 +825,7 @@ class Comparison {
         first_difference(eager_.tensors(with_gradients), captured_.tensors(with_gradients));
   }
 
-  // The eager loop has not made this call, so the rejected call must not have changed anything.
+  // The eager loop did not make this call, so the rejected call must not have any effect.
   void refuse(const std::string& error) {
     outcome_.refusal = error.substr(error.rfind("got ") + 4);
     compare_tensors();
@@ -875,7 +877,8 @@ class Comparison {
   Outcome outcome_ = {};
 };
 
-// Counts how many steps were replayed, only ran eagerly, or were rejected.
+// Counts the steps that were replayed, the steps that only ran eagerly, and the steps that were
+// rejected.
 class Table {
  public:
   enum Fate { replayed, run_eagerly, refused };
@@ -912,7 +915,7 @@ class Table {
   std::map<std::string, std::array<int64_t, 3>> rows_ = {};
 };
 
-// Only one reason for rejection is possible here: with kernels that are not fused, the host reads
+// There is only one possible reason for rejection here: with non-fused kernels, the host reads
 // whether a scaler skips the step.
 bool is_allowed(const Outcome& outcome) {
   return outcome.refusal.empty() || (outcome.refusal.starts_with("one with a host read") &&
@@ -953,7 +956,7 @@ std::shared_ptr<StepCompiler> interpreter() {
       sconce::StepCompilerOptions{.keep = sconce::KeptStep::compiled});
 }
 
-// Waits for each package to be compiled and keeps it.
+// Waits until each package has been compiled, and keeps the package.
 std::shared_ptr<StepCompiler> compiler(const sconce::test::TempDir& folder) {
   return sconce::program::inductor(
       {.keep = sconce::KeptStep::compiled, .wait = true, .cache_dir = folder.path() / "steps"});
@@ -982,7 +985,7 @@ TEST_CASE("60 random captured steps compile and produce the same losses as the e
       compare_steps(60, torch::kCPU, {.compiler = compiler(folder), .most_apart = 1});
   WARN(table.text());
   CHECK(table("compiled", Table::replayed) >= 45);
-  // Counts steps whose package is rejected, except for steps whose events prevent any replay.
+  // Counts the steps whose package is rejected, excluding steps whose events prevent any replay.
   CHECK(table("all", Table::replayed) - table("compiled", Table::replayed) <= 3);
 }
 

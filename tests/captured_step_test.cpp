@@ -36,7 +36,7 @@ namespace {
 
 constexpr float too_large = std::numeric_limits<float>::infinity();
 
-// A network with an optimizer and all other objects that a training step uses.
+// A network, its optimizer, and all other objects that a training step uses.
 struct Training {
   explicit Training(torch::Device on, double dropout = 0) : device(on) {
     torch::manual_seed(0);
@@ -84,8 +84,8 @@ std::vector<StepTensors> some_batches(torch::Device device, int count, int64_t r
   return batches;
 }
 
-// Runs the same steps with an eager loop and with a CapturedStep, and expects the same losses and
-// parameters. Calls `between` for both before each step.
+// Runs the same steps with an eager loop and with a CapturedStep, and checks that the losses and
+// parameters are the same. Calls `between` for both before each step.
 template <class F>
 void check_like_plain_loop(const std::vector<StepTensors>& batches, torch::Device device,
                            const F& between) {
@@ -238,7 +238,7 @@ TEST_CASE("an error thrown by a step is reported even if waiting for its stream 
     if (fails) {
       stream = c10::impl::VirtualGuardImpl(torch::kCUDA).getStream(sconce::gpu());
       graph = sconce::StepGraph::begin({});
-      error_of([&] { batch[0].sum().item<float>(); });  // waits for the stream fail after this
+      error_of([&] { batch[0].sum().item<float>(); });  // after this, waiting for the stream fails
       throw std::runtime_error("thrown by the step");
     }
     return StepTensors{batch[0] + 1};
@@ -491,7 +491,7 @@ TEST_CASE("memory that a captured step allocates can be reused after the step is
   const void* const address = state.const_data_ptr();
   state.reset();
   bool is_used_again = false;
-  for (int i = 0; i < 32; ++i) {  // cycles through all streams of the pool
+  for (int i = 0; i < 32; ++i) {  // cycles through all streams in the pool
     const c10::StreamGuard stream(guard.getStreamFromGlobalPool(device));
     is_used_again |= torch::zeros({64}, device).const_data_ptr() == address;
   }

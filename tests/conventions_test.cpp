@@ -1,4 +1,4 @@
-// Tests the conventions of this project by reading its sources.
+// Tests the project's conventions by reading its sources.
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <filesystem>
@@ -23,7 +23,8 @@ std::string read(const fs::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// Returns the files in a folder of the project whose names end this way, relative to that folder.
+// Returns the files in a project folder whose names end with the given suffix, relative to that
+// folder.
 Names files_below(const fs::path& folder, const std::string& ending) {
   Names names;
   for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
@@ -34,7 +35,7 @@ Names files_below(const fs::path& folder, const std::string& ending) {
   return names;
 }
 
-// Returns the headers in include/sconce and the headers and sources in src. The names start with
+// Returns the headers in include/sconce and the headers and sources in src. The paths start with
 // these folders.
 Names library_files() {
   Names names;
@@ -48,7 +49,7 @@ Names library_files() {
 }
 
 // Returns the sconce headers that a file includes, such as "vision/idx", including private headers.
-// `pattern` may select other includes.
+// A different `pattern` selects other includes.
 Names includes(const fs::path& file,
                const char* pattern = "#include \"(?:sconce/)?([^\"]+)\\.hpp\"") {
   const std::string text = read(file);
@@ -69,7 +70,7 @@ std::string folder_of(const std::string& concept_name) {
   return concept_name.substr(0, concept_name.find('/'));
 }
 
-// Returns the entries in a layer's list of files, such as "vision/idx".
+// Returns the entries in the file list of a layer, such as "vision/idx".
 Names listed_in(const fs::path& list) {
   return includes(list, "\n  ([a-z_/]+)(?=[\n)])");
 }
@@ -77,11 +78,11 @@ Names listed_in(const fs::path& list) {
 struct Layer {
   std::string name;
   Names files;     // listed files, such as "vision/idx"
-  Names folders;   // in include/sconce, src, and tests; "" for the files at the top
-  Names includes;  // the other layers that its files may include
+  Names folders;   // in include/sconce, src, and tests; "" for top-level files
+  Names includes;  // the other layers whose headers its files may include
 };
 
-// Returns the layers in order, as src/CMakeLists.txt and the lists in the folders define them.
+// Returns the layers in order, as defined by src/CMakeLists.txt and the lists in the folders.
 std::vector<Layer> layers() {
   const std::string order = read(root / "CMakeLists.txt");
   std::smatch names;
@@ -107,8 +108,8 @@ std::vector<Layer> layers() {
 }
 
 // Returns the layer of a file such as "include/sconce/data/data_loader.hpp" or
-// "src/no_cuda/cuda/memory.cpp". At the top level, the core layer contains all files that no other
-// layer lists.
+// "src/no_cuda/cuda/memory.cpp". At the top level, any file that no other layer lists belongs to
+// the core layer.
 const Layer* layer_of(const std::vector<Layer>& all, std::string name) {
   for (const std::string folder : {"include/sconce/", "src/", "no_cuda/"}) {
     if (name.starts_with(folder)) name.erase(0, folder.size());
@@ -134,7 +135,7 @@ TEST_CASE(
   const Names folders(listed.begin(), listed.end());
   CHECK(folders.size() == listed.size());
   CHECK(folders.size() >= 12);
-  // CONTRIBUTING.md lists the folders without a counterpart.
+  // CONTRIBUTING.md lists the folders that do not have a counterpart.
   const Names alone = {"apps",          "build",   "contributing",   "fuzz",
                        "gloo_stand_in", "lessons", "no_cuda",        "reference",
                        "simgpu",        "support", "trainer_scripts"};
@@ -155,8 +156,8 @@ TEST_CASE("a file includes only headers from its own layer and from the layers i
   REQUIRE(all.size() == 9);
   size_t seen = 0;
   for (const auto& name : library_files()) {
-    // LibTorch's headers include the stand-ins for Gloo's headers, and sconce.hpp does not belong
-    // to any layer.
+    // The LibTorch headers include the stand-ins for the Gloo headers, and sconce.hpp does not
+    // belong to any layer.
     if (name.starts_with("src/gloo_stand_in/") || name == "include/sconce/sconce.hpp") continue;
     const Layer* layer = layer_of(all, name);
     INFO(name);
@@ -226,7 +227,7 @@ TEST_CASE(
     CHECK(fs::exists(root / "include/sconce" / (std::string(part) + ".hpp")));
     CHECK_FALSE(found.contains("sconce/" + std::string(part) + ".hpp"));
   }
-  // The only cast is to optimizers with state.
+  // The only cast is to optimizers that have state.
   CHECK(includes(root / "src/training/fit_loop.cpp",
                  "_cast<([^>]*(Callback|Scheduler|Checkpoint)[^>]*)>")
             .empty());
@@ -284,7 +285,7 @@ TEST_CASE("every test file outside apps, except conventions_test.cpp, correspond
 
 namespace {
 
-// Returns the sources of the tests. A long name is split into several literals on several lines.
+// Returns the test sources. A long name is split into several literals on several lines.
 std::string test_sources() {
   static const std::regex split("\"\\s*\n\\s*\"");
   std::string sources;
@@ -294,7 +295,7 @@ std::string test_sources() {
   return sources;
 }
 
-// Returns the lines of a file without comments.
+// Returns the lines of a file with comments removed.
 std::vector<std::string> lines_of(const fs::path& file) {
   std::istringstream text(read(file));
   std::vector<std::string> lines;
@@ -362,7 +363,7 @@ TEST_CASE("only tests/catch.hpp and conventions_test.cpp include Catch2") {
       if (folder == "include" && std::string(ending) == ".cpp") continue;
       if (folder == "src" && std::string(ending) == ".hpp") continue;
       for (const auto& name : files_below(folder, ending)) {
-        // The project in tests/build/dependencies uses each dependency independently of sconce.
+        // The project in tests/build/dependencies uses each dependency without sconce.
         if (folder == "tests" && (allowed.contains(name) || name.starts_with("build/"))) continue;
         INFO(folder << "/" << name);
         CHECK(includes(root / folder / name, "#include <(catch2/[^>]+)>").empty());
@@ -414,7 +415,7 @@ TEST_CASE("the installation page lists exactly the workflow presets that exist")
 
 namespace {
 
-// Returns the preset of a given kind with this name.
+// Returns the preset with the given kind and name.
 nlohmann::json preset_of(const char* kind, const std::string& name) {
   const auto presets = nlohmann::json::parse(read(root / "CMakePresets.json"));
   for (const auto& preset : presets.at(kind)) {
@@ -427,7 +428,8 @@ nlohmann::json preset_of(const char* kind, const std::string& name) {
 }  // namespace
 
 TEST_CASE("presets that list test programs build every program that they do not exclude") {
-  // The part of the file before the programs that need the apps, which these presets do not build.
+  // The part of the file that precedes the programs that need the apps. These presets do not build
+  // the apps.
   std::string added = read(root / "tests/CMakeLists.txt");
   added.resize(added.find("if(SCONCE_BUILD_APPS)"));
   const std::regex call("sconce_add_test_program\\((test-[a-z-]+)");
@@ -437,8 +439,8 @@ TEST_CASE("presets that list test programs build every program that they do not 
         preset_of("testPresets", name).value("/filter/exclude/name"_json_pointer, "^$");
     for (std::sregex_iterator it(added.begin(), added.end(), call), end; it != end; ++it) {
       const std::string program = (*it)[1];
-      // One program has the label "project", which every preset excludes. The other one is not
-      // built with sanitizers.
+      // One of the programs has the label "project", which every preset excludes. The other program
+      // is not built with sanitizers.
       if (program == "test-conventions" || program == "test-io-memory") continue;
       INFO(name << ": " << program);
       CHECK((built.contains(program) || std::regex_search(program, std::regex(filter))));
@@ -462,7 +464,8 @@ TEST_CASE("the preset that the installation page installs is built first and com
 
 namespace {
 
-// Returns the user documentation pages, relative to the project, without the files of the site.
+// Returns the paths of the user documentation pages, relative to the project, excluding the site
+// files.
 Names pages() {
   Names names = {"README.md",       "CHANGELOG.md", "CODE_OF_CONDUCT.md",
                  "CONTRIBUTING.md", "SECURITY.md",  "SUPPORT.md"};

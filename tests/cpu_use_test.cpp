@@ -11,8 +11,8 @@ const std::string stat_before =
     "cpu2 100 0 0 100 0 0 0 0 0 0\n"
     "intr 1 2 3\n";
 
-// Returns the same counters five ticks later. During these ticks, CPU i was busy for busy[i] ticks
-// in different states.
+// Returns the same counters five ticks later. During this time, CPU i was busy for busy[i] ticks in
+// different states.
 std::string stat_after(const std::vector<int>& busy) {
   const std::string all[] = {
       std::to_string(100 + busy[0]) + " 0 0 " + std::to_string(105 - busy[0]),
@@ -33,10 +33,10 @@ TEST_CASE("the number of busy CPUs is computed from their busy time between two 
   CHECK(busy_of({0, 0, 0}, {0, 1, 2}) == 0);
   CHECK(busy_of({5, 0, 0}, {0, 1, 2}) == 1);
   CHECK(busy_of({5, 5, 5}, {0, 1, 2}) == 3);
-  CHECK(busy_of({5, 5, 5}, {1}) == 1);     // the mask does not include the others
+  CHECK(busy_of({5, 5, 5}, {1}) == 1);     // the mask does not include the other CPUs
   CHECK(busy_of({3, 2, 0}, {0, 1}) == 1);  // a process that has moved to another CPU
   CHECK(busy_of({1, 1, 0}, {0, 1}) == 0);
-  CHECK(busy_of({5, 5, 5}, {0, 7}) == 1);  // a CPU that is not in the text
+  CHECK(busy_of({5, 5, 5}, {0, 7}) == 1);  // CPU 7 is not in the text
   CHECK(sconce::detail::busy_cpus("", "", {0, 1}) == 0);
   CHECK(sconce::detail::busy_cpus(stat_before, stat_before, {0, 1}) == 0);
 }

@@ -105,7 +105,7 @@ torch::Tensor left_behind() {
   return view;
 }
 
-// Returns sconce's text for every expression in reference/repr.py that is not a float.
+// Returns the text from sconce for every non-float expression in reference/repr.py.
 std::map<std::string, std::string> our_texts() {
   namespace F = nn::functional;
   const auto x = X();

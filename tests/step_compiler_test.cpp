@@ -70,8 +70,8 @@ struct ModeAndReason {
   std::string reason;
 };
 
-// Runs 40 steps of a process while another process answers its votes, and returns how the last step
-// ran.
+// Runs 40 steps in one process while another process answers its votes, and returns how the last
+// step ran.
 ModeAndReason run_beside(const std::function<StepVote(const StepVote&)>& other) {
   std::shared_ptr<sconce::detail::StepBallot> ballot;
   const auto voting = [&](const Tensors& batch) {

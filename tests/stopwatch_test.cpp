@@ -12,7 +12,8 @@ using std::chrono::milliseconds;
 
 namespace {
 
-// During its lifetime, replaces the GPUs with a single GPU that records each synchronization.
+// Replaces the GPUs with a single GPU that records each synchronization, for the lifetime of the
+// object.
 class RecordingGpu : public c10::impl::NoOpDeviceGuardImpl<c10::kCUDA> {
  public:
   explicit RecordingGpu(std::string& events) : events_(events), previous_(slot().exchange(this)) {}
@@ -66,7 +67,7 @@ TEST_CASE("median_seconds ignores the first call and slow outliers", "[alone]") 
     CHECK(seconds >= 0.002);
     CHECK(seconds < 0.200);
   }
-  int calls = 0;  // the median of two is their mean
+  int calls = 0;  // the median of two values is their mean
   CHECK(sconce::median_seconds(
             [&] { std::this_thread::sleep_for(milliseconds(calls++ == 1 ? 200 : 0)); },
             sconce::cpu(), 2) >= 0.1);
@@ -102,7 +103,7 @@ TEST_CASE("a stopwatch waits for an unfinished copy from a GPU", "[gpu]") {
   CHECK(copied.sum().item<double>() == 1 << 20);
 }
 
-// Simulated GPUs do their work within the call that launches it.
+// Simulated GPUs run the work within the call that launches it.
 TEST_CASE("a stopwatch measures the GPU's execution time, not the launch time", "[gpu][real-gpu]") {
   sconce::test::require_gpu();
   const auto device = sconce::gpu();

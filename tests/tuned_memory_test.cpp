@@ -17,7 +17,7 @@
 
 namespace {
 
-// The sanitizers replace malloc with their own implementation.
+// The sanitizers replace malloc with their own implementations.
 const bool is_glibc = ::dlsym(RTLD_DEFAULT, "__asan_init") == nullptr &&
                       ::dlsym(RTLD_DEFAULT, "__tsan_init") == nullptr;
 
@@ -28,8 +28,7 @@ long pages() {
   return usage.ru_minflt;
 }
 
-// Touches four blocks of 30 MiB that exist at the same time, like the activations of a training
-// step.
+// Touches four 30 MiB blocks that exist at the same time, like the activations in a training step.
 void make_and_free() {
   constexpr size_t size = 30 << 20, page = 4096;
   std::array<std::unique_ptr<char[]>, 4> blocks;
@@ -46,8 +45,8 @@ long pages_for_100_steps() {
   return pages() - before;
 }
 
-// Returns whether the kernel has marked the memory for huge pages, that is, whether the VmFlags of
-// its mapping contain "hg".
+// Returns whether the kernel has marked the memory for huge pages. If so, the VmFlags for its
+// mapping contain "hg".
 bool is_marked(const at::Tensor& tensor) {
   const auto address = reinterpret_cast<uintptr_t>(tensor.const_data_ptr());
   std::ifstream maps("/proc/self/smaps");
@@ -84,7 +83,7 @@ TEST_CASE("after tune_memory, freed memory is reused without requesting pages fr
   const bool reuses_freed_memory = sconce::tune_memory().reuses_freed_memory;
   CHECK((reuses_freed_memory || !is_glibc));
   if (!reuses_freed_memory) SKIP("malloc is a sanitizer's");
-  CHECK(pages_for_100_steps() < 1000);  // the blocks have 3,072,000 pages
+  CHECK(pages_for_100_steps() < 1000);  // the blocks span 3,072,000 pages
 }
 
 TEST_CASE(

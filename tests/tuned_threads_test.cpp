@@ -9,7 +9,7 @@
 
 using sconce::tune_threads;
 
-// Each case has its own process.
+// Each case runs in a separate process.
 TEST_CASE("tune_threads chooses at most one thread per CPU that the process may use", "[alone]") {
   cpu_set_t one;
   CPU_ZERO(&one);

@@ -13,7 +13,8 @@ using Catch::Matchers::StartsWith;
 
 namespace {
 
-// During its lifetime, restricts this process and its child processes to the first two of its CPUs.
+// Restricts this process and its child processes to the first two available CPUs for the lifetime
+// of the object.
 class TwoCpus {
  public:
   TwoCpus() {
@@ -57,7 +58,8 @@ TEST_CASE(
           sconce::test::Variables{}));
       while (loops.back()->out().empty()) std::this_thread::yield();
     }
-    // If the two CPUs share a core, LibTorch uses one thread, and the line does not explain why.
+    // If the two CPUs share a core, LibTorch uses one thread, and the output line does not explain
+    // why.
     CHECK_THAT(
         hardware_line("-u OMP_NUM_THREADS -u MKL_NUM_THREADS"),
         Matches("hardware: 1 CPU thread( \\((1 of 2 CPUs is|2 of 2 CPUs are) busy\\))?, .*"));

@@ -1,5 +1,5 @@
-// Tests sconce-train --export: the program that it writes for a trained network, and the program's
-// predictions.
+// Tests sconce-train --export: the program it writes for a trained network and the predictions that
+// the program makes.
 #include <torch/torch.h>
 
 #include <filesystem>
@@ -61,7 +61,7 @@ torch::Tensor inputs_of(const train::Task& task, int64_t rows) {
   return torch::randn(shape);
 }
 
-// Returns a table of houses. The price or the roof can be predicted from the other columns.
+// Returns a table of houses. Both the price and the roof can be predicted from the other columns.
 std::string small_houses() {
   std::string text = "rooms,roof,price\n";
   for (int i = 0; i < 60; ++i) {
@@ -72,7 +72,7 @@ std::string small_houses() {
   return text;
 }
 
-// Writes images of two classes, "dark" and "light".
+// Writes images for two classes, "dark" and "light".
 void write_shades(const fs::path& folder) {
   for (int i = 0; i < 10; ++i) {
     for (const std::string name : {"dark", "light"}) {
@@ -84,7 +84,7 @@ void write_shades(const fs::path& folder) {
   }
 }
 
-// Runs sconce-train, which must succeed.
+// Runs sconce-train, and checks that it succeeds.
 RunResult ran_well(const std::string& arguments) {
   RunResult ran = run_train(arguments);
   INFO(arguments << ": " << ran.err);
@@ -92,7 +92,7 @@ RunResult ran_well(const std::string& arguments) {
   return ran;
 }
 
-// Trains with --out and --export, and checks that both files produce the same predictions.
+// Trains with --out and --export, and checks that the two files produce the same predictions.
 class ExportedRun {
  public:
   explicit ExportedRun(const std::string& arguments) {
@@ -112,7 +112,7 @@ class ExportedRun {
     CHECK(predicted(program()) == by_weights);
   }
 
-  // Checks that both return bitwise identical results for inputs of several batch sizes.
+  // Checks that both return bitwise identical results for several batch sizes.
   void check_outputs() const {
     const auto from_weights = train::load_predictor(weights());
     const auto from_program = train::load_predictor(program());
@@ -135,9 +135,9 @@ TEST_CASE(
   const torch::NoGradGuard no_grad;
   for (const auto& name : train::model_names()) {
     INFO(name);
-    if (name == "resnet34" || name == "resnet50") continue;  // large, with resnet18's layers
+    if (name == "resnet34" || name == "resnet50") continue;  // large; same layer types as resnet18
     auto model = made_model(name, picture_task(32));
-    model.network->forward(inputs_of(model.task, 4));  // changes the statistics of BatchNorm
+    model.network->forward(inputs_of(model.task, 4));  // changes the BatchNorm statistics
     train::export_program(folder.path() / "program", model);
     CHECK(model.network->is_training());
     model.network->eval();

@@ -1,4 +1,5 @@
-// Compares the examples that serve programs exported by Python with the same programs in Python.
+// Compares the examples that serve programs exported from Python against the same programs run in
+// Python.
 #include <torch/torch.h>
 
 #include <regex>
@@ -37,7 +38,7 @@ torch::Tensor read_tensor(const fs::path& file) {
   return sconce::io::load_torch(file).toTensor();
 }
 
-// Lets Python export a network and serve 17 rows with it in batches of 8, 8, and 1 rows. Returns
+// Exports a network in Python, and serves 17 rows with it in batches of 8, 8, and 1 rows. Returns
 // the outputs computed in C++.
 torch::Tensor export_and_serve(const TempDir& folder) {
   torch::manual_seed(0);
@@ -101,7 +102,7 @@ TEST_CASE("the examples that serve exported programs reject other files with a o
   const TempDir folder;
   folder.write("text.ts", "no archive");
   folder.write("text.pt2", "no archive");
-  save_inputs(folder.path() / "state.pt", torch::zeros({1, 64}));  // an archive of another kind
+  save_inputs(folder.path() / "state.pt", torch::zeros({1, 64}));  // a different kind of archive
   for (const std::string command : {"serving_script", "serving_package"}) {
     const std::string ending = command == "serving_script" ? ".ts" : ".pt2";
     check_refused(run_example(folder.path(), command), 2,
@@ -119,7 +120,7 @@ std::string without_indentation(const std::string& text) {
   return std::regex_replace(text, std::regex("\n +"), "\n");
 }
 
-// Returns the sources of the examples and of the tests for everything else that the pages show.
+// Returns the example sources and the test sources for everything else that the pages show.
 std::string quoted_sources() {
   std::string sources;
   for (const std::string name : {"compiled_step", "exporting"}) {
@@ -127,7 +128,7 @@ std::string quoted_sources() {
     sources += "\n" + without_indentation(sconce::test::contents(test));
   }
   for (const auto& entry : fs::directory_iterator(SCONCE_TESTS_DIR "/../apps/examples")) {
-    if (!entry.is_regular_file()) continue;  // Python's cache
+    if (!entry.is_regular_file()) continue;  // Python's bytecode cache
     sources += "\n" + without_indentation(sconce::test::contents(entry.path()));
   }
   return sources;
@@ -146,8 +147,8 @@ TEST_CASE(
         sconce::test::contents(std::string(SCONCE_TESTS_DIR "/../docs/") + name + ".md");
     int blocks = 0;
     for (std::sregex_iterator found(page.begin(), page.end(), block), end; found != end; ++found) {
-      // Skips blocks that CI does not build, as the page says, and programs that the package test
-      // runs.
+      // Skips blocks that, according to the page, CI does not build, and programs that the package
+      // test runs.
       const bool is_program = found->str(2).find("int main(") != std::string::npos;
       if (found->length(1) > 0 || is_program) continue;
       INFO(found->str(2));

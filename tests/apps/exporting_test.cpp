@@ -1,5 +1,5 @@
-// Tests the examples that record and serve a network, and the statements in docs/export.md about
-// recording.
+// Tests the examples that record and serve a network, as well as the statements about recording in
+// docs/export.md.
 #include <torch/torch.h>
 #include <torch/version.h>
 

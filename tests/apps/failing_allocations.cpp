@@ -1,4 +1,4 @@
-// Makes the allocations fail one at a time while sconce-train's weights are read.
+// Makes each allocation fail in turn while sconce-train weights are being read.
 #include "catch.hpp"
 #include "sconce/io/safetensors.hpp"
 #include "sconce/nn/state_dict.hpp"

@@ -1,5 +1,5 @@
 // Anyone who can reach the ports of a training run can connect to them and send arbitrary bytes.
-// Bytes that are not a rank's message must not change the run.
+// Bytes that do not come from a rank must not affect the run.
 #include <poll.h>
 
 #include <cstring>
@@ -67,8 +67,8 @@ std::string bytes_of(Number number) {
   return {reinterpret_cast<const char*>(&number), sizeof number};
 }
 
-// Returns the first bytes that a TCPStore client sends, followed by a request to set a key of this
-// length.
+// Returns the first bytes that a TCPStore client sends, followed by a request to set a key of the
+// given length.
 std::string set_of_store(uint64_t length) {
   return '\0' + bytes_of(uint32_t{0x3C85F7CE}) + '\1' + bytes_of(length);
 }
@@ -88,11 +88,12 @@ std::string malformed(std::mt19937& random) {
     case 4:
       return set_of_store(uint64_t{1} << 62) + noise;
     default:
-      return noise.substr(0, 4);  // half of a number
+      return noise.substr(0, 4);  // the first half of a number
   }
 }
 
-// Sends the bytes and closes the connection immediately or, with `resets`, resets it in the middle.
+// Sends the bytes and then closes the connection. If `resets` is true, resets the connection
+// partway through instead.
 void connect_once(uint16_t port, const std::string& bytes, bool resets) {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   REQUIRE(fd >= 0);
@@ -118,7 +119,7 @@ void disturb(const std::set<uint16_t>& ports, std::mt19937& random) {
   }
 }
 
-// Returns a run's output without its speed.
+// Returns the output of a run without the reported speed.
 std::string without_speed(const std::string& text) {
   return std::regex_replace(text, std::regex("\n[0-9.]+ examples/sec"), "");
 }
@@ -155,7 +156,7 @@ TwoRanks trained_by_two(bool is_disturbed) {
     sconce::test::wait_until([&] { return ranks[0]->out().find("epoch 2/") != std::string::npos; });
     auto ports = ports_of(ranks[0]->id());
     ports.merge(ports_of(ranks[1]->id()));
-    CHECK(ports.size() == 3);  // the store's port, and Gloo's port of each rank
+    CHECK(ports.size() == 3);  // the store port and one Gloo port per rank
     disturb(ports, random);
     ranks[0]->poll();
     CHECK_FALSE(ranks[0]->ended());

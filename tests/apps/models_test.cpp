@@ -25,8 +25,7 @@ sconce::StateDict values_of(const torch::nn::Module& model) {
   return values;
 }
 
-// Checks which tensors of a model have the same values as in a state and which have different
-// values.
+// Checks which tensors in a model match the values in a state and which differ from them.
 void check_kept(const torch::nn::Module& model, const sconce::StateDict& state,
                 const std::string& last_layer) {
   for (const auto& item : sconce::nn::state_dict(model)) {
@@ -42,7 +41,7 @@ TEST_CASE("every sconce-train model runs in replicas") {
   const torch::NoGradGuard no_grad;
   for (const auto& name : train::model_names()) {
     INFO(name);
-    // The other models are large and have the same layers as resnet18.
+    // The other models are large and use the same layer types as resnet18.
     if (train::is_vision_model(name) && name != "resnet18") continue;
     const std::vector<int64_t> image =
         name == "resnet18" ? std::vector<int64_t>{3, 32, 32} : std::vector<int64_t>{1, 8, 8};

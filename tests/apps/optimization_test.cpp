@@ -59,7 +59,7 @@ TEST_CASE("every sconce-train optimizer trains a network with its default learni
     torch::nn::Sequential net(torch::nn::Linear(2, 32), torch::nn::ReLU(),
                               torch::nn::Linear(32, 2));
     const auto x = torch::randn({256, 2});
-    const auto inside = (x.square().sum(1) < 1).to(torch::kLong);  // no line separates the classes
+    const auto inside = (x.square().sum(1) < 1).to(torch::kLong);  // not linearly separable
     const auto optimizer = train::make_optimizer(name, net->parameters(), train::default_lr(name));
     for (int step = 0; step < 600; ++step) {
       optimizer->zero_grad();

@@ -1,4 +1,4 @@
-// Compares the example that writes out the Trainer's loop with the Trainer.
+// Compares the Trainer with the example that spells out its loop.
 #include <torch/torch.h>
 
 #include "apps/run_train.hpp"
@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using sconce::amp::Precision;
 
-// The results of the Trainer with the settings of the example.
+// Trainer results with the settings that the example uses.
 struct Trained {
   std::string lines = {};
   std::vector<torch::Tensor> parameters = {};

@@ -53,7 +53,7 @@ torch::Tensor colored(int64_t channel, int64_t number, int64_t height = 12, int6
   return picture.to(torch::kByte);
 }
 
-// Writes a folder with two classes, "blue" and "red", of ten images each.
+// Writes a folder with two classes, "blue" and "red", and ten images per class.
 void write_colors(const fs::path& folder) {
   for (int64_t i = 0; i < 10; ++i) {
     const std::string name = std::to_string(i) + ".png";
@@ -67,7 +67,7 @@ std::string last_line(const std::string& text) {
   return text.substr(text.rfind('\n', end) + 1);
 }
 
-// Returns the lines for the epochs without the elapsed seconds.
+// Returns the per-epoch lines without the elapsed seconds.
 std::vector<std::string> epochs_of(const fs::path& csv) {
   std::ifstream in(csv);
   std::vector<std::string> epochs;
@@ -111,7 +111,7 @@ TEST_CASE("IDX files are found under every file name used to distribute them") {
   const std::string name = GENERATE("train-images.idx3-ubyte.gz", "train-images.idx3-ubyte",
                                     "train-images-idx3-ubyte.gz", "train-images-idx3-ubyte");
   CHECK_FALSE(train::has_idx_files(folder.path()));
-  // Some archives unpack to folders that have the names of the other files.
+  // Some archives unpack to folders with the same names as the other files.
   fs::create_directory(folder.path() / "t10k-labels-idx1-ubyte");
   if (!name.ends_with("-idx3-ubyte"))
     fs::create_directory(folder.path() / "train-images-idx3-ubyte");
@@ -211,7 +211,7 @@ TEST_CASE("damaged images and files that are not images are skipped and counted"
 TEST_CASE("reading images respects the limits set on the command line") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir folder;
-  write_colors(folder.path());  // of 120 pixels, and of 180 to 360 in steps of 20
+  write_colors(folder.path());  // 120 pixels, and 180 to 360 in steps of 20
   const auto opened = train::open_folder(folder.path(), {3, 8, 8}, {.max_pixels = 200});
   CHECK_THAT(what_of([&] { opened->get(9); }), ContainsSubstring("at most 200 pixels"));
   CHECK_THAT(what_of([&] { train::check_headers(*opened, {.max_pixels = 200}); }),
@@ -515,7 +515,7 @@ TEST_CASE("sconce-train fine-tunes the last layer of a torchvision network", "[a
   const RunResult predicted = run_train("predict --weights " + file.string() + " " + red.string());
   CHECK_THAT(predicted.out, StartsWith(red.string() + ": red "));
 
-  // A run resumed in the middle of training produces the same result.
+  // Resuming a run in the middle of training produces the same result.
   const std::string saved = "--checkpoint " + path("saved") + " ";
   REQUIRE(run("--freeze --epochs 1 " + saved).exit_code == 0);
   const RunResult other = run("--epochs 2 --resume " + saved);
@@ -526,7 +526,7 @@ TEST_CASE("sconce-train fine-tunes the last layer of a torchvision network", "[a
   const auto resumed = sconce::io::load_safetensors(folder.path() / "again/model.safetensors");
   for (const auto& item : state) CHECK(item.value().equal(resumed[item.key()]));
 
-  // Without --freeze, all layers are trained.
+  // Without --freeze, the run trains all layers.
   REQUIRE(run("--epochs 1 --out " + path("all")).exit_code == 0);
   const auto all = sconce::io::load_safetensors(folder.path() / "all/model.safetensors");
   CHECK_FALSE(all["conv1.weight"].equal(state["conv1.weight"]));

@@ -1,4 +1,4 @@
-// Tests the dependencies of the built programs, which are read from their files, and the behavior
+// Tests the dependencies of the built programs, as recorded in their binaries, and the behavior
 // that all programs share.
 #include <torch/version.h>
 
@@ -95,7 +95,7 @@ TEST_CASE("a program that cannot write its output exits with code 1 and an error
 
 namespace {
 
-// Returns the JSON output of sconce-info with these environment variables.
+// Returns the JSON output of sconce-info, run with the given environment variables.
 nlohmann::json info_json(const std::string& settings) {
   const auto ran = run_program(settings + " " + info + " --json");
   INFO(ran.err);

@@ -7,12 +7,12 @@
 
 namespace sconce::test {
 
-/// Unless a test says otherwise, the programs that the tests start use one thread, as they do under
-/// ctest. Otherwise, they would use one thread per idle CPU, and the results of two runs could
-/// differ in the last bits.
+/// Unless a test overrides it, programs started by the tests use one thread, as they do under
+/// ctest. By default, they would use one thread per idle CPU, and two runs could differ in the last
+/// bits.
 inline const bool has_one_thread = setenv("OMP_NUM_THREADS", "1", /*overwrite=*/0) == 0;
 
-/// Returns the command that runs sconce-train with these arguments. If the arguments select the
+/// Returns the command that runs sconce-train with the given arguments. If the arguments select the
 /// CPU, the command hides the machine's GPUs, because sconce-train warns about unused GPUs.
 inline std::string train_command(const std::string& arguments) {
   const bool on_cpu = arguments.find("--device cpu") != std::string::npos;
@@ -20,7 +20,8 @@ inline std::string train_command(const std::string& arguments) {
          "/sconce-train " + arguments;
 }
 
-/// Runs sconce-train with these arguments, waits for it, and returns its exit code and output.
+/// Runs sconce-train with the given arguments, waits for it to exit, and returns its exit code and
+/// output.
 inline RunResult run_train(const std::string& arguments) {
   return run_program(train_command(arguments));
 }

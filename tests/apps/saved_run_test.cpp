@@ -1,4 +1,4 @@
-// Tests which values sconce-train reads from a checkpoint before it resumes a run.
+// Tests the values that sconce-train reads from a checkpoint before resuming a run.
 #include "train/saved_run.hpp"
 
 #include <torch/nn/modules/linear.h>
@@ -41,7 +41,7 @@ c10::impl::GenericDict dict_of(const std::string& key, const c10::IValue& value)
   return dict;
 }
 
-// Saves the same state as sconce-train's callback: the number of epochs in the schedule.
+// Saves the same state as the sconce-train callback: the number of epochs in the schedule.
 struct ScheduleLike : sconce::TrainerCallback {
   std::string name() const override { return "schedule"; }
   std::optional<sconce::Stateful> state() override {
@@ -50,8 +50,8 @@ struct ScheduleLike : sconce::TrainerCallback {
   }
 };
 
-// Trains up to this step, or resumes the run in the folder and trains up to it, as sconce-train
-// does.
+// Trains up to the given step, as sconce-train does, starting from scratch or resuming the run in
+// the folder.
 void fit(const fs::path& folder, int64_t last_step) {
   torch::manual_seed(1);
   torch::nn::Linear net(3, 2);
@@ -71,8 +71,8 @@ void fit(const fs::path& folder, int64_t last_step) {
                .callbacks = {&schedule, &scheduling, &stop, &saving}});
 }
 
-// A value in a checkpoint: the keys that lead to it and its replacement. Without a replacement, the
-// value is removed.
+// Identifies a value in a checkpoint by the keys that lead to it, and contains its replacement. If
+// there is no replacement, the value is removed.
 struct Place {
   std::vector<std::string> keys;
   std::function<void(const c10::IValue&)> replace;

@@ -53,22 +53,22 @@ int lines_of(const std::string& text) {
   return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
 }
 
-// Returns the sum of the numbers in the cells of a confusion matrix.
+// Returns the sum of the cells in a confusion matrix.
 int examples_in(const fs::path& chart) {
   const std::string svg = contents(chart);
   const std::regex cell(
       "<text x=[0-9.\"]+ y=[0-9.\"]+ text-anchor=\"middle\"(?: class=\"\\w+\")?>(\\d+)</text>");
   int sum = 0;
   std::sregex_iterator number(svg.begin(), svg.end(), cell);
-  // The cells are followed by the names of the ten classes, which are also numbers.
+  // The ten class names, which are also numbers, come after the cells.
   for (int i = 0; i < 100 && number != std::sregex_iterator(); ++i, ++number) {
     sum += std::stoi((*number)[1]);
   }
   return sum;
 }
 
-// Checks that an unfinished run leaves only the charts of its epochs. One of them may be a partial
-// file.
+// Checks that an unfinished run leaves behind only the per-epoch charts, one of which may be
+// incomplete.
 void check_charts_alone(const fs::path& folder) {
   for (const auto& name : names_in(folder)) {
     INFO(name);
@@ -76,8 +76,7 @@ void check_charts_alone(const fs::path& folder) {
   }
 }
 
-// Returns the lines of scalars.csv without the times and without the two scalars that depend on the
-// clock.
+// Returns the lines of scalars.csv without the times and the two scalars that depend on the clock.
 std::string learnt_in(const fs::path& scalars) {
   const std::string csv = contents(scalars / "scalars.csv");
   const std::string lines =
@@ -85,14 +84,14 @@ std::string learnt_in(const fs::path& scalars) {
   return std::regex_replace(lines, std::regex(",[^,\\n]*\\n"), "\n");
 }
 
-// Returns the last test accuracy that the program printed.
+// Returns the last test accuracy printed by the program.
 double test_acc_of(const RunResult& ran) {
   const auto at = ran.out.rfind("test acc ");
   REQUIRE(at != std::string::npos);
   return std::stod(ran.out.substr(at + std::string("test acc ").size()));
 }
 
-// Returns the mean test accuracy on the digits over several seeds.
+// Returns the mean test accuracy on the digits dataset over several seeds.
 double mean_test_acc(const std::string& flags, int seeds = 3) {
   double sum = 0;
   for (int seed = 0; seed < seeds; ++seed) {
@@ -102,7 +101,7 @@ double mean_test_acc(const std::string& flags, int seeds = 3) {
 }
 
 // Checks that training with two processes matches training with one process on the combined
-// batches, except for the row that both ranks receive because the number of digits is odd.
+// batches, except for one row that both ranks receive because the number of digits is odd.
 void check_as_one(const fs::path& several, const fs::path& one) {
   const auto last = [](const fs::path& csv, const char* name) {
     return std::stod(column_of(csv, name).back());
@@ -112,14 +111,14 @@ void check_as_one(const fs::path& several, const fs::path& one) {
   CHECK(last(several, "test_acc") == Catch::Approx(last(one, "test_acc")).margin(0.005));
 }
 
-// Returns the losses in a metrics file as they were written.
+// Returns the losses from a metrics file as strings, exactly as they were written.
 std::vector<std::string> losses_of(const fs::path& csv) {
   return column_of(csv, "loss");
 }
 
 constexpr auto train_program = SCONCE_BIN_DIR "/sconce-train";
 
-// Parses the arguments of a command line, which exclude the program's name.
+// Parses command-line arguments, which exclude the program name.
 train::CommandLine parsed(std::vector<std::string> words) {
   words.insert(words.begin(), "sconce-train");
   std::vector<const char*> argv;
@@ -129,11 +128,11 @@ train::CommandLine parsed(std::vector<std::string> words) {
 
 struct Refusal {
   std::string arguments;
-  std::string error;  // the start of the error: the flag and what it accepts or requires
+  std::string error;  // how the error starts: the flag and what it accepts or requires
 };
 
-// Checks command lines that are rejected with a one-line error. They are parsed in this process,
-// because each start of the program takes half a second.
+// Checks that each command line is rejected with a one-line error. They are parsed in this process,
+// because starting the program takes half a second each time.
 void check_usage_errors(const std::vector<Refusal>& refusals) {
   for (const auto& [arguments, error] : refusals) {
     INFO("sconce-train " << arguments);
@@ -145,7 +144,8 @@ void check_usage_errors(const std::vector<Refusal>& refusals) {
   }
 }
 
-// Checks the same arguments with each of these flags in turn. `error` follows the flag.
+// Checks the same arguments with each of the given flags in turn. In the message, `error` follows
+// the flag.
 void check_each_usage_error(const std::string& arguments, const std::vector<std::string>& flags,
                             const std::string& error) {
   for (const auto& flag : flags) {
@@ -153,7 +153,7 @@ void check_each_usage_error(const std::string& arguments, const std::vector<std:
   }
 }
 
-// Runs sconce-train, which must succeed, and returns the run.
+// Runs sconce-train, checks that it succeeds, and returns the run.
 RunResult ended(const std::string& arguments) {
   RunResult ran = run_train(arguments);
   INFO(arguments << ": " << ran.err);
@@ -161,15 +161,15 @@ RunResult ended(const std::string& arguments) {
   return ran;
 }
 
-// Returns the losses of a run that must succeed.
+// Runs sconce-train, checks that it succeeds, and returns the losses.
 std::vector<std::string> losses(const std::string& arguments) {
   const TempDir out;
   ended(arguments + " --out " + out.path().string());
   return losses_of(out.path() / "metrics.csv");
 }
 
-// Checks that a run fails with exit code 1 and a single line that names the file and describes the
-// problem.
+// Checks that a run fails with exit code 1 and prints a single line that contains the file name and
+// the problem.
 void check_run_error(const TempDir& folder, const std::string& file, const std::string& what) {
   const RunResult ran = run_train("--data '" + folder.path().string() + "'");
   INFO(ran.err);
@@ -461,7 +461,7 @@ TEST_CASE("sconce-train reaches an accuracy of 0.95 on the digits and prints eac
       std::regex("\nepoch 14/15: [^\n]*\nepoch 15/15: loss \\d\\.\\d{3}, train acc "
                  "\\d\\.\\d{3}, test acc \\d\\.\\d{3}\n\\d+\\.\\d examples/sec on cpu\n$")));
   CHECK(test_acc_of(ran) >= 0.95);
-  // With a constant learning rate, the accuracy for this seed reaches 0.925.
+  // With a constant learning rate, this seed reaches an accuracy of 0.925.
   CHECK(test_acc_of(run_train("--epochs 15 --device cpu --seed 83")) >= 0.95);
 }
 
@@ -491,7 +491,7 @@ TEST_CASE("16-bit training on the digits is as accurate as fp32 training", "[alo
 
 TEST_CASE("on a GPU, training on the digits in each precision is as accurate as in fp32", "[gpu]") {
   sconce::test::require_gpu();
-  // Simulated GPUs run the CPU kernels, which another test case trains with from three seeds.
+  // Simulated GPUs run the CPU kernels, which another test case already covers with three seeds.
   const int seeds = sconce::test::on_simulated_gpus() ? 1 : 3;
   const double fp32 = mean_test_acc("--precision fp32 --device cuda:0", seeds);
   for (const char* precision : {"tf32", "bf16", "fp16"}) {
@@ -526,14 +526,14 @@ TEST_CASE("sconce-train --summary prints the model and does not change training"
   const auto losses = losses_of(folder.path() / "plain" / "metrics.csv");
   CHECK(losses.size() == 2);
   CHECK(losses == losses_of(folder.path() / "with" / "metrics.csv"));
-  // A batch contains at most as many examples as exist.
+  // A batch cannot contain more examples than the dataset.
   CHECK_THAT(ended("--model linear --epochs 1 --device cpu --summary --batch-size 1000000000").out,
              ContainsSubstring("[1437, 10]"));
 }
 
 TEST_CASE("sconce-train draws a progress bar on a terminal unless the terminal is dumb",
           "[alone]") {
-  // util-linux's script runs it on a pseudo terminal.
+  // The script command from util-linux runs the program on a pseudo-terminal.
   if (std::system("command -v script >/dev/null 2>&1") != 0) SKIP("needs script of util-linux");
   const auto shown = [](const std::string& term) {
     const RunResult ran =
@@ -553,7 +553,7 @@ TEST_CASE("each training flag changes the result", "[alone]") {
     const std::string command = "--model linear --epochs 3 --device cpu --overwrite --out ";
     REQUIRE(run_train(command + folder.path().string() + " " + flags).exit_code == 0);
     std::string text = contents(folder.path() / "metrics.csv");
-    text.resize(text.rfind(','));  // the seconds of the last epoch
+    text.resize(text.rfind(','));  // the elapsed seconds for the last epoch
     return text.substr(text.rfind('\n'));
   };
   const std::string plain = last_line("");
@@ -572,7 +572,7 @@ TEST_CASE(
     "[alone]") {
   const char* threads = GENERATE("1", "2");
   ::setenv("OMP_NUM_THREADS", threads, 1);
-  ::setenv("OMP_WAIT_POLICY", "passive", 1);  // two threads that spin wait long for a busy core
+  ::setenv("OMP_WAIT_POLICY", "passive", 1);  // two spinning threads wait long for a busy core
   const std::string flags = "--model mlp --epochs 3 --device cpu --seed ";
   const auto first = losses(flags + "1");
   CHECK(first.size() == 3);
@@ -819,7 +819,7 @@ TEST_CASE("charts that cannot be written do not affect the rest of the run") {
   for (const char* name : {"training.svg", "confusion.svg"}) {
     fs::create_directories(taken / name);
   }
-  // The disk has room for the metrics and the weights but not for the charts.
+  // The disk has enough space for the metrics and the weights but not for the charts.
   const RunResult runs[] = {
       sconce::test::run_program("(trap '' XFSZ; ulimit -f 7; exec " +
                                 train_command(arguments + full.string()) + ")"),
@@ -849,7 +849,7 @@ TEST_CASE("a run resumes with or without --out, and its charts include the earli
   const RunResult last = run(" --epochs 3");
   INFO(last.err);
   CHECK(last.exit_code == 0);
-  // The training loss line, which follows its marker in the legend, has one marker for each epoch.
+  // The training loss line comes after its marker in the legend and has one marker per epoch.
   const std::string training = contents(folder.path() / "out" / "training.svg");
   const auto legend = training.find("<path class=\"m0\"");
   const auto loss = training.find("<path class=\"m0\"", legend + 1);
@@ -901,7 +901,7 @@ TEST_CASE("sconce-train --resume without a run to resume leaves another run's sc
     CHECK(names_in(log) == names);
     CHECK(contents(fs::path(log) / "scalars.csv") == csv);
   }
-  // A run that is killed before its first checkpoint leaves these files behind.
+  // These are the files that a run leaves behind if it is killed before its first checkpoint.
   for (const auto& name : names_in(saved)) {
     if (name.ends_with(".pt")) fs::remove(saved / name);
   }
@@ -991,7 +991,7 @@ TEST_CASE("a run resumes only on its original data, and the error names the data
   CHECK(names_in(saved) == names);
   CHECK(contents(fs::path(saved) / "flags.txt") == facts);
 
-  // An earlier version stored nothing about the dataset.
+  // An earlier version did not store any information about the dataset.
   const std::string earlier = std::regex_replace(facts, std::regex("--data[^\n]*\n"), "");
   REQUIRE(lines_of(facts) - lines_of(earlier) == 3);
   folder.write("saved/flags.txt", earlier);
@@ -1012,7 +1012,7 @@ TEST_CASE("a FIFO in place of a run's flags.txt is rejected without blocking") {
 
 namespace {
 
-// A saved two-epoch run in a separate folder, and the runs that continue it.
+// A saved two-epoch run in a separate folder, along with the runs that continue it.
 class RunOfTwo {
  public:
   explicit RunOfTwo(const std::string& scheduler) : scheduler_(scheduler) {
@@ -1028,7 +1028,7 @@ class RunOfTwo {
   fs::path saved() const { return folder_.path() / "saved"; }
   fs::path file() const { return saved() / "checkpoint-000002-00000000.pt"; }
 
-  // Returns the learning rate of each step as it was written.
+  // Returns the learning rate for each step as a string, exactly as it was written.
   std::vector<std::string> rates() const {
     const std::string csv = contents(folder_.path() / "scalars" / "scalars.csv");
     const std::regex rate(",lr_step,([^,]*),");
@@ -1039,8 +1039,7 @@ class RunOfTwo {
     return found;
   }
 
-  // Checks that the exit code is 2, that the error is one line, and that the saved run is
-  // unchanged.
+  // Checks that the exit code is 2, the error is a single line, and the saved run is unchanged.
   void check_refused(const std::string& flags, const std::string& error) const {
     const auto names = names_in(saved());
     const std::string run_flags = contents(saved() / "flags.txt");
@@ -1058,7 +1057,7 @@ class RunOfTwo {
   std::string scheduler_;
 };
 
-// Returns for how many of the requested epochs a run's cosine schedule continues.
+// Returns how many of the requested epochs the cosine schedule of a run covers.
 int64_t epochs_of_cosine(int epochs, const train::SavedRun& saved) {
   train::CommandLine line;
   line.epochs = epochs;
@@ -1213,7 +1212,7 @@ bool holds_checkpoint(const fs::path& folder) {
   return false;
 }
 
-// Returns the IDs of the processes whose command line and environment contain the given text.
+// Returns the IDs of processes with the given text in both the command line and the environment.
 std::vector<int> processes_with(const std::string& argument, const std::string& variable) {
   std::vector<int> found;
   for (const auto& entry : fs::directory_iterator("/proc")) {
@@ -1274,7 +1273,7 @@ TEST_CASE("a run terminated by a signal leaves charts that show only its finishe
   const TempDir folder;
   sconce::test::Processes runs;
   for (const int signal : {SIGINT, SIGTERM}) {
-    std::signal(signal, SIG_DFL);  // it may be ignored here, as in the background
+    std::signal(signal, SIG_DFL);  // it may be ignored here, for example in a background job
     runs.push_back(std::make_unique<sconce::test::Process>(
         std::vector<std::string>{train_program, "--model", "linear", "--epochs", "1000000",
                                  "--device", "cpu", "--out", folder.path().string()},
@@ -1370,7 +1369,7 @@ TEST_CASE("if one process is killed, the others exit with code 1 and an error", 
   const sconce::test::Seconds seconds = ranks[0]->changed_at - ranks[1]->changed_at;
   INFO(ranks[0]->err() << "after " << seconds.count() << " s");
   CHECK(ranks[0]->exit_code == 1);
-  CHECK(seconds.count() <= 10);  // the timeout and the end of a process, slow on a busy machine
+  CHECK(seconds.count() <= 10);  // timeout plus process exit, which is slow on a busy machine
   CHECK_THAT(ranks[0]->err(),
              Matches("(.|\n)*sconce-train: sconce::distributed::ProcessGroup: rank "
                      "0 of 2: (all_reduce|broadcast|all_gather) failed: .*\n"));

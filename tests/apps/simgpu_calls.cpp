@@ -1,5 +1,5 @@
-// Calls each CUDA, CUPTI, and NCCL function that simulated GPUs export. The arguments are null
-// pointers, invalid handles, and other random values. Each function runs in a separate process:
+// Calls each CUDA, CUPTI, and NCCL function that simulated GPUs export. The arguments are random,
+// including null pointers and invalid handles. Each function runs in a separate process:
 //   LD_PRELOAD=LIBRARY test-simgpu-calls LIBRARY CALLS SEED
 // Prints a line for each function that is terminated by a signal, does not return, or accepts an
 // invalid handle.
@@ -27,7 +27,7 @@
 
 namespace {
 
-// Tells the parent process which call the child is making.
+// Reports to the parent process which call the child is making.
 std::array<char, 1000>& present_call() {
   static auto& text = *static_cast<std::array<char, 1000>*>(
       mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
@@ -92,7 +92,7 @@ class Arguments {
  private:
   bool is_drawn(unsigned one_of) { return random_() % one_of == 0; }
 
-  // CUDA itself reserves the values 1 and 2 for stream handles.
+  // CUDA reserves the stream handles 1 and 2.
   uintptr_t handle() {
     if (is_drawn(4)) return 0;
     has_wrong_handle = true;
@@ -132,7 +132,7 @@ const std::map<std::string, Call>& typed_calls() {
   return calls;
 }
 
-// Returns whether a function without a known type reported success.
+// Returns whether a function of unknown type reported success.
 bool call_without_type(const std::string& name, void* function) {
   std::snprintf(present_call().data(), present_call().size(), "(nulls)");
   using Function = int (*)(void*, void*, void*, void*, void*, void*, void*, void*, void*, void*);
@@ -155,7 +155,7 @@ bool call_without_type(const std::string& name, void* function) {
   _exit(0);
 }
 
-// Returns whether all calls of the function ended as expected.
+// Returns whether all calls to the function ended as expected.
 bool check(const std::string& name, int times, uint32_t seed) {
   present_call().front() = 0;
   const pid_t child = fork();

@@ -1,7 +1,6 @@
-// Runs NCCL collectives that do not match between two ranks, or the same collectives when they
-// match. Also runs captures that wait for a collective that one rank joins late, a collective that
-// rank 1 calls alone before it throws, and calls in which the ranks wait for each other. Each rank
-// runs
+// Runs NCCL collectives on two ranks, either with mismatched calls or with matching calls. Other
+// modes run captures that wait for a collective that one rank joins late, a collective that rank 1
+// calls alone before throwing, and calls in which the ranks wait for each other. Each rank runs
 //   test-simgpu-collectives FOLDER wrong|right|late|alone|stuck
 // with RANK, LOCAL_RANK, and WORLD_SIZE set. The ranks meet in the empty folder. The program prints
 // how each case ends.
@@ -39,7 +38,7 @@ Tensor ones(const ProcessGroup& group, int64_t count, torch::Dtype type = torch:
   return torch::ones({count}, torch::device(group.device()).dtype(type));
 }
 
-// The calls of one rank. In the incorrect program, the other rank receives `differs`.
+// The calls that one rank makes. In the incorrect program, `differs` is true on the other rank.
 using Case = std::function<void(const ProcessGroup& group, bool differs)>;
 
 const std::vector<std::pair<std::string, Case>> cases = {
@@ -52,7 +51,7 @@ const std::vector<std::pair<std::string, Case>> cases = {
        }
      }},
     {"count",
-     [](const ProcessGroup& group, bool differs) {  // a message of several pieces
+     [](const ProcessGroup& group, bool differs) {  // a message in several pieces
        group.all_reduce(ones(group, differs ? 1 << 20 : 100));
      }},
     {"type",
@@ -87,7 +86,7 @@ void wait(const c10::Stream& waiting, const c10::Stream& awaited) {
   event.block(waiting);
 }
 
-// Captures with a stream that must first finish its work.
+// Captures on a stream that must first finish its pending work.
 using Capture = std::function<void(const c10::Stream& stream)>;
 
 const std::vector<std::pair<std::string, Capture>> captures = {
@@ -108,8 +107,8 @@ const std::vector<std::pair<std::string, Capture>> captures = {
        graph->end();
      }}};
 
-// Rank 1 joins an exchange only after rank 0 has computed on one thread while another thread
-// captures with a stream that waits for the exchange.
+// On rank 0, one thread captures with a stream that waits for an exchange, while another thread
+// computes. Rank 1 joins the exchange only after that computation has finished.
 void come_late(const ProcessGroup& group, const std::string& sign, const Capture& capture) {
   const auto stream = another_stream(group.device());
   const c10::StreamGuard guard(stream);
@@ -123,8 +122,8 @@ void come_late(const ProcessGroup& group, const std::string& sign, const Capture
     capture(stream);
   });
   begun.get_future().wait();
-  // By this time, the capture is waiting for rank 1. If it is not waiting yet, the test case
-  // detects nothing.
+  // By this time, the capture should be waiting for rank 1. If it is not, the test case cannot
+  // detect an error.
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   const c10::StreamGuard other(another_stream(group.device()));
   ones(group, 100).sum().item<float>();
@@ -152,27 +151,27 @@ void call_alone(const ProcessGroup& group, std::vector<Tensor>& tensors,
     group.c10d()->allreduce(tensors);
     throw std::runtime_error("rank 1 is wrong");
   }
-  // Rank 0 stays alive until the test has observed the exit of rank 1, because losing a rank ends
-  // the waits of the other ranks.
+  // Rank 0 stays alive until the test has seen rank 1 exit, because losing a rank ends the waits on
+  // the other ranks.
   wait_for_file(folder + "/rank_1_has_ended");
 }
 
 using Work = c10::intrusive_ptr<c10d::Work>;
 
-// Returns when both ranks have arrived. The group's own barrier may wait behind the stuck calls.
+// Returns when both ranks have arrived. The group's barrier could be queued behind the stuck calls.
 void meet(const ProcessGroup& group, const std::string& place) {
   std::ofstream(place + std::to_string(group.rank())).flush();
   wait_for_file(place + std::to_string(1 - group.rank()));
 }
 
-// Waits for calls of both ranks, like a program whose group has this timeout.
+// Waits for calls from both ranks, like a program whose group has the given timeout.
 void wait_for_both(const ProcessGroup& group, const std::string& place,
                    const std::vector<Work>& calls) {
   meet(group, place);
   for (const auto& call : calls) call->wait(std::chrono::seconds(2));
 }
 
-// 4 MiB is larger than any of NCCL's buffers.
+// 4 MiB is larger than any NCCL buffer.
 constexpr int64_t large = 1 << 20;
 
 void send_first(const ProcessGroup& group, const std::string& folder) {
@@ -198,7 +197,7 @@ void call_in_opposite_order(const ProcessGroup& group, const std::string& folder
   wait_for_both(group, folder + "/order_", calls);
 }
 
-// Rank 1 arrives after the wait of rank 0 has been reported.
+// Rank 1 arrives after the wait on rank 0 has been reported.
 void come_busy(const ProcessGroup& group) {
   group.all_reduce(ones(group, 100));
   if (group.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(7));
@@ -235,8 +234,8 @@ int main(int argc, char** argv) {
     run_late(argv[1]);
     return 0;
   }
-  // A wait throws the error of a failed collective, and LibTorch's watchdog does not terminate the
-  // process.
+  // Waiting for a failed collective throws its error, and the LibTorch watchdog does not terminate
+  // the process.
   setenv("TORCH_NCCL_BLOCKING_WAIT", "1", 1);
   setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", 1);
   const std::string folder = argv[1];

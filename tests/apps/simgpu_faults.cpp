@@ -1,4 +1,4 @@
-// Runs programs with mistakes that fail on a GPU, or their corrected versions:
+// Runs programs with mistakes that cause failures on a GPU, or runs the corrected versions:
 //   test-simgpu-faults NAME[,NAME]... wrong|right
 // Prints the computed results. The tests run it on simulated GPUs.
 #include <ATen/cuda/Sleep.h>
@@ -73,7 +73,7 @@ void prefetch(bool is_right) {
   std::cout << sum.item<float>() << '\n';
 }
 
-// Catches the error from the prefetch, like a program that continues without the failed part.
+// Catches the prefetch error, like a program that continues without the failed part.
 void caught(bool is_right) {
   try {
     prefetch(is_right);
@@ -82,14 +82,14 @@ void caught(bool is_right) {
   }
 }
 
-// Reads GPU memory through its address.
+// Reads GPU memory directly through its address.
 void host_read(bool is_right) {
   const auto ones = torch::ones({rows}, torch::kCUDA);
   const auto readable = is_right ? ones.cpu() : ones;
   std::cout << readable.const_data_ptr<float>()[0] << '\n';
 }
 
-// Writes GPU memory through its address.
+// Writes GPU memory directly through its address.
 void host_write(bool is_right) {
   auto zeros = torch::zeros({rows}, torch::kCUDA);
   if (is_right) {
@@ -100,7 +100,7 @@ void host_write(bool is_right) {
   std::cout << zeros[0].item<float>() << '\n';
 }
 
-// Runs a step of Adam with its step count on the CPU.
+// Runs an Adam step with its step count on the CPU.
 void step_count(bool is_right) {
   const auto parameter = torch::ones({rows}, torch::kCUDA);
   const auto gradient = torch::ones_like(parameter);
@@ -113,7 +113,7 @@ void step_count(bool is_right) {
   std::cout << parameter[0].item<float>() << '\n';
 }
 
-// Two threads write the same tensor, each on a separate stream.
+// Two threads write to the same tensor, each on a separate stream.
 void two_threads(bool is_right) {
   auto shared = torch::zeros({rows}, torch::kCUDA);
   current_stream().synchronize();
@@ -133,8 +133,8 @@ void two_threads(bool is_right) {
   std::cout << shared[0].item<float>() << '\n';
 }
 
-// Two streams each write two columns of one matrix. In the incorrect version, both write the same
-// column.
+// Two streams each write to two columns of one matrix. In the incorrect version, both write to the
+// same column.
 void columns(bool is_right) {
   const auto matrix = torch::zeros({rows, 4}, torch::kCUDA);
   current_stream().synchronize();
@@ -147,8 +147,8 @@ void columns(bool is_right) {
   std::cout << matrix.sum().item<float>() << '\n';
 }
 
-// Two streams write parts of one four-dimensional block. The parts are interleaved but overlap only
-// if their channels overlap.
+// Two streams write to parts of one four-dimensional block. The parts are interleaved but overlap
+// only if their channels overlap.
 void channels(bool is_right) {
   const auto images = torch::zeros({2, 4, 6, 10}, torch::kCUDA);
   current_stream().synchronize();
@@ -185,8 +185,8 @@ void record_stream(bool is_right) {
   std::cout << read_and_free(is_right).to(torch::kCUDA).mean().item<float>() << '\n';
 }
 
-// Frees a tensor while another stream reads it. The stream that reuses the memory waits before it
-// writes there only in the correct version.
+// Frees a tensor while another stream reads it. Only in the correct version does the stream that
+// reuses the memory wait before writing to it.
 void reuse(bool is_right) {
   const auto compute = current_stream();
   const auto gather = another_stream();
@@ -209,12 +209,12 @@ void reuse(bool is_right) {
   std::cout << result.mean().item<float>() << '\n';
 }
 
-// Does the same, except that this is the last GPU work of the program.
+// Does the same, except that this is the last GPU work in the program.
 void freed_last(bool is_right) {
   std::cout << read_and_free(is_right).mean().item<float>() << '\n';
 }
 
-// Writes pinned memory while a copy reads it.
+// Writes to pinned memory while a copy is reading it.
 void pinned_write(bool is_right) {
   auto source = torch::ones({rows}).pin_memory();
   const auto copied = source.to(torch::kCUDA, /*non_blocking=*/true);
@@ -224,7 +224,7 @@ void pinned_write(bool is_right) {
 }
 
 // Reads the result of a captured operation during the capture, before any replay has computed it.
-// Also reads pinned memory during the capture, and copies to a parameter that the capture writes.
+// Also reads pinned memory during the capture, and copies to a parameter that the capture modifies.
 void capture(bool is_right) {
   const auto ones = torch::ones({rows}, torch::kCUDA);
   const auto parameter = torch::zeros({rows}, torch::kCUDA);
@@ -254,7 +254,7 @@ void capture(bool is_right) {
   std::cout << seen.mean().item<float>() << ' ' << sum.mean().item<float>() << '\n';
 }
 
-// Reads pinned memory that a GPU copies to, with or without waiting first. The copy does not cover
+// Reads pinned memory that a GPU copies to, with or without waiting first. The copy covers only
 // part of the memory.
 void early_read(bool is_right) {
   const auto results = torch::zeros({rows}).pin_memory();
@@ -265,7 +265,7 @@ void early_read(bool is_right) {
   std::cout << beside << ' ' << results[10].item<float>() << '\n';
 }
 
-// Lets two streams copy to the same pages of pinned memory. The copies are ordered only in the
+// Copies from two streams to the same pages of pinned memory. The copies are ordered only in the
 // correct version.
 void two_copies(bool is_right) {
   const auto results = torch::zeros({8 * rows}).pin_memory();
@@ -283,7 +283,7 @@ void two_copies(bool is_right) {
   std::cout << results.mean().item<float>() << '\n';
 }
 
-// Writes pinned memory while its copy waits for a slow kernel, with and without a graph.
+// Writes to pinned memory while a copy from it waits for a slow kernel, with and without a graph.
 void sleep(bool is_right) {
   auto source = torch::ones({rows}).pin_memory();
   const auto stream = another_stream();
@@ -304,7 +304,7 @@ void sleep(bool is_right) {
 
 // Changes a factor between two replays. On the CPU, the graph keeps the value from the capture. On
 // the GPU, the graph reads the new value. The type of the second result shows whether the other
-// number is a C++ number.
+// operand is a C++ number.
 void factor(bool is_right) {
   const StreamGuard guard(another_stream());
   auto sum = torch::zeros({rows}, torch::kCUDA);
@@ -321,8 +321,8 @@ void factor(bool is_right) {
   std::cout << sum.mean().item<float>() << ' ' << halves.dtype() << '\n';
 }
 
-// Captures a read with indices on the CPU or on the GPU. LibTorch copies CPU indices to the GPU,
-// which is not allowed during a capture.
+// Captures an indexed read with indices on the CPU or on the GPU. LibTorch copies CPU indices to
+// the GPU, which is not allowed during a capture.
 void cpu_index(bool is_right) {
   const StreamGuard guard(another_stream());
   const auto values = torch::ones({rows}, torch::kCUDA);
@@ -333,7 +333,7 @@ void cpu_index(bool is_right) {
   std::cout << read.sum().item<float>() << '\n';
 }
 
-// Captures a write of a number to indexed positions. LibTorch also copies a CPU number.
+// Captures writing a number to indexed positions. LibTorch also copies CPU numbers.
 void cpu_value(bool is_right) {
   const StreamGuard guard(another_stream());
   auto values = torch::ones({rows}, torch::kCUDA);
@@ -344,8 +344,8 @@ void cpu_value(bool is_right) {
   std::cout << values.sum().item<float>() << '\n';
 }
 
-// Captures a write of a number to masked positions. LibTorch accepts a CPU number, but for a number
-// on the GPU, it computes the positions of the mask on the host.
+// Captures writing a number to masked positions. LibTorch accepts a CPU number. For a number on the
+// GPU, it computes the mask positions on the host.
 void mask(bool is_right) {
   const StreamGuard guard(another_stream());
   auto values = torch::ones({rows}, torch::kCUDA);
@@ -356,7 +356,7 @@ void mask(bool is_right) {
   std::cout << values.sum().item<float>() << '\n';
 }
 
-// Captures a search with a sorter whose minimum and maximum are read by the host.
+// Captures a search with a sorter. The host reads the sorter's minimum and maximum.
 void sorter(bool is_right) {
   const StreamGuard guard(another_stream());
   const auto values = torch::arange(rows, torch::kCUDA);
@@ -370,8 +370,8 @@ void sorter(bool is_right) {
   std::cout << places[7].item<int64_t>() << '\n';
 }
 
-// Reads with a mask and indices on the CPU. LibTorch copies the positions of the mask from pinned
-// memory and copies the indices while the host waits. Indices on the GPU require neither.
+// Reads with a mask and indices on the CPU. LibTorch copies the mask positions from pinned memory,
+// and copies the indices while the host waits. Indices on the GPU require neither copy.
 void copied_indices(bool is_right) {
   const auto values = torch::ones({rows, 2}, torch::kCUDA);
   const auto first = is_right ? torch::arange(10, torch::kCUDA) : torch::arange(rows).lt(10);
@@ -380,8 +380,8 @@ void copied_indices(bool is_right) {
 }
 
 // Fills the same pinned buffer for each batch, possibly while the previous batch is still being
-// copied from it. The stream does other work in between, so the numbers alone do not reveal the
-// mistake. The results are copied back into the same buffer.
+// copied from it. The stream does other work in between, so the computed numbers alone do not
+// reveal the mistake. The results are copied back into the same buffer.
 void pinned_buffer(bool is_right) {
   const auto buffer = torch::zeros({rows}).pin_memory();
   auto sum = torch::zeros({rows}, torch::kCUDA);
@@ -399,7 +399,7 @@ void pinned_buffer(bool is_right) {
   std::cout << buffer[0].item<float>() << ' ' << again[0].item<float>() << '\n';
 }
 
-// Records an event that belongs to one GPU on a stream of another GPU.
+// Records an event that belongs to one GPU on a stream that belongs to another GPU.
 void event_of_another_gpu(bool is_right) {
   Event event(torch::kCUDA);
   event.record(current_stream(0));
@@ -407,7 +407,7 @@ void event_of_another_gpu(bool is_right) {
   std::cout << "recorded\n";
 }
 
-// Requests more memory than a GPU has available.
+// Requests more memory than is available on a GPU.
 void out_of_memory(bool is_right) {
   const int64_t gib = int64_t{1} << 30;
   const auto bytes = torch::empty({is_right ? 1 : 64 * gib},

@@ -1,7 +1,8 @@
 // Runs custom CUDA kernels and operators:
 //   test-simgpu-kernels NAME wrong|right
-// The program registers and launches kernels like code that nvcc generates from a .cu file, but it
-// does not require nvcc. Prints the computed results. The tests run it on simulated GPUs.
+// The program registers and launches kernels the same way as code that nvcc generates from a .cu
+// file, but it does not require nvcc. Prints the computed results. The tests run it on simulated
+// GPUs.
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -32,8 +33,8 @@ Function find(const char* name) {
   return reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
 }
 
-// The host function that nvcc generates for `__global__ void scale(float* x, float factor,
-// int n)`.
+// The host function that nvcc would generate for `__global__ void scale(float* x, float factor, int
+// n)`.
 void scale(float* x, float factor, int n, const Stream& stream);
 
 // A kernel without a registered CPU function.
@@ -84,7 +85,7 @@ Stream another_stream(bool is_right) {
   return stream;
 }
 
-// Runs a kernel on a different stream than the one that allocated its memory.
+// Runs a kernel on a different stream from the one on which its memory was allocated.
 void kernel(bool is_right) {
   const auto x = torch::full({1000}, 2.0, torch::kCUDA);
   const auto stream = another_stream(is_right);
@@ -125,7 +126,7 @@ TORCH_LIBRARY(simgpu_kernels, library) {
   library.impl("twice", torch::kCUDA, &twice_on_gpu);
 }
 
-// Calls an operator from another library on a different stream than the one that computes its
+// Calls an operator from another library on a different stream from the one that computes its
 // argument.
 void custom_operator(bool is_right) {
   const auto x = torch::full({1000}, 2.0, torch::kCUDA);

@@ -1,5 +1,5 @@
-// Contains the host wait that test-simgpu-steps plants. This file is compiled with line numbers and
-// without the precompiled header, which has no line numbers.
+// Contains the intentional host wait for test-simgpu-steps. This file is compiled with line numbers
+// and without the precompiled header, which does not contain line numbers.
 #include "simgpu_print_loss.hpp"
 
 #include <ATen/core/Tensor.h>

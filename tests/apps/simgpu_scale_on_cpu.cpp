@@ -1,4 +1,4 @@
-// The CPU's function for the CUDA kernel `__global__ void scale(float* x, float factor, int n)`.
+// The CPU function for the CUDA kernel `__global__ void scale(float* x, float factor, int n)`.
 #include <dlfcn.h>
 
 #include <cstddef>

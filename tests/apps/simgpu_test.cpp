@@ -32,8 +32,9 @@ RunResult fault(const std::string& name, const std::string& how, const std::stri
   return simulated(flags, std::string(SCONCE_SIMGPU_FAULTS " ") + name + " " + how);
 }
 
-// Runs two ranks with NCCL collectives that match, do not match, or start late. Races do not throw,
-// because a failed case returns its memory early, which would make the next case throw.
+// Runs two ranks with NCCL collectives that match, do not match, or start late. Races are not
+// configured to throw, because a failed case frees its memory early, which would make the next case
+// throw.
 RunResult collectives(const std::string& how) {
   const TempDir folder;
   const std::string rank = simgpu + " --hide-real-gpus -- " + SCONCE_SIMGPU_COLLECTIVES " " +
@@ -53,7 +54,7 @@ int count_of(const std::string& text, const std::string& part) {
   return count;
 }
 
-// Returns the lines of a two-epoch training run.
+// Returns the lines printed by a two-epoch training run.
 std::string losses(const RunResult& ran) {
   INFO(ran.err);
   REQUIRE(ran.exit_code == 0);
@@ -380,7 +381,7 @@ TEST_CASE(
   CHECK(count_of(ran.out, "sends fails") == 2);
   CHECK_THAT(ran.err, ContainsSubstring(" s for rank 1 in " + send + "1; rank 1 has waited "));
   CHECK_THAT(ran.err, ContainsSubstring(" s for rank 0 in " + send + "0; rank 0 has waited "));
-  // If one rank finishes its call first, the call on the other rank may succeed.
+  // If one rank finishes its call first, the other rank's call may succeed.
   CHECK(count_of(ran.out, "order fails") >= 1);
   const std::string queued = " s for earlier work on its stream before ";
   CHECK(count_of(ran.err, " s for rank 1 in " + reduce_100 + "; rank 1 has waited ") +
@@ -416,7 +417,7 @@ TEST_CASE("replaying a graph that uses memory freed after the capture reports th
   const RunResult ran =
       simulated("--races throw", SCONCE_PYTHON " " SCONCE_TESTS_DIR "/apps/simgpu_graphs.py");
   INFO(ran.err);
-  CHECK(ran.exit_code == 1);  // although the script catches the exception
+  CHECK(ran.exit_code == 1);  // even though the script catches the exception
   const std::string line = "simulated GPUs: a replay of a graph: ";
   const std::string freed = ", which were freed after the capture\n";
   CHECK_THAT(ran.out, StartsWith("freed wrong fails: " + line));
@@ -551,7 +552,7 @@ TEST_CASE("with --places, a report shows both Python lines or both addresses in 
   const std::string script = SCONCE_TESTS_DIR "/apps/simgpu_places.py";
   const RunResult ran = simulated("--places", SCONCE_PYTHON " " + script);
   INFO(ran.err);
-  CHECK(ran.exit_code == 0);  // although an autograd thread may still be running
+  CHECK(ran.exit_code == 0);  // even though an autograd thread may still be running
   const auto line_of = [&](const std::string& comment) {
     const auto source = sconce::test::contents(script);
     const auto end = source.begin() + static_cast<std::ptrdiff_t>(source.find(comment));

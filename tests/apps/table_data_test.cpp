@@ -1,4 +1,4 @@
-// Tests how sconce-train reads and splits tables, trains on them, and predicts from them.
+// Tests reading, splitting, training on, and predicting from tables with sconce-train.
 #include "train/table_data.hpp"
 
 #include <torch/torch.h>
@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns a table of houses whose price depends on the rooms, the roof, and some noise.
+// Returns a table of houses. The price depends on the rooms, the roof, and some noise.
 std::string houses(int64_t count = 60) {
   std::string text = "rooms,roof,area,price\n";
   for (int64_t i = 0; i < count; ++i) {
@@ -52,7 +52,7 @@ std::string error_of_text(const std::string& text, const train::CommandLine& lin
   return error_of([&] { open_text(text, line); });
 }
 
-// Returns all examples in the order of the first epoch.
+// Returns all examples in first-epoch order.
 sconce::data::Dataset all_of(const sconce::AnyBatches& batches) {
   std::vector<torch::Tensor> data, target;
   const auto next = batches.begin();
@@ -64,7 +64,7 @@ sconce::data::Dataset all_of(const sconce::AnyBatches& batches) {
   return {torch::cat(data), torch::cat(target)};
 }
 
-// Returns the numbers in a column of a metrics file.
+// Returns the numbers in one column of a metrics file.
 std::vector<double> values_of(const fs::path& csv, const std::string& name) {
   std::vector<double> values;
   for (const auto& text : sconce::test::column_of(csv, name)) values.push_back(std::stod(text));
@@ -95,7 +95,7 @@ TEST_CASE(
   CHECK(task.std[2] == 1);
   CHECK(train.data.slice(1, 1, 3).sum(1).equal(torch::ones(48)));
   CHECK(train.target.std().item<double>() == Catch::Approx(1));
-  // Together, both parts contain all rows of the file.
+  // Together, the two parts contain every row in the file.
   auto prices = torch::cat({train.target, test.target}).squeeze(1).to(torch::kDouble);
   prices = std::get<0>((prices * task.std.back() + task.mean.back()).round().sort());
   const TempDir folder;

@@ -36,8 +36,8 @@ void write_pictures(const fs::path& folder, int64_t channel, int64_t count) {
   }
 }
 
-// Writes weights, as well as eight images per class for training, four for testing, and two for
-// serving.
+// Writes the weights and, for each class, eight training images, four test images, and two images
+// to serve.
 void write_task(const fs::path& folder) {
   torch::manual_seed(0);
   for (const auto& [name, channel] : {std::pair("blue", 2), std::pair("red", 0)}) {
@@ -49,7 +49,8 @@ void write_task(const fs::path& folder) {
   sconce::io::save_torch(folder / "weights.pt", sconce::nn::state_dict(*net));
 }
 
-// Returns the lines that the serving example prints for the images, which form one batch.
+// Returns the lines that the serving example prints for the images, which it processes as one
+// batch.
 std::string expected_lines(const std::vector<fs::path>& files, const fs::path& weights) {
   namespace transforms = sconce::vision::transforms;
   auto net = sconce::vision::models::resnet18({.num_classes = 2});

@@ -1,5 +1,5 @@
-// Checks that each reader reports the file and the problem when a file has the wrong kind, whether
-// it is complete or truncated.
+// Checks that each reader reports the file and the problem when a file, complete or truncated, is
+// of the wrong kind.
 #include <caffe2/serialize/inline_container.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/serialize.h>
@@ -43,7 +43,7 @@ torch::nn::Linear net_of_kinds() {
   return torch::nn::Linear(3, 2);
 }
 
-// Returns the archive that Python's compiler creates from a program, without the machine code.
+// Returns the archive that the compiler in Python creates from a program, without the machine code.
 std::string package() {
   std::string bytes;
   {
@@ -93,8 +93,8 @@ std::map<std::string, std::string> files_by_kind() {
 
 struct Reader {
   std::function<void(const fs::path&)> read;
-  std::set<std::string> kinds;  // the kinds that it reads
-  std::string names;            // the words in its errors: the kind, or a key or place in the file
+  std::set<std::string> kinds;  // the kinds of files that it reads
+  std::string names;            // words in its errors: the kind, or a key or position in the file
 };
 
 std::map<std::string, Reader> readers() {

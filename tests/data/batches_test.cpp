@@ -45,8 +45,7 @@ std::vector<int64_t> lengths(const Batches& batches) {
   return result;
 }
 
-// Returns the rows of one epoch in order. Checks that each row's data and target still belong
-// together.
+// Returns the rows of one epoch in order, and checks that each row's data still matches its target.
 std::vector<int64_t> order(const Batches& batches) {
   std::vector<int64_t> rows;
   for (auto [data, target] : batches) {
@@ -66,7 +65,8 @@ std::string refusal(const Dataset& dataset, BatchesOptions options = {}) {
   return sconce::test::error_of([&] { const Batches batches(dataset, options); });
 }
 
-// Returns the remainder of each line in reference/batches.txt that begins with `kind`.
+// Finds the lines in reference/batches.txt that begin with `kind`, and returns the rest of each
+// one.
 std::vector<std::istringstream> reference(const std::string& kind) {
   std::ifstream file(std::filesystem::path(SCONCE_TESTS_DIR) / "reference/batches.txt");
   REQUIRE(file.is_open());
@@ -79,7 +79,7 @@ std::vector<std::istringstream> reference(const std::string& kind) {
   return lines;
 }
 
-// Returns Python's orders for this number of rows and this seed, keyed by epoch.
+// Returns the row orders from Python for the given row count and seed, keyed by epoch.
 std::map<int64_t, std::vector<int64_t>> orders_of_python(int64_t rows, uint64_t seed) {
   std::map<int64_t, std::vector<int64_t>> orders;
   for (auto& line : reference("order")) {
@@ -285,7 +285,7 @@ TEST_CASE("Batches with a DistributedSampler returns the rows of its rank in the
     sconce::data::DistributedSampler sampler(7, group,
                                              {.num_replicas = 2, .rank = rank, .seed = 3});
     Batches batches(counting(7), {.batch_size = 3, .sampler = sampler});
-    CHECK(lengths(batches) == std::vector<int64_t>{3, 1});  // each rank gets one of the rows
+    CHECK(lengths(batches) == std::vector<int64_t>{3, 1});  // each rank receives one of the rows
     batches.set_epoch(0);
     const auto rows = order(batches);
     CHECK(torch::equal(torch::tensor(rows), sampler.indices()));
@@ -307,7 +307,7 @@ TEST_CASE("Batches with a DistributedSampler of one rank has the same order as w
         order(Batches(counting(9), {.batch_size = 2, .shuffle = true, .seed = 4})));
 }
 
-// Orders the rows in reverse, starting at a different row in each epoch.
+// Returns the rows in reverse order, starting at a different row in each epoch.
 struct Backwards {
   int64_t of = 0;
   void set_epoch(int64_t epoch) { of = epoch; }

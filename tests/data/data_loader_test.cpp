@@ -45,8 +45,8 @@ struct Rows {
   Dataset get(int64_t i) const { return {all.data[i], all.target[i]}; }
 };
 
-// Draws as many numbers as the item's index. If items shared a generator, their numbers would
-// change.
+// Draws as many random numbers as the item's index. If items shared a generator, their numbers
+// would change.
 struct Noise {
   int64_t rows;
   int64_t size() const { return rows; }
@@ -205,7 +205,7 @@ TEST_CASE("batches that a loop skips are not returned later") {
   CHECK((*place).target.item<int64_t>() == 2);
   const auto copy = place;
   ++place;
-  CHECK((*copy).target.item<int64_t>() == 3);  // copies share their position
+  CHECK((*copy).target.item<int64_t>() == 3);  // copies share a position
 }
 
 namespace {
@@ -227,7 +227,7 @@ struct Broken {
   }
 };
 
-// Reads batches until the loader throws. Returns the number of batches and the exception.
+// Reads batches until the loader throws. Returns the batch count and the exception.
 template <class L>
 std::pair<int, std::exception_ptr> until_error(const L& loader) {
   int count = 0;
@@ -286,7 +286,7 @@ TEST_CASE("an exception in a skipped batch is thrown by the skip and again by th
 
 namespace {
 
-// Throws for each item from `from` on, with the item as the message.
+// Throws for every item starting with `from`, using the item as the message.
 struct FailsFrom {
   int64_t from;
   int64_t size() const { return 40; }
@@ -296,7 +296,7 @@ struct FailsFrom {
   }
 };
 
-// Reads the remaining batches of a loop. Returns the message of its exception.
+// Reads the remaining batches in a loop. Returns the message of the exception that the loop throws.
 template <class Place>
 std::string text_of_rest(Place& place) {
   try {
@@ -367,7 +367,7 @@ TEST_CASE("no failed item is reported for an exception in the collate function")
 
 namespace {
 
-// Returns the batches of an epoch in the order that Python's seeds determine.
+// Returns the batches for an epoch in the order determined by the seeds from Python.
 std::vector<torch::Tensor> epoch_of(const Dataset& all, int64_t batch_size, uint64_t epoch) {
   const auto generator = at::make_generator<at::CPUGeneratorImpl>(epoch);
   std::vector<torch::Tensor> batches;
@@ -399,7 +399,7 @@ TEST_CASE(
   sampler.set_epoch(1);
   options.sampler = sampler;
   DataLoader loader(Noise{20}, options);
-  CHECK(torch::equal(drawn(loader), second));  // the items use the epoch of the sampler
+  CHECK(torch::equal(drawn(loader), second));  // the items use the sampler's epoch
   CHECK(torch::equal(drawn(loader), second));
   loader.set_epoch(0);
   CHECK(torch::equal(drawn(loader), first));
@@ -426,7 +426,7 @@ TEST_CASE(
   std::vector<std::thread> loops;
   for (auto& got : of_threads) loops.emplace_back([&] { got = tensors(*loader); });
   for (auto& loop : loops) loop.join();
-  const size_t one = same(of_threads[0], expected) ? 0 : 1;  // either thread may have come first
+  const size_t one = same(of_threads[0], expected) ? 0 : 1;  // either thread may have been first
   CHECK(same(of_threads[one], expected));
   CHECK(same(of_threads[1 - one], epoch_of(rows, 3, 1)));
 
@@ -443,7 +443,8 @@ TEST_CASE(
 
 namespace {
 
-// Checks that no batch is started too far ahead of the batches that the loop has requested.
+// Checks that the loader never starts a batch too far ahead of the batches that the loop has
+// requested.
 struct Ahead {
   std::shared_ptr<std::atomic<int64_t>> asked = std::make_shared<std::atomic<int64_t>>(0);
   int64_t most = 0;
@@ -517,7 +518,7 @@ namespace {
 
 struct TorchRows : torch::data::Dataset<TorchRows> {
   torch::data::Example<> get(size_t i) override {
-    ++calls;  // counts the calls of this copy
+    ++calls;  // counts calls to this copy
     return {torch::full({2}, static_cast<int64_t>(i)), torch::tensor(static_cast<int64_t>(10 * i))};
   }
   std::optional<size_t> size() const override { return 7; }
@@ -673,7 +674,7 @@ TEST_CASE(
   const c10::impl::VirtualGuardImpl gpus(torch::kCUDA);
   const auto next = [&] { return gpus.getStreamFromGlobalPool(sconce::gpu()); };
   const auto first = next();
-  // LibTorch returns the streams of its pool in round-robin order.
+  // LibTorch returns the streams from its pool in round-robin order.
   const auto until_first = [&] {
     int64_t count = 1;
     while (next() != first) ++count;
@@ -707,7 +708,7 @@ TEST_CASE("on a GPU, DataLoader copies to the current GPU if the device has no i
 
 namespace {
 
-// A dataset whose items have different types or a gradient.
+// A dataset in which items have different types or require a gradient.
 struct Unlike {
   bool requires_grad = false;
   int64_t size() const { return 4; }

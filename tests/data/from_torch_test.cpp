@@ -30,7 +30,7 @@ namespace {
 using Shuffled = torch::data::samplers::RandomSampler;
 using InOrder = torch::data::samplers::SequentialSampler;
 
-// A ten-row dataset in which row i contains i. Row `broken` cannot be read.
+// A ten-row dataset in which row i contains i. Reading row `broken` fails.
 struct TenRows : torch::data::Dataset<TenRows> {
   explicit TenRows(size_t row = 10) : broken(row) {}
   torch::data::Example<> get(size_t i) override {
@@ -49,7 +49,7 @@ auto torch_loader(size_t workers, TenRows rows = TenRows()) {
       torch::data::DataLoaderOptions().batch_size(3).workers(workers));
 }
 
-// Returns the rows of an epoch in order.
+// Returns the rows in an epoch in order.
 template <class Source>
 std::vector<float> rows_of(Source&& source) {
   std::vector<float> rows;
@@ -159,7 +159,7 @@ TEST_CASE("after a loop over from_torch stops early, the next loop starts from t
   auto left = batches.begin();
   CHECK((*left).data[0][0].item<float>() == 0);
   CHECK((*copy.begin()).data[0][0].item<float>() == 0);
-  CHECK((*left).data[0][0].item<float>() == 0);  // the batch is still there
+  CHECK((*left).data[0][0].item<float>() == 0);  // the batch is still valid
   ++left;
   CHECK_THROWS_WITH(*left, ContainsSubstring("expected one loop at a time"));
 }
@@ -167,8 +167,8 @@ TEST_CASE("after a loop over from_torch stops early, the next loop starts from t
 TEST_CASE(
     "a row that cannot be read ends the epoch of from_torch, and the next epoch starts over") {
 #ifdef __SANITIZE_THREAD__
-  // A worker passes an exception to LibTorch. ThreadSanitizer does not see how libstdc++ counts the
-  // owners of that exception.
+  // A worker passes an exception to LibTorch. ThreadSanitizer cannot see the reference counting
+  // that libstdc++ uses for that exception.
   const size_t workers = 0;
 #else
   const auto workers = GENERATE(size_t{0}, size_t{2});
@@ -213,7 +213,7 @@ TEST_CASE("from_torch rejects a null loader and an epoch without batches") {
 
 namespace {
 
-// A loader that returns fewer batches than its size announces, as a stream may.
+// A loader that returns fewer batches than it reports as its size, as a stream may.
 struct ShortStream {
   using Batches = std::vector<Dataset>;
   int64_t size() const { return 10; }

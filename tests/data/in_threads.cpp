@@ -1,5 +1,5 @@
-// Tests operations on batch sources, samplers, images, and transforms that several threads may run
-// at the same time.
+// Tests the operations on batch sources, samplers, images, and transforms that are safe to run from
+// several threads at the same time.
 
 #include <memory>
 #include <optional>
@@ -54,7 +54,7 @@ float sum_of(const data::Dataset& batch) {
   return batch.data.sum().item<float>();
 }
 
-// Each epoch contains every number once, regardless of which epoch a thread receives.
+// Each epoch contains every number exactly once, regardless of which epoch a thread receives.
 template <class Source>
 bool has_whole_epoch(const Source& source) {
   float sum = 0;

@@ -74,7 +74,7 @@ TEST_CASE("random_split returns the same items as Python's for the same generato
       got << " |";
     }
     if (compared % 2 != 0) generator = at::detail::getDefaultCPUGenerator();
-    got << ' ' << torch::randint(1000, {1}, generator).item<int64_t>();  // it drew as many numbers
+    got << ' ' << torch::randint(1000, {1}, generator).item<int64_t>();  // checks the draw count
     std::string expected;
     std::getline(words, expected);
     INFO(line);

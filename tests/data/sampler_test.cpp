@@ -6,7 +6,7 @@ using Catch::Matchers::ContainsSubstring;
 using sconce::data::AnySampler;
 using sconce::data::RandomSampler;
 
-// The test "Batches orders rows like Python's DistributedSampler with one replica" compares the
+// The test "Batches orders rows like Python's DistributedSampler with one replica" compares the row
 // orders with Python.
 TEST_CASE("RandomSampler draws a new order of all rows in each epoch") {
   RandomSampler sampler(20, 3);

@@ -28,8 +28,8 @@ using sconce::data::StreamLoader;
 using sconce::data::StreamLoaderOptions;
 using sconce::test::error_of;
 
-// Returns 1000 p, 1000 p + 1, and so on in pass p. If the number of items is negative, a pass never
-// ends.
+// In pass p, returns 1000 p, 1000 p + 1, and so on. If the number of items is negative, a pass
+// never ends.
 struct Counted {
   void set_epoch(int64_t number) { pass = number; }
   std::optional<torch::Tensor> next() {
@@ -44,7 +44,7 @@ struct Counted {
   std::shared_ptr<std::atomic<int64_t>> read = std::make_shared<std::atomic<int64_t>>(0);
 };
 
-// The same stream with a state.
+// The same stream, with state that can be saved.
 struct CountedWithStates : Counted {
   c10::IValue state_dict() const { return place; }
   void load_state_dict(const c10::IValue& state) { place = state.toInt(); }
@@ -52,7 +52,7 @@ struct CountedWithStates : Counted {
 
 static_assert(!ResumableStream<Counted> && ResumableStream<CountedWithStates>);
 
-// Throws at one of the numbers.
+// Throws at one specific number.
 struct Failing : Counted {
   std::optional<torch::Tensor> next() {
     if (place == 4) throw std::runtime_error("no number 4");
@@ -60,7 +60,7 @@ struct Failing : Counted {
   }
 };
 
-// Appends the numbers of the batch followed by a |.
+// Appends the numbers in the batch, followed by a vertical bar.
 template <class Iterator>
 void append(std::string& text, const Iterator& place) {
   const torch::Tensor numbers = *place;
@@ -98,7 +98,7 @@ std::istream& operator>>(std::istream& line, Script& script) {
   return std::getline(line, script.expected);
 }
 
-// Runs the epochs with one interruption.
+// Runs the epochs, interrupting them once.
 template <class Stream>
 std::string run(const Script& script) {
   const auto loader_of = [&] {

@@ -36,7 +36,7 @@ struct OneDraw {
   }
 };
 
-// A LibTorch dataset. Each copy counts the items that it reads.
+// A LibTorch dataset in which each copy counts the items it reads.
 struct TensOfTorch : torch::data::Dataset<TensOfTorch, torch::data::TensorExample> {
   torch::data::TensorExample get(size_t i) override {
     ++reads;

@@ -21,7 +21,7 @@ struct Sentences {
   torch::Tensor tokens, mask;
 };
 
-// Returns the rows of all batches in an epoch as a single batch.
+// Returns all rows of an epoch as a single batch.
 template <class T>
 std::vector<torch::Tensor> joined(const TensorBatches<T>& batches) {
   std::vector<std::vector<torch::Tensor>> parts;

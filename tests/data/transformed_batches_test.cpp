@@ -26,7 +26,7 @@ using sconce::data::TransformedBatches;
 
 namespace {
 
-// Returns a dataset in which row i of the data and of the target is i.
+// Returns a dataset in which row i of both the data and the target is i.
 Dataset numbered(int64_t rows) {
   return {torch::arange(rows).to(torch::kFloat), torch::arange(rows)};
 }
@@ -40,7 +40,7 @@ Dataset noisy(Dataset batch, const at::Generator& generator) {
   return {batch.data + torch::rand({batch.data.size(0)}, generator), batch.target};
 }
 
-// Returns the data of the next epoch.
+// Returns the data for the next epoch.
 template <class Source>
 std::vector<torch::Tensor> data_of(const Source& source) {
   std::vector<torch::Tensor> result;
@@ -48,7 +48,7 @@ std::vector<torch::Tensor> data_of(const Source& source) {
   return result;
 }
 
-// Returns the data of an epoch, starting at the given batch.
+// Returns the data for an epoch, starting at the given batch.
 template <class Source>
 std::vector<torch::Tensor> data_of(const Source& source, int64_t batch, int64_t epoch) {
   std::vector<torch::Tensor> result;
@@ -173,7 +173,7 @@ TEST_CASE(
   CHECK(warnings.messages().size() == 1);
 }
 
-// A source of batches that are not tensors. It has no epochs and can start at any batch.
+// A batch source whose batches are not tensors. It has no epochs and can start at any batch.
 struct Numbers {
   struct Place {
     int64_t number;
@@ -257,7 +257,7 @@ TEST_CASE("AnyBatches accepts TransformedBatches and starts them at any batch") 
 
 namespace {
 
-// A dataset of ten items. Item 7 cannot be read.
+// A ten-item dataset. Reading item 7 fails.
 struct BadSeventh {
   int64_t size() const { return 10; }
   torch::Tensor get(int64_t index) const {

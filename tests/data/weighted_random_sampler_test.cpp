@@ -20,7 +20,7 @@ static_assert(sconce::data::Sampler<WeightedRandomSampler>);
 
 namespace {
 
-// The weights that reference/weighted_random_sampler.py uses.
+// The same weights as in reference/weighted_random_sampler.py.
 torch::Tensor some_weights(int64_t rows) {
   return torch::arange(rows).mul(7).remainder(10);
 }

@@ -23,7 +23,8 @@
 #include "support/error_of.hpp"
 #include "support/gloo_types.hpp"
 
-// Runs captured and compiled steps in several processes and the eager loops that they must match.
+// Runs captured and compiled steps in several processes, along with the eager loops that they must
+// match.
 namespace sconce::test {
 
 using Tensors = std::vector<torch::Tensor>;
@@ -51,14 +52,14 @@ struct NormedImpl : torch::nn::Module {
 };
 TORCH_MODULE(Normed);
 
-// Every fifth batch of rank 1 has fewer rows.
+// On rank 1, every fifth batch has fewer rows.
 inline Tensors rank_batch(int step, int rank) {
   torch::manual_seed(100 * step + rank);
   const int64_t rows = rank == 1 && step % 5 == 4 ? 5 : 8;
   return {torch::randn({rows, 20}), torch::randint(0, 10, {rows})};
 }
 
-// A network that several processes train together.
+// A network that is trained by several processes together.
 struct RankTraining {
   RankTraining(const distributed::ProcessGroup& group,
                const nn::DistributedDataParallelOptions& options, const MakeOptimizer& make)
@@ -100,8 +101,8 @@ inline void print_equal(const std::string& name, const Tensors& found, const Ten
   std::cout << name << (is_equal ? ": equal\n" : ": different\n");
 }
 
-/// Trains with eager steps and with captured steps, and prints whether the losses, parameters, and
-/// buffers are bitwise identical.
+/// Trains with eager steps and with captured steps, and prints whether the resulting losses,
+/// parameters, and buffers are bitwise identical.
 inline void compare_captured_steps(const distributed::ProcessGroup& group) {
   constexpr int steps = 12;
   const auto train = [&](bool captured, const nn::DistributedDataParallelOptions& options,
@@ -114,7 +115,7 @@ inline void compare_captured_steps(const distributed::ProcessGroup& group) {
     for (int i = 0; i < steps; ++i) {
       const auto batch = rank_batch(i, group.rank());
       losses.push_back((captured ? step(batch) : plain(batch))[0].clone());
-      if (i != 6) continue;  // an evaluation determines whether the next forward sends the buffers
+      if (i != 6) continue;  // after an evaluation, the next forward may skip the buffers
       const torch::NoGradGuard no_grad;
       training.model(batch[0]);
     }
@@ -136,8 +137,8 @@ inline void compare_captured_steps(const distributed::ProcessGroup& group) {
   compare("own buffers", {.broadcast_buffers = false}, sgd, /*warmup=*/2);
 }
 
-/// Accumulates gradients with eager and with captured steps. Some of the gradients are averaged.
-/// The guards are either inside each step or around six steps.
+/// Accumulates gradients with eager and with captured steps, and averages some of them. The guards
+/// are either inside each step or around six steps.
 inline Tensors accumulate(const distributed::ProcessGroup& group, bool captured, bool inside) {
   RankTraining training(group, {}, sgd);
   const auto plain = [&](const Tensors& batch) {
@@ -166,8 +167,8 @@ inline Tensors accumulate(const distributed::ProcessGroup& group, bool captured,
   return results;
 }
 
-/// Computes sums over the ranks within captured steps, and prints whether all of them equal the
-/// sums computed by eager steps.
+/// Computes sums across the ranks within captured steps, and prints whether all of them equal the
+/// sums from eager steps.
 inline void compare_collectives(const distributed::ProcessGroup& group) {
   const auto plain = [&](const Tensors& batch) {
     const auto sum = batch[0] * 2;
@@ -187,7 +188,7 @@ inline void compare_collectives(const distributed::ProcessGroup& group) {
   print_equal("collectives", found, expected);
 }
 
-/// Returns the rows of a rank. The last of rank 1's five batches has fewer rows.
+/// Returns the rows for a rank. On rank 1, the last of the five batches has fewer rows.
 inline data::Batches rank_batches(int rank) {
   const int64_t rows = rank == 1 ? 37 : 40;
   torch::manual_seed(rank);
@@ -219,8 +220,8 @@ inline void compare_captured_fits(const distributed::ProcessGroup& group) {
   print_equal("a fit by Adam", fit(true, adam), fit(false, adam));
 }
 
-/// Writes to stderr unless the first call of a captured step rejects options that the step cannot
-/// replay.
+/// Checks that the first call of a captured step rejects options that the step cannot replay.
+/// Otherwise, writes to stderr.
 inline void refuse_captured_steps(const distributed::ProcessGroup& group) {
   const std::pair<std::string, nn::DistributedDataParallelOptions> refused[] = {
       {"find_unused_parameters", {.find_unused_parameters = true}},
@@ -235,8 +236,8 @@ inline void refuse_captured_steps(const distributed::ProcessGroup& group) {
   }
 }
 
-/// A compiler that finishes after `polls` queries. The compiled code sleeps, and the compilation
-/// may fail.
+/// A compiler that finishes after being polled `polls` times. The compiled code sleeps, and the
+/// compilation may fail.
 class RankCompiler final : public StepCompiler {
  public:
   struct Options {
@@ -244,7 +245,7 @@ class RankCompiler final : public StepCompiler {
     int polls = 0;
     std::chrono::milliseconds sleep = {};
     bool fails = false;
-    std::string kept = {};  // the form that an earlier run kept
+    std::string kept = {};  // the form kept by an earlier run
   };
 
   explicit RankCompiler(Options options)
@@ -300,8 +301,8 @@ class RankCompiler final : public StepCompiler {
 };
 
 /// Trains with compiled steps and prints how each step ran (eager, replayed, or compiled), the
-/// reason for the last one, and whether the losses equal the losses of eager steps. Before step
-/// `change_at`, a layer changes its mode.
+/// reason for the last one, and whether the losses equal the losses of eager steps. A layer changes
+/// its mode before step `change_at`.
 inline void run_compiled(const distributed::ProcessGroup& group, const std::string& name,
                          const RankCompiler::Options& options, int change_at = -1) {
   constexpr int steps = 70;
@@ -324,7 +325,7 @@ inline void run_compiled(const distributed::ProcessGroup& group, const std::stri
   std::cout << "losses " << (are_alike ? "alike" : "different") << '\n';
 }
 
-/// Runs fits with `compile` and prints the same information.
+/// Runs fits with `compile`, and prints the same information.
 inline void run_compiled_fit(const distributed::ProcessGroup& group) {
   struct Modes : TrainerCallback {
     void on_epoch_end(Fit& fit) override { last = fit.step_mode; }

@@ -40,7 +40,7 @@ DataParallelOptions cpus(size_t count = 2) {
   return {.device_ids = std::vector<torch::Device>(count, sconce::cpu())};
 }
 
-// A module whose forward is an arbitrary function of the module.
+// A module whose forward calls an arbitrary function with the module.
 template <class F>
 struct CallingImpl : nn::Cloneable<CallingImpl<F>> {
   explicit CallingImpl(F body) : f(std::make_shared<F>(body)) { reset(); }
@@ -94,7 +94,7 @@ bool close(const Tensor& a, const Tensor& b) {
   return torch::allclose(a, b, 1.3e-6, 1e-5);
 }
 
-// Returns the value of a field in /proc/self/status, such as "Threads".
+// Returns the value of a /proc/self/status field, such as "Threads".
 int64_t status_of(const std::string& field) {
   std::ifstream file("/proc/self/status");
   for (std::string line; std::getline(file, line);) {
@@ -224,7 +224,7 @@ TEST_CASE("under autocast, DataParallel uses the current parameters, even withou
   const auto before = net.forward(X);
   for (auto& parameter : module->parameters()) parameter.mul_(2);
   const auto after = net.forward(X);
-  CHECK_FALSE(after[3].equal(before[3]));  // replica 1 computed it
+  CHECK_FALSE(after[3].equal(before[3]));  // computed by replica 1
 }
 
 TEST_CASE("an autocast scope inside a replica does not clear the caller's cached casts") {
@@ -425,7 +425,7 @@ TEST_CASE("DataParallel gathers zero-dimensional outputs into a vector and warns
 
 TEST_CASE("DataParallel with one device or no devices runs the module itself") {
   const auto thread = std::this_thread::get_id();
-  struct Plain : nn::Module {  // cannot be cloned, and its output cannot be joined
+  struct Plain : nn::Module {  // cannot be cloned, and its outputs cannot be gathered
     std::pair<std::string, std::thread::id> forward(const Tensor& x) {
       return {sconce::repr(x), std::this_thread::get_id()};
     }
@@ -647,7 +647,7 @@ TEST_CASE("a layer that a module contains twice is shared in the replicas") {
 
 namespace {
 
-// A custom layer with members that DataParallel does not recognize.
+// A custom layer with data members that DataParallel does not recognize.
 struct ScaleImpl : nn::Cloneable<ScaleImpl> {
   ScaleImpl() { reset(); }
   void reset() override {

@@ -46,8 +46,8 @@ std::vector<std::string> words(const std::string& text) {
   return found;
 }
 
-// Trains the comma-separated cases in one group of `size` ranks. Returns the output for each case,
-// and checks that all ranks write the same parameters.
+// Trains the comma-separated cases in one group of `size` ranks, and checks that all ranks write
+// the same parameters. Returns the output for each case.
 std::map<std::string, std::string> train(const std::string& cases, int size,
                                          const std::string& more = "joined=1") {
   const TempDir folder;
@@ -75,7 +75,8 @@ std::map<std::string, std::string> train(const std::string& cases, int size,
   return written;
 }
 
-// Returns the parameters that follow the two lines for a model without buffers.
+// Returns the parameters, which come after the first two lines in the output for a model without
+// buffers.
 torch::Tensor parameters(const std::string& written) {
   const auto start = written.find('\n', written.find('\n') + 1) + 1;
   const auto bytes = static_cast<int64_t>(written.size() - start);
@@ -87,7 +88,7 @@ std::string lines(const std::string& written) {
   return written.substr(0, written.find('\n', written.find('\n') + 1) + 1);
 }
 
-// For each digit of `sizes`, trains the cases with that many processes, both here and in Python,
+// For each digit in `sizes`, trains the cases with that many processes, both here and in Python,
 // and compares the results.
 void check_against_python(const std::string& cases, const std::string& sizes) {
   const TempDir folder;
@@ -228,7 +229,8 @@ TEST_CASE("all ranks throw immediately if one rank does not wrap its model", "[d
 
 namespace {
 
-// Returns the worker's output with this many ranks, and checks that it is the same on all of them.
+// Runs the worker on the given number of ranks, checks that they all print the same output, and
+// returns that output.
 std::string output_of_ranks(int ranks, std::vector<std::string> words) {
   words.insert(words.begin(), SCONCE_WORKER);
   words.push_back("timeout=20000");
@@ -242,7 +244,7 @@ std::string output_of_ranks(int ranks, std::vector<std::string> words) {
   return all[0]->out();
 }
 
-// Returns the output of training with the model's custom step.
+// Trains with the model's custom step and returns the output.
 std::string train_own_step(int ranks, const std::string& stop) {
   return output_of_ranks(ranks, {"own_step", "stop=" + stop});
 }
@@ -265,7 +267,7 @@ TEST_CASE("two processes that train a model with a custom training step match on
 }
 
 TEST_CASE("all ranks stop together at a saved step if one rank requests a stop", "[distributed]") {
-  // An epoch has four steps. The states of the ranks are saved after every two steps.
+  // Each epoch has four steps. Rank state is saved every two steps.
   CHECK_THAT(train_own_step(2, "1"), ContainsSubstring("epochs: 0\n"));
   CHECK_THAT(train_own_step(2, "3"), ContainsSubstring("epochs: 1\n"));
   CHECK_THAT(train_own_step(2, "5"), ContainsSubstring("epochs: 1\n"));
@@ -311,7 +313,7 @@ TEST_CASE("each rank's stream continues where a stopped fit left off", "[distrib
 
 namespace {
 
-// Returns the words that this many ranks print, and checks that they are the same on all ranks.
+// Runs the given number of ranks, checks that they all print the same words, and returns the words.
 std::vector<std::string> words_of_ranks(int ranks, const std::string& mode,
                                         const std::string& option = "") {
   std::istringstream words(output_of_ranks(ranks, {mode, option}));
@@ -481,7 +483,7 @@ TEST_CASE("a no_sync guard restores the previous setting") {
       const auto inner = model.no_sync();
     }
     model(x).sum().backward();
-    model(x).sum().backward();  // sent gradients would make the Reducer fail next
+    model(x).sum().backward();  // if gradients were sent, the Reducer would fail next
   }
   model(x).sum().backward();
   CHECK(linear->bias.grad().eq(3).all().item<bool>());

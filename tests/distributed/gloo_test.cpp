@@ -1,5 +1,5 @@
-// Compares the headers in src/gloo_stand_in with the Gloo code in the linked LibTorch. Fails if a
-// version of LibTorch has different virtual functions.
+// Compares the headers in src/gloo_stand_in with the Gloo code in the linked LibTorch. The tests
+// fail if a LibTorch version has different virtual functions.
 #include <dlfcn.h>
 #include <gloo/rendezvous/store.h>
 #include <gloo/transport/device.h>
@@ -27,7 +27,7 @@ constexpr auto process_group_table = "_ZTVN4c10d16ProcessGroupGlooE";
 // A virtual table in LibTorch.
 struct Table {
   std::string file;                // the library that contains it
-  size_t bytes = 0;                // including its two entries before the functions
+  size_t bytes = 0;                // including the two entries before the functions
   std::vector<std::string> names;  // the names under which the library exports its functions
 };
 
@@ -48,8 +48,8 @@ Table library_table(const char* symbol) {
   return table;
 }
 
-// Returns the index of a virtual function in its table. In the Itanium ABI, a pointer to a virtual
-// function contains the function's offset in the table, plus one on x86-64.
+// Returns the index of a virtual function in its virtual table. In the Itanium ABI, a pointer to a
+// virtual function contains the function's offset in the table, plus one on x86-64.
 template <class Function>
 size_t slot_of(Function Store::* function) {
   struct Pointer {
@@ -65,7 +65,7 @@ struct Symbol {
   size_t bytes = 0;
 };
 
-// Returns the virtual tables that sconce defines in this program or in its shared library.
+// Returns the virtual tables that sconce defines in this program or in the sconce shared library.
 std::vector<Symbol> own_tables() {
   Dl_info found = {};
   REQUIRE(dladdr(reinterpret_cast<void*>(&sconce::distributed::is_nccl_available), &found) != 0);
@@ -90,7 +90,7 @@ TEST_CASE(
     "the stand-in for Gloo's store declares the library's virtual functions in the same order") {
   using Keys = const std::vector<std::string>&;
   const auto table = library_table("_ZTVN4gloo10rendezvous11PrefixStoreE");
-  // Gloo is either part of LibTorch or Debian's separate library.
+  // Gloo is either part of LibTorch or, on Debian, a separate library.
   CHECK_THAT(table.file, ContainsSubstring("libtorch_cpu") || ContainsSubstring("libgloo"));
   const auto at = [&](size_t slot) { return table.names.at(slot); };
   CHECK_THAT(at(slot_of(&Store::set)), StartsWith("_ZN4gloo10rendezvous11PrefixStore3setE"));
@@ -98,8 +98,8 @@ TEST_CASE(
   const auto wait = slot_of(static_cast<void (Store::*)(Keys)>(&Store::wait));
   const auto wait_for =
       slot_of(static_cast<void (Store::*)(Keys, const std::chrono::milliseconds&)>(&Store::wait));
-  // LibTorch does not export this function, because it is inline. Debian's Gloo exports it under
-  // its newer name.
+  // LibTorch does not export this function, because it is inline. The Debian build of Gloo exports
+  // it under its newer name.
   CHECK((at(wait) == "" || at(wait).starts_with("_ZN4gloo6IStore8wait_getE")));
   CHECK_THAT(at(wait_for),
              StartsWith("_ZN4gloo10rendezvous11PrefixStore4waitE") && ContainsSubstring("chrono"));

@@ -1,8 +1,8 @@
 // In a group of one with a backend, DistributedDataParallel needs LibTorch's Reducer only to
 // compress gradients, to find unused parameters, and for static graphs. Without the Reducer, it
-// must reject the same mistakes and leave the same gradients. The models in these tests have small
-// integer values, which float16 represents exactly, so a compressing Reducer serves as the
-// reference.
+// must reject the same mistakes and produce the same gradients. The models in these tests use small
+// integer values, which float16 represents exactly, so a Reducer that compresses gradients can
+// serve as the reference.
 
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -34,7 +34,7 @@ const std::string unfinished =
 const std::string twice = "Expected to mark a variable ready only once.";
 const std::string nothing = "nothing was thrown";
 
-// The backward pass reaches the input of this function but does not produce a gradient for it.
+// The backward pass reaches the input to this function but does not produce a gradient for it.
 struct Cut : torch::autograd::Function<Cut> {
   static Tensor forward(torch::autograd::AutogradContext*, const Tensor& input) {
     return input.clone();
@@ -46,8 +46,8 @@ struct Cut : torch::autograd::Function<Cut> {
 };
 
 struct Parts : torch::nn::Module {
-  // Returns two outputs. The bits of each mask select the parameters from which the output is
-  // computed.
+  // Returns two outputs. For each output, the bits in the mask select the parameters used to
+  // compute it.
   std::pair<Tensor, Tensor> forward(const Tensor& x, std::array<unsigned, 2> bits) {
     std::array<Tensor, 2> outputs = {x.sum() * 1, x.sum() * 1};
     const std::array<Tensor, 4> terms = {a * x, b * x, c * x, Cut::apply(cut) * x};
@@ -64,7 +64,7 @@ struct Parts : torch::nn::Module {
   Tensor cut = register_parameter("cut", torch::ones({3}));
 };
 
-// The random choices for one step, which both models use.
+// The random choices for one step, shared by both models.
 struct Step {
   std::array<unsigned, 2> bits = {};
   unsigned backward = 0;
@@ -117,7 +117,8 @@ void run(DistributedDataParallel<Parts>& model, const Step& step) {
   }
 }
 
-// Returns the parameters that the error lists, either by name or, like the Reducer, by position.
+// Returns the parameters listed in the error, either by name or, as in the Reducer's errors, by
+// position.
 std::string named(const std::string& error) {
   const std::array<std::string, 4> names = {"a", "b", "c", "cut"};
   std::string found, word;
@@ -169,7 +170,7 @@ TEST_CASE("random steps in a group of one match the same steps with a Reducer") 
       }
     }
     if (error != nothing) CHECK_FALSE(named(error).empty());
-    // This error persists, like the corresponding error from the Reducer.
+    // This error recurs in later calls, like the corresponding Reducer error.
     if (kind(error) == unfinished) {
       CHECK(error_of([&] { run(alone, Step{.x = torch::ones({3})}); }) == error);
     }
@@ -192,7 +193,7 @@ TEST_CASE("in a group of one, gradients are copied only if the options need a Re
   CHECK(has_buckets(mlp, {.find_unused_parameters = true}));
   CHECK(has_buckets(mlp, {.static_graph = true}));
   CHECK(has_buckets(mlp, {.comm_hook = CommHook::bf16_compress}));
-  CHECK(has_buckets(sconce::test::Words()));  // Gloo sums the rows of sparse gradients
+  CHECK(has_buckets(sconce::test::Words()));  // Gloo sums sparse gradient rows
 }
 
 TEST_CASE("in a group of one, a gradient with a different layout is rejected, as with a Reducer") {

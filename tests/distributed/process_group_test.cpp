@@ -51,7 +51,7 @@ std::vector<std::string> worker(std::vector<std::string> words) {
   return words;
 }
 
-// Sets environment variables of this process for its lifetime.
+// Sets environment variables in this process for the lifetime of the object.
 class Environment {
  public:
   explicit Environment(Variables variables) : variables_(std::move(variables)) {
@@ -85,7 +85,7 @@ std::string refusal(const InitOptions& options = {}) {
   return sconce::test::error_of([&] { return ProcessGroup::init(options); });
 }
 
-// Returns an address of this machine that is not a loopback address, if there is one.
+// Returns a non-loopback address of this machine, if there is one.
 std::optional<std::string> network_address() {
   ifaddrs* all = nullptr;
   REQUIRE(getifaddrs(&all) == 0);
@@ -102,12 +102,12 @@ std::optional<std::string> network_address() {
   return found;
 }
 
-// Returns a job number, like one from Slurm or Open MPI, that is mapped to a free port.
+// Returns a job number, like the ones that Slurm or Open MPI assign, that maps to a free port.
 std::string job_with_a_free_port() {
   return std::to_string(71000 + sconce::test::reserve_port(29500, 1000) - 29500);
 }
 
-constexpr double timeout = 3;  // in seconds, for workers that meet a fault
+constexpr double timeout = 3;  // in seconds, for workers that encounter a fault
 
 std::vector<std::string> faulty(const std::string& what, const std::string& where, int victim) {
   return worker({"fault", "what=" + what, "where=" + where, "victim=" + std::to_string(victim),
@@ -126,9 +126,9 @@ void check_survivor(const Process& process, int rank, int size, const std::strin
   CHECK(std::regex_search(err, std::regex("sconce::[a-zA-Z_:]+: " + who + "(" + operations + ")")));
 }
 
-// Returns the time when the process's main function "began" or "ended", according to the clock that
-// all processes share. This excludes the time for loading and unloading LibTorch, which can take
-// seconds on a busy machine.
+// Returns the time at which the process's main function "began" or "ended", according to the clock
+// that all processes share. This excludes the time for loading and unloading LibTorch, which can
+// take seconds on a busy machine.
 double when(const Process& process, const std::string& what) {
   const std::string err = process.err();
   const auto place = err.rfind(what + ": ");
@@ -146,7 +146,7 @@ void require_success(const Processes& ranks) {
   }
 }
 
-// Runs reductions in random subgroups with each operation, both here and in Python.
+// Runs reductions with each operation in random subgroups, both here and in Python.
 void compare_subgroups(int size, uint32_t count) {
   const sconce::test::TempDir folder;
   {
@@ -463,7 +463,7 @@ TEST_CASE("200 random subgroups of four processes produce the same reductions as
 }
 
 TEST_CASE("new_group throws on all ranks if one of them passes different ranks", "[distributed]") {
-  const sconce::test::TempDir folder;  // a store in a file does not end with rank 0
+  const sconce::test::TempDir folder;  // a file store outlives rank 0
   const std::string meet = "init_method=file://" + (folder.path() / "meet").string();
   Processes ranks;
   for (const std::string rank : {"0", "1", "2"}) {
@@ -545,7 +545,7 @@ TEST_CASE("other machines can reach rank 0 even if its own MASTER_ADDR is localh
           "[distributed]") {
   const auto address = network_address();
   if (!address) SKIP("this machine has only loopback addresses");
-  const bool one_each = GENERATE(false, true);  // whether the launcher says that there are others
+  const bool one_each = GENERATE(false, true);  // whether the launcher reports more processes
   const std::string port = free_port();
   Processes ranks;
   for (const int rank : {0, 1}) {
@@ -558,7 +558,7 @@ TEST_CASE("other machines can reach rank 0 even if its own MASTER_ADDR is localh
   }
   wait_for(ranks, Seconds(60));
   require_success(ranks);
-  CHECK_THAT(ranks[0]->out(), ContainsSubstring(*address + "\n"));  // Gloo's, next to the store's
+  CHECK_THAT(ranks[0]->out(), ContainsSubstring(*address + "\n"));  // the Gloo socket's address
   CHECK(ranks[1]->out() == *address + "\n");
 }
 
@@ -618,7 +618,7 @@ TEST_CASE("the default backend includes NCCL if each rank has its own GPU") {
   using sconce::distributed::agree_backend;
   CHECK(agree_backend({{}}) == "gloo");
   CHECK(agree_backend({{.gpu = "a"}, {.gpu = "b"}, {.gpu = "c"}}) == "cpu:gloo,cuda:nccl");
-  CHECK(agree_backend({{.gpu = "a"}, {.gpu = "b"}, {.gpu = "a"}}) == "gloo");  // one for two ranks
+  CHECK(agree_backend({{.gpu = "a"}, {.gpu = "b"}, {.gpu = "a"}}) == "gloo");  // a shared GPU
   CHECK(agree_backend({{.gpu = "a"}, {}}) == "gloo");
   CHECK(agree_backend({{.named = "nccl", .gpu = "a"}, {.named = "nccl", .gpu = "a"}}) == "nccl");
   CHECK(agree_backend({{.named = "gloo", .gpu = "a"}, {.named = "gloo"}}) == "gloo");
@@ -670,7 +670,7 @@ TEST_CASE("ranks with their own GPUs use NCCL, and the Trainer uses those GPUs",
 
 namespace {
 
-// Specifies what happens to which rank, and at which point. With AddressSanitizer, each value
+// Specifies what happens, on which rank, and at which point. With AddressSanitizer, each value
 // occurs only once.
 std::vector<std::tuple<std::string, std::string, int>> losses() {
   std::vector<std::tuple<std::string, std::string, int>> all = {{"killed", "joined", 0},
@@ -696,7 +696,7 @@ TEST_CASE("the other ranks fail within the timeout after a rank is killed or sto
   for (int rank = 0; rank < 3; ++rank) {
     if (rank == victim) continue;
     INFO(what << " at " << where << ": rank " << victim);
-    // The victim may be lost after it has joined but before another rank has joined.
+    // The victim may be lost after it has joined but before another rank joins.
     check_survivor(
         *ranks[rank], rank, 3,
         "(connecting to the other ranks|all_reduce|all_gather|broadcast) failed: .|joining "
@@ -775,7 +775,7 @@ TEST_CASE("the other ranks fail within the timeout if a rank never starts or sto
 }
 
 TEST_CASE("every rank fails within the timeout if the port is already in use", "[distributed]") {
-  const sconce::test::Listener taken;  // accepts and never answers, as a stopped store does
+  const sconce::test::Listener taken;  // accepts but never answers, like a stopped store
   Processes ranks;
   for (int rank = 0; rank < 2; ++rank) {
     ranks.push_back(std::make_unique<Process>(faulty("nothing", "", 0),

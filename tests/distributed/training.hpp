@@ -16,7 +16,8 @@
 #include "sconce/distributed/distributed_data_parallel.hpp"
 #include "sconce/optim/adam.hpp"
 
-// Contains the same training runs as tests/reference/distributed.py, statement by statement.
+// Contains the same training runs as tests/reference/distributed.py, matching it statement by
+// statement.
 namespace sconce::test {
 
 struct BranchesImpl : torch::nn::Module {
@@ -74,7 +75,7 @@ struct CheckpointedImpl : torch::nn::Module {
 };
 TORCH_MODULE(Checkpointed);
 
-// These are separate statements, because the layers must draw their initial values in this order.
+// These statements are separate, because the layers must draw their initial values in this order.
 inline torch::nn::Sequential mlp(int64_t width) {
   torch::nn::Sequential model;
   model->push_back(torch::nn::Linear(20, width));
@@ -98,7 +99,7 @@ inline torch::nn::Sequential cnn() {
   return model;
 }
 
-/// Returns the batch of one rank, or the combined batches of `joined` consecutive ranks.
+/// Returns the batch for one rank, or the combined batches for `joined` consecutive ranks.
 inline data::Dataset batch(const std::string& name, int step, int part, int rank, int joined) {
   std::vector<torch::Tensor> data, target;
   for (int other = rank; other < rank + joined; ++other) {
@@ -109,7 +110,7 @@ inline data::Dataset batch(const std::string& name, int step, int part, int rank
   return {torch::cat(data), torch::cat(target)};
 }
 
-/// The training loop that all models share. `forward` is called with (x, step).
+/// The training loop shared by all models. `forward` is called with (x, step).
 template <class M, class Forward>
 void train_steps(const std::string& name, nn::DistributedDataParallel<M>& model, int rank,
                  int joined, Forward&& forward) {
@@ -162,7 +163,7 @@ inline nn::DistributedDataParallelOptions options_of(const std::string& name) {
   return options;
 }
 
-/// Trains a model and writes the same output as the Python script. Only rank 0 writes the buffers.
+/// Trains a model, and writes the same output as the Python script. Only rank 0 writes the buffers.
 template <class Holder, class Forward>
 void train_model(const std::string& name, const Holder& holder,
                  const distributed::ProcessGroup& group, int joined, const std::string& file,

@@ -1,4 +1,4 @@
-// The tests of distributed training run this program as several processes:
+// The distributed training tests run this program as several processes:
 //   test-distributed-worker MODE [NAME=VALUE...]
 // If an error occurs, the program prints it to stderr and exits with code 1.
 #include <fcntl.h>
@@ -78,7 +78,7 @@ void launch(const Words& words) {
   print("sum", sum);
 }
 
-// Prints the address of every listening socket of this process.
+// Prints the address of every listening socket in this process.
 void listeners(const Words& words) {
   const auto group = join(words);
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -123,8 +123,8 @@ void collectives(const Words& words) {
   group.barrier();
 }
 
-// Runs the reductions in the file `cases`, like reference/subgroups.py. Each line contains
-// the ranks of a subgroup and the name of an operation. Prints the results of all reductions.
+// Runs the reductions listed in the file `cases`, like reference/subgroups.py, and prints all
+// results. Each line contains the ranks in a subgroup and the name of an operation.
 void subgroups(const Words& words) {
   const auto group = join(words);
   const std::map<std::string, ReduceOp> ops = {{"sum", ReduceOp::sum},
@@ -152,7 +152,8 @@ void subgroups(const Words& words) {
   group.barrier();
 }
 
-// Calls new_group, except that rank `victim` passes different ranks or does not make the call.
+// Calls new_group on every rank, except that rank `victim` either passes different ranks or does
+// not call it.
 void other_subgroups(const Words& words) {
   const auto group = join(words);
   const bool is_victim = group.rank() == std::stoi(words.at("victim"));
@@ -182,9 +183,9 @@ sconce::AnyBatches of_torch() {
   return sconce::data::from_torch(torch::data::make_data_loader(std::move(rows)), 1);
 }
 
-// Fits a model while rank `victim` has one more batch than the other ranks. Before that, prints why
-// other fits are rejected: those with torch::data loaders, with ranks that differ, and with another
-// group. Rejected fits leave the parameters unchanged.
+// Fits a model while rank `victim` has one more batch than the other ranks. First prints why fits
+// with torch::data loaders, with differing ranks, and with a different group are rejected. Rejected
+// fits leave the parameters unchanged.
 void uneven(const Words& words) {
   const auto group = join(words);
   const int64_t rows = group.rank() == std::stoi(words.at("victim")) ? 5 : 4;
@@ -249,7 +250,7 @@ void uneven(const Words& words) {
   trainer.fit(model, optimizer, {ones(rows)});
 }
 
-// Fits a model without averaging gradients.
+// Fits a model without gradient averaging.
 void unwrapped(const Words& words) {
   torch::nn::Linear linear(2, 2);
   torch::optim::SGD optimizer(linear->parameters(), 0.1);
@@ -313,9 +314,9 @@ void one_unwrapped(const Words& words) {
   }
 }
 
-// Trains a model with BatchNorm on each rank's own rows. Tests it on three batches that only rank 0
-// has, with averaged weights if `ema` is 1, and predicts these batches. Prints the accuracy and, on
-// rank 0, also the accuracy computed by hand.
+// Trains a model with BatchNorm on each rank's rows. Tests the model on three batches that only
+// rank 0 has, using averaged weights if `ema` is 1, and makes predictions for these batches. Prints
+// the accuracy. Rank 0 also prints the accuracy computed by hand.
 void evaluate(const Words& words) {
   const auto group = join(words);
   torch::manual_seed(group.rank());
@@ -354,7 +355,7 @@ void evaluate(const Words& words) {
   std::cout << "by hand: " << right.to(torch::kDouble).mean().item<double>() << '\n';
 }
 
-// Prints the value of each metric for the batches of all ranks and for the combined batch.
+// Prints the value of each metric for the batches on all ranks and for the combined batch.
 void metrics(const Words& words) {
   const auto group = join(words);
   torch::manual_seed(1);
@@ -379,7 +380,7 @@ struct OwnStep : torch::nn::Module {
 };
 
 // Trains a model with its custom step. Each rank trains on its share of every batch. The last rank
-// requests a stop after `stop` steps, and all ranks stop at the next save. Prints the result.
+// requests a stop after `stop` steps, and all ranks stop at the next save. Prints the outcome.
 void own_step(const Words& words) {
   const auto group = join(words);
   torch::manual_seed(1);
@@ -424,7 +425,7 @@ struct OnStepAndSave : sconce::TrainerCallback {
 };
 
 // Saves a fit every two steps, and raises SIGUSR1 on the last rank in the first step of the third
-// epoch. If `again` is 1, the following save raises the signal again. Prints what stopped the fit.
+// epoch. If `again` is 1, the next save raises the signal again. Prints what stopped the fit.
 void signal_in_fit(const Words& words) {
   const auto group = join(words);
   torch::manual_seed(1);
@@ -455,7 +456,7 @@ void signal_in_fit(const Words& words) {
             << stopping.signal() << ", " << checkpoint.latest().filename().string() << '\n';
 }
 
-// The points of a rank. Rank 0 has fewer points, so its stream restarts earlier.
+// The points on one rank. Rank 0 has fewer points, so its stream restarts earlier.
 struct RankPoints {
   std::optional<sconce::data::Dataset> next() {
     if (place == count) return {};
@@ -469,8 +470,8 @@ struct RankPoints {
   int64_t place = 0;
 };
 
-// Trains on a stream or resumes such a run, and stops all ranks after `stop` steps. Prints the
-// weights.
+// Trains on a stream, starting a run or resuming one, and stops all ranks after `stop` steps.
+// Prints the weights.
 void stream(const Words& words) {
   const auto group = join(words);
   torch::manual_seed(1);
@@ -489,7 +490,7 @@ void stream(const Words& words) {
   std::cout << linear->weight << linear->bias;
 }
 
-// A model whose step returns two values.
+// A model with a custom step that returns two values.
 struct StepWithValues : torch::nn::Module {
   sconce::StepOutput training_step(const sconce::data::Dataset& batch) {
     const auto error = linear->forward(batch.data) - batch.target.unsqueeze(1);
@@ -503,8 +504,8 @@ struct StepWithValues : torch::nn::Module {
   torch::nn::Linear linear = register_module("linear", torch::nn::Linear(2, 1));
 };
 
-// Trains and tests with step values, on batches of different sizes and with two test sets. The last
-// rank has no batch of the second test set. Prints the values.
+// Trains and tests a model that reports step values, using batches of different sizes and two test
+// sets. The last rank has no batches from the second test set. Prints the values.
 void values(const Words& words) {
   const auto group = join(words);
   torch::manual_seed(1);
@@ -535,8 +536,8 @@ void values(const Words& words) {
   }
 }
 
-// Trains with a loss over counted targets, and then tests. Rank 1 has no targets in its first
-// batches, and the last rank has no test batch. Prints the losses and parameters.
+// Trains and then tests with a loss over counted targets. Rank 1 has no targets in its first
+// batches, and the last rank has no test batches. Prints the losses and parameters.
 void counts(const Words& words) {
   const auto group = join(words);
   torch::manual_seed(1);
@@ -595,8 +596,8 @@ void fault(const Words& words) {
   }
 }
 
-// Prints how the captured steps in this group, and the fits that use them, differ from the eager
-// ones.
+// Prints how captured steps in this group differ from eager steps, and how fits that use them
+// differ from eager fits.
 void captured(const Words& words) {
   const auto group = join(words);
   sconce::test::compare_captured_steps(group);
@@ -605,7 +606,7 @@ void captured(const Words& words) {
   sconce::test::refuse_captured_steps(group);
 }
 
-// Prints how each rank runs each step.
+// Prints how each step runs on each rank.
 void compiled(const Words& words) {
   sconce::test::run_compiled_steps(join(words));
 }

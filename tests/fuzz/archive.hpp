@@ -8,8 +8,7 @@
 
 namespace sconce::test {
 
-/// Returns an archive in the format of torch.save. Its checksums are valid even if the pickle is
-/// not.
+/// Returns an archive in the torch.save format. The checksums are valid even if the pickle is not.
 inline std::string archive_of(std::string_view pickle, const std::vector<std::string>& storages) {
   std::string bytes;
   {
@@ -28,7 +27,7 @@ inline std::string archive_of(std::string_view pickle, const std::vector<std::st
   return bytes;
 }
 
-/// Returns the archive that torch.save writes after set_crc32_options(False).
+/// Returns an archive like the one that torch.save writes after set_crc32_options(False).
 inline std::string without_checksums(const std::string& file) {
   std::string bytes;
   caffe2::serialize::PyTorchStreamReader from(file);
@@ -39,7 +38,7 @@ inline std::string without_checksums(const std::string& file) {
       },
       /*compute_crc32=*/false);
   for (const auto& name : from.getAllRecords()) {
-    if (name.starts_with(".data/")) continue;  // added by the writer itself
+    if (name.starts_with(".data/")) continue;  // added by the writer
     const auto [data, size] = from.getRecord(name);
     to.writeRecord(name, data.get(), size);
   }

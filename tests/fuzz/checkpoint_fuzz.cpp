@@ -43,8 +43,8 @@ struct Run {
   sconce::optim::ExponentialMovingAverage ema{*model, {.decay = 0.9}};
 };
 
-// Returns the storages in the order in which `save` numbers them: the model's weight and bias, the
-// optimizer's tensors, the averages' count, the averages, and the generator's state.
+// Returns the storages in the order in which `save` numbers them: the model weight and bias, the
+// optimizer tensors, the count of the averages, the averages, and the generator state.
 std::vector<std::string> storages() {
   std::vector<std::string> all;
   for (const size_t size : {8, 4, 8, 4, 8, 8, 4}) all.emplace_back(size, '\0');
@@ -56,7 +56,7 @@ std::vector<std::string> storages() {
 }  // namespace
 
 // The input contains a list of changes to storages, followed by a pickle. The list contains a count
-// and, for each change, the storage, the byte, and its new value.
+// and, for each change, the storage, the byte position, and the new value.
 SCONCE_FUZZ_TARGET(checkpoint)(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const size_t changes = std::min<size_t>(data[0], (size - 1) / 3);
@@ -86,7 +86,7 @@ SCONCE_FUZZ_TARGET(checkpoint)(const uint8_t* data, size_t size) {
          "the checkpoint was not loaded");
   auto numbers = at::check_generator<at::CPUGeneratorImpl>(at::detail::getDefaultCPUGenerator());
   auto engine = numbers->engine();
-  for (int i = 0; i < 1000; ++i) engine();  // detects reads outside its state
+  for (int i = 0; i < 1000; ++i) engine();  // detects out-of-bounds reads of its state
   run.step();
   return 0;
 }

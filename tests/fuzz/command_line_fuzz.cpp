@@ -4,7 +4,7 @@
 
 using sconce::test::expect;
 
-// Each line of the input is one argument of the sconce-train command line.
+// Each input line is one sconce-train command-line argument.
 SCONCE_FUZZ_TARGET(command_line)(const uint8_t* data, size_t size) {
   std::vector<std::string> words = {"sconce-train"};
   const std::string_view input = sconce::test::text(data, size);

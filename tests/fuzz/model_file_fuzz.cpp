@@ -3,7 +3,7 @@
 
 using sconce::test::expect;
 
-// Fuzzes the functions that read sconce-train's weights and programs, including the metadata.
+// Fuzzes the functions that read sconce-train weights and programs, including the metadata.
 SCONCE_FUZZ_TARGET(model_file)(const uint8_t* data, size_t size) {
   const auto file = sconce::test::folder().write("in", sconce::test::text(data, size));
   try {

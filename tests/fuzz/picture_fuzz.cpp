@@ -1,4 +1,4 @@
-// Fuzzes the image decoders. The decoded pixels are checked in tests/vision/image_test.cpp.
+// Fuzzes the image decoders. tests/vision/image_test.cpp checks the decoded pixels.
 #include <cstdint>
 #include <cstdio>
 #include <memory>

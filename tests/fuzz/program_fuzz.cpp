@@ -1,4 +1,4 @@
-// Fuzzes the reader of recorded programs without running them.
+// Fuzzes the reader for recorded programs without running the programs.
 #include <ATen/ops/zeros.h>
 #include <zlib.h>
 
@@ -14,9 +14,9 @@ using sconce::test::folder;
 
 namespace {
 
-// Writes the file. If the input begins with a brace, it is the JSON of a program, and the function
-// adds a correct checksum and the weights that the corpus expects. Any other input is a complete
-// file.
+// Writes the input to a file. An input that begins with a brace is the JSON for a program, and this
+// function adds a correct checksum and the weights that the corpus expects. Any other input is a
+// complete file.
 void write(std::string_view input, const std::filesystem::path& file) {
   if (!input.starts_with("{")) {
     folder().write(file.filename(), input);

@@ -1,4 +1,4 @@
-// Runs the fuzz targets on the inputs in corpus/.
+// Runs the fuzz targets on the corpus/ inputs.
 #include "fuzz/replay.hpp"
 #include "vision/jpeg.hpp"
 #include "vision/png.hpp"

@@ -7,7 +7,7 @@
 
 namespace sconce::test {
 
-/// Runs a target on each file in a folder under tests/, as a fuzzer does.
+/// Runs a target on each file in a folder under tests/, as a fuzzer would.
 inline void replay(const std::string& folder, int (*target)(const uint8_t*, size_t)) {
   int inputs = 0;
   for (const auto& entry :

@@ -1,4 +1,4 @@
-// Runs the fuzz targets of sconce-train on the inputs in corpus/.
+// Runs the sconce-train fuzz targets on the corpus/ inputs.
 #include "fuzz/replay.hpp"
 
 using sconce::test::replay;

@@ -12,8 +12,8 @@ using sconce::test::folder;
 
 namespace {
 
-// Compares all bytes. The order of the tensors may differ, because files are written in the order
-// that the format specifies.
+// Compares all bytes. The tensor order may differ, because files are written in the order that the
+// format specifies.
 bool same(const StateDict& a, const StateDict& b) {
   if (a.size() != b.size()) return false;
   for (const auto& item : a) {

@@ -12,8 +12,8 @@
 
 #include "support/temp_dir.hpp"
 
-// Defines entry points for libFuzzer. README.md describes how to run them. Without SCONCE_FUZZER,
-// they are functions that tests call with the inputs in corpus/.
+// Defines entry points for libFuzzer. README.md describes how to run them. If SCONCE_FUZZER is not
+// defined, they are functions that the tests call with the inputs in corpus/.
 #ifdef SCONCE_FUZZER
 #define SCONCE_FUZZ_TARGET(name) extern "C" int LLVMFuzzerTestOneInput
 #else
@@ -32,16 +32,17 @@ int fuzz_model_file(const uint8_t* data, size_t size);
 int fuzz_picture(const uint8_t* data, size_t size);
 int fuzz_program(const uint8_t* data, size_t size);
 
-/// Ends the run by throwing a type other than LibTorch's exceptions, which the targets catch.
+/// Ends the run by throwing an object that is not a LibTorch exception, because the targets catch
+/// those.
 inline void expect(bool holds, const char* what) {
   if (!holds) throw std::logic_error(what);
 }
 
-/// Returns the folder for the target's files.
+/// Returns the folder for files written by the target.
 inline const TempDir& folder() {
   static const TempDir folder = [] {
     at::set_num_threads(1);
-    c10::SetStackTraceFetcher([] { return std::string(); });  // take most of the time
+    c10::SetStackTraceFetcher([] { return std::string(); });  // stack traces take most of the time
     return TempDir();
   }();
   return folder;
@@ -51,8 +52,8 @@ inline std::string_view text(const uint8_t* data, size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-/// Ends the run if an error comes from a failed check within LibTorch that contains neither the
-/// file nor the key. The message may quote an input that contains the same words.
+/// Ends the run if an error comes from a failed check within LibTorch and its message contains
+/// neither the file nor the key. The message may quote an input that contains the same words.
 inline void expect_own(const c10::Error& error, std::string_view input) {
   constexpr std::string_view words = "INTERNAL ASSERT";
   const std::string message = error.what_without_backtrace();

@@ -14,7 +14,7 @@ using sconce::test::folder;
 
 namespace {
 
-// Compares two values and checks that they share memory at the same positions.
+// Compares two values, and checks that memory is shared at the same positions in both.
 class Comparison {
  public:
   bool same(const IValue& a, const IValue& b) {
@@ -42,7 +42,7 @@ class Comparison {
                       [&](const IValue& i, const IValue& j) { return same(i, j); });
   }
 
-  // Compares the storages, because with strides of 0, the sizes of a view may be far larger.
+  // Compares the storages, because a view with strides of 0 may be far larger than its storage.
   bool same_tensors(const at::Tensor& a, const at::Tensor& b) {
     const auto &x = a.storage(), &y = b.storage();
     expect(at::detail::computeStorageNbytes(a.sizes(), a.strides(), a.element_size(),

@@ -32,17 +32,18 @@ using sconce::test::TempDir;
 
 namespace {
 
-// The number of the calls below that still succeed. If it is negative, all of them succeed.
+// The number of remaining calls to the functions below that succeed. If it is negative, all calls
+// succeed.
 int calls_left = -1;
 
-// The error with which the remaining calls fail. A signal interrupts one call, and a broken disk
-// interrupts all later calls.
+// The error code for the calls that fail. A signal interrupts a single call, but a broken disk
+// causes all later calls to fail.
 int call_error = EIO;
 
-// Runs before each of the calls below, except for calls that this function makes.
+// Runs before each call to the functions below, except for calls that it makes itself.
 std::function<void()> before_call;
 
-// Returns whether this call must fail.
+// Returns whether the current call must fail.
 bool fails() {
   if (const auto watch = std::exchange(before_call, nullptr)) {
     watch();
@@ -55,10 +56,10 @@ bool fails() {
   return true;
 }
 
-// The error with which fsync of a folder fails, or 0 if it succeeds.
+// The error code with which fsync on a folder fails, or 0 if it succeeds.
 int folder_error = 0;
 
-// Whether fsync writes to the disk, which takes most of the time of a save.
+// Whether fsync writes to the disk. Writing to the disk takes up most of the time spent in a save.
 bool waits_for_disk = true;
 
 bool is_folder(int fd) {
@@ -76,8 +77,8 @@ F* next(const char* name) {
 
 }  // namespace
 
-// The linker replaces the C library's functions with these. A successful write may be a partial
-// write.
+// The linker replaces the corresponding C library functions with these. A successful write may be a
+// partial write.
 extern "C" ssize_t write(int fd, const void* data, size_t size) {
   if (fails()) return -1;
   return next<decltype(write)>("write")(fd, data,
@@ -122,7 +123,7 @@ void save(const fs::path& file, const std::string& text) {
   sconce::io::write_file(file, text, "save");
 }
 
-// Drops root privileges during its lifetime. Skips the test if they cannot be dropped.
+// Drops root privileges for the lifetime of the object. Skips the test if they cannot be dropped.
 class AsNobody {
  public:
   AsNobody() {
@@ -235,8 +236,8 @@ struct stat status_of(const fs::path& path) {
   return status;
 }
 
-// Returns whether any file in the folder can be read or written by someone who could not do so with
-// a file that has this status. The owner may be this user.
+// Returns whether any file in the folder is readable or writable by someone who could not read or
+// write a file with the given status. The owner may be this user.
 bool has_wider_file(const TempDir& folder, const struct stat& before) {
   for (const auto& entry : fs::directory_iterator(folder.path())) {
     const struct stat now = status_of(entry.path());
@@ -248,7 +249,8 @@ bool has_wider_file(const TempDir& folder, const struct stat& before) {
   return false;
 }
 
-// Creates a file with that mode, ignoring the umask. The owner is another user if possible.
+// Creates a file with the given mode, regardless of the umask. If possible, the file belongs to
+// another user.
 class PrivateFile {
  public:
   explicit PrivateFile(mode_t mode) : umask_(::umask(0)) {
@@ -396,7 +398,7 @@ TEST_CASE("a save in a world-writable folder does not follow another user's link
       error_of([&] { save(shared / "link", "after"); }),
       ContainsSubstring((shared / "link").string() + ": expected a link owned by this user"));
   CHECK(contents(file) == "by the own link");
-  REQUIRE(::chmod(shared.c_str(), 0777) == 0);  // like the system
+  REQUIRE(::chmod(shared.c_str(), 0777) == 0);  // like the system, a save now follows the link
   save(shared / "link", "after");
   CHECK(contents(file) == "after");
 }
@@ -448,7 +450,8 @@ sconce::StateDict state_of(int64_t version) {
   return state;
 }
 
-// A way to save a version of some state in a folder and to read back which version is there.
+// Describes how to save a version of some state in a folder and how to read back the version
+// number.
 struct Way {
   std::function<void(const fs::path&, int64_t)> save;
   std::function<int64_t(const fs::path&)> version;
@@ -481,7 +484,7 @@ const std::map<std::string, Way> ways = {
 
 namespace {
 
-// Saves version 2 over version 1 while the calls fail after the first `successes` calls. Returns
+// Saves version 2 over version 1 while all calls after the first `successes` calls fail. Returns
 // whether any call failed.
 bool check_failing_save(const std::string& name, const Way& way, int successes) {
   const TempDir folder;
@@ -494,7 +497,7 @@ bool check_failing_save(const std::string& name, const Way& way, int successes) 
   const auto version = way.version(folder.path());
   const bool is_saved = error == "nothing was thrown";
   CHECK((version == 2 || (version == 1 && !is_saved)));
-  // If the link to the best checkpoint could not be renamed, the next save removes the link.
+  // If renaming the link to the best checkpoint failed, the next save removes the link.
   CHECK(count(folder) <= files + (version == 2 && name == "checkpoint" ? 2 : 0));
   if (!is_saved) {
     CHECK_THAT(error, ContainsSubstring(folder.path().string()) && ContainsSubstring("cannot ") &&
@@ -513,7 +516,7 @@ TEST_CASE("if any system call fails during a save, the file is a complete earlie
       call_error = error;
       int calls = 0;
       while (check_failing_save(name, way, calls)) ++calls;
-      // A save opens a folder and a temporary file, locks the file, writes three times, syncs
+      // A save opens a folder and a temporary file, locks the file, writes to it three times, syncs
       // twice, and renames the file.
       CHECK(calls >= 2 + 1 + 3 + 3);
     }

@@ -39,7 +39,7 @@ CsvTable read_text(const std::string& text, const CsvOptions& options = {}) {
   return read_csv(folder.write("table.csv", text), options);
 }
 
-// Returns the message without the function and the file, which must come first.
+// Returns the message without the function name and the file, which must come first.
 std::string message_of(const std::string& text, const CsvOptions& options = {}) {
   const TempDir folder;
   const auto file = folder.write("table.csv", text);
@@ -291,7 +291,7 @@ TEST_CASE(
   CHECK(message_of(text, {.skip_bad = true}) ==
         problem + "; skip_bad would leave out 60 of 61 values in the column");
   CHECK(read_text(text, {.categories = {"code"}}).features.size() == 62);
-  // A missing value is neither a number nor text. At most half of a column may be text.
+  // A missing value is neither a number nor text. Text may make up at most half of a column.
   const std::string half = "x,code\n1,A\n1,\n1,5\n1,\n";
   CHECK(read_text(half, {.skip_bad = true}).data.size(0) == 1);
   CHECK_THAT(message_of(half + "1,B\n", {.skip_bad = true}),
@@ -410,7 +410,7 @@ struct WorstCase {
   CsvOptions options = {};
 };
 
-// Returns files of about `size` bytes whose tables require a lot of memory.
+// Returns files of about `size` bytes that contain tables requiring a lot of memory.
 std::vector<WorstCase> worst_cases(size_t size) {
   std::string letters = "x\n", spellings = "x\n", texts = "x,t\n";
   for (size_t i = 0; letters.size() < size; ++i) {
@@ -450,7 +450,7 @@ std::vector<WorstCase> worst_cases(size_t size) {
   };
 }
 
-// Returns the value of a line in /proc/self/status in bytes.
+// Returns the value from a line in /proc/self/status, converted to bytes.
 double status_of(const std::string& key) {
   std::ifstream lines("/proc/self/status");
   for (std::string line; std::getline(lines, line);) {
@@ -464,13 +464,13 @@ double status_of(const std::string& key) {
 TEST_CASE("reading a CSV file uses at most 16 times its size plus 64 MiB of memory") {
   if (sconce::test::is_sanitized) SKIP("the sanitizer's own memory counts too");
   const TempDir folder;
-  const char* chosen = std::getenv("SCONCE_CSV_BYTES");  // for a check by hand
+  const char* chosen = std::getenv("SCONCE_CSV_BYTES");  // for manual checks
   const size_t size = chosen != nullptr ? std::stoul(chosen) : size_t{1} << 21;
   for (const auto& [name, text, outcome, options] : worst_cases(size)) {
     INFO(name);
     const auto file = folder.write("table.csv", text);
     malloc_trim(0);
-    std::ofstream("/proc/self/clear_refs") << 5;  // restarts the peak
+    std::ofstream("/proc/self/clear_refs") << 5;  // resets the peak
     const double before = status_of("VmRSS:"), begin = thread_seconds();
     const std::string error = error_of([&, &given = options] { read_csv(file, given); });
     const double seconds = thread_seconds() - begin, peak = status_of("VmHWM:") - before;
@@ -490,12 +490,12 @@ TEST_CASE("a table with many columns is read in linear time") {
   known.columns = table.columns;
   CHECK(read_text(text, known).features == table.features);
   CHECK(table.features.size() == count - 1);
-  CHECK(thread_seconds() - begin < 30);  // takes less than 2; a search for each name takes minutes
+  CHECK(thread_seconds() - begin < 30);  // takes under 2; one search per name takes minutes
 }
 
 namespace {
 
-// Returns a string that read_csv.py wrote as a single word.
+// Returns a string from the single word in which read_csv.py encoded it.
 std::string unescaped(const std::string& word) {
   std::string text;
   for (size_t i = 0; i < word.size(); ++i) {
@@ -537,7 +537,7 @@ torch::Tensor read_floats(std::istream& in, int64_t rows, int64_t columns) {
 
 }  // namespace
 
-// SCONCE_CSV_CASES names a file with more cases, which read_csv.py wrote.
+// SCONCE_CSV_CASES can specify a file of additional cases written by read_csv.py.
 TEST_CASE("read_csv reads CSV files the same way as pandas") {
   const char* others = std::getenv("SCONCE_CSV_CASES");
   std::ifstream cases(others != nullptr ? others : SCONCE_TESTS_DIR "/reference/read_csv.txt");

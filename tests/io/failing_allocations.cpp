@@ -1,4 +1,4 @@
-// Makes each allocation fail in turn while a checkpoint and files in other formats are read.
+// Makes each allocation fail in turn while a checkpoint and files in other formats are being read.
 #include <torch/nn/modules/linear.h>
 #include <zlib.h>
 
@@ -107,7 +107,7 @@ TEST_CASE(
 TEST_CASE(
     "saving a checkpoint throws if any allocation fails and leaves either the earlier or the later "
     "file") {
-  const TempDir folder("/dev/shm");  // a sync is free there
+  const TempDir folder("/dev/shm");  // syncing is free there
   const auto path = folder.path() / "run";
   Run run, other;
   run.step();

@@ -1,4 +1,4 @@
-// Tests files that several threads write and read at the same time.
+// Tests writing and reading files from several threads at the same time.
 
 #include <string>
 
@@ -41,7 +41,7 @@ TEST_CASE("four threads replace and read one file concurrently and always find i
          return io::read_file(text, "test").size() == 1000;
        }},
   });
-  CHECK(sconce::test::names_in(folder.path()).size() == 3);  // no incomplete file is left
+  CHECK(sconce::test::names_in(folder.path()).size() == 3);  // no incomplete files remain
 }
 
 TEST_CASE("four threads read one table concurrently") {

@@ -4,7 +4,7 @@
 
 namespace sconce::test {
 
-/// The error with which every call of `flock` in this program fails, or 0 if the calls succeed.
+/// The error code with which every `flock` call in this program fails, or 0 if the calls succeed.
 inline std::atomic<int> errno_of_flock = 0;
 
 }  // namespace sconce::test

@@ -1,5 +1,5 @@
-// Counts the memory that the file readers allocate, and makes each of their allocations fail in
-// turn.
+// Counts the memory that the file readers allocate, and makes each allocation in the readers fail
+// in turn.
 #include <zlib.h>
 
 #include <cstdio>
@@ -33,8 +33,8 @@ using sconce::test::thread_seconds;
 
 namespace {
 
-// Returns a pickle whose memo contains a function, its arguments, a tensor, and the arguments of a
-// parameter.
+// Returns a pickle with a memo that contains a function, its arguments, a tensor, and parameter
+// arguments.
 std::string with_memo() {
   return "ctorch._utils\n_rebuild_tensor_v2\nq\0((U\7storagectorch\nFloatStorage\n"s + "U\1" +
          "0U\3cpuK\4tq\5QK\0("s + repeated("K\1", 2 * 60) + "tq\6h\6\x89" +
@@ -42,7 +42,7 @@ std::string with_memo() {
          "ctorch._utils\n_rebuild_parameter\nq\3(h\2\x88h\7)Rtq\4"s;
 }
 
-// Returns files with state dicts that contain every kind of value and record.
+// Returns files that contain state dicts with every kind of value and record.
 std::vector<std::string> files_of_torch(const TempDir& folder) {
   const auto any = c10::AnyType::get();
   c10::impl::GenericDict state(any, any);
@@ -87,7 +87,7 @@ TEST_CASE(
 
 namespace {
 
-// Each of these values takes only a few bytes. Some of them use the memo.
+// Each of these values takes up only a few bytes. Some of them use the memo.
 const std::vector<std::string> values = {"N",
                                          "]",
                                          "}",
@@ -114,14 +114,15 @@ std::string number(uint32_t i) {
   return std::string(reinterpret_cast<const char*>(&i), 4);
 }
 
-// Returns the pickle of a string of this many letters that is put into the memo.
+// Returns the pickle of a string with the given number of letters. The pickle puts the string into
+// the memo.
 std::string long_text(uint32_t letters) {
   return "X" + number(letters) + std::string(letters, 'k') + "q\7";
 }
 
-// Doubles a file three times and checks that each time, reading it allocates at most 2.5 times as
-// many bytes. For a manual check, SCONCE_GROWTH_BYTES sets the size of the first file, and the
-// processor time is printed.
+// Doubles the size of a file three times, and checks that reading it allocates at most 2.5 times as
+// many bytes each time. For a manual check, SCONCE_GROWTH_BYTES sets the size of the first file,
+// and the CPU time is printed.
 void check_growth(const std::string& name, const std::function<std::string(size_t)>& make,
                   const std::function<void(const std::filesystem::path&)>& read) {
   const TempDir folder;
@@ -130,7 +131,7 @@ void check_growth(const std::string& name, const std::function<std::string(size_
   int64_t before = 0;
   for (size_t size = first; size <= 8 * first; size *= 2) {
     const auto file = folder.write("file", make(size));
-    read(file);  // makes allocations that happen only once
+    read(file);  // triggers one-time allocations
     const double begin = thread_seconds();
     const auto bytes = bytes_of([&] { read(file); });
     INFO(name << ": " << size);

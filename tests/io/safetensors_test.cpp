@@ -42,7 +42,7 @@ std::string with_length(const std::string& header, const std::string& data = "")
   return std::string(reinterpret_cast<const char*>(&length), 8) + header + data;
 }
 
-// Returns tensors of every type in the format that LibTorch supports, including 0-dimensional,
+// Returns tensors of every type that both the format and LibTorch support, including 0-dimensional,
 // empty, and strided tensors.
 StateDict everything() {
   StateDict state;
@@ -100,11 +100,11 @@ TEST_CASE(
 
 namespace {
 
-std::vector<std::pair<void*, size_t>> random_ranges;  // announced to the system as random reads
+std::vector<std::pair<void*, size_t>> random_ranges;  // ranges with random-access advice
 
 }  // namespace
 
-// The linker replaces the C library's function with this one.
+// The linker replaces the C library function with this one.
 extern "C" int madvise(void* start, size_t size, int advice) noexcept {
   if (advice == MADV_RANDOM) random_ranges.emplace_back(start, size);
   return reinterpret_cast<decltype(madvise)*>(dlsym(RTLD_NEXT, "madvise"))(start, size, advice);
@@ -220,7 +220,7 @@ TEST_CASE("names crafted to collide in a hash table are rejected before they are
   }
   const char* cause = "expected names with different hashes";
   CHECK_THAT(refusal(folder, with_length(header + "}")), ContainsSubstring(cause));
-  // A prefix can determine which names collide, so names are checked again after it is removed.
+  // Removing a prefix can change which names collide, so the names are checked again afterward.
   torch::nn::Linear module(1, 1);
   const auto rename = [](const std::string& name) { return "n" + name; };
   CHECK_THAT(error_of([&] {
@@ -349,7 +349,7 @@ TEST_CASE(
     } catch (const c10::Error&) {
     }
   }
-  REQUIRE(read > 100);  // files with other names or types may also be valid
+  REQUIRE(read > 100);  // files with different names or types may still be valid
   std::string line;
   std::getline(ask_python(folder, "safetensors_files.py", "flipped"), line);
   CHECK(line == std::to_string(read) + " equal");

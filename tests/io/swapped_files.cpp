@@ -1,6 +1,6 @@
-// While a file is read or written, the entry at its path keeps changing among a file, a FIFO, a
-// link, and a folder. No call may wait for the other end of the FIFO, and each error must contain
-// the path.
+// While a file is being read or written, the entry at its path keeps changing between a file, a
+// FIFO, a link, and a folder. No call may wait for the other end of the FIFO, and each error must
+// contain the path.
 #include <sys/stat.h>
 
 #include <atomic>
@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Swaps the entry in a separate thread during its lifetime. The last entry is the file.
+// Swaps the entry in a separate thread for the lifetime of the object. The last entry is the file.
 class Swapper {
  public:
   Swapper(const TempDir& folder, std::string bytes, int swaps)
@@ -48,7 +48,7 @@ class Swapper {
  private:
   void put(int kind) const {
     const fs::path path = folder_.path() / "path", next = folder_.path() / "next";
-    std::error_code ignored;  // if a writer has just made a file, it stays until the next swap
+    std::error_code ignored;  // a file that a writer just created stays until the next swap
     if (kind == 0) folder_.write("next", bytes_);
     if (kind == 1) ::mkfifo(next.c_str(), 0600);
     if (kind == 2) fs::create_symlink("target", next, ignored);
@@ -68,7 +68,8 @@ class Swapper {
 
 using Use = std::function<void(const fs::path&)>;
 
-// Uses the path repeatedly during this many swaps, and then returns the error of one last use.
+// Uses the path repeatedly until the given number of swaps have occurred. Then uses it one last
+// time and returns the error.
 std::string use_swapped(const Use& use, const std::string& bytes, int swaps) {
   const TempDir folder;
   folder.write("target", bytes);

@@ -48,7 +48,8 @@ c10::IValue entry(const c10::IValue& dict, const c10::IValue& key) {
   return dict.toGenericDict().at(key);
 }
 
-// Returns a value of each kind that is small enough to flip every bit of its file.
+// Returns a value of each kind. They are small enough for the tests to flip every bit in their
+// files.
 c10::IValue something() {
   const auto shared = torch::arange(6.F).reshape({2, 3});
   Dict state = dict();
@@ -227,7 +228,7 @@ TEST_CASE("tensors without elements keep their dtypes when they are saved") {
 TEST_CASE("containers that are referenced many times remain small in the file and in memory") {
   const TempDir folder;
   c10::IValue value = list();
-  for (int i = 0; i < 60; ++i) {  // 2^60 values if each place were a copy
+  for (int i = 0; i < 60; ++i) {  // 2^60 values if every reference were a copy
     List twice = list();
     twice.push_back(value);
     twice.push_back(value);

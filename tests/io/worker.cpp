@@ -1,4 +1,4 @@
-// The file tests stop, kill, and resume this program.
+// A worker program that the file tests stop, kill, and resume.
 //
 // test-io-worker fit FOLDER OUT [STEPS]: fits two epochs of five steps each and saves a checkpoint
 // in FOLDER after each step. With STEPS, it stops after that many steps. Otherwise, it writes the
@@ -34,12 +34,12 @@ void fit(const std::string& folder, const std::string& out, int steps) {
   namespace nn = torch::nn;
   nn::Sequential net(nn::Linear(6, 16), nn::BatchNorm1d(16), nn::ReLU(), nn::Dropout(0.3),
                      nn::Linear(16, 3));
-  torch::manual_seed(10 + group.rank());  // the dropout masks of the ranks differ
+  torch::manual_seed(10 + group.rank());  // dropout masks differ across ranks
   sconce::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
   OneCycleLR scheduler(optimizer, 0.2, {.total_steps = 10});
   sconce::optim::ExponentialMovingAverage ema(*net, {.decay = 0.9});
   auto trainer = [&] {
-    const sconce::test::Warnings of_slowness;  // about slowness in fp16 on a CPU
+    const sconce::test::Warnings of_slowness;  // fp16 is slow on a CPU
     return sconce::Trainer({.max_epochs = 2,
                             .num_gpus = 0,
                             .gradient_clip_val = 1,
@@ -86,8 +86,8 @@ void fit(const std::string& folder, const std::string& out, int steps) {
   io::save_torch(out, all);
 }
 
-// Saves files in which all tensor elements equal the version number. Prints each version after it
-// is complete.
+// Saves files in which all tensor elements equal the version number. Prints each version number
+// after its save is complete.
 [[noreturn]] void save(const std::string& folder) {
   for (int64_t version = 1;; ++version) {
     sconce::StateDict state;

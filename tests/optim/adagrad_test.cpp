@@ -15,8 +15,8 @@ using torch::optim::OptimizerParamGroup;
 
 namespace {
 
-// The bits of the row determine which options are enabled. Any two options occur in all
-// combinations of their values.
+// The bits in the row determine which options are enabled. The rows cover every combination of
+// values for any two options.
 sconce::test::Case adagrad_case(torch::ScalarType dtype, Kernels kernels, unsigned row) {
   const bool maximize = (row & 1) != 0, is_begun = (row & 2) != 0, tensor_lr = (row & 4) != 0;
   const double weight_decay = maximize != is_begun ? 0.1 : 0;
@@ -120,8 +120,7 @@ TEST_CASE("Adagrad's state exists from construction, except for lazy layers") {
   CHECK_FALSE(sum_of(3).defined());
   later.mutable_grad() = torch::ones({2});
   optimizer.step();
-  CHECK(
-      sum_of(3).equal(torch::full({2}, 1.25)));  // as in Python, it starts at the optimizer's value
+  CHECK(sum_of(3).equal(torch::full({2}, 1.25)));  // starts at the optimizer's value, as in Python
 }
 
 TEST_CASE("Adagrad rejects invalid options") {

@@ -1,4 +1,4 @@
-// The file lr_scheduler_test.cpp compares CyclicLR and OneCycleLR with Python, like all schedulers.
+// lr_scheduler_test.cpp compares all schedulers, including CyclicLR and OneCycleLR, with Python.
 #include "sconce/optim/cyclic_lr.hpp"
 
 #include "catch.hpp"

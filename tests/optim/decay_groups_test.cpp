@@ -19,8 +19,8 @@ using torch::optim::SGDOptions;
 
 namespace {
 
-// Custom modules: a norm, an embedding, a tied weight, and a position that is a parameter of its
-// parent module.
+// Custom modules: a norm, an embedding, a tied weight, and a position parameter that is registered
+// directly in the parent module.
 struct RMSNormImpl : torch::nn::Module {
   torch::Tensor weight = register_parameter("weight", torch::ones({4}));
 };
@@ -77,7 +77,7 @@ TEST_CASE(
     CHECK(net->weight.allclose(weight * (1 - lr * 0.5), 1e-6, 1e-7));
     CHECK(net->bias.equal(bias));
   };
-  AdamW adamw(groups, 0.1);  // its own weight decay is 0.01
+  AdamW adamw(groups, 0.1);  // its default weight decay is 0.01
   check(adamw, 0.1);
   SGD sgd(groups, SGDOptions(0.1).weight_decay(0.125), {.kernels = Kernels::for_loop});
   check(sgd, 0.1);

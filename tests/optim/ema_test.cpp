@@ -25,8 +25,8 @@ using sconce::test::tensors_of;
 
 namespace {
 
-// The same model as in reference/ema.py: a layer without a bias, integer tensors, and a layer that
-// occurs twice.
+// The same model as in reference/ema.py. It contains a layer without a bias, integer tensors, and a
+// layer that occurs twice.
 struct Net : torch::nn::Module {
   Net() {
     register_module("fc", torch::nn::Linear(torch::nn::LinearOptions(37, 5).bias(false)));
@@ -37,7 +37,7 @@ struct Net : torch::nn::Module {
   }
 };
 
-// A model in which all values are 2 and all averages are 1.
+// A model whose values are all 2 and whose averages are all 1.
 struct Averaged {
   Averaged() {
     fill_all(net, 1);
@@ -144,7 +144,7 @@ TEST_CASE("an optimizer updates the model's own values between SwapGuards") {
     optimizer.step();
     const ExponentialMovingAverage::SwapGuard guard(averaged.ema);
   }
-  // The layer that occurs twice in the model is updated twice.
+  // The layer that occurs twice in the model receives two updates per step.
   CHECK((averaged.net.named_parameters()["fc.weight"] == 0).all().item<bool>());
   CHECK((averaged.net.named_parameters()["first.weight"] == -2).all().item<bool>());
 }
@@ -236,7 +236,7 @@ TEST_CASE(
   fill_all(net, 2);
   on_cpu.update();
   for (auto* ema : {&with_model, &on_cpu, &averaged.ema}) {
-    if (ema == &averaged.ema) ema->update();  // built before the model moved
+    if (ema == &averaged.ema) ema->update();  // created before the model moved
     const bool on_gpu = ema == &with_model;
     CHECK(ema->state_dict()["module.fc.weight"].device() ==
           (on_gpu ? sconce::gpu() : sconce::cpu()));

@@ -1,4 +1,4 @@
-// Tests requirements that apply to all optimizers.
+// Tests requirements that all optimizers must meet.
 #include <torch/optim/adagrad.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
@@ -35,8 +35,8 @@ Groups in_two_groups(const Parameters& p) {
           Groups::value_type(Parameters(p.begin() + 4, p.end()))};
 }
 
-// Runs a step with gradients that are scaled by 8. If the step is skipped, existing tensors must
-// not change, and new tensors must be 0.
+// Runs a step with gradients scaled by 8. If the step is skipped, existing tensors must remain
+// unchanged, and new tensors must be 0.
 void check_scaled_step(sconce::optim::Optimizer& optimizer, const Parameters& parameters,
                        bool skipped) {
   for (const auto& p : parameters) {
@@ -76,13 +76,13 @@ TEST_CASE("a skipped step of any optimizer changes nothing and does not count as
         check_scaled_step(*scaled, parameters, skipped);
         if (skipped) continue;
         sconce::test::set_gradients(expected, step);
-        plain->step();  // it never sees the skipped steps
+        plain->step();  // it is never called for the skipped steps
         const auto after = sconce::test::result_of(*scaled, parameters).tensors;
         for (const auto& [key, tensor] : sconce::test::result_of(*plain, expected).tensors) {
           INFO(key);
           REQUIRE(after.contains(key));
-          // Code that Debian's compiler generates rounds steps with a scale differently than steps
-          // without one.
+          // With the code that Debian's compiler generates, steps with a scale are rounded
+          // differently from steps without one.
           CHECK((SCONCE_TORCH_IS_WHEEL ? after.at(key).equal(tensor)
                                        : torch::allclose(after.at(key), tensor, 1.3e-6, 1e-5)));
         }
@@ -104,7 +104,7 @@ TEST_CASE(
       sconce::test::set_gradients(parameters, 0);  // five of six have a gradient
       optimizer->step();
       const auto scale = torch::ones({}), found_inf = torch::zeros({});
-      const int of_rates = tensor_lr ? 2 : 0;  // one in each group
+      const int of_rates = tensor_lr ? 2 : 0;  // one read per group
       const bool is_loop = kernels == Kernels::for_loop;
       const int of_each = kernels == Kernels::fused ? kind.reads.fused
                           : is_loop && tensor_lr    ? kind.reads.for_loop_tensor_lr
@@ -119,7 +119,7 @@ TEST_CASE(
   });
   const sconce::test::HostReads reads;
   torch::zeros({}).item<float>();
-  CHECK(reads.count() == 1);  // so the counter works
+  CHECK(reads.count() == 1);  // shows that the counter works
 }
 
 TEST_CASE(
@@ -157,7 +157,7 @@ TEST_CASE(
     sparse.mutable_grad() = torch::ones({2, 1}).to_sparse(1);
     CHECK_THROWS_WITH(optimizer->step(),
                       ContainsSubstring("expected dense gradients, got a sparse one"));
-    CHECK(dense.equal(torch::ones({2, 1})));  // not half a step
+    CHECK(dense.equal(torch::ones({2, 1})));  // the step must not be partially applied
     CHECK(sparse.equal(torch::ones({2, 1})));
   });
 }
@@ -214,7 +214,7 @@ TEST_CASE("an archive restores states and options bit for bit") {
   });
 }
 
-// Checks that this class can load archives written by LibTorch's class, and the reverse.
+// Checks that the sconce class can load archives written by the LibTorch class, and vice versa.
 template <class Ours, class Theirs, class State, class Options>
 void check_archives(const Options& options) {
   auto parameters = sconce::test::make_parameters(torch::kFloat);
@@ -253,7 +253,7 @@ TEST_CASE("LibTorch optimizer archives load into sconce optimizers and vice vers
       libtorch::RMSpropOptions(0.01).momentum(0.9).centered(true));
 }
 
-// Checks that the options of a group have the same values as in LibTorch's class.
+// Checks that a group's options have the same values as in the LibTorch class.
 template <class Ours, class Theirs, class Options>
 void check_merged(const Options& defaults, const Options& of_group) {
   const auto merged = [&]<class Optimizer>() {

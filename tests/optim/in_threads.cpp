@@ -1,5 +1,5 @@
-// Tests operations on optimizers, schedulers, averages, and scalers that several threads may run at
-// the same time.
+// Tests the operations on optimizers, schedulers, averages, and scalers that are safe to run from
+// several threads at the same time.
 
 #include <memory>
 #include <utility>

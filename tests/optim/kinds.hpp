@@ -10,13 +10,13 @@
 
 #include "sconce/optim/optimizer.hpp"
 
-// Describes each optimizer class for the tests that cover all optimizers. The test file of each
+// Describes each optimizer class for the tests that cover all optimizers. The test file for each
 // class adds a row.
 namespace sconce::test {
 
 using Groups = std::vector<torch::optim::OptimizerParamGroup>;
 
-/// The options of a random run. `first` and `second` are the momentum and the dampening or alpha,
+/// The options for a random run. `first` and `second` are the momentum and the dampening or alpha,
 /// the betas, rho, or Adagrad's lr_decay and initial_accumulator_value. `flag` is nesterov,
 /// amsgrad, centered, or decoupled_weight_decay.
 struct RandomOptions {
@@ -26,38 +26,38 @@ struct RandomOptions {
   const char* python_flag() const { return flag ? "True" : "False"; }
 };
 
-/// The number of times that a step reads values on the host, in addition to one read per group for
-/// a tensor learning rate.
+/// The number of host reads in a step, in addition to one read per group for a tensor learning
+/// rate.
 struct ReadsPerParameter {
   int fused = 0;               ///< by the fused kernels
-  int for_loop_tensor_lr = 0;  ///< by the loop, if the learning rate is a tensor
+  int for_loop_tensor_lr = 0;  ///< by the for-loop kernels, if the learning rate is a tensor
 };
 
-/// Describes a class of optimizers.
+/// Describes an optimizer class.
 struct Kind {
   std::string name = {};                           ///< the name in Python
-  optim::Kernels fastest = optim::Kernels::fused;  ///< slower kernels are supported too
+  optim::Kernels fastest = optim::Kernels::fused;  ///< slower kernels are also supported
   bool takes_sparse = false;
   bool foreach_takes_tensor_lr = true;
   ReadsPerParameter reads = {};
-  std::vector<std::string> optional_keys = {};  ///< of the state
+  std::vector<std::string> optional_keys = {};  ///< of the optimizer state
 
-  /// Returns the Python arguments of a random run, without the arguments that all classes share.
+  /// Returns the Python arguments for a random run, excluding the arguments that all classes share.
   std::function<std::string(const RandomOptions&)> python_arguments = {};
   std::function<std::unique_ptr<optim::Optimizer>(const Groups&, const RandomOptions&,
                                                   const optim::ExtraOptions&)>
       make_random = {};
 
-  /// Creates an optimizer whose state contains all possible tensors. `choice` is one of the choices
-  /// of options.
+  /// Creates an optimizer whose state contains all possible tensors. `choice` selects one of the
+  /// option sets.
   std::function<std::unique_ptr<optim::Optimizer>(const Groups&, double lr,
                                                   const optim::ExtraOptions&, size_t choice)>
       make_choice = {};
   size_t choices = 1;
-  /// Creates an optimizer with one group, or throws if the list is empty.
+  /// Creates an optimizer with one group. Throws if the list is empty.
   std::function<std::unique_ptr<optim::Optimizer>(const std::vector<torch::Tensor>&)> make_list =
       {};
-  /// Returns options with this learning rate and otherwise with the class's defaults.
+  /// Returns options with the given learning rate and class defaults for everything else.
   std::function<std::unique_ptr<torch::optim::OptimizerOptions>(double lr)> options = {};
 
   std::unique_ptr<optim::Optimizer> make(const Groups& groups, double lr,
@@ -68,11 +68,11 @@ struct Kind {
     return kernels == optim::Kernels::automatic || kernels >= fastest;
   }
   bool has_fused() const { return fastest == optim::Kernels::fused; }
-  /// Returns whether a step with a learning rate on a GPU avoids all host reads.
+  /// Returns whether a step avoids all host reads when the learning rate is on a GPU.
   bool is_capturable() const { return fastest != optim::Kernels::for_loop; }
 };
 
-/// Returns the row of a class with these choices of options, each with a learning rate.
+/// Returns the row for a class with the given option sets, each with a learning rate.
 template <class Optimizer, class Options>
 Kind with_choices(Kind kind, const std::vector<Options>& choices) {
   const auto with_lr = [choices](double lr, size_t choice) {
@@ -110,7 +110,7 @@ struct AddKind {
   explicit AddKind(Kind kind) { kinds().push_back(std::move(kind)); }
 };
 
-/// Calls `check(kind, kernels)` with each class and each kind of kernels that it supports.
+/// Calls `check(kind, kernels)` for each class with each kind of kernels that the class supports.
 template <class Check>
 void for_each_kind(const Check& check) {
   for (const auto& kind : kinds()) {
@@ -123,7 +123,7 @@ void for_each_kind(const Check& check) {
   }
 }
 
-/// Returns the text that `<<` writes for all values.
+/// Returns the text that `<<` writes for the values.
 template <class... Values>
 std::string text(const Values&... values) {
   std::ostringstream out;

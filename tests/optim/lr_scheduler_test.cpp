@@ -32,7 +32,7 @@ constexpr int middle = 100;
 
 using Schedulers = std::vector<std::shared_ptr<Scheduler>>;
 
-// An optimizer and its schedulers, in both Python and C++.
+// An optimizer and its schedulers, written in both Python and C++.
 struct Example {
   std::string python;  // as in reference/lr_scheduler.py
   std::function<Schedulers(Optimizer&)> make;
@@ -93,14 +93,14 @@ std::vector<double> numbers(Optimizer& optimizer, const Schedulers& schedulers) 
   return all;
 }
 
-// The numbers at each step. The list is shorter if a scheduler throws an exception.
+// The values at each step. The list is shorter if a scheduler throws an exception.
 using Curve = std::vector<std::vector<double>>;
 
 std::string kind_of(const Example& example) {
   return example.python.substr(0, example.python.find('|'));
 }
 
-// Creates a new optimizer with new schedulers that load the states of the existing schedulers.
+// Creates a new optimizer with new schedulers that load state from the existing schedulers.
 Schedulers resume(const Example& example, std::shared_ptr<Optimizer>& optimizer,
                   const std::vector<c10::IValue>& states) {
   const auto fresh = make_optimizer(kind_of(example));
@@ -140,7 +140,7 @@ Curve curve(const Example& example, Interrupted interrupted) {
   return all;
 }
 
-// Reads the curve of the next case from Python's output.
+// Reads the curve for the next case from the Python output.
 Curve read_curve(std::istream& answer) {
   Curve all;
   std::string line;
@@ -299,7 +299,7 @@ std::vector<Example> one_cycle_cases() {
     for (const auto strategy : {AnnealStrategy::cos, AnnealStrategy::linear}) {
       for (const bool three_phase : {false, true}) {
         for (const double pct : {0.0, 0.1, 0.3, 0.45, 1.0}) {
-          for (const int64_t total : {10, 150, 500}) {  // one of them has a phase of no steps
+          for (const int64_t total : {10, 150, 500}) {  // one of them has an empty phase
             cases.push_back(
                 {c10::str(kind, "|OneCycleLR(o, 0.1, ", total, ", pct_start=", text(pct),
                           pct == 0 || pct == 1 ? ".0" : "", ", anneal_strategy='",
@@ -359,8 +359,8 @@ std::vector<Example> plateau_cases() {
   return cases;
 }
 
-// Returns cases with several schedulers of one optimizer. They step one after another in each step
-// or take turns.
+// Returns cases in which one optimizer has several schedulers. Either all of them step in each
+// step, one after another, or they take turns.
 std::vector<Example> combined_cases() {
   using List = std::vector<std::shared_ptr<GroupLRScheduler>>;
   using Numbers = std::vector<int64_t>;
@@ -456,8 +456,8 @@ std::shared_ptr<sconce::optim::Optimizer> make_ours(const std::string& kind) {
   return made;
 }
 
-// Returns pairs of cycles. The second cycle has the same length as the first one but different
-// values, and it replaces the first one.
+// Returns pairs of cycles. The second cycle in each pair replaces the first one and has the same
+// length but different values.
 std::vector<std::pair<Example, Example>> pairs_of_cycles() {
   std::vector<std::pair<Example, Example>> all;
   for (const char* kind : {"SGD", "Adam", "AdamW"}) {
@@ -486,7 +486,7 @@ std::vector<std::pair<Example, Example>> pairs_of_cycles() {
   return all;
 }
 
-// A schedule with random arguments, in both Python and C++.
+// A schedule with random arguments, written in both Python and C++.
 template <class Base>
 struct Piece {
   std::string python = {};
@@ -562,8 +562,8 @@ Piece<GroupLRScheduler> draw_swa(std::mt19937& dice) {
       lrs, options);
 }
 
-// Draws schedules of one of the three kinds, either alone or as the first or second of two that
-// take turns.
+// Draws schedules of one of the three kinds. A schedule is either used alone or is the first or
+// second of two that take turns.
 std::vector<Example> draw_alone_and_by_turns(Piece<GroupLRScheduler> (*draw)(std::mt19937&),
                                              uint32_t count) {
   static const std::array kinds = {"SGD", "RMSprop", "Adam", "AdamW", "NAdam"};
@@ -668,7 +668,8 @@ Piece<Scheduler> draw_turns(std::mt19937& dice) {
           }};
 }
 
-// Draws one or two schedules for an optimizer. A schedule may consist of several that take turns.
+// Draws one or two schedules for an optimizer. A schedule may consist of several schedules that
+// take turns.
 Example draw_example(uint32_t seed) {
   std::mt19937 dice(seed);
   static const std::array kinds = {"SGD", "RMSprop", "Adam", "AdamW", "NAdam"};
@@ -718,7 +719,7 @@ void compare_curves(const std::vector<Example>& cases) {
   }
 }
 
-// Resumes in the middle of a run: Python loads C++ states, and C++ loads Python states.
+// Resumes in the middle of a run. Python loads state from C++, and C++ loads state from Python.
 void compare_states(const std::vector<Example>& all) {
   const TempDir folder;
   std::vector<Example> cases;
@@ -984,7 +985,7 @@ TEST_CASE("OneCycleLR without cycle_momentum leaves another schedule's momentum 
     std::vector<std::shared_ptr<GroupLRScheduler>> turns = {std::make_shared<OneCycleLR>(
         *optimizer, 0.2,
         OneCycleLROptions{.total_steps = 50, .base_momentum = 0.5, .max_momentum = 0.7})};
-    if (with_second) {  // its lists of momenta are not even read, as in Python
+    if (with_second) {  // as in Python, its momentum lists are never read
       turns.push_back(std::make_shared<OneCycleLR>(
           *optimizer, 0.1,
           OneCycleLROptions{.total_steps = 90, .cycle_momentum = false, .base_momentum = {0.1}}));

@@ -1,6 +1,6 @@
 #pragma once
 
-// Accesses the tensors of modules by name, for tests of averages.
+// Accesses module tensors by name for tests that involve averages.
 
 #include <torch/torch.h>
 
@@ -42,13 +42,13 @@ inline void check_equal(const State& ours, const State& theirs) {
   }
 }
 
-/// Sets all tensors to this value.
+/// Sets all tensors to the given value.
 inline void fill_all(const torch::nn::Module& module, double value) {
   const torch::NoGradGuard no_grad;
   for (const auto& item : tensors_of(module)) item.value().fill_(value);
 }
 
-/// Replaces the data of the tensors with copies of the dict's tensors, whose type may differ.
+/// Replaces the tensors' data with copies of the tensors in the dict. Their type may differ.
 inline void set_all(const torch::nn::Module& module, const c10::IValue& values) {
   const auto tensors = tensors_of(module);
   for (const auto& item : state_from(values)) tensors[item.key()].set_data(item.value().clone());

@@ -1,4 +1,4 @@
-// Resumes optimizers that an older version of the library saved.
+// Resumes training with optimizers saved by an older version of the library.
 #include <torch/version.h>
 
 #include <filesystem>
@@ -11,7 +11,7 @@ namespace {
 
 using namespace sconce::test::of_f48842a;
 
-// Runs the remaining steps of the run and returns all numbers.
+// Runs the remaining training steps and returns all numbers.
 template <class Load>
 torch::Tensor resume(const Run& run, const c10::List<torch::Tensor>& values, const Load& load) {
   const auto parameters = make_parameters();

@@ -69,8 +69,8 @@ torch::Tensor ones_with_gradient() {
   return p;
 }
 
-// Returns a parameter at this address if the memory there is free. One of the next tensors then
-// receives that memory.
+// Returns a parameter at the given address if the memory there is free. In that case, one of the
+// next few tensors receives that memory.
 std::optional<torch::Tensor> parameter_at(const void* address) {
   std::vector<torch::Tensor> others;
   for (int i = 0; i < 1000; ++i) {
@@ -83,7 +83,7 @@ std::optional<torch::Tensor> parameter_at(const void* address) {
 using Maker =
     std::function<std::unique_ptr<sconce::optim::Optimizer>(const std::vector<torch::Tensor>&)>;
 
-// Returns a group of one parameter, either with a separate learning rate or without options.
+// Returns a one-parameter group, either with a separate learning rate or without options.
 OptimizerParamGroup group_of(const torch::Tensor& parameter,
                              std::optional<double> lr = std::nullopt) {
   if (!lr) return OptimizerParamGroup({parameter});
@@ -96,8 +96,8 @@ torch::Tensor lr_of(const sconce::optim::Optimizer& optimizer, size_t group) {
   return groups.get(group).toGenericDict().at("lr").toTensor();
 }
 
-// Returns two groups of one parameter each, with different learning rates that are not the default
-// of any class.
+// Returns two one-parameter groups with different learning rates, neither of which is the default
+// for any class.
 sconce::test::Groups two_rates(const sconce::test::Kind& kind,
                                const std::vector<torch::Tensor>& parameters) {
   sconce::test::Groups groups;
@@ -106,7 +106,7 @@ sconce::test::Groups two_rates(const sconce::test::Kind& kind,
   return groups;
 }
 
-// Returns functions that create each optimizer with each kind of kernels.
+// Returns functions that create each optimizer, one for each supported kind of kernels.
 std::vector<Maker> makers() {
   std::vector<Maker> all;
   sconce::test::for_each_kind([&](const auto& kind, Kernels kernels) {
@@ -122,12 +122,12 @@ std::string state_text(const sconce::optim::Optimizer& optimizer) {
   return out.str();
 }
 
-// A body with two heads that are trained alternately, so steps of the two heads have different
-// gradients.
+// A body with two heads. Training alternates between the heads, so different parameters have
+// gradients in each step.
 struct TwoHeads {
   explicit TwoHeads(const Maker& make) : optimizer(make(parameters)) {}
 
-  // `batch` contains the input and whether the gradients have overflowed.
+  // `batch` contains the input and a flag that indicates whether the gradients overflowed.
   sconce::CapturedStep::Tensors step(size_t head, const std::vector<torch::Tensor>& batch) {
     optimizer->zero_grad();
     const auto loss = ((parameters[0] * batch[0]).square() * parameters[1 + head]).sum();
@@ -151,7 +151,7 @@ struct TwoHeads {
   std::unique_ptr<sconce::optim::Optimizer> optimizer;
 };
 
-// Trains with captured steps and with the same steps in a plain loop.
+// Trains with captured steps, and trains with the same steps in a plain loop.
 void check_captured_in_turns(const Maker& make) {
   TwoHeads plain(make), replayed(make);
   std::array<sconce::CapturedStep, 2> steps = {replayed.captured(0), replayed.captured(1)};
@@ -264,7 +264,7 @@ TEST_CASE("fused steps match for_loop steps after gradients, groups, options, or
     static_cast<AdamWOptions&>(o.param_groups()[0].options()).amsgrad(true).lr(0.01);
   });
   change_both([](AdamW& o, const Params&) { o.state().clear(); });
-  for (const auto* o : {a.get(), b.get()}) {  // restarted, so there are two steps since
+  for (const auto* o : {a.get(), b.get()}) {  // restarted, so two steps have run since then
     const auto states = o->state_dict().toGenericDict().at("state").toGenericDict();
     CHECK(states.at(0).toGenericDict().at("step").toTensor().item<float>() == 2);
   }
@@ -273,7 +273,7 @@ TEST_CASE("fused steps match for_loop steps after gradients, groups, options, or
     std::swap(params[0], params[2]);
   });
   change_both([](AdamW& o, const Params&) {
-    torch::optim::StepLR scheduler(o, 1, 0.5);  // LibTorch's schedulers set the groups' options
+    torch::optim::StepLR scheduler(o, 1, 0.5);  // LibTorch schedulers set the group options
     scheduler.step();
     scheduler.step();
   });
@@ -385,7 +385,7 @@ struct OwnOptions : torch::optim::OptimizerCloneableOptions<OwnOptions> {
   void set_lr(const double value) override { lr(value); }
 };
 
-// The algorithm of an optimizer that does nothing.
+// The algorithm for an optimizer that does nothing.
 class NoAlgorithm : public sconce::optim::Algorithm {
  public:
   NoAlgorithm()
@@ -408,7 +408,7 @@ class NoAlgorithm : public sconce::optim::Algorithm {
   void read(torch::serialize::InputArchive&, torch::optim::Optimizer&) const override {}
 };
 
-// An optimizer whose option type LibTorch does not recognize.
+// An optimizer with an option type that LibTorch does not recognize.
 class OwnOptimizer : public sconce::optim::Optimizer {
  public:
   explicit OwnOptimizer(const std::vector<OptimizerParamGroup>& groups)
@@ -478,7 +478,7 @@ TEST_CASE("add_param_group rejects an invalid group and leaves the optimizer unc
     CHECK_NOTHROW(optimizer.step());
     CHECK_NOTHROW(optimizer.add_param_group({{q}}));
 
-    torch::optim::Optimizer& of_libtorch = optimizer;  // its function checks no options
+    torch::optim::Optimizer& of_libtorch = optimizer;  // its function does not check options
     group[0].params() = {parameter({2})};
     of_libtorch.add_param_group(group[0]);
     CHECK_THROWS_WITH(optimizer.step(), ContainsSubstring(message));
@@ -613,7 +613,7 @@ TEST_CASE("a tensor lr is updated by schedulers and loaded states") {
   other.load_state_dict(changed);
   CHECK(other.param_groups()[0].options().get_lr() == 2);
 
-  torch::optim::StepLR stock(other, 1, 0.5);  // LibTorch's schedulers set the options too
+  torch::optim::StepLR stock(other, 1, 0.5);  // LibTorch schedulers also set the options
   stock.step();
   stock.step();
   other.step();
@@ -721,7 +721,7 @@ TEST_CASE("removing or adding groups does not change the tensor lr of the other 
   optimizer.param_groups().pop_back();
   optimizer.write_lr();
   optimizer.add_param_group(group_of(p[2], 0.25));
-  CHECK(lr_of(optimizer, 2).is_same(of_last));  // a graph may read it
+  CHECK(lr_of(optimizer, 2).is_same(of_last));  // a graph might read it
   lr.fill_(2);
   optimizer.param_groups().erase(optimizer.param_groups().begin());
   optimizer.step();
@@ -730,7 +730,7 @@ TEST_CASE("removing or adding groups does not change the tensor lr of the other 
   CHECK(p[2].equal(torch::full({2}, 0.75)));
   CHECK(lr_of(optimizer, 1).is_same(of_last));
 
-  optimizer.add_param_group(group_of(p[0]));  // without its own rate, it uses the tensor
+  optimizer.add_param_group(group_of(p[0]));  // has no learning rate, so it uses the tensor
   CHECK(lr_of(optimizer, 2).is_same(lr));
   CHECK(lr.item<float>() == 2);
   optimizer.add_param_group(group_of(ones_with_gradient(), 0.125));
@@ -838,12 +838,12 @@ TEST_CASE("a group added before loading accepts a loaded learning rate just belo
   const std::vector<torch::Tensor> p = {parameter({3}), parameter({2})};
   Adam run({torch::optim::OptimizerParamGroup({p[0]}), torch::optim::OptimizerParamGroup({p[1]})});
   run.step();
-  run.param_groups()[1].options().set_lr(-1.85e-18);  // as a schedule left it
+  run.param_groups()[1].options().set_lr(-1.85e-18);  // as if set by a schedule
   std::stringstream stream;
   torch::save(run, stream);
   for (const bool by_archive : {false, true}) {
     Adam resumed({p[0]});
-    resumed.add_param_group({{p[1], p[1]}});  // it counts once
+    resumed.add_param_group({{p[1], p[1]}});  // the duplicate counts only once
     if (by_archive) {
       torch::load(resumed, stream);
     } else {

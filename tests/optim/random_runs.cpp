@@ -12,14 +12,14 @@ using sconce::test::Result;
 using sconce::test::TempDir;
 
 // Compares random runs of an optimizer and a schedule here with the same runs in
-// tests/reference/optim_random.py. A run is a line of text that determines what happens in both
-// languages.
+// tests/reference/optim_random.py. Each run is described by a line of text that determines what
+// happens in both languages.
 namespace {
 
 const std::vector<std::vector<int64_t>> random_sizes = {{3, 5},    {67}, {},      {4, 4},
                                                         {2, 3, 4}, {1},  {40, 33}};
 
-// The properties of a run that are drawn before its events.
+// Run properties that are drawn before the events.
 struct Plan {
   std::string name = {};
   std::string kind = {};
@@ -88,7 +88,7 @@ std::vector<std::string> draw_events(Dice& dice, bool has_schedule) {
         break;
       case 8:
       case 9:
-        if (has_schedule) {  // Python's schedules know the groups that existed at first
+        if (has_schedule) {  // Python schedules cover only the initial groups
           events.emplace_back("schedule");
         } else if (dice.one_of(2)) {
           events.push_back(c10::str("set_lr 0.0", 1 + dice.below(9)));
@@ -126,7 +126,7 @@ Plan draw(uint32_t seed, const Names& names) {
       {torch::kBFloat16, "bfloat16"},
       {torch::kHalf, "float16"},
       {torch::kComplexFloat, "complex64"}};
-  // With LibTorch 2.11, the 16-bit buffers of the fused SGD may differ from Python's buffers.
+  // With LibTorch 2.11, the 16-bit buffers in fused SGD may differ from the Python buffers.
   const int count = TORCH_VERSION_MINOR < 15 ? 2 : plan.kernels == Kernels::fused ? 4 : 5;
   std::tie(plan.dtype, plan.dtype_name) = types[static_cast<size_t>(dice.below(count))];
   plan.maximize = dice.one_of(3);
@@ -140,7 +140,7 @@ Plan draw(uint32_t seed, const Names& names) {
   o.second = !is_sgd && !is_adagrad ? 0.95 : !o.flag && dice.one_of(2) ? 0.25 : 0;
   plan.schedule = dice.below(static_cast<int>(random_schedules.size()));
   const bool has_momentum = !is_adagrad && plan.kind != "Adadelta";
-  if (!has_momentum && plan.schedule == cycle) plan.schedule = 0;  // it has no momentum to cycle
+  if (!has_momentum && plan.schedule == cycle) plan.schedule = 0;  // there is no momentum to cycle
   plan.events = draw_events(dice, plan.schedule != 0);
   return plan;
 }
@@ -159,7 +159,7 @@ std::string line_of(const Plan& plan) {
   return line.str();
 }
 
-// A run in progress, like the class of the same name in optim_random.py.
+// A run in progress. optim_random.py contains the corresponding class with the same name.
 class RandomRun {
  public:
   RandomRun(const Plan& plan, const TempDir& folder, bool from_python)
@@ -311,14 +311,14 @@ class RandomRun {
 
   const Plan& plan_;
   const TempDir& folder_;
-  bool from_python_;  // continues from the files that Python wrote
+  bool from_python_;  // resumes from the files that Python wrote
   std::vector<std::vector<torch::Tensor>> groups_;
   std::set<size_t> frozen_ = {};
   std::unique_ptr<sconce::optim::Optimizer> optimizer_ = {};
   std::unique_ptr<sconce::optim::lr_scheduler::LRScheduler> schedule_ = {};
 };
 
-// Compares a line of Python's output with the result of a run here.
+// Compares one line of Python output with the result of the same run here.
 void check_line(Result& ours, const std::string& key, const std::string& rest) {
   if (key.starts_with("group.")) {
     if (!key.ends_with(".foreach") && !key.ends_with(".fused")) CHECK(ours.options[key] == rest);
@@ -370,13 +370,13 @@ void compare_random_runs(uint32_t first_seed, uint32_t count, const Names& names
   }
 }
 
-// With LibTorch 2.11, Python's Adagrad does not create state for parameters that are added later or
-// that lose their state.
+// With LibTorch 2.11, the Python Adagrad class does not create state for parameters that are added
+// later or that lose their state.
 const Names first_six = TORCH_VERSION_MINOR < 15
                             ? Names{"SGD", "Adam", "AdamW", "RMSprop", "NAdam"}
                             : Names{"SGD", "Adam", "AdamW", "RMSprop", "NAdam", "Adagrad"};
 
-// Returns all classes that the test files have added.
+// Returns all optimizer classes added by the test files.
 Names all_names() {
   Names names;
   for (const auto& kind : sconce::test::kinds()) {

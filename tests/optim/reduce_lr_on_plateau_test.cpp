@@ -22,7 +22,7 @@ TEST_CASE("ReduceLROnPlateau handles groups added later unless min_lr is a list"
 TEST_CASE(
     "ReduceLROnPlateau resumes a run with a group added later, regardless of when the group is "
     "added again") {
-  for (const int epochs : {0, 1, 2}) {  // the second one reduces
+  for (const int epochs : {0, 1, 2}) {  // the second epoch reduces the rate
     auto run = sgd_of_two_groups();
     ReduceLROnPlateau scheduler(run, {.patience = 0});
     run.add_param_group({{torch::zeros(1)}});

@@ -11,8 +11,7 @@ using torch::optim::RMSpropOptions;
 
 namespace {
 
-// The choice is one of the eight rows in which any two options occur in all combinations of their
-// values.
+// The choice is one of eight rows. The rows cover every combination of values for any two options.
 sconce::test::Case rmsprop_case(torch::ScalarType dtype, Kernels kernels, unsigned row) {
   const bool maximize = (row & 1) != 0, centered = (row & 2) != 0, tensor_lr = (row & 4) != 0;
   const double momentum = maximize != centered ? 0.9 : 0;
@@ -73,7 +72,7 @@ TEST_CASE("RMSprop's momentum and centered can be turned on after the first step
       sconce::test::set_gradients(expected, step);
       optimizer.step();
       plain.step();
-      // The first step with momentum gives the same result as a step without momentum.
+      // With momentum, the first step gives the same result as a step without momentum.
       CHECK(sconce::test::close(p[0], expected[0]) == (step < 2));
     }
     const auto state = sconce::test::result_of(optimizer, p).tensors;

@@ -229,9 +229,9 @@ TEST_CASE("if the first step was skipped, each SGD parameter has its own first s
     optimizer.step_with_amp_scaling({}, torch::full({}, found_inf));
   };
   step(true, 1);
-  step(false, 0);  // only the first one's first step
+  step(false, 0);  // the first step for parameter 0 only
   CHECK(both[0].equal(torch::full({2}, -1.0F)));
-  step(true, 0);  // the first one's second step, the other's first
+  step(true, 0);  // second for parameter 0, first for parameter 1
   CHECK(torch::allclose(both[0], torch::full({2}, -1.0F - 0.9F - 0.5F)));
   CHECK(both[1].equal(torch::full({2}, -1.0F)));
 }

@@ -14,7 +14,7 @@ namespace {
 
 using Parameters = std::vector<torch::Tensor>;
 
-// An optimizer in one of its modes, with a separate group for each parameter.
+// An optimizer in one of its modes, with each parameter in a separate group.
 struct KindAndKernels {
   std::string name;
   Kernels kernels;
@@ -77,7 +77,7 @@ TEST_CASE("before it updates any parameter, step reports a parameter whose size 
       CHECK(first.equal(first_before));
       CHECK(second.equal(torch::ones(after)));
 
-      optimizer->state().erase(second.unsafeGetTensorImpl());  // it restarts
+      optimizer->state().erase(second.unsafeGetTensorImpl());  // the next step creates it again
       optimizer->step();
       CHECK_FALSE(first.equal(first_before));
       CHECK(second.lt(1).all().item<bool>());
@@ -163,7 +163,7 @@ TEST_CASE("a weight that switches to channels-last is updated to the values comp
     optimizer.step();
     p.set_data(channels_last(p));
     optimizer.step();
-    CHECK(p.equal(p.grad() * -2.5));  // the gradient once, then the gradient and half of it
+    CHECK(p.equal(p.grad() * -2.5));  // the gradient, then 1.5 times the gradient
   }
 }
 

@@ -60,8 +60,8 @@ c10::impl::GenericDict dict_of(const State& state) {
   return dict;
 }
 
-// Averages like Python, and does so again from Python's state after half of the updates. Returns
-// sconce's state at that point.
+// Averages the same values as Python, once from the start and once from the Python state after half
+// of the updates. Returns the sconce state at that point.
 State check_case(int64_t number, const c10::impl::GenericDict& python) {
   const auto models = python.at("model").toListRef(), averages = python.at("averaged").toListRef();
   const Net net;
@@ -181,7 +181,7 @@ TEST_CASE(
   CHECK(shared->options.momentum() == 0.1);
 
   torch::nn::Linear without(3, 2);
-  CHECK_NOTHROW(update_bn(std::vector{torch::ones({2, 7})}, without));  // runs nothing
+  CHECK_NOTHROW(update_bn(std::vector{torch::ones({2, 7})}, without));  // does not run the model
 }
 
 TEST_CASE(

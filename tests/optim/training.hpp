@@ -22,8 +22,8 @@
 #include "support/run_program.hpp"
 #include "support/temp_dir.hpp"
 
-// Runs one small training run with sconce's optimizers. tests/reference/optim.py does the same with
-// Python's optimizers.
+// Performs one small training run with sconce optimizers. tests/reference/optim.py does the same
+// with Python optimizers.
 namespace sconce::test {
 
 // The types in which the optimizers are trained.
@@ -32,7 +32,7 @@ inline const std::vector<torch::ScalarType> dtypes = {
 
 constexpr int steps = 20;
 
-/// Returns numbers that Python computes in the same way.
+/// Returns numbers that are computed the same way in Python.
 inline torch::Tensor numbers(int64_t seed, torch::IntArrayRef sizes, torch::ScalarType dtype) {
   if (c10::isComplexType(dtype)) {
     return torch::complex(numbers(seed, sizes, torch::kFloat),
@@ -43,8 +43,8 @@ inline torch::Tensor numbers(int64_t seed, torch::IntArrayRef sizes, torch::Scal
   return (whole.to(torch::kDouble) / 1024).to(dtype).reshape(sizes);
 }
 
-/// Returns the parameters of two groups. Parameter 3 never has a gradient, and parameter 5 has one
-/// only in some steps.
+/// Returns the parameters for two groups. Parameter 3 never has a gradient, and parameter 5 has a
+/// gradient only in some steps.
 inline std::vector<torch::Tensor> make_parameters(torch::ScalarType dtype) {
   const std::vector<std::vector<int64_t>> sizes = {{3, 5}, {67}, {}, {4}, {2, 3, 4}, {33}};
   std::vector<torch::Tensor> parameters;
@@ -54,7 +54,7 @@ inline std::vector<torch::Tensor> make_parameters(torch::ScalarType dtype) {
   return parameters;
 }
 
-/// Sets the gradients of a step. Sparse gradients contain each row twice.
+/// Sets the gradients for a step. Sparse gradients contain each row twice.
 inline void set_gradients(std::vector<torch::Tensor>& parameters, int step, bool sparse = false) {
   for (size_t i = 0; i < parameters.size(); ++i) {
     auto& p = parameters[i];
@@ -71,21 +71,21 @@ inline void set_gradients(std::vector<torch::Tensor>& parameters, int step, bool
   }
 }
 
-/// Returns a learning rate whose type matches the type of the parameters.
+/// Returns a learning rate with the same type as the parameters.
 inline torch::Tensor lr_tensor(double lr, torch::ScalarType dtype) {
   return torch::tensor(lr, dtype == torch::kDouble ? torch::kDouble : torch::kFloat);
 }
 
-/// A training run and its description for Python.
+/// A training run and its description for the Python script.
 struct Case {
   std::string name = {};       ///< without spaces
-  std::string optimizer = {};  ///< Python's class
+  std::string optimizer = {};  ///< the Python class
   torch::ScalarType dtype = torch::kFloat;
   optim::ExtraOptions extra = {};
-  std::string arguments = {};  ///< Python's, without the kernels
-  std::string of_second = {};  ///< Python's, for the second group
-  std::string midway = {};     ///< what happens after half the steps: "", "archive", "dict", "swap"
-  bool sparse = false;         ///< whether gradients are sparse, except zero-dimensional ones
+  std::string arguments = {};  ///< in Python, without the kernels
+  std::string of_second = {};  ///< in Python, for the second group
+  std::string midway = {};     ///< what happens halfway through: "", "archive", "dict", "swap"
+  bool sparse = false;         ///< whether all but the zero-dimensional gradients are sparse
 
   /// Creates the optimizer for the two groups of parameters.
   std::function<std::unique_ptr<optim::Optimizer>(const std::vector<torch::Tensor>&,
@@ -93,7 +93,7 @@ struct Case {
       make = {};
 };
 
-/// Returns some of the 8 combinations of bits: all for float32, and two opposite ones for other
+/// Returns some of the 8 bit combinations: all of them for float32, and two opposite ones for other
 /// types.
 inline std::vector<unsigned> rows_of(torch::ScalarType dtype) {
   if (dtype == torch::kFloat) return {0, 1, 2, 3, 4, 5, 6, 7};
@@ -113,8 +113,8 @@ std::vector<torch::optim::OptimizerParamGroup> two_groups(const std::vector<torc
   return groups;
 }
 
-/// Returns a case `make(dtype, kernels, row)` for all types, kernels, and rows. The cases differ in
-/// what happens after half of the steps.
+/// Returns a case `make(dtype, kernels, row)` for every combination of type, kernels, and row. The
+/// cases differ in what happens halfway through the run.
 template <class Make>
 std::vector<Case> cases_of_rows(const std::string& name, const std::vector<optim::Kernels>& all,
                                 const Make& make) {
@@ -133,7 +133,7 @@ std::vector<Case> cases_of_rows(const std::string& name, const std::vector<optim
   return cases;
 }
 
-/// Checks that the optimizer rejects each of the options with the corresponding message, both as
+/// Checks that the optimizer rejects each set of options with the corresponding message, both as
 /// defaults and in a second group.
 template <class Optimizer, class Options>
 void check_refused(const std::string& name, const Options& defaults,
@@ -150,8 +150,8 @@ void check_refused(const std::string& name, const Options& defaults,
   }
 }
 
-// Return the cases of three optimizers. They share one run of Python, because starting Python takes
-// most of the time.
+// Return the cases for three optimizers. They share one Python process, because starting Python
+// takes most of the time.
 std::vector<Case> adagrad_cases();
 std::vector<Case> nadam_cases();
 std::vector<Case> rmsprop_cases();
@@ -170,7 +170,7 @@ inline std::string option_text(const c10::IValue& value) {
     return option_text(pair[0]) + " " + option_text(pair[1]);
   }
   std::ostringstream text;
-  if (value.isList()) {  // the parameters' numbers
+  if (value.isList()) {  // the parameter numbers
     for (const auto& number : value.toListRef()) {
       text << (text.tellp() > 0 ? ", " : "[") << number.toInt();
     }
@@ -198,7 +198,7 @@ inline Result result_of(const optim::Optimizer& optimizer,
   int index = 0;
   for (const auto& group : all.at("param_groups").toListRef()) {
     for (const auto& entry : group.toGenericDict()) {
-      if (entry.key().toStringRef() == "fused") continue;  // not all of Python's optimizers have it
+      if (entry.key().toStringRef() == "fused") continue;  // not all Python optimizers have it
       result.options["group." + std::to_string(index) + "." + entry.key().toStringRef()] =
           option_text(entry.value());
     }
@@ -219,7 +219,7 @@ inline std::map<std::string, torch::Tensor> copies(const Result& result) {
   return tensors;
 }
 
-/// Returns whether both contain the same names with the same bits.
+/// Returns whether both contain the same names and bitwise identical tensors.
 inline bool same_bits(const std::map<std::string, torch::Tensor>& a,
                       const std::map<std::string, torch::Tensor>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
@@ -227,7 +227,7 @@ inline bool same_bits(const std::map<std::string, torch::Tensor>& a,
   });
 }
 
-/// Replaces this optimizer with another one that takes over its state.
+/// Replaces the optimizer with another one that takes over its state.
 inline void change_optimizer(const Case& c, std::unique_ptr<optim::Optimizer>& optimizer,
                              const std::vector<torch::Tensor>& parameters) {
   auto other = c.make(parameters, c.extra);
@@ -241,7 +241,7 @@ inline void change_optimizer(const Case& c, std::unique_ptr<optim::Optimizer>& o
   optimizer = std::move(other);
 }
 
-/// Writes the file from which optim.py continues.
+/// Writes the file from which optim.py resumes.
 inline void write_half(const std::filesystem::path& file, const optim::Optimizer& optimizer,
                        const std::vector<torch::Tensor>& parameters) {
   c10::impl::GenericDict half(c10::StringType::get(), c10::AnyType::get());
@@ -257,7 +257,7 @@ inline Result train(const Case& c, const TempDir& folder) {
   for (int step = 0; step < steps; ++step) {
     if (step == 5) {
       auto groups = std::span(optimizer->param_groups());
-      if (c.extra.lr) {  // the rate of the first group
+      if (c.extra.lr) {  // the learning rate of the first group
         c.extra.lr->mul_(0.5);
         groups = groups.subspan(1);
       }
@@ -302,7 +302,7 @@ inline torch::Tensor from_hex(const std::string& hex, const torch::Tensor& like)
   return tensor;
 }
 
-/// Returns whether the two tensors are as close as Python's own tests require for this type.
+/// Returns whether the two tensors are as close as PyTorch's Python tests require for this type.
 inline bool close(const torch::Tensor& a, const torch::Tensor& b) {
   static const std::map<torch::ScalarType, std::pair<double, double>> tolerances = {
       {torch::kDouble, {1e-7, 1e-7}},
@@ -338,19 +338,19 @@ inline void ask_python(
   }
 }
 
-/// Returns whether LibTorch's kernel may produce different bits than in Python. With LibTorch 2.11,
-/// the fused SGD kernel does so in 16-bit momentum buffers whose length is not a multiple of the
-/// vector length, although both languages call it with equal parameters and gradients, and the
-/// resulting parameters are equal. With LibTorch 2.15, it does not.
+/// Returns whether the LibTorch kernel may produce different bits in C++ and in Python. With
+/// LibTorch 2.11, the fused SGD kernel does so in 16-bit momentum buffers whose length is not a
+/// multiple of the vector length, even though both languages call it with equal parameters and
+/// gradients, and the resulting parameters are equal. LibTorch 2.15 does not have this difference.
 inline bool is_unsure(const Case& c, const std::string& key) {
   const bool is_16_bits = c.dtype == torch::kHalf || c.dtype == torch::kBFloat16;
   return TORCH_VERSION_MINOR < 15 && c.extra.kernels == optim::Kernels::fused && is_16_bits &&
          key.ends_with("momentum_buffer");
 }
 
-/// Trains each case here and in Python. Compares the results bit for bit or, for the loop of a
-/// LibTorch version before 2.15, within Python's tolerances. Returns the number of compared
-/// tensors.
+/// Trains each case here and in Python. Compares the results bit for bit or, for the for-loop
+/// kernels with LibTorch before 2.15, within the tolerances of PyTorch's Python tests. Returns the
+/// number of tensors compared.
 inline int compare_with_python(const std::vector<Case>& cases) {
   const TempDir folder;
   std::map<std::string, Result> ours;

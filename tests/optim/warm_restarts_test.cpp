@@ -61,7 +61,7 @@ TEST_CASE("a step of CosineAnnealingWarmRestarts that throws leaves its position
   CosineAnnealingWarmRestarts scheduler(optimizer, 3, 2);
   scheduler.step(1.5);
   const std::string before = c10::str(scheduler.state_dict());
-  optimizer.add_param_group({{torch::zeros(1)}});  // the scheduler has no rate for it
+  optimizer.add_param_group({{torch::zeros(1)}});  // the scheduler has no learning rate for it
   CHECK_THROWS_AS(scheduler.step(12.5), c10::Error);
   CHECK(c10::str(scheduler.state_dict()) == before);
 }

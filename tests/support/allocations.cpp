@@ -18,7 +18,7 @@ extern "C" void* __libc_memalign(size_t alignment, size_t size);
 namespace {
 
 // LibTorch's Dict allocates its table in a noexcept constructor, so a failed allocation there would
-// terminate the process. The reader allocates more memory than that immediately before, so that
+// terminate the process. The reader allocates a larger block immediately before that, so the larger
 // allocation fails instead.
 bool is_table_of_dict(size_t size) {
   using Place = ska_ordered::detailv3::sherwood_v3_entry<std::pair<c10::IValue, c10::IValue>>;

@@ -7,19 +7,19 @@
 #include "catch.hpp"
 
 // Counts the memory that a program allocates, and makes individual allocations fail.
-// allocations.cpp replaces operator new and malloc for this purpose, so this works only in programs
-// that contain that source file.
+// allocations.cpp replaces operator new and malloc for this purpose, so only programs that include
+// that source file can use this header.
 namespace sconce::test {
 
 struct Allocations {
   std::atomic<int64_t> live = 0;   ///< bytes from `new` that are in use
-  std::atomic<int64_t> peak = 0;   ///< the highest number of them so far
-  std::atomic<int64_t> bytes = 0;  ///< all bytes from `new` so far, including freed ones
+  std::atomic<int64_t> peak = 0;   ///< the peak value of `live` so far
+  std::atomic<int64_t> bytes = 0;  ///< all bytes from `new` so far, including freed bytes
 };
 inline Allocations allocations;
 
 /// The number of this thread's allocations so far, and how many more succeed before one fails. If
-/// the second number is negative, none fails.
+/// the second number is negative, no allocations fail.
 inline thread_local int64_t allocation_count = 0;
 inline thread_local int64_t until_failure = -1;
 
@@ -33,8 +33,8 @@ int64_t peak_of(const F& function) {
   return allocations.peak - before;
 }
 
-/// Returns the total number of bytes that the function allocates, including memory that it frees
-/// again. Unlike a time, this number is the same in each run.
+/// Returns the total number of bytes that the function allocates, including memory that it frees.
+/// Unlike an elapsed time, this number is the same in every run.
 template <class F>
 int64_t bytes_of(const F& function) {
   const int64_t before = allocations.bytes;
@@ -42,11 +42,11 @@ int64_t bytes_of(const F& function) {
   return allocations.bytes - before;
 }
 
-/// Makes each allocation of the function fail, one at a time. The function then either throws or
-/// works without the memory. `check` is called after each call.
+/// Makes each allocation in the function fail, one at a time. Each time, the function must either
+/// throw or work without the memory. `check` is called after each call.
 template <class F, class Check>
 void fail_each_allocation(const F& function, const Check& check) {
-  function();  // makes allocations that happen only once
+  function();  // triggers one-time allocations
   allocation_count = 0;
   function();
   const int64_t count = allocation_count;

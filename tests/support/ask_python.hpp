@@ -11,10 +11,10 @@
 
 namespace sconce::test {
 
-/// Returns the start of a command line that runs a Python script with the Python interpreter of
-/// this program's LibTorch. The script runs in a fork of the server that ctest has started, or in a
-/// separate process if there is no server. The server sees no GPU, so it is not used if this
-/// program sees one.
+/// Returns the start of a command line that runs a Python script with the Python interpreter that
+/// this program's LibTorch belongs to. The script runs in a fork of the server that ctest has
+/// started, or in a separate process if there is no server. The server cannot see any GPUs, so it
+/// is not used if this program can see one.
 inline std::string python_command() {
   const std::string python = "'" SCONCE_PYTHON "' ";
   if (torch::cuda::is_available()) return python;
@@ -23,8 +23,8 @@ inline std::string python_command() {
 }
 
 /// Runs reference/<script> with `python_command`, `what`, and the name of an output file, and
-/// returns that file. Skips the test if that Python is not available or if it lacks a package,
-/// which the script reports with exit code 77. Fails the test if the script fails.
+/// returns that file. Skips the test if that Python interpreter is not available or if a package is
+/// missing, which the script reports with exit code 77. Fails the test if the script fails.
 inline std::ifstream ask_python(const TempDir& folder, const std::string& script,
                                 const std::string& what) {
   const std::string python = SCONCE_PYTHON;

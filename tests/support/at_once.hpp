@@ -10,19 +10,19 @@
 
 namespace sconce::test {
 
-/// One use of objects that threads share. `is_right` returns whether the result is the expected
-/// one.
+/// One use of objects that are shared between threads. `is_right` returns whether the result is
+/// correct.
 struct Use {
   std::string what;
   std::function<bool()> is_right;
 };
 
-/// Runs each use twice in each of four concurrent threads and checks every result. A build with
+/// Runs each use twice in each of four concurrent threads, and checks every result. A build with
 /// ThreadSanitizer also detects data races.
 inline void check_at_once(const std::vector<Use>& uses) {
   constexpr int threads = 4;
-  // LibTorch creates its generator on first use. If a thread created it, ThreadSanitizer would not
-  // recognize that the other threads wait for it.
+  // LibTorch creates its generator on first use. If one of the threads created it, ThreadSanitizer
+  // would not recognize that the other threads wait for it.
   torch::manual_seed(0);
   for (const auto& [what, is_right] : uses) {
     INFO(what);

@@ -8,8 +8,8 @@
 
 namespace sconce::test {
 
-/// Checks that a program ended with this exit code and printed only one line, an error that
-/// contains `why`.
+/// Checks that a program exited with the given code and printed only one line, an error message
+/// that contains `why`.
 inline void check_refused(const RunResult& ran, int exit_code, const std::string& why) {
   INFO(ran.err);
   CHECK(ran.exit_code == exit_code);

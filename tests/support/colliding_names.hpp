@@ -6,8 +6,8 @@
 
 namespace sconce::test {
 
-/// Returns names that all fall into the same bucket of an unordered table that contains only them.
-/// Each name begins with "n".
+/// Returns names that all fall into the same bucket of an unordered table that contains only these
+/// names. Each name begins with "n".
 inline std::vector<std::string> names_of_one_bucket(size_t count) {
   std::unordered_set<size_t> table;
   for (size_t i = 0; i < count; ++i) table.insert(i);

@@ -20,13 +20,13 @@ struct Event {
   double wall_time = 0;
   int64_t step = 0;
   std::string file_version = {};
-  bool is_start = false;  ///< hides earlier scalars of its step and of later steps
-  std::string tag = {};   ///< empty if this is not a scalar
+  bool is_start = false;  ///< hides earlier scalars for its step and for later steps
+  std::string tag = {};   ///< empty if the record is not a scalar
   float value = 0;
-  std::string summary = {};  ///< the message of any other value, such as an image
+  std::string summary = {};  ///< the message for any other value, such as an image
 };
 
-/// Reads event files strictly and throws on any unexpected byte.
+/// Reads event files strictly, and throws an exception on any unexpected byte.
 class EventReader {
  public:
   explicit EventReader(std::string bytes) : bytes_(std::move(bytes)) {}
@@ -50,7 +50,7 @@ class EventReader {
     std::string_view text = {};
   };
 
-  /// Returns the fields of a message by number and kind. No field may occur twice.
+  /// Returns the fields of a message, keyed by number and kind. No field may occur twice.
   static std::map<std::pair<int, int>, Field> fields(std::string_view text) {
     std::map<std::pair<int, int>, Field> all;
     while (!text.empty()) {
@@ -119,7 +119,7 @@ class EventReader {
     event.wall_time = std::bit_cast<double>(take(rest, 1, 1).number);
     event.step = static_cast<int64_t>(take(rest, 2, 0).number);
     event.file_version = take(rest, 3, 2).text;
-    take(rest, 10, 2);  // the writer, which Python's files specify
+    take(rest, 10, 2);  // the writer, which files from Python specify
     if (rest.contains({7, 2})) {
       auto log = fields(take(rest, 7, 2).text);
       event.is_start = take(log, 1, 0).number == 1;
@@ -147,12 +147,12 @@ class EventReader {
   std::string bytes_;
 };
 
-/// Returns the events in a file.
+/// Returns the events in an event file.
 inline std::vector<Event> read_events(const std::filesystem::path& file) {
   return EventReader(contents(file)).events();
 }
 
-/// Returns the event files in a folder in the order in which TensorBoard reads them.
+/// Returns the event files in a folder, in the order in which TensorBoard reads them.
 inline std::vector<std::filesystem::path> event_files(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;
   for (const auto& name : names_in(folder)) {
@@ -161,8 +161,8 @@ inline std::vector<std::filesystem::path> event_files(const std::filesystem::pat
   return files;
 }
 
-/// Returns the scalars in a folder that TensorBoard shows, in order. The start of a session removes
-/// the scalars of its step and of later steps.
+/// Returns the scalars that TensorBoard shows for a folder, in order. The start of a session
+/// removes the scalars for its step and for later steps.
 inline std::vector<Event> shown_scalars(const std::filesystem::path& folder) {
   std::vector<Event> shown;
   for (const auto& file : event_files(folder)) {

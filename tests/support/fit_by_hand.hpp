@@ -8,14 +8,15 @@
 
 namespace sconce::test {
 
-// A running fit without a trainer. It cannot be saved.
+// A running fit that does not have a trainer and cannot be saved.
 struct FitByHand final : Fit {
   explicit FitByHand(const FitSetup& setup) : Fit(setup) {}
   RunProgress progress() const override { return {}; }
   void resume(const RunProgress&) override {}
 };
 
-// A running fit of `net()` on the CPU without a trainer, with the objects that the fit refers to.
+// A running fit of `net()` on the CPU without a trainer, along with the objects that the fit refers
+// to.
 struct NetFitByHand {
   NetFitByHand(int max_epochs, int64_t batches, const amp::GradScalerOptions& scaling)
       : scaler(scaling),

@@ -1,6 +1,6 @@
 #pragma once
 
-// Fits a small network, for tests of callbacks.
+// Fits a small network for callback tests.
 
 #include <utility>
 
@@ -9,7 +9,7 @@
 
 namespace sconce::test {
 
-// A model, an optimizer, and data for one fit. Fits run on the CPU unless the options specify a
+// The model, optimizer, and data for one fit. Fits run on the CPU unless the options specify a
 // device.
 template <class Optimizer = torch::optim::SGD>
 struct Fitting {

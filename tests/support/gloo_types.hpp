@@ -8,7 +8,8 @@
 
 namespace sconce::test {
 
-/// Returns whether Gloo reduces tensors of 16-bit floats. The Gloo in Debian's LibTorch does not.
+/// Returns whether Gloo can reduce 16-bit floating-point tensors. The version of Gloo in Debian's
+/// LibTorch cannot.
 inline bool gloo_reduces_16_bits() {
   try {
     one_with_gloo().all_reduce(torch::zeros({1}, torch::kBFloat16));

@@ -8,8 +8,9 @@
 
 namespace sconce::test {
 
-/// Counts host reads of tensors during its lifetime, in all threads: reads of a single value
-/// (`item()` and its callers) on every device, including the CPU, and copies from a GPU to the CPU.
+/// Counts the host reads of tensors in all threads for the lifetime of the object: reads of a
+/// single value (`item()` and its callers) on every device, including the CPU, and copies from a
+/// GPU to the CPU.
 class HostReads {
  public:
   HostReads() {

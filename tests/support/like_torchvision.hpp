@@ -18,7 +18,7 @@
 
 namespace sconce::test {
 
-/// The contents of a line in reference/vision_models.txt about a network.
+/// The contents of one line in reference/vision_models.txt, which describes a network.
 struct NetworkLine {
   std::string what;
   std::vector<double> values;
@@ -39,7 +39,7 @@ inline std::vector<NetworkLine> lines_of_network(const std::string& network) {
   return lines;
 }
 
-// The tolerance allows for processors that add numbers in a different order.
+// The tolerance allows for processors that perform additions in a different order.
 inline void check_close(const std::vector<double>& got, const std::vector<double>& expected) {
   REQUIRE(got.size() == expected.size());
   for (size_t i = 0; i < got.size(); ++i) {
@@ -67,7 +67,8 @@ std::vector<double> losses_of(Net& net, const torch::Tensor& x) {
   return losses;
 }
 
-/// Compares the state of a network with seed 0 with the first lines of torchvision's results.
+/// Compares the state of a network created with seed 0 against the first lines of the torchvision
+/// results.
 inline void check_state(const torch::nn::Module& net, const std::vector<NetworkLine>& lines) {
   const auto state = nn::state_dict(net);
   REQUIRE(state.size() + 3 == lines.size());
@@ -82,8 +83,8 @@ inline void check_state(const torch::nn::Module& net, const std::vector<NetworkL
   }
 }
 
-/// Compares a network with seed 0 with torchvision's network: the state, the losses of three steps
-/// on images `(4, 3, size, size)`, and then the logits in both memory formats.
+/// Compares a network created with seed 0 against the torchvision network: the state, the losses in
+/// three steps on images of shape `(4, 3, size, size)`, and then the logits in both memory formats.
 template <class Net>
 void check_like_torchvision(const std::string& network, Net net, int64_t size) {
   const auto lines = lines_of_network(network);

@@ -7,8 +7,7 @@
 
 namespace sconce::test {
 
-/// Tracks the current and the peak memory of the tensors that a thread allocates and frees, in
-/// bytes.
+/// Tracks the current and peak tensor memory, in bytes, as a thread allocates and frees tensors.
 struct LiveMemory : c10::MemoryReportingInfoBase {
   void reportMemoryUsage(void*, int64_t size, size_t, size_t, c10::Device) override {
     now += size;

@@ -10,7 +10,8 @@
 
 namespace sconce::test {
 
-/// Returns a column of sconce-train's metrics.csv as it is written in the file.
+/// Returns a column from the metrics.csv file that sconce-train writes. The values are strings,
+/// exactly as they appear in the file.
 inline std::vector<std::string> column_of(const std::filesystem::path& csv,
                                           const std::string& name) {
   std::istringstream in(contents(csv));

@@ -6,16 +6,17 @@
 #include "catch.hpp"
 #include "support/gloo_types.hpp"
 
-/// Skips tests of features that the LibTorch of a distribution, such as Debian's LibTorch, does not
-/// have.
+/// Skips tests for features that are missing from a distribution's LibTorch package, such as the
+/// one in Debian.
 namespace sconce::test {
 
-/// Skips the rest of the test if Gloo does not reduce tensors of 16-bit floats.
+/// Skips the rest of the test if Gloo cannot reduce 16-bit floating-point tensors.
 inline void require_gloo_of_16_bits() {
   if (!gloo_reduces_16_bits()) SKIP("the Gloo of this LibTorch does not reduce 16-bit floats");
 }
 
-/// Skips the test if LibTorch was built without libuv, because torchrun does not start without it.
+/// Skips the test if LibTorch was built without libuv, because torchrun does not start without
+/// libuv.
 inline void require_torchrun() {
   c10d::TCPStoreOptions options;
   options.isServer = true;

@@ -8,7 +8,7 @@
 
 namespace sconce::test {
 
-/// Returns a number as PNG and IDX files store it: four bytes in big-endian order.
+/// Returns a number in the encoding that PNG and IDX files use: four bytes in big-endian order.
 inline std::string big_endian(int64_t value) {
   std::string bytes(4, '\0');
   for (int i = 0; i < 4; ++i) bytes[i] = static_cast<char>(value >> (24 - 8 * i));
@@ -23,14 +23,14 @@ inline std::string png_chunk(const std::string& type, const std::string& data) {
   return big_endian(static_cast<int64_t>(data.size())) + both + big_endian(crc);
 }
 
-/// Returns the beginning of an 8-bit PNG file, grayscale or RGB, up to the pixels.
+/// Returns the beginning of an 8-bit grayscale or RGB PNG file, up to the pixels.
 inline std::string png_header(int64_t channels, int64_t height, int64_t width) {
   const std::string color(1, channels == 1 ? '\0' : '\2');
   return "\x89PNG\r\n\x1a\n" + png_chunk("IHDR", big_endian(width) + big_endian(height) + '\x8' +
                                                      color + std::string(3, '\0'));
 }
 
-/// Returns the PNG file of a uint8 image (C, H, W), grayscale or RGB.
+/// Returns the PNG file for a grayscale or RGB uint8 image of shape (C, H, W).
 inline std::string png_of(const at::Tensor& picture) {
   const at::Tensor pixels = picture.permute({1, 2, 0}).contiguous();
   const auto* bytes = static_cast<const char*>(pixels.const_data_ptr());

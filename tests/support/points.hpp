@@ -1,6 +1,6 @@
 #pragma once
 
-// Defines a task that is quick to learn, for tests of training.
+// Defines a task that is quick to learn, for use in training tests.
 
 #include <torch/torch.h>
 
@@ -8,7 +8,7 @@
 
 namespace sconce::test {
 
-// Returns two linearly separable classes: points in two dimensions to the left and right of zero.
+// Returns two linearly separable classes: two-dimensional points to the left and right of zero.
 inline data::Dataset points(int64_t n, uint64_t seed = 1) {
   torch::manual_seed(seed);
   const auto x = torch::randn({n, 2});
@@ -26,7 +26,7 @@ inline torch::nn::Sequential net() {
                                torch::nn::Linear(8, 2));
 }
 
-// Replicas on the CPU share a generator, so dropout would make their results random.
+// CPU replicas share a generator, so dropout would make their results vary between runs.
 inline torch::nn::Sequential net_without_dropout() {
   torch::manual_seed(0);
   return torch::nn::Sequential(torch::nn::Linear(2, 8), torch::nn::ReLU(), torch::nn::Linear(8, 2));

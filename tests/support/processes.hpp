@@ -26,7 +26,7 @@ namespace sconce::test {
 using Variables = std::map<std::string, std::string>;
 using Seconds = std::chrono::duration<double>;
 
-/// Returns the text without the lines in which Debian's Gloo reports its connections.
+/// Returns the text without the lines in which the Debian build of Gloo reports its connections.
 inline std::string without_gloo_reports(const std::string& text) {
   std::string rest;
   for (size_t begin = 0, end = 0; begin < text.size(); begin = end) {
@@ -37,13 +37,13 @@ inline std::string without_gloo_reports(const std::string& text) {
   return rest;
 }
 
-/// A child process that runs a program. If it is still running, it is killed at the end of its
-/// scope or when this program exits.
+/// A child process that runs a program. If it is still running at the end of its scope or when this
+/// program exits, it is killed.
 class Process {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Starts the program in the current environment, without the launchers' variables and with
+  /// Starts the program in the current environment, without the launcher variables and with
   /// `variables` added.
   Process(const std::vector<std::string>& command, const Variables& variables) {
     std::vector<char*> arguments;
@@ -78,7 +78,7 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  /// Checks once whether the process has exited or stopped.
+  /// Checks, without waiting, whether the process has exited or stopped.
   void poll() {
     int status = 0;
     if (ended_ || waitpid(id_, &status, WNOHANG | WUNTRACED) != id_) return;
@@ -95,13 +95,14 @@ class Process {
   int id() const { return id_; }
   bool ended() const { return ended_; }
   std::string out() const { return contents(folder_.path() / "out"); }
-  /// Returns the error stream without the lines in which Debian's Gloo reports each connection.
+  /// Returns the error stream without the lines in which the Debian build of Gloo reports each
+  /// connection.
   std::string err() const { return without_gloo_reports(contents(folder_.path() / "err")); }
 
-  int exit_code = -1;  ///< -1 while it runs or if it was killed
+  int exit_code = -1;  ///< -1 while it is running or if it was killed
   int killed_by = 0;
   bool stopped = false;
-  Clock::time_point changed_at = {};  ///< when it was found to have ended or stopped
+  Clock::time_point changed_at = {};  ///< when it was first seen to have exited or stopped
 
  private:
   TempDir folder_;
@@ -111,7 +112,7 @@ class Process {
 
 using Processes = std::vector<std::unique_ptr<Process>>;
 
-/// Waits for at most `patience` until each process has exited or stopped.
+/// Waits until every process has exited or stopped, for at most `patience`.
 inline void wait_for(Processes& processes, Seconds patience) {
   const auto deadline = Process::Clock::now() + patience;
   bool all = false;
@@ -125,8 +126,8 @@ inline void wait_for(Processes& processes, Seconds patience) {
   }
 }
 
-/// A socket that listens on a loopback port during its lifetime and never accepts a connection.
-/// Port 0 selects a free port.
+/// A socket that listens on a loopback port for its lifetime and never accepts a connection. Port 0
+/// selects a free port.
 class Listener {
  public:
   explicit Listener(uint16_t port = 0) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -153,9 +154,9 @@ class Listener {
   uint16_t port_ = 0;
 };
 
-/// Returns a free port, at least `first`, that no other test receives before this program exits.
-/// The kernel does not assign ports below 32768 to sockets that request an arbitrary port. An
-/// abstract Unix socket, which is closed when the process exits, reserves the port.
+/// Returns a free port, no lower than `first`, that no other test receives before this program
+/// exits. The kernel does not assign ports below 32768 to sockets that request an arbitrary port.
+/// The port is reserved by an abstract Unix socket that closes when the process exits.
 inline uint16_t reserve_port(uint16_t first, uint16_t count) {
   for (int i = 0; i < count; ++i) {
     const auto port = static_cast<uint16_t>(first + (getpid() + i) % count);
@@ -176,7 +177,7 @@ inline uint16_t reserve_port(uint16_t first, uint16_t count) {
   throw std::runtime_error("reserve_port: no port is free");
 }
 
-/// Returns a port for the ranks of one group.
+/// Returns a port for the ranks in one group.
 inline std::string free_port() {
   return std::to_string(reserve_port(20000, 9000));
 }

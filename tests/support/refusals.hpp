@@ -1,6 +1,6 @@
 #pragma once
 
-// Checks tables of calls that throw.
+// Checks tables of calls that are expected to throw.
 
 #include <functional>
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace sconce::test {
 
-// A call and part of the message that it throws.
+// A call and part of the error message that it throws.
 using Refusal = std::pair<std::function<void()>, std::string>;
 
 inline void check_refusals(const std::vector<Refusal>& refusals) {

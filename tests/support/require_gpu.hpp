@@ -8,7 +8,7 @@
 
 namespace sconce::test {
 
-/// Skips the test on a machine without a GPU, or fails it if SCONCE_REQUIRE_GPU=1.
+/// Skips the test on a machine without a GPU, or fails the test if SCONCE_REQUIRE_GPU=1.
 inline void require_gpu() {
   if (num_gpus() > 0) return;
   const char* required = std::getenv("SCONCE_REQUIRE_GPU");

@@ -10,14 +10,15 @@
 
 namespace sconce::test {
 
-/// The result of a program: its exit code (-1 if it was killed) and its output on each stream.
+/// The result of running a program: its exit code (-1 if it was killed) and its output on each
+/// stream.
 struct RunResult {
   int exit_code = -1;
   std::string out = {};
   std::string err = {};
 };
 
-/// Runs a command line in the shell, waits for it, and returns the result.
+/// Runs a command line in the shell, waits for it to finish, and returns the result.
 inline RunResult run_program(const std::string& command) {
   const TempDir folder;
   const std::string out = (folder.path() / "out").string();
@@ -26,8 +27,8 @@ inline RunResult run_program(const std::string& command) {
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(out), contents(err)};
 }
 
-/// Returns the torchrun of the Python that contains this build's LibTorch. If this LibTorch does
-/// not come from a Python package, the file does not exist.
+/// Returns the path of torchrun in the Python installation that contains this build's LibTorch. If
+/// LibTorch does not come from a Python package, the file does not exist.
 inline std::filesystem::path torchrun() {
   return std::filesystem::path(SCONCE_PYTHON).replace_filename("torchrun");
 }

@@ -6,7 +6,7 @@
 
 namespace sconce::test {
 
-/// Returns whether two tensors on the CPU have the same type, sizes, and bits.
+/// Returns whether two CPU tensors have the same type, sizes, and bits.
 inline bool same_bytes(const torch::Tensor& a, const torch::Tensor& b) {
   const auto x = a.contiguous(), y = b.contiguous();
   return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&

@@ -14,9 +14,9 @@ inline constexpr bool is_sanitized = false;
 inline constexpr bool is_sanitized = false;
 #endif
 
-/// Returns the number of rounds that a test runs. With AddressSanitizer, the number is lower,
+/// Returns the number of rounds that a test runs. With AddressSanitizer, this number is lower,
 /// because each round takes several times as long, and the first round detects everything that
-/// later rounds would detect.
+/// later rounds would.
 constexpr int rounds(int plain, int sanitized) {
   return is_sanitized ? sanitized : plain;
 }

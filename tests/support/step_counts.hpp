@@ -11,11 +11,11 @@
 
 namespace sconce::test {
 
-/// The amount of work that LibTorch does. The counts do not depend on how busy the machine is.
+/// Counts of the work that LibTorch does. They do not depend on how busy the machine is.
 struct Counts {
   int64_t operators = 0;    ///< operator calls, including calls made by other operators
   int64_t host_reads = 0;   ///< reads of a single value: `item()` and its callers
-  int64_t allocations = 0;  ///< allocations of CPU memory for tensors
+  int64_t allocations = 0;  ///< CPU memory allocations for tensors
   int64_t copies = 0;       ///< copies of tensors, including casts
 
   Counts operator-(const Counts& other) const {
@@ -32,8 +32,8 @@ struct Counts {
   }
 };
 
-/// Counts the work in all threads during its lifetime. LibTorch runs with one thread, because the
-/// optimizers call their kernels once per thread.
+/// Counts the work in all threads for the lifetime of the object. LibTorch runs with one thread,
+/// because the optimizers call their kernels once per thread.
 class Counting {
  public:
   Counting() : threads_(at::get_num_threads()) {
@@ -81,7 +81,7 @@ class Counting {
   at::CallbackHandle handle_;
 };
 
-/// Returns the counts of one call that follows a warmup call.
+/// Makes a warmup call, and returns the counts for the next call.
 template <class Call>
 Counts counts_of(Call&& call) {
   for (int i = 0; i < 3; ++i) call();

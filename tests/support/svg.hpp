@@ -12,13 +12,13 @@
 
 namespace sconce::test {
 
-/// A point of a drawing, in pixels.
+/// A point in a drawing, in pixels.
 struct SvgPoint {
   double x = 0;
   double y = 0;
 };
 
-/// Returns the visible texts of a chart in document order.
+/// Returns the visible text elements of a chart in document order.
 inline std::vector<std::string> texts_of(const std::string& svg) {
   static const std::regex text("<text[^>]*>(?:<title>[^<]*</title>)?([^<]*)</text>");
   std::vector<std::string> found;
@@ -28,9 +28,9 @@ inline std::vector<std::string> texts_of(const std::string& svg) {
   return found;
 }
 
-/// Returns the lines in a path's data, each with the points that it connects. M and L set a point,
-/// and l, h, v, and a continue from the last one. Anything else, such as nan, becomes a point that
-/// is not a number.
+/// Returns the lines in the data of a path, each as the list of points that it connects. M and L
+/// set a point, and l, h, v, and a continue from the previous one. Anything else, such as nan,
+/// becomes a NaN point.
 inline std::vector<std::vector<SvgPoint>> lines_of_path(const std::string& data) {
   std::vector<std::vector<SvgPoint>> lines;
   char command = ' ';
@@ -56,7 +56,7 @@ inline std::vector<std::vector<SvgPoint>> lines_of_path(const std::string& data)
   return lines;
 }
 
-/// Returns the value of an attribute of a tag, or nothing.
+/// Returns the value of an attribute in a tag, or an empty string if the attribute is missing.
 inline std::string attribute_of(const std::string& tag, const std::string& name) {
   const auto begin = tag.find(' ' + name + "=\"");
   if (begin == tag.npos) return "";
@@ -64,7 +64,7 @@ inline std::string attribute_of(const std::string& tag, const std::string& name)
   return tag.substr(from, tag.find('"', from) - from);
 }
 
-/// Returns the lines of all paths of one class, or of any class, in document order.
+/// Returns the lines of all paths in one class, or in all classes, in document order.
 inline std::vector<std::vector<SvgPoint>> lines_of(const std::string& svg,
                                                    const std::string& style_class = "") {
   std::vector<std::vector<SvgPoint>> found;
@@ -77,7 +77,8 @@ inline std::vector<std::vector<SvgPoint>> lines_of(const std::string& svg,
   return found;
 }
 
-/// Returns why a chart is not well-formed or draws outside its image, or nothing.
+/// If a chart is not well-formed or draws outside its image, returns the reason. Otherwise, returns
+/// an empty string.
 inline std::string svg_problem(const std::string& svg) {
   if (const auto problem = xml_problem(svg); !problem.empty()) return problem;
   const auto begin = svg.find("<svg ");

@@ -13,13 +13,13 @@
 
 namespace sconce::test {
 
-/// Returns the bytes of a file, or nothing if it cannot be read.
+/// Returns the bytes of a file, or an empty string if it cannot be read.
 inline std::string contents(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// Returns the names of a folder's entries in sorted order.
+/// Returns the names of the entries in a folder, in sorted order.
 inline std::vector<std::string> names_in(const std::filesystem::path& folder) {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
@@ -29,10 +29,10 @@ inline std::vector<std::string> names_in(const std::filesystem::path& folder) {
   return names;
 }
 
-/// Creates an empty folder that is removed with its contents at the end of its scope.
+/// Creates an empty folder that is removed, along with its contents, at the end of its scope.
 class TempDir {
  public:
-  /// Creates the folder in `parent`, which is the system's folder for temporary files by default.
+  /// Creates the folder in `parent`. The default is the system's temporary folder.
   explicit TempDir(const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
     std::random_device random;
     for (int attempt = 0; attempt < 100; ++attempt) {

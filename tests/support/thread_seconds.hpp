@@ -4,7 +4,7 @@
 
 namespace sconce::test {
 
-/// Returns the CPU time of this thread in seconds, which other processes do not affect.
+/// Returns this thread's CPU time in seconds. Other processes do not affect this time.
 inline double thread_seconds() {
   timespec time = {};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);

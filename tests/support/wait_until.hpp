@@ -8,7 +8,7 @@
 
 namespace sconce::test {
 
-/// Waits until the condition is true. Fails the test after a minute.
+/// Waits until the condition is true. Fails the test if that takes longer than a minute.
 inline void wait_until(const std::function<bool()>& holds) {
   for (int i = 0; i < 6000 && !holds(); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));

@@ -7,7 +7,8 @@
 
 namespace sconce::test {
 
-/// Collects this thread's warnings during its lifetime instead of printing them to stderr.
+/// For the lifetime of the object, collects this thread's warnings instead of printing them to
+/// stderr.
 class Warnings {
  public:
   const std::vector<std::string>& messages() const { return handler_.messages; }

@@ -15,7 +15,7 @@ class XmlCheck {
  public:
   explicit XmlCheck(std::string_view text) : text_(text) {}
 
-  /// Returns the error, or nothing.
+  /// Returns the error, or an empty string if there is none.
   std::string problem() {
     if (!io::is_utf8(text_)) return "no UTF-8";
     for (size_t i = 0; i < text_.size(); ++i) {
@@ -94,7 +94,7 @@ class XmlCheck {
   size_t at_ = 0;
 };
 
-/// Returns why the text is not well-formed XML 1.0, or nothing.
+/// If the text is not well-formed XML 1.0, returns the reason. Otherwise, returns an empty string.
 inline std::string xml_problem(std::string_view text) {
   return XmlCheck(text).problem();
 }

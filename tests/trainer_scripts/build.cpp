@@ -1,4 +1,4 @@
-// Creates the objects of a script.
+// Creates the objects for a script.
 #include <torch/nn/functional.h>
 
 #include "sconce/metrics/classification.hpp"
@@ -99,7 +99,8 @@ SchedulerOf make_scheduler(const std::string& kind, torch::optim::Optimizer& opt
   return {std::move(made), by_steps, nullptr};
 }
 
-// A callback whose state has a different name, so a fit can have two callbacks of the same class.
+// A callback whose state has a different name, so that a fit can use two callbacks of the same
+// class.
 template <class Base>
 struct Named : Base {
   template <class... A>
@@ -146,7 +147,7 @@ World::World(json script, Trace& trace, std::filesystem::path folder)
 }
 
 void World::build(uint64_t seed, bool resume) {
-  callbacks_.clear();  // before the objects that they refer to
+  callbacks_.clear();  // destroyed before the objects that they refer to
   schedulers_.clear();
   averages_.clear();
   optimizers_.clear();
@@ -174,7 +175,7 @@ void World::build(uint64_t seed, bool resume) {
   const size_t folders = script_.value("folders", size_t{0});
   checkpoints_.resize(folders);
   for (size_t i = 0; i < folders; ++i) {
-    checkpoints_[i].reset();  // it holds a lock
+    checkpoints_[i].reset();  // the checkpoint holds a lock
     checkpoints_[i].emplace(folder_ / std::to_string(i),
                             sconce::CheckpointOptions{.resume = resume});
   }
@@ -227,7 +228,7 @@ void World::build_callbacks() {
               .mode = mode,
               .every_n_train_steps = spec.value("every_n_train_steps", 0)});
     }
-    callbacks_.push_back(std::move(made));  // null if the script says so
+    callbacks_.push_back(std::move(made));  // null if the script specifies null
   }
 }
 

@@ -1,4 +1,4 @@
-// Runs the events of a script.
+// Runs the events in a script.
 #include <ATen/CPUGeneratorImpl.h>
 
 #include <sstream>
@@ -35,7 +35,7 @@ std::string name_of(const std::string& error) {
   return error.substr(0, error.find('\n'));
 }
 
-// Returns the trace text for the exception that is being handled.
+// Returns the trace text for the exception currently being handled.
 std::string current_exception() {
   try {
     throw;
@@ -65,7 +65,7 @@ void trace_sums(const sconce::Metrics& metrics, Trace& trace) {
   for (const auto& [name, metric] : metrics) trace.line(name + " " + numbers(metric->sums()));
 }
 
-// Traces the next batch of a loop, and returns whether there was one.
+// Traces the next batch in a loop, and returns whether there was one.
 bool trace_batch(const Loop& loop, Trace& trace) {
   const auto batch = loop.next();
   if (!batch) return false;
@@ -74,8 +74,8 @@ bool trace_batch(const Loop& loop, Trace& trace) {
   return true;
 }
 
-// Copies the modes and the frozen parameters to a clone, because LibTorch's `clone` does not copy
-// them.
+// Copies the training modes and the frozen status of the parameters to a clone, because `clone` in
+// LibTorch does not copy them.
 void match_modes(const Net& original, const Net& clone) {
   const auto from = original->modules(), to = clone->modules();
   for (size_t i = 0; i < from.size(); ++i) to[i]->train(from[i]->is_training());
@@ -191,7 +191,7 @@ void World::loop(const json& event) {
   }
 }
 
-// Reads batches from two loops alternately.
+// Alternately reads batches from two loops.
 void World::two_loops(const json& event) {
   const auto one = loaders_.at(event.at("loader"))->begin({});
   const auto other = loaders_.at(event.at("other"))->begin({});
@@ -218,7 +218,7 @@ void World::change_optimizer(const std::string& what, const json& event) {
   }
 }
 
-// Replaces the head in the model and in all optimizers that contain it.
+// Replaces the head in the model and in every optimizer that contains it.
 void World::new_head(size_t model) {
   auto& net = *models_.at(model);
   std::vector<std::vector<torch::Tensor>*> lists;
@@ -238,7 +238,7 @@ void World::new_head(size_t model) {
   }
 }
 
-// Adds a copy of a model, and a copy of its optimizer for the copied model.
+// Adds a copy of a model, along with a copy of its optimizer for the new model.
 void World::copy_model(const json& event) {
   const auto& original = models_.at(event.at("model"));
   auto generator = at::detail::getDefaultCPUGenerator();

@@ -18,8 +18,8 @@ namespace {
 namespace data = sconce::data;
 using data::Dataset;
 
-// Reads rows one at a time. The noise leaves the first feature unchanged, because it identifies the
-// items.
+// Reads rows one at a time. The noise leaves the first feature unchanged, because that feature
+// identifies the item.
 class Source {
  public:
   Source(Dataset rows, std::set<int64_t> bad, bool by_torch)
@@ -77,7 +77,7 @@ class LoaderOf : public AnyLoader {
   std::shared_ptr<L> loader_;
 };
 
-// Returns the sampler that the script specifies, or none.
+// Returns the sampler that the script specifies, if any.
 data::AnySampler sampler_of(const json& spec, int64_t rows) {
   const std::string kind = spec.value("sampler", "");
   const uint64_t seed = spec.value("seed", 0);

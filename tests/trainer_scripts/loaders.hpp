@@ -12,22 +12,23 @@ namespace trainer_scripts {
 
 using nlohmann::json;
 
-/// The exception that a source throws for a bad item.
+/// The exception that a source throws when an item is bad.
 struct BadItem {
   int64_t item = 0;
 };
 
-/// The start of a loop that does not begin at the next epoch.
+/// The starting point of a loop that does not start at the next epoch.
 struct Start {
   int64_t batch = 0;
   int64_t epoch = 0;
 };
 
-/// Loops over a loader of any type, one batch at a time.
+/// Iterates over a loader of any type, one batch at a time.
 struct Loop {
-  /// Returns the next batch, or nothing at the end. Throws the loader's exceptions.
+  /// Returns the next batch, or nothing at the end. Rethrows exceptions from the loader.
   std::function<std::optional<sconce::data::Dataset>()> next;
-  /// Returns the item that the loader reports for the loop's exception, or -1 if it reports none.
+  /// Returns the item that the loader reports for the exception, or -1 if the loader does not
+  /// report an item.
   std::function<int64_t()> failed_item;
 };
 
@@ -41,7 +42,7 @@ class AnyLoader {
   virtual Loop begin(const std::optional<Start>& start) const = 0;
 };
 
-/// Creates the loader that the script describes, with `rows` as items.
+/// Creates the loader that the script describes, using `rows` as its items.
 std::shared_ptr<AnyLoader> make_loader(const json& spec, const sconce::data::Dataset& rows);
 
 }  // namespace trainer_scripts

@@ -11,15 +11,15 @@
 
 namespace trainer_scripts {
 
-constexpr int64_t features = 8;  ///< of an item; the first feature is its index / 64
-constexpr int64_t classes = 3;   ///< of the targets
+constexpr int64_t features = 8;  ///< per item; the first feature is the item index / 64
+constexpr int64_t classes = 3;   ///< number of target classes
 
 /// Returns the indices of the items in a batch.
 inline std::string items_of(const at::Tensor& data) {
   return numbers(data.select(1, 0) * 64);
 }
 
-/// A small model that records the items of each batch in the trace.
+/// A small model that records the items in each batch in the trace.
 struct NetImpl : torch::nn::Cloneable<NetImpl> {
   NetImpl(std::string kind, double dropout, Trace& trace)
       : kind_(std::move(kind)), dropout_(dropout), trace_(&trace) {
@@ -62,7 +62,7 @@ struct NetImpl : torch::nn::Cloneable<NetImpl> {
     const auto state = generator.get_state();
     std::vector<torch::nn::Linear> tries;
     do {
-      generator.set_state(state);  // each draws the same numbers
+      generator.set_state(state);  // each head draws the same numbers
       tries.emplace_back(width, classes);
     } while (tries.size() < 50 && !old.contains(tries.back()->weight.unsafeGetTensorImpl()));
     head = register_module("head", tries.back());

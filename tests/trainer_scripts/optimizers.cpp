@@ -18,7 +18,7 @@ using torch::optim::OptimizerParamGroup;
 
 using States = std::map<int64_t, std::map<std::string, torch::Tensor>>;
 
-// Returns the tensors of each parameter's state, by their Python names.
+// Returns the state tensors for each parameter, keyed by their Python names.
 States states_of(torch::optim::Optimizer& optimizer) {
   States states;
   if (auto* ours = dynamic_cast<optim::Optimizer*>(&optimizer)) {

@@ -14,19 +14,20 @@ using Groups = std::vector<std::vector<torch::Tensor>>;
 /// Returns the parameters that "all", "head", or "body" refers to.
 std::vector<torch::Tensor> parameters_of(const NetImpl& net, const std::string& part);
 
-/// Returns the groups of parameters that the optimizer starts with.
+/// Returns the parameter groups that the optimizer starts with.
 Groups first_groups(const json& spec, const NetImpl& net);
 
 /// Creates the optimizer that the script describes.
 std::unique_ptr<torch::optim::Optimizer> make_optimizer(const json& spec, const Groups& groups);
 
-/// Casts the optimizer to a sconce optimizer.
+/// Downcasts the optimizer to a sconce optimizer.
 sconce::optim::Optimizer& of_sconce(torch::optim::Optimizer& optimizer);
 
-/// Moves one of LibTorch's optimizers to another address. sconce's optimizers cannot be moved.
+/// Moves a LibTorch optimizer to another address. sconce optimizers cannot be moved.
 void move_away(std::unique_ptr<torch::optim::Optimizer>& optimizer);
 
-/// Returns the position of each parameter of a group in the list, or -1 if it is not in the list.
+/// Returns the position in the list of each parameter in a group, or -1 if the parameter is not in
+/// the list.
 std::vector<int64_t> places_in(const std::vector<torch::Tensor>& list,
                                const std::vector<torch::Tensor>& group);
 

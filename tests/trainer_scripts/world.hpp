@@ -38,17 +38,18 @@ struct TrainerOf {
   std::unique_ptr<sconce::Trainer> trainer;
 };
 
-/// The state of a script: all of its objects, indexed by number. A deque keeps them at the same
-/// address while a hook adds an object.
+/// The state of a script: all of its objects, indexed by number. The objects are in deques, so
+/// their addresses do not change when a hook adds an object.
 class World {
  public:
   World(json script, Trace& trace, std::filesystem::path folder);
 
-  /// Runs the events. After each event, traces the exception that the event threw, if any, and the
-  /// state.
+  /// Runs the events. After each event, traces the state and, if the event threw an exception, the
+  /// exception.
   void run();
 
-  /// Does the work of a recorder in its hook: traces the call and runs the script's events for it.
+  /// Does a recorder's work in its hook: traces the call, and runs the script's events for that
+  /// call.
   void in_hook(const json& recorder, size_t index, const std::string& hook, int64_t call,
                sconce::Fit& fit);
 

@@ -56,7 +56,7 @@ std::string gzip(std::string_view bytes) {
   return packed;
 }
 
-// The file is written in pieces, because a test of peak memory must not raise the peak itself.
+// The file is written in pieces, because a peak-memory test must not raise the peak itself.
 void write_gzip_bomb(const fs::path& file, const std::string& head, int64_t zeros) {
   const std::string piece(kMiB, '\0');
   const gzFile stream = gzopen(file.c_str(), "wb1");
@@ -88,7 +88,7 @@ std::string refusal(const fs::path& file) {
   return refusal(file, [&] { read_idx(file); });
 }
 
-// Reads the contents both uncompressed and gzipped, and checks that the results are equal.
+// Reads the contents both uncompressed and gzipped, and checks that the results match.
 torch::Tensor read_both_ways(const std::string& bytes) {
   const TempDir dir;
   torch::Tensor plain = read_idx(dir.write("plain", bytes));
@@ -111,7 +111,7 @@ int64_t peak_resident_bytes() {
   return usage.ru_maxrss * 1024;  // Linux reports KiB
 }
 
-// Returns the value of the field "VmSize" or "VmPeak". The address space includes memory that was
+// Returns the value of the "VmSize" or "VmPeak" field. These sizes include memory that was
 // allocated but never touched.
 int64_t address_space_bytes(const std::string& field) {
   std::ifstream status("/proc/self/status");
@@ -133,7 +133,7 @@ void check_refused_without_memory(const fs::path& file) {
   CHECK(address_space_bytes("VmPeak") <= std::max(peak, now + 64 * kMiB));
 }
 
-// Drops root privileges during its lifetime, because root may read everything.
+// Drops root privileges for the lifetime of the object, because root can read every file.
 class AsOrdinaryUser {
  public:
   AsOrdinaryUser() { ordinary_ = geteuid() != 0 || seteuid(65534) == 0; }
@@ -371,7 +371,7 @@ TEST_CASE("read_idx allocates no memory for a header that claims 8 GiB", "[alone
 TEST_CASE("read_idx allocates no memory if a plain file is smaller than its header claims",
           "[alone]") {
   const TempDir dir;
-  const std::string few = header(0x08, {1024, 1 << 20});  // a gzipped file of 1 MiB can hold them
+  const std::string few = header(0x08, {1024, 1 << 20});  // a 1 MiB gzipped file can contain them
   check_refused_without_memory(dir.write("plain", few + std::string(2 * kMiB, 'x')));
 }
 

@@ -33,7 +33,7 @@ namespace fs = std::filesystem;
 
 const fs::path pictures = SCONCE_TESTS_DIR "/reference/pictures";
 
-// Returns the images in a folder whose formats this build of sconce supports.
+// Returns the images in a folder, excluding formats that this build of sconce does not support.
 std::vector<fs::path> pictures_in(const fs::path& folder) {
   std::vector<fs::path> found;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -50,8 +50,8 @@ torch::Tensor bytes_of(const fs::path& file) {
   return torch::from_blob(bytes.data(), {static_cast<int64_t>(bytes.size())}, torch::kByte).clone();
 }
 
-// Checks that an image has the pixels that Pillow read. JPEG pixels may differ by 2, as they do
-// between versions of libjpeg-turbo.
+// Checks that an image has the same pixels that Pillow read. JPEG pixels may differ by 2, as they
+// do between libjpeg-turbo versions.
 void check_pixels(fs::path file) {
   INFO(file.string());
   const auto picture = read_image(file, ImageReadMode::rgb);
@@ -67,7 +67,7 @@ void check_pixels(fs::path file) {
   CHECK(apart.max().item<int>() <= (is_png ? 0 : 2));
 }
 
-// Returns the message of the error that rejects the file, or nothing if the file can be read.
+// Returns the error message for a rejected file, or an empty string if the file can be read.
 std::string picture_refusal(const fs::path& file) {
   try {
     read_image(file, ImageReadMode::rgb);
@@ -77,7 +77,7 @@ std::string picture_refusal(const fs::path& file) {
   return "";
 }
 
-// Does the same with a limit that prevents a damaged header from requesting a lot of memory.
+// Does the same, but with a limit that prevents a damaged header from requesting a lot of memory.
 std::string picture_refusal_of_small(const fs::path& path, ImageReadMode mode) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
                                                              std::fclose);
@@ -89,7 +89,7 @@ std::string picture_refusal_of_small(const fs::path& path, ImageReadMode mode) {
   return "";
 }
 
-// Returns the first bytes of a gray PNG of this size.
+// Returns the first bytes of a grayscale PNG file for an image of the given size.
 std::string first_bytes(int64_t width, int64_t height) {
   return sconce::test::png_header(1, height, width) + std::string(4, '\0') + "IDAT";
 }
@@ -349,7 +349,7 @@ TEST_CASE("an image that exceeds the caller's limits is rejected, and the error 
       CHECK_THAT(error, ContainsSubstring(expected));
     }
   }
-  if (has_libjpeg()) {  // each scan takes as long as reading all pixels, however few bytes it has
+  if (has_libjpeg()) {  // each scan takes as long as reading all pixels, even if it is short
     std::string bytes = contents(pictures / "progressive.jpg");
     const size_t first = bytes.find("\xff\xda");
     const std::string scan = bytes.substr(first, bytes.find("\xff\xc4", first) - first);

@@ -37,15 +37,15 @@ const std::map<std::string, torch::ScalarType> type_names = {{"uint8", torch::kB
                                                              {"float32", torch::kFloat},
                                                              {"float64", torch::kDouble}};
 
-// The images that reference/transforms.py uses.
+// The same images as in reference/transforms.py.
 torch::Tensor sample_images(torch::ScalarType type, at::IntArrayRef shape) {
   const auto values =
       torch::arange(c10::multiply_integers(shape)).mul(73).remainder(251).reshape(shape).to(type);
   return values.is_floating_point() ? values / 256 : values;
 }
 
-// One line of reference/transforms.txt, split into words. Lines about defaults do not contain a
-// type.
+// One line from reference/transforms.txt, split into words. Lines that describe defaults do not
+// contain a type.
 struct Case {
   torch::Tensor images;
   std::vector<double> options;
@@ -84,8 +84,8 @@ void check_near(const torch::Tensor& result, const std::vector<double>& expected
   CHECK(torch::allclose(result.to(torch::kDouble), values, rtol, atol));
 }
 
-// Compares uint8 values exactly, other integers within 1 (halves may be rounded either way), and
-// floats within the tolerances of Python's torch.testing.
+// Compares uint8 values exactly, other integers to within 1 (halves may be rounded either way), and
+// floats to within the tolerances of torch.testing in Python.
 void check_as_expected(const torch::Tensor& result, const std::vector<double>& expected) {
   REQUIRE(result.numel() == static_cast<int64_t>(expected.size()));
   switch (result.scalar_type()) {
@@ -204,7 +204,7 @@ TEST_CASE("RandomCrop matches torchvision's pad and crop at the same positions")
 }
 
 TEST_CASE("RandomCrop draws a separate position for each image and reaches every position") {
-  // The value of each pixel is its position, so a one-pixel crop shows where it was taken from.
+  // The value of each pixel is its position, so a one-pixel crop shows where the crop was taken.
   const auto input = torch::arange(12).reshape({1, 1, 3, 4}).expand({1000, 1, 3, 4});
   const auto places = RandomCrop({1, 1})(input, seeded(0)).flatten();
   CHECK(std::get<0>(torch::_unique2(places)).equal(torch::arange(12)));
@@ -347,7 +347,8 @@ TEST_CASE("ColorJitter matches torchvision applied to one image at a time") {
     const auto copy = input.clone();
     const auto result = jitter(input, seeded(static_cast<uint64_t>(options[4])));
     CHECK(result.scalar_type() == input.scalar_type());
-    // Another processor may round a mean differently and end up on the other side of an integer.
+    // On another processor, a mean may be rounded differently and fall on the other side of an
+    // integer.
     if (input.scalar_type() == torch::kByte) {
       check_near(result, expected, 0, 1);
     } else {

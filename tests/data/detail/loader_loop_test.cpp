@@ -20,7 +20,7 @@ int64_t number_of(LoaderLoop& loop) {
   return static_cast<const sconce::data::detail::TypedBatch<int64_t>&>(loop.batch()).batch;
 }
 
-// A loop over batches 2 to 5 of epoch 9 that reads the batches itself or uses workers.
+// A loop over batches 2 to 5 of epoch 9. It either reads the batches itself or uses workers.
 struct Loop {
   Loop(int workers, const LoaderLoop::Make& make)
       : loop(std::vector<LoaderLoop::Make>(static_cast<size_t>(std::max(workers, 1)), make),

@@ -27,7 +27,7 @@ std::shared_ptr<void> number(int64_t index, const std::stop_token&) {
 TEST_CASE("ReadAhead returns batches in order and null after the last batch") {
   const auto count = GENERATE(1, 2, 5);
   const auto ahead = GENERATE(1, 3, 100);
-  // The workers occasionally yield, so they finish in an arbitrary order.
+  // The workers yield occasionally, so they finish in an unpredictable order.
   ReadAhead reader(workers(count,
                            [](int64_t index, const std::stop_token& stop) {
                              if (index % 3 == 0) std::this_thread::yield();
