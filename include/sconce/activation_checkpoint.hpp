@@ -16,10 +16,10 @@ namespace sconce {
 
 /// Options for `checkpoint`.
 struct ActivationCheckpointOptions {
-  /// Whether the second run draws the same random numbers as the first. Disabling this is slightly
-  /// faster for functions that do not draw any. It must be false while a CUDA graph is captured,
-  /// because a GPU generator cannot be reset during capture. In that case, the function must not
-  /// draw random numbers.
+  /// Whether the second run draws the same random numbers as the first. Disabling this option is
+  /// slightly faster for functions that draw no random numbers. It must be false while a CUDA graph
+  /// is captured, because a GPU generator cannot be reset during capture. In that case, the
+  /// function must not draw random numbers.
   bool preserve_rng_state = true;
 };
 
@@ -49,7 +49,7 @@ class [[nodiscard]] CheckpointGuard {
 template <class T>
 constexpr bool is_tensor = std::is_same_v<std::decay_t<T>, torch::Tensor>;
 
-/// Returns the input, or an undefined tensor if it is a tensor.
+/// Returns the input unchanged, or an undefined tensor if the input is a tensor.
 template <class T>
 T without_memory(const T& input) {
   if constexpr (is_tensor<T>)
@@ -69,9 +69,9 @@ T without_memory(const T& input) {
 ///
 /// The function must perform the same computation in both runs. The second run enables gradients,
 /// uses the autocast settings of the first run, and stops once all required tensors have been
-/// recomputed. By default it draws the same random numbers as the first run from the generators of
-/// the CPU and of the inputs' GPUs, and restores the generators afterwards. Other side effects of
-/// the function, such as updates of BatchNorm's running statistics, happen twice.
+/// recomputed. By default, it draws the same random numbers as the first run from the CPU generator
+/// and the generators of the inputs' GPUs, and restores these generators afterward. Other side
+/// effects of the function, such as updates to BatchNorm running statistics, happen twice.
 ///
 /// `function` can be any callable, including a module holder. The function and all non-tensor
 /// inputs are copied. Checkpoints may be nested. They also work in replicas of DataParallel and
@@ -82,7 +82,7 @@ T without_memory(const T& input) {
 /// @throw c10::Error if:
 /// - the function is called in a Python process, which has its own autograd engine;
 /// - a CUDA graph is being captured and `preserve_rng_state` is true;
-/// - during the backward pass, the second run saves fewer tensors than the first, or tensors of
+/// - during the backward pass, the second run saves fewer tensors than the first, or tensors with
 ///   different shapes, types, or devices.
 template <class Function, class... Inputs>
 auto checkpoint(const ActivationCheckpointOptions& options, Function function,

@@ -7,7 +7,7 @@
 namespace sconce::backends {
 
 /// Controls how LibTorch computes on GPUs, and on CPUs that support bfloat16. The settings apply to
-/// the whole process. An empty field leaves its setting unchanged.
+/// the whole process. A field without a value leaves the corresponding setting unchanged.
 struct Flags {
   /// Precision of float32 matrix products: "highest", "high", or "medium". "high" and "medium"
   /// allow LibTorch to round the operands to a lower-precision type.
@@ -16,26 +16,26 @@ struct Flags {
   /// Whether cuDNN may use TF32 in convolutions and recurrent layers, which it does by default.
   /// Python: `torch.backends.cudnn.allow_tf32`.
   std::optional<bool> cudnn_allow_tf32 = {};
-  /// Whether to benchmark all algorithms of a convolution for each new shape and use the fastest.
+  /// Whether to benchmark all convolution algorithms for each new shape and use the fastest one.
   /// Python: `torch.backends.cudnn.benchmark`.
   std::optional<bool> cudnn_benchmark = {};
   /// Whether convolutions use only deterministic algorithms, which produce bitwise identical
   /// results in every run.
   /// Python: `torch.backends.cudnn.deterministic`.
   std::optional<bool> cudnn_deterministic = {};
-  /// Whether operations that lack a deterministic algorithm throw an error. For deterministic
-  /// matrix products on CUDA, also set the environment variable CUBLAS_WORKSPACE_CONFIG=:4096:8.
+  /// Whether operations without a deterministic algorithm throw an error. For deterministic matrix
+  /// products on CUDA, also set the environment variable CUBLAS_WORKSPACE_CONFIG=:4096:8.
   /// Python: `torch.use_deterministic_algorithms`.
   std::optional<bool> deterministic_algorithms = {};
 };
 
 /// Applies the flags for the rest of the process.
-/// @throw c10::Error if `float32_matmul_precision` is not one of the three names. In that case, no
+/// @throw c10::Error if `float32_matmul_precision` is not one of the three values. In that case, no
 /// flag is set.
 void set_flags(const Flags& flags);
 
-/// Applies flags for the lifetime of the guard, then restores the previous settings. Other threads
-/// see the changes too.
+/// Applies flags for the lifetime of the guard, then restores the previous settings. The changes
+/// also affect other threads.
 ///
 ///     const backends::FlagsGuard flags({.cudnn_benchmark = true});
 ///

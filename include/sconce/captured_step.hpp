@@ -22,8 +22,8 @@ class Conditions;  // in src/
 class CpuGraphs;   // in src/
 }  // namespace detail
 
-/// Specifies how a `CapturedStep` handles a batch that differs from the first batch in shapes or
-/// types.
+/// Specifies how a `CapturedStep` handles a batch with different shapes or types than the first
+/// batch.
 enum class ShapeMismatch {
   run_eagerly,  ///< run the step without the graph
   error         ///< throw c10::Error
@@ -32,7 +32,7 @@ enum class ShapeMismatch {
 /// Options for `CapturedStep`.
 struct CapturedStepOptions {
   int num_warmup_iters = 3;  ///< number of eager steps before the capture, at least 1
-  /// How to handle a batch that differs from the first batch in shapes or types.
+  /// How to handle a batch with different shapes or types than the first batch.
   ShapeMismatch on_shape_mismatch = ShapeMismatch::run_eagerly;
   /// Generators from which the step draws random numbers, in addition to the device's default
   /// generator.
@@ -70,14 +70,15 @@ struct CapturedStepOptions {
 /// side stream are synchronized with each other.
 ///
 /// The result of each call is bitwise identical to calling the function on a fresh copy of the
-/// batch in the memory format of the first batch. Calling the function directly may produce
+/// batch with the memory format of the first batch. Calling the function directly may produce
 /// slightly different values if its input is a slice, because the strides or alignment of the slice
 /// can make kernels round differently.
 ///
 /// On both devices, the function must follow the rules of CUDA graphs:
-/// - It does not read values on the host or make synchronous copies, and it performs the same
+/// - It does not read values on the host or perform synchronous copies, and it performs the same
 ///   operations in each call, because a replay does not run the host code.
-/// - It calls `zero_grad` itself, so that the gradients are allocated in the memory of the capture.
+/// - It calls `zero_grad` itself, so that the gradients are allocated in memory that belongs to the
+///   capture.
 /// - It may step sconce optimizers for which `is_capturable()` returns true. On a GPU, a learning
 ///   rate schedule takes effect if the learning rate is a tensor on that GPU.
 /// - It may call `clip_grad_norm_`, use a GradScaler (including `update`) and AutocastGuards, and
@@ -86,8 +87,8 @@ struct CapturedStepOptions {
 ///
 /// The step is captured again if parameter groups are added to or removed from its optimizers, if
 /// their parameters are frozen or unfrozen, if the factors of its scaler change, or if the
-/// `modules` in the options change. The new capture follows one more eager call on the CPU and
-/// another warmup on a GPU.
+/// `modules` in the options change. Before the new capture, one more call runs eagerly on the CPU,
+/// or the warmup is repeated on a GPU.
 ///
 /// On the CPU, a replay calls sconce optimizers, schedulers, and the updates of an
 /// ExponentialMovingAverage directly, so all of their options and states may change. On a GPU, a
@@ -97,9 +98,9 @@ struct CapturedStepOptions {
 /// was released.
 ///
 /// If a function cannot be replayed, the call after the recorded call throws an error before it
-/// runs any operation. This is the first call after the warmup or a later call. The function is
-/// rejected if it contains:
-/// - a call with an effect that a replay would not reproduce, such as `ReduceLROnPlateau::step`;
+/// runs any operation. The error therefore occurs in the first call after the warmup or in a later
+/// call. The function is rejected if it contains:
+/// - a call with side effects that a replay would not reproduce, such as `ReduceLROnPlateau::step`;
 /// - a read of a tensor value on the host, a data-dependent shape, or a sparse tensor;
 /// - an operator that runs in another thread, as in DataParallel;
 /// - a collective other than `all_reduce` and `broadcast`;
@@ -113,7 +114,7 @@ struct CapturedStepOptions {
 /// In a process group on the CPU, the step may run a DistributedDataParallel model. A replay runs
 /// the same collectives as an eager step, so ranks that replay the step may train together with
 /// ranks that run it eagerly. Processes with compilers agree on which form of the step to use and
-/// on the call at which to switch to it. Either all processes or none must have a compiler.
+/// on the call at which to switch to it. Set a compiler in all processes or in none of them.
 ///
 /// During a call, autocast does not cache casts, because a replay would reuse weights cast during
 /// the capture. On the CPU, a replay computes identical casts only once.
@@ -133,13 +134,13 @@ class CapturedStep {
   CapturedStep(const CapturedStep&) = delete;
   CapturedStep& operator=(const CapturedStep&) = delete;
 
-  /// Runs one step and returns the outputs of the function, detached. A batch on a different device
-  /// is first copied to the device. Every replay returns the same tensors, so the next call
-  /// overwrites their values. If a CPU replay fails, for example because an index is out of range,
-  /// the step remains partially executed, as it would without capture.
+  /// Runs one step and returns the function's outputs, detached. A batch on a different device is
+  /// first copied to the device of this object. Every replay returns the same tensors, so the next
+  /// call overwrites their values. If a CPU replay fails, for example because an index is out of
+  /// range, the step remains partially executed, as it would without capture.
   /// @throw c10::Error if:
   /// - the batch contains an undefined tensor;
-  /// - the batch differs from the first batch in shapes or types and `on_shape_mismatch` is
+  /// - the batch has different shapes or types than the first batch, and `on_shape_mismatch` is
   ///   `error`;
   /// - the step cannot be captured (the device remains usable, and no part of the step has run on
   ///   it);
@@ -155,7 +156,8 @@ class CapturedStep {
   /// compare or time both forms count as replays.
   StepMode mode() const;
 
-  /// Returns the reason why the step is or is not compiled, such as the times of both forms.
+  /// Returns the reason why the step is or is not compiled, such as the measured times of both
+  /// forms.
   std::string mode_reason() const;
 
  private:

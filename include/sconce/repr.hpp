@@ -48,13 +48,13 @@ std::string repr(bool value);
 /// Python: `repr(float)`.
 std::string repr(double value);
 
-/// Returns a description of the module with its options, followed by its children, which are
-/// indented. Modules from torch::nn are printed with their name in torch::nn. Any other module is
-/// printed with its class name, without namespaces and without `Impl`. If its constructor passed a
-/// name other than the full class name to `torch::nn::Module`, that name is printed unchanged. A
-/// module can override both the name and the options with `ReprOverride`. Unlike Python, C++ does
-/// not remember whether an option was specified as a number or as a tuple (such as the kernel size
-/// of `MaxPool2d`), so equal numbers are printed as a single number.
+/// Returns a description of the module with its options, followed by its indented children. Modules
+/// from torch::nn are printed with their name in torch::nn. Any other module is printed with its
+/// class name, without namespaces and without `Impl`. If its constructor passed a name other than
+/// the full class name to `torch::nn::Module`, that name is printed unchanged. A module can
+/// override both the name and the options with `ReprOverride`. Unlike Python, C++ does not remember
+/// whether an option was specified as a number or as a tuple (such as the kernel size of
+/// `MaxPool2d`), so equal numbers are printed as a single number.
 /// Python: `repr(module)`.
 /// @throw c10::Error if the module is, or contains, a ParameterList or a ParameterDict.
 std::string repr(const torch::nn::Module& module);

@@ -34,11 +34,11 @@ enum class KeptStep {
 /// Options for `StepCompiler`.
 struct StepCompilerOptions {
   KeptStep keep = KeptStep::faster;  ///< the form of a step to keep
-  /// Whether to wait for the compiler. Otherwise, the step is replayed until compilation finishes.
+  /// Whether to wait for the compiler. If false, the step is replayed until compilation finishes.
   bool wait = false;
 };
 
-/// Base class of compilers for captured steps. To create a compiler, call
+/// Base class for captured-step compilers. To create a compiler, call
 /// `sconce::program::inductor`. Several captured steps in the same thread may share a compiler.
 ///
 ///     CapturedStep step(cpu(), function, {.compiler = program::inductor()});
@@ -53,7 +53,7 @@ class StepCompiler {
 
   const StepCompilerOptions& options() const { return options_; }
 
-  /// Starts compiling the step while the caller continues.
+  /// Starts compiling the step in the background.
   /// @throw c10::Error if the step cannot be compiled.
   virtual std::unique_ptr<detail::StepCompilation> compile(const detail::RecordedStep& step) = 0;
 

@@ -14,7 +14,7 @@ namespace sconce {
 ///     train(...);
 ///     const double seconds = watch.seconds();
 ///
-/// Python: d2l's `Timer`, which lacks the required `torch.cuda.synchronize()`.
+/// Python: d2l's `Timer`, which does not call the required `torch.cuda.synchronize()`.
 class Stopwatch {
  public:
   /// Waits for `device`, then starts.
@@ -33,14 +33,14 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_;
 };
 
-/// Returns the median wall-clock time of `runs` calls to `work`, in seconds. One warmup call is not
-/// timed, because it includes memory allocation, thread creation, and kernel selection. The
+/// Returns the median wall-clock time, in seconds, of `runs` calls to `work`. One warmup call is
+/// not timed, because it includes memory allocation, thread creation, and kernel selection. The
 /// function waits for each call to finish, so the time includes queueing the work, running it, and
 /// waiting for completion. If `work` takes only a few microseconds, this time is longer than the
 /// average time per call in a sequence of calls. In contrast, Python's
-/// `torch.utils.benchmark.Timer` waits once for a block of calls and divides by their number. The
-/// block is long enough to hide the overhead of the clock. Exceptions thrown by `work` are
-/// propagated.
+/// `torch.utils.benchmark.Timer` waits once for a block of calls and divides by the number of
+/// calls. The block is long enough to hide the overhead of the clock. Exceptions thrown by `work`
+/// are propagated.
 /// @throw c10::Error if `runs` is below 1, or under the same conditions as `synchronize(device)`.
 double median_seconds(const std::function<void()>& work, torch::Device device = cpu(),
                       int runs = 9);

@@ -17,7 +17,7 @@ struct TunedMemory {
 /// - LibTorch requests huge pages, controlled by its environment variable `THP_MEM_ALLOC_ENABLE`.
 ///   LibTorch reads this variable once, when it allocates the first tensor, so setting it later has
 ///   no effect. The variable is set only during the probe, so that child processes do not inherit
-///   it, and an existing value is respected. The system may not allow huge pages (see
+///   it, and an existing value is not overwritten. The system may not allow huge pages (see
 ///   `/sys/kernel/mm/transparent_hugepage/enabled`), and it provides them only if free huge pages
 ///   are available.
 ///

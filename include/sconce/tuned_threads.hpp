@@ -10,14 +10,14 @@ struct TunedThreads {
   std::string reason = {};  ///< why the number is lower than the default; otherwise empty
 };
 
-/// Sets the number of LibTorch's CPU threads to the number of CPUs that the current process may use
-/// and that no other process keeps busy, and returns the choice. By default, LibTorch uses one
-/// thread per core. OpenMP threads wait for each other at the end of each loop, so if another
-/// process occupies the CPU of one thread, all threads wait. A step may then take 70 times as long
-/// as with a single thread.
+/// Sets the number of LibTorch's CPU threads to the number of CPUs that are available to the
+/// current process and not kept busy by other processes, and returns the choice. By default,
+/// LibTorch uses one thread per core. OpenMP threads wait for each other at the end of each loop,
+/// so if another process occupies the CPU of one thread, all threads wait. A step may then take 70
+/// times as long as with a single thread.
 ///
-/// The function respects the CPUs that the process may use (`taskset`, Slurm) and the quota of its
-/// cgroup (containers). It measures only once, for 50 ms, so it does not detect processes that
+/// The function respects the process's CPU affinity (`taskset`, Slurm) and cgroup quota
+/// (containers). It measures CPU usage only once, for 50 ms, so it does not detect processes that
 /// start later. It has no effect if OMP_NUM_THREADS or MKL_NUM_THREADS is set. Call this function
 /// first in `main`, before LibTorch runs any computation.
 /// Python: `torch.set_num_threads`, with a number that you choose.

@@ -5,5 +5,5 @@
 #define SCONCE_VERSION_MAJOR 0
 #define SCONCE_VERSION_MINOR 3
 #define SCONCE_VERSION_PATCH 0
-/// "dev" until this version is released, and "" afterwards.
+/// "dev" until this version is released, and "" afterward.
 #define SCONCE_VERSION_SUFFIX "dev"

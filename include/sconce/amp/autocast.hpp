@@ -12,8 +12,8 @@ struct AutocastOptions {
   /// currently set for the device in this thread, which is initially bfloat16 on the CPU and
   /// float16 on GPUs.
   std::optional<torch::ScalarType> dtype = {};
-  bool enabled = true;  ///< whether to enable autocast; `false` disables it within an enclosing
-                        ///< scope
+  bool enabled = true;  ///< whether to enable autocast; `false` disables autocast within an
+                        ///< enclosing scope
   /// Whether casts of parameters are cached until the outermost scope ends. By default, the current
   /// setting is kept.
   std::optional<bool> cache_enabled = {};
@@ -32,7 +32,7 @@ struct AutocastOptions {
 ///
 /// Close the scope before you call `backward()`, as in Python. The guard changes only the calling
 /// thread's autocast state and restores it on destruction. Destroy nested guards in reverse order,
-/// on the thread that created them. When a thread's outermost scope ends, the cached casts of all
+/// on the thread that created them. When a thread's outermost scope ends, the casts cached by all
 /// threads are dropped.
 ///
 /// If the device type is CUDA and CUDA is not available, or if autocast does not support `dtype` on

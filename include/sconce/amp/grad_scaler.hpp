@@ -51,7 +51,8 @@ struct GradScalerOptions {
 ///
 /// If the device type is CUDA and CUDA is not available, the scaler warns and is disabled: `scale`
 /// returns its argument unchanged and `step` only steps the optimizer. Keep an optimizer alive from
-/// `unscale_` or `step` until `update`, and do not move a LibTorch optimizer in between.
+/// the call to `unscale_` or `step` until the call to `update`, and do not move a LibTorch
+/// optimizer in between.
 /// Python: `torch.amp.GradScaler`.
 class GradScaler {
  public:
@@ -75,7 +76,7 @@ class GradScaler {
   /// gradient is changed.
   void unscale_(torch::optim::Optimizer& optimizer);
 
-  /// Unscales the gradients, unless `unscale_` already has, and steps the optimizer unless a
+  /// Unscales the gradients unless `unscale_` has already done so, and steps the optimizer unless a
   /// gradient is inf or NaN. Returns the result of the optimizer's step, or an undefined tensor if
   /// the step is skipped. An optimizer that supports `AmpScaling` unscales and skips in its own
   /// kernels.
@@ -115,7 +116,7 @@ class GradScaler {
   /// Sets the number of consecutive updates without inf or NaN before the scale grows.
   void set_growth_interval(int64_t new_interval) { options_.growth_interval = new_interval; }
 
-  /// Returns a dict with Python's keys: "scale", "growth_factor", "backoff_factor",
+  /// Returns a dict with the same keys as in Python: "scale", "growth_factor", "backoff_factor",
   /// "growth_interval", and "_growth_tracker", the number of updates without inf or NaN since the
   /// scale last changed. The dict is empty if the scaler is disabled. Call it after `update`. Reads
   /// two values from the device.

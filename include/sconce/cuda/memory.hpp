@@ -15,22 +15,24 @@ struct MemoryStats {
 };
 
 /// Returns the memory that this process uses on `device`. For a GPU, the values come from
-/// LibTorch's allocator. Reading these values does not wait for the device, and they are 0 before
-/// the first tensor is created on a GPU. The CPU allocator does not keep statistics, so `allocated`
-/// and `reserved` both report the resident memory of the process, including LibTorch's code. If
-/// /proc/self/status does not contain VmHWM, as is the case in gVisor, the peak for the CPU comes
-/// from getrusage and cannot be reset. Python: `torch.cuda.memory_stats`, `memory_allocated`,
-/// `memory_reserved`, and their `max_` variants.
+/// LibTorch's allocator. Reading these values does not wait for the device, and GPU values are 0
+/// until the first tensor is created on a GPU. The CPU allocator does not keep statistics, so
+/// `allocated` and `reserved` both report the resident memory of the process, including LibTorch's
+/// code. If /proc/self/status does not contain VmHWM, as is the case in gVisor, the peak for the
+/// CPU comes from getrusage and cannot be reset. Python: `torch.cuda.memory_stats`,
+/// `memory_allocated`, `memory_reserved`, and their `max_` variants.
 /// @throw c10::Error if:
 /// - the device is neither a CPU nor a CUDA device;
-/// - it is a GPU that this process cannot use (checked after the first tensor on a GPU);
+/// - it is a GPU that this process cannot use (checked only once a tensor has been created on a
+///   GPU);
 /// - it is the CPU and /proc/self/status cannot be read.
 MemoryStats memory_stats(torch::Device device);
 
 /// Resets the peaks of `device` to its current usage. Python: `torch.cuda.reset_peak_memory_stats`.
 /// @throw c10::Error if:
 /// - the device is neither a CPU nor a CUDA device;
-/// - it is a GPU that this process cannot use (checked after the first tensor on a GPU);
+/// - it is a GPU that this process cannot use (checked only once a tensor has been created on a
+///   GPU);
 /// - it is the CPU and /proc/self/clear_refs cannot be written.
 void reset_peak_memory_stats(torch::Device device);
 

@@ -32,10 +32,10 @@ class Batches : public detail::LoaderBase {
 
   /// Stores the two tensors without copying them. A dataset without rows yields no batches.
   /// @throw c10::Error if:
-  /// - a tensor is undefined or has no first dimension;
+  /// - a tensor is undefined or 0-dim;
   /// - the tensors differ in their first dimension or device;
   /// - `batch_size` is below 1;
-  /// - the sampler is for a different number of rows, or is used with `shuffle`.
+  /// - the sampler was created for a different number of rows, or is combined with `shuffle`.
   explicit Batches(Dataset dataset, BatchesOptions options = {});
 
   /// Stores the two tensors of a `torch::data::Example<>`.

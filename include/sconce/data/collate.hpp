@@ -52,7 +52,8 @@ struct Stack {
   bool pin_memory = false;  ///< whether to allocate batches in pinned memory, which requires a GPU
 
   /// Returns the batch, which has the same type as the items.
-  /// @throw c10::Error if the items differ in the number or shapes of their tensors.
+  /// @throw c10::Error if the items contain different numbers of tensors or tensors of different
+  /// shapes.
   template <class Item>
   Item operator()(std::vector<Item> items) const {
     return detail::join_items(std::move(items), *this);
@@ -65,14 +66,14 @@ struct Stack {
 };
 
 /// Collates items like `Stack`, but first pads each tensor of shape `(L, ...)` at the end of its
-/// first dimension to the length of the longest one in the batch. Zero-dimensional tensors, such as
-/// labels, are stacked without padding.
+/// first dimension to the length of the longest tensor in the batch. Zero-dimensional tensors, such
+/// as labels, are stacked without padding.
 /// Python: `torch.nn.utils.rnn.pad_sequence(..., batch_first=True)`.
 struct PadSequence {
   double padding_value = 0;  ///< value of padded elements
 
   /// Returns the batch, which has the same type as the items.
-  /// @throw c10::Error if the items differ in the number of their tensors, or if corresponding
+  /// @throw c10::Error if the items contain different numbers of tensors, or if corresponding
   /// tensors differ in any dimension except the first.
   template <class Item>
   Item operator()(std::vector<Item> items) const {

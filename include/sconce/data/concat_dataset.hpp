@@ -21,7 +21,7 @@ struct ItemPlace {
   int64_t index;
 };
 
-// Cumulative numbers of items: in the first source, in the first two sources, and so on.
+// Cumulative item counts: in the first source, in the first two sources, and so on.
 class CumulativeSizes {
  public:
   void add(int64_t size);

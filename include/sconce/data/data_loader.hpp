@@ -33,10 +33,10 @@ namespace sconce::data {
 ///
 /// Each `begin()` starts its own threads, so loops may be nested or run in several threads.
 /// Copying, moving, or destroying the loader does not affect running loops. If you leave a loop
-/// early, each thread stops after its current item. An exception from an item or from the collate
-/// function ends the epoch. The loop rethrows the exception unchanged when it reaches that batch,
-/// and again on every later read. The iterator's `failed_item()` returns the index of the item that
-/// failed, and the message of a c10::Error includes the index.
+/// early, each thread stops after its current item. An exception thrown while reading an item or by
+/// the collate function ends the epoch. The loop rethrows the exception unchanged when it reaches
+/// that batch, and again on every later read. The iterator's `failed_item()` returns the index of
+/// the item that failed, and the message of a c10::Error includes the index.
 /// Python: `torch.utils.data.DataLoader`.
 template <class Source, class Collate = Stack>
 class DataLoader : public detail::LoaderBase {
@@ -58,7 +58,7 @@ class DataLoader : public detail::LoaderBase {
   /// By default, it stacks the items. Workers call it concurrently.
   /// @throw c10::Error if:
   /// - `batch_size` or `prefetch_factor` is below 1, or `num_workers` is below 0;
-  /// - the sampler is for a different number of items, or is used with `shuffle`;
+  /// - the sampler was created for a different number of items, or is combined with `shuffle`;
   /// - the source has no size.
   explicit DataLoader(Source source, DataLoaderOptions options = {}, Collate collate = {})
       : LoaderBase("sconce::data::DataLoader", std::move(options), source.size()),
@@ -73,7 +73,7 @@ class DataLoader : public detail::LoaderBase {
 
   /// Starts the next epoch, like `Batches::begin()`. Draws the order of the items and starts the
   /// workers. **With a `DistributedSampler`, only `set_epoch` advances the epoch.**
-  /// @throw c10::Error if the sampler returns an item outside the source.
+  /// @throw c10::Error if the sampler returns an index outside the source.
   Iterator begin() const { return begin(0, take_epoch()); }
 
   /// Starts epoch `epoch` at batch `batch`, without changing the epoch of the next `begin()`.

@@ -10,8 +10,8 @@
 
 namespace sconce::data {
 
-/// Options for `Batches`, with the names and defaults of `torch.utils.data.DataLoader`. The order
-/// is determined by `seed` instead of the default generator.
+/// Options for `Batches`, with the same names and defaults as `torch.utils.data.DataLoader`. The
+/// order is determined by `seed` instead of the default generator.
 struct BatchesOptions {
   int64_t batch_size = 1;   ///< rows per batch, at least 1; the last batch may be shorter
   bool shuffle = false;     ///< whether to shuffle, in the same order as

@@ -10,7 +10,7 @@
 
 namespace sconce::data {
 
-/// Options for `DistributedSampler`, with Python's names, order, and defaults.
+/// Options for `DistributedSampler`, with the same names, order, and defaults as in Python.
 struct DistributedSamplerOptions {
   std::optional<int> num_replicas = {};  ///< defaults to the size of the group
   std::optional<int> rank = {};          ///< defaults to the rank in the group
@@ -19,11 +19,11 @@ struct DistributedSamplerOptions {
   bool drop_last = false;  ///< whether to drop leftover rows; otherwise, some rows repeat
 };
 
-/// Selects the rows of a dataset that one rank trains on. All ranks use the same order of the rows,
-/// and each rank gets every num_replicas-th row, so all ranks get the same number of rows. The
-/// order depends only on the seed and the epoch, and no global generator is used. To split the rows
-/// into batches, use `Batches(dataset, {.batch_size = 64, .sampler = sampler})`. In your own loop,
-/// call `set_epoch` on the batches before each epoch. The Trainer's `fit` calls it for you.
+/// Selects the rows of a dataset that one rank trains on. All ranks use the same row order, and
+/// each rank gets every num_replicas-th row, so all ranks get the same number of rows. The order
+/// depends only on the seed and the epoch, and no global generator is used. To split the rows into
+/// batches, use `Batches(dataset, {.batch_size = 64, .sampler = sampler})`. In your own loop, call
+/// `set_epoch` on the batches before each epoch. The Trainer's `fit` calls it for you.
 /// Python: `torch.utils.data.distributed.DistributedSampler`.
 class DistributedSampler {
  public:

@@ -98,7 +98,7 @@ class TorchBatches {
 /// after that many batches and throws if the loader yields fewer. You also cannot choose the epoch,
 /// because the loader's sampler draws from LibTorch's global generator. Therefore, a fit cannot
 /// resume within an epoch and throws in a process group with several processes. A `DataLoader` over
-/// the dataset supports both.
+/// the dataset does not have these limitations.
 /// @throw c10::Error if `loader` is null or `batches` is below 1.
 template <class TorchLoader>
 TorchBatches<TorchLoader> from_torch(std::unique_ptr<TorchLoader> loader, int64_t batches) {

@@ -12,7 +12,7 @@ struct Fold {
   std::vector<int64_t> test = {};   ///< the items of this fold
 };
 
-/// Options for `k_fold`, with scikit-learn's names and defaults.
+/// Options for `k_fold`, with the same names and defaults as in scikit-learn.
 struct KFoldOptions {
   int64_t n_splits = 5;  ///< number of folds, from 2 to the number of items
   bool shuffle = false;  ///< whether the folds are random; otherwise, each fold is a consecutive

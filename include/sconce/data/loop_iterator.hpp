@@ -64,7 +64,7 @@ class LoopIterator {
   bool operator==(std::default_sentinel_t) const { return loop_->is_over(); }
 
  private:
-  std::shared_ptr<detail::LoaderLoop> loop_;  // destroying the last copy ends the threads
+  std::shared_ptr<detail::LoaderLoop> loop_;  // destroying the last copy stops the threads
 };
 
 }  // namespace sconce::data

@@ -12,8 +12,8 @@
 
 namespace sconce::data {
 
-/// The sizes of the parts of a `random_split`. Integers specify numbers of items, and
-/// floating-point numbers specify fractions of all items.
+/// The part sizes for `random_split`. Integers specify item counts, and floating-point numbers
+/// specify fractions of all items.
 class SplitLengths {
  public:
   /// Sets the number of items in each part, as in `{800, 200}`.
@@ -56,8 +56,9 @@ std::vector<std::vector<int64_t>> split_indices(std::optional<int64_t> size,
 /// `random_split(points, {0.8, 0.2}, at::make_generator<at::CPUGeneratorImpl>(42))`. The parts
 /// share ownership of the source. The parts of a `Dataset` contain copies of its rows, and the
 /// parts of a `torch::data` dataset contain copies of the dataset. The items and their order are
-/// drawn by a single `torch::randperm` over all items and match Python's for the same generator. By
-/// default, LibTorch's CPU generator is used. Python: `torch.utils.data.random_split`.
+/// drawn by a single `torch::randperm` over all items and match the result in Python for the same
+/// generator. By default, LibTorch's CPU generator is used. Python:
+/// `torch.utils.data.random_split`.
 /// @throw c10::Error in the same cases as `SplitLengths::of`, or if a `torch::data` dataset has no
 /// size. In these cases, the generator is unchanged. **An empty part is an error**, whereas Python
 /// warns or accepts it.

@@ -14,8 +14,8 @@ namespace sconce::data {
 /// the epoch given to `set_epoch`, as an int64 tensor of shape `(size(),)` on the CPU.
 /// `RandomSampler`, `WeightedRandomSampler`, and `DistributedSampler` are samplers.
 ///
-/// Each call to a loader's `begin()` sets the epoch of the loader's copy of the sampler, which is
-/// 0, 1, 2, and so on. A sampler may define two more functions:
+/// Each call to a loader's `begin()` sets the epoch of the loader's copy of the sampler to 0, 1, 2,
+/// and so on. A sampler may define two more functions:
 /// - `int64_t epoch() const` returns the loader's first epoch, instead of 0;
 /// - `bool requires_set_epoch() const` returns whether the epoch is advanced only by `set_epoch`,
 ///   and never by `begin()`. Use this if several processes must agree on the order.

@@ -37,9 +37,7 @@ namespace sconce::data {
 ///
 /// With `shuffle_buffer`, the loader reads the given number of consecutive items at a time and
 /// returns them in the order `torch.randperm(n)` drawn from a generator seeded with
-/// `mix_seeds(seed, pass, chunk)`.
-///
-/// A fit that resumes from a checkpoint continues at the same item.
+/// `mix_seeds(seed, pass, chunk)`. A fit that resumes from a checkpoint continues at the same item.
 template <class Stream, class Collate = Stack>
 class StreamLoader {
   static_assert(ItemStream<Stream>,
@@ -56,8 +54,7 @@ class StreamLoader {
   /// Constructs a loader over `stream`. `collate` combines a `std::vector` of items into a batch.
   /// By default, it stacks the items. Workers call it concurrently.
   /// @throw c10::Error if:
-  /// - `batch_size`, `prefetch_factor`, or `num_replicas` is below 1, or another number is
-  ///   negative;
+  /// - `batch_size`, `prefetch_factor`, or `num_replicas` is below 1, or another count is negative;
   /// - `rank` is not between 0 and `num_replicas` - 1;
   /// - `drop_last` is set together with `batches_per_epoch`.
   explicit StreamLoader(Stream stream, StreamLoaderOptions options = {}, Collate collate = {})

@@ -121,7 +121,7 @@ class Subset<Source> {
                 "got a stateful dataset");
 
  public:
-  /// Return type of `get_batch`, which is the same as for the dataset.
+  /// Return type of `get_batch`, which is the same as the dataset's.
   using BatchType = typename Source::BatchType;
 
   /// Constructs a subset that owns a copy of the dataset.

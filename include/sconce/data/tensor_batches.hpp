@@ -30,7 +30,7 @@ void check_rows(const char* caller, const std::string& name, const torch::Tensor
 // Selects the rows of one batch from each of its tensors.
 class BatchRows {
  public:
-  // Selects batch `index` of the items, whose order is on the device of the tensors.
+  // Selects batch `index` of the items. The order of the items is stored on the tensors' device.
   BatchRows(const EpochItems& items, int64_t index);
 
   // Returns the batch's rows of `tensor`, either as a view or as a copy of the rows in the given
@@ -64,10 +64,10 @@ class TensorBatches : public detail::LoaderBase {
 
   /// Stores the tensors without copying them. Tensors without rows yield no batches.
   /// @throw c10::Error if:
-  /// - there are no tensors, or one is undefined or has no first dimension;
+  /// - there are no tensors, or a tensor is undefined or 0-dim;
   /// - two tensors differ in their first dimension or device;
   /// - `batch_size` is below 1;
-  /// - the sampler is for a different number of rows, or is used with `shuffle`.
+  /// - the sampler was created for a different number of rows, or is combined with `shuffle`.
   explicit TensorBatches(Batch tensors, BatchesOptions options = {})
       : LoaderBase(caller, detail::data_loader_options(std::move(options)), checked_rows(tensors)),
         tensors_(std::move(tensors)) {}

@@ -8,17 +8,17 @@
 
 namespace sconce::data {
 
-/// Options for `WeightedRandomSampler`, with Python's names and defaults.
+/// Options for `WeightedRandomSampler`, with the same names and defaults as in Python.
 struct WeightedRandomSamplerOptions {
   bool replacement = true;  ///< whether a row may be drawn more than once in an epoch
   uint64_t seed = 0;        ///< seed of the draws, combined with the epoch
 };
 
-/// Samples rows of a dataset with probabilities proportional to the given weights. Each epoch draws
-/// new rows. If the weight of each row is 1 / (number of rows in its class), all classes are
-/// equally likely. The rows are drawn with a separate CPU generator seeded with seed + epoch, and
-/// no other generator is affected. To split the rows into batches, use `Batches(dataset,
-/// {.batch_size = 64, .sampler = sampler})`.
+/// Samples rows of a dataset with probabilities proportional to the given weights. New rows are
+/// drawn in each epoch. If the weight of each row is 1 / (number of rows in its class), all classes
+/// are equally likely. The rows are drawn with a separate CPU generator seeded with seed + epoch,
+/// and no other generator is affected. To split the rows into batches, use
+/// `Batches(dataset, {.batch_size = 64, .sampler = sampler})`.
 /// Python: `torch.utils.data.WeightedRandomSampler` with a generator that has this seed.
 class WeightedRandomSampler {
  public:

@@ -15,7 +15,7 @@
 
 namespace sconce::nn {
 
-/// Options for `DataParallel`, with Python's names and defaults.
+/// Options for `DataParallel`, with the same names and defaults as in Python.
 struct DataParallelOptions {
   /// Devices of the replicas. The first device stores the module itself. A device may appear more
   /// than once, and CPUs and GPUs may be mixed. Defaults to all GPUs. If there is no GPU, the
@@ -33,7 +33,7 @@ class DataParallelBase {
   DataParallelBase& operator=(const DataParallelBase&) = delete;
 
   /// Returns the devices specified in the options, or all GPUs if none were specified. The list is
-  /// empty if neither are available.
+  /// empty if no devices were specified and no GPUs are available.
   const std::vector<torch::Device>& device_ids() const { return device_ids_; }
 
   /// Returns the device of the outputs, or the CPU if the list of devices is empty.
@@ -53,8 +53,8 @@ class DataParallelBase {
   // Updates the first `count` replicas from the module (replica 0).
   void replicate(size_t count);
   torch::nn::Module& replica(size_t index) const;
-  // Calls `forward` with each index from 0 to count - 1, each in a separate thread with the
-  // caller's thread state.
+  // Calls `forward` with each index from 0 to count - 1. Each call runs in a separate thread with
+  // the caller's thread state.
   void run(size_t count, const std::function<void(size_t)>& forward) const;
   // Returns the concatenated outputs of the replicas.
   Tensors gather(const std::vector<Tensors>& outputs) const;
@@ -137,7 +137,7 @@ class DataParallel : public DataParallelBase {
   /// a std::runtime_error.
   /// @throw c10::Error if:
   /// - a parameter or buffer is not on the first device, or a layer is uninitialized;
-  /// - the tensors in the arguments yield different numbers of chunks;
+  /// - splitting the tensors in the arguments yields different chunk counts;
   /// - the outputs of the replicas have different lengths or keys.
   template <class... A>
   auto forward(A&&... inputs) {

@@ -19,12 +19,12 @@ namespace sconce::nn {
 /// How gradients are communicated between ranks. Python: the hooks in
 /// `torch.distributed.algorithms.ddp_comm_hooks.default_hooks`, passed to `register_comm_hook`.
 enum class CommHook {
-  none,           ///< in the type of the gradients
+  none,           ///< in the gradient type
   fp16_compress,  ///< divided by the number of ranks and summed in float16
   bf16_compress   ///< divided by the number of ranks and summed in bfloat16
 };
 
-/// Options for `DistributedDataParallel`, with Python's names and defaults.
+/// Options for `DistributedDataParallel`, with the same names and defaults as in Python.
 struct DistributedDataParallelOptions {
   /// Whether rank 0 broadcasts its buffers to all ranks in the first forward pass and in each
   /// forward pass that follows one with synchronized gradients. This includes forward passes for
@@ -89,13 +89,13 @@ class [[nodiscard]] NoSyncGuard {
   bool before_;
 };
 
-/// Trains a module in several processes, each of which processes different batches. After
+/// Trains a module in several processes, with different batches in each process. After
 /// `loss.backward()`, the gradients on every rank are the mean over all ranks, so parameters that
 /// start out equal stay equal. LibTorch's Reducer communicates the gradients in buckets while the
-/// backward pass is still running. In a group of one without a backend, this class only calls the
-/// module. In a group of one with a backend, gradients undergo the Reducer's checks but are neither
-/// sent nor copied, unless `comm_hook`, `find_unused_parameters`, `static_graph`, or sparse
-/// gradients require the Reducer.
+/// backward pass is still running. In a single-process group without a backend, this class only
+/// calls the module. In a single-process group with a backend, gradients undergo the Reducer's
+/// checks but are neither sent nor copied, unless `comm_hook`, `find_unused_parameters`,
+/// `static_graph`, or sparse gradients require the Reducer.
 ///
 /// Before construction, move the module to the CPU or to a single GPU. Move inputs to the same
 /// device. Pass the module's own parameters to optimizers, save and load the module itself, and do
@@ -112,14 +112,14 @@ class DistributedDataParallel {
                 "torch::nn::Module, or a module holder");
 
  public:
-  /// Checks that parameters and buffers match the other ranks, then sets all of them to the values
-  /// on rank 0. If `broadcast_buffers` is false, buffers keep their values.
+  /// Checks that parameters and buffers match on all ranks, then sets all of them to the values on
+  /// rank 0. If `broadcast_buffers` is false, buffers keep their values.
   /// @throw c10::Error if:
   /// - the module is null, contains uninitialized lazy layers, or has no parameters that require
   ///   grad;
   /// - the parameters that require grad are on several devices, or on the CPU with backend "nccl";
   /// - `bucket_cap_mb` is not above 0;
-  /// - names, shapes, types, or `requires_grad` settings differ from the values on rank 0;
+  /// - names, shapes, types, or `requires_grad` settings differ from rank 0;
   /// - a peer fails or times out.
   DistributedDataParallel(std::shared_ptr<M> module, const distributed::ProcessGroup& group,
                           DistributedDataParallelOptions options = {})
@@ -175,7 +175,7 @@ class DistributedDataParallel {
 
   /// Returns the size of each bucket in bytes, in the order in which buckets are sent. From the
   /// second forward pass on, these are the sizes of the buckets rebuilt in the order in which the
-  /// gradients became ready. Returns an empty vector in a group of one that does not send
+  /// gradients became ready. Returns an empty vector in a single-process group that does not send
   /// gradients. Python: bucket_sizes and rebuilt_bucket_sizes of `_get_ddp_logging_data()`.
   std::vector<int64_t> bucket_sizes() const { return core_.bucket_sizes(); }
 

@@ -20,7 +20,7 @@ namespace sconce::distributed {
 /// Python: `torch.distributed.is_nccl_available()`.
 bool is_nccl_available() noexcept;
 
-/// How a reduction combines the values of all ranks.
+/// How a reduction combines the values from all ranks.
 /// Python: `torch.distributed.ReduceOp`.
 enum class ReduceOp {
   sum,      ///< sum of the values
@@ -30,7 +30,7 @@ enum class ReduceOp {
   avg       ///< mean, rounded toward 0 for integers; unlike in Python, Gloo supports it
 };
 
-/// Options for `ProcessGroup::init`, with the names and order of
+/// Options for `ProcessGroup::init`, with the same names and order as
 /// `torch.distributed.init_process_group`.
 struct InitOptions {
   /// Backend of the collectives: "gloo" for tensors on CPUs and GPUs, "nccl" for tensors on GPUs
@@ -49,18 +49,18 @@ struct InitOptions {
   /// default for NCCL is ten minutes.
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
 
-  std::optional<int> world_size = {};  ///< taken from the launcher by default
-  std::optional<int> rank = {};        ///< taken from the launcher by default
+  std::optional<int> world_size = {};  ///< defaults to the launcher's value
+  std::optional<int> rank = {};        ///< defaults to the launcher's value
 };
 
 /// A group of processes that train together, including the current process, and the collectives
 /// over these processes. Every rank must make the same calls in the same order. A ProcessGroup is a
-/// value type, and copies refer to the same group. A group of one has no backend unless a backend
-/// was requested. Without a backend, collectives do nothing.
+/// value type, and copies refer to the same group. A single-process group has no backend unless a
+/// backend was requested. Without a backend, collectives do nothing.
 ///
 /// If a rank fails, stops responding, or is late, every other rank throws an exception within the
-/// timeout. The message contains the rank that throws and the operation. The group cannot be used
-/// afterwards. NCCL on GPUs behaves differently: its errors are reported asynchronously, and
+/// timeout. The message identifies the rank that throws and the operation. The group cannot be used
+/// afterward. NCCL on GPUs behaves differently: its errors are reported asynchronously, and
 /// LibTorch's watchdog terminates the process. If a rank throws, the watchdog terminates the other
 /// processes. The rank that throws aborts its own collectives if the exception destroys its group,
 /// and the exception then propagates as usual.
@@ -77,28 +77,29 @@ class ProcessGroup {
   /// Joins the group started by a launcher, and returns when all ranks have joined. The rank and
   /// size are read from the first available source: the options, torchrun's RANK and WORLD_SIZE
   /// (which you can also set yourself), Open MPI's OMPI_COMM_WORLD_RANK, or Slurm's SLURM_PROCID.
-  /// If none of these is set, the process forms a group of one. A group of one gets a backend only
-  /// if the options specify one and its size is set by the options or a launcher.
+  /// If none of these is set, the process forms a single-process group. A single-process group gets
+  /// a backend only if the options specify a backend and the options or a launcher set the group
+  /// size.
   ///
   /// Slurm and Open MPI do not provide an address. On a single machine, the ranks then meet at
   /// 127.0.0.1 on a port derived from the job number. Rank 0 usually listens only on the given
-  /// address. The exception is when some ranks may be on other machines and the host name resolves
-  /// to a loopback address or to several addresses on rank 0's machine. In that case, rank 0
-  /// listens on all addresses of the machine, because other ranks may resolve the name to a
-  /// different address. Gloo uses the loopback interface if all ranks are on one machine.
-  /// GLOO_SOCKET_IFNAME selects other interfaces, and it is required if ranks on several machines
-  /// meet in a file. Only one group that meets over TCP may exist at a time. If SIGPIPE would
-  /// terminate the process, the signal is ignored from then on, as in Python.
+  /// address. However, if some ranks may be on other machines and the host name resolves to a
+  /// loopback address or to several addresses on rank 0's machine, rank 0 listens on all addresses
+  /// of the machine, because other ranks may resolve the name to a different address. Gloo uses the
+  /// loopback interface if all ranks are on one machine. GLOO_SOCKET_IFNAME selects other
+  /// interfaces, and it is required if ranks on several machines meet in a file. Only one group
+  /// initialized over TCP may exist at a time. If SIGPIPE would terminate the process, the signal
+  /// is ignored from then on, as in Python.
   /// Python: `init_process_group`.
   /// @throw c10::Error if:
   /// - the environment variables are incomplete or invalid, or the options contradict each other;
   /// - rank 0 cannot listen on the address;
-  /// - a rank has not joined within the timeout;
+  /// - a rank does not join within the timeout;
   /// - the backend is unknown or unavailable, or other ranks specify a different backend.
   [[nodiscard]] static ProcessGroup init(const InitOptions& options = {});
 
-  /// Constructs a group without a backend that contains only the current process, even under a
-  /// launcher.
+  /// Constructs a group without a backend that contains only the current process, even if a
+  /// launcher started the process.
   ProcessGroup();
   ProcessGroup(const ProcessGroup&) = default;  // not movable, because a move would leave an empty
                                                 // object

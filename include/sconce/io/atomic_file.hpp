@@ -30,8 +30,8 @@ class AtomicFile {
   /// - the folder does not exist or is not writable;
   /// - the path has no file name, the file name is too long, or the path contains a NUL byte;
   /// - the file exists and is not a writable regular file;
-  /// - the file is a link in a world-writable sticky folder, such as /tmp, and the link is owned by
-  ///   neither the current user nor the folder's owner.
+  /// - the file is a symbolic link in a world-writable folder with the sticky bit, such as /tmp,
+  ///   and the link is owned by neither the current user nor the folder's owner.
   AtomicFile(const std::filesystem::path& path, std::string caller);
 
   /// Removes the temporary file unless `finish` was called.
@@ -72,7 +72,7 @@ class AtomicFile {
 /// @throw c10::Error in the same cases as `AtomicFile`.
 void write_file(const std::filesystem::path& path, std::string_view text, std::string caller);
 
-/// Returns the contents of a regular file. Never blocks if the path is a FIFO.
+/// Returns the contents of a regular file. Does not block, even if the path is a FIFO.
 /// @throw c10::Error, with the file in the message, if the file cannot be read or is not a regular
 /// file.
 std::string read_file(const std::filesystem::path& path, const std::string& caller);

@@ -26,7 +26,7 @@ struct CsvColumn {
 
 /// Options for `read_csv`. Columns are identified by their names in the first line of the file.
 struct CsvOptions {
-  /// Column to return as `CsvTable::target`. If it is empty, there is no target.
+  /// Column to return as `CsvTable::target`. If empty, there is no target.
   std::string target = {};
 
   /// Columns to treat as categorical, even if their values are numbers.
@@ -44,13 +44,13 @@ struct CsvOptions {
 
   char delimiter = ',';
 
-  /// Whether to keep rows with missing values. They become NaN in numeric columns and a separate
-  /// category in other columns. Otherwise, rows with missing values are bad. A row with a missing
-  /// target is always bad.
+  /// Whether to keep rows with missing values. Missing values become NaN in numeric columns and a
+  /// separate category in other columns. If false, rows with missing values are bad. A row with a
+  /// missing target is always bad.
   bool keep_missing = false;
 
-  /// Whether to skip bad rows. Otherwise, the first bad row causes an error. Skipping also causes
-  /// an error if a numeric column contains more text values than numbers, because the column is
+  /// Whether to skip bad rows. If false, the first bad row causes an error. Skipping also causes an
+  /// error if a numeric column contains more text values than numbers, because the column is
   /// probably categorical. Python: `on_bad_lines="skip"`, which only skips rows with too many
   /// fields.
   bool skip_bad = false;
@@ -71,15 +71,15 @@ struct CsvOptions {
 
 /// A table stored as tensors on the CPU.
 struct CsvTable {
-  /// Features of shape `(N, F)`, float32. A numeric column becomes one feature, and a categorical
-  /// column becomes one feature with values 0 and 1 per category.
+  /// Features, as a float32 tensor of shape `(N, F)`. A numeric column becomes one feature, and a
+  /// categorical column becomes one feature with values 0 and 1 per category.
   torch::Tensor data = {};
 
-  /// Numbers of shape `(N, 1)`, float32, or category indices of shape `(N,)`, int64. Undefined
-  /// without a target.
+  /// Targets: float32 numbers of shape `(N, 1)`, or int64 category indices of shape `(N,)`.
+  /// Undefined if there is no target.
   torch::Tensor target = {};
 
-  /// The F feature names, such as "rooms" or, for a category of "roof", "roof_slate".
+  /// The F feature names, such as "rooms" or, for a category of the "roof" column, "roof_slate".
   std::vector<std::string> features = {};
 
   /// The columns that were read, including the target.
@@ -88,8 +88,8 @@ struct CsvTable {
   /// Number of rows skipped because of `skip_bad`.
   int64_t skipped = 0;
 
-  /// Reasons why rows were skipped, for at most the first ten such rows: "line 17, column 'rooms':
-  /// expected ...".
+  /// Reasons for skipping, for up to the first ten skipped rows: "line 17, column 'rooms': expected
+  /// ...".
   std::vector<std::string> first_skipped = {};
 };
 
@@ -108,7 +108,7 @@ struct CsvTable {
 /// pandas, columns keep the order of the file, and a column for missing values exists only if
 /// values are missing.
 /// @throw c10::Error, with the file and, if applicable, the line and column in the message, if:
-/// - the file cannot be read, is empty, or has no good rows;
+/// - the file cannot be read, is empty, or contains only bad rows;
 /// - a row is bad and `skip_bad` is false (the message contains the number of bad rows);
 /// - a column name is invalid or duplicated;
 /// - the target or another column specified in the options does not exist, or no features remain;

@@ -25,19 +25,20 @@ struct SafetensorsOptions {
   bool mmap = true;
 
   /// Whether rows of mapped tensors are read in random order, for example by `data::Batches` with
-  /// `shuffle`. The system then reads only the pages that are accessed. Otherwise, it reads several
-  /// megabytes around each one, which makes it many times slower to shuffle a file that is larger
-  /// than memory. Sequential reads are slower with this option. Requires `mmap` and the CPU.
+  /// `shuffle`. The system then reads only the pages that are accessed. Without this option, it
+  /// reads several megabytes around each accessed page, which makes shuffling a file larger than
+  /// memory many times slower. Sequential reads are slower with this option. Requires `mmap` and
+  /// the CPU.
   /// Python: `mmap.madvise(mmap.MADV_RANDOM)`.
   bool random_access = false;
 };
 
-/// Saves tensors with any device and any strides. The file is byte-for-byte identical to the output
-/// of Python's `save_file` for contiguous copies of the same tensors. Tensors that share memory are
-/// each written in full. The file becomes visible only once it is complete: it is written next to
-/// the final path, synced, and renamed. An existing file keeps its permissions, as well as its
-/// owner and group if the current user is allowed to set them. A symbolic link remains a link, even
-/// if its target does not exist yet.
+/// Saves tensors on any device and with any strides. The file is byte-for-byte identical to the
+/// output of Python's `save_file` for contiguous copies of the same tensors. Tensors that share
+/// memory are each written in full. The file becomes visible only once it is complete: it is
+/// written next to the final path, synced, and renamed. An existing file keeps its permissions, as
+/// well as its owner and group if the current user is allowed to set them. A symbolic link remains
+/// a link, even if its target does not exist yet.
 /// Python: `safetensors.torch.save_file(tensors, path, metadata)`.
 /// @throw c10::Error, with the path and the entry or cause in the message, if:
 /// - a tensor is undefined, not strided, or of a type that the format does not support (complex128,
@@ -51,8 +52,8 @@ void save_safetensors(const std::filesystem::path& path, const StateDict& tensor
 /// Loads the tensors in a file, ordered by their position in the file.
 /// Python: `safetensors.torch.load_file(path, device)`.
 /// @throw c10::Error, with the path and the entry or offset in the message, if the file violates
-/// the format or contains a type that LibTorch does not support (F6), or if two options are
-/// mutually exclusive. These checks run before memory is allocated for tensors.
+/// the format or contains a type that LibTorch does not support (F6), or if two mutually exclusive
+/// options are set. These checks run before memory is allocated for tensors.
 StateDict load_safetensors(const std::filesystem::path& path, SafetensorsOptions options = {});
 
 /// Reads only the metadata of a file. Returns an empty map if the file does not contain metadata.

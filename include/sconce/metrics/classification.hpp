@@ -7,51 +7,52 @@
 
 namespace sconce::metrics {
 
-/// How to combine the scores of the classes.
+/// How to combine the class scores.
 enum class Average {
   micro,     ///< one score over all positions
   macro,     ///< mean over the classes that occur
-  weighted,  ///< mean over the classes, weighted by their number of targets
+  weighted,  ///< mean over the classes, weighted by the number of targets in each
   none       ///< one score per class
 };
 
-/// Options for the classification metrics, with the names and defaults of `torchmetrics.Accuracy`.
+/// Options for the classification metrics, with the same names and defaults as
+/// `torchmetrics.Accuracy`.
 struct ClassificationOptions {
   /// Number of classes, 2 or more. With the micro average, this is optional and inferred from the
   /// logits.
   std::optional<int64_t> num_classes = {};
-  Average average = Average::micro;  ///< how to combine the scores of the classes
+  Average average = Average::micro;  ///< how to combine the class scores
   int64_t top_k = 1;  ///< count a prediction as correct if the target is among the k largest logits
   std::optional<int64_t> ignore_index = {};  ///< target value whose positions are ignored
 };
 
-/// Base class of `Accuracy`, `Precision`, `Recall`, and `F1Score`. `update` accepts `preds`, which
+/// Base class for `Accuracy`, `Precision`, `Recall`, and `F1Score`. `update` accepts `preds`, which
 /// contains either floating-point logits of shape (N, C, ...) or integer classes of shape (N, ...),
 /// and `target`, which contains integer classes of shape (N, ...). Every position, such as a row or
 /// a pixel, is counted. `compute` returns a float64 tensor with values from 0 to 1. It is 0-dim, or
-/// of shape `(num_classes,)` without an average. A score is 0 wherever it would divide by 0.
+/// of shape `(num_classes,)` without averaging. A score that would require a division by 0 is
+/// defined as 0.
 ///
 /// A label that is not a valid class does not cause an error, because detecting it would require a
 /// device read. In `preds`, it counts as an incorrect prediction, and in `target`, it counts as a
 /// class that was not predicted. Without `num_classes`, every nonnegative integer is a class. If
-/// several logits are equally large, the prediction is the first of them, or any of them if `top_k`
-/// is above 1. NaN is treated as larger than every number. An empty batch does not change the
-/// result.
+/// several logits are tied, the prediction is the first of them, or any of them if `top_k` is above
+/// 1. NaN is treated as larger than every number. An empty batch does not change the result.
 /// @throw c10::Error from `update` if a type, a size, the number of classes, or the device is
 /// invalid.
 class ClassScore : public Metric {
  public:
   /// Adds a batch.
   void update(const torch::Tensor& preds, const torch::Tensor& target) override;
-  /// Returns the score for `sums`, which contains the number of correct predictions of each class,
-  /// followed by the number of predictions and the number of targets of each class.
+  /// Returns the score for `sums`, which contains the number of correct predictions for each class,
+  /// followed by the prediction and target counts for each class.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
-  /// Returns true: higher is better, and 1 is the best score.
+  /// Returns true, because higher is better. The best score is 1.
   std::optional<bool> higher_is_better() const override { return true; }
 
  protected:
-  /// The number by which the correct predictions of a class are divided.
+  /// The divisor for the number of correct predictions in a class.
   enum class Divisor { answers, targets, mean_of_both };
 
   /// Constructs the metric. Error messages begin with `name`.

@@ -7,7 +7,7 @@
 
 namespace sconce::metrics {
 
-/// Options for `ConfusionMatrix`, with torchmetrics' names.
+/// Options for `ConfusionMatrix`, with the same names as in torchmetrics.
 struct ConfusionMatrixOptions {
   int64_t num_classes = 0;                   ///< number of classes, 2 or more
   std::optional<int64_t> ignore_index = {};  ///< target value whose positions are ignored

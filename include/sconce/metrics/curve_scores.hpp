@@ -11,12 +11,12 @@
 
 namespace sconce::metrics {
 
-/// The thresholds at which a curve is evaluated. Either the number of evenly spaced thresholds from
+/// The thresholds at which a curve is evaluated: either the number of evenly spaced thresholds from
 /// 0 to 1 (at least 2), or a list of thresholds from 0 to 1 in ascending order, such as
 /// `std::vector{0.25, 0.5}`. Python also accepts None, which stores all batches.
 using Thresholds = std::variant<int64_t, std::vector<double>>;
 
-/// Options for `BinaryAUROC`, with torchmetrics' names.
+/// Options for `BinaryAUROC`, with the same names as in torchmetrics.
 struct BinaryAUROCOptions {
   /// False positive rate up to which the area is computed, above 0 and at most 1. The area is
   /// scaled so that 0.5 corresponds to random guessing and 1 to a perfect score (McClish).
@@ -25,21 +25,23 @@ struct BinaryAUROCOptions {
   std::optional<int64_t> ignore_index = {};  ///< target value whose positions are ignored
 };
 
-/// Options for `BinaryAveragePrecision`, with torchmetrics' names.
+/// Options for `BinaryAveragePrecision`, with the same names as in torchmetrics.
 struct BinaryAveragePrecisionOptions {
   Thresholds thresholds = 0;                 ///< required
   std::optional<int64_t> ignore_index = {};  ///< target value whose positions are ignored
 };
 
-/// Options for `MulticlassAUROC` and `MulticlassAveragePrecision`, with torchmetrics' names.
+/// Options for `MulticlassAUROC` and `MulticlassAveragePrecision`, with the same names as in
+/// torchmetrics.
 struct MulticlassCurveOptions {
   int64_t num_classes = 0;                   ///< number of classes, 2 or more
-  Average average = Average::macro;          ///< how to combine the areas; not micro
+  Average average = Average::macro;          ///< how to combine the areas; micro is not supported
   Thresholds thresholds = 0;                 ///< required
   std::optional<int64_t> ignore_index = {};  ///< target value whose positions are ignored
 };
 
-/// Options for `MultilabelAUROC` and `MultilabelAveragePrecision`, with torchmetrics' names.
+/// Options for `MultilabelAUROC` and `MultilabelAveragePrecision`, with the same names as in
+/// torchmetrics.
 struct MultilabelCurveOptions {
   int64_t num_labels = 0;                    ///< number of labels, 2 or more
   Average average = Average::macro;          ///< how to combine the areas
@@ -47,7 +49,7 @@ struct MultilabelCurveOptions {
   std::optional<int64_t> ignore_index = {};  ///< target value whose positions are ignored
 };
 
-/// Base class of the metrics that compute the area under a curve evaluated at thresholds. `update`
+/// Base class for metrics that compute the area under a curve evaluated at thresholds. `update`
 /// accepts floating-point `preds` and a `target` with these shapes:
 /// - for one label: both of shape (N, ...), with targets 0, 1, and `ignore_index`;
 /// - for several labels: both of shape `(N, num_labels, ...)`, with targets 0, 1, and
@@ -57,15 +59,15 @@ struct MultilabelCurveOptions {
 ///
 /// `preds` contains probabilities. If a value in the batch is outside [0, 1], the batch is treated
 /// as logits. This check runs on the device. For one label and for classes, the check skips values
-/// whose target is ignored. NaN is treated as below every threshold. 16-bit values are converted to
-/// float32. An invalid target does not cause an error, because detecting it would require a device
-/// read. Instead, the result is NaN until the next `reset`. An empty batch does not change the
-/// result.
+/// whose target is ignored. NaN is treated as smaller than every threshold. 16-bit values are
+/// converted to float32. An invalid target does not cause an error, because detecting it would
+/// require a device read. Instead, the result is NaN until the next `reset`. An empty batch does
+/// not change the result.
 ///
-/// `compute` returns a float64 tensor with values from 0 to 1. The tensor is 0-dim or, without an
-/// average, contains one value per class or label. A rate with a denominator of 0 is 0. The macro
-/// average includes all classes or labels. Memory use does not grow with the number of batches,
-/// because the metric stores only two numbers per threshold for each class or label.
+/// `compute` returns a float64 tensor with values from 0 to 1. The tensor is 0-dim or, without
+/// averaging, contains one value per class or label. A rate whose denominator is 0 is defined as 0.
+/// The macro average includes all classes or labels. Memory use does not grow with the number of
+/// batches, because the metric stores only two numbers per threshold for each class or label.
 /// @throw c10::Error from `update` if a type, a size, or the device is invalid.
 class CurveScore : public Metric {
  public:
@@ -76,7 +78,7 @@ class CurveScore : public Metric {
   /// no threshold, only the first threshold, the first two thresholds, and so on.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
-  /// Returns true: higher is better, and 1 is the best area.
+  /// Returns true, because higher is better. The best area is 1.
   std::optional<bool> higher_is_better() const override { return true; }
 
  protected:

@@ -7,44 +7,44 @@
 
 namespace sconce::metrics {
 
-/// Options for the binary metrics, with the names and defaults of
+/// Options for the binary metrics, with the same names and defaults as
 /// `torchmetrics.classification.BinaryAccuracy`.
 struct BinaryOptions {
   double threshold = 0.5;  ///< predict 1 for probabilities above this; from 0 to 1
   std::optional<int64_t> ignore_index = {};  ///< target value whose positions are ignored
 };
 
-/// Options for the multilabel metrics, with the names and defaults of
+/// Options for the multilabel metrics, with the same names and defaults as
 /// `torchmetrics.classification.MultilabelAccuracy`.
 struct MultilabelOptions {
   int64_t num_labels = 0;            ///< number of labels, 2 or more
   double threshold = 0.5;            ///< predict 1 for probabilities above this; from 0 to 1
-  Average average = Average::macro;  ///< how to combine the scores of the labels
+  Average average = Average::macro;  ///< how to combine the label scores
   std::optional<int64_t> ignore_index = {};  ///< target value whose positions are ignored
 };
 
-/// Base class of the metrics for binary labels. `update` accepts `preds` and `target` of the same
-/// shape: (N, ...) for one label and `(N, num_labels, ...)` for several. `target` contains 0, 1,
-/// and `ignore_index`, in any real type. `preds` contains integer predictions 0 and 1, or
+/// Base class for binary-label metrics. `update` accepts `preds` and `target` of the same shape:
+/// (N, ...) for one label and `(N, num_labels, ...)` for several. `target` contains 0, 1, and
+/// `ignore_index`, in any real type. `preds` contains integer predictions 0 and 1, or
 /// floating-point probabilities. If a value in the batch is outside [0, 1], the batch is treated as
 /// logits. This check runs on the device. 16-bit values are converted to float32. NaN counts as a
 /// prediction of 0.
 ///
-/// `compute` returns a float64 tensor with values from 0 to 1. The tensor is 0-dim or, without an
-/// average, of shape `(num_labels,)`. A score with a denominator of 0 is 0. The macro average
-/// includes all labels. An invalid target or prediction does not cause an error, because detecting
-/// it would require a device read. Instead, the result is NaN until the next `reset`. An empty
-/// batch does not change the result.
+/// `compute` returns a float64 tensor with values from 0 to 1. The tensor is 0-dim or, without
+/// averaging, of shape `(num_labels,)`. A score whose denominator is 0 is defined as 0. The macro
+/// average includes all labels. An invalid target or prediction does not cause an error, because
+/// detecting it would require a device read. Instead, the result is NaN until the next `reset`. An
+/// empty batch does not change the result.
 /// @throw c10::Error from `update` if a type, a size, or the device is invalid.
 class LabelScore : public Metric {
  public:
   /// Adds a batch.
   void update(const torch::Tensor& preds, const torch::Tensor& target) override;
-  /// Returns the score for `sums`, which contains the number of true positives of each label,
-  /// followed by the numbers of false positives, positive targets, and negative targets.
+  /// Returns the score for `sums`, which contains the true-positive counts for each label, followed
+  /// by the counts of false positives, positive targets, and negative targets.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
-  /// Returns true: higher is better, and 1 is the best score.
+  /// Returns true, because higher is better. The best score is 1.
   std::optional<bool> higher_is_better() const override { return true; }
 
  protected:

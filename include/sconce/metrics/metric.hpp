@@ -13,7 +13,7 @@ class RunScope;  // in src/
 
 namespace sconce::metrics {
 
-/// Base class of metrics that are computed from sums over batches. The sums stay on the device of
+/// Base class for metrics that are computed from sums over batches. The sums stay on the device of
 /// the batches, so no data is copied to the host until you read the value.
 ///
 /// To write a custom metric, derive from this class and override two functions: `update` adds a

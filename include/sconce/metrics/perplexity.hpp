@@ -7,7 +7,7 @@
 
 namespace sconce::metrics {
 
-/// Options for `Perplexity`, with torchmetrics' names and defaults.
+/// Options for `Perplexity`, with the same names and defaults as in torchmetrics.
 struct PerplexityOptions {
   std::optional<int64_t> ignore_index = {};  ///< target value whose positions are ignored
 };
@@ -16,10 +16,10 @@ struct PerplexityOptions {
 /// of the target tokens. `update` accepts `preds`, which contains floating-point logits of shape
 /// `(N, L, vocabulary)`, and `target`, which contains integers of shape (N, L).
 ///
-/// The result is a 0-dim float64 tensor. The best possible value is 1, and the value is NaN before
-/// the first token. 16-bit logits are converted to float32. A target that is not a valid token does
-/// not cause an error, because detecting it would require a device read. Instead, the value is NaN
-/// until the next `reset`.
+/// The result is a 0-dim float64 tensor. The best possible value is 1. The result is NaN until a
+/// token has been added. 16-bit logits are converted to float32. A target that is not a valid token
+/// does not cause an error, because detecting it would require a device read. Instead, the value is
+/// NaN until the next `reset`.
 /// Python: `torchmetrics.text.Perplexity`.
 class Perplexity : public Metric {
  public:
@@ -31,7 +31,7 @@ class Perplexity : public Metric {
   /// and the number of tokens.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
-  /// Returns false: lower is better, and 1 is the best value.
+  /// Returns false, because lower is better. The best value is 1.
   std::optional<bool> higher_is_better() const override { return false; }
 
  private:

@@ -7,13 +7,13 @@
 
 namespace sconce::metrics {
 
-/// Options for `MeanSquaredError`, with torchmetrics' names and defaults.
+/// Options for `MeanSquaredError`, with the same names and defaults as in torchmetrics.
 struct MeanSquaredErrorOptions {
   bool squared = true;      ///< `false` returns the square root of the mean
   int64_t num_outputs = 1;  ///< if above 1, computes an error for each column of `(N, num_outputs)`
 };
 
-/// Options for `MeanAbsoluteError`, with torchmetrics' names and defaults.
+/// Options for `MeanAbsoluteError`, with the same names and defaults as in torchmetrics.
 struct MeanAbsoluteErrorOptions {
   int64_t num_outputs = 1;  ///< if above 1, computes an error for each column of `(N, num_outputs)`
 };
@@ -25,7 +25,7 @@ enum class Multioutput {
   variance_weighted  ///< mean over the outputs, weighted by the variance of each output's targets
 };
 
-/// Options for `R2Score`, with torchmetrics' names and defaults.
+/// Options for `R2Score`, with the same names and defaults as in torchmetrics.
 struct R2ScoreOptions {
   /// Number of columns of `(N, num_outputs)`. Python infers this number from the first batch.
   int64_t num_outputs = 1;
@@ -35,7 +35,7 @@ struct R2ScoreOptions {
 
 /// Computes the mean squared error between `preds` and `target` over all elements or for each
 /// column. Both tensors must have the same shape. The result is a float64 tensor that is 0-dim or
-/// of shape `(num_outputs,)`. It is NaN before the first example, and NaN if any element is NaN.
+/// of shape `(num_outputs,)`. It is NaN if there are no examples or if any element is NaN.
 /// Differences are computed with at least float32 precision.
 /// Python: `torchmetrics.MeanSquaredError`.
 class MeanSquaredError : public Metric {
@@ -46,11 +46,11 @@ class MeanSquaredError : public Metric {
   /// @throw c10::Error if the shapes differ, if `num_outputs` is above 1 and the shapes are not
   /// `(N, num_outputs)`, or if a tensor is complex.
   void update(const torch::Tensor& preds, const torch::Tensor& target) override;
-  /// Returns the error for `sums`, which contains the sum for each output, followed by the number
-  /// of examples.
+  /// Returns the error for `sums`, which contains the error sum for each output, followed by the
+  /// number of examples.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
-  /// Returns false: lower is better, and 0 is the best value.
+  /// Returns false, because lower is better. The best value is 0.
   std::optional<bool> higher_is_better() const override { return false; }
 
  private:
@@ -68,11 +68,11 @@ class MeanAbsoluteError : public Metric {
   /// @throw c10::Error if the shapes differ, if `num_outputs` is above 1 and the shapes are not
   /// `(N, num_outputs)`, or if a tensor is complex.
   void update(const torch::Tensor& preds, const torch::Tensor& target) override;
-  /// Returns the error for `sums`, which contains the sum for each output, followed by the number
-  /// of examples.
+  /// Returns the error for `sums`, which contains the error sum for each output, followed by the
+  /// number of examples.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
-  /// Returns false: lower is better, and 0 is the best value.
+  /// Returns false, because lower is better. The best value is 0.
   std::optional<bool> higher_is_better() const override { return false; }
 
  private:
@@ -80,9 +80,9 @@ class MeanAbsoluteError : public Metric {
 };
 
 /// Computes the mean of |preds - target| / |target| over all elements of two tensors of the same
-/// shape. The result is a 0-dim float64 tensor. A value of 1 means an error of 100%, and the value
-/// is NaN before the first example. Target magnitudes below 1.17e-6 are treated as 1.17e-6. Types
-/// and NaN are handled as in `MeanSquaredError`.
+/// shape. The result is a 0-dim float64 tensor. A value of 1 means an error of 100%. The result is
+/// NaN if there are no examples. Target magnitudes below 1.17e-6 are treated as 1.17e-6. Types and
+/// NaN are handled as in `MeanSquaredError`.
 /// Python: `torchmetrics.MeanAbsolutePercentageError`.
 class MeanAbsolutePercentageError : public Metric {
  public:
@@ -93,7 +93,7 @@ class MeanAbsolutePercentageError : public Metric {
   /// Returns the error for `sums`, which contains the sum of the errors and the number of elements.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
-  /// Returns false: lower is better, and 0 is the best value.
+  /// Returns false, because lower is better. The best value is 0.
   std::optional<bool> higher_is_better() const override { return false; }
 };
 
@@ -102,8 +102,8 @@ class MeanAbsolutePercentageError : public Metric {
 /// Computations use float64.
 ///
 /// The result is a float64 tensor with values of at most 1. It is 0-dim, or of shape
-/// `(num_outputs,)` for `raw_values` with several outputs. Values are NaN with fewer than two
-/// examples. As in Python, sums of squares up to 1e-4 count as 0. The score is 1 if the sum of
+/// `(num_outputs,)` for `raw_values` with several outputs. Values are NaN if there are fewer than
+/// two examples. As in Python, sums of squares up to 1e-4 count as 0. The score is 1 if the sum of
 /// squared residuals is 0. Otherwise, it is 0 if the total sum of squares is 0. If there are too
 /// few examples for `adjusted`, the unadjusted score is returned.
 /// Python: `torchmetrics.R2Score`.
@@ -115,11 +115,11 @@ class R2Score : public Metric {
   /// @throw c10::Error if the shapes differ, if they are not `(N, num_outputs)`, or if a tensor is
   /// complex.
   void update(const torch::Tensor& preds, const torch::Tensor& target) override;
-  /// Returns the score for `sums`, which contains the sum of the squared targets of each output,
-  /// the sum of the targets, the sum of the squared residuals, and the number of examples.
+  /// Returns the score for `sums`, which contains the sums of the squared targets, of the targets,
+  /// and of the squared residuals for each output, followed by the number of examples.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
-  /// Returns true: higher is better, and 1 is the best score.
+  /// Returns true, because higher is better. The best score is 1.
   std::optional<bool> higher_is_better() const override { return true; }
 
  private:

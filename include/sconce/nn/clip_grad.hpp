@@ -8,7 +8,7 @@
 
 namespace sconce::nn {
 
-/// Optional arguments of `clip_grad_norm_`, with Python's names and defaults.
+/// Optional arguments of `clip_grad_norm_`, with the same names and defaults as in Python.
 struct ClipGradOptions {
   double norm_type = 2.0;           ///< order p of the norm; infinity means the maximum norm
   bool error_if_nonfinite = false;  ///< whether to throw if the norm is inf or NaN; waits for the

@@ -35,7 +35,7 @@ struct LayerNormOptions {
 /// Python: `torch.nn.LayerNorm`.
 class LayerNormImpl : public torch::nn::Cloneable<LayerNormImpl> {
  public:
-  /// Constructs a layer from `options_`. Draws no random numbers.
+  /// Constructs a layer from `options_`. Does not draw random numbers.
   explicit LayerNormImpl(LayerNormOptions options_) : options(std::move(options_)) { reset(); }
 
   void reset() override {

@@ -20,7 +20,7 @@ namespace sconce::nn {
 /// Returns the tensor with the given name, such as "weight", or an undefined tensor if none exists.
 using FindTensor = std::function<torch::Tensor(const std::string& name)>;
 
-/// Base class of the lazy layers. The first call to `forward` infers the number of input features
+/// Base class for the lazy layers. The first call to `forward` infers the number of input features
 /// from the input, then creates and initializes the layer's tensors. Until then, the layer is
 /// uninitialized, which means that its parameters, and the running statistics of a BatchNorm, are
 /// empty placeholders of shape `[0]`. The placeholders later become the real tensors, so you can
@@ -33,15 +33,15 @@ class LazyLayer : public ReprOverride {
   /// Returns whether the layer's tensors exist. Always true for a BatchNorm without tensors.
   virtual bool is_initialized() const = 0;
 
-  /// Returns the class name: `LazyLinear` before the first forward or load, and `Linear`
-  /// afterwards. Python: `_get_name()`.
+  /// Returns the class name: `LazyLinear` before the first forward or load, and `Linear` afterward.
+  /// Python: `_get_name()`.
   virtual std::string layer_name() const = 0;
   std::optional<std::string> repr_name() const final { return layer_name(); }
 
-  /// Initializes the layer with copies of the tensors that `find` returns, and returns true. Draws
-  /// no random numbers. If a tensor is missing or its shape does not match the layer's options,
-  /// returns false and changes nothing. If the layer is already initialized, returns true and
-  /// changes nothing. `num_batches_tracked` is not a placeholder and is left unchanged.
+  /// Initializes the layer with copies of the tensors that `find` returns, and returns true. Does
+  /// not draw random numbers. If a tensor is missing or its shape does not match the layer's
+  /// options, returns false and changes nothing. If the layer is already initialized, returns true
+  /// and changes nothing. `num_batches_tracked` is not a placeholder and is left unchanged.
   virtual bool materialize_from(const FindTensor& find) = 0;
 };
 
@@ -59,7 +59,7 @@ void check_initialized(const torch::nn::Module& module, const char* who);
 /// unchanged. Python: `load_state_dict` on a lazy module.
 void materialize_from(torch::nn::Module& module, const StateDict& state);
 
-/// Options for `LazyLinear`. They match the options of `torch::nn::Linear`, without `in_features`.
+/// Options for `LazyLinear`, which match `torch::nn::LinearOptions` except for `in_features`.
 struct LazyLinearOptions {
   /// Constructs options with a bias.
   LazyLinearOptions(int64_t out_features) : out_features_(out_features) {}
@@ -70,10 +70,10 @@ struct LazyLinearOptions {
 };
 
 /// Options for the lazy convolutions, which match the options of `torch::nn::Conv1d` to `Conv3d`
-/// without `in_channels`.
+/// except for `in_channels`.
 template <size_t D>
 struct LazyConvOptions {
-  using padding_t = torch::nn::detail::conv_padding_t<D>;         ///< numbers, kValid or kSame
+  using padding_t = torch::nn::detail::conv_padding_t<D>;         ///< numbers, kValid, or kSame
   using padding_mode_t = torch::nn::detail::conv_padding_mode_t;  ///< kZeros to kCircular
 
   /// Constructs options with defaults for all other values.
@@ -96,7 +96,7 @@ using LazyConv1dOptions = LazyConvOptions<1>;  ///< options of `LazyConv1d`
 using LazyConv2dOptions = LazyConvOptions<2>;  ///< options of `LazyConv2d`
 using LazyConv3dOptions = LazyConvOptions<3>;  ///< options of `LazyConv3d`
 
-/// Options for the lazy batch norms, which match `torch::nn::BatchNorm1d` without `num_features`.
+/// Options for the lazy batch norms, which match `BatchNormOptions` except for `num_features`.
 struct LazyBatchNormOptions {
   operator torch::nn::BatchNormOptions() const;  ///< converts with `num_features` set to 0
 
@@ -116,8 +116,8 @@ using LazyBatchNorm3dOptions = LazyBatchNormOptions;  ///< options of `LazyBatch
 template <class Derived, class Base, class LazyOptions>
 class LazyModule : public Base, public LazyLayer {
  public:
-  /// Constructs an uninitialized layer. `args` are the constructor arguments of the options. Draws
-  /// no random numbers.
+  /// Constructs an uninitialized layer. `args` are the constructor arguments of the options. Does
+  /// not draw random numbers.
   /// @throw c10::Error if an option is invalid, such as `groups` not dividing `out_channels`.
   template <class... Args>
     requires std::constructible_from<LazyOptions, Args...>
@@ -134,7 +134,7 @@ class LazyModule : public Base, public LazyLayer {
   void reset_parameters();
 
   /// Returns a deep copy with the same `requires_grad` settings. The copy of an uninitialized layer
-  /// is also uninitialized. Draws no random numbers.
+  /// is also uninitialized. Does not draw random numbers.
   std::shared_ptr<torch::nn::Module> clone(
       const std::optional<torch::Device>& device = {}) const override;
 

@@ -5,7 +5,7 @@
 namespace sconce::nn {
 
 /// Options for the lazy transposed convolutions. They match the options of
-/// `torch::nn::ConvTranspose1d` to `ConvTranspose3d`, without `in_channels`.
+/// `torch::nn::ConvTranspose1d` to `ConvTranspose3d`, except for `in_channels`.
 template <size_t D>
 struct LazyConvTransposeOptions {
   using padding_mode_t = torch::nn::detail::conv_padding_mode_t;  ///< only kZeros, as in Python

@@ -12,7 +12,7 @@
 
 namespace sconce::nn {
 
-/// Options for `MultiheadAttention`, with Python's names and defaults.
+/// Options for `MultiheadAttention`, with the same names and defaults as in Python.
 struct MultiheadAttentionOptions {
   /// Constructs options with default values for all other options. `kdim` and `vdim` default to
   /// `embed_dim`.
@@ -41,8 +41,9 @@ struct AttentionArgs {                  // in Python's order
                                         ///< faster
   torch::Tensor attn_mask = {};         ///< `(L, S)` or `(N * num_heads, L, S)`
   bool average_attn_weights = true;     ///< whether to average the weights over heads
-  /// Hint that `attn_mask` is the causal mask. The mask is still required. Without `need_weights`
-  /// and `key_padding_mask`, this hint selects a faster kernel that does not read the mask.
+  /// Hint that `attn_mask` is the causal mask. The mask is still required. If neither
+  /// `need_weights` nor `key_padding_mask` is set, this hint selects a faster kernel that does not
+  /// read the mask.
   bool is_causal = false;
 };
 
@@ -80,7 +81,7 @@ class MultiheadAttentionImpl : public torch::nn::Cloneable<MultiheadAttentionImp
   /// without `need_weights`. Does not read tensor values on the host.
   /// @throw c10::Error if a shape, or the type or device of a mask, does not match, if `is_causal`
   /// is set without an `attn_mask`, or if an input is a nested tensor. All checks run before any
-  /// computation.
+  /// computation starts.
   std::tuple<torch::Tensor, torch::Tensor> forward(const torch::Tensor& query,
                                                    const torch::Tensor& key,
                                                    const torch::Tensor& value,

@@ -16,7 +16,7 @@ namespace sconce::nn {
 struct SizeMismatch {
   std::string name = {};                              ///< dotted name in the module
   std::optional<std::vector<int64_t>> expected = {};  ///< shape in the module, if initialized
-  std::vector<int64_t> found = {};                    ///< in the state dict
+  std::vector<int64_t> found = {};                    ///< shape in the state dict
 };
 
 /// Lists the differences between a state dict and a module by full dotted names, in order.

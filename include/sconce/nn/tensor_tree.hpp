@@ -30,8 +30,8 @@ concept ContainerOfTensors =
 /// if they contained no tensors.
 ///
 /// Specialize this template to support additional types. For a class, derive the specialization
-/// from `TensorMembers`. A specialization has the following members, of which a type without
-/// tensors needs only the first three:
+/// from `TensorMembers`. A specialization has the following members. A type without tensors needs
+/// only the first three:
 /// - `any`: whether a `T` can contain tensors;
 /// - `only`: whether a `T` contains only tensors and keys;
 /// - `for_each(value, f)`: calls `f` with each tensor in a `T&` or `const T&`, in a fixed order;
@@ -42,8 +42,8 @@ struct TensorTree {
                 "sconce::nn::TensorTree: the tensors in a container of this type would be skipped: "
                 "use a std::vector, tuple, pair, map, or optional of tensors, or specialize "
                 "TensorTree");
-  static constexpr bool any = false;   ///< no tensors in this type
-  static constexpr bool only = false;  ///< no tensors in this type
+  static constexpr bool any = false;   ///< the type contains no tensors
+  static constexpr bool only = false;  ///< the type contains no tensors
   /// Does nothing, because the type contains no tensors.
   template <class Value, class F>
   static void for_each(Value&, const F&) {}

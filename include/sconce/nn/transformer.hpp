@@ -13,7 +13,7 @@
 
 namespace sconce::nn {
 
-/// Options for the transformer layers, with Python's names and defaults.
+/// Options for the transformer layers, with the same names and defaults as in Python.
 struct TransformerLayerOptions {
   /// Constructs options with default values for all other options.
   TransformerLayerOptions(int64_t d_model, int64_t nhead) : d_model_(d_model), nhead_(nhead) {}
@@ -108,7 +108,7 @@ class TransformerEncoderLayerImpl : public torch::nn::Cloneable<TransformerEncod
   /// `(N, L, E)` with `batch_first`, or `(L, E)` if it is unbatched. The output has the same shape.
   /// Does not read tensor values on the host.
   /// @throw c10::Error in the same cases as `MultiheadAttentionImpl::forward`. All checks run
-  /// before any computation.
+  /// before any computation starts.
   torch::Tensor forward(const torch::Tensor& src, const EncoderArgs& args = {});
 
  protected:
@@ -144,7 +144,7 @@ class TransformerDecoderLayerImpl : public torch::nn::Cloneable<TransformerDecod
   /// `batch_first`, N comes first. Unbatched inputs omit N. The output has the shape of `tgt`. Does
   /// not read tensor values on the host.
   /// @throw c10::Error in the same cases as `MultiheadAttentionImpl::forward`. All checks run
-  /// before any computation.
+  /// before any computation starts.
   torch::Tensor forward(const torch::Tensor& tgt, const torch::Tensor& memory,
                         const DecoderArgs& args = {});
 
@@ -162,7 +162,7 @@ template <class Derived, class Layer>
 class TransformerStack : public torch::nn::Cloneable<Derived> {
  public:
   /// Constructs a stack of copies of `layer`. If `last_norm` is not empty, the stack ends with a
-  /// copy of `last_norm`. Draws no random numbers.
+  /// copy of `last_norm`. Does not draw random numbers.
   /// @throw c10::Error if `num_layers` is below 1 or the holder `layer` is empty.
   TransformerStack(Layer layer, int64_t num_layers, torch::nn::AnyModule last_norm = {})
       : norm(std::move(last_norm)), layer_(std::move(layer)), num_layers_(num_layers) {
@@ -193,7 +193,7 @@ class TransformerEncoderImpl
   /// Passes `src` through all layers. Shapes are the same as in
   /// `TransformerEncoderLayerImpl::forward`.
   /// @throw c10::Error in the same cases as `MultiheadAttentionImpl::forward`. All checks run
-  /// before any computation.
+  /// before any computation starts.
   torch::Tensor forward(const torch::Tensor& src, const EncoderArgs& args = {});
 
  protected:
@@ -213,7 +213,7 @@ class TransformerDecoderImpl
   /// Passes `tgt` through all layers. Shapes are the same as in
   /// `TransformerDecoderLayerImpl::forward`.
   /// @throw c10::Error in the same cases as `MultiheadAttentionImpl::forward`. All checks run
-  /// before any computation.
+  /// before any computation starts.
   torch::Tensor forward(const torch::Tensor& tgt, const torch::Tensor& memory,
                         const DecoderArgs& args = {});
 };

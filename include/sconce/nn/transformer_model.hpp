@@ -10,7 +10,7 @@
 
 namespace sconce::nn {
 
-/// Options for `Transformer`, with Python's names and defaults.
+/// Options for `Transformer`, with the same names and defaults as in Python.
 struct TransformerOptions {
   /// Constructs options with default values for all other options.
   TransformerOptions(int64_t d_model = 512, int64_t nhead = 8) : d_model_(d_model), nhead_(nhead) {}
@@ -60,8 +60,9 @@ struct TensorTree<TransformerArgs>
                     &TransformerArgs::memory_key_padding_mask> {};
 
 /// A transformer model with an encoder for the source and a decoder for the target. The decoder
-/// attends to the encoder's output. Both end with layer normalization. Unlike LibTorch's module,
-/// the model can be trained in bfloat16 and float16, with masks, and under autocast.
+/// attends to the encoder's output. Both the encoder and the decoder end with layer normalization.
+/// Unlike LibTorch's module, the model can be trained in bfloat16 and float16, with masks, and
+/// under autocast.
 /// Python: `torch.nn.Transformer`.
 class TransformerImpl : public torch::nn::Cloneable<TransformerImpl> {
  public:

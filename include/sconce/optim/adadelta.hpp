@@ -9,7 +9,7 @@ namespace sconce::optim {
 
 class Adadelta;
 
-/// Options for `Adadelta`, with Python's names and defaults.
+/// Options for `Adadelta`, with the same names and defaults as in Python.
 struct AdadeltaOptions : TableOptions<Adadelta, AdadeltaOptions> {
   AdadeltaOptions(double lr = 1.0) : lr_(lr) {}
   TORCH_ARG(double, lr) = 1.0;          ///< learning rate, which scales the steps
@@ -19,7 +19,7 @@ struct AdadeltaOptions : TableOptions<Adadelta, AdadeltaOptions> {
   TORCH_ARG(double, weight_decay) = 0;  ///< weight decay factor
 };
 
-/// State of one parameter in Adadelta.
+/// Adadelta state for one parameter.
 struct AdadeltaParamState : TableParamState<Adadelta, AdadeltaParamState> {
   torch::Tensor step = {};  ///< 0-dim float32, on the CPU, or on the parameter's GPU with foreach
                             ///< kernels and a learning rate that is a tensor on a GPU

@@ -8,7 +8,7 @@ namespace sconce::optim {
 
 class Adagrad;
 
-/// State of one parameter in Adagrad. Archives use the format of LibTorch's `AdagradParamState`, in
+/// Adagrad state for one parameter. Archives use the format of LibTorch's `AdagradParamState`, in
 /// which the step count is an integer.
 struct AdagradParamState : TableParamState<Adagrad, AdagradParamState> {
   torch::Tensor step = {};  ///< 0-dim float32, on the parameter's device with fused kernels and on

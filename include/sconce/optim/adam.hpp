@@ -9,8 +9,8 @@ namespace sconce::optim {
 
 class Adam;
 
-/// State of one parameter in Adam and AdamW. Archives use the format of LibTorch's
-/// `AdamParamState`, in which the step count is an integer.
+/// Adam or AdamW state for one parameter. Archives use the format of LibTorch's `AdamParamState`,
+/// in which the step count is an integer.
 struct AdamParamState : TableParamState<Adam, AdamParamState> {
   torch::Tensor step = {};  ///< 0-dim float32, on the parameter's device with fused kernels and on
                             ///< the CPU otherwise, as in Python

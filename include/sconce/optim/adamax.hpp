@@ -11,7 +11,7 @@ namespace sconce::optim {
 
 class Adamax;
 
-/// Options for `Adamax`, with Python's names and defaults.
+/// Options for `Adamax`, with the same names and defaults as in Python.
 struct AdamaxOptions : TableOptions<Adamax, AdamaxOptions> {
   using Betas = std::tuple<double, double>;
 
@@ -23,7 +23,7 @@ struct AdamaxOptions : TableOptions<Adamax, AdamaxOptions> {
   TORCH_ARG(double, weight_decay) = 0;          ///< weight decay factor
 };
 
-/// State of one parameter in Adamax.
+/// Adamax state for one parameter.
 struct AdamaxParamState : TableParamState<Adamax, AdamaxParamState> {
   torch::Tensor step = {};  ///< 0-dim float32, on the CPU, or on the parameter's GPU with foreach
                             ///< kernels and a learning rate that is a tensor on a GPU

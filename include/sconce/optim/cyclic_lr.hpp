@@ -13,8 +13,8 @@ namespace sconce::optim::lr_scheduler {
 /// The shape of the curve between two learning rates in `OneCycleLR`.
 enum class AnnealStrategy { cos, linear };
 
-/// Options for `OneCycleLR`, with Python's names and defaults. Set either `total_steps`, or both
-/// `epochs` and `steps_per_epoch`.
+/// Options for `OneCycleLR`, with the same names and defaults as in Python. Set either
+/// `total_steps`, or both `epochs` and `steps_per_epoch`.
 struct OneCycleLROptions {
   std::optional<int64_t> total_steps = {};      ///< number of steps in the cycle
   std::optional<int64_t> epochs = {};           ///< used if `total_steps` is not set
@@ -51,8 +51,8 @@ class OneCycleLR final : public GroupLRScheduler {
   /// Python: `total_steps`.
   int64_t total_steps() const { return total_steps_; }
 
-  /// A phase of the cycle. The strings are the keys of the values at both ends, as in Python's
-  /// state dict.
+  /// A phase of the cycle. The strings are the keys of the values at both ends of the phase, as in
+  /// Python's state dict.
   struct Phase {
     double end_step = 0;  ///< the last step of the phase
     std::string start_lr = {}, end_lr = {}, start_momentum = {}, end_momentum = {};
@@ -83,7 +83,7 @@ enum class ScaleMode {
   iterations  ///< the number of steps so far
 };
 
-/// Options for `CyclicLR`, with Python's names and defaults.
+/// Options for `CyclicLR`, with the same names and defaults as in Python.
 struct CyclicLROptions {
   int64_t step_size_up = 2000;                 ///< number of steps in which the learning rate
                                                ///< increases

@@ -12,7 +12,7 @@
 
 namespace sconce::optim {
 
-/// Options for `ExponentialMovingAverage`, with Python's names and defaults.
+/// Options for `ExponentialMovingAverage`, with the same names and defaults as in Python.
 struct ExponentialMovingAverageOptions {
   double decay = 0.999;                      ///< weight of the previous average, from 0 to 1
   bool use_buffers = false;                  ///< whether to average buffers instead of copying them

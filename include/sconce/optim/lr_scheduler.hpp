@@ -10,8 +10,8 @@
 #include "sconce/optim/reduce_lr_on_plateau.hpp"
 #include "sconce/optim/warm_restarts.hpp"
 
-/// Python's learning rate schedulers, for any `torch::optim::Optimizer`. A scheduler sets the
-/// learning rates in the options of the parameter groups, starting when it is constructed.
+/// The learning rate schedulers from Python, for any `torch::optim::Optimizer`. A scheduler sets
+/// the learning rates in the options of the parameter groups, starting when it is constructed.
 ///
 ///     optim::lr_scheduler::StepLR scheduler(optimizer, /*step_size=*/30);
 ///     for (int epoch = 0; epoch < 100; ++epoch) {
@@ -169,7 +169,7 @@ class PolynomialLR final : public GroupLRScheduler {
   double power_;
 };
 
-/// Options for `LinearLR`, with Python's names and defaults.
+/// Options for `LinearLR`, with the same names and defaults as in Python.
 struct LinearLROptions {
   double start_factor = 1.0 / 3;  ///< factor in epoch 0; above 0, at most 1
   double end_factor = 1.0;        ///< factor from epoch `total_iters` on; 0 to 1
@@ -200,8 +200,8 @@ class SequentialLR final : public LRScheduler {
   /// schedulers yourself.
   /// @throw c10::Error if:
   /// - the list of schedulers is empty, or a scheduler is null or belongs to a different optimizer;
-  /// - the milestones are not in ascending order, or their number is not the number of schedulers
-  ///   minus one.
+  /// - the milestones are not in ascending order, or the number of milestones is not one less than
+  ///   the number of schedulers.
   SequentialLR(torch::optim::Optimizer& optimizer,
                std::vector<std::shared_ptr<GroupLRScheduler>> schedulers,
                std::vector<int64_t> milestones);

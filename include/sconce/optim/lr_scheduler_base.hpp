@@ -40,7 +40,7 @@ class PerGroup {
   bool is_list_ = false;
 };
 
-/// Base class of all schedulers, which set the learning rates of an optimizer and can save their
+/// Base class for all schedulers, which set the learning rates of an optimizer and can save their
 /// state. A scheduler keeps a reference to the optimizer, which must outlive the scheduler. Do not
 /// move a LibTorch optimizer after creating a scheduler for it, because the next step would throw.
 /// sconce optimizers cannot be moved.
@@ -60,15 +60,15 @@ class Scheduler {
   /// Returns a dict with the same keys as in Python, which Python's `load_state_dict` accepts.
   /// Values are numbers, strings, None, and lists and dicts of these. The dict omits MultiStepLR's
   /// `milestones` and OneCycleLR's `use_beta1`, which Python derives from the arguments, as well as
-  /// flags that are set only during a step. The functions of a LambdaLR are stored as None.
+  /// flags that are set only during a step. LambdaLR functions are stored as None.
   [[nodiscard]] c10::IValue state_dict() const;
 
   /// Restores the progress and the options from a dict returned by `state_dict` here or in Python.
   /// Does not change the optimizer, whose own state dict contains the learning rates. Parameter
   /// groups that the saved run added later must already be in the optimizer. They may have been
   /// added before or after the scheduler was constructed.
-  /// @throw c10::Error if the dict lacks a key, the type or length of a value differs from the
-  /// scheduler's, or a list is longer than the number of parameter groups. In these cases, the
+  /// @throw c10::Error if the dict lacks a key, the type or length of a value does not match the
+  /// scheduler, or a list is longer than the number of parameter groups. In these cases, the
   /// scheduler is unchanged.
   void load_state_dict(const c10::IValue& state);
 
@@ -102,7 +102,7 @@ class Scheduler {
   void visit(StateVisitor& state);
 };
 
-/// Base class of schedulers whose `step` has no arguments.
+/// Base class for schedulers whose `step` has no arguments.
 /// Python: `LRScheduler`.
 class LRScheduler : public Scheduler {
  public:
@@ -115,8 +115,8 @@ class LRScheduler : public Scheduler {
   using Scheduler::Scheduler;
 };
 
-/// Base class of schedulers that compute each group's learning rate from the current or the initial
-/// learning rate.
+/// Base class for schedulers that compute each group's learning rate from the current or the
+/// initial learning rate.
 class GroupLRScheduler : public LRScheduler {
  public:
   /// Sets the learning rate of each group for the next epoch.

@@ -11,7 +11,7 @@ namespace sconce::optim {
 
 class NAdam;
 
-/// Options for `NAdam`, with Python's names and defaults.
+/// Options for `NAdam`, with the same names and defaults as in Python.
 struct NAdamOptions : TableOptions<NAdam, NAdamOptions> {
   using Betas = std::tuple<double, double>;
 
@@ -27,7 +27,7 @@ struct NAdamOptions : TableOptions<NAdam, NAdamOptions> {
   TORCH_ARG(bool, decoupled_weight_decay) = false;
 };
 
-/// State of one parameter in NAdam.
+/// NAdam state for one parameter.
 struct NAdamParamState : TableParamState<NAdam, NAdamParamState> {
   torch::Tensor step = {};  ///< 0-dim float32, on the CPU, or on the parameter's GPU with foreach
                             ///< kernels and a learning rate that is a tensor on a GPU

@@ -25,7 +25,7 @@ class GroupRates;  // learning rates stored in tensors, in src/
 /// Python: `optimizer.zero_grad()`.
 void zero_grad(torch::optim::Optimizer& optimizer);
 
-/// Base class of all sconce optimizers. It selects the kernels and stores the state in the same
+/// Base class for all sconce optimizers. It selects the kernels and stores the state in the same
 /// form as Python.
 ///
 ///     sconce::optim::AdamW optimizer(net->parameters(), torch::optim::AdamWOptions(1e-3));
@@ -43,7 +43,8 @@ void zero_grad(torch::optim::Optimizer& optimizer);
 ///
 /// Group options are merged with the optimizer's options as in LibTorch. With LibTorch 2.15, a
 /// group option that still has the default value of its type is set to the optimizer's value. With
-/// LibTorch 2.11, it is not. You can set any value through `param_groups()[i].options()`.
+/// LibTorch 2.11, it is left unchanged. You can set any value through
+/// `param_groups()[i].options()`.
 ///
 /// The optimizer owns its state and shares the parameter tensors with the model. As in Python, the
 /// state of a parameter that is no longer in a group is kept. To remove it, call
@@ -106,17 +107,17 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   /// not read. Called by schedulers and reports.
   void read_lr();
 
-  /// The values that schedulers store for a parameter group, keyed by Python's names, such as
-  /// `initial_lr`.
+  /// The values that schedulers store for a parameter group, keyed by the same names as in Python,
+  /// such as `initial_lr`.
   using GroupValues = std::map<std::string, double>;
 
   /// Returns the scheduler values of the groups, which all schedulers of this optimizer share. As
   /// in Python, `state_dict` contains these values. LibTorch's archives do not contain them.
   const std::shared_ptr<std::vector<GroupValues>>& group_values() const { return group_values_; }
 
-  /// Returns the state and the options, with the keys of Python's `state_dict()`: {"state": {index:
-  /// {name: tensor}}, "param_groups": [{option: value, "params": [index]}]}. As in Python, the
-  /// tensors are not copied, except for the step counts.
+  /// Returns the state and the options, with the same keys as Python's `state_dict()`: {"state":
+  /// {index: {name: tensor}}, "param_groups": [{option: value, "params": [index]}]}. As in Python,
+  /// the tensors are not copied, except for the step counts.
   [[nodiscard]] c10::IValue state_dict() const;
 
   /// Returns the "param_groups" of `state_dict`. A resumed fit compares them with the groups in the

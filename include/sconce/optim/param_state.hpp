@@ -19,7 +19,7 @@ class StateOwner {
   c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> address_{Impl()};
 };
 
-/// Base class for the state of one parameter in the optimizer `Class`. The tensors of `Derived` and
+/// Base class for the per-parameter state of the optimizer `Class`. The tensors of `Derived` and
 /// their keys are listed in a table in the source file of `Class`.
 template <class Class, class Derived>
 struct TableParamState : torch::optim::OptimizerCloneableParamState<Derived> {

@@ -12,18 +12,18 @@ namespace sconce::optim::lr_scheduler {
 /// Whether a threshold is relative to the best metric (`rel`) or an absolute difference (`abs`).
 enum class ThresholdMode { rel, abs };
 
-/// Options for `ReduceLROnPlateau`, with Python's names and defaults.
+/// Options for `ReduceLROnPlateau`, with the same names and defaults as in Python.
 struct ReduceLROnPlateauOptions {
-  /// Whether a lower or a higher metric is better. Defaults to `min`, as in Python. In a
+  /// Whether a lower or a higher metric value is better. Defaults to `min`, as in Python. In a
   /// `PlateauScheduling`, defaults to the metric's own direction.
   std::optional<MetricMode> mode = {};
   double factor = 0.1;      ///< factor by which to multiply the learning rate, below 1
   int64_t patience = 10;    ///< number of epochs without improvement before a reduction
   double threshold = 1e-4;  ///< smallest change that counts as an improvement
-  ThresholdMode threshold_mode = ThresholdMode::rel;  ///< how to measure the threshold
+  ThresholdMode threshold_mode = ThresholdMode::rel;  ///< how `threshold` is interpreted
   int64_t cooldown = 0;           ///< number of epochs to ignore after a reduction
   PerGroup<double> min_lr = 0.0;  ///< lower bound of the learning rate
-  double eps = 1e-8;              ///< smallest change to a learning rate that is applied
+  double eps = 1e-8;              ///< smallest learning rate change that is applied
 };
 
 /// Reduces the learning rate by a factor when a metric has not improved for more than `patience`
@@ -40,8 +40,8 @@ class ReduceLROnPlateau final : public Scheduler {
   explicit ReduceLROnPlateau(torch::optim::Optimizer& optimizer,
                              const ReduceLROnPlateauOptions& options = {});
 
-  /// Processes the metric of an epoch and reduces the learning rate if necessary. NaN does not
-  /// count as an improvement.
+  /// Processes the metric value for an epoch and reduces the learning rate if necessary. NaN does
+  /// not count as an improvement.
   /// @throw c10::Error if a parameter group was added and `min_lr` is a list.
   void step(double metrics);
 

@@ -8,7 +8,7 @@ namespace sconce::optim {
 
 class RMSprop;
 
-/// State of one parameter in RMSprop. Archives use the format of LibTorch's `RMSpropParamState`, in
+/// RMSprop state for one parameter. Archives use the format of LibTorch's `RMSpropParamState`, in
 /// which the step count is an integer.
 struct RMSpropParamState : TableParamState<RMSprop, RMSpropParamState> {
   torch::Tensor step = {};  ///< 0-dim float32, on the CPU, or on the parameter's GPU with foreach

@@ -8,14 +8,14 @@ namespace sconce::optim {
 
 class SGD;
 
-/// State of one parameter in SGD. Archives use the format of LibTorch's `SGDParamState`.
+/// SGD state for one parameter. Archives use the format of LibTorch's `SGDParamState`.
 struct SGDParamState : TableParamState<SGD, SGDParamState> {
   torch::Tensor momentum_buffer = {};  ///< like the parameter, or like its sparse gradients;
                                        ///< undefined before the first step
 
-  /// A 0-dim float32 tensor on the parameter's device. It is 1 as long as all steps have been
-  /// skipped, and 0 afterwards. Undefined without dampening, because only dampening treats the
-  /// first step differently.
+  /// A 0-dim float32 tensor on the parameter's device. It is 1 until the first step that is not
+  /// skipped, and 0 afterward. Undefined without dampening, because only dampening treats the first
+  /// step differently.
   torch::Tensor first_step_pending = {};
 };
 

@@ -25,7 +25,7 @@
 /// Python: `torch.optim.swa_utils`.
 namespace sconce::optim::swa_utils {
 
-/// Options for `SWALR`, with Python's names and defaults.
+/// Options for `SWALR`, with the same names and defaults as in Python.
 struct SWALROptions {
   int64_t anneal_epochs = 10;  ///< epochs until the rate reaches `swa_lr`; 0 switches immediately
   /// Shape of the annealing curve.
@@ -80,7 +80,7 @@ MultiAvgFn get_swa_multi_avg_fn();
 /// @throw c10::Error if `decay` is not in [0, 1].
 MultiAvgFn get_ema_multi_avg_fn(double decay = 0.999);
 
-/// Options for `AveragedModel`, with Python's names and defaults.
+/// Options for `AveragedModel`, with the same names and defaults as in Python.
 struct AveragedModelOptions {
   std::optional<torch::Device> device = {};  ///< device of the averages; defaults to the model's
                                              ///< device
@@ -133,7 +133,7 @@ class AveragedModelBase : public torch::nn::Module, public ReprOverride {
 ///
 /// AveragedModel is a module with the submodule "module" and the buffer "n_averaged", so state
 /// dicts have the same keys as in Python and can be exchanged with Python. The averages are means
-/// of all values unless the options specify a function. Such functions are not part of the state
+/// of all values unless the options specify a function. These functions are not part of the state
 /// dict. Buffers are copied from the model or, with `use_buffers`, averaged. BatchNorm statistics
 /// do not match averaged weights, so call `update_bn` or set `use_buffers`. For an exponential
 /// average of a model that cannot be copied, or in a captured step, use `ExponentialMovingAverage`.
@@ -191,7 +191,7 @@ class BatchNormMeans {
   std::vector<std::pair<std::optional<double>*, std::optional<double>>> momenta_ = {};
 };
 
-// Returns the input of a batch, which must be a tensor or begin with a tensor.
+// Returns the input of a batch. The batch must be a tensor or begin with one.
 template <class Batch>
 torch::Tensor input_of(const Batch& batch) {
   if constexpr (std::convertible_to<const Batch&, torch::Tensor>) {

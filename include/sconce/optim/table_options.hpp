@@ -7,7 +7,7 @@
 
 namespace sconce::optim {
 
-/// Base class of options that contain a momentum that a scheduler may cycle.
+/// Base class for options that contain a momentum that a scheduler may cycle.
 class MomentumOptions {
  public:
   virtual ~MomentumOptions() = default;
@@ -16,7 +16,7 @@ class MomentumOptions {
   virtual bool set_momentum(double momentum) = 0;
 };
 
-/// Base class of the options for the optimizer `Class`, if LibTorch does not provide this
+/// Base class for the options for the optimizer `Class`, if LibTorch does not provide this
 /// optimizer. The options of `Derived` and their keys are listed in a table in the source file of
 /// `Class`.
 template <class Class, class Derived>

@@ -11,7 +11,7 @@ namespace sconce::program {
 struct InductorOptions {
   /// The form of the step to keep.
   KeptStep keep = KeptStep::faster;
-  /// Whether to wait for the compiler. Otherwise, the step is replayed until the compiler has
+  /// Whether to wait for the compiler. If false, the step is replayed until the compiler has
   /// finished, so the first compiled step differs from run to run.
   bool wait = false;
   /// Folder for compiled packages. Defaults to `sconce/steps` in the user's cache folder
@@ -19,7 +19,8 @@ struct InductorOptions {
   /// have write access to this folder.
   std::filesystem::path cache_dir = {};
   /// Python interpreter with the same version of PyTorch as LibTorch. Defaults to the interpreter
-  /// in whose environment LibTorch is installed, or `python3` if there is none.
+  /// of the environment in which LibTorch is installed, or to `python3` if there is no such
+  /// environment.
   std::filesystem::path python = {};
 };
 
@@ -31,10 +32,10 @@ struct InductorOptions {
 /// The step is replayed until the compiler has finished. The compiler compiles the code between
 /// host calls (such as optimizer steps) and stores it in the cache. Later runs load the compiled
 /// code from the cache without starting Python. One step is then run in both forms, and the results
-/// are compared. Relative to the norm of each tensor, the results may differ by 1e-3 in float32,
-/// 5e-2 in bfloat16 and float16, and 1e-6 in float64. The two forms alternate over the next 20
-/// steps, and the faster form is kept. Later runs keep the form recorded in the cache. If the step
-/// cannot be compiled, a warning explains why, and the step is replayed.
+/// are compared. Relative to the norm of each tensor, the results may differ by up to 1e-3 in
+/// float32, 5e-2 in bfloat16 and float16, and 1e-6 in float64. The two forms alternate over the
+/// next 20 steps, and the faster form is kept. Later runs keep the form recorded in the cache. If
+/// the step cannot be compiled, a warning explains why, and the step is replayed.
 ///
 /// Compiled steps add numbers in a different order than replayed steps, so results differ in the
 /// last bits. As in a replay, random numbers come from LibTorch's generators. The number of threads

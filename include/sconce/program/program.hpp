@@ -62,12 +62,11 @@ class Program {
   /// device, or shape of an input, does not match the program, or if an operator throws.
   Tensors run(const Tensors& inputs) const;
 
-  /// Returns descriptions of the tensors that the program accepts, in the order of the argument of
-  /// `run`.
+  /// Returns descriptions of the tensors that the program accepts, in the order that `run` expects.
   const std::vector<TensorSpec>& inputs() const;
 
-  /// Returns descriptions of the tensors that the program returns, in the order of the result of
-  /// `run`.
+  /// Returns descriptions of the tensors that the program returns, in the order in which `run`
+  /// returns them.
   const std::vector<TensorSpec>& outputs() const;
 
   /// Returns the metadata that was recorded with the program.

@@ -109,9 +109,9 @@ Tensors call_forward_with(M& module, const Tensors& in) {
 /// `Program`.
 ///
 /// With dynamic sizes, the function also runs on inputs of other sizes, which are created from the
-/// example's rows. Each integer that differs between these runs becomes an expression of the sizes.
-/// Before the file is written, the program is run once, and its outputs are compared with the
-/// function's outputs.
+/// example's rows. Each integer that differs between these runs is replaced with an expression in
+/// the sizes. Before the file is written, the program is run once, and its outputs are compared
+/// with the function's outputs.
 ///
 /// The function runs without gradients in the network's current mode, so call `eval()` first.
 /// Python: `torch.export.export(module, args, dynamic_shapes=...)` and `torch.export.save`.

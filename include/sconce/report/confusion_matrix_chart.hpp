@@ -15,8 +15,8 @@ namespace sconce {
 class BestEffort;  // warns once if a file cannot be written; defined in src/
 
 /// Draws a confusion matrix as an SVG with a width of 600 pixels. The SVG is self-contained and
-/// uses light or dark colors according to the viewer's preference. The darker a cell, the larger
-/// the share of its count in the row. The counts are shown in the cells if all of them fit.
+/// uses light or dark colors according to the viewer's preference. Cells with a larger share of the
+/// row total are darker. The counts are shown in the cells if all of them fit.
 /// Python: scikit-learn's `ConfusionMatrixDisplay`, and torchmetrics'
 /// `MulticlassConfusionMatrix.plot`.
 struct ConfusionMatrixChart {

@@ -61,7 +61,7 @@ enum class GpuStatus {
 };
 
 /// Returns information about this process and its machine. Queries CUDA for the number of GPUs
-/// without creating a context on them. Memory and utilization are the current values.
+/// without creating contexts on the GPUs. Memory and utilization are the current values.
 Environment environment();
 
 /// Returns the GPU status, which depends only on `facts`.

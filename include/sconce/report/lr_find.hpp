@@ -16,7 +16,7 @@
 
 namespace sconce {
 
-/// Options for `lr_find`, with fastai's names and defaults.
+/// Options for `lr_find`, with the same names and defaults as in fastai.
 struct LRFindOptions {
   double start_lr = 1e-7;  ///< learning rate of the first step, above 0
   double end_lr = 10;      ///< learning rate of the last step, above `start_lr`

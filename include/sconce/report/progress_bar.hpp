@@ -22,12 +22,12 @@ struct TerminalBarOptions {
 };
 
 /// Draws a progress bar on a terminal. The line shows a title, the bar, the number of completed
-/// steps, the total number of steps, the steps per second, the remaining time, and a text. It is
-/// redrawn at most ten times per second. The line is as wide as the terminal. If the width of the
-/// terminal is unknown, the value of COLUMNS is used, or 80 columns if COLUMNS is not set. Parts
-/// that do not fit are omitted. Nothing is drawn if the stream is not a terminal, or if TERM is
-/// unset or "dumb". Other output to the terminal starts in the first column of the bar. If the
-/// output is shorter than the bar, the rest of the bar remains visible. Python: `tqdm`.
+/// steps, the total number of steps, the steps per second, the remaining time, and the given text.
+/// It is redrawn at most ten times per second. The line is as wide as the terminal. If the width of
+/// the terminal is unknown, the value of COLUMNS is used, or 80 columns if COLUMNS is not set.
+/// Parts that do not fit are omitted. Nothing is drawn if the stream is not a terminal, or if TERM
+/// is unset or "dumb". Other output to the terminal starts in the first column of the bar's line.
+/// If the output is shorter than the bar, the rest of the bar remains visible. Python: `tqdm`.
 class TerminalBar {
  public:
   /// Constructs a bar that is drawn on `out`, which must outlive this object.

@@ -12,7 +12,7 @@ namespace sconce {
 struct ScalarLogOptions {
   /// Number of steps between logged values of "loss_step" and "lr_step". If 0, neither is logged.
   int64_t every_n_steps = 0;
-  /// Whether to append to existing scalars in the folder. Otherwise, the folder must not contain
+  /// Whether to append to existing scalars in the folder. If false, the folder must not contain
   /// scalars.
   bool resume = false;
 };
@@ -28,7 +28,7 @@ struct ScalarLogOptions {
 /// A resumed fit continues from its checkpoint and discards scalars from later steps. Put this
 /// callback before a ModelCheckpoint in the list of callbacks, so that the scalars are always
 /// written before the checkpoint. If the files cannot be written, the logger warns once and the fit
-/// continues. The values are written as soon as the disk has space. Python: Lightning's
+/// continues. The values are written once disk space is available. Python: Lightning's
 /// `TensorBoardLogger` and `CSVLogger`, with `LearningRateMonitor`.
 class ScalarLogger : public TrainerCallback {
  public:

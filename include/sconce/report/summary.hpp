@@ -76,7 +76,7 @@ Summary summarize(torch::nn::Module& model, const SummaryCalls& calls);
 
 /// Runs `forward` of the model (a module or a module holder) once, in evaluation mode and without
 /// gradients, and returns a summary of its modules. The modes of all modules and the states of the
-/// random number generators are restored afterwards. Lazy layers are initialized. If the model
+/// random number generators are restored afterward. Lazy layers are initialized. If the model
 /// contains a lazy layer, the generators are not restored, because its weights were drawn from
 /// them.
 ///

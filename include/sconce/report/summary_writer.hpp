@@ -33,7 +33,7 @@ struct AddScalarOptions {
 /// Options for `SummaryWriter::add_image`.
 struct AddImageOptions {
   std::optional<double> walltime = {};  ///< seconds since 1970; defaults to the current time
-  /// Letters of the dimensions, which are CHW, HW, or NCHW, in any order, in upper or lower case.
+  /// Dimension letters (CHW, HW, or NCHW), in any order and in upper or lower case.
   std::string dataformats = "CHW";
 };
 
@@ -76,16 +76,16 @@ struct AddTextOptions {
   std::optional<double> walltime = {};  ///< seconds since 1970; defaults to the current time
 };
 
-/// Value of a hyperparameter. A size_t must be cast to int64_t.
+/// A hyperparameter value. A size_t must be cast to int64_t.
 using HParam = std::variant<bool, int64_t, double, std::string>;
 
-/// A list of names and values of hyperparameters, such as `{{"lr", 0.1}, {"optimizer", "adamw"}}`.
+/// A list of hyperparameter names and values, such as `{{"lr", 0.1}, {"optimizer", "adamw"}}`.
 /// Python: `hparam_dict`.
 using HParams = std::vector<std::pair<std::string, HParam>>;
 
 /// Options for `SummaryWriter::add_hparams`.
 struct AddHParamsOptions {
-  /// All possible values of each hyperparameter, which have the same type as its value.
+  /// All possible values of each hyperparameter, with the same type as the hyperparameter itself.
   std::map<std::string, std::vector<HParam>> hparam_domain_discrete = {};
   std::string run_name = {};  ///< folder name within the log_dir; defaults to the current time
   int64_t global_step = 0;    ///< step of the metrics
@@ -93,12 +93,12 @@ struct AddHParamsOptions {
 
 /// Writes an event file for TensorBoard that contains scalars, images, histograms, texts, and
 /// hyperparameters. The file name contains the time and sorts after existing files in the folder,
-/// because readers process files in order of their names. After a failed write, the file contains
-/// only complete records. If the process is killed, the last record may be truncated, and readers
-/// ignore it. Tensors may be on any device. A tensor on a GPU is copied to the CPU once. All
-/// strings must be valid UTF-8. Otherwise, the functions throw a c10::Error. An error leaves
-/// pending values and files unchanged. Python: `torch.utils.tensorboard.SummaryWriter`, which also
-/// supports audio, video, meshes, graphs, embeddings, and curves.
+/// because readers process files in name order. After a failed write, the file contains only
+/// complete records. If the process is killed, the last record may be truncated, and readers ignore
+/// it. Tensors may be on any device. A tensor on a GPU is copied to the CPU once. All strings must
+/// be valid UTF-8. Otherwise, the functions throw a c10::Error. An error leaves pending values and
+/// files unchanged. Python: `torch.utils.tensorboard.SummaryWriter`, which also supports audio,
+/// video, meshes, graphs, embeddings, and curves.
 class SummaryWriter {
  public:
   /// Prepares an event file in `log_dir`. The first `flush` creates the file.
@@ -113,7 +113,7 @@ class SummaryWriter {
   void add_scalar(const std::string& tag, double scalar_value, int64_t global_step = 0,
                   AddScalarOptions options = {});
 
-  /// Stores an image as PNG for the next flush. `img_tensor` is either a uint8 tensor or a tensor
+  /// Stores an image as a PNG for the next flush. `img_tensor` is either a uint8 tensor or a tensor
   /// of another type with values from 0 to 1. Values of other types are multiplied by 255, clamped
   /// to [0, 255], and rounded down, and NaN becomes 0. The image has 1 channel (gray), 2 (gray and
   /// alpha), 3 (RGB), or 4 (RGB and alpha). If `dataformats` contains N, images with 1 or 3
@@ -139,7 +139,7 @@ class SummaryWriter {
                      const AddHistogramOptions& options = {});
 
   /// Stores a precomputed histogram for the next flush.
-  /// @throw c10::Error if the numbers of limits and counts differ.
+  /// @throw c10::Error if the number of limits differs from the number of counts.
   void add_histogram_raw(const std::string& tag, const RawHistogram& raw, int64_t global_step = 0,
                          AddHistogramRawOptions options = {});
 

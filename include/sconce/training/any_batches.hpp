@@ -18,8 +18,8 @@ namespace sconce {
 /// `data::Batches`. A source with epochs also defines `begin(batch, epoch)`, which starts at the
 /// given batch of an epoch, or `set_epoch(epoch)`. It may define `check_world_size(world_size)`,
 /// which throws if the source cannot be used in a process group of this size. If a resumed loop
-/// needs the position of the source, it defines `state_dict()` and `load_state_dict(state)`, like
-/// `data::StreamLoader`.
+/// needs the position of the source, the source also defines `state_dict()` and
+/// `load_state_dict(state)`, like `data::StreamLoader`.
 template <class T>
 concept BatchSource = requires(const T& source) {
   { source.size() } -> std::convertible_to<int64_t>;

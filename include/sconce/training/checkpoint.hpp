@@ -42,9 +42,9 @@ struct CheckpointOptions {
 /// A file becomes visible only once it is complete, even if the process or the machine crashes. Its
 /// checksums are verified when it is read. `torch.load(path, weights_only=True)` returns a dict
 /// that maps the names of the parts to their states and contains these additional keys: "classes"
-/// (the classes of the parts by name), "generators" (for each rank, a tensor of bytes with the
-/// states of the CPU and the GPUs), "epoch", "batch", "extra", and "best". Only one Checkpoint
-/// across all processes can write to a folder at a time, but any number of them can read from it.
+/// (the classes of the parts by name), "generators" (for each rank, a tensor of bytes with the CPU
+/// and GPU generator states), "epoch", "batch", "extra", and "best". Only one Checkpoint across all
+/// processes can write to a folder at a time, but any number of them can read from it.
 /// Python: Lightning's `ModelCheckpoint`.
 class Checkpoint {
  public:
@@ -59,7 +59,7 @@ class Checkpoint {
 
   /// Locks the folder against other writers until this object is destroyed or the process of rank 0
   /// ends. Call this function before the first step of a run. Otherwise, `save` locks the folder.
-  /// On NFS and file systems without locks, other writers are not prevented from writing.
+  /// On NFS and on file systems without locks, the lock does not stop other writers.
   /// @throw c10::Error if another object has locked the folder, or if the folder cannot be opened.
   /// The message contains the folder.
   void lock();
@@ -114,7 +114,7 @@ class Checkpoint {
   friend void visit_state(Best& best, StateVisitor& state);
   friend void visit_state(RunState& run, StateVisitor& state);
 
-  // Sort key for the order in which files were written. Contains the number of the file name's
+  // Sort key for the order in which files were written. Contains the number in the file name's
   // suffix, the epoch, and the batch.
   using Position = std::array<int64_t, 3>;
 

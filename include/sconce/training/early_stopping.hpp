@@ -12,7 +12,7 @@ namespace sconce {
 
 class StateVisitor;  // writes and reads states, in src/
 
-/// Options for `EarlyStopping`, with the names and defaults of Lightning's class, except for
+/// Options for `EarlyStopping`, with the same names and defaults as Lightning's class, except for
 /// `mode`, which defaults to "min" in Lightning.
 struct EarlyStoppingOptions {
   double min_delta = 0;  ///< smallest change that counts as an improvement

@@ -67,9 +67,9 @@ class Fit : public FitSetup {
   Fit& operator=(const Fit&) = delete;
 
   /// Ends the fit after this step. Other callbacks cannot undo this. In a process group, the fit
-  /// ends on all ranks, at the next step or end of an epoch at which it can be saved. `reason`
-  /// completes the sentence "the fit stopped: ...", for example "test_loss is nan". The first
-  /// nonempty reason is kept.
+  /// ends on all ranks at the next step or epoch end at which it can be saved. `reason` completes
+  /// the sentence "the fit stopped: ...", for example "test_loss is nan". The first nonempty reason
+  /// is kept.
   void stop(std::string reason = {}) {
     is_stopping_ = true;
     if (stop_reason_.empty()) stop_reason_ = std::move(reason);

@@ -33,11 +33,11 @@ struct ModelCheckpointOptions {
 ///
 /// On the CPU, the result is bitwise identical regardless of how often the fit is stopped, killed,
 /// and resumed, given the same data, options, and number of threads. With three or more ranks, the
-/// first step after a resumption may sum the gradients of the ranks in a different order. The
-/// folder is locked from before the first step until the Checkpoint is destroyed. A resumed fit
-/// restores the learning rates and the other options of the optimizer and the scheduler from the
-/// file, and warns if they differ. If `monitor` or `mode` has changed, the callback warns, and the
-/// next monitored value becomes the best value. Python: Lightning's `ModelCheckpoint`.
+/// first step after resuming may sum the gradients of the ranks in a different order. The folder is
+/// locked from before the first step until the Checkpoint is destroyed. A resumed fit restores the
+/// learning rates and the other options of the optimizer and the scheduler from the file, and warns
+/// if they differ. If `monitor` or `mode` has changed, the callback warns, and the next monitored
+/// value becomes the best value. Python: Lightning's `ModelCheckpoint`.
 class ModelCheckpoint : public TrainerCallback {
  public:
   /// Constructs a callback that saves to `checkpoint`, which must outlive this object.

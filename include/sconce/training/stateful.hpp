@@ -31,7 +31,7 @@ class Stateful {
   Stateful() : Stateful([] { return c10::IValue(); }, [](const c10::IValue&) {}) {}
 
   /// Uses the object's `state_dict` as its state. The object may be a sconce optimizer or
-  /// scheduler, a scaler, or an object of your own class. If the object defines a function
+  /// scheduler, a scaler, or an instance of your own class. If the object defines a function
   /// `options()` that returns a `c10::IValue`, the result is used as its options.
   template <class T>
     requires(!std::same_as<T, Stateful>) && requires(T& object, const c10::IValue& state) {
@@ -100,7 +100,7 @@ class Stateful {
   std::vector<std::string> former_names_ = {};
 };
 
-/// A list of the named parts of a run, in the order in which they are loaded.
+/// A list of the named parts of a run, in loading order.
 using NamedStates = std::vector<std::pair<std::string, Stateful>>;
 
 }  // namespace sconce

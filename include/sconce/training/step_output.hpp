@@ -19,17 +19,17 @@ struct StepOutput {
   torch::Tensor output = {};  ///< passed to the metrics with `target`; if undefined, metrics are
                               ///< not updated
   torch::Tensor target = {};  ///< passed to the metrics with `output`
-  /// Values to average over the epoch, weighted by the examples of each batch: `{{"kl", kl}}`
-  /// becomes "train_kl" and "test_kl". Each value is a tensor with one element on the loss's device
-  /// and is read at the end of the epoch. All steps of a loop must return values with the same
-  /// names.
+  /// Values to average over the epoch, weighted by the number of examples in each batch:
+  /// `{{"kl", kl}}` becomes "train_kl" and "test_kl". Each value is a tensor with one element on
+  /// the loss's device and is read at the end of the epoch. All steps of a loop must return values
+  /// with the same names.
   /// Python: Lightning's `self.log(name, value, on_epoch=True)`.
   std::vector<std::pair<std::string, torch::Tensor>> values = {};
   /// The number of tokens or examples over which `loss` is summed, at least 0, as a tensor with one
   /// element on the loss's device. The gradient of a step over several batches, in one or more
   /// processes, is then the gradient of the sum of all losses divided by the sum of all counts. The
-  /// loss of an epoch is computed in the same way. Either all steps of a loop on all ranks must
-  /// return a count, or none of them. If undefined, batches have equal weight within a step and are
+  /// loss of an epoch is computed in the same way. A count must be returned by all steps of a loop
+  /// on all ranks or by none of them. If undefined, batches have equal weight within a step and are
   /// weighted by their number of examples in an epoch.
   /// Python: `num_items_in_batch` in Hugging Face's Trainer.
   torch::Tensor count = {};

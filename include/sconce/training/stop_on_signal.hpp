@@ -10,7 +10,7 @@ namespace sconce {
 /// Ends a fit when a signal arrives. Job queues and launchers send a signal before they kill a
 /// process, and Ctrl-C also sends a signal. The fit finishes its current step, saves, and returns.
 /// `FitResult::stop_reason` contains the name of the signal. In a process group, the fit ends on
-/// all ranks, at the next save or end of an epoch.
+/// all ranks at the next save or epoch end.
 ///
 ///     StopOnSignal stopping;
 ///     ModelCheckpoint saving(checkpoint);
@@ -18,10 +18,10 @@ namespace sconce {
 ///     if (stopping.signal() != 0) return 128 + stopping.signal();
 ///
 /// Signals are handled only during the fit. When a signal arrives, its previous action is restored.
-/// If the same signal arrives again, it ends the process, unless the program itself handles the
-/// signal, and a file that is being saved does not replace the earlier file. Signals that the
-/// process ignores remain ignored. The handler applies to the entire process, so a signal ends all
-/// running fits that use this callback.
+/// If the same signal arrives again, it terminates the process unless the program itself handles
+/// the signal. A file that is being saved at that time does not replace the earlier file. Signals
+/// that the process ignores remain ignored. The handler applies to the entire process, so a signal
+/// ends all running fits that use this callback.
 class StopOnSignal : public TrainerCallback {
  public:
   /// Constructs a callback that handles the given signals.

@@ -33,8 +33,8 @@ class TestSets {
   TestSets(Source batches) {
     sets_.push_back({"test", AnyBatches(std::move(batches))});
   }
-  // A template does not allow conversions. Otherwise, g++ 16 endlessly checks whether the source of
-  // a copy can be converted.
+  // This constructor is a template to prevent conversions. Otherwise, g++ 16 endlessly checks
+  // whether the source of a copy can be converted.
   /// Constructs a single test set, called "test", or an empty list if the optional is empty.
   template <std::same_as<std::optional<AnyBatches>> Optional>
   TestSets(Optional batches) {

@@ -44,16 +44,16 @@ class TrainStep;  // in src/
 /// - The model may be wrapped in `nn::DataParallel`, whose first device must be the Trainer's
 ///   device. In a process group with several processes, it must be wrapped in
 ///   `nn::DistributedDataParallel`. Every rank then makes the same calls with its own rows
-///   (`data::DistributedSampler`) in the same number of batches.
+///   (`data::DistributedSampler`) and the same number of batches.
 ///
-/// In a profile, each step is a range "step" that contains "data", "forward", "backward", and
-/// "optimizer". Each test is a range "test", and each prediction is a range "predict".
+/// In a profile, each step appears as a range "step" that contains "data", "forward", "backward",
+/// and "optimizer". Each test appears as "test", and each prediction as "predict".
 ///
-/// Afterwards, the metrics contain the sums of the last call. A nested `evaluate` or fit, for
+/// After each call, the metrics contain the sums of that call. A nested `evaluate` or fit, for
 /// example in a callback, restores the sums of the metrics that it shares with the outer fit, even
 /// if it throws. A nested fit with the same Trainer also restores the scale.
 ///
-/// All other tasks are done by callbacks. Within an epoch, the loop does not read from the device,
+/// Callbacks handle all other tasks. Within an epoch, the loop does not read from the device,
 /// except for saves and, in fp16, for optimizers without fused kernels. At the end of an epoch, it
 /// reads the sums of the loss, the metrics, and the test.
 class Trainer {
@@ -105,9 +105,8 @@ class Trainer {
   /// - the model or a callback is null, or two callbacks have the same name;
   /// - the model is a DistributedDataParallel with a different device or process group than the
   ///   Trainer, or is not a DistributedDataParallel in a process group with several processes;
-  /// - ranks make different calls, or differ in the number of training batches, `max_epochs`,
-  ///   `accumulate_grad_batches`, the test sets, or `compiler`, or one rank rejects its arguments
-  ///   (all ranks throw);
+  /// - ranks make different calls, differ in training batch counts, `max_epochs`, test sets,
+  ///   `accumulate_grad_batches`, or `compiler`, or one rank rejects its arguments (all throw);
   /// - there are metrics, and a step of the model returns only a loss;
   /// - `graph` or `compiler` is set, and the optimizer is not capturable, has no fused kernels in
   ///   fp16, or the step cannot be captured, for example because it accepts `batch_idx` or uses a
@@ -117,9 +116,8 @@ class Trainer {
   /// - a value of a step is undefined, has more than one element, is on a different device than the
   ///   loss, or has the name of the loss, a metric, or another value, or if steps or ranks return
   ///   values with different names;
-  /// - a loss is undefined, has more than one element, or does not require grad, or no parameter of
-  ///   the optimizer has a gradient after the backward passes, such as when the optimizer belongs
-  ///   to another model.
+  /// - a loss is undefined, has more than one element, or does not require grad, or no optimizer
+  ///   parameter has a gradient after the backward passes, such as with another model's optimizer.
   /// @throw any exception thrown by the model, the loss, the metrics, or the callbacks.
   template <class M>
   FitResult fit(M& model, torch::optim::Optimizer& optimizer, const FitData& data) {
@@ -190,11 +188,11 @@ class Trainer {
   }
 
   /// Returns the loss and the metrics of the model on the batches, as "loss", "acc", and so on. The
-  /// model must be on the device. Runs in the Trainer's precision, without gradients and in
-  /// evaluation mode, and restores the mode of every module. In a process group, the result
-  /// includes the batches of all ranks, and a rank may have no batches. Buffers are replaced with
-  /// the buffers of rank 0, unless the model is a DistributedDataParallel without
-  /// `broadcast_buffers`. Like your own loop, this function uses the next epoch of the batches.
+  /// model must be on the device. Runs in the Trainer's precision, in evaluation mode, and without
+  /// gradients, and restores the mode of every module. In a process group, the result includes the
+  /// batches of all ranks, and a rank may have no batches. Buffers are replaced with the buffers of
+  /// rank 0, unless the model is a DistributedDataParallel without `broadcast_buffers`. Like your
+  /// own loop, this function uses the next epoch of the batches.
   /// @throw c10::Error if there are no batches, the model is null, a loss is undefined or has more
   /// than one element, or the model is a DistributedDataParallel with a different process group or
   /// device. In a process group, all ranks throw, even when their calls differ.
@@ -208,7 +206,7 @@ class Trainer {
   /// `predict_step(batch)` if defined, and of `forward(inputs...)` otherwise. The model must be on
   /// the device. The output stays on the device, so `use` can reduce it before copying it.
   ///
-  /// Runs in the Trainer's precision, without gradients and in evaluation mode, and restores the
+  /// Runs in the Trainer's precision, in evaluation mode, and without gradients, and restores the
   /// mode of every module. `use` itself runs without autocast. In a process group, each rank gets
   /// the outputs for its own batches, if any, and buffers are replaced as in `evaluate`. Like your
   /// own loop, this function uses the next epoch of the batches. It does not otherwise affect

@@ -10,9 +10,10 @@
 
 namespace sconce {
 
-/// Base class of callbacks. Each function is called for all callbacks, in the given order, on every
-/// rank of a process group. `on_fit_end` and `on_test_end` are called in reverse order, even after
-/// an exception, but only for callbacks whose `on_fit_start` or `on_test_start` returned normally.
+/// Base class for callbacks. Each function is called for all callbacks, in the given order, on
+/// every rank of a process group. `on_fit_end` and `on_test_end` are called in reverse order, even
+/// after an exception, but only for callbacks whose `on_fit_start` or `on_test_start` returned
+/// normally.
 ///
 ///     struct PrintLoss : sconce::TrainerCallback {
 ///       void on_epoch_end(sconce::Fit& fit) override { std::cout << fit.epochs.back().loss; }
@@ -24,8 +25,8 @@ class TrainerCallback {
   virtual ~TrainerCallback() = default;
 
   /// Checks the callback's requirements and resets state left from earlier fits. Called before all
-  /// other functions, when the fit has not changed anything yet. At this point, the model may be on
-  /// a different device.
+  /// other functions, before the fit has changed anything. At this point, the model may be on a
+  /// different device.
   virtual void setup(Fit&) {}
   /// Restores `fit.states` and then the position (`fit.resume`) of an earlier fit, if the callback
   /// has saved one. Called before all functions below.
@@ -51,9 +52,9 @@ class TrainerCallback {
   /// Called for all callbacks before any `save`. Use it to write data that must be on disk before
   /// the checkpoint is saved, such as a buffered log.
   virtual void on_before_save(Fit&) {}
-  /// Called after all other functions of all callbacks. This happens after each epoch, before a fit
-  /// stops, and after each step for which `should_save` returns true. If `fit.batch` is 0,
-  /// `fit.epochs.back()` contains the metrics of the last epoch.
+  /// Called after all other functions of all callbacks: after each epoch, before a fit stops, and
+  /// after each step for which `should_save` returns true. If `fit.batch` is 0, `fit.epochs.back()`
+  /// contains the metrics of the last epoch.
   virtual void save(Fit&) {}
 
   /// Returns the name of the callback's part in a checkpoint. Returns an empty name by default.

@@ -21,19 +21,19 @@ struct TrainerOptions {
   /// 0 for the CPU, or 1 for a GPU, which is `gpu(local_rank() % num_gpus())` in a process group.
   /// On a machine without a GPU, a value of 1 causes a warning, and the CPU is used. If neither
   /// `num_gpus` nor `device` is set, the Trainer uses the device of the process group, which is
-  /// `try_gpu()` for a group of one.
+  /// `try_gpu()` for a single-process group.
   std::optional<int> num_gpus = {};
-  double gradient_clip_val = 0;  ///< maximum norm of all gradients of the optimizer, computed
-                                 ///< together; 0 disables clipping
+  double gradient_clip_val = 0;  ///< maximum norm of all the optimizer's gradients together; 0
+                                 ///< disables clipping
   /// Precision of the forward pass and the loss. fp16 on a CPU causes a warning.
   amp::Precision precision = amp::Precision::fp32;
   /// Number of batches per step, at least 1. The step uses the mean of the batches' gradients, or
   /// weights the gradients by `StepOutput::count`.
   int accumulate_grad_batches = 1;
   /// Maximum duration of a fit, such as `std::chrono::hours(12)`. When the time is up, the fit
-  /// stops after the current step. Only the time in the current call counts, so a resumed fit has
-  /// the full time again. In a process group, once the time is up on any rank, the fit stops at the
-  /// next save or at the end of the epoch, whichever comes first.
+  /// stops after the current step. Only the time in the current call counts, so a resumed fit gets
+  /// the full duration again. In a process group, once the time is up on any rank, the fit stops at
+  /// the next save or at the end of the epoch, whichever comes first.
   std::optional<std::chrono::duration<double>> max_time = {};
   std::optional<torch::Device> device = {};  ///< device to use instead of `num_gpus`
   /// Whether to replay each step of a fit, as a CUDA graph on a GPU. See `CapturedStep`. The

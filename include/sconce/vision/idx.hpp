@@ -41,7 +41,7 @@ torch::Tensor read_idx(const std::filesystem::path& file, const IdxOptions& opti
 /// - the images have no first dimension;
 /// - the labels are not one-dimensional (for example because the files are swapped) or do not have
 ///   an integer type;
-/// - the numbers of labels and images differ, or a label is negative.
+/// - the number of labels differs from the number of images, or a label is negative.
 data::Dataset read_idx(const std::filesystem::path& images, const std::filesystem::path& labels,
                        const IdxOptions& options = {});
 

@@ -12,7 +12,7 @@
 /// Debian package. All other errors have different types.
 namespace sconce::vision {
 
-/// The channels of the image that is returned.
+/// The channels of the returned image.
 /// Python: `torchvision.io.ImageReadMode`.
 enum class ImageReadMode {
   unchanged,   ///< as in the file: gray or RGB, plus alpha if any pixel can be transparent

@@ -40,9 +40,9 @@ struct ImageFolderOptions {
 };
 
 /// A source for a `DataLoader` that contains the images in a folder with one subfolder per class.
-/// Classes, and the images in a class, are sorted by the bytes of their names. A file is treated as
-/// an image if `is_image_file` returns true. Other files, and files and folders whose names begin
-/// with a dot, are ignored. A class may be a link to a folder. Files are read when their items are
+/// Classes, and the images in each class, are sorted by name in byte order. A file is treated as an
+/// image if `is_image_file` returns true. Other files, and files and folders whose names begin with
+/// a dot, are ignored. A class may be a link to a folder. Files are read when their items are
 /// requested.
 /// Python: `torchvision.datasets.ImageFolder(root, transform)`, which also includes subfolders of a
 /// class and names that begin with a dot.

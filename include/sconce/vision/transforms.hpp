@@ -73,8 +73,8 @@ class RandomCrop {
   /// @throw c10::Error if a value in `size` is below 1, or if a value in `padding` is below 0.
   explicit RandomCrop(std::array<int64_t, 2> size, torch::ExpandingArray<4> padding = 0);
 
-  /// Returns the cropped images, of shape `(N, C, height, width)`. Draws the N top edges, then the
-  /// N left edges, each with a single `torch.randint`.
+  /// Returns the cropped images, of shape `(N, C, height, width)`. Draws the N top edges with one
+  /// call to `torch.randint`, then the N left edges with another.
   /// @throw c10::Error if `images` is undefined, not `(N, C, H, W)`, or smaller than `size` after
   /// padding, or if `generator` is not a CPU generator.
   torch::Tensor operator()(const torch::Tensor& images, const at::Generator& generator) const;
@@ -149,7 +149,8 @@ class RandomResizedCrop {
   std::array<double, 2> ratio_;
 };
 
-/// Options for `ColorJitter`. A value of 0 leaves images unchanged. Python also accepts bounds.
+/// Options for `ColorJitter`. A value of 0 leaves images unchanged. Python also accepts lower and
+/// upper bounds.
 struct ColorJitterOptions {
   double brightness = 0;  ///< factor from max(0, 1 - brightness) to 1 + brightness
   double contrast = 0;    ///< same as for brightness

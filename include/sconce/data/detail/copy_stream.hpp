@@ -27,8 +27,8 @@ class CopyStream {
   explicit CopyStream(torch::Device device);
 
   /// Replaces tensors on other devices with copies on this device. All tensors may be used after
-  /// the returned function has been called. This includes tensors that were created on this device
-  /// by the calling thread's current stream.
+  /// the returned function has been called, including tensors that were created on this device by
+  /// the calling thread's current stream.
   /// Python: `tensor.pin_memory().to(device, non_blocking=True)` under `torch.cuda.stream`, then
   /// `wait_stream` and `record_stream`.
   Wait copy(const std::vector<torch::Tensor*>& tensors) const;

@@ -17,7 +17,7 @@ class EpochCount {
   // or 0.
   explicit EpochCount(const char* caller, const AnySampler& sampler = {});
 
-  // Moving copies the count, because a moved-from loader still needs it.
+  // A move copies the count, because the moved-from loader still needs it.
   EpochCount(const EpochCount&) = default;
   EpochCount& operator=(const EpochCount&) = default;
   ~EpochCount() = default;

@@ -62,7 +62,7 @@ class LoaderLoop {
   LoaderLoop(std::vector<Make> makers, Options options);
   ~LoaderLoop();
 
-  // Waits for the current batch and returns it. If an exception is thrown while the batch is
+  // Waits for the current batch and returns it. If an exception is thrown while the batch is being
   // created, the epoch ends, and this call and all later calls throw the exception.
   const MadeBatch& batch();
 

@@ -24,7 +24,7 @@ struct StreamPlace {
                                            // supported
 };
 
-// Throws unless the options are valid.
+// Throws if the options are invalid.
 void check_stream_options(const StreamLoaderOptions& options);
 
 // Returns the order of a chunk with the given number of items.

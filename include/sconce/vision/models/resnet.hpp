@@ -14,7 +14,7 @@
 
 namespace sconce::vision::models {
 
-/// Options for a ResNet, with torchvision's names and defaults.
+/// Options for a ResNet, with the same names and defaults as in torchvision.
 struct ResNetOptions {
   int64_t num_classes = 1000;       ///< number of outputs
   bool zero_init_residual = false;  ///< whether to initialize each block's last norm with weight 0

@@ -11,7 +11,8 @@
 
 namespace sconce::vision::models {
 
-/// Options for a vision transformer, with torchvision's names. The defaults correspond to ViT-B/16.
+/// Options for a vision transformer, with the same names as in torchvision. The defaults correspond
+/// to ViT-B/16.
 struct VisionTransformerOptions {
   int64_t image_size = 224;      ///< height and width of the images; a multiple of `patch_size`
   int64_t patch_size = 16;       ///< height and width of a patch
