@@ -88,11 +88,11 @@ def reasons(sources):
         f"**Less code.** A program that trains LeNet in bfloat16 is {sources.lines['mnist']} lines long with sconce "
         f"and {sources.lines['mnist_plain']} lines long "
         "[with LibTorch alone](docs/from_libtorch.md#side-by-side-comparison).",
-        f"**Faster where Python overhead matters.** {speed.where()}, the fastest eager PyTorch that we "
-        f"could write takes {speed.ratio('recommend.two_towers', 1_000_000, *eager)} times as long as sconce, with captured "
-        f"steps where possible, for a step of a recommender with 1 M sparse rows, {speed.ratio('epochs.mlp', 6144, *eager)} times as long for an epoch of an MLP "
+        f"**Faster where Python overhead matters.** {speed.where()}, the fastest eager PyTorch takes "
+        f"{speed.ratio('recommend.two_towers', 1_000_000, *eager)} times as long as sconce for a step of a "
+        f"recommender with 1 M sparse rows, {speed.ratio('epochs.mlp', 6144, *eager)} times as long for an epoch of an MLP "
         f"on 6,144 images, and {speed.ratio('recurrent.lstm', 35, *eager)} times as long for a step of an LSTM language "
-        "model, which spends nearly all of its time in kernels.",
+        "model, which mostly runs kernels.",
         "**GPU debugging without a GPU.** [`sconce-simgpu`](docs/simulated_gpus.md) runs C++ and Python programs on "
         f"GPUs simulated on the CPU and reports races between streams. We ran it on "
         f"[{sources.public_programs} public programs](tests/simgpu/public.md) without modifying them.",
@@ -110,11 +110,10 @@ def speed(sources):
     text = (f"{cpu.where()}, a sconce program reaches 87% accuracy on Fashion-MNIST "
             f"{cpu.time('race.accuracy:start', 0)} after the process starts. The fastest eager PyTorch program that we "
             f"could write takes {eager} times as long. Startup accounts for {startup:.1f} s of the {saved:.1f} s "
-            f"difference, or {startup / saved:.0%}. On the same machine, `torch::optim::AdamW` takes {adamw} times as "
+            f"difference, or {startup / saved:.0%}. `torch::optim::AdamW` takes {adamw} times as "
             "long as `sconce::optim::AdamW` for a step on 1,000 small parameters. For a GPT step in bf16 on an H100 "
             f"with LibTorch {gpu.machine['torch']}, eager PyTorch takes {default} times as long as a captured step in "
-            f"sconce. For PyTorch with a CUDA graph, the ratio is {best}. [Speed](docs/speed.md) lists the comparisons in "
-            "which sconce is slower.")
+            f"sconce. For PyTorch with a CUDA graph, the ratio is {best}. [Speed](docs/speed.md) lists all cases.")
     return wrapped(text)
 
 

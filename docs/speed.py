@@ -58,7 +58,7 @@ def losses(question, results):
     slower = [f"{title} against {side} ({ratio})" for title, side, _, ratio, _ in tables.slower(chosen)]
     compared = sum(len([side for side in times.ratios(result) if side != "limit"]) for _, result in chosen)
     if not slower:
-        return f"sconce is not slower than any of these {compared} sides."
+        return f"sconce is not slower in any of these {compared} comparisons."
     lines = "\n".join(f"- {line}" for line in slower)
     return f"sconce is slower in {len(slower)} of these {compared} comparisons:\n\n{lines}"
 

@@ -7,8 +7,7 @@
 A claim is a sentence or a row of a table with a number, a comparative, "every", "never", or "bit for bit". Numbers in
 code and in names (float32, C++20, LibTorch 2.15.0) do not count. A claim is shown in one of these ways:
 
-- written: a script writes it between `<!-- docs/readme.py: NAME -->` and `<!-- end -->`, or writes the whole page, or
-  the figures of the row match a file of measurements;
+- written: a script writes it between `<!-- docs/readme.py: NAME -->` and `<!-- end -->`, or writes the whole page;
 - listed: claims.txt lists a test, a file, or a date and a machine for it;
 - linked: it links to a test or a file of results;
 - dated: its section or the page's introduction contains a date and a machine.
@@ -16,7 +15,6 @@ code and in names (float32, C++20, LibTorch 2.15.0) do not count. A claim is sho
 import argparse
 import collections
 import difflib
-import json
 import pathlib
 import re
 import sys
@@ -25,14 +23,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path += [str(ROOT / folder) for folder in ("apps/bench", "docs")]
 sys.dont_write_bytecode = True
 import counts  # noqa: E402
-import tables  # noqa: E402
-import times  # noqa: E402
 
 SOURCES = ROOT / "tests/claims.txt"
 PAGES = ["README.md", "docs/*.md", "apps/train/README.md"]
 MOST_UNSHOWN = 20  # on all pages together
 WRITTEN_PAGES = ["docs/options.md"]  # written by a script of the same name
-RATIOS = {"docs/speed.md": ["captured", "compiled"]}  # the forms of a step whose ratios are in the page's tables
 
 WRITTEN = re.compile(r"^<!-- (?:docs|apps|tests)/[\w/]+\.py: .*?^<!-- end -->$", re.M | re.S)
 FENCED = re.compile(r"^ *(?P<fence>`{3,}|~{3,}).*?^ *(?P=fence)[ \t]*$", re.M | re.S)
@@ -51,7 +46,7 @@ SHOWING_LINK = re.compile(r"\b(?:yes|refused) \(\d|\btest \d"
                           r"|\]\((?:[\w./]*tests/[\w./-]+|[\w./-]+\.(?:json|xml|cpp|py|hpp))(?:#[\w-]+)?\)")
 
 WAYS = ["written", "listed", "linked", "dated"]
-Claim = collections.namedtuple("Claim", "text shown")  # shown: how, None, or "wrong"
+Claim = collections.namedtuple("Claim", "text shown")  # shown: how, or None
 
 
 def plain(text):
@@ -78,34 +73,18 @@ def is_claim(text):
     return bool(CLAIM.search(NAMES.sub("", re.sub(r"`[^`]*`", "`", plain(text)))))
 
 
-def measured_ratios(page):
-    """Returns the ratios with their intervals as a page writes them, keyed by the workload's title."""
-    found = collections.defaultdict(set)
-    for form in RATIOS.get(page, []):
-        for result in json.loads((ROOT / f"docs/speed_{form}.json").read_text())["results"]:
-            if form in result["values"]:
-                found[result["title"]] |= {tables.within(times.ratio(values, result["values"][form]))
-                                           for values in result["values"].values()}
-    return found
-
-
-def row_by(ratios, row):
-    """Returns "written" for a row with measured ratios, "wrong" for other ratios, and None for other rows."""
-    title, *cells = (cell.strip() for cell in row.split("|"))
-    of_row = [cell for cell in cells if re.fullmatch(r"[\d.]+ \([\d.]+ to [\d.]+\)", cell)]
-    if title not in ratios or not of_row:
-        return None
-    return "written" if set(of_row) <= ratios[title] else "wrong"
-
-
 def without_code(text):
     return FENCED.sub("", text)
 
 
-def parts_with_dates(text):
-    """Yields the sentences of a page, and whether the page's introduction or their section contains a date and a machine."""
+def introduction_of(text):
+    return re.split(r"^(?=## )", without_code(text), maxsplit=1, flags=re.M)[0]
+
+
+def parts_with_dates(text, page):
+    """Yields the sentences of a text, and whether the page's introduction or their section contains a date and a machine."""
     introduction, *sections = re.split(r"^(?=## )", without_code(text), flags=re.M)
-    dated_page = any(DATED.search(plain(part)) for part in sentences(introduction))
+    dated_page = any(DATED.search(plain(part)) for part in sentences(introduction_of(page)))
     for section in [introduction, *sections]:
         parts = sentences(section)
         dated = dated_page or any(DATED.search(plain(part)) for part in parts)
@@ -118,12 +97,11 @@ def claims(page, text, listed):
     if page in WRITTEN_PAGES:
         written, rest = text, ""
     found = [Claim(plain(part), "written") for part in sentences(without_code(written)) if is_claim(part)]
-    ratios = measured_ratios(page)
-    for part, dated in parts_with_dates(rest):
+    for part, dated in parts_with_dates(rest, text):
         name = plain(part)
         shown = ("listed" if name in listed else "linked" if SHOWING_LINK.search(part) else "dated" if dated else None)
         if is_claim(part):
-            found.append(Claim(name, row_by(ratios, name) or shown))
+            found.append(Claim(name, shown))
     return found
 
 
@@ -185,8 +163,6 @@ def problems(listed, found):
             for source in named:
                 if wrong := wrong_source(source, tests):
                     yield f"{page}: {wrong}, got '{source}'"
-        yield from (f"{page}: expected the ratios of the measurements, got '{claim.text}'"
-                    for claim in found.get(page, []) if claim.shown == "wrong")
     unshown = [f"{page}: '{claim.text}'" for page in found for claim in found[page] if not claim.shown]
     if len(unshown) > MOST_UNSHOWN:
         yield "\n".join([f"expected at most {MOST_UNSHOWN} claims that nothing shows, got {len(unshown)}:", *unshown])

@@ -34,16 +34,6 @@ class Claims(unittest.TestCase):
             Claim("See 4 tests.", "linked"), Claim("Measured on 2026-11-23 on an AMD EPYC.", "dated"),
             Claim("It takes 5 s.", "dated"), Claim("It takes 6 s.", None)])
 
-    def test_a_row_of_ratios_must_have_those_of_its_own_measurement(self):
-        ratios = {"step": {"1.00 (0.99 to 1.02)", "4.03 (3.99 to 4.07)"}, "epoch": {"2.00 (1.00 to 3.00)"}}
-        right = "step | 9 µs | 1.00 (0.99 to 1.02) |  | 4.03 (3.99 to 4.07)"
-        self.assertEqual(claims.row_by(ratios, right), "written")
-        self.assertEqual(claims.row_by(ratios, "step | 9 µs | 2.00 (1.00 to 3.00)"), "wrong")
-        self.assertIsNone(claims.row_by(ratios, "other | 9 µs | 1.00 (0.99 to 1.02)"))
-        self.assertIsNone(claims.row_by(ratios, "step | 9 µs | best"))
-        self.assertEqual(list(claims.problems({"x.md": {}}, {"x.md": [Claim("a row", "wrong")]})),
-                         ["x.md: expected the ratios of the measurements, got 'a row'"])
-
     def test_a_source_must_exist(self):
         tests = claims.names_of_tests()
         self.assertGreater(len(tests), 1500)

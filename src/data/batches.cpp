@@ -33,7 +33,7 @@ Batches::Iterator Batches::begin(int64_t batch, int64_t epoch) const {
   if (items.order.defined()) items.order = items.order.to(dataset_.data.device());
   const auto make = [dataset = dataset_, items](int64_t index, const std::stop_token&) {
     const detail::BatchRows rows(items, index);
-    return detail::made(Dataset{rows.of(dataset.data), rows.of(dataset.target)});
+    return detail::wrap_batch(Dataset{rows.of(dataset.data), rows.of(dataset.target)});
   };
   return Iterator({make}, {.first = batch, .last = size(), .epoch = epoch});
 }
