@@ -391,7 +391,7 @@ class NoAlgorithm : public sconce::optim::Algorithm {
   NoAlgorithm()
       : Algorithm({.name = "OwnOptimizer",
                    .fastest = Kernels::fused,
-                   .takes_sparse = false,
+                   .supports_sparse = false,
                    .python_has_fused_on_gpu = true}) {}
   void check(const Options&) const override {}
   void make_first_states(torch::optim::Optimizer&) const override {}
