@@ -26,8 +26,8 @@ struct NetFitByHand {
              .device = torch::kCPU,
              .process_group = group,
              .max_epochs = max_epochs,
-             .batches = batches,
-             .accumulate = 1}) {}
+             .num_training_batches = batches,
+             .accumulate_grad_batches = 1}) {}
 
   torch::nn::Sequential model = net();
   torch::optim::SGD optimizer{model->parameters(), 0.1};
