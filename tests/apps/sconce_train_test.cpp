@@ -358,15 +358,15 @@ TEST_CASE(
     "if a command line contains several errors, sconce-train reports the first one in a fixed "
     "order") {
   check_usage_errors(
-      {{"--epochs 0 --max-pixels 0", "--max-pixels: takes"},  // values, as --help lists them
-       {"--resume --epochs 0", "--epochs: takes"},
+      {{"--epochs 0 --max-pixels 0", "--max-pixels: must be"},  // values, as --help lists them
+       {"--resume --epochs 0", "--epochs: must be"},
        {"--target a --gray", "--gray: requires"},
        {"--skip-bad --workers 0", "--workers: requires"},
        {"--max-csv-bytes 3 --skip-bad", "--skip-bad: requires"},
        {"--freeze --model resnet18", "--freeze: requires"},
        {"--freeze --timeout 5", "--freeze: requires"},
        {"--scalars-every 5 --out x --export x/metrics.csv", "--export: x/metrics.csv is"},
-       {"--data / --model vit_b_16 --image-size 40 --gray", "--gray: vit_b_16 takes"},
+       {"--data / --model vit_b_16 --image-size 40 --gray", "--gray: vit_b_16 requires"},
        {"--graph --accumulate 2 --timeout 3", "--timeout: requires"},
        {"--resume --save-every 5", "--save-every: requires"},
        {"--profile 3 --overwrite --scalars-every 5", "--overwrite: requires"},

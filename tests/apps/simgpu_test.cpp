@@ -262,7 +262,7 @@ TEST_CASE("mistakes that fail on real GPUs are detected, and the corrected progr
                                      {"two_threads", "nothing orders", "2"},
                                      {"columns", "writes 1000 rows of 8 bytes", "4000"},
                                      {"channels", "writes 12 rows of 20 bytes", "120"},
-                                     {"pinned_buffer", "4000 bytes changed after a copy", "28 28"},
+                                     {"pinned_buffer", "4000 bytes of pinned memory changed after a copy", "28 28"},
                                      {"step_count", "on the same device", "0.5"},
                                      {"event_of_another_gpu", "Event device index", "recorded"},
                                      {"out_of_memory", "out of memory", "1"}};

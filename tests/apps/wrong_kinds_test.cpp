@@ -98,7 +98,7 @@ struct Reader {
 };
 
 std::map<std::string, Reader> readers() {
-  const std::string torch_names = "zip archive|archive of|zip directory|tensors, got|'\\w+'";
+  const std::string torch_names = "zip archive|archive written|zip directory|tensors, got|'\\w+'";
   const std::string safetensors_names = "safetensors file|header|metadata";
   return {
       {"checkpoint",

@@ -138,7 +138,7 @@ TEST_CASE("an item that throws is reported by its position in the Subset") {
 
 TEST_CASE("Subset rejects a null source, a source without a size, and out-of-range indices") {
   const std::string expected = "sconce::data::Subset: expected ";
-  const auto indices_of_8 = expected + "non-negative indices below 8, the size of the source";
+  const auto indices_of_8 = expected + "non-negative indices below 8 (the size of the source)";
   CHECK(error_of([] { Subset(Tens(), {0, 8}); }) == indices_of_8 + ", got 8");
   CHECK(error_of([] { Subset(TensOfTorch(), {0, -1}); }) == indices_of_8 + ", got -1");
   CHECK(error_of([] { Subset(std::shared_ptr<Tens>(), {0}); }) == expected + "a source, got null");

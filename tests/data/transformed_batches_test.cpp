@@ -201,7 +201,7 @@ TEST_CASE("TransformedBatches accepts any batch source and starts it at the requ
   CHECK(*texts.begin(3, 0) == "3");
   CHECK(*numbers.begun_at == 3);
   CHECK_THROWS_WITH(texts.begin(0, -1),
-                    ContainsSubstring("TransformedBatches::begin: expected an"));
+                    ContainsSubstring("TransformedBatches::begin: expected epoch"));
   CHECK_THROWS_WITH(texts.set_epoch(-1), ContainsSubstring("epoch to be at least 0, got -1"));
 }
 
