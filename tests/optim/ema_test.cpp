@@ -178,7 +178,7 @@ TEST_CASE(
   CHECK(early.n_averaged() == 0);
   ExponentialMovingAverage in_time(*model);
   model->to(torch::kDouble);
-  CHECK_THROWS_WITH(in_time.update(), ContainsSubstring("and type Float, as at construction"));
+  CHECK_THROWS_WITH(in_time.update(), ContainsSubstring("and type Float (as at construction)"));
   CHECK_THROWS_WITH(ExponentialMovingAverage::SwapGuard(in_time), ContainsSubstring("Double"));
 }
 

@@ -911,7 +911,7 @@ TEST_CASE("schedulers reject invalid arguments for the same reasons as Python") 
     refused([&] { LinearLR(o, {.end_factor = factor}); }, "LinearLR: expected end_factor");
   }
   for (const double factor : {0.0, -1.0, 1.5}) {
-    refused([&] { ConstantLR(o, factor); }, "ConstantLR: expected factor greater than 0");
+    refused([&] { ConstantLR(o, factor); }, "ConstantLR: expected factor to be greater than 0");
   }
   refused([&] { PolynomialLR(o, 5, -1); }, "PolynomialLR: expected power to be at least 0, got -1");
   const std::string cycle = "OneCycleLR: expected ";

@@ -307,7 +307,7 @@ def refused_pickles():
     yield ("deep-twice", b"\x80\x02](" + b"]" * 900 + b"a" * 899 + b"q\0" + b"]" * 200 + b"h\0a" +
            b"a" * 199 + b"e.", "at most 1000 levels deep")
     yield "call-nothing", b"\x80\x02N)R.", "expected a callable, got None"
-    yield "call-dtype", b"\x80\x02ctorch\nfloat32\n)R.", "expected something to call"
+    yield "call-dtype", b"\x80\x02ctorch\nfloat32\n)R.", "expected a callable, got a dtype"
     yield "dtype-itself", b"\x80\x02ctorch\nfloat32\n.", "expected values and tensors, got a type"
     yield "no-arguments", b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n)R.", "no more arguments"
     yield "attributes", b"\x80\x02}}b.", "expected attributes of an OrderedDict"
@@ -327,7 +327,7 @@ def refused_pickles():
     yield "qint", b"\x80\x02ctorch\nQInt8Storage\n.", "the global torch.QInt8Storage"
     yield "persistent", b"\x80\x02N\x85Q.", "expected a storage ID"
     yield "other-persistent", tensor_pickle(of=b"module"), "expected a storage ID"
-    yield "no-storage", tensor_pickle(key="7"), "expected a record 'archive/data/7'"
+    yield "no-storage", tensor_pickle(key="7"), "expected a storage record 'archive/data/7'"
     yield "storage-short", tensor_pickle(numel=5), "storage '0': expected 5 of Float, found 4"
     yield "storage-long", tensor_pickle(numel=3), "storage '0': expected 3 of Float, found 4"
     yield "other-numel", tensor_pickle(kind="DoubleStorage"), "expected 4 of Double, found 2"

@@ -300,13 +300,13 @@ TEST_CASE("all epochs of a loop with compile share one compiled step") {
 TEST_CASE("the Trainer rejects compile together with accumulated batches or a LibTorch optimizer") {
   CHECK_THROWS_WITH(
       Trainer({.num_gpus = 0, .accumulate_grad_batches = 2, .compiler = compiler()}),
-      StartsWith("sconce::Trainer: expected accumulate_grad_batches 1 with compile, got 2"));
+      StartsWith("sconce::Trainer: expected accumulate_grad_batches 1 with compiler, got 2"));
   Training training;
   torch::optim::SGD of_libtorch(training.net->parameters(), 0.1);
   CHECK_THROWS_WITH(
       Trainer({.num_gpus = 0, .compiler = compiler()})
           .fit(training.net, of_libtorch, {Training::batches()}),
-      StartsWith("sconce::Trainer: expected one of sconce's optimizers with compile"));
+      StartsWith("sconce::Trainer: expected one of sconce's optimizers with compiler"));
 }
 
 TEST_CASE("the Trainer rejects compile on a GPU", "[gpu]") {
