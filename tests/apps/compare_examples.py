@@ -11,7 +11,7 @@ import types
 sys.dont_write_bytecode = True
 import compare_lessons  # noqa: E402
 
-MOST_LINES = {"text_classifier": 60, "cart_pole": 80, "gpt": 203, "mnist": 45, "mnist_plain": 130}  # 30 for the others
+MOST_LINES = {"text_classifier": 60, "cart_pole": 81, "gpt": 206, "mnist": 45, "mnist_plain": 130}  # 30 for the others
 TWINS = {"mnist_plain": "mnist"}  # the twins whose names differ from their programs' names
 ARGUMENTS = {"gpt": ["--text", str(compare_lessons.ROOT / "docs/training.md"), *"""
     --epochs 5 --batch 8 --context 32 --width 32 --layers 2 --sample 60""".split()]}

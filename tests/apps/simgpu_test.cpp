@@ -248,24 +248,25 @@ TEST_CASE("mistakes that fail on real GPUs are detected, and the corrected progr
   struct Fault {
     std::string name, report, right, mode = "throw";
   };
-  const std::vector<Fault> faults = {{"prefetch", "nothing orders", "28000"},
-                                     {"record_stream", "record_stream is missing", "1", "strict"},
-                                     {"reuse", "record_stream is missing", "1"},
-                                     {"early_read", "before the copy to it", "0 1", "fail"},
-                                     {"two_copies", "nothing orders", "1", "fail"},
-                                     {"caught", "nothing orders", "28000"},
-                                     {"freed_last", "record_stream is missing", "1", "strict"},
-                                     {"cpu_index", "captur", "10"},
-                                     {"cpu_value", "captur", "990"},
-                                     {"mask", "stream is capturing", "990"},
-                                     {"sorter", "stream is capturing", "7"},
-                                     {"two_threads", "nothing orders", "2"},
-                                     {"columns", "writes 1000 rows of 8 bytes", "4000"},
-                                     {"channels", "writes 12 rows of 20 bytes", "120"},
-                                     {"pinned_buffer", "4000 bytes of pinned memory changed after a copy", "28 28"},
-                                     {"step_count", "on the same device", "0.5"},
-                                     {"event_of_another_gpu", "Event device index", "recorded"},
-                                     {"out_of_memory", "out of memory", "1"}};
+  const std::vector<Fault> faults = {
+      {"prefetch", "nothing orders", "28000"},
+      {"record_stream", "record_stream is missing", "1", "strict"},
+      {"reuse", "record_stream is missing", "1"},
+      {"early_read", "before the copy to it", "0 1", "fail"},
+      {"two_copies", "nothing orders", "1", "fail"},
+      {"caught", "nothing orders", "28000"},
+      {"freed_last", "record_stream is missing", "1", "strict"},
+      {"cpu_index", "captur", "10"},
+      {"cpu_value", "captur", "990"},
+      {"mask", "stream is capturing", "990"},
+      {"sorter", "stream is capturing", "7"},
+      {"two_threads", "nothing orders", "2"},
+      {"columns", "writes 1000 rows of 8 bytes", "4000"},
+      {"channels", "writes 12 rows of 20 bytes", "120"},
+      {"pinned_buffer", "4000 bytes of pinned memory changed after a copy", "28 28"},
+      {"step_count", "on the same device", "0.5"},
+      {"event_of_another_gpu", "Event device index", "recorded"},
+      {"out_of_memory", "out of memory", "1"}};
   std::string names, printed;
   for (const auto& [name, report, right, mode] : faults) {
     INFO(name);

@@ -63,7 +63,7 @@ file(WRITE "${project}/CMakeLists.txt" "${lists}")
 expect_failure("CMAKE_CXX_COMPILER:[ \n]+/no/c[+][+][ \n]" ${fresh} -DCMAKE_CXX_COMPILER=/no/c++)
 file(REMOVE_RECURSE "${WORK}/fresh")
 foreach(case IN ITEMS "LANGUAGES NONE)|has[ \n]+no[ \n]+C[+][+][ \n]+compiler:"
-                      "LANGUAGES CXX)\nset(CMAKE_CXX_COMPILE_FEATURES cxx_std_17)|needs[ \n]+a[ \n]+C[+][+]20[ \n]+compiler,")
+                      "LANGUAGES CXX)\nset(CMAKE_CXX_COMPILE_FEATURES cxx_std_17)|requires[ \n]+a[ \n]+C[+][+]20[ \n]+compiler,")
   string(REGEX REPLACE "[|].*" "" languages "${case}")
   string(REGEX REPLACE ".*[|]" "" pattern "${case}")
   string(REPLACE "LANGUAGES CXX)" "${languages}" other "${lists}")

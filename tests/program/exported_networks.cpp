@@ -1,4 +1,5 @@
 // Compares networks that are recorded in C++ and exported by Python with the original networks.
+#include <ATen/Version.h>
 #include <torch/csrc/inductor/aoti_package/model_package_loader.h>
 
 #include <map>
@@ -49,6 +50,8 @@ std::vector<ExportedNetwork> in_bfloat16() {
       return floating_to(forward(floating_to(in, torch::kBFloat16)), torch::kFloat);
     };
     all.push_back({network, reference});
+    // Without AVX-512, an LSTM under autocast throws in LibTorch, in Python too.
+    if (originals[i].name == "lstm" && at::get_cpu_capability() != "AVX512") continue;
     auto& cast = all.emplace_back(ExportedNetwork{originals[i], reference}).network;
     cast.name += "_autocast";
     cast.forward = [reference](const Tensors& in) {

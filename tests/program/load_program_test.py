@@ -243,7 +243,7 @@ class Refusals(TestCase):
                                   ("dtype", {"dtype": "float31"}, "ScalarType"), ("dtype", "float32", "ScalarType")):
             self.check_call(f"{place}'{name}': expected {kind}, got {value!r}".replace("[1.5]", "1.5"), "aten::sum",
                             "dim_IntList", **{"self": x, "dim": [1], name: value})
-        self.check_call("calls[0] aten::rand: argument 'generator': arguments of type Generator are refused",
+        self.check_call("calls[0] aten::rand: argument 'generator': arguments of type Generator are not supported",
                         "aten::rand", "generator", size=[2], generator=1)
 
     def test_a_device_is_the_program_s_or_the_cpu(self):
@@ -313,7 +313,7 @@ class Refusals(TestCase):
     def test_a_missing_entry_is_named(self):
         text = '{"version": 1, "crc32": {}}'
         save_tensors(self.path, {}, {"sconce.program": text, "sconce.program.crc32": crc32(text.encode())})
-        self.check_error("device: expected a text, got nothing")
+        self.check_error("device: expected a string, got nothing")
 
     def test_random_damage_is_an_error_with_a_place(self):
         """Damage is detected even if the checksum of the program is correct."""

@@ -234,7 +234,7 @@ class File:
     def refused(self):
         """Returns parts of the message of sconce's error, and the reason; or nothing."""
         if self.defect is not None:
-            others = {"empty": "expected a line of names", "open": "a quote that closes"}
+            others = {"empty": "expected a line of column names", "open": "a quote that closes"}
             return [(DIFFERENT | others)[self.defect]], self.defect
         if not self.bad:
             return [], None

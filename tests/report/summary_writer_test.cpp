@@ -351,7 +351,8 @@ TEST_CASE("add_image and add_images reject an invalid image and write nothing") 
         "add_images", [&](auto& writer) { writer.add_images("a", image, 1, {{}, formats}); }, why);
   };
   for (const char* formats : {"", "C", "HH", "CHN", "CHWC", "NCHWD", "HC"}) {
-    refused(sample({3, 4, 4}), formats, "expected dataformats with each letter of CHW, HW, or NCHW");
+    refused(sample({3, 4, 4}), formats,
+            "expected dataformats with each letter of CHW, HW, or NCHW");
   }
   refused(sample({3, 4, 4}), "NCHW", "expected a tensor of 4 dimensions");
   refused(sample({3, 4, 4}), "HW", "got shape [3, 4, 4]");

@@ -35,7 +35,7 @@ class Recorder(Callback):
         self.calls[hook] = self.calls.get(hook, 0) + 1
         loss = "-" if fit.loss is None else number(fit.loss.item())
         self.world.trace.line(f"callback {self.index} {hook} epochs {len(fit.epochs)}/{fit.max_epochs} batch "
-                              f"{fit.batch}/{fit.num_training_batches} loss {loss}{' stops' if fit.should_stop else ''}")
+                              f"{fit.batch}/{fit.batches} loss {loss}{' stops' if fit.should_stop else ''}")
         if hook in ("on_epoch_end", "on_test_end"):
             self.world.trace.line(text_of(fit.epochs[-1]))
         self.world.trace_sums(fit.trainer)

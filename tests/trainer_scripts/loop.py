@@ -141,10 +141,10 @@ class Trainer:
         """Trains the rest of an epoch. Returns False if the fit stopped before the end of the epoch."""
         if fit.batch == 0:
             self.begin_sums(fit)
-        while fit.batch < fit.num_training_batches:
+        while fit.batch < fit.batches:
             self.step(fit, batches)
             self.call(fit, "on_after_optimizer_step")
-            if fit.batch == fit.num_training_batches:
+            if fit.batch == fit.batches:
                 break
             stops = fit.should_stop
             wanting = [callback for callback in fit.callbacks if callback.should_save(fit.batch // self.accumulate)]
@@ -158,7 +158,7 @@ class Trainer:
         return True
 
     def step(self, fit, batches):
-        of_step = min(self.accumulate, fit.num_training_batches - fit.batch)
+        of_step = min(self.accumulate, fit.batches - fit.batch)
         fit.optimizer.zero_grad()
         for _ in range(of_step):
             data, target = next(batches)
@@ -202,7 +202,7 @@ class Trainer:
                 net.eval()
                 self.begin_sums(fit)
                 batches = begin()
-                for _ in range(fit.num_training_batches):
+                for _ in range(fit.batches):
                     data, target = next(batches)
                     output = net(data)
                     self.add(fit, output, target, self.loss(output, target))

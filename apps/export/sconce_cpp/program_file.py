@@ -101,7 +101,7 @@ class Reader:
         return value
 
 
-KINDS = {str: "a text", int: "an integer", bool: "true or false", list: "an array", dict: "an object"}
+KINDS = {str: "a string", int: "an integer", bool: "true or false", list: "an array", dict: "an object"}
 
 
 def describe(value):
