@@ -17,7 +17,7 @@ import blocks  # noqa: E402
 sys.path.insert(0, str(blocks.ROOT / "apps/bench"))
 import tables  # noqa: E402
 import times  # noqa: E402
-from workloads import QUESTIONS  # noqa: E402
+from workloads import EAGER_PYTHON, QUESTIONS  # noqa: E402
 
 PAGES = ("docs/speed.md", "docs/speed_elsewhere.md", "docs/on_a_gpu.md")
 NUMBERS = {1: "one", 2: "two", 4: "four"}
@@ -71,9 +71,8 @@ def summary(files):
     titles = {key: result["title"] for column in columns for key, result in column.items()}
 
     def cell(result):
-        of_sides = times.ratios(result, "sconce") if result else {}
-        eager = [of_sides[side] for side in ("default", "best") if side in of_sides]
-        return tables.within(min(eager, key=lambda ratio: ratio["median"])) if eager else ""
+        eager = result and times.fastest(times.ratios(result, "sconce"), EAGER_PYTHON)
+        return tables.within(eager) if eager else ""
 
     rows = [[titles[key], *(cell(column.get(key)) for column in columns)] for key in SUMMARY if key in titles]
     heads = [f"[{found['machine']['cpu'].split(' @')[0]}, {threads(found['machine']['threads'])}]({name})"
@@ -81,25 +80,33 @@ def summary(files):
     return ["workload", *heads], rows
 
 
-def made(name, files):
-    found = [(file, times.read(blocks.ROOT / "docs" / file)) for file in files]
-    results = times.paired(found[0][1]["results"])
-    question = name.removeprefix("losses_")
-    if name == "measured":
-        return measured(*found[0])
-    if name == "summary":
-        return tables.table(*summary(found)).rstrip("\n")
-    if question in QUESTIONS and question != name:
-        return losses(question, results)
-    if question in QUESTIONS:
-        return tables.table(*tables.compared(results, question)).rstrip("\n")
-    return tables.table(*tables.TABLES[name](results)).rstrip("\n")
+@functools.cache
+def read(file):
+    return times.read(blocks.ROOT / "docs" / file)
+
+
+def paired(file):
+    return times.paired(read(file)["results"])
+
+
+def table(header, lines):
+    return tables.table(header, lines).rstrip("\n")
+
+
+# The parts of pages, by name. Each is a function of the names of timing files.
+PARTS = {
+    "measured": lambda file: measured(file, read(file)),
+    "summary": lambda *files: table(*summary([(file, read(file)) for file in files])),
+    **{name: lambda file, make=make: table(*make(paired(file))) for name, make in tables.TABLES.items()},
+    **{name: lambda file, name=name: table(*tables.compared(paired(file), name)) for name in QUESTIONS},
+    **{f"losses_{name}": lambda file, name=name: losses(name, paired(file)) for name in QUESTIONS},
+}
 
 
 def parts(page):
     """Returns the parts requested by a page."""
     asked = re.findall(r"<!-- docs/speed\.py: (\w+)((?: \S+\.json)+) -->", blocks.read(page))
-    return {name + files: functools.partial(made, name, files.split()) for name, files in asked}
+    return {name + files: functools.partial(PARTS[name], *files.split()) for name, files in asked}
 
 
 if __name__ == "__main__":

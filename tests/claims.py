@@ -20,7 +20,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path += [str(ROOT / folder) for folder in ("apps/bench", "docs")]
+sys.path.append(str(ROOT / "docs"))
 sys.dont_write_bytecode = True
 import counts  # noqa: E402
 
@@ -29,6 +29,7 @@ PAGES = ["README.md", "docs/*.md", "apps/train/README.md"]
 MOST_UNSHOWN = 20  # on all pages together
 WRITTEN_PAGES = ["docs/options.md"]  # written by a script of the same name
 
+SECTION = re.compile(r"^(?=## )", re.M)  # the beginning of a section
 WRITTEN = re.compile(r"^<!-- (?:docs|apps|tests)/[\w/]+\.py: .*?^<!-- end -->$", re.M | re.S)
 FENCED = re.compile(r"^ *(?P<fence>`{3,}|~{3,}).*?^ *(?P=fence)[ \t]*$", re.M | re.S)
 # Numbers in these are parts of names.
@@ -77,15 +78,11 @@ def without_code(text):
     return FENCED.sub("", text)
 
 
-def introduction_of(text):
-    return re.split(r"^(?=## )", without_code(text), maxsplit=1, flags=re.M)[0]
-
-
 def parts_with_dates(text, page):
     """Yields the sentences of a text, and whether the page's introduction or their section contains a date and a machine."""
-    introduction, *sections = re.split(r"^(?=## )", without_code(text), flags=re.M)
-    dated_page = any(DATED.search(plain(part)) for part in sentences(introduction_of(page)))
-    for section in [introduction, *sections]:
+    introduction = SECTION.split(without_code(page), maxsplit=1)[0]
+    dated_page = any(DATED.search(plain(part)) for part in sentences(introduction))
+    for section in SECTION.split(without_code(text)):
         parts = sentences(section)
         dated = dated_page or any(DATED.search(plain(part)) for part in parts)
         yield from ((part, dated) for part in parts)

@@ -1,7 +1,7 @@
 """Tables of timings, in Markdown."""
 
-from times import FORMS, fastest_form, median, ratio, ratios
-from workloads import STEP_COMPILERS, WORKLOADS
+from times import FORMS, fastest, fastest_form, median, ratio, ratios
+from workloads import EAGER_PYTHON, STEP_COMPILERS, WORKLOADS
 
 
 def readable(value, unit):
@@ -49,7 +49,7 @@ def rows(workload, result):
                "" if floor is None else f"{floor:.3g}", verdict]
 
 
-COMPARED = ("libtorch", "default", "best", *STEP_COMPILERS)  # the sides that form the columns of a question's table
+COMPARED = ("libtorch", *EAGER_PYTHON, *STEP_COMPILERS)  # the sides that form the columns of a question's table
 
 
 def compared(results, question):
@@ -123,9 +123,8 @@ def growing(results):
     groups = {workload.grows: [] for workload in WORKLOADS if workload.grows}
     for workload, result in results:
         if workload.grows:
-            of_sides = ratios(result, "sconce")
-            groups[workload.grows].append((result["size"], result,
-                                           min(of_sides[side]["median"] for side in ("default", "best"))))
+            gain = fastest(ratios(result, "sconce"), EAGER_PYTHON)["median"]
+            groups[workload.grows].append((result["size"], result, gain))
     return {title: sorted(sizes, key=lambda of: of[0]) for title, sizes in groups.items() if len(sizes) > 1}
 
 

@@ -56,6 +56,12 @@ def ratios(result, form=None):
     return made
 
 
+def fastest(of_sides, sides):
+    """Returns the smallest of the ratios to these sides, or None if none of them was measured."""
+    measured = [of_sides[side] for side in sides if side in of_sides]
+    return min(measured, key=lambda of_side: of_side["median"], default=None)
+
+
 def gpus():
     """Returns the GPU names and the driver version from the driver's files. The result is empty if there is no
     driver."""

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 # The questions that the page about speed answers, with the titles of their sections.
-QUESTIONS = {"small": "Small steps", "real": "Real models", "feeding": "Feeding", "files": "Files", "start": "Start-up",
-             "operators": "Single operators and optimizers", "gpu": "On a GPU"}
+QUESTIONS = {"small": "Small steps", "real": "Real models", "feeding": "Feeding", "files": "Files", "start": "Startup",
+             "operators": "Operators and optimizers", "gpu": "On a GPU"}
+EAGER_PYTHON = ("default", "best")
 STEP_COMPILERS = ("compile_model", "compile_step", "max_autotune", "jax_step", "jax_scan")
 MODEL_COMPILERS = ("compile_model", "max_autotune")
 

@@ -197,6 +197,11 @@ class TimesFile(unittest.TestCase):
 
 
 class Ratios(unittest.TestCase):
+    def test_the_fastest_of_the_measured_sides_has_the_smallest_ratio(self):
+        ratios = {"default": {"median": 2.0}, "best": {"median": 1.5}, "jax_step": {"median": 0.5}}
+        self.assertEqual(times.fastest(ratios, ("default", "best", "compile_step")), {"median": 1.5})
+        self.assertIsNone(times.fastest(ratios, ("compile_step",)))
+
     def test_other_sides_are_compared_with_the_fastest_form(self):
         made = {"values": {"sconce": [4, 4, 4], "captured": [1, 1, 1], "compiled": [2, 2, 2], "best": [8, 6, 7], "limit": [1, 1, 1]}}
         self.assertEqual(times.fastest_form(made), "captured")
