@@ -20,11 +20,11 @@ from workloads import EAGER_PYTHON, QUESTIONS  # noqa: E402
 
 # The rows of the README's chart, from a whole process and real models down to a single operator.
 CHOSEN = ["process start to first training step", "process start to 0.87 on Fashion-MNIST",
-          "step of a GPT block, d = 256, 8 x 128 tokens", "ResNet-18 step, 8 pictures of 96 x 96",
-          "step of an LSTM language model, 8 x 35 tokens", "step of a recommender, 1 M sparse rows, 512 pairs",
-          "MLP epoch, 6,144 pictures", "LeNet epoch, 6,144 pictures", "SimpleNN step, SGD", "SimpleNN step, Adam",
+          "GPT block step, d = 256, 8 x 128 tokens", "ResNet-18 step, 8 images of 96 x 96",
+          "LSTM language model step, 8 x 35 tokens", "recommender step, 1 M sparse rows, 512 pairs",
+          "MLP epoch, 6,144 images", "LeNet epoch, 6,144 images", "SimpleNN step, SGD", "SimpleNN step, Adam",
           "bf16 step, scaler and clipping, 64 units", "1,024 JPEG files in batches of 32, by two workers",
-          "AdamW, 1,000 parameters of 64", "loading a safetensors file of 256 MiB", "product of 1024 x 1024"]
+          "AdamW, 1,000 parameters of 64 elements", "loading a safetensors file of 256 MiB", "1024 x 1024 matmul"]
 # The sides of a chart. For each of them, the fastest of the listed measured sides is drawn.
 EAGER = {"typical eager Python": ("default",), "the fastest eager Python": ("best",)}
 COMPILED = {"the fastest eager Python": EAGER_PYTHON,

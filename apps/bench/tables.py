@@ -32,7 +32,7 @@ def best_time(result):
     return time_of(result, form) + ("" if form == "sconce" else f" {form}")
 
 
-HEADER = ["workload", "against", "sconce", "ratio", "95 % interval", "at least", ""]
+HEADER = ["workload", "against", "sconce", "ratio", "95% interval", "at least", ""]
 
 
 def rows(workload, result):
@@ -79,7 +79,7 @@ def forms(results):
             yield [result["title"], *(time_of(result, form) if form in values else "" for form in FORMS), *quotients]
 
 
-SLOWER_HEADER = ["workload", "against", "sconce", "ratio", "95 % interval"]
+SLOWER_HEADER = ["workload", "against", "sconce", "ratio", "95% interval"]
 
 
 def slower(results):

@@ -42,8 +42,8 @@ class Workload:
 EAGER = {"default": None, "best": None}
 BOTH_FORMS = ("captured", "compiled")
 TUNED = {"default": None, "best": None, "compile": None, "max_autotune": None}  # "best" is Python with a CUDA graph
-STEP, OPTIMIZER = "SimpleNN step, by rows", "AdamW of one parameter, by numbers"
-FEEDING, DDP = "epoch of batches, by pictures", "DDP step, by ranks"
+STEP, OPTIMIZER = "SimpleNN step, by number of rows", "AdamW, one parameter, by number of elements"
+FEEDING, DDP = "epoch of batches, by number of images", "DDP step, by number of ranks"
 
 
 def step(name, title, floors, **more):
@@ -67,45 +67,45 @@ SMALL = [
     step("steps.amp", "bf16 step, scaler and clipping, 64 units", {"default": 1.8, "best": 2.0}, size=64, tolerance=1e-5,
          compiled_tolerance=1e-2),
     Workload("steps.amp", "bf16 step, scaler and clipping, 1024 units", EAGER, "small", size=1024, tolerance=1e-5),
-    step("steps.layers", "step of 50 linear layers of 64", EAGER, size=50),
-    step("steps.table", "step of a table's network, 5 columns, 64 rows", EAGER, size=64),
-    Workload("agents.cart_pole", "step of the cart-pole agent", {"default": None}, "small", measure="rate"),
+    step("steps.layers", "training step, 50 linear layers of 64 units", EAGER, size=50),
+    step("steps.table", "training step on tabular data, 5 columns, 64 rows", EAGER, size=64),
+    Workload("agents.cart_pole", "cart-pole agent step", {"default": None}, "small", measure="rate"),
 ]
 
 REAL = [
-    real("gpt.gpt2", "step of two blocks of GPT-2 small, 128 tokens", forms=BOTH_FORMS, compilers=STEP_COMPILERS, size=128,
+    real("gpt.gpt2", "GPT-2 small step, two blocks, 128 tokens", forms=BOTH_FORMS, compilers=STEP_COMPILERS, size=128,
          tolerance=1e-5),
-    real("conv.resnet50", "ResNet-50 step, 2 pictures of 224 x 224", forms=BOTH_FORMS, compilers=MODEL_COMPILERS, size=2,
+    real("conv.resnet50", "ResNet-50 step, 2 images of 224 x 224", forms=BOTH_FORMS, compilers=MODEL_COMPILERS, size=2,
          tolerance=1e-4, compiled_tolerance=2e-2, needs="torchvision"),
-    real("recurrent.lstm", "step of an LSTM language model, 8 x 35 tokens", forms=("captured",),
+    real("recurrent.lstm", "LSTM language model step, 8 x 35 tokens", forms=("captured",),
          compilers=("compile_model",), size=35, tolerance=1e-5),
-    real("recommend.two_towers", "step of a recommender, 1 M sparse rows, 512 pairs", size=1_000_000, tolerance=1e-5),
-    real("gpt.block", "step of a GPT block, d = 256, 8 x 128 tokens", forms=BOTH_FORMS, compilers=STEP_COMPILERS, size=8),
-    real("conv.resnet", "ResNet-18 step, 8 pictures of 96 x 96", forms=BOTH_FORMS, compilers=MODEL_COMPILERS, size=8,
+    real("recommend.two_towers", "recommender step, 1 M sparse rows, 512 pairs", size=1_000_000, tolerance=1e-5),
+    real("gpt.block", "GPT block step, d = 256, 8 x 128 tokens", forms=BOTH_FORMS, compilers=STEP_COMPILERS, size=8),
+    real("conv.resnet", "ResNet-18 step, 8 images of 96 x 96", forms=BOTH_FORMS, compilers=MODEL_COMPILERS, size=8,
          tolerance=1e-5, compiled_tolerance=2e-2),
-    real("conv.cnn", "CNN step, NCHW, 16 pictures", forms=("captured",), size=16, tolerance=1e-5),
-    real("conv.cnn_nhwc", "CNN step, NHWC, 16 pictures", forms=("captured",), size=16, tolerance=1e-5),
-    real("epochs.mlp", "MLP epoch, 6,144 pictures", {"default": 1.45, "best": 1.08}, forms=BOTH_FORMS,
+    real("conv.cnn", "CNN step, NCHW, 16 images", forms=("captured",), size=16, tolerance=1e-5),
+    real("conv.cnn_nhwc", "CNN step, NHWC, 16 images", forms=("captured",), size=16, tolerance=1e-5),
+    real("epochs.mlp", "MLP epoch, 6,144 images", {"default": 1.45, "best": 1.08}, forms=BOTH_FORMS,
          compilers=STEP_COMPILERS, size=6144),
-    real("epochs.lenet", "LeNet epoch, 6,144 pictures", {"default": 1.0, "best": 1.0}, forms=BOTH_FORMS,
+    real("epochs.lenet", "LeNet epoch, 6,144 images", {"default": 1.0, "best": 1.0}, forms=BOTH_FORMS,
          compilers=STEP_COMPILERS, size=6144, lower_end=0.97),
     real("ddp.step", "DDP step, two ranks", {"default": 1.1, "best": 1.1}, size=2, grows=DDP),
     real("ddp.step", "DDP step, a group of one", {"libtorch": None, "default": 1.1, "best": 1.1}, libtorch="ddp.bare",
          size=1, grows=DDP),
     real("ddp.step", "DDP step, four ranks", size=4, grows=DDP),
-    real("data_parallel.step", "step of two replicas on the CPU, against the module alone", {"libtorch": None},
+    real("data_parallel.step", "training step of two CPU replicas, against one module", {"libtorch": None},
          libtorch="data_parallel.bare", size=256),
-    real("serving.mlp", "one row of an MLP by its program, against the network", {"libtorch": 0.95},
+    real("serving.mlp", "exported MLP, one row, against the network", {"libtorch": 0.95},
          libtorch="serving.mlp_network"),
-    real("serving.resnet18", "one picture by ResNet-18's program, against the network", {"libtorch": 0.95},
+    real("serving.resnet18", "exported ResNet-18, one image, against the network", {"libtorch": 0.95},
          libtorch="serving.resnet18_network", tolerance=1e-5),
 ]
 
 FEEDING_AND_FILES = [
-    Workload("feeding.batches", "60,000 pictures in batches of 256", EAGER, "feeding", size=60_000, grows=FEEDING),
-    Workload("feeding.batches", "600 pictures in batches of 256", EAGER, "feeding", size=600, grows=FEEDING),
-    Workload("feeding.batches", "600,000 pictures in batches of 256", EAGER, "feeding", size=600_000, grows=FEEDING),
-    Workload("feeding.floats", "60,000 pictures of floats in batches of 256", EAGER, "feeding", size=60_000),
+    Workload("feeding.batches", "60,000 images in batches of 256", EAGER, "feeding", size=60_000, grows=FEEDING),
+    Workload("feeding.batches", "600 images in batches of 256", EAGER, "feeding", size=600, grows=FEEDING),
+    Workload("feeding.batches", "600,000 images in batches of 256", EAGER, "feeding", size=600_000, grows=FEEDING),
+    Workload("feeding.floats", "60,000 float images in batches of 256", EAGER, "feeding", size=60_000),
     Workload("feeding.pictures", "1,024 JPEG files in batches of 32, by two workers", {"default": 1.0, "best": 1.0},
              "feeding", size=1024, lower_end=1.0, tolerance=1e-3, needs="torchvision", files=True),
     Workload("files.load", "loading a safetensors file of 256 MiB", {"default": None}, "files", size=16, tolerance=1e-5,
@@ -127,24 +127,25 @@ OPERATORS = [
     Workload("ops.add", "add, 4 x 4", {"default": 2.0}),
     Workload("ops.mul", "mul, 4 x 4", {"default": 2.0}),
     Workload("ops.relu", "relu, 4 x 4", {"default": 2.0}),
-    Workload("ops.product", "product of 4 x 4", {"default": 1.7}, size=4),
-    *[Workload("ops.product", f"product of {size} x {size}", {"default": 0.97}, size=size, most=1.03,
+    Workload("ops.product", "4 x 4 matmul", {"default": 1.7}, size=4),
+    *[Workload("ops.product", f"{size} x {size} matmul", {"default": 0.97}, size=size, most=1.03,
                limit="limits.product", starts=5) for size in (512, 1024, 2048)],
-    Workload("ops.product_into", "product of 2048 x 2048 into a tensor", {"default": 0.97}, size=2048, most=1.03, starts=5),
-    Workload("ops.copy", "copy of 25 M numbers", {"default": None}, size=25_000_000, limit="limits.copy", starts=5),
-    Workload("ops.norms_read", "1,000 products, norms read at once", {"default": None}),
-    Workload("ops.norms_kept", "1,000 products, norms read at the end", {"default": None}),
-    Workload("ops.norms_written", "1,000 products, norms written to a tensor", {"default": None}),
-    Workload("ops.norms_batched", "1,000 products and norms in one call", {"default": None}),
-    Workload("optimizers.adamw_small", "AdamW, 1,000 parameters of 64", {"libtorch": 30, "default": None, "best": 8},
-             size=1000, libtorch="optimizers.adamw_small_libtorch"),
-    Workload("optimizers.adamw_large", "AdamW, one parameter of 25 M", {"default": None, "best": 0.98}, size=25_000_000,
-             limit="limits.adamw", starts=5, grows=OPTIMIZER),
-    Workload("optimizers.adamw_large", "AdamW, one parameter of 1,000", EAGER, size=1000, grows=OPTIMIZER),
-    Workload("optimizers.adamw_large", "AdamW, one parameter of 100,000", EAGER, size=100_000, grows=OPTIMIZER),
-    Workload("optimizers.clip_small", "clipping of 1,000 gradients of 64", {"default": None, "best": 1.2}, size=1000),
-    Workload("conv.layer", "3 x 3 convolution, NCHW, 16 pictures", {"default": None}, size=16),
-    Workload("conv.layer_nhwc", "3 x 3 convolution, NHWC, 16 pictures", {"default": None}, size=16),
+    Workload("ops.product_into", "2048 x 2048 matmul into a tensor", {"default": 0.97}, size=2048, most=1.03, starts=5),
+    Workload("ops.copy", "copy of 25 M elements", {"default": None}, size=25_000_000, limit="limits.copy", starts=5),
+    Workload("ops.norms_read", "1,000 matmuls, each norm read immediately", {"default": None}),
+    Workload("ops.norms_kept", "1,000 matmuls, norms read at the end", {"default": None}),
+    Workload("ops.norms_written", "1,000 matmuls, norms written to a tensor", {"default": None}),
+    Workload("ops.norms_batched", "1,000 matmuls and norms in one call", {"default": None}),
+    Workload("optimizers.adamw_small", "AdamW, 1,000 parameters of 64 elements",
+             {"libtorch": 30, "default": None, "best": 8}, size=1000, libtorch="optimizers.adamw_small_libtorch"),
+    Workload("optimizers.adamw_large", "AdamW, one parameter of 25 M elements", {"default": None, "best": 0.98},
+             size=25_000_000, limit="limits.adamw", starts=5, grows=OPTIMIZER),
+    Workload("optimizers.adamw_large", "AdamW, one parameter of 1,000 elements", EAGER, size=1000, grows=OPTIMIZER),
+    Workload("optimizers.adamw_large", "AdamW, one parameter of 100,000 elements", EAGER, size=100_000, grows=OPTIMIZER),
+    Workload("optimizers.clip_small", "clipping of 1,000 gradients of 64 elements", {"default": None, "best": 1.2},
+             size=1000),
+    Workload("conv.layer", "3 x 3 convolution, NCHW, 16 images", {"default": None}, size=16),
+    Workload("conv.layer_nhwc", "3 x 3 convolution, NHWC, 16 images", {"default": None}, size=16),
 ]
 
 
@@ -155,20 +156,20 @@ def on_gpu(name, title, floors, size, **more):
 CAPTURED = {"forms": ("captured",)}
 
 GPU = [
-    on_gpu("gpu.product", "product of 8192 x 8192, fp32", {"default": 0.97}, 8192, most=1.03),
-    on_gpu("gpu.product_tf32", "product of 8192 x 8192, TF32", {"default": 0.97}, 8192, most=1.03, tolerance=1e-3),
-    on_gpu("gpu.product_bf16", "product of 8192 x 8192, bf16", {"default": 0.97}, 8192, most=1.03, tolerance=1e-2),
-    on_gpu("gpu.two_products", "a product of 4096 x 4096 on each of two devices", {"default": None}, 4096, tolerance=1e-5),
+    on_gpu("gpu.product", "8192 x 8192 matmul, fp32", {"default": 0.97}, 8192, most=1.03),
+    on_gpu("gpu.product_tf32", "8192 x 8192 matmul, TF32", {"default": 0.97}, 8192, most=1.03, tolerance=1e-3),
+    on_gpu("gpu.product_bf16", "8192 x 8192 matmul, bf16", {"default": 0.97}, 8192, most=1.03, tolerance=1e-2),
+    on_gpu("gpu.two_products", "4096 x 4096 matmul on each of two devices", {"default": None}, 4096, tolerance=1e-5),
     on_gpu("gpu.to_device", "256 MiB to the device", {"default": None}, 2**26),
     on_gpu("gpu.to_host", "256 MiB to the host", {"default": None}, 2**26),
     on_gpu("gpu_steps.sgd", "SimpleNN step", {"default": 6, "best": 0.95, "compile": None}, 4, tolerance=1e-4, **CAPTURED),
     *[on_gpu(f"gpu_steps.{net}_{precision}", f"{title}, {words}", TUNED if precision == "bf16" else EAGER, size,
              tolerance=tolerance, **CAPTURED)
-      for net, title, size in [("gpt", "step of a GPT, 6 blocks of 384, 16 x 256 tokens", 256),
-                               ("resnet", "ResNet-18 step, 128 pictures of 96 x 96", 128)]
+      for net, title, size in [("gpt", "GPT step, 6 blocks of 384, 16 x 256 tokens", 256),
+                               ("resnet", "ResNet-18 step, 128 images of 96 x 96", 128)]
       for precision, words, tolerance in [("fp32", "fp32", 1e-4), ("tf32", "TF32", 1e-2), ("bf16", "bf16", 2e-2)]],
-    on_gpu("gpu_steps.gpt2_bf16", "step of GPT-2 small, 8 x 1024 tokens, bf16", TUNED, 1024, tolerance=2e-2, **CAPTURED),
-    on_gpu("gpu_steps.resnet50_bf16", "ResNet-50 step, 128 pictures of 224 x 224, bf16", TUNED, 128, tolerance=2e-2,
+    on_gpu("gpu_steps.gpt2_bf16", "GPT-2 small step, 8 x 1024 tokens, bf16", TUNED, 1024, tolerance=2e-2, **CAPTURED),
+    on_gpu("gpu_steps.resnet50_bf16", "ResNet-50 step, 128 images of 224 x 224, bf16", TUNED, 128, tolerance=2e-2,
            needs="torchvision", **CAPTURED),
     on_gpu("gpu.fed_epoch", "MLP epoch fed from the CPU, against data on the GPU", {"libtorch": 0.97, "default": None},
            61_440, libtorch="gpu.held_epoch", tolerance=1e-5),

@@ -237,7 +237,7 @@ class Tables(unittest.TestCase):
         made = result(workload, default=(0.8, 0.9, 0.99), best=(0.5, 0.9, 1.1), limit=(0.7, 0.7, 0.7), libtorch=(0.2, 0.3, 0.4))
         self.assertEqual([line[1] for line in tables.slower([(workload, made)])], ["libtorch", "default"])
         text = tables.tables([(workload, made)])
-        self.assertTrue(text.startswith("| workload | against | sconce | ratio | 95 % interval |\n| --- |"))
+        self.assertTrue(text.startswith("| workload | against | sconce | ratio | 95% interval |\n| --- |"))
         self.assertLess(text.index("| step | libtorch |"), text.index("| step | default |"))
 
     def test_a_question_compares_the_fastest_form_with_each_side(self):
