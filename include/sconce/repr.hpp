@@ -59,7 +59,7 @@ std::string repr(double value);
 /// @throw c10::Error if the module is, or contains, a ParameterList or a ParameterDict.
 std::string repr(const torch::nn::Module& module);
 
-/// Returns the text for the module in the module holder.
+/// Returns the text for the module that `holder` contains.
 /// @throw c10::Error if the module holder is empty.
 template <typename Contained>
 std::string repr(const torch::nn::ModuleHolder<Contained>& holder) {

@@ -60,8 +60,8 @@ std::vector<std::vector<int64_t>> split_indices(std::optional<int64_t> size,
 /// generator. By default, LibTorch's CPU generator is used. Python:
 /// `torch.utils.data.random_split`.
 /// @throw c10::Error in the same cases as `SplitLengths::of`, or if a `torch::data` dataset has no
-/// size. In these cases, the generator is unchanged. **An empty part is an error**, whereas Python
-/// warns or accepts it.
+/// size. If the function throws, the generator remains unchanged. **An empty part is an error**,
+/// whereas Python warns or accepts it.
 template <class Source>
 std::vector<Subset<Source>> random_split(Source source, const SplitLengths& lengths,
                                          const std::optional<at::Generator>& generator = {}) {
@@ -78,7 +78,7 @@ std::vector<Subset<Source>> random_split(Source source, const SplitLengths& leng
   return subsets;
 }
 
-/// Splits a subset of the rows of two tensors, such as a part of an earlier split, as above.
+/// Randomly splits a subset of the rows of two tensors, such as a part of an earlier split.
 inline std::vector<Subset<Dataset>> random_split(
     const Subset<Dataset>& source, const SplitLengths& lengths,
     const std::optional<at::Generator>& generator = {}) {

@@ -59,7 +59,7 @@ struct InitOptions {
 /// backend was requested. Without a backend, collectives do nothing.
 ///
 /// If a rank fails, stops responding, or is late, every other rank throws an exception within the
-/// timeout. The message identifies the rank that throws and the operation. The group cannot be used
+/// timeout. The message identifies the operation and the rank that throws. The group cannot be used
 /// afterward. NCCL on GPUs behaves differently: its errors are reported asynchronously, and
 /// LibTorch's watchdog terminates the process. If a rank throws, the watchdog terminates the other
 /// processes. The rank that throws aborts its own collectives if the exception destroys its group,
@@ -87,9 +87,9 @@ class ProcessGroup {
   /// loopback address or to several addresses on rank 0's machine, rank 0 listens on all addresses
   /// of the machine, because other ranks may resolve the name to a different address. Gloo uses the
   /// loopback interface if all ranks are on one machine. GLOO_SOCKET_IFNAME selects other
-  /// interfaces, and it is required if ranks on several machines meet in a file. Only one group
-  /// initialized over TCP may exist at a time. If SIGPIPE would terminate the process, the signal
-  /// is ignored from then on, as in Python.
+  /// interfaces. This variable is required if ranks on several machines use a file as
+  /// `init_method`. Only one group initialized over TCP may exist at a time. If SIGPIPE would
+  /// terminate the process, the signal is ignored from then on, as in Python.
   /// Python: `init_process_group`.
   /// @throw c10::Error if:
   /// - the environment variables are incomplete or invalid, or the options contradict each other;

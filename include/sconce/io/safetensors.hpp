@@ -18,14 +18,14 @@ using Metadata = std::map<std::string, std::string>;
 struct SafetensorsOptions {
   torch::Device device = c10::kCPU;  ///< device of the loaded tensors
 
-  /// Whether to map the file into memory instead of reading it. CPU tensors are then views of the
-  /// file's pages, which are loaded on first access. Changes to the tensors are not written to the
-  /// file. The file must not be truncated while such a tensor exists. Replacing the file, as
-  /// `save_safetensors` does, is safe.
+  /// Whether to map the file into memory instead of reading it. With this option, CPU tensors are
+  /// views of the file's pages, which are loaded on first access. Changes to the tensors are not
+  /// written to the file. The file must not be truncated while such a tensor exists. Replacing the
+  /// file with a new file, as `save_safetensors` does, does not affect such tensors.
   bool mmap = true;
 
   /// Whether rows of mapped tensors are read in random order, for example by `data::Batches` with
-  /// `shuffle`. The system then reads only the pages that are accessed. Without this option, it
+  /// `shuffle`. With this option, the system reads only the accessed pages. Without this option, it
   /// reads several megabytes around each accessed page, which makes shuffling a file larger than
   /// memory many times slower. Sequential reads are slower with this option. Requires `mmap` and
   /// the CPU.

@@ -35,7 +35,7 @@ struct R2ScoreOptions {
 
 /// Computes the mean squared error between `preds` and `target` over all elements or for each
 /// column. Both tensors must have the same shape. The result is a float64 tensor that is 0-dim or
-/// of shape `(num_outputs,)`. It is NaN if there are no examples or if any element is NaN.
+/// of shape `(num_outputs,)`. The error is NaN if there are no examples or if any element is NaN.
 /// Differences are computed with at least float32 precision.
 /// Python: `torchmetrics.MeanSquaredError`.
 class MeanSquaredError : public Metric {
@@ -101,11 +101,11 @@ class MeanAbsolutePercentageError : public Metric {
 /// that is explained by `preds`. `preds` and `target` have shape (N,) or `(N, num_outputs)`.
 /// Computations use float64.
 ///
-/// The result is a float64 tensor with values of at most 1. It is 0-dim, or of shape
+/// The result is a float64 tensor with values of at most 1. The tensor is 0-dim, or has the shape
 /// `(num_outputs,)` for `raw_values` with several outputs. Values are NaN if there are fewer than
-/// two examples. As in Python, sums of squares up to 1e-4 count as 0. The score is 1 if the sum of
-/// squared residuals is 0. Otherwise, it is 0 if the total sum of squares is 0. If there are too
-/// few examples for `adjusted`, the unadjusted score is returned.
+/// two examples. As in Python, sums of squares up to 1e-4 are treated as 0. The score is 1 if the
+/// sum of squared residuals is 0. If only the total sum of squares is 0, the score is 0. If there
+/// are too few examples for `adjusted`, the unadjusted score is returned.
 /// Python: `torchmetrics.R2Score`.
 class R2Score : public Metric {
  public:
@@ -115,8 +115,8 @@ class R2Score : public Metric {
   /// @throw c10::Error if the shapes differ, if they are not `(N, num_outputs)`, or if a tensor is
   /// complex.
   void update(const torch::Tensor& preds, const torch::Tensor& target) override;
-  /// Returns the score for `sums`, which contains the sums of the squared targets, of the targets,
-  /// and of the squared residuals for each output, followed by the number of examples.
+  /// Returns the score for `sums`, which contains three sums for each output (squared targets,
+  /// targets, and squared residuals), followed by the number of examples.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
   /// Returns true, because higher is better. The best score is 1.

@@ -19,8 +19,8 @@ class StateOwner {
   c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> address_{Impl()};
 };
 
-/// Base class for the per-parameter state of the optimizer `Class`. The tensors of `Derived` and
-/// their keys are listed in a table in the source file of `Class`.
+/// Base class for the per-parameter state of the optimizer `Class`. A table in the source file that
+/// implements `Class` lists the tensors in `Derived` and their keys.
 template <class Class, class Derived>
 struct TableParamState : torch::optim::OptimizerCloneableParamState<Derived> {
   StateOwner owner = {};  ///< the parameter

@@ -47,11 +47,11 @@ class ReduceLROnPlateau final : public Scheduler {
 
   /// Returns the mode passed to the constructor, if any.
   std::optional<MetricMode> given_mode() const { return options_.mode; }
-  /// Returns the current mode. If the options do not specify a mode, it is `min` until `set_mode`
-  /// or `load_state_dict` changes it.
+  /// Returns the current mode. If the options do not specify a mode, the mode is `min` until
+  /// `set_mode` or `load_state_dict` changes it.
   MetricMode mode() const { return mode_; }
-  /// Sets the mode. If it differs from the current mode, discards the best metric and the number of
-  /// bad epochs. Returns whether a metric was discarded.
+  /// Sets the mode. If the new mode differs from the current mode, the best metric and the number
+  /// of bad epochs are discarded. Returns whether a metric was discarded.
   bool set_mode(MetricMode mode);
 
  private:

@@ -18,7 +18,7 @@ struct RMSpropParamState : TableParamState<RMSprop, RMSpropParamState> {
   torch::Tensor grad_avg = {};         ///< like the parameter; undefined unless centered
 };
 
-/// Implements the RMSprop algorithm, with optional momentum, weight decay, and centering. It
+/// Implements the RMSprop algorithm, with optional momentum, weight decay, and centering. RMSprop
 /// accepts LibTorch's options and parameter groups and runs the same foreach and loop kernels as
 /// Python. `torch::save` and `torch::load` use the archive format of `torch::optim::RMSprop`.
 /// Python: `torch.optim.RMSprop`.

@@ -37,9 +37,9 @@ struct LoadOptions {
 };
 
 /// A function of tensors that was saved to a file by `record`. A program consists of a sequence of
-/// operators and the weights. It runs without Python and without the class of the network, and it
-/// computes the same result as the function in evaluation mode, without gradients. Copies share the
-/// weights.
+/// operators and the weights. A program runs without Python and without the network's class. It
+/// computes the same result as the recorded function in evaluation mode, without gradients. Copies
+/// share the weights.
 ///
 ///     const auto program = sconce::program::Program::load("net.safetensors");
 ///     const auto logits = program.run({x})[0];

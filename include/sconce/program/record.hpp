@@ -31,8 +31,8 @@ struct DynamicDim {
 
 /// Options for `record`.
 struct RecordOptions {
-  /// Dimensions whose sizes may differ from the example. At most three different size names are
-  /// allowed.
+  /// Dimensions whose sizes may differ from the sizes in the example. At most three different size
+  /// names are allowed.
   std::vector<DynamicDim> dynamic_shapes = {};
 
   /// Names of the outputs. Defaults to "output", or to "output_0", "output_1", and so on.
@@ -42,8 +42,8 @@ struct RecordOptions {
   /// can be verified.
   bool save_example = false;
 
-  /// When recording a function, the module whose parameters and buffers keep their names in the
-  /// file.
+  /// The module that the recorded function uses. The parameters and buffers of this module keep
+  /// their names in the file.
   std::shared_ptr<torch::nn::Module> module = {};
 
   /// Additional strings to store in the file, such as the class names.

@@ -14,7 +14,7 @@ namespace profiler {
 /// backward passes, as well as GPU kernels and copies, for the lifetime of the object. As in
 /// Python, LibTorch's profiler writes log lines to standard error unless the environment contains
 /// `KINETO_LOG_LEVEL=7`. There is only one profiler per process, so a second `Profile` cannot start
-/// while the first one is running. Use the object in one thread only.
+/// while the first one is running. Use a `Profile` in only one thread.
 /// Python: `torch.profiler.profile`.
 class [[nodiscard]] Profile {
  public:

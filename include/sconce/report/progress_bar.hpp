@@ -23,11 +23,12 @@ struct TerminalBarOptions {
 
 /// Draws a progress bar on a terminal. The line shows a title, the bar, the number of completed
 /// steps, the total number of steps, the steps per second, the remaining time, and the given text.
-/// It is redrawn at most ten times per second. The line is as wide as the terminal. If the width of
-/// the terminal is unknown, the value of COLUMNS is used, or 80 columns if COLUMNS is not set.
-/// Parts that do not fit are omitted. Nothing is drawn if the stream is not a terminal, or if TERM
-/// is unset or "dumb". Other output to the terminal starts in the first column of the bar's line.
-/// If the output is shorter than the bar, the rest of the bar remains visible. Python: `tqdm`.
+/// The line is redrawn at most ten times per second. The line is as wide as the terminal. If the
+/// width of the terminal is unknown, the value of COLUMNS is used, or 80 columns if COLUMNS is not
+/// set. Parts that do not fit are omitted. Nothing is drawn if the stream is not a terminal, or if
+/// TERM is unset or "dumb". Other output to the terminal starts in the first column of the bar's
+/// line. If the output is shorter than the bar, the rest of the bar remains visible.
+/// Python: `tqdm`.
 class TerminalBar {
  public:
   /// Constructs a bar that is drawn on `out`, which must outlive this object.
@@ -43,9 +44,9 @@ class TerminalBar {
   void begin(std::string title, int64_t total, int64_t done = 0);
   /// Draws the bar if at least a tenth of a second has passed.
   void update(int64_t done, const std::string& text = {});
-  /// Draws the bar if at least a tenth of a second has passed. Calls `text` only in that case.
+  /// Calls `text` and draws the bar if at least a tenth of a second has passed.
   void update(int64_t done, const std::function<std::string()>& text);
-  /// Clears the line. The next output starts in its first column.
+  /// Clears the line. The next output starts in the first column of this line.
   void clear();
 
  private:
@@ -73,8 +74,9 @@ struct ProgressBarOptions {
 };
 
 /// Prints the same lines as `EpochLogger`, followed by a bar for the current epoch that also shows
-/// the loss and the metrics of the previous epoch. Only rank 0 prints. The bar requires a terminal,
-/// but the lines do not. The bar is cleared when the fit ends, even after an exception.
+/// the loss and the metrics of the previous epoch. Only rank 0 prints. The lines are printed to any
+/// stream, but the bar is drawn only on a terminal. The bar is cleared when the fit ends, even
+/// after an exception.
 /// Python: Lightning's `TQDMProgressBar`.
 class ProgressBar : public TrainerCallback {
  public:

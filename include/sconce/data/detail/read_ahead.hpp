@@ -13,11 +13,11 @@
 namespace sconce::data::detail {
 
 /// Creates batches in threads, ahead of the loop that consumes them, and returns them in order.
-/// This is the part of `DataLoader` that does not depend on items, and it can also be used on its
-/// own. The owner retrieves batches from a single thread. Each worker runs with the thread state
-/// (gradients, autocast) of the thread that constructed this object and with a single LibTorch
-/// thread, because the workers already share the cores. The destructor stops all threads and waits
-/// for running calls to `Make`.
+/// This class implements the part of `DataLoader` that is independent of the item type, and it can
+/// also be used on its own. The owner retrieves batches from a single thread. Each worker runs with
+/// the thread state (gradients, autocast) of the thread that constructed this object and with a
+/// single LibTorch thread, because the workers already share the cores. The destructor stops all
+/// threads and waits for running calls to `Make`.
 class ReadAhead {
  public:
   /// Creates the batch with the given index. A batch may have any type. After a stop request, the

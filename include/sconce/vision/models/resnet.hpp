@@ -31,7 +31,7 @@ enum class ResNetBlock {
   bottleneck  ///< 1 x 1, 3 x 3, and 1 x 1, with four times as many channels at the end
 };
 
-/// A residual network for images. Its parameters have the same names as in torchvision and, for the
+/// A residual network for images. The parameters have the same names as in torchvision and, for the
 /// same seed, the same values. Weights can therefore be exchanged in both directions with
 /// `nn::state_dict` and `nn::load_state_dict`. The members are the modules, in the order in which
 /// they are used. For a different number of classes, replace the last module:
