@@ -178,8 +178,8 @@ std::string indented(const std::string& text) {
   return moved;
 }
 
-// Returns the lines for the children. Consecutive children of a ModuleList with the same text share
-// a line.
+// Returns the lines for the children. Consecutive ModuleList children that print the same text
+// share a line.
 std::vector<std::string> child_lines(const torch::nn::Module& module) {
   const bool merge = dynamic_cast<const torch::nn::ModuleListImpl*>(&module) != nullptr;
   // Python's attention module uses a Linear subclass with a different name.
@@ -233,7 +233,7 @@ std::string repr(const torch::Tensor& tensor) {
   } else {
     text += shows_none ? "[]" : Body(tensor.detach().resolve_neg()).text(indent);
   }
-  // As in Python, the count starts at the line's length plus one, or plus two on the first line.
+  // As in Python, the column starts at the line's length plus one, or plus two on the first line.
   const auto line_start = text.rfind('\n');
   auto column = static_cast<int64_t>(text.size()) + 1 -
                 (line_start == std::string::npos ? -1 : static_cast<int64_t>(line_start));

@@ -74,7 +74,7 @@ std::map<std::string, torch::ScalarType> dtypes_by_name() {
   return found;
 }
 
-// Does the same as `changed` in reference/repr.py.
+// Applies the same change as `changed` in reference/repr.py.
 torch::Tensor changed(torch::Tensor x, const std::string& how) {
   if (how == "transposed") return x.transpose(0, -1);
   if (how == "strided") return x.slice(0, 0, std::nullopt, 2);
@@ -105,7 +105,7 @@ torch::Tensor left_behind() {
   return view;
 }
 
-// Returns the text from sconce for every non-float expression in reference/repr.py.
+// Returns sconce's text for every non-float expression in reference/repr.py.
 std::map<std::string, std::string> our_texts() {
   namespace F = nn::functional;
   const auto x = X();

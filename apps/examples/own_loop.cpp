@@ -1,5 +1,5 @@
-// The Trainer's loop, written using only the public API. Each run stops after one epoch and resumes
-// the next time.
+// The Trainer's loop, written using only the public API. Each run trains for one epoch, starting
+// where the previous run stopped.
 #include <torch/torch.h>
 #include <algorithm>
 #include <cstdio>

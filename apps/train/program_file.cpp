@@ -46,8 +46,8 @@ void check_tensors(const std::string& file, const char* what,
               ", found ", tensors.size());
   TORCH_CHECK(tensors[0].dtype == torch::kFloat && tensors[0].shape == shape, file,
               ": expected a program with torch.float32 of shape ", at::IntArrayRef(shape),
-              " as its ", what, ", as its metadata says, found ", sconce::repr(tensors[0].dtype),
-              " of shape ", at::IntArrayRef(tensors[0].shape));
+              " as its ", what, " (according to its metadata), found ",
+              sconce::repr(tensors[0].dtype), " of shape ", at::IntArrayRef(tensors[0].shape));
 }
 
 Predictor predictor_of(const std::filesystem::path& file, const Program& program) {

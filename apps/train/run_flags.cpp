@@ -15,15 +15,16 @@ namespace {
 
 using Facts = std::vector<std::pair<std::string, std::string>>;  // names and values
 
-// Returns the name of a named dataset, or otherwise the kind of data. The path is not used, because
-// files may be moved.
+// Returns the name of a named dataset, or a description of the data source, such as "a table". The
+// path is not part of the description, because files may be moved.
 std::string kind_of_data(const std::string& data) {
   if (is_named(data)) return data;
   if (is_table(data)) return "a table";
   return is_picture_folder(data) ? "a folder of images" : "a folder of IDX files";
 }
 
-// Saves the kind of data and, if --lr is not given, the default learning rate.
+// Returns the flag's value to save. For --data, this is the description of the data source. If --lr
+// is not given, the default learning rate is saved.
 std::string saved_text(const BoundFlag& flag, const CommandLine& line) {
   if (flag.name == "--data") return kind_of_data(line.data);
   if (flag.name == "--lr") return shortest_text(line.learning_rate());
@@ -38,8 +39,8 @@ Facts flags_of(const CommandLine& line) {
   return facts;
 }
 
-// With different or additional data, the split changes, and the run would be tested on examples
-// that it was trained on. The columns of a table are compared when the table is opened.
+// If examples were changed or added, the split would change as well, and the run would be tested on
+// examples that it was trained on. The columns of a table are compared when the table is opened.
 Facts facts_of(const CommandLine& line, const TrainingData& data) {
   Facts facts;
   const auto& classes = data.task.classes;
@@ -56,7 +57,8 @@ Facts facts_of(const CommandLine& line, const TrainingData& data) {
   return facts;
 }
 
-// The flags come first, so that if two runs differ in --test-fraction, the error reports that flag.
+// The flags precede the facts about the data. Therefore, if two runs differ in --test-fraction, the
+// error reports this flag.
 Facts run_facts(const CommandLine& line, const TrainingData& data) {
   Facts facts = flags_of(line);
   const Facts data_facts = facts_of(line, data);

@@ -57,7 +57,7 @@ void print_task(std::ostream& out, const CommandLine& line, const TrainingData& 
     out << "; " << data.left_out << (task.is_table() ? " bad rows" : " bad images") << " left out";
   }
   if (task.is_regression()) {
-    out << "\nloss: mean squared error of " << task.target << ", standardized by its mean "
+    out << "\nloss: mean squared error of " << task.target << ", standardized with mean "
         << task.mean.back() << " and deviation " << task.std.back();
   }
   const auto& model = *network.model;

@@ -27,7 +27,7 @@ void free_memory(c10::StorageImpl& storage) {
   storage.set_data_ptr_noswap({nullptr, c10::kCPU});
 }
 
-// Moves the memory of a result to the storage that later calls read from.
+// Transfers ownership of the result's memory to the storage that later calls read from.
 void take_memory(c10::StorageImpl& storage, const at::Tensor& result) {
   auto& memory = result.storage().unsafeGetStorageImpl()->_mutable_data_ptr_no_checks();
   storage.set_data_ptr_noswap(std::move(memory));
@@ -55,7 +55,8 @@ void run(const OperatorCall& call, torch::jit::Stack& stack) {
   for (const auto& name : call.last_used) free_memory(*name.storage().unsafeGetStorageImpl());
 }
 
-// Returns the result, or a copy that has the same layout and memory size as `name`.
+// Returns `result` if it has the same layout as `name` and its storage is at least as large.
+// Otherwise, returns a copy of `result` with the layout and storage size of `name`.
 at::Tensor placed_as(const at::Tensor& name, const at::Tensor& result) {
   const size_t bytes = name.storage().nbytes();
   if (result.strides() == name.strides() && result.storage_offset() == name.storage_offset() &&
@@ -166,7 +167,7 @@ void RecordedStep::drop_gradients() const {
   }
 }
 
-// After an error, no parameter may still have a gradient without memory.
+// After an error, clears the parameter gradients whose memory has been freed.
 void RecordedStep::forget_dropped_gradients() const {
   for (const auto& gradient : gradients) {
     if (gradient.is_new_memory && gradient.after.storage().data() == nullptr) {

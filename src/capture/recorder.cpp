@@ -21,8 +21,9 @@ using Source = StepMemory::Source;
 
 constexpr size_t max_constant_bytes = 1 << 16;
 
-// Above this size, memory is allocated and freed in each replay, as in the plain loop. Keeping such
-// memory in the pool would increase peak memory, and allocation time is negligible at this size.
+// Above this size, memory is allocated and freed in each replay, as in a training loop without
+// replays. Keeping such memory in the pool would increase peak memory, and allocation time is
+// negligible at this size.
 constexpr size_t max_pooled_bytes = 1 << 20;
 
 template <class T>
@@ -54,8 +55,8 @@ size_t hash_of_numbers(c10::ArrayRef<c10::IValue> arguments) {
   return hash;
 }
 
-// Returns whether both calls copy the same values to the same type. The tensors in their arguments
-// must refer to the memory used by replays.
+// Returns whether both calls copy the same values to the same type. The tensor arguments of both
+// calls must refer to the memory used by replays.
 bool are_equal_casts(const OperatorCall& a, const OperatorCall& b) {
   const auto& x = a.arguments[0].toTensor();
   const auto& y = b.arguments[0].toTensor();
@@ -121,8 +122,8 @@ void Recorder::composite_call(OperatorCall call, const at::Tensor& result) {
   step_->calls.push_back(std::move(call));
 }
 
-// Adds a collective as a host call. The host call keeps references to the tensors, so their memory
-// stays in place.
+// Adds a collective as a host call. The host call keeps references to the tensors, so the memory of
+// these tensors stays allocated.
 void Recorder::add_collective(const OperatorCall& call) {
   const std::string& name = call.op.schema().name();
   const c10::ArrayRef<c10::IValue> arguments = call.arguments;
@@ -291,8 +292,8 @@ RecordingOutcome Recorder::finish() {
   }
   if (!reject_reason_.empty()) return {nullptr, std::move(reject_reason_)};
   end_gradients();
-  // Autograd and the host also create tensors that do not outlive the step. Host memory used by
-  // such a tensor may have been freed together with the tensor.
+  // Autograd and the host also create tensors that do not outlive the step. If one of these tensors
+  // wraps host memory, that memory may have been freed together with the tensor.
   for (const auto& input : step_->trace.inputs) {
     if (!input.tensor.expired() || !input.is_foreign) continue;
     return {nullptr, "host memory wrapped by a tensor within the step (from_blob)"};

@@ -73,8 +73,8 @@ class Recorder {
   StepMemory memory_ = {};
   std::vector<Cast> casts_ = {};  // only of tensors that have not been modified since
   std::string reject_reason_ = {};
-  // Tensors in memory created outside the step. The weak references prevent their addresses from
-  // being reused.
+  // Tensors whose memory was allocated outside the step. The weak references prevent new tensors
+  // from being created at the same addresses.
   std::unordered_map<const c10::TensorImpl*, WeakTensor> seen_ = {};
   std::unordered_map<const c10::TensorImpl*, WeakTensor> gradients_before_ = {};
 };

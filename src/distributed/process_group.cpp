@@ -142,8 +142,8 @@ void agree_ranks(c10d::Store& store, const Launch& launch, const std::vector<int
   }
 }
 
-// Returns the launch settings of this process in a subgroup. The settings keep the meeting address
-// of the larger group, because Gloo uses it to choose an interface.
+// Returns this process's launch settings for a subgroup. The settings keep the larger group's
+// rendezvous address, because Gloo uses this address to choose an interface.
 Launch launch_of(const Launch& larger, const std::vector<int>& ranks, int rank) {
   Launch launch = larger;
   launch.rank = rank;

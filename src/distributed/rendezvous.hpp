@@ -153,9 +153,9 @@ class Endpoint {
 
   static constexpr Milliseconds max_attempt_time = std::chrono::seconds(2);
 
-  // Connects to all addresses at the same time, and then closes the connections. If packets to an
-  // address are lost, the other addresses must not be delayed. If an address refuses connections,
-  // it must be retried soon.
+  // Connects to all addresses at the same time, and then closes the connections. If packets to one
+  // address are lost, connections to the other addresses must not be delayed. If an address refuses
+  // connections, it must be retried soon.
   Answer ask(Milliseconds patience) const {
     Answer answer;
     std::vector<pollfd> sockets;  // poll skips entries whose fd is -1
@@ -222,7 +222,7 @@ inline void check_leads_to_rank_0(const Launch& launch, const Endpoint& endpoint
   const bool is_intended = launch.address == "localhost" || is_numeric(launch.address);
   const bool elsewhere = launch.spans_machines() && launch.rank > 0 && launch.local_rank == 0;
   TORCH_CHECK(is_intended || !elsewhere || !endpoint.is_loopback(),
-              "expected an address that reaches the machine of rank 0, got ", launch.address,
+              "expected an address that reaches rank 0's machine, got ", launch.address,
               ", which is a loopback address here; use the address of a network interface there");
 }
 
@@ -297,7 +297,7 @@ inline std::vector<std::string> keys_of(const std::vector<int>& ranks, const std
   return keys;
 }
 
-// Returns the values that the given ranks announced with a state.
+// Returns the values that the given ranks announced together with a state.
 inline std::vector<std::string> announced_values(c10d::Store& store, const std::vector<int>& ranks,
                                                  const std::string& state) {
   std::vector<std::string> values;

@@ -56,9 +56,9 @@ ModulePtr clone_of(const torch::nn::Module& module, std::optional<torch::Device>
   }
 }
 
-// The `reset` function of a clone creates its children. If a child's class does not define `clone`,
-// the child keeps its initial values, and LibTorch does not report an error. Therefore, this
-// function tries to clone one layer of each class.
+// A clone's `reset` function creates the clone's children. If a child's class does not define
+// `clone`, the child keeps its initial values, and LibTorch does not report an error. Therefore,
+// this function tries to clone one layer of each class.
 void check_cloneable(const torch::nn::Module& module, std::set<std::type_index>& tried) {
   for (const auto& child : module.children()) {
     const torch::nn::Module& layer = *child;
@@ -67,8 +67,8 @@ void check_cloneable(const torch::nn::Module& module, std::set<std::type_index>&
   }
 }
 
-// Returns the expected counts: one member refers to each tensor that the layer registered, and no
-// member refers to any other tensor.
+// Returns how many of the layer's members should refer to each tensor: one member if the layer
+// registered the tensor, and no member otherwise.
 std::vector<size_t> usual_counts(const torch::nn::Module& layer,
                                  const std::vector<torch::Tensor>& tensors) {
   const auto own = tensors_of(layer, /*recurse=*/false);
@@ -154,11 +154,11 @@ void DataParallelBase::Replica::pair_up_tensors(
     if (!item.value().defined()) continue;
     torch::Tensor copy = copies[item.key()];
     if (copy.is_same(item.value())) {
-      // This tensor is the weight in an Embedding or a loss, and was passed as an option. The
-      // members are set later.
-      TORCH_CHECK(!tensor_members(layer).empty(), data_parallel_name, ": expected a reset() of ",
-                  class_of(layer), " that registers a new tensor for '", item.key(),
-                  "', got one that registers the original's tensor in a clone");
+      // This tensor is the weight of an Embedding or a loss, and it was passed to the constructor
+      // as an option. `set_members` sets the layer's members later.
+      TORCH_CHECK(!tensor_members(layer).empty(), data_parallel_name, ": expected reset() of ",
+                  class_of(layer), " to register a new tensor for '", item.key(),
+                  "', got a clone that registers the original's tensor");
       copy = to_device(copy.detach(), device, /*copy=*/true);
     }
     // The copy passes gradients only through an edge to the original. If requires_grad is not set,
@@ -179,9 +179,9 @@ torch::Tensor DataParallelBase::Replica::copy_of(const torch::Tensor& original) 
       .copy;
 }
 
-// Sets the members of the copies. A layer may compute with tensors other than the ones it
-// registered, because a user may have set a member to another layer's tensor or to an unregistered
-// tensor.
+// Sets the tensor members of the copied layers. A layer may compute with tensors other than the
+// ones it registered, because a user may have set a member to another layer's tensor or to an
+// unregistered tensor.
 void DataParallelBase::Replica::set_members() {
   for (const auto& [original, copy] : layers) {
     const auto from = tensor_members(*original);
@@ -190,8 +190,8 @@ void DataParallelBase::Replica::set_members() {
   }
 }
 
-// Checks the members of other classes. This object cannot set them, so they must refer to the
-// tensors that `reset` sets.
+// Checks the layers for which `tensor_members` returns nothing. A replica cannot set the members of
+// these layers, so the members must refer to the tensors that `reset` sets.
 void DataParallelBase::Replica::check_members() const {
   namespace nn = torch::nn;
   std::vector<torch::Tensor> originals, copies;
@@ -212,9 +212,9 @@ void DataParallelBase::Replica::check_members() const {
   }
 }
 
-// The tensors get new values but stay the same objects, because the members of LibTorch modules
-// refer to them. If grad mode is disabled, an existing gradient edge stays, because the backward
-// pass of an earlier forward pass may still need it.
+// The replica's tensors receive new values but remain the same objects, because the members of
+// LibTorch modules refer to these objects. If grad mode is disabled, an existing gradient edge
+// stays, because the backward pass of an earlier forward pass may still need it.
 void DataParallelBase::Replica::update(bool with_grad) const {
   namespace autograd = torch::autograd::impl;
   for (const auto& [original, copy] : layers) {

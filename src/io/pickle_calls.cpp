@@ -78,8 +78,8 @@ class Arguments {
                 place_, "expected a tensor without hooks");
   }
 
-  // Skips the attributes that a user set on a tensor. They are either a dict, or a pair of a dict
-  // and the attributes in __slots__.
+  // Skips the attributes that a user set on a tensor. The attributes are either a dict, or a pair
+  // of a dict and the attributes in __slots__.
   void skip_attributes() {
     TORCH_CHECK(left() > 0, place_, "expected tensor attributes, got no more arguments");
     const auto& value = items_[next_++];
@@ -107,19 +107,20 @@ void set_requires_grad(const at::Tensor& tensor, bool requires_grad, const Place
 
 // Sets the bits that mark a tensor as conjugate or negative.
 void set_bits(const at::Tensor& tensor, const c10::impl::GenericDict& bits, const Place& place) {
-  TORCH_CHECK(bits.size() <= 2, place, "expected only 'conj' and 'neg' of a tensor, got ",
+  TORCH_CHECK(bits.size() <= 2, place, "expected only the tensor bits 'conj' and 'neg', got ",
               bits.size(), " names");
   const auto type = tensor.scalar_type();
   for (const auto& bit : bits) {
     const c10::IValue &key = bit.key(), &value = bit.value();
-    TORCH_CHECK(key.isString() && value.isBool(), place, "expected a tensor's bits by name, got ",
-                kind_of(key), " and ", kind_of(value));
+    TORCH_CHECK(key.isString() && value.isBool(), place,
+                "expected a str and a bool for each tensor bit, got ", kind_of(key), " and ",
+                kind_of(value));
     const auto& name = key.toStringRef();
     const bool conj = name == "conj" && c10::isComplexType(type);
     const bool neg = name == "neg" && (c10::isComplexType(type) || c10::isFloatingType(type));
     TORCH_CHECK(conj || neg, place,
-                "expected 'conj' of a complex or 'neg' of a floating-point tensor, got '", name,
-                "' of ", type);
+                "expected 'conj' for a complex tensor or 'neg' for a floating-point tensor, got '",
+                name, "' of ", type);
     if (conj) tensor._set_conj(value.toBool());
     if (neg) tensor._set_neg(value.toBool());
   }
@@ -129,8 +130,8 @@ at::Tensor view_of(const c10::Storage& storage, c10::ScalarType type, int64_t of
                    c10::IntArrayRef sizes, c10::IntArrayRef strides, const Place& place) {
   const uint64_t elements = storage.nbytes() / c10::elementSize(type);
   TORCH_CHECK(fits_in_storage(offset, sizes, strides, elements), place,
-              "expected a tensor inside its ", "storage of ", elements, " elements, got offset ",
-              offset, ", sizes ", sizes, " and strides ", strides);
+              "expected a tensor that fits in its ", "storage of ", elements,
+              " elements, got offset ", offset, ", sizes ", sizes, " and strides ", strides);
   const auto options = at::TensorOptions(type).device(storage.device());
   return at::empty({0}, options).set_(storage, offset, sizes, strides);
 }
@@ -178,7 +179,7 @@ c10::IValue rebuild_with_attributes(Arguments arguments, Containers& containers,
   TORCH_CHECK(
       global == Global::tensor_v2 || global == Global::tensor_v3 || global == Global::parameter,
       place, "expected a function that creates a tensor, got another function");
-  arguments.next_named(Global::tensor_class, "the class of a tensor");
+  arguments.next_named(Global::tensor_class, "a tensor class");
   const auto& function_arguments = arguments.next(&c10::IValue::isTuple, "a tuple of arguments");
   arguments.skip_attributes();
   arguments.finish();
@@ -208,7 +209,8 @@ c10::IValue find_global(std::string_view module, std::string_view name, Containe
       [&](const TorchType& type) { return type.storage != nullptr && name == type.storage; });
   const auto* dtype = find_torch_type([&](const TorchType& type) { return name == type.name; });
   const bool is_known = module == "torch" && (storage != nullptr || dtype != nullptr);
-  TORCH_CHECK(is_known, place, "expected the types of a state dict of strided tensors, got ",
+  TORCH_CHECK(is_known, place,
+              "expected a type that a state dict of strided tensors can contain, got ",
               "the global ", module, ".", name, ", which is not loaded");
   return storage != nullptr ? capsule(Global::storage_class, storage->type)
                             : capsule(Global::dtype, dtype->type);

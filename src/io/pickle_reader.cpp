@@ -19,11 +19,11 @@ static_assert(std::endian::native == std::endian::little, "the format's numbers 
 
 namespace {
 
-// Upper bounds on the bytes per string, without its characters, and per memo entry.
+// Upper bounds on the bytes per string, excluding the characters, and on the bytes per memo entry.
 constexpr size_t text_bytes = 96, memo_bytes = 80;
 
-// The virtual machine described in Python's Lib/pickle.py. It consists of a stack of values, which
-// may contain marks, and a memo.
+// The virtual machine described in Python's Lib/pickle.py. The machine consists of a memo and a
+// stack of values, which may contain marks.
 class PickleReader {
  public:
   PickleReader(std::string_view pickle, const LoadStorage& load, MemoryBudget& budget,
@@ -215,7 +215,8 @@ class PickleReader {
               items[3].isString() && items[4].isInt() && items[0].toStringView() == "storage",
           "expected a storage ID, got another tuple");
     const auto& key = items[2].toStringRef();
-    check(key.size() <= 0xFFFF, "expected a storage key, got one of ", key.size(), " bytes");
+    check(key.size() <= 0xFFFF, "expected a storage key of at most 65535 bytes, got ", key.size(),
+          " bytes");
     const auto typed = storage_type(items[1], place());
     const auto type = typed.value_or(c10::kByte);
     const auto storage = load_(key, typed);
@@ -239,7 +240,8 @@ class PickleReader {
   std::map<size_t, c10::IValue> memo_ = {};  // not hashed, because the file chooses the keys
 };
 
-// Runs the next operation. Returns false at the end. The characters are the format's opcodes.
+// Runs the next operation. Returns false at the end of the pickle. The characters are the format's
+// opcodes.
 bool PickleReader::step() {
   using Reader = PickleReader;
   static const auto operations = [] {

@@ -28,8 +28,8 @@ c10::TypePtr any() {
   return c10::AnyType::get();
 }
 
-// Creates a LibTorch Dict. Its noexcept constructor allocates memory, so running out of memory
-// there would terminate the process. This function throws an exception instead.
+// Creates a LibTorch Dict, and throws an exception if there is not enough memory. Dict's
+// constructor is noexcept, so running out of memory in the constructor would terminate the process.
 c10::impl::GenericDict empty_dict() {
   ::operator delete(::operator new(4096));
   return c10::impl::GenericDict(any(), any());
@@ -57,8 +57,8 @@ const char* kind_of(const c10::IValue& value) {
                                  : "a tensor";
 }
 
-// Returns false if the table must grow first. In that case, the argument is set to the key that
-// remains without a slot.
+// Inserts a key into the table. Returns false if the table is too full. In that case, the argument
+// is set to the key that did not get a slot, and the caller must grow the table.
 bool KeyPlaces::find_place(uint64_t& spread) {
   if (2 * (count_ + 1) > size_) return false;
   const auto most = static_cast<int>(spare_places(size_));
@@ -167,8 +167,8 @@ void Containers::insert(const c10::IValue& dict, c10::ArrayRef<c10::IValue> item
   if (places == nullptr) places = std::make_unique<KeyPlaces>();
   for (size_t i = 0; i < items.size(); i += 2) {
     const auto& key = items[i];
-    TORCH_CHECK(key.isString() || key.isInt(), place,
-                "expected a dict with keys of str or int, got ", kind_of(key));
+    TORCH_CHECK(key.isString() || key.isInt(), place, "expected a dict with str or int keys, got ",
+                kind_of(key));
     // Repeating a key through the memo requires no additional memory, but takes time proportional
     // to the length of the key.
     if (key.isString()) take(key.toStringView().size());
@@ -188,7 +188,7 @@ size_t Containers::height(const c10::IValue& value, size_t depth, size_t inside)
   TORCH_CHECK(!record.is_open, place, "expected containers without cycles, got ", kind_of(value),
               " that contains itself");
   TORCH_CHECK(depth + std::max<size_t>(record.height, 1) <= max_depth, place,
-              "expected containers nested at most ", max_depth, " levels deep, got deeper ones");
+              "expected containers nested at most ", max_depth, " levels deep, got deeper nesting");
   if (record.height > 0) return record.height;
   record.is_open = true;
   size_t most = 0;

@@ -133,7 +133,7 @@ class PickleWriter {
     check(open_.insert(address).second,
           "expected containers without cycles, got a container that contains itself");
     check(open_.size() <= max_depth, "expected containers nested at most ", max_depth,
-          " levels deep, got deeper ones");
+          " levels deep, got deeper nesting");
     if (value.isTuple()) {
       write_tuple(value.toTupleRef().elements());
     } else if (value.isList()) {
@@ -175,7 +175,7 @@ class PickleWriter {
     put("}(");
     for (const auto& item : dict) {
       const c10::IValue& key = item.key();
-      check(key.isString() || key.isInt(), "expected a dict with keys of str or int, got ",
+      check(key.isString() || key.isInt(), "expected a dict with str or int keys, got ",
             key.tagKind());
       const std::string place = key.isString() ? c10::str("['", key.toStringRef(), "']")
                                                : c10::str("[", key.toInt(), "]");
@@ -216,7 +216,7 @@ class PickleWriter {
     check(tensor.dim() <= 64, "expected a tensor of at most 64 dimensions, got ", tensor.dim());
     const uint64_t elements = tensor.storage().nbytes() / c10::elementSize(tensor.scalar_type());
     check(fits_in_storage(tensor.storage_offset(), tensor.sizes(), tensor.strides(), elements),
-          "expected a tensor inside its storage of ", elements, " elements, got offset ",
+          "expected a tensor that fits in its storage of ", elements, " elements, got offset ",
           tensor.storage_offset(), ", sizes ", tensor.sizes(), " and strides ", tensor.strides());
   }
 
@@ -239,7 +239,8 @@ class PickleWriter {
     auto& records = storages_[storage.unsafeGetStorageImpl()];
     const auto [record, is_new] = records.emplace(type, pickled_.storages.size());
     if (is_new) pickled_.storages.push_back(storage);
-    // Some versions of torch.load would use the first type for both tensors.
+    // If two tensors share memory but differ in type, some versions of torch.load use the first
+    // tensor's type for both of them.
     check(records.size() == 1 || storage.data() == nullptr,
           "expected tensors that share memory to have the same type, got ", records.begin()->first,
           " and ", records.rbegin()->first);

@@ -88,7 +88,7 @@ std::vector<std::pair<SafetensorsEntry, torch::Tensor>> in_order(const StateDict
     TORCH_CHECK(type != nullptr, where, "expected a type that the format supports, got ",
                 tensor.scalar_type());
     TORCH_CHECK(type->bits >= 8 || tensor.dim() > 0, where,
-                "expected at least one dimension for a type of 4-bit pairs, got a 0-dim tensor");
+                "expected at least one dimension for a packed 4-bit dtype, got a 0-dim tensor");
     all.push_back({{.name = name, .type = *type, .shape = tensor.sizes().vec()}, tensor.detach()});
     if (type->bits < 8) all.back().first.shape.back() *= 2;
   }

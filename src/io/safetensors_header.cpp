@@ -16,7 +16,8 @@ namespace {
 using Json = nlohmann::json;
 using c10::ScalarType;
 
-// The types in the order used by the format. A file stores its tensors in the reverse order.
+// The types in the order used by the format. In a file, the tensors are sorted by type in the
+// reverse order.
 constexpr std::array types = {SafetensorsType{"BOOL", ScalarType::Bool, 8},
                               SafetensorsType{"F4", ScalarType::Float4_e2m1fn_x2, 4},
                               SafetensorsType{"U8", ScalarType::Byte, 8},
@@ -152,8 +153,8 @@ class HeaderReader : public nlohmann::json_sax<Json> {
  private:
   enum class Level { outside, top, metadata, entry, array };
 
-  // Newer writers may add fields to an entry. Their values are skipped, regardless of their
-  // contents.
+  // Newer writers may add fields to an entry. The values of unknown fields are skipped, regardless
+  // of their contents.
   bool is_unknown() const {
     return field_ != "dtype" && field_ != "shape" && field_ != "data_offsets";
   }

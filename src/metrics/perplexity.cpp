@@ -36,8 +36,8 @@ void Perplexity::update(const torch::Tensor& preds, const torch::Tensor& target)
       options_.ignore_index ? right.ne(*options_.ignore_index) : at::ones_like(right, at::kBool);
   const auto log_probabilities =
       preds.log_softmax(2, c10::promoteTypes(preds.scalar_type(), at::kFloat));
-  // Positions without a valid token use token 0. If such a position counts, `nan_if` below makes
-  // the result nan.
+  // Positions without a valid token use token 0. If one of these positions is not ignored, `nan_if`
+  // below makes the result nan.
   const auto target_log_probs =
       log_probabilities.gather(2, right.masked_fill(no_token, 0).unsqueeze(2)).squeeze(2);
   const auto sum = target_log_probs.masked_fill(counted.logical_not(), 0).sum(at::kDouble);

@@ -57,7 +57,7 @@ int64_t checked_outputs(const R2ScoreOptions& options) {
   return options.num_outputs;
 }
 
-// Matches torchmetrics' `isclose` with 0. nan is not close to 0.
+// Matches the way torchmetrics compares a sum with 0 (`isclose`). A nan sum is not close to 0.
 torch::Tensor vanishes(const torch::Tensor& sum) {
   return sum.abs().le(1e-4);
 }

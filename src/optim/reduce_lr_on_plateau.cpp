@@ -96,7 +96,8 @@ void ReduceLROnPlateau::visit_options(StateVisitor& state) {
   state("threshold_mode", options_.threshold_mode);
 }
 
-// The mode is part of the saved progress, because fitting sets it after a load (`set_mode`).
+// The mode is saved as part of the progress, because a fit calls `set_mode` only after the state
+// has been loaded.
 void ReduceLROnPlateau::visit_progress(StateVisitor& state) {
   Scheduler::visit_progress(state);
   state.write_only("mode_worse", worst(mode_));

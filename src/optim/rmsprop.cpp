@@ -27,7 +27,7 @@ struct RMSpropBucket : Bucket {
   PackedNumbers steps = {};
 };
 
-// Subtracts the updates from the parameters, like Python when it can read the learning rate on the
+// Subtracts the updates from the parameters, as Python does if it can read the learning rate on the
 // host.
 void subtract(const RMSpropBucket& b, at::TensorList grads, at::TensorList averages, bool momentum,
               double lr) {
@@ -38,7 +38,7 @@ void subtract(const RMSpropBucket& b, at::TensorList grads, at::TensorList avera
   }
 }
 
-// Like the function above, but matches Python with `capturable`.
+// Subtracts the updates from the parameters, as Python does with `capturable`.
 void subtract(const RMSpropBucket& b, at::TensorList grads, at::TensorList averages, bool momentum,
               const torch::Tensor& lr) {
   if (momentum) {

@@ -19,7 +19,7 @@ std::string short_hash(const std::string& text) {
   return c10::sha1(text).str().substr(0, 8);
 }
 
-// The build settings include the LibTorch commit. The text that precedes them depends on the
+// The build settings include the LibTorch commit. The text before the build settings depends on the
 // machine.
 std::string torch_build() {
   const auto config = at::show_config();

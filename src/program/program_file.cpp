@@ -62,7 +62,7 @@ const std::string& text_of(const io::Metadata& texts, const char* key,
                            const std::string& error_prefix) {
   const auto found = texts.find(key);
   TORCH_CHECK(found != texts.end(), error_prefix,
-              "expected a program that sconce::program::record wrote, ",
+              "expected a program written by sconce::program::record, ",
               "got a safetensors file without the metadata key '", key, "'");
   return found->second;
 }
@@ -106,7 +106,7 @@ Graph read_program(const std::filesystem::path& path, const std::string& error_p
   for (const auto& item : tensors) {
     const auto checksum = parsed.checksums.find(item.key());
     TORCH_CHECK(checksum != parsed.checksums.end(), error_prefix, "crc32: expected the key '",
-                item.key(), "', which is a tensor of the file, got none");
+                item.key(), "', which is a tensor in the file, got none");
     const auto actual_crc32 = crc32_of_tensor(item.value());
     TORCH_CHECK(checksum->second == actual_crc32, error_prefix, "tensor '", item.key(),
                 "': expected bytes with the CRC-32 ", checksum->second, ", got ", actual_crc32,

@@ -97,8 +97,8 @@ class Buffers {
   std::vector<std::pair<Weight, at::Tensor>> all_ = {};
 };
 
-// Returns whether a program's output is close enough to the function's output. Kernels round
-// differently depending on the memory, but the outputs of an incorrect program differ much more.
+// Returns whether a program's output is close enough to the function's output. Rounding in kernels
+// depends on how the memory is aligned, but the outputs of an incorrect program differ much more.
 bool are_close(const at::Tensor& a, const at::Tensor& b) {
   if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes()) return false;
   if (!a.is_floating_point() || a.numel() == 0) return at::equal(a, b);
@@ -249,7 +249,8 @@ void Recording::set_ports(Graph& graph, const std::vector<TraceAt>& corners) con
     const auto& name = options_.output_names.empty() ? standard : options_.output_names[i];
     check_name(name, "outputs");
     TORCH_CHECK(names.insert(name).second, record_error_prefix,
-                "outputs: expected unique names, got '", name, "' twice; input names count too");
+                "outputs: expected unique names, got '", name,
+                "' twice; output names must also differ from input names");
     auto& port = graph.outputs.emplace_back(Port{name, outputs[i].value, outputs[i].dtype, {}});
     for (size_t dim = 0; dim < outputs[i].shape.size(); ++dim) {
       std::vector<int64_t> at_corners;
@@ -282,11 +283,11 @@ void Recording::compare_outputs(const PreparedProgram& program) const {
     if (input.is_floating_point()) input = input * 0.75;
   }
   const auto differs = first_difference(program.run(inputs), run(inputs));
-  TORCH_CHECK(!differs, record_error_prefix, "output '",
-              program.outputs()[differs.value_or(0)].name,
-              "': expected a program that matches the function for other inputs too, got different "
-              "values; the function depends on values that operators do not see, such as elements "
-              "that the host reads, or state that the function keeps");
+  TORCH_CHECK(
+      !differs, record_error_prefix, "output '", program.outputs()[differs.value_or(0)].name,
+      "': expected a program that matches the function for other inputs, got different values; "
+      "the function depends on values that cannot be recorded, such as elements read on "
+      "the host or state kept between calls");
 }
 
 void Recording::add_example(Graph& graph) const {

@@ -14,7 +14,7 @@ namespace sconce::program::detail {
 
 namespace {
 
-// The error message for reasons that come from the `capture` layer and start with `reason`.
+// The error message for all rejection reasons from the `capture` layer that start with `reason`.
 struct Refusal {
   std::string_view reason;
   const char* text;
@@ -55,7 +55,7 @@ void check_tensors(const RecordedCall& call, c10::ArrayRef<c10::IValue> values) 
     if (!tensor.defined()) return;
     TORCH_CHECK(tensor.is_cpu() || tensor.device() == call.device, record_error_prefix, call.place,
                 ": expected tensors on the CPU or on ", call.device,
-                ", where the example is, got one on ", tensor.device());
+                " (the example's device), got one on ", tensor.device());
   });
 }
 
@@ -81,9 +81,10 @@ void check_call(const RecordedCall& call, c10::ArrayRef<c10::IValue> arguments) 
   TORCH_CHECK(reason.empty(), record_error_prefix, call.place,
               ": expected operators that map tensors to tensors, got ", reason);
   const auto not_in_files = file_rejection(call.op.operator_name());
-  TORCH_CHECK(not_in_files.empty(), record_error_prefix, call.place,
-              ": expected operators in the namespace aten, which Python also provides, got ",
-              not_in_files, "; write it with LibTorch's operators, or pass its result as an input");
+  TORCH_CHECK(
+      not_in_files.empty(), record_error_prefix, call.place,
+      ": expected operators in the aten namespace, which Python also provides, got ", not_in_files,
+      "; implement the operation with LibTorch's operators, or pass its result as an input");
   for (const auto& argument : arguments) {
     if (argument.isGenerator()) reject_random(call.place);
   }

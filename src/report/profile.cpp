@@ -44,8 +44,8 @@ bool is_other_profile_active() {
   return kineto.isProfilerInitialized() && kineto.activityProfiler().isActive();
 }
 
-// Silences Kineto during its lifetime. Otherwise, Kineto logs to stderr when a profile starts and
-// stops, and when there is no GPU.
+// Silences Kineto for the lifetime of the object. Otherwise, Kineto logs to stderr when a profile
+// starts and stops, and when there is no GPU.
 class QuietKineto {
  public:
   QuietKineto() {

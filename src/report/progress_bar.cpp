@@ -26,8 +26,8 @@ constexpr auto loss_read_interval = milliseconds(500);
 constexpr int64_t min_bar = 5;
 constexpr int64_t max_bar = 40;
 
-// The stream buffers before main starts. If a program replaces the buffer of a stream, the stream
-// no longer writes to a terminal.
+// The buffers that the streams use before main starts. If a program replaces the buffer of a
+// stream, the stream no longer writes to a terminal.
 const std::streambuf* const out_buffer = std::cout.rdbuf();
 const std::streambuf* const error_buffer = std::cerr.rdbuf();
 const std::streambuf* const log_buffer = std::clog.rdbuf();

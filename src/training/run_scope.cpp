@@ -42,7 +42,7 @@ void RunScope::close() {
 }
 
 // Counts this run once per object, because a metric may have two names. Returns whether another run
-// uses the object.
+// is using the object.
 bool RunScope::begin_use(int& runs) {
   if (std::find(counts_.begin(), counts_.end(), &runs) != counts_.end()) return false;
   counts_.push_back(&runs);

@@ -81,7 +81,7 @@ class JpegDecoder final : public ImageDecoder {
   static boolean fill_buffer(j_decompress_ptr jpeg) {
     auto& self = of(jpeg);
     const size_t count = std::fread(self.buffer_.data(), 1, self.buffer_.size(), self.file_);
-    if (count == 0) self.fail("the file ends too early");
+    if (count == 0) self.fail("the file is truncated");
     jpeg->src->next_input_byte = self.buffer_.data();
     jpeg->src->bytes_in_buffer = count;
     return TRUE;

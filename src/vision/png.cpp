@@ -44,7 +44,7 @@ class PngDecoder final : public ImageDecoder {
 
   static void read_bytes(png_structp png, png_bytep to, size_t count) {
     auto* file = static_cast<std::FILE*>(png_get_io_ptr(png));
-    if (std::fread(to, 1, count, file) != count) png_error(png, "the file ends too early");
+    if (std::fread(to, 1, count, file) != count) png_error(png, "the file is truncated");
   }
 
   bool try_header() {

@@ -1,4 +1,4 @@
-// Compares the Trainer with the example that spells out its loop.
+// Compares the Trainer with the example that implements the Trainer's loop by hand.
 #include <torch/torch.h>
 
 #include "apps/run_train.hpp"

@@ -111,7 +111,7 @@ TEST_CASE("IDX files are found under every file name used to distribute them") {
   const std::string name = GENERATE("train-images.idx3-ubyte.gz", "train-images.idx3-ubyte",
                                     "train-images-idx3-ubyte.gz", "train-images-idx3-ubyte");
   CHECK_FALSE(train::has_idx_files(folder.path()));
-  // Some archives unpack to folders with the same names as the other files.
+  // Some archives unpack to folders that have the names of IDX files.
   fs::create_directory(folder.path() / "t10k-labels-idx1-ubyte");
   if (!name.ends_with("-idx3-ubyte"))
     fs::create_directory(folder.path() / "train-images-idx3-ubyte");
@@ -150,7 +150,7 @@ TEST_CASE(
     return sconce::test::error_of([&] { train::find_digits(program, folder.path() / "none"); });
   };
   const std::string instead = "; specify the folder that contains the four files: --data DIR";
-  // This simulates a system without /proc.
+  // The missing program path simulates a system without /proc.
   CHECK(
       error() ==
       "--data digits: expected the folder with the digits, cannot determine where this program is "

@@ -293,7 +293,7 @@ TEST_CASE("a regression converges to the least-squares solution and predicts wit
   INFO(ran.err);
   REQUIRE(ran.exit_code == 0);
   CHECK_THAT(ran.out, ContainsSubstring("48 training and 12 test rows of 4 features\nloss: mean "
-                                        "squared error of price, standardized by its mean ") &&
+                                        "squared error of price, standardized with mean ") &&
                           ContainsSubstring("model: linear, 5 parameters") &&
                           ContainsSubstring(", test r2 0.9"));
   const auto data = open_text(houses(), {.target = "price"});

@@ -52,7 +52,7 @@ std::vector<T> read_list(std::istream& words) {
 
 }  // namespace
 
-TEST_CASE("random_split returns the same items as Python's for the same generator", "[python]") {
+TEST_CASE("random_split returns the same items as in Python for the same generator", "[python]") {
   const sconce::test::TempDir folder;
   auto file = sconce::test::ask_python(folder, "random_split.py", "parts");
   int compared = 0;

@@ -735,7 +735,7 @@ TEST_CASE("DataParallel rejects a layer that shares another layer's tensor outsi
     Tensor scale;
   };
   CHECK_THAT(error_of([&] { DataParallel net(std::make_shared<Given>(torch::ones(3)), cpus()); }),
-             ContainsSubstring("Given that registers a new tensor for 'scale'"));
+             ContainsSubstring("Given to register a new tensor for 'scale'"));
   DataParallel fine(nn::Sequential(Scale(), Scale(), nn::RNNCell(3, 3)), cpus());
   CHECK(fine.forward(torch::ones({4, 3})).size(0) == 4);
 }

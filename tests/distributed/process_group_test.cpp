@@ -127,8 +127,8 @@ void check_survivor(const Process& process, int rank, int size, const std::strin
 }
 
 // Returns the time at which the process's main function "began" or "ended", according to the clock
-// that all processes share. This excludes the time for loading and unloading LibTorch, which can
-// take seconds on a busy machine.
+// that all processes share. The time from "began" to "ended" excludes loading and unloading
+// LibTorch, which can take seconds on a busy machine.
 double when(const Process& process, const std::string& what) {
   const std::string err = process.err();
   const auto place = err.rfind(what + ": ");
@@ -176,7 +176,7 @@ void compare_subgroups(int size, uint32_t count) {
 
 }  // namespace
 
-TEST_CASE("without a launcher, init returns a group of one whose collectives do nothing") {
+TEST_CASE("without a launcher, init returns a single-process group whose collectives do nothing") {
   const auto group = GENERATE(ProcessGroup(), ProcessGroup::init());
   CHECK(group.rank() == 0);
   CHECK(group.world_size() == 1);
@@ -214,7 +214,7 @@ TEST_CASE("copies of a process group compare equal and keep the group alive") {
   CHECK(tensor.item<float>() == 1);
 }
 
-TEST_CASE("device_of assigns the visible GPUs to the ranks, or the CPU if there are none") {
+TEST_CASE("device_of assigns the visible GPUs to the ranks, or the CPU if no GPU is visible") {
   using sconce::distributed::device_of;
   CHECK(device_of(3, 0) == sconce::cpu());
   CHECK(device_of(3, 4) == sconce::gpu(3));
@@ -234,7 +234,8 @@ TEST_CASE("without a launcher, the backend option does not create a c10d group")
   CHECK_FALSE(ProcessGroup::init({.backend = "gloo"}).c10d());
 }
 
-TEST_CASE("a group of one from a launcher uses the backend specified in the options") {
+TEST_CASE(
+    "a single-process group started by a launcher uses the backend specified in the options") {
   const Environment one(Variables{{"RANK", "0"}, {"WORLD_SIZE", "1"}});
   CHECK_FALSE(ProcessGroup::init().c10d());
   const auto group = ProcessGroup::init({.backend = "gloo"});
@@ -352,7 +353,7 @@ TEST_CASE("ProcessGroup::init rejects invalid options") {
              ContainsSubstring("tcp://host:port"));
 }
 
-TEST_CASE("an endpoint finds a listening address or reports why there is none") {
+TEST_CASE("an endpoint finds a listening address or reports why it cannot find one") {
   using sconce::distributed::Clock;
   using sconce::distributed::Endpoint;
   using sconce::distributed::resolve;
@@ -408,8 +409,7 @@ TEST_CASE("a rank on another machine rejects a loopback address for rank 0") {
   } catch (const c10::Error&) {
     SKIP("this machine's name does not resolve");
   }
-  CHECK_THAT(refusal(),
-             ContainsSubstring("an address that reaches the machine of rank 0, got " + host));
+  CHECK_THAT(refusal(), ContainsSubstring("an address that reaches rank 0's machine, got " + host));
 }
 
 TEST_CASE("with several machines, using a file as init_method requires GLOO_SOCKET_IFNAME",
@@ -492,7 +492,9 @@ TEST_CASE("new_group fails within the timeout if a rank does not call it", "[dis
   }
 }
 
-TEST_CASE("new_group rejects missing and duplicate ranks, and a group of one is its own subgroup") {
+TEST_CASE(
+    "new_group rejects missing and duplicate ranks, and a single-process group is its own "
+    "subgroup") {
   const ProcessGroup group;
   const auto refusal_of = [&](const std::vector<int>& ranks) {
     return sconce::test::error_of([&] { (void)group.new_group(ranks); });
@@ -670,8 +672,8 @@ TEST_CASE("ranks with their own GPUs use NCCL, and the Trainer uses those GPUs",
 
 namespace {
 
-// Specifies what happens, on which rank, and at which point. With AddressSanitizer, each value
-// occurs only once.
+// Returns the faults to test: what happens, at which point, and on which rank. With
+// AddressSanitizer, each fault is tested on only one rank.
 std::vector<std::tuple<std::string, std::string, int>> losses() {
   std::vector<std::tuple<std::string, std::string, int>> all = {{"killed", "joined", 0},
                                                                 {"killed", "step", 1},
@@ -696,7 +698,7 @@ TEST_CASE("the other ranks fail within the timeout after a rank is killed or sto
   for (int rank = 0; rank < 3; ++rank) {
     if (rank == victim) continue;
     INFO(what << " at " << where << ": rank " << victim);
-    // The victim may be lost after it has joined but before another rank joins.
+    // The victim may be killed or stopped after it has joined but before another rank joins.
     check_survivor(
         *ranks[rank], rank, 3,
         "(connecting to the other ranks|all_reduce|all_gather|broadcast) failed: .|joining "

@@ -370,7 +370,7 @@ TEST_CASE(
   CHECK_THAT(refuse("a", torch::Tensor()), ContainsSubstring("strided"));
   CHECK_THAT(refuse("a", torch::ones({2}, torch::kMeta)), ContainsSubstring("strided"));
   CHECK_THAT(refuse("a", torch::zeros({1}, torch::kByte).view(c10::kFloat4_e2m1fn_x2)[0]),
-             ContainsSubstring("'a': expected at least one dimension for a type of 4-bit pairs"));
+             ContainsSubstring("'a': expected at least one dimension for a packed 4-bit dtype"));
   CHECK_THAT(refuse("__metadata__", torch::ones({2})),
              ContainsSubstring("a different name, got the one"));
   CHECK_THAT(refuse("\xff", torch::ones({2})), ContainsSubstring("UTF-8"));

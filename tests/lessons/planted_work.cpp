@@ -1,5 +1,5 @@
-// A program for which counter_test.py contains the expected counts. PLANTED=C++ adds a host read
-// and swaps the dimensions of a product.
+// A program for which counter_test.py contains the expected counts. With PLANTED=C++ in the
+// environment, the program also performs a host read and swaps the dimensions of a product.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/conv2d.h>

@@ -41,7 +41,7 @@ TEST_CASE("perplexity stays finite when a probability underflows or float16 woul
   CHECK(perplexity.compute().item<double>() == Catch::Approx(std::exp(200.0)));
 }
 
-TEST_CASE("a target outside the vocabulary makes the perplexity nan until it is reset") {
+TEST_CASE("a target outside the vocabulary makes the perplexity nan until the metric is reset") {
   for (const int64_t wrong : {-100, 5}) {
     Perplexity perplexity;
     const auto target = torch::full({1, 2}, wrong, torch::kLong);

@@ -19,7 +19,7 @@ namespace {
 const std::vector<std::vector<int64_t>> random_sizes = {{3, 5},    {67}, {},      {4, 4},
                                                         {2, 3, 4}, {1},  {40, 33}};
 
-// Run properties that are drawn before the events.
+// The properties of a run that are chosen at random before its events.
 struct Plan {
   std::string name = {};
   std::string kind = {};
@@ -126,7 +126,8 @@ Plan draw(uint32_t seed, const Names& names) {
       {torch::kBFloat16, "bfloat16"},
       {torch::kHalf, "float16"},
       {torch::kComplexFloat, "complex64"}};
-  // With LibTorch 2.11, the 16-bit buffers in fused SGD may differ from the Python buffers.
+  // With LibTorch 2.11, fused SGD in C++ and in Python may compute different 16-bit momentum
+  // buffers.
   const int count = TORCH_VERSION_MINOR < 15 ? 2 : plan.kernels == Kernels::fused ? 4 : 5;
   std::tie(plan.dtype, plan.dtype_name) = types[static_cast<size_t>(dice.below(count))];
   plan.maximize = dice.one_of(3);
@@ -318,7 +319,7 @@ class RandomRun {
   std::unique_ptr<sconce::optim::lr_scheduler::LRScheduler> schedule_ = {};
 };
 
-// Compares one line of Python output with the result of the same run here.
+// Compares one line of Python output with the result of the same run in C++.
 void check_line(Result& ours, const std::string& key, const std::string& rest) {
   if (key.starts_with("group.")) {
     if (!key.ends_with(".foreach") && !key.ends_with(".fused")) CHECK(ours.options[key] == rest);

@@ -188,7 +188,7 @@ class Refusals(TestCase):
         length = int.from_bytes(b"PK\x03\x04" * 2, "little")
         self.check_error(f"expected a safetensors file, got a header of {length} bytes in a file of 40")
         save_tensors(self.path, {"weight": torch.ones(2)}, {"format": "pt"})
-        self.check_error("expected a program that sconce::program::record wrote, got a file without 'sconce.program'")
+        self.check_error("expected a program written by sconce::program::record, got a file without 'sconce.program'")
 
     def test_a_file_cut_anywhere_is_refused(self):
         data = programs.mlp()[0].save(self.path).read_bytes()

@@ -42,8 +42,8 @@ const std::string cache_key = "0123abcd";
 const PackageTarget some_target = {
     .torch = "2.15.0", .cpu = "EPYC, AVX2", .device = "cpu", .threads = 3, .compiler = "89ab"};
 
-// Writes a script that replaces Python. Its arguments are "-m sconce_cpp.compile_step <program>
-// <package> --threads <n>".
+// Writes a script that replaces Python. The script is called with the arguments "-m
+// sconce_cpp.compile_step <program> <package> --threads <n>".
 fs::path fake_python(const TempDir& folder, const std::string& script) {
   const auto path = folder.write("python", "#!/bin/sh\n" + script + "\n");
   fs::permissions(path, fs::perms::owner_all);
@@ -106,7 +106,7 @@ std::string first_line(const fs::path& file) {
   return text.substr(0, text.find('\n'));
 }
 
-// Sets or removes an environment variable during its lifetime.
+// Sets or removes an environment variable for the lifetime of the object.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) {
@@ -125,7 +125,7 @@ class Variable {
 
 }  // namespace
 
-TEST_CASE("a compiled package is found by its cache and by another cache for the same folder") {
+TEST_CASE("a cache finds packages compiled by itself or by another cache in the same folder") {
   const TempDir folder;
   const PackageCache cache(folder.path() / "cache");
   const auto before = cache.find(cache_key, some_target);
@@ -495,7 +495,7 @@ TEST_CASE("processes that Python leaves running are killed when the compilation 
 
 TEST_CASE(
     "a Python failure is reported with the last line of output, or with the exit code if there is "
-    "none") {
+    "no output") {
   const TempDir folder;
   const PackageCache cache(folder.path() / "cache");
   const auto error_with = [&](const std::string& script) {
@@ -589,8 +589,8 @@ class SmallDisk {
   TempDir folder_;
 };
 
-// Returns the error of a compilation on a full disk, which must leave neither a package nor other
-// files behind.
+// Compiles on a full disk and returns the error. The compilation must leave neither a package nor
+// other files behind.
 std::string error_on_small_disk(const std::string& script, const Graph& program = {}) {
   const SmallDisk disk;
   const TempDir folder;
@@ -641,7 +641,8 @@ TEST_CASE("storing a choice on a full disk returns an error", "[alone]") {
   CHECK(cache.choice(cache_key) == "package");
 }
 
-TEST_CASE("a package's target describes the requirements of this process") {
+TEST_CASE(
+    "a package's target describes this process's LibTorch, CPU, device, threads, and compiler") {
   const auto target = package_target(torch::kCPU);
   CHECK_THAT(target.torch, StartsWith(std::string(TORCH_VERSION) + ", build "));
   CHECK_THAT(target.cpu, ContainsSubstring(", instructions ") &&

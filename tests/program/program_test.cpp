@@ -34,7 +34,7 @@ std::string load_error(const std::filesystem::path& file) {
   return error_of([&] { Program::load(file); });
 }
 
-// A change to a program's JSON, and the error that follows the file name.
+// A change to a program's JSON, and the expected error message after the file name.
 struct ChangedFile {
   std::function<void(Json&)> change;
   std::string error;
@@ -119,8 +119,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a program file with a changed byte is rejected with an error that names it or computes the "
-    "same outputs") {
+    "a program file with a changed byte computes the same outputs or is rejected with an error "
+    "that names the file") {
   const TempDir folder;
   const auto x = torch::ones({2, 2});
   const auto expected = Program::load(write_linear(folder)).run({x})[0];
@@ -131,7 +131,8 @@ TEST_CASE(
     const auto file = folder.write("changed.safetensors", changed);
     INFO("byte " << at << " of " << bytes.size());
     const auto error = load_error(file);
-    // The "format" text is intended for other readers.
+    // A changed byte in the "format" text is not an error, because only other readers use this
+    // text.
     if (error == "nothing was thrown") {
       CHECK(Program::load(file).run({x})[0].equal(expected));
     } else {
@@ -167,7 +168,7 @@ TEST_CASE("files that are not programs are rejected") {
   CHECK_THAT(error(), ContainsSubstring(file.string()) && ContainsSubstring("No such file"));
   sconce::io::save_safetensors(file, {{"weight", torch::zeros(2)}});
   CHECK(error() == "sconce::program::Program::load: " + file.string() +
-                       ": expected a program that sconce::program::record wrote, got a safetensors "
+                       ": expected a program written by sconce::program::record, got a safetensors "
                        "file without the metadata key 'sconce.program'");
   sconce::io::save_torch(file, StateDict{{"weight", torch::zeros(2)}});
   CHECK_THAT(error(), ContainsSubstring(file.string() + ": expected a safetensors file, got "));
@@ -178,7 +179,9 @@ TEST_CASE("files that are not programs are rejected") {
   CHECK_THAT(load_error(folder.path()), ContainsSubstring(folder.path().string()));
 }
 
-TEST_CASE("a program of another version is rejected, and the error reports both versions") {
+TEST_CASE(
+    "a program file with a different format version is rejected, and the error reports both "
+    "versions") {
   check_changed(
       {field("/version", "2", "version: expected version 1, got 2"),
        field("/version", "\"1\"", "version: expected a 64-bit integer, got \"1\""),
@@ -225,7 +228,7 @@ TEST_CASE(
       field("/weights/0/value", "0",
             "weights 'weight': expected a new value, got 0 again, which is already an input"),
       {[](Json& json) { json["crc32"].erase("bias"); },
-       "crc32: expected the key 'bias', which is a tensor of the file, got none"},
+       "crc32: expected the key 'bias', which is a tensor in the file, got none"},
       field("/crc32", "[]", "crc32: expected an object, got []"),
       field("/example", "1", "example: expected true or false, got 1"),
       field("/example", "true",
@@ -385,7 +388,7 @@ TEST_CASE("a program with out-of-range numbers is rejected, and the error report
   CHECK_THAT(load_error(with_text(file, "[]")), ContainsSubstring("expected an object, got []"));
 }
 
-TEST_CASE("mismatched inputs are rejected with an error that names them before anything runs") {
+TEST_CASE("mismatched inputs are rejected before anything runs, and the error names them") {
   const TempDir folder;
   const auto file = folder.path() / "net.safetensors";
   const auto function = [](const Tensors& in) {
@@ -431,7 +434,8 @@ TEST_CASE("inputs are checked before the first operator runs") {
   const auto file = folder.path() / "net.safetensors";
   record(file, [](const Tensors& in) { return Tensors{in[0] + 1, in[1] + 1}; },
          {{"x", torch::zeros(2)}, {"y", torch::zeros(2)}});
-  // This program changes its first input, which `record` never writes.
+  // This program modifies its first input in place. The `record` function never writes such
+  // programs.
   const auto changes = with_json(file, [](Json& json) { json["calls"][0]["op"] = "aten::add_"; });
   const auto program = Program::load(changes);
   const auto x = torch::zeros(2);
@@ -511,7 +515,8 @@ TEST_CASE("Program::load places a program on the device specified in the options
 }
 
 TEST_CASE(
-    "four threads that run one program at once get the same outputs as one thread, bit for bit") {
+    "four threads that run the same program concurrently get the same outputs as one thread, bit "
+    "for bit") {
   const TempDir folder;
   for (const auto& network : sconce::test::networks()) {
     if (network.name == "resnet18") continue;  // slow

@@ -138,7 +138,8 @@ Layer power_pooling(LayerMaker& make) {
       [] { return Layer(); });
 }
 
-// Fractional pooling draws its positions even in evaluation mode, so `record` rejects it.
+// Fractional pooling chooses random pooling regions even in evaluation mode, so `record` rejects
+// it.
 Layer pooling_and_back(LayerMaker& make) {
   if (make.spatial() != 2) return {};
   if (make.draw.one_in(6)) {

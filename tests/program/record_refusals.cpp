@@ -205,10 +205,9 @@ TEST_CASE("record rejects operators that are not part of LibTorch") {
                             .template typed<torch::Tensor(const torch::Tensor&)>();
                     return op.call(x);
                   },
-                  "sconce_refusals::twice: expected operators in the namespace aten, which Python "
-                  "also provides, got an operator from outside LibTorch; write it with LibTorch's "
-                  "operators, or pass its "
-                  "result as an input"}});
+                  "sconce_refusals::twice: expected operators in the aten namespace, which Python "
+                  "also provides, got an operator from outside LibTorch; implement the operation "
+                  "with LibTorch's operators, or pass its result as an input"}});
 }
 
 TEST_CASE("record rejects operators that replace a tensor's memory") {
@@ -295,7 +294,7 @@ TEST_CASE("record detects functions that keep state between calls") {
 
 TEST_CASE("record rejects operators that run in other threads") {
   const auto in_thread = [](const std::function<void()>& f) { std::thread(f).join(); };
-  // The thread receives the caller's thread-local state, like the threads that autograd and
+  // The new thread uses the caller's thread-local state, as do the threads that autograd and
   // LibTorch create.
   CHECK_THAT(refusal_of([&](const auto& x) {
                torch::Tensor y;
@@ -377,11 +376,15 @@ TEST_CASE("record rejects invalid options") {
       who + "dynamic: expected at most 3 sizes, got 4");
   CHECK(refusal_with(x, {.output_names = {"a", "b"}}) == who + "outputs: expected 1 names, got 2");
   CHECK(refusal_with(x, {.output_names = {"x"}}) ==
-        who + "outputs: expected unique names, got 'x' twice; input names count too");
+        who +
+            "outputs: expected unique names, got 'x' twice; output names must also differ from "
+            "input names");
   CHECK(refusal_with(x, {.output_names = {"a.b"}}) ==
         who + "expected identifiers as names of outputs, got 'a.b'");
   CHECK(refusal_with({{"output", torch::zeros(2)}}, {}) ==
-        who + "outputs: expected unique names, got 'output' twice; input names count too");
+        who +
+            "outputs: expected unique names, got 'output' twice; output names must also differ "
+            "from input names");
 }
 
 TEST_CASE("record rejects functions that return no tensors") {

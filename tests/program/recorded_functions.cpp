@@ -112,7 +112,7 @@ TEST_CASE("in-place operators are recorded along with the views that they write 
       {2, 4});
 }
 
-TEST_CASE("memory that is allocated and then filled in parts is recorded") {
+TEST_CASE("a function that allocates a tensor and then fills it in parts is recorded") {
   check_recorded(
       [](const Tensor& x) {
         auto y = torch::empty({x.size(0), 2 * x.size(1)}, x.options());
@@ -164,7 +164,7 @@ TEST_CASE("outputs can include an input, a weight, a view, and the same tensor t
       {2, 4}, {.module = net.ptr()});
 }
 
-TEST_CASE("tensors of other dtypes are recorded") {
+TEST_CASE("functions that use dtypes other than float32 are recorded") {
   check_recorded(
       [](const Tensors& in) {
         const auto& x = in[0];
@@ -196,7 +196,7 @@ TEST_CASE(
   CHECK_THAT(error, Catch::Matchers::ContainsSubstring("use sconce::nn's attention instead"));
 }
 
-TEST_CASE("a GPT is recorded for any number of rows and any length") {
+TEST_CASE("a recorded GPT works with any batch size and sequence length") {
   sconce::test::Gpt net;
   net->eval();
   const TempDir folder;

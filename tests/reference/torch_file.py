@@ -288,9 +288,9 @@ def refused_pickles():
     yield "append-to-dict", b"\x80\x02}Na.", "expected a list to add to, got a dict"
     yield "item-of-list", b"\x80\x02]NNs.", "expected a dict to add to, got a list"
     yield "odd-items", b"\x80\x02}(Nu.", "expected a value for each key"
-    yield "key-of-float", saved({1.5: 1}), "keys of str or int, got a float"
-    yield "key-of-tuple", saved({(1,): 1}), "keys of str or int, got a tuple"
-    yield "key-of-bool", saved({True: 1}), "keys of str or int, got a bool"
+    yield "key-of-float", saved({1.5: 1}), "str or int keys, got a float"
+    yield "key-of-tuple", saved({(1,): 1}), "str or int keys, got a tuple"
+    yield "key-of-bool", saved({True: 1}), "str or int keys, got a bool"
     # LibTorch's Dict uses an int as its own hash. These keys would all collide in it.
     at_one_place = [pow(11400714819323198485, -1, 2**64) * i % 2**64 for i in range(60)]
     yield ("colliding-keys", saved({(k + 2**63) % 2**64 - 2**63: 1 for k in at_one_place}),
@@ -316,7 +316,7 @@ def refused_pickles():
     yield ("attributes-of-dict", from_type + b"ccollections\nOrderedDict\nctorch\nTensor\n)}tR.",
            "expected a function that creates a tensor")
     yield ("attributes-of-subclass", from_type + b"ctorch._utils\n_rebuild_tensor_v2\nNNNtR.",
-           "expected the class of a tensor, got None")
+           "expected a tensor class, got None")
     many = {"list": b"]", "dict": b"}", "tuple": b")\x85", "text": b"U\0", "none": b"N" * 4}
     for name, value in many.items():
         yield f"many-of-{name}", b"\x80\x02" + value * 10**6 + b".", "larger max_expansion"
@@ -332,7 +332,7 @@ def refused_pickles():
     yield "storage-long", tensor_pickle(numel=3), "storage '0': expected 3 of Float, found 4"
     yield "other-numel", tensor_pickle(kind="DoubleStorage"), "expected 4 of Double, found 2"
     yield "negative-numel", tensor_pickle(numel=-1), "expected -1 of Float"
-    inside = "expected a tensor inside its storage of 4 elements"
+    inside = "expected a tensor that fits in its storage of 4 elements"
     yield "too-large", tensor_pickle(sizes=(5,)), inside
     yield "strides", tensor_pickle(strides=(4,)), inside
     yield "offset", tensor_pickle(offset=3), inside
@@ -349,7 +349,7 @@ def refused_pickles():
     yield "sizes-of-text", tensor_pickle(sizes=("2",)), "expected a tuple of sizes, got a str"
     yield ("gradients", tensor_pickle(kind="IntStorage", requires_grad=True),
            "expected a floating-point or complex tensor to require gradients, got Int")
-    yield "conj", tensor_pickle(bits={"conj": True}), "'conj' of a complex"
+    yield "conj", tensor_pickle(bits={"conj": True}), "'conj' for a complex"
     yield "bit", tensor_pickle(bits={"alive": True}), "got 'alive' of Float"
 
 

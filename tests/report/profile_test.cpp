@@ -45,7 +45,7 @@ struct Range {
   bool holds(const Range& other) const { return begin <= other.begin && other.end <= end; }
 };
 
-// Returns the ranges in a trace that sconce has named, keyed by name.
+// Returns the ranges that sconce adds to a trace, keyed by name.
 std::map<std::string, std::vector<Range>> named_ranges(const fs::path& file) {
   const auto trace = nlohmann::json::parse(contents(file));
   std::map<std::string, std::vector<Range>> ranges;
@@ -57,7 +57,7 @@ std::map<std::string, std::vector<Range>> named_ranges(const fs::path& file) {
   return ranges;
 }
 
-// Fits `rows` rows, one per batch, for two epochs, with a test after each epoch.
+// Trains for two epochs on `rows` rows, with one row per batch and a test after each epoch.
 void fit(StepTrace& trace, int64_t rows, int accumulate = 1) {
   auto model = net();
   torch::optim::SGD sgd(model->parameters(), 0.1);
@@ -70,7 +70,7 @@ void fit(StepTrace& trace, int64_t rows, int accumulate = 1) {
 
 }  // namespace
 
-TEST_CASE("a trace contains the requested number of steps, each with its ranges") {
+TEST_CASE("a trace contains the requested number of steps and each step's named ranges") {
   const TempDir folder;
   const auto file = folder.path() / "trace.json";
   StepTrace trace(file, 5);
@@ -108,7 +108,7 @@ TEST_CASE("a trace writes nothing to stderr, even on a machine without a GPU") {
   CHECK(fs::exists(folder.path() / "trace.json"));
 }
 
-TEST_CASE("a trace of more steps than the fit runs ends when the fit ends") {
+TEST_CASE("a trace ends with the fit if it requests more steps than the fit has") {
   const TempDir folder;
   const auto file = folder.path() / "trace.json";
   StepTrace trace(file, 100);

@@ -85,7 +85,7 @@ class Terminal {
   std::ofstream out_;
 };
 
-// Returns the lines that a terminal displays for a text.
+// Returns the lines that a terminal displays after `text` is written to it.
 std::vector<std::string> screen(const std::string& text) {
   std::vector<std::string> lines(1);
   size_t column = 0;

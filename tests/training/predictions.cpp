@@ -191,7 +191,7 @@ TEST_CASE("predict performs no host reads and does not affect the next fit") {
   CHECK(equal(fit(true), fit(false)));
 }
 
-TEST_CASE("predict rejects invalid arguments and reports what it expected and got") {
+TEST_CASE("predict rejects invalid arguments and reports the expected and actual values") {
   Trainer trainer({.num_gpus = 0});
   auto model = net();
   const Batches batches(points(4), {.batch_size = 4});

@@ -164,7 +164,7 @@ def read_text(reader, header):
     metadata = header.get("__metadata__", {})
     text = metadata.get("sconce.program") if isinstance(metadata, dict) else None
     reader.check(isinstance(text, str),
-                 "expected a program that sconce::program::record wrote, got a file without 'sconce.program'")
+                 "expected a program written by sconce::program::record, got a file without 'sconce.program'")
     expected, found = metadata.get("sconce.program.crc32"), f"{zlib.crc32(text.encode('utf-8', 'surrogatepass')):08x}"
     reader.check(expected == found,
                  f"the program is damaged: expected the CRC-32 {describe(expected)}, got \"{found}\"")

@@ -6,7 +6,7 @@ namespace simgpu {
 
 namespace {
 
-// For each row, every call has to search the access history.
+// Limits the number of rows, because each call searches the access history once per row.
 constexpr size_t max_rows = 1024;
 
 struct Dimension {
@@ -27,8 +27,8 @@ std::vector<Dimension> dimensions_of(const at::Tensor& tensor) {
   return dimensions;
 }
 
-// Merges dimensions into the row while they leave no gap or while too many rows remain. Returns the
-// number of bytes per row.
+// Merges the innermost dimensions into a single row as long as they leave no gap or more than
+// `max_rows` rows remain. Returns the number of bytes per row.
 size_t take_row(std::vector<Dimension>& dimensions, size_t itemsize) {
   size_t num_rows = 1;
   for (const auto& dimension : dimensions) num_rows *= dimension.size;

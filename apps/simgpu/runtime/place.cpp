@@ -11,7 +11,8 @@
 
 namespace simgpu {
 
-// Only one of the members is set. Addresses are resolved only when a report is written.
+// Only one of the members is set. The addresses in a stack are resolved only when a report is
+// written.
 struct Place {
   std::string line = {};
   CallStack stack = {};

@@ -13,8 +13,8 @@ namespace simgpu {
 
 namespace {
 
-// A C library mutex cannot be used, because threads use those mutexes to share which work they have
-// waited for.
+// A C library mutex cannot be used here. Simulated GPUs intercept C library mutexes and treat
+// locking one as synchronization between threads.
 class ProcessLock {
  public:
   void lock() {

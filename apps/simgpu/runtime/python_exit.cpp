@@ -15,11 +15,11 @@
 
 #include "simgpu/runtime/find_function.hpp"
 
-// After a backward pass, when the caller has already continued, an autograd thread in LibTorch
-// destroys the graph, for which it needs Python's lock. If Python is shutting down by then,
-// versions before 3.14 terminate the thread with pthread_exit. Because this happens inside a
-// destructor, it aborts the process with "terminate called without an active exception". This
-// occurs frequently because CPU kernels are slow.
+// After a backward pass, a LibTorch autograd thread destroys the graph while the caller is already
+// continuing. Destroying the graph requires Python's lock. If Python is already shutting down,
+// Python versions before 3.14 terminate the thread with pthread_exit. Because pthread_exit is
+// called inside a destructor, it aborts the process with "terminate called without an active
+// exception". With simulated GPUs, this abort is frequent, because CPU kernels are slow.
 
 namespace simgpu {
 
@@ -79,8 +79,9 @@ void wait_for_autograd_at_exit() {
 
 extern "C" {
 
-// Python calls this function without holding its lock. A thread that waits for the lock also
-// sleeps, but only until it acquires the lock. Therefore, idle threads are checked several times.
+// Python calls this function without holding its lock. A thread that is waiting for Python's lock
+// also sleeps, but only until it acquires the lock. Therefore, this function checks several times
+// whether the threads are idle.
 void simgpu_wait_for_autograd() {
   using namespace std::chrono_literals;
   const auto deadline = std::chrono::steady_clock::now() + 2s;

@@ -23,8 +23,7 @@ std::string& kept_race() {
   return text;
 }
 
-// Whether a mistake has been found that must cause the process to fail, even if the program catches
-// the error.
+// Whether the process must fail because of a mistake, even if the program catches the error.
 std::atomic<bool> must_fail = false;
 
 void end_process(int status, void*) {
@@ -38,7 +37,8 @@ void end_process(int status, void*) {
 // handlers.
 [[maybe_unused]] const int exit_handler = ::on_exit(end_process, nullptr);
 
-// Reports the text if race detection is enabled. Returns whether the text must also be thrown.
+// Reports the text if race detection is enabled. Returns whether the caller must also throw an
+// exception with this text.
 bool write_race(const std::string& text) {
   if (settings().races == RaceMode::off || !add_report(text)) return false;
   if (settings().races >= RaceMode::fail) must_fail = true;

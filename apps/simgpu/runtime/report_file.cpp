@@ -25,8 +25,8 @@ bool is_xml(const std::string& file) {
   return file.ends_with(".xml");
 }
 
-// A lock that is held while the file is being replaced. It locks the folder, because the
-// replacement is a different file.
+// A lock that is held while the file is being replaced. The lock is on the folder, because a lock
+// on the file would not cover its replacement.
 class FolderLock {
  public:
   explicit FolderLock(const std::string& file)

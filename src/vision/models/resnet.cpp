@@ -165,7 +165,7 @@ void check_resnet(ResNetBlock block, const std::array<int64_t, 4>& layers,
               "basic blocks without dilation, got replace_stride_with_dilation");
 }
 
-// Sets the same values as torchvision, for all modules in the same order.
+// Initializes the modules in the same order and to the same values as torchvision.
 void init_resnet(torch::nn::Module& net, bool zero_init_residual) {
   for (const auto& module : net.modules(/*include_self=*/false)) {
     if (auto* conv = module->as<Conv2d>()) {

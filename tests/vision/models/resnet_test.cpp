@@ -42,7 +42,7 @@ TEST_CASE("a ResNet with different block counts matches torchvision's initial st
   sconce::test::check_state(*make("resnet34"), sconce::test::lines_of_network("resnet34"));
 }
 
-TEST_CASE("a ResNet prints the same text as in torchvision") {
+TEST_CASE("a ResNet prints the same text as torchvision's ResNet") {
   const auto text = sconce::repr(resnet18({.num_classes = 5}));
   CHECK(text.starts_with("ResNet(\n  (conv1): Conv2d(3, 64, kernel_size=(7, 7), stride=(2, 2), "));
   CHECK_THAT(text, ContainsSubstring("  (layer1): Sequential(\n    (0): BasicBlock(\n"));

@@ -17,7 +17,7 @@ struct ProcessStatus {
   uint64_t start_time = 0;
 };
 
-// Parses /proc/<id>/stat. Its fields are numbered from 1: field 3 is the state, and field 22 is the
+// Parses /proc/<id>/stat. The fields are numbered from 1: field 3 is the state, and field 22 is the
 // start time. Field 2 is the program's name in parentheses, and the name may itself contain spaces
 // and parentheses.
 std::optional<ProcessStatus> status_of(pid_t id) {

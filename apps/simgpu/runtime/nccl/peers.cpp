@@ -28,10 +28,10 @@ constexpr auto check_interval = std::chrono::milliseconds(200);
 // communicators.
 constexpr auto longest_start = std::chrono::minutes(10);
 
-// How long a wait lasts before it is reported. Each report doubles this time, so that a program
-// whose ranks often wait for each other does not produce a report for every wait.
+// A wait is reported once it exceeds this threshold. Each report doubles the threshold, so that a
+// program whose ranks often wait for each other does not produce a report for every wait.
 std::atomic<int64_t> long_wait_s = 5;
-// A wait that ends because of an abort is reported if it lasted longer than this.
+// A wait that was ended by an abort is reported if it lasted longer than this threshold.
 constexpr auto aborted_wait = std::chrono::seconds(1);
 
 static_assert(std::atomic<uint32_t>::is_always_lock_free);
@@ -133,7 +133,8 @@ void Peers::barrier() {
   });
 }
 
-// A rank overwrites a text two barriers later, by which time all ranks have read it.
+// A rank does not overwrite its call text until two barriers later, when every rank has read the
+// text.
 void Peers::barrier_of(const std::string& call) {
   const size_t turn = barriers_ % 2;
   const auto text_of = [&](int rank) { return memory_.member(rank).calls[turn].data(); };
@@ -181,8 +182,8 @@ void Peers::abort() {
   notify(rank_);
 }
 
-// Reports the current wait once, together with the activities of the ranks that are being waited
-// for.
+// Reports the current wait once. The report describes what this rank and the awaited ranks are
+// doing.
 bool Peers::report_wait(std::chrono::seconds shortest) {
   const auto mine = memory_.member(rank_).activity.read();
   if (mine.waits_for == 0 || mine.lasts < shortest || is_reported_.exchange(true)) return false;
@@ -198,8 +199,8 @@ bool Peers::report_wait(std::chrono::seconds shortest) {
   return true;
 }
 
-// A rank may do its part and terminate immediately afterward, so `missing` is called again for each
-// rank that has terminated.
+// A rank may finish its part of an operation and terminate immediately afterward, so `missing` is
+// called again for each rank that has terminated.
 void Peers::check_running(const std::function<Ranks()>& missing) const {
   for (int rank = 0; rank < ranks_; ++rank) {
     const auto& member = memory_.member(rank);

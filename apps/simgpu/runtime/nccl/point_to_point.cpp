@@ -28,7 +28,7 @@ void set_text(CallText& text, const Operation& operation) {
   std::snprintf(text.data(), text.size(), "%s", describe(operation).c_str());
 }
 
-// Called by the receiving rank, which has seen the size that the sender specified.
+// The receiving rank calls this function after it has read the sender's size.
 void check_size(Peers& peers, Channel& channel, const Transfer& transfer, size_t piece) {
   if (channel.sizes[piece] == transfer.size) return;
   const int sender = transfer.operation->peer;

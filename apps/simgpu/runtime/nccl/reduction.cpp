@@ -14,7 +14,7 @@ namespace simgpu::nccl {
 
 namespace {
 
-// The type used to compute with elements.
+// The type in which a reduction of `T` elements is computed.
 template <class T>
 struct Computed {
   using type = T;
