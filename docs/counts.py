@@ -50,5 +50,5 @@ def lessons():
     """Returns the total number of lessons and the number of lessons whose current outputs were all recorded on a
     GPU."""
     everyone = lessons_of_tutorials.lessons()
-    waiting = [lesson for lesson in everyone if any(fold.startswith("Awaiting") for fold in page.recorded(lesson))]
+    waiting = [lesson for lesson in everyone if any(fold.startswith("No GPU output") for fold in page.recorded(lesson))]
     return len(everyone), len(everyone) - len(waiting)

@@ -31,8 +31,8 @@ WIDEST, MOST_LINES = 90, 60
 CORRECTIONS = [
     ("gpu_acceleration_notebook", r'for a tensor, but not for a module: `net->to\("cuda"\)`', True),
     ("gpu_acceleration_notebook", r"Set the flag before the first call", True),
-    ("gpu_acceleration_notebook", r"measures the missing wait", True),
-    ("gpu_acceleration_notebook", r"chooses between cuSOLVER", True),
+    ("gpu_acceleration_notebook", r"misses\s+by\s+not\s+waiting\s+for\s+the\s+GPU", True),
+    ("gpu_acceleration_notebook", r"chooses\s+between\s+cuSOLVER", True),
     ("*", r"CuDNN's|above what such a GPU can do|assume it is predefined", False),
 ]
 
@@ -62,6 +62,13 @@ def statements(lesson, name):
     return hashlib.sha256("".join(code.split()).encode()).hexdigest()[:16]
 
 
+def listed(names):
+    """Returns the names as an English list."""
+    if len(names) < 3:
+        return " and ".join(names)
+    return f"{', '.join(names[:-1])}, and {names[-1]}"
+
+
 @functools.cache
 def records():
     """Returns the files that record.py wrote on machines with a GPU, latest first."""
@@ -82,9 +89,9 @@ def recorded(lesson):
         about = f"Recorded on {record['date']} with LibTorch `{record['torch']}`."
         if any(lines):
             folds.append(folded(f"Output on {machine.gpu_names(record['gpus'])}", about, block("text", "".join(lines))))
-    waiting = ["Beyond the tutorial" if name == "beyond" else name for name in lesson.cpp_chunks
+    waiting = ["*Beyond the tutorial*" if name == "beyond" else name for name in lesson.cpp_chunks
                if name not in shown and name != "start" and "print" in lesson.python_chunks.get(name, "")]
-    return folds + [f"Awaiting a recording on a GPU: {', '.join(waiting)}."] * bool(waiting and records())
+    return folds + [f"No GPU output has been recorded yet for {listed(waiting)}."] * bool(waiting and records())
 
 
 def counted(lesson):

@@ -1,4 +1,4 @@
-// The d2l book's trainer, which moves the model and each minibatch to a GPU.
+// Implements the d2l book's trainer, which moves the model and each minibatch to a GPU.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

@@ -1,5 +1,5 @@
-// Trains on all GPUs at once. Each GPU processes part of the batch with a replica of the
-// model.
+// Trains on all GPUs in parallel. Each GPU processes part of the batch with a replica of
+// the model.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

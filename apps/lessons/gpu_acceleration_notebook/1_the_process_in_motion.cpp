@@ -35,7 +35,7 @@ int main() {
     auto sum = result + retrieved;
     std::cout << "result + retrieved is on " << sum.device() << '\n';
   } catch (const c10::Error&) {
-    std::cout << "result + retrieved is refused: they are on two devices\n";
+    std::cout << "result + retrieved fails: the operands are on different devices\n";
   }
   std::cout << "created with a device: " << torch::ones({2, 3}, device).device() << '\n';
 

@@ -46,7 +46,7 @@ try:
     sum = result + retrieved
     print("result + retrieved is on", sum.device)
 except RuntimeError:
-    print("result + retrieved is refused: they are on two devices")
+    print("result + retrieved fails: the operands are on different devices")
 print("created with a device:", torch.ones(2, 3, device=device).device)
 
 x = torch.randn(1024, 1024)

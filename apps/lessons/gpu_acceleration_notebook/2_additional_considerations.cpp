@@ -43,11 +43,11 @@ int main() {
   try {
     torch::empty({int64_t{1} << 50}, torch::TensorOptions(device).dtype(torch::kUInt8));
   } catch (const c10::Error&) {
-    std::cout << "a pebibyte on " << device.type()
-              << " is refused, and the program continues\n";
+    std::cout << "allocating a pebibyte on " << device.type()
+              << " fails, and the program continues\n";
   }
   if (device.is_cpu()) {
     std::cout << "On the CPU, a call returns when its work is finished.\n"
-              << "Without a GPU, nothing is allocated there: all figures are 0.\n";
+              << "Without a GPU, no GPU memory is allocated, and all figures are 0.\n";
   }
 }

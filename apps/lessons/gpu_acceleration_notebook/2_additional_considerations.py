@@ -45,7 +45,7 @@ print("Beyond the tutorial:")
 try:
     torch.empty(2**50, dtype=torch.uint8, device=device)
 except RuntimeError:
-    print(f"a pebibyte on {device.type} is refused, and the program continues")
+    print(f"allocating a pebibyte on {device.type} fails, and the program continues")
 if device.type == "cpu":
     print("On the CPU, a call returns when its work is finished.")
-    print("Without a GPU, nothing is allocated there: all figures are 0.")
+    print("Without a GPU, no GPU memory is allocated, and all figures are 0.")

@@ -31,9 +31,9 @@ int main() {
   if (torch::cuda::is_available())
     other = torch::TensorOptions("cuda").dtype(torch::kFloat);
   std::cout << (torch::cuda::is_available() ? "CPU and GPU\n" : "float32 and float64\n");
-  // TF32 rounds each factor by up to 2^-11 of its value. Over the 2,000 factors of a sum,
-  // the errors grow with the square root of 2,000. A bound five times as large covers a
-  // million sums.
+  // TF32 rounds each factor by up to 2^-11 of its value. Each element combines 2,000
+  // rounded factors, so its error grows with the square root of 2,000. A tolerance of
+  // five times this error covers all one million elements.
   const double tf32 = 5 * std::sqrt(2.0 * matrix_size) * std::exp2(-11);
   for (const char* precision : {"highest", "high"}) {
     at::globalContext().setFloat32MatmulPrecision(precision);

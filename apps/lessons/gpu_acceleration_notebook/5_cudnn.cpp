@@ -68,5 +68,5 @@ int main() {
     std::printf("~ benchmark = %d: first call %.3f ms, median of later calls %.3f ms\n",
                 int{benchmark}, first * 1e3, later * 1e3);
   }
-  if (device.is_cpu()) std::cout << "Without a GPU, nothing reads the flag.\n";
+  if (device.is_cpu()) std::cout << "Without a GPU, the flag has no effect.\n";
 }

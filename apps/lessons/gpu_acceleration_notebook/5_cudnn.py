@@ -63,4 +63,4 @@ for benchmark in [False, True]:
     print(f"~ benchmark = {benchmark:d}: first call {first * 1e3:.3f} ms, "
           f"median of later calls {later * 1e3:.3f} ms")
 if device.type == "cpu":
-    print("Without a GPU, nothing reads the flag.")
+    print("Without a GPU, the flag has no effect.")
