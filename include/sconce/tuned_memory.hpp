@@ -12,8 +12,8 @@ struct TunedMemory {
 /// found to be in effect:
 /// - Freed memory is kept and reused for later tensors. By default, glibc's `malloc` may return
 ///   large freed blocks to the system, so each training step requests the same pages again, and the
-///   system has to clear them first. Blocks larger than 32 MiB are still returned. Other
-///   implementations of `malloc` may not support the setting.
+///   system has to clear them first. Blocks larger than 32 MiB are still returned to the system.
+///   Other implementations of `malloc` may not support the setting.
 /// - LibTorch requests huge pages, controlled by its environment variable `THP_MEM_ALLOC_ENABLE`.
 ///   LibTorch reads this variable once, when it allocates the first tensor, so setting it later has
 ///   no effect. The variable is set only during the probe, so that child processes do not inherit
@@ -23,7 +23,7 @@ struct TunedMemory {
 ///
 /// Call this function first in `main`, before the first tensor is created and, because it changes
 /// the environment, before the process starts other threads. The settings stay in effect until the
-/// process ends, so its memory use remains at the peak. GPU memory is not affected, because
+/// process ends, so the process's memory use stays at its peak. GPU memory is not affected, because
 /// LibTorch's own allocator already caches it.
 /// Python: the environment variables `MALLOC_TRIM_THRESHOLD_`, `MALLOC_MMAP_THRESHOLD_`, and
 /// `THP_MEM_ALLOC_ENABLE`, set before the interpreter starts.

@@ -17,9 +17,9 @@ struct TunedThreads {
 /// times as long as with a single thread.
 ///
 /// The function respects the process's CPU affinity (`taskset`, Slurm) and cgroup quota
-/// (containers). It measures CPU usage only once, for 50 ms, so it does not detect processes that
-/// start later. It has no effect if OMP_NUM_THREADS or MKL_NUM_THREADS is set. Call this function
-/// first in `main`, before LibTorch runs any computation.
+/// (containers). The function measures CPU usage only once, for 50 ms, so it does not detect
+/// processes that start later. The function has no effect if OMP_NUM_THREADS or MKL_NUM_THREADS is
+/// set. Call this function first in `main`, before LibTorch runs any computation.
 /// Python: `torch.set_num_threads`, with a number that you choose.
 TunedThreads tune_threads();
 

@@ -50,7 +50,7 @@ class BatchRows {
 ///     for (const auto& [ids, mask, label] : TensorBatches(std::tuple(ids, mask, labels)))
 ///
 /// A batch has the same type as the input: a tensor, or a tuple, a vector, or another type in which
-/// `nn::TensorTree` finds tensors. Row i of each tensor belongs to example i. Views, orders,
+/// `nn::TensorTree` finds tensors. Row i of each tensor belongs to example i. Views, row order,
 /// epochs, and samplers work as in `Batches`. Python: `DataLoader` over a `TensorDataset`.
 template <class Batch>
 class TensorBatches : public detail::LoaderBase {

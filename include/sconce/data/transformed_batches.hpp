@@ -76,7 +76,7 @@ class TransformedBatches {
       : parts_(std::make_shared<Parts>(std::move(source), std::move(function))),
         options_(options) {}
 
-  /// Returns the number of batches in an epoch, which is the same as for the source.
+  /// Returns the number of batches in an epoch, which equals the number of batches in the source.
   int64_t size() const { return parts_->source.size(); }
 
   /// Sets the epoch of the next `begin()`, for this object and its copies. If the source has
@@ -89,7 +89,8 @@ class TransformedBatches {
 
   /// Starts the next epoch by calling the source's `begin()`. If the source's iterator defines an
   /// epoch, as in `Batches` and `DataLoader`, the generators use that epoch. For any other source,
-  /// they use epochs 0, 1, 2, and so on, counted across all copies of this object.
+  /// the generators use epochs 0, 1, 2, and so on, which are counted across all copies of this
+  /// object.
   Iterator begin() const {
     detail::SourcePlace<Source> place{nullptr, std::as_const(parts_->source).begin()};
     const int64_t epoch = epoch_of(place.iterator);
@@ -97,7 +98,7 @@ class TransformedBatches {
   }
 
   /// Starts epoch `epoch` at batch `batch`, without changing the epoch of the next `begin()`. If
-  /// the source defines `set_epoch` but not `begin(batch, epoch)`, it is copied first.
+  /// the source defines `set_epoch` but not `begin(batch, epoch)`, the source is copied first.
   /// @throw c10::Error if `epoch` is negative, and any exception thrown by the source.
   Iterator begin(int64_t batch, int64_t epoch) const {
     epochs_.named(epoch);

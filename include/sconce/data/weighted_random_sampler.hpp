@@ -33,7 +33,7 @@ class WeightedRandomSampler {
   WeightedRandomSampler(const torch::Tensor& weights, int64_t num_samples,
                         WeightedRandomSamplerOptions options = {});
 
-  /// Sets the epoch of the next `indices()`. The default is 0.
+  /// Sets the epoch for the next call to `indices()`. The default is 0.
   /// @throw c10::Error if `epoch` is negative.
   void set_epoch(int64_t epoch);
 
@@ -43,7 +43,7 @@ class WeightedRandomSampler {
   /// Returns the number of rows drawn per epoch. Python: `len(sampler)`.
   int64_t size() const { return num_samples_; }
 
-  /// Returns the epoch of the next `indices()`.
+  /// Returns the epoch for the next call to `indices()`.
   int64_t epoch() const { return epoch_; }
 
   /// Returns the rows of the current epoch as an int64 tensor of shape `(size(),)` on the CPU.

@@ -42,10 +42,10 @@ struct TorchFileOptions {
 /// - a tensor has more than 64 dimensions.
 c10::IValue load_torch(const std::filesystem::path& path, TorchFileOptions options = {});
 
-/// Returns whether a file looks like the output of `torch.save`, based on its first bytes. This
-/// includes zip archives and the bare pickles written by torch 1.5 and earlier, for which
-/// `load_torch` throws an error that explains what to do. Use this function to distinguish such
-/// files from safetensors files, because file extensions may be misleading.
+/// Returns whether a file looks like the output of `torch.save`, based on its first bytes. Returns
+/// true for zip archives and for the bare pickles written by torch 1.5 and earlier. For such
+/// pickles, `load_torch` throws an error that explains what to do. Use this function to distinguish
+/// such files from safetensors files, because file extensions may be misleading.
 /// Python: `torch.serialization._is_zipfile`.
 /// @throw c10::Error, with the path in the message, if the file cannot be read or is not a regular
 /// file.
@@ -53,7 +53,7 @@ bool is_torch_file(const std::filesystem::path& path);
 
 /// Saves a value to a file that Python opens with `torch.load(path, weights_only=True)`. Supports
 /// the same types as `load_torch`. Tensors on any device are saved as CPU tensors. Each tensor is
-/// saved with its entire underlying storage, and tensors that share memory also share it in the
+/// saved with its entire underlying storage, and tensors that share memory also share memory in the
 /// file. The file becomes visible only once it is complete, and an existing file is replaced as in
 /// `save_safetensors`. Python: `torch.save(value, path)`.
 /// @throw c10::Error, with the path in the message, if a value cannot be saved or if writing fails.

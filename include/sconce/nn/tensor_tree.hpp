@@ -23,15 +23,15 @@ concept ContainerOfTensors =
 
 /// Finds the tensors in a value of type `T`. sconce functions that accept or return nested
 /// containers of tensors use this class to traverse vectors, tuples, pairs, maps, and optionals at
-/// any depth. It is unrelated to `torch.nested`. Python: `torch.utils._pytree`.
+/// any depth. `TensorTree` is unrelated to `torch.nested`. Python: `torch.utils._pytree`.
 ///
 /// Other containers of tensors, such as `std::array`, `std::unordered_map`, and `at::TensorList`,
 /// do not compile, because their tensors would be silently ignored. All other types are treated as
 /// if they contained no tensors.
 ///
 /// Specialize this template to support additional types. For a class, derive the specialization
-/// from `TensorMembers`. A specialization has the following members. A type without tensors needs
-/// only the first three:
+/// from `TensorMembers`. A specialization must define the following members. A type without tensors
+/// needs only the first three:
 /// - `any`: whether a `T` can contain tensors;
 /// - `only`: whether a `T` contains only tensors and keys;
 /// - `for_each(value, f)`: calls `f` with each tensor in a `T&` or `const T&`, in a fixed order;

@@ -15,7 +15,7 @@ namespace sconce::nn {
 
 /// Options for the transformer layers, with the same names and defaults as in Python.
 struct TransformerLayerOptions {
-  /// Constructs options with default values for all other options.
+  /// Sets `d_model` and `nhead` and leaves all other options at their defaults.
   TransformerLayerOptions(int64_t d_model, int64_t nhead) : d_model_(d_model), nhead_(nhead) {}
 
   TORCH_ARG(int64_t, d_model);                 ///< number of features
@@ -82,8 +82,8 @@ struct TransformerParts {
 
 /// A transformer encoder layer that consists of self-attention and a feed-forward block with two
 /// linear layers and an activation between them. Each block has dropout, a residual connection, and
-/// layer normalization. Unlike LibTorch's layer, it can be trained in bfloat16 and float16, with
-/// masks, and under autocast.
+/// layer normalization. Unlike LibTorch's layer, this layer can be trained in bfloat16 and float16,
+/// with masks, and under autocast.
 /// Python: `torch.nn.TransformerEncoderLayer`.
 class TransformerEncoderLayerImpl : public torch::nn::Cloneable<TransformerEncoderLayerImpl>,
                                     public TransformerParts {
@@ -119,7 +119,7 @@ class TransformerEncoderLayerImpl : public torch::nn::Cloneable<TransformerEncod
 TORCH_MODULE(TransformerEncoderLayer);
 
 /// A transformer decoder layer that consists of self-attention, attention over an encoder's output,
-/// and a feed-forward block with two linear layers. Otherwise, it works like
+/// and a feed-forward block with two linear layers. In all other respects, this layer works like
 /// `TransformerEncoderLayer`.
 /// Python: `torch.nn.TransformerDecoderLayer`.
 class TransformerDecoderLayerImpl : public torch::nn::Cloneable<TransformerDecoderLayerImpl>,

@@ -12,7 +12,7 @@ namespace sconce::nn {
 
 /// Options for `Transformer`, with the same names and defaults as in Python.
 struct TransformerOptions {
-  /// Constructs options with default values for all other options.
+  /// Sets `d_model` and `nhead` and leaves all other options at their defaults.
   TransformerOptions(int64_t d_model = 512, int64_t nhead = 8) : d_model_(d_model), nhead_(nhead) {}
 
   TORCH_ARG(int64_t, d_model);                 ///< number of features

@@ -71,8 +71,8 @@ AvgFn get_swa_avg_fn();
 /// Python: `get_ema_avg_fn`.
 /// @throw c10::Error if `decay` is not in [0, 1].
 AvgFn get_ema_avg_fn(double decay = 0.999);
-/// Returns a function that computes the mean of all values. Unlike the function in Python, it
-/// accepts integers and rounds their means toward 0.
+/// Returns a function that computes the mean of all values. Unlike the Python function, it accepts
+/// integers and rounds their means toward zero.
 /// Python: `get_swa_multi_avg_fn`.
 MultiAvgFn get_swa_multi_avg_fn();
 /// Returns a function that computes `decay * average + (1 - decay) * value`.
@@ -93,13 +93,14 @@ struct AveragedModelOptions {
 /// The part of `AveragedModel` that does not depend on the model's type. Not for direct use.
 class AveragedModelBase : public torch::nn::Module, public ReprOverride {
  public:
-  /// Updates the averages with the values of `model`. The first call copies the values. Call this
-  /// function after the optimizer's step. As in Python, it reads the number of updates on the host.
+  /// Updates the averages with the values of `model`. The first call copies the model's values into
+  /// the averages. Call this function after the optimizer's step. As in Python, this function reads
+  /// the number of updates on the host.
   /// @throw c10::Error if a tensor of the model has a different shape or type than its average, or
-  /// in a captured step. In these cases, the averages are unchanged.
+  /// in a captured step. If the function throws, the averages are unchanged.
   void update_parameters(const torch::nn::Module& model);
 
-  /// Accepts a model in a module holder or a pointer.
+  /// Accepts a module holder or a pointer to a model.
   template <nn::Model M>
     requires(!std::derived_from<M, torch::nn::Module>)
   void update_parameters(const M& model) {
@@ -133,10 +134,11 @@ class AveragedModelBase : public torch::nn::Module, public ReprOverride {
 ///
 /// AveragedModel is a module with the submodule "module" and the buffer "n_averaged", so state
 /// dicts have the same keys as in Python and can be exchanged with Python. The averages are means
-/// of all values unless the options specify a function. These functions are not part of the state
-/// dict. Buffers are copied from the model or, with `use_buffers`, averaged. BatchNorm statistics
-/// do not match averaged weights, so call `update_bn` or set `use_buffers`. For an exponential
-/// average of a model that cannot be copied, or in a captured step, use `ExponentialMovingAverage`.
+/// of all values unless the options specify a function. Averaging functions are not part of the
+/// state dict. Buffers are copied from the model or, with `use_buffers`, averaged. BatchNorm
+/// statistics do not match averaged weights, so call `update_bn` or set `use_buffers`. For an
+/// exponential average of a model that cannot be copied, or in a captured step, use
+/// `ExponentialMovingAverage`.
 /// Python: `AveragedModel`.
 template <std::derived_from<torch::nn::Module> M>
 class AveragedModel : public AveragedModelBase {
@@ -151,11 +153,11 @@ class AveragedModel : public AveragedModelBase {
   explicit AveragedModel(const M& model, AveragedModelOptions options = {})
       : AveragedModelBase(model, std::move(options)) {}
 
-  /// Accepts a model in a module holder, such as `torch::nn::Linear`.
+  /// Accepts a module holder, such as `torch::nn::Linear`.
   explicit AveragedModel(const torch::nn::ModuleHolder<M>& model, AveragedModelOptions options = {})
       : AveragedModel(*model, std::move(options)) {}
 
-  /// Accepts a model in a pointer.
+  /// Accepts a pointer to a model.
   explicit AveragedModel(const std::shared_ptr<M>& model, AveragedModelOptions options = {})
       : AveragedModel(*model, std::move(options)) {}
 

@@ -12,12 +12,13 @@ class MomentumOptions {
  public:
   virtual ~MomentumOptions() = default;
 
-  /// Sets the momentum or the first beta. Returns false if the options contain neither.
+  /// Sets the momentum or the first beta. Returns false if the options contain neither a momentum
+  /// nor betas.
   virtual bool set_momentum(double momentum) = 0;
 };
 
-/// Base class for the options for the optimizer `Class`, if LibTorch does not provide this
-/// optimizer. The options of `Derived` and their keys are listed in a table in the source file of
+/// Base class for the options of the optimizer `Class`, for optimizers that LibTorch does not
+/// provide. The options of `Derived` and their keys are listed in a table in the source file of
 /// `Class`.
 template <class Class, class Derived>
 struct TableOptions : torch::optim::OptimizerCloneableOptions<Derived>, MomentumOptions {
@@ -33,9 +34,9 @@ struct TableOptions : torch::optim::OptimizerCloneableOptions<Derived>, Momentum
     return false;
   }
 
-  /// Reads the options from an archive of the optimizer.
+  /// Reads the options from an optimizer archive.
   void serialize(torch::serialize::InputArchive& archive) override;
-  /// Writes the options to an archive of the optimizer.
+  /// Writes the options to an optimizer archive.
   void serialize(torch::serialize::OutputArchive& archive) const override;
 };
 

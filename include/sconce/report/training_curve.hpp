@@ -12,7 +12,8 @@ namespace sconce {
 
 class BestEffort;  // warns once if a file cannot be written; defined in src/
 
-/// The values of a training run for each epoch. Unknown values are NaN, or are omitted at the end.
+/// Per-epoch values of a training run. Unknown values are NaN. Unknown values at the end may be
+/// omitted instead.
 struct TrainingHistory {
   std::vector<EpochMetrics> epochs = {};    ///< loss and metrics of each epoch
   std::vector<double> learning_rates = {};  ///< learning rate at the last step of each epoch
@@ -37,7 +38,8 @@ class TrainingCurve : public TrainerCallback {
   /// Returns the values shown in the chart.
   const TrainingHistory& history() const { return history_; }
 
-  /// Starts with the epochs that precede the fit and draws them, if there are any.
+  /// Initializes the chart with the epochs before this fit, and draws those epochs if there are
+  /// any.
   /// @throw c10::Error if the fit is nested in another fit that this object is drawing.
   void on_fit_start(Fit& fit) override;
   /// Ends the chart of the fit but keeps the values.

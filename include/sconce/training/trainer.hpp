@@ -42,20 +42,20 @@ class TrainStep;  // in src/
 /// - For any other model, a step computes `loss(forward(inputs...), target)`, with up to four
 ///   inputs. `inputs_and_target` splits the batch into inputs and target.
 /// - The model may be wrapped in `nn::DataParallel`, whose first device must be the Trainer's
-///   device. In a process group with several processes, it must be wrapped in
+///   device. In a process group with several processes, the model must be wrapped in
 ///   `nn::DistributedDataParallel`. Every rank then makes the same calls with its own rows
 ///   (`data::DistributedSampler`) and the same number of batches.
 ///
 /// In a profile, each step appears as a range "step" that contains "data", "forward", "backward",
-/// and "optimizer". Each test appears as "test", and each prediction as "predict".
+/// and "optimizer". Each test appears as a "test" range, and each prediction as "predict".
 ///
-/// After each call, the metrics contain the sums of that call. A nested `evaluate` or fit, for
+/// After each call, the metrics contain the sums from that call. A nested `evaluate` or fit, for
 /// example in a callback, restores the sums of the metrics that it shares with the outer fit, even
-/// if it throws. A nested fit with the same Trainer also restores the scale.
+/// if the nested call throws. A nested fit with the same Trainer also restores the loss scale.
 ///
-/// Callbacks handle all other tasks. Within an epoch, the loop does not read from the device,
-/// except for saves and, in fp16, for optimizers without fused kernels. At the end of an epoch, it
-/// reads the sums of the loss, the metrics, and the test.
+/// Callbacks handle all other tasks, such as saving checkpoints. Within an epoch, the loop does not
+/// read from the device, except for saves and, in fp16, for optimizers without fused kernels. At
+/// the end of an epoch, the loop reads the sums of the loss, the metrics, and the test.
 class Trainer {
  public:
   /// @throw c10::Error if:
@@ -83,7 +83,7 @@ class Trainer {
   /// Returns the loss scaler, which is enabled only in fp16 and keeps its state between fits.
   amp::GradScaler& scaler() { return precision_.scaler(); }
 
-  /// Moves the batch to the Trainer's device. Does not copy tensors already on this device.
+  /// Moves the batch to the Trainer's device. Tensors already on that device are not copied.
   template <class T = data::Dataset>
   [[nodiscard]] T prepare_batch(T batch) const {
     AnyBatch moved = std::move(batch);
@@ -124,14 +124,14 @@ class Trainer {
     return fit_model(detail::steps_of(model, loss_), optimizer, data);
   }
 
-  /// Overload for a list in braces, which clang 14 would otherwise report as a mistake.
+  /// Overload for a braced list, which clang 14 would otherwise report as a mistake.
   template <class M>
   FitResult fit(M& model, torch::optim::Optimizer& optimizer, FitData&& data) {
     return fit(model, optimizer, std::as_const(data));
   }
 
-  /// Trains the model on the batches as above, without tests or callbacks. A list in braces that
-  /// does not match `FitData` fails to compile.
+  /// Trains the model on the batches as above, without tests or callbacks. A braced list that does
+  /// not match `FitData` fails to compile.
   /// @throw the same exceptions as above.
   template <class M, class Train = detail::MistakenFitData>
     requires(!std::same_as<std::remove_cvref_t<Train>, FitData>)
@@ -174,13 +174,13 @@ class Trainer {
     return {};
   }
 
-  /// Trains the model, which must be on the device, for the next epoch of the batches (their
+  /// Trains the model, which must be on the device, on the next epoch of the batches (their
   /// `begin()`), leaves it in training mode, and returns the metrics of epoch 1. Use this function
-  /// in your own loop. It does not call callbacks or save. With `graph` on the CPU, the capture,
-  /// with its gradients and memory, is kept for the next call with the same model, optimizer, and
-  /// parameters. Learning rates, modes, shapes, and tensors may change in between, but any other
-  /// value read by host code, such as a dropout rate, keeps its captured value. A model that is not
-  /// owned by a `std::shared_ptr`, or any model on a GPU, is captured again in each call.
+  /// in your own loop. It does not run callbacks or save checkpoints. With `graph` on the CPU, the
+  /// capture, with its gradients and memory, is kept for the next call with the same model,
+  /// optimizer, and parameters. Learning rates, modes, shapes, and tensors may change in between,
+  /// but any other value read by host code, such as a dropout rate, keeps its captured value.
+  /// Models on a GPU and models not owned by a `std::shared_ptr` are captured again in each call.
   /// @throw c10::Error under the same conditions as `fit`.
   template <class M>
   EpochMetrics fit_epoch(M& model, torch::optim::Optimizer& optimizer, const AnyBatches& train) {
@@ -207,14 +207,14 @@ class Trainer {
   /// the device. The output stays on the device, so `use` can reduce it before copying it.
   ///
   /// Runs in the Trainer's precision, in evaluation mode, and without gradients, and restores the
-  /// mode of every module. `use` itself runs without autocast. In a process group, each rank gets
-  /// the outputs for its own batches, if any, and buffers are replaced as in `evaluate`. Like your
-  /// own loop, this function uses the next epoch of the batches. It does not otherwise affect
-  /// earlier or later fits.
+  /// mode of every module. `use` itself runs without autocast. In a process group, each rank
+  /// receives the outputs for its own batches, if any, and its buffers are replaced as in
+  /// `evaluate`. Like your own loop, this function uses the next epoch of the batches. The function
+  /// does not otherwise affect earlier or later fits.
   /// @throw c10::Error if there are no batches, the model or `use` is null, the model does not
   /// accept the inputs, an output is undefined, or the model is a DistributedDataParallel with a
-  /// different process group or device. In a process group, all ranks throw in the last case and
-  /// when their calls differ.
+  /// different process group or device. If the process group or device differs, or if the ranks
+  /// make different calls, all ranks throw.
   /// @throw any exception thrown by the model or `use`.
   template <class M>
   void predict(M& model, const AnyBatches& batches,

@@ -25,8 +25,8 @@ class TrainerCallback {
   virtual ~TrainerCallback() = default;
 
   /// Checks the callback's requirements and resets state left from earlier fits. Called before all
-  /// other functions, before the fit has changed anything. At this point, the model may be on a
-  /// different device.
+  /// other callback functions and before the fit changes anything. At this point, the model may be
+  /// on a different device.
   virtual void setup(Fit&) {}
   /// Restores `fit.states` and then the position (`fit.resume`) of an earlier fit, if the callback
   /// has saved one. Called before all functions below.
@@ -34,33 +34,34 @@ class TrainerCallback {
   /// Called before the first step. `fit.epochs` and `fit.batch` contain the position of a resumed
   /// fit.
   virtual void on_fit_start(Fit&) {}
-  /// Called at the end of the fit, even after an exception.
+  /// Called at the end of the fit, even if the fit throws an exception.
   virtual void on_fit_end(Fit&) {}
   /// Called after the backward pass, before gradients are unscaled and clipped.
   virtual void on_before_optimizer_step(Fit&) {}
-  /// Called after each step of the optimizer, including steps skipped by the scaler.
+  /// Called after each optimizer step, including steps skipped by the scaler.
   virtual void on_after_optimizer_step(Fit&) {}
   /// Called after an epoch and its test. `fit.epochs` contains their results.
   virtual void on_epoch_end(Fit&) {}
   /// Called before a test.
   virtual void on_test_start(Fit&) {}
-  /// Called after a test, even after an exception.
+  /// Called after a test, even if the test throws an exception.
   virtual void on_test_end(Fit&) {}
   /// Returns whether to call `save` after the current step within an epoch. Must return the same
   /// value on all ranks. Returns false by default.
   virtual bool should_save(const Fit&) const { return false; }
-  /// Called for all callbacks before any `save`. Use it to write data that must be on disk before
-  /// the checkpoint is saved, such as a buffered log.
+  /// Called for all callbacks before `save` is called for any of them. Use this function to write
+  /// data that must be on disk before the checkpoint is saved, such as a buffered log.
   virtual void on_before_save(Fit&) {}
   /// Called after all other functions of all callbacks: after each epoch, before a fit stops, and
   /// after each step for which `should_save` returns true. If `fit.batch` is 0, `fit.epochs.back()`
   /// contains the metrics of the last epoch.
   virtual void save(Fit&) {}
 
-  /// Returns the name of the callback's part in a checkpoint. Returns an empty name by default.
+  /// Returns the name under which a checkpoint stores the callback's state. Returns an empty name
+  /// by default.
   virtual std::string name() const { return {}; }
-  /// Returns the names that the part had in earlier versions. These names are looked up if a
-  /// checkpoint does not contain `name()`. Returns an empty vector by default.
+  /// Returns the names under which earlier versions stored the callback's state. These names are
+  /// looked up if a checkpoint does not contain `name()`. Returns an empty vector by default.
   virtual std::vector<std::string> former_names() const { return {}; }
   /// Returns the callback's state for a checkpoint. Returns `std::nullopt` by default, which means
   /// that the callback has no state.
@@ -100,7 +101,7 @@ class CallbackPointer {
 
   /// Returns the pointer.
   operator TrainerCallback*() const { return callback_; }
-  /// Calls a function of the callback.
+  /// Accesses a member of the callback.
   TrainerCallback* operator->() const { return callback_; }
 
  private:

@@ -35,7 +35,7 @@ class WeightAveraging : public TrainerCallback {
   void on_test_end(Fit&) override { swapped_.reset(); }
   /// Returns the name passed to the constructor.
   std::string name() const override { return name_; }
-  /// Returns the averages as a part of a checkpoint.
+  /// Returns the averages so that checkpoints can store them.
   std::optional<Stateful> state() override { return Stateful(averages_); }
 
  private:

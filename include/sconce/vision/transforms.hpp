@@ -15,8 +15,8 @@
 
 /// Transforms for a batch of images of shape `(N, C, H, W)` or a single image of shape `(C, H, W)`,
 /// with the same names and arguments as in `torchvision.transforms.v2`. Transforms run on the
-/// device of the images and do not modify their input. They are stateless, so several threads may
-/// share them, and they do not read values from a GPU.
+/// device of the images, do not modify their input, and do not read values from a GPU. Several
+/// threads may share a transform, because transforms are stateless.
 ///
 /// Random choices are drawn from the CPU generator that is passed to the call, so the same seed
 /// produces the same choices on every device. No other generator is used.
@@ -54,7 +54,7 @@ class Resize {
   /// tensor. As in torchvision, uint8 images are resized with integer arithmetic on the CPU and
   /// with floating-point arithmetic on a GPU, so results may differ by 1.
   /// @throw c10::Error if `images` is undefined, not `(N, C, H, W)` or `(C, H, W)`, contains images
-  /// without pixels, or has neither a floating-point nor an integer type.
+  /// with no pixels, or has neither a floating-point nor an integer type.
   torch::Tensor operator()(const torch::Tensor& images) const;
 
  private:
@@ -74,7 +74,7 @@ class RandomCrop {
   explicit RandomCrop(std::array<int64_t, 2> size, torch::ExpandingArray<4> padding = 0);
 
   /// Returns the cropped images, of shape `(N, C, height, width)`. Draws the N top edges with one
-  /// call to `torch.randint`, then the N left edges with another.
+  /// call to `torch.randint`, then the N left edges with a second call.
   /// @throw c10::Error if `images` is undefined, not `(N, C, H, W)`, or smaller than `size` after
   /// padding, or if `generator` is not a CPU generator.
   torch::Tensor operator()(const torch::Tensor& images, const at::Generator& generator) const;
@@ -177,8 +177,8 @@ class ColorJitter {
   ColorJitterOptions options_;
 };
 
-/// Satisfied by functions that accept a batch of images and a generator and return a batch. These
-/// are the random classes above, `Compose`, and your own functions.
+/// Satisfied by functions that accept a batch of images and a generator and return a batch.
+/// Examples are the random classes above, `Compose`, and your own functions.
 template <class T>
 concept RandomTransform =
     requires(const T& transform, const torch::Tensor& images, const at::Generator& generator) {
@@ -198,7 +198,7 @@ concept Transform =
 /// Python: `torchvision.transforms.v2.Compose`.
 class Compose {
  public:
-  /// Copies the transforms. If there are none, images are returned unchanged.
+  /// Copies the transforms. If there are no transforms, images are returned unchanged.
   template <Transform... Ts>
   explicit(sizeof...(Ts) != 1) Compose(Ts... transforms) {
     (push_back(std::move(transforms)), ...);

@@ -23,12 +23,12 @@ struct VisionTransformerOptions {
   double dropout = 0;            ///< dropout probability for all dropout layers except attention
   double attention_dropout = 0;  ///< dropout probability of the attention weights
   int64_t num_classes = 1000;    ///< number of outputs
-  /// Number of features of an additional layer with tanh before the last layer. By default, there
-  /// is no such layer.
+  /// Number of features in an additional tanh layer before the last layer. By default, the network
+  /// has no additional layer.
   std::optional<int64_t> representation_size = {};
 };
 
-/// A vision transformer. Its parameters have the same names as in torchvision and, for the same
+/// A vision transformer. The parameters have the same names as in torchvision and, for the same
 /// seed with PyTorch 2.15, the same values. Weights can therefore be exchanged in both directions
 /// with `nn::state_dict` and `nn::load_state_dict`. The last module is `heads`, which contains
 /// "pre_logits" and "act" (if `representation_size` is set) and "head".
