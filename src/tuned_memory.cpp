@@ -68,8 +68,8 @@ long block_page_faults() {
   return pages() - before;
 }
 
-// Returns whether malloc soon returns a block with pages that are already mapped. The first blocks
-// may come from other locations.
+// Returns whether any of the next few blocks from malloc has pages that are already mapped. Several
+// attempts are needed, because the first blocks may come from other locations.
 bool reuses_freed() {
   for (int i = 0; i < 8; ++i) {
     if (block_page_faults() < 2) return true;

@@ -1,4 +1,4 @@
-// Trains a model that defines its own training step on noisy digits, in each of three precisions.
+// Trains a model with a custom training step on noisy digits, in each of three precisions.
 #include <torch/torch.h>
 #include <cstdio>
 #include <sconce/sconce.hpp>

@@ -18,8 +18,8 @@ const std::string wanted = std::to_string(TORCH_VERSION_MAJOR) + "." +
                            std::to_string(TORCH_VERSION_MINOR) + "." +
                            std::to_string(TORCH_VERSION_PATCH);
 
-// Returns the folder of a library that the dynamic loader loads for the program, or an empty path
-// if the loader loads no library with this name.
+// Returns the folder in which the dynamic loader finds the given library for the program, or an
+// empty path if the loader does not load that library.
 std::filesystem::path folder_of_library(const std::string& loaded, const std::string& name) {
   std::istringstream lines(loaded);
   for (std::string line; std::getline(lines, line);) {
@@ -71,11 +71,11 @@ void check_torch(const std::filesystem::path& program, const std::filesystem::pa
   }
   if (folder.empty()) {
     throw UsageError(program.string() +
-                     ": expected a program that links to LibTorch, or Python with torch; specify "
-                     "the program itself if a shell or mpirun starts it");
+                     ": expected a program that links to LibTorch, or Python with torch; if a "
+                     "shell or mpirun starts the program, specify the program itself");
   }
   if (!std::filesystem::exists(folder / "libtorch_cuda.so")) {
-    throw UsageError(program.string() + ": expected LibTorch's CUDA build; " + folder.string() +
+    throw UsageError(program.string() + ": expected a CUDA build of LibTorch; " + folder.string() +
                      " is a CPU build");
   }
   const auto version = version_at(folder);

@@ -65,8 +65,8 @@ TrainingData open_idx(const CommandLine& line, const ProcessGroup& group, const 
   Task task{.shape = train.data.sizes().slice(1).vec(), .mean = known.mean, .std = known.std};
   const int64_t classes = train.target.max().item<int64_t>() + 1;
   const int64_t highest = test.target.max().item<int64_t>();
-  TORCH_CHECK(highest < classes, folder.string(),
-              ": expected test labels below the training labels' ", classes, ", found ", highest);
+  TORCH_CHECK(highest < classes, folder.string(), ": expected test labels below ", classes,
+              ", the number of classes in the training data, found ", highest);
   TORCH_CHECK(test.data.sizes().slice(1) == task.shape, folder.string(),
               ": expected test images of ", train.data.sizes().slice(1),
               " like the training images, found ", test.data.sizes().slice(1));
@@ -93,7 +93,7 @@ sconce::AnyBatches normalised(sconce::data::DataLoader<Pictures> loader, const T
       {.seed = seed});
 }
 
-// Shifts images randomly by up to one eighth of their size, and mirrors half of them.
+// Shifts images randomly by up to one eighth of their size, and mirrors half of the images.
 sconce::vision::transforms::Compose augmentation(const CommandLine& line) {
   sconce::vision::transforms::Compose augment;
   if (!line.augment) return augment;

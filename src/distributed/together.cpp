@@ -15,7 +15,7 @@ namespace sconce::distributed {
 
 namespace {
 
-// To compare their calls, the ranks compare indices into this list.
+// To compare calls across ranks, the ranks exchange indices into this list.
 constexpr std::array<std::string_view, 6> calls = {
     "sconce::nn::DistributedDataParallel", "sconce::Trainer::fit",     "sconce::Trainer::fit_epoch",
     "sconce::Trainer::evaluate",           "sconce::Trainer::predict", "sconce::Checkpoint"};

@@ -24,8 +24,8 @@ namespace sconce::io {
 
 namespace {
 
-// Checks that the file is a zip archive. If it is not, the error message reports the kind of file,
-// if known.
+// Throws an error if the file is not a zip archive. The error message reports the kind of file if
+// it is known.
 void check_begin(const InputFile& file) {
   const auto kind = file_kind(file);
   TORCH_CHECK(kind != FileKind::pickle, file.name(),
@@ -45,7 +45,7 @@ std::string read_text(ZipReader& zip, ZipRecord& record) {
   return text;
 }
 
-// Returns the folder that contains all records, with its trailing slash.
+// Returns the folder that contains all records, including the trailing slash.
 std::string folder_of(ZipReader& zip, const std::string& error_prefix) {
   const std::string first = zip.records().empty() ? "" : zip.records().front().name;
   const std::string folder = first.substr(0, first.find('/') + 1);
@@ -141,8 +141,8 @@ void write_archive(const Pickled& pickled, caffe2::serialize::PyTorchStreamWrite
   archive.writeEndOfFile();
 }
 
-// Finalizes an archive that is not needed. Otherwise, its destructor would finalize it, and running
-// out of memory there would terminate the process.
+// Finalizes an archive that is no longer needed. Otherwise, the archive's destructor would finalize
+// the archive, and running out of memory in the destructor would terminate the process.
 void discard_archive(caffe2::serialize::PyTorchStreamWriter& archive) {
   try {
     archive.writeEndOfFile();
@@ -188,7 +188,7 @@ StateDict state_dict_of(const c10::IValue& value, const std::string& error_prefi
   std::vector<std::string_view> names;
   for (const auto& item : items) {
     const c10::IValue &key = item.key(), &tensor = item.value();
-    TORCH_CHECK(key.isString(), error_prefix, "expected keys of str, got ", key);
+    TORCH_CHECK(key.isString(), error_prefix, "expected keys of type str, got ", key);
     TORCH_CHECK(tensor.isTensor(), error_prefix, "['", key.toStringRef(),
                 "']: expected a tensor, got ", kind_of(tensor));
     names.push_back(key.toStringView());

@@ -35,7 +35,7 @@ bool has_signature(const char* bytes, char third, char fourth) {
   return bytes[0] == 'P' && bytes[1] == 'K' && bytes[2] == third && bytes[3] == fourth;
 }
 
-// The location of the directory, which lists the records.
+// The location of the zip directory, which lists the records.
 struct Directory {
   uint64_t entries = 0;
   uint64_t begin = 0;
@@ -76,8 +76,8 @@ size_t comment_size(const InputFile& file) {
   return 0;
 }
 
-// Returns the end of the archive. Text tools may append a newline, and an archive without a comment
-// never ends with a newline.
+// Returns the offset at which the archive ends. Text tools may append a newline, but an archive
+// without a comment never ends with one.
 uint64_t end_without_newline(const InputFile& file) {
   std::array<char, 2> last = {};
   if (file.size() < last.size()) return file.size();
@@ -118,15 +118,15 @@ Directory read_end(const InputFile& file) {
   return directory;
 }
 
-// A record in the directory. Its local header must contain the same values.
+// A record that the zip directory lists. The record's local header must contain the same values.
 struct Entry {
   ZipRecord record;
   uint64_t header = 0;  // where its local header starts
   uint16_t flags = 0;
 };
 
-// Reads the numbers that did not fit into their fields from the zip64 field, which contains only
-// these numbers.
+// Reads the numbers that did not fit into their regular fields. The zip64 field contains only these
+// numbers.
 bool read_zip64(const char* extra, size_t size, std::initializer_list<uint64_t*> numbers) {
   const auto is_missing = [](const uint64_t* value) { return *value == unknown32; };
   if (std::none_of(numbers.begin(), numbers.end(), is_missing)) return true;
@@ -154,7 +154,7 @@ bool read_zip64(const char* extra, size_t size, std::initializer_list<uint64_t*>
 // Reads the entry at `bytes`, where `left` bytes remain, and returns the size of the entry.
 size_t parse_entry(const char* bytes, size_t left, const std::string& where, Entry& entry) {
   TORCH_CHECK(left >= entry_size && has_signature(bytes, 1, 2), where,
-              "expected a record of the zip directory");
+              "expected a record in the zip directory");
   const size_t name = number<uint16_t>(bytes + 28), extra = number<uint16_t>(bytes + 30);
   const size_t size = entry_size + name + extra + number<uint16_t>(bytes + 32);
   TORCH_CHECK(size <= left, where, "expected ", size, " bytes of the zip directory, found ", left);
@@ -168,7 +168,7 @@ size_t parse_entry(const char* bytes, size_t left, const std::string& where, Ent
   const std::string of = where + "'" + entry.record.name + "': ";
   TORCH_CHECK(read_zip64(bytes + entry_size + name, extra,
                          {&entry.record.unpacked, &entry.record.size, &entry.header}),
-              of, "expected a zip64 field with its sizes");
+              of, "expected a zip64 field that contains the record's sizes");
   TORCH_CHECK(number<uint16_t>(bytes + 34) == 0, of, "expected a single-file zip archive");
   TORCH_CHECK((entry.flags & 1) == 0, of, "expected an unencrypted record");
   const int allowed = data_descriptor | utf8_names |
@@ -196,7 +196,7 @@ std::vector<Entry> read_entries(const InputFile& file, const Directory& director
   return entries;
 }
 
-// Finds the record's bytes, which follow its local header. They must be located between `from` and
+// Finds the record's bytes, which follow its local header. Both must be located between `from` and
 // `to`.
 void locate(const InputFile& file, Entry& entry, uint64_t from, uint64_t to) {
   auto& record = entry.record;
@@ -223,7 +223,7 @@ void locate(const InputFile& file, Entry& entry, uint64_t from, uint64_t to) {
   TORCH_CHECK(read_zip64(extra.data(), extra_size, {&unpacked, &size}) && size == record.size &&
                   unpacked == record.unpacked && number<uint32_t>(&bytes[14]) == record.crc,
               where, "its header at byte ", entry.header,
-              " and the zip directory disagree about size or checksum");
+              " and the zip directory disagree on the size or the checksum");
 }
 
 constexpr size_t chunk_size = size_t{1} << 18;  // the data stays in the cache for the checksum
@@ -254,7 +254,7 @@ uint32_t inflate_record(const InputFile& file, const ZipRecord& record, char* da
   std::vector<char> own(data == nullptr ? chunk_size : 0);
   z_stream stream = {};
   TORCH_CHECK(::inflateInit2(&stream, -MAX_WBITS) == Z_OK, where,
-              "cannot unpack it: out of memory");
+              "cannot decompress the record: out of memory");
   const std::unique_ptr<z_stream, int (*)(z_stream*)> end(&stream, ::inflateEnd);
   uint32_t crc = 0;
   uint64_t taken = 0, made = 0;

@@ -8,9 +8,9 @@
 #include "io/input_file.hpp"
 
 // Replaces LibTorch's PyTorchStreamReader, which does not verify checksums, so a flipped bit in a
-// weight would go unnoticed. PyTorchStreamReader also opens archives in which two records share a
-// name, records overlap, a record header differs from the directory, or 100 MB are packed into 100
-// kB.
+// weight would go unnoticed. PyTorchStreamReader also opens archives with duplicate record names,
+// overlapping records, record headers that contradict the directory, or 100 MB of data compressed
+// to 100 kB.
 namespace sconce::io {
 
 /// A record of a zip archive.

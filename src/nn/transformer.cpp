@@ -43,7 +43,7 @@ AttentionArgs without_weights(const Tensor& padding, const Tensor& mask, bool is
 }
 
 // For 3-dim inputs, LibTorch's Linear uses a different sequence of operations than Python's Linear.
-// Therefore, the two linear layers are applied manually here.
+// Therefore, this function applies the two linear layers manually.
 Tensor feed_forward(TransformerParts& of, const Tensor& x) {
   const auto& activation = of.options.activation();
   auto inner = torch::linear(x, of.linear1->weight, of.linear1->bias);
@@ -53,7 +53,7 @@ Tensor feed_forward(TransformerParts& of, const Tensor& x) {
   return torch::linear(of.dropout(inner), of.linear2->weight, of.linear2->bias);
 }
 
-// Returns whether the mask is the causal mask for its size. Checks only masks on the CPU.
+// Returns whether the mask is on the CPU and equals the causal mask of its size.
 bool is_causal_mask(const Tensor& mask) {
   const bool is_seen = mask.defined() && mask.is_cpu() && mask.dim() == 2 &&
                        !c10::isIntegralType(mask.scalar_type(), /*includeBool=*/false);

@@ -59,8 +59,8 @@ torch::Tensor TransformerImpl::forward(const torch::Tensor& src, const torch::Te
   constexpr const char* error_prefix = "sconce::nn::Transformer: expected ";
   const int64_t batch = options.batch_first() ? 0 : 1;
   TORCH_CHECK(src.dim() != 3 || (tgt.dim() == 3 && src.size(batch) == tgt.size(batch)),
-              error_prefix, "a src and a tgt with the same number of rows, got ", src.sizes(),
-              " and ", tgt.sizes());
+              error_prefix, "a src and a tgt with the same batch size, got ", src.sizes(), " and ",
+              tgt.sizes());
   TORCH_CHECK(src.dim() > 0 && tgt.dim() > 0 && src.size(-1) == options.d_model() &&
                   tgt.size(-1) == options.d_model(),
               error_prefix, "a src and a tgt with ", options.d_model(), " features, got ",

@@ -84,7 +84,8 @@ double SWALR::get_lr(size_t group, double lr, bool) const {
   const bool has_value = group < groups_->size() && groups_->at(group).contains("swa_lr");
   TORCH_CHECK_VALUE(
       has_value,
-      "sconce::optim::swa_utils::SWALR: expected the parameter groups from construction, got more");
+      "sconce::optim::swa_utils::SWALR: expected as many parameter groups as at construction, "
+      "got more");
   const double swa_lr = groups_->at(group).at("swa_lr");
   const int64_t step =
       anneal_epochs_ == 0 ? std::max<int64_t>(1, step_count_ - 1) : step_count_ - 1;
@@ -93,8 +94,8 @@ double SWALR::get_lr(size_t group, double lr, bool) const {
   return swa_lr * now + begin * (1 - now);
 }
 
-// Python counts the steps of a schedule by counting calls, so a restart continues from the current
-// position.
+// As in Python, the position in the schedule is the number of calls so far, so a restart keeps the
+// current position.
 void SWALR::restart() {
   auto undo = lr_scheduler::restore_unless_released(last_epoch_);
   last_epoch_ = 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-// The table of an optimizer. This header is internal to this folder.
+// The table that describes an optimizer. This header is internal to this folder.
 
 #include <ATen/core/Tensor.h>
 

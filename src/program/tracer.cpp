@@ -85,9 +85,9 @@ size_t Tracer::add_constant(const at::Tensor& tensor) {
   return id;
 }
 
-// Called when an operator reads memory that was allocated but never written by an operator. The
-// host wrote this memory, as in torch::tensor, so the memory becomes a constant and does not need
-// an allocation.
+// Called when an operator reads memory that was allocated but never written by an operator. In this
+// case, the host wrote the memory, as `torch::tensor` does, so the memory becomes a constant and
+// does not need an allocation.
 void Tracer::keep_host_writes(Memory& memory) {
   const size_t id = memory.values.front();
   is_dropped_[*memory.allocation] = true;
@@ -101,13 +101,13 @@ size_t Tracer::number_of(const at::Tensor& tensor) {
   if (known != ids_.end()) return known->second;
   const auto* memory = memory_of(tensor);
   if (memory == nullptr) return add_constant(tensor);
-  // This is a different tensor with the same elements. It was not created by an operator, but by
-  // `data()`, for example.
+  // This tensor has the same elements as a recorded tensor but was not created by an operator. For
+  // example, `data()` returns such tensors.
   const auto& values = memory->values;
   const auto same = std::find_if(values.rbegin(), values.rend(),
                                  [&](size_t id) { return have_same_layout(values_[id], tensor); });
-  TORCH_CHECK(same != values.rend(), "expected views that operators create, got one of shape ",
-              tensor.sizes(), " that the host created");
+  TORCH_CHECK(same != values.rend(), "expected views created by operators, got a view of shape ",
+              tensor.sizes(), " created by the host");
   values_.push_back(tensor);
   return ids_[tensor.unsafeGetTensorImpl()] = *same;
 }
@@ -153,7 +153,7 @@ Tracer::Running Tracer::begin(const c10::OperatorHandle& op, c10::ArrayRef<c10::
 void Tracer::end(Running running, c10::ArrayRef<c10::IValue> results) {
   const auto& op = running.call.op;
   check_results({here(op), op, device_}, results);
-  // The argument could have become a view of allocated memory but did not, so the operator read it.
+  // If no result is a view of an argument's allocated memory, the operator has read the argument.
   for_each_tensor(c10::ArrayRef<c10::IValue>(running.given), [&](const at::Tensor& tensor) {
     if (!tensor.defined() || tensor.unsafeGetTensorImpl()->is_wrapped_number()) return;
     auto* const memory = memory_of(tensor);

@@ -69,7 +69,7 @@ class Tracer {
  private:
   enum class Owner { input, weight, constant, step };
 
-  // Memory that is shared by tensors in the run.
+  // A block of memory that tensors in the recorded run share.
   struct Memory {
     Owner owner;
     std::string name = {};             // name of an input or a weight

@@ -37,15 +37,15 @@ size_t add_slice(Graph& graph, size_t tensor, size_t dim, int64_t start, int64_t
 
 // A vector that is reshaped to a block with several dimensions, so that a view corresponds to a
 // range in each dimension. The block may have one more dimension than the view, for the stride
-// between the view's elements. The view uses a single index in this dimension.
+// between the view's elements. The view uses a single index in this additional dimension.
 struct Block {
   int64_t offset = 0;  // offset of the first element in the vector
   std::vector<int64_t> sizes = {};
   std::vector<int64_t> starts = {};
 };
 
-// Returns the block in which the view, sorted by descending strides, is a range in each dimension,
-// or std::nullopt if there is no such block.
+// Returns a block in which the view is a range in each dimension, or std::nullopt if there is no
+// such block. The view's dimensions are sorted by descending strides.
 std::optional<Block> block_of(int64_t numel, const Placement& view) {
   Block block;
   int64_t rest = view.offset;
@@ -78,7 +78,8 @@ std::optional<Block> find_block(int64_t numel, const Placement& view) {
   return block;
 }
 
-// Adds a call for each range of the vector that the view, sorted by descending strides, uses.
+// Adds the calls that reshape the vector to the block and select the view's range in each
+// dimension. The view's dimensions are sorted by descending strides.
 size_t add_range(Graph& graph, size_t flat, int64_t numel, const Block& block,
                  const Placement& view) {
   const int64_t used =
@@ -194,7 +195,7 @@ size_t add_flat(Graph& graph, size_t base, const Placement& base_placement) {
   if (base_placement == Placement::flat(base_placement.numel())) return base;
   std::vector<int64_t> order;
   TORCH_CHECK(base_placement.offset == 0 && base_placement.by_stride(order).is_contiguous(),
-              "expected a tensor that is dense from the start of its memory, got sizes ",
+              "expected a dense tensor that starts at the beginning of its storage, got sizes ",
               base_placement.sizes, ", strides ", base_placement.strides, " and offset ",
               base_placement.offset);
   base = add_permutation(graph, base, order);

@@ -11,7 +11,7 @@ namespace sconce {
 
 namespace {
 
-// Returns the position of the GPU that is specified by an entry in CUDA_VISIBLE_DEVICES.
+// Returns the index of the GPU that an entry in CUDA_VISIBLE_DEVICES specifies.
 std::optional<size_t> place_of(std::string entry, const std::vector<GpuInfo>& gpus) {
   entry.erase(0, entry.find_first_not_of(" \t"));
   entry.erase(entry.find_last_not_of(" \t") + 1);
@@ -26,7 +26,8 @@ std::optional<size_t> place_of(std::string entry, const std::vector<GpuInfo>& gp
   return number < gpus.size() ? std::optional(number) : std::nullopt;
 }
 
-// NVML and CUDA format bus IDs differently. NVML's domain has more digits, and the case may differ.
+// NVML and CUDA format bus IDs differently. The PCI domain has more digits in NVML, and the letter
+// case may differ.
 std::tuple<long, long, long> parts_of_bus(const std::string& id) {
   char* end = nullptr;
   const long domain = std::strtol(id.c_str(), &end, 16);

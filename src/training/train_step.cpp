@@ -54,17 +54,17 @@ void multiply_gradients(const torch::optim::Optimizer& optimizer, const torch::T
   }
 }
 
-// Weights the batches in a step by their counts. The total is known only after the last forward
-// pass. Until then, in a step with several batches, the losses are divided by an estimate of the
-// total, which is based on the first count. This estimate keeps gradients in the range of float16.
-// The gradients are corrected afterwards.
+// Weights the batches in a step by their counts. The total count is known only after the last
+// forward pass in the step. Until then, in a step with several batches, the losses are divided by
+// an estimate of the total, which is based on the first count. This estimate keeps gradients in the
+// range of float16. The gradients are corrected afterward.
 class CountedBatches {
  public:
   explicit CountedBatches(const std::optional<distributed::ProcessGroup>& group) : group_(group) {}
 
   void begin() { unit_ = total_ = torch::Tensor(); }
 
-  // Returns the loss of a batch for its backward pass.
+  // Returns the weighted loss for the batch's backward pass.
   torch::Tensor weighted(const StepOutput& output, int64_t batches_in_step) {
     if (batches_in_step == 1) return output.loss / divisor(output.count);
     total_ = total_.defined() ? total_ + output.count : output.count;
@@ -78,8 +78,7 @@ class CountedBatches {
   }
 
  private:
-  // Returns the mean of the count over all ranks, because DistributedDataParallel averages
-  // gradients.
+  // Returns the count averaged over all ranks, because DistributedDataParallel averages gradients.
   torch::Tensor divisor(const torch::Tensor& count) const {
     if (!group_ || group_->world_size() == 1) return as_divisor(count);
     const auto mean = count.to(at::kDouble, /*non_blocking=*/false, /*copy=*/true);
@@ -200,7 +199,7 @@ class EagerStep final : public TrainStep {
   int64_t batches_ = 0;  // number of batches in the step so far
 };
 
-// The properties that all batches in a capture share.
+// The properties shared by all batches in a capture.
 struct BatchKind {
   explicit BatchKind(const AnyBatch& batch) : type(batch.type()) {
     for (const auto& tensor : batch.tensors()) {
@@ -217,8 +216,8 @@ struct BatchKind {
 
 // Returns the function to capture, which accepts the tensors of a batch and returns the tensors in
 // the step's output. The function stores the input tensors in a copy of the first batch, which also
-// contains the non-tensor parts. It stores the step's output in `names`, which keeps the names of
-// the values.
+// contains the non-tensor parts. To keep the names of the values, the function stores the step's
+// output in `names`.
 CapturedStep::Step captured_function(const std::function<StepOutput(const AnyBatch&)>& step,
                                      AnyBatch first, StepOutput& names) {
   const auto batch = std::make_shared<AnyBatch>(std::move(first));
@@ -317,11 +316,11 @@ std::shared_ptr<TrainStep> make_train_step(const TrainerOptions& options,
   TORCH_CHECK(!model.train_takes_index, "sconce::Trainer: expected a training_step(batch) with ",
               option, ", got one with batch_idx, which a replay would not update");
   TORCH_CHECK(ours->is_capturable(), "sconce::Trainer: expected one of sconce's optimizers with ",
-              option, ", with its fastest kernels and a learning rate that is a tensor on ", device,
-              " (ExtraOptions::lr), got another");
+              option, ", its fastest kernels, and a learning rate stored in a tensor on ", device,
+              " (ExtraOptions::lr), got another optimizer");
   TORCH_CHECK(!precision.scaler().is_enabled() || ours->step_supports_amp_scaling(),
               "sconce::Trainer: expected an optimizer with fused kernels with ", option,
-              " and fp16 (its step skips overflows without the host), got another optimizer");
+              " and fp16 (fused kernels skip overflows without the host), got another optimizer");
   auto* graph = dynamic_cast<GraphStep*>(earlier.get());
   if (graph == nullptr) return std::make_shared<GraphStep>(step, options);
   graph->use_for(step);

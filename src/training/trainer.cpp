@@ -20,7 +20,8 @@ namespace {
 
 torch::Device choose_device(const TrainerOptions& options) {
   if (options.device) {
-    TORCH_CHECK(!options.num_gpus, "sconce::Trainer: expected num_gpus or device, got num_gpus ",
+    TORCH_CHECK(!options.num_gpus,
+                "sconce::Trainer: expected only one of num_gpus and device, got num_gpus ",
                 *options.num_gpus, " and device ", *options.device);
     return resolve_device(*options.device, "sconce::Trainer");
   }
@@ -59,11 +60,11 @@ void check_options(const TrainerOptions& options) {
               "sconce::Trainer: expected accumulate_grad_batches 1 with ",
               capturing_option(options), ", got ", options.accumulate_grad_batches);
   TORCH_CHECK(options.compiler == nullptr || options.device->is_cpu(),
-              "sconce::Trainer: expected the CPU with compiler, got ", *options.device);
-  TORCH_CHECK(
-      !options.graph || options.device->is_cpu() || options.process_group.world_size() == 1,
-      "sconce::Trainer: expected a process group of one rank with graph on a GPU, got a group of ",
-      options.process_group.world_size());
+              "sconce::Trainer: expected a CPU device when compiler is set, got ", *options.device);
+  TORCH_CHECK(!options.graph || options.device->is_cpu() || options.process_group.world_size() == 1,
+              "sconce::Trainer: expected a single-process group when graph is set on a GPU, got a "
+              "group of ",
+              options.process_group.world_size());
   if (options.metrics) check_metrics(*options.metrics);
   if (options.precision == amp::Precision::fp16 && options.device->is_cpu() &&
       options.process_group.rank() == 0) {

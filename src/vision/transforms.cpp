@@ -56,8 +56,8 @@ double draw_between(double low, double high, const at::Generator& generator) {
   return at::empty({1}, at::kFloat).uniform_(low, high, generator).item<float>();
 }
 
-// Like torchvision's functions with the same names, the functions below accept a single image `(C,
-// H, W)`. Their results match torchvision's results bit for bit.
+// Like torchvision's functions with the same names, the functions below accept a single image
+// `(C, H, W)`. The results of these functions match torchvision's results bit for bit.
 
 at::Tensor blend(const at::Tensor& image, const at::Tensor& other, double ratio) {
   const double most = image.is_floating_point() ? 1 : 255;
@@ -217,9 +217,9 @@ torch::Tensor RandomCrop::operator()(const torch::Tensor& given,
         const auto padded =
             (is_padded ? at::constant_pad_nd(images, {left, right, top, bottom}) : images)
                 .contiguous();
-        // Creates a view of all crops, one starting at each pixel, from which each image selects
-        // one. This way, whole rows are copied at once. at::index copies one pixel at a time, which
-        // took up to ten times as long.
+        // Creates a view of all crops, one starting at each pixel, and selects one crop for each
+        // image. Selecting crops copies whole rows at once, whereas at::index copies one pixel at a
+        // time and took up to ten times as long.
         const int64_t row = padded.size(3);
         const int64_t plane = padded.size(2) * row;
         const int64_t last = (channels - 1) * plane + (height - 1) * row + width - 1;

@@ -48,8 +48,8 @@ c10::IValue entry(const c10::IValue& dict, const c10::IValue& key) {
   return dict.toGenericDict().at(key);
 }
 
-// Returns a value of each kind. They are small enough for the tests to flip every bit in their
-// files.
+// Returns a list that contains a value of each kind. The values are small enough for the tests to
+// flip every bit in a saved file.
 c10::IValue something() {
   const auto shared = torch::arange(6.F).reshape({2, 3});
   Dict state = dict();
@@ -176,7 +176,8 @@ TEST_CASE("a module's state dict is saved and loaded, and other values are rejec
              ContainsSubstring("expected a dict of tensors, got an int"));
   Dict numbered = dict();
   numbered.insert(3, torch::ones({1}));
-  CHECK_THAT(error_of([&] { as_state_dict(numbered); }), ContainsSubstring("keys of str, got 3"));
+  CHECK_THAT(error_of([&] { as_state_dict(numbered); }),
+             ContainsSubstring("keys of type str, got 3"));
 }
 
 TEST_CASE("save_torch stores shared and repeated memory only once") {
@@ -194,7 +195,9 @@ TEST_CASE("save_torch stores shared and repeated memory only once") {
   CHECK(loaded[5].toTensor().is_same(loaded[6].toTensor()));
 }
 
-TEST_CASE("tensors whose dtypes have no storage class in Python still share memory") {
+TEST_CASE(
+    "tensors whose dtypes have no storage class in Python still share memory after they are "
+    "loaded") {
   const TempDir folder;
   const auto bytes = torch::arange(8, torch::kByte);
   List views = list();
@@ -213,7 +216,7 @@ TEST_CASE("tensors whose dtypes have no storage class in Python still share memo
   }
 }
 
-TEST_CASE("tensors without elements keep their dtypes when they are saved") {
+TEST_CASE("tensors with no elements keep their dtypes when they are saved") {
   const TempDir folder;
   const auto empty = torch::ones({0, 3});
   List views = list();
@@ -305,8 +308,10 @@ TEST_CASE("save_torch reports the path and the cause of a failed write and keeps
   CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
 }
 
-TEST_CASE("loading a truncated torch file throws, and a flipped bit throws or changes nothing",
-          "[alone]") {
+TEST_CASE(
+    "loading a truncated torch file throws, and loading a file with a flipped bit throws or "
+    "changes nothing",
+    "[alone]") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   save_torch(file, something());
@@ -361,7 +366,8 @@ TEST_CASE("each of 2,000 flipped bits in a file's tensor data causes an error") 
   }
 }
 
-TEST_CASE("load_torch rejects an archive that contains a comment and reports this reason") {
+TEST_CASE(
+    "load_torch rejects an archive that contains a comment, and the error mentions the comment") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   save_torch(file, something());

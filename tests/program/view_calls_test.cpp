@@ -49,7 +49,7 @@ torch::Tensor draw_view(Draw& draw, torch::Tensor tensor) {
   return tensor;
 }
 
-// Runs the calls that view `base` in the same way as `view`.
+// Runs the calls that recreate `view` as a view of `base`.
 torch::Tensor run(const torch::Tensor& base, const torch::Tensor& view, bool& is_strided) {
   Graph graph;
   graph.values = 1;
@@ -86,7 +86,7 @@ TEST_CASE("add_view reproduces random views and rarely needs as_strided") {
   CHECK(strided <= 20);
 }
 
-TEST_CASE("add_view finds the elements of a dense base with permuted dimensions") {
+TEST_CASE("add_view reproduces views of a dense base with permuted dimensions") {
   Draw draw(1);
   for (int i = 0; i < 500; ++i) {
     const auto flat = torch::rand({2 * 3 * 4 * 5});
@@ -111,5 +111,5 @@ TEST_CASE("add_view rejects a base that does not span its entire storage") {
   bool is_strided = false;
   CHECK_THROWS_WITH(run(base, base.t(), is_strided),
                     Catch::Matchers::ContainsSubstring(
-                        "expected a tensor that is dense from the start of its memory"));
+                        "expected a dense tensor that starts at the beginning of its storage"));
 }

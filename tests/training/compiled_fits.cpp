@@ -311,8 +311,9 @@ TEST_CASE("the Trainer rejects compile together with accumulated batches or a Li
 
 TEST_CASE("the Trainer rejects compile on a GPU", "[gpu]") {
   sconce::test::require_gpu();
-  CHECK_THROWS_WITH(Trainer({.device = sconce::gpu(), .compiler = compiler()}),
-                    StartsWith("sconce::Trainer: expected the CPU with compiler, got cuda:0"));
+  CHECK_THROWS_WITH(
+      Trainer({.device = sconce::gpu(), .compiler = compiler()}),
+      StartsWith("sconce::Trainer: expected a CPU device when compiler is set, got cuda:0"));
 }
 
 }  // namespace compiled_fits

@@ -64,7 +64,7 @@ struct Plain : torch::nn::Module {
   torch::nn::Linear linear = register_module("linear", torch::nn::Linear(2, 2));
 };
 
-// Records which of its functions are called.
+// A callback that records which of its functions are called.
 struct Recorder : sconce::TrainerCallback {
   explicit Recorder(std::string of = "") : prefix(std::move(of)) {}
   void write(const std::string& verb) { (log ? *log : verbs) += prefix + verb + " "; }
@@ -170,7 +170,8 @@ TEST_CASE("the Trainer rejects invalid options and names them in the error") {
        "expected no metric called 'loss', which is the name of the loss"},
       {{.num_gpus = 0, .accumulate_grad_batches = 0},
        "expected accumulate_grad_batches to be at least 1, got 0"},
-      {{.num_gpus = 1, .device = sconce::cpu()}, "expected num_gpus or device, got num_gpus 1"},
+      {{.num_gpus = 1, .device = sconce::cpu()},
+       "expected only one of num_gpus and device, got num_gpus 1"},
   };
   for (const auto& [options, message] : refusals) {
     CHECK_THROWS_WITH(Trainer(options), StartsWith("sconce::Trainer: " + message));
@@ -237,7 +238,8 @@ TEST_CASE(
   CHECK(model->parameters()[0].cpu().equal(before));
 }
 
-TEST_CASE("with graph, callbacks run after the step, and the losses that they keep do not change") {
+TEST_CASE(
+    "with graph, callbacks run after the step, and losses stored by callbacks do not change") {
   struct Losses : sconce::TrainerCallback {
     void on_before_optimizer_step(sconce::Fit& fit) override { before.push_back(fit.loss); }
     void on_after_optimizer_step(sconce::Fit& fit) override { after.push_back(fit.loss); }
@@ -284,7 +286,7 @@ TEST_CASE("fit learns and reports one entry per epoch") {
   CHECK(model->is_training());
 }
 
-TEST_CASE("fits with the same seeds have the same losses bit for bit") {
+TEST_CASE("fits with the same seeds produce identical losses, bit for bit") {
   const auto losses = [] {
     auto model = net();
     torch::optim::SGD optimizer(model->parameters(), 0.1);
@@ -349,7 +351,7 @@ TEST_CASE("fit_epoch gives the same results as a hand-written loop") {
 
 namespace {
 
-// A model that records the rows on which it is trained and tested.
+// A model that records the rows that it is trained and tested on.
 struct Reading : Plain {
   using Order = std::vector<int64_t>;
   torch::Tensor training_step(const sconce::data::Dataset& batch) { return read(batch, trained); }
@@ -372,8 +374,8 @@ Batches shuffled_rows() {
   return Batches(numbered_rows(), {.batch_size = 4, .shuffle = true, .seed = 3});
 }
 
-// Returns the order of the rows in these epochs of shuffled_rows(), one epoch after another, based
-// on Python's seeds.
+// Returns the row order of the given epochs of shuffled_rows(), concatenated and based on Python's
+// seeds.
 Reading::Order rows_of(std::initializer_list<uint64_t> epochs) {
   Reading::Order rows;
   for (const uint64_t epoch : epochs) {
@@ -423,8 +425,8 @@ TEST_CASE("each fit_epoch call in a loop reshuffles the items of a DataLoader") 
 }
 
 TEST_CASE(
-    "a fit counts its own epochs, tests in a fixed order, and does not change a loop's epoch "
-    "count") {
+    "a fit counts its own epochs, tests in a fixed order, and leaves a loop's epoch count "
+    "unchanged") {
   Reading model;
   torch::optim::SGD optimizer(model.parameters(), 0.01);
   Trainer trainer(of_three_epochs);
@@ -438,7 +440,7 @@ TEST_CASE(
   CHECK(tests.begin().epoch() == 5);
 }
 
-TEST_CASE("nested and concurrent fits over the same batches each have their own order") {
+TEST_CASE("nested and concurrent fits over the same batches each use their own row order") {
   const sconce::FitData data = {.train = shuffled_rows()};
   struct Within : sconce::TrainerCallback {
     explicit Within(const sconce::FitData& of) : data(of) {}
@@ -546,7 +548,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("the forward pass runs in the Trainer's precision in training and testing") {
+TEST_CASE("the forward pass runs in the Trainer's precision during training and testing") {
   struct Watching : Plain {
     torch::Tensor forward(const torch::Tensor& x) {
       auto out = Plain::forward(x);
@@ -668,7 +670,7 @@ TEST_CASE("gradient_clip_val limits the size of a step") {
   CHECK(step <= 1.001e-3);
 }
 
-TEST_CASE("gradient clipping covers exactly the parameters that the optimizer updates") {
+TEST_CASE("gradient clipping applies to exactly the parameters that the optimizer updates") {
   const auto precision = GENERATE(Precision::fp32, Precision::fp16);
   const bool is_frozen = GENERATE(false, true);  // or trained, but without an optimizer
   auto model = net_without_dropout(), twin = net_without_dropout();
@@ -701,7 +703,7 @@ TEST_CASE("gradient clipping covers exactly the parameters that the optimizer up
   CHECK_FALSE(model[2]->parameters()[0].equal(net_without_dropout()[2]->parameters()[0]));
 }
 
-TEST_CASE("gradient clipping covers all parameter groups together") {
+TEST_CASE("gradient clipping applies to the gradients of all parameter groups together") {
   auto model = net_without_dropout();
   torch::optim::SGD optimizer({torch::optim::OptimizerParamGroup(model[0]->parameters()),
                                torch::optim::OptimizerParamGroup(model[2]->parameters())},
@@ -772,7 +774,7 @@ TEST_CASE("a profile contains nested ranges for each step") {
         "step(data() forward() backward() optimizer()) test(data() data())");
 }
 
-TEST_CASE("callbacks see the last batch's loss on the device and without a gradient") {
+TEST_CASE("callbacks receive the last batch's loss on the device, detached from the graph") {
   struct Losses : sconce::TrainerCallback {
     void on_fit_start(sconce::Fit& fit) override { CHECK_FALSE(fit.loss.defined()); }
     void on_after_optimizer_step(sconce::Fit& fit) override {
@@ -795,7 +797,9 @@ TEST_CASE("callbacks see the last batch's loss on the device and without a gradi
   }
 }
 
-TEST_CASE("callbacks run in order, and callbacks that end a scope run in reverse order") {
+TEST_CASE(
+    "callbacks run in the given order, except that functions that end a test or a fit run in "
+    "reverse order") {
   std::string log;
   Recorder a("a."), b("b.");
   a.log = b.log = &log;
@@ -811,7 +815,7 @@ TEST_CASE("callbacks run in order, and callbacks that end a scope run in reverse
 }
 
 TEST_CASE(
-    "callbacks that have started also end when another callback throws, and the error is "
+    "callbacks that have started are also ended when another callback throws, and the exception is "
     "propagated") {
   Recorder first, second;
   second.throws_after = 16;
@@ -887,7 +891,7 @@ TEST_CASE("callbacks whose states share a name or use a reserved name are reject
   CHECK(model->parameters()[0].equal(before));
 }
 
-TEST_CASE("a model's own training_step is used in each precision, in ranks, and in replicas") {
+TEST_CASE("a custom training_step is used in each precision, on every rank, and in every replica") {
   const auto precision = GENERATE(Precision::fp32, Precision::bf16, Precision::fp16);
   const auto fit = [&](auto model, auto wrap) {
     sconce::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.5));
@@ -966,7 +970,7 @@ struct Each {
 
 namespace {
 
-// A batch with a member that is not a tensor and that the model reads.
+// A batch with a non-tensor member that the model reads.
 struct CountedRows {
   torch::Tensor data, target;
   double rows;
@@ -984,7 +988,7 @@ template <>
 struct sconce::nn::TensorTree<CountedRows>
     : sconce::nn::TensorMembers<&CountedRows::data, &CountedRows::target> {};
 
-TEST_CASE("with graph, a batch keeps its non-tensor parts, even in a smaller last batch") {
+TEST_CASE("with graph, a batch keeps its non-tensor parts, even if it is a smaller last batch") {
   const auto all = points(44);
   std::vector<CountedRows> batches;
   for (int64_t first = 0; first < 44; first += 8) {
@@ -1003,7 +1007,7 @@ TEST_CASE("with graph, a batch keeps its non-tensor parts, even in a smaller las
 }
 
 TEST_CASE(
-    "the only tensor of a batch is both input and target, and otherwise the last tensor is the "
+    "the only tensor in a batch is both input and target, and the last of several tensors is the "
     "target") {
   struct Sum : torch::nn::Module {
     torch::Tensor forward(const torch::Tensor& a, const torch::Tensor& b) { return (a + b) * w; }
@@ -1060,7 +1064,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a training_step that returns only a loss works without metrics and is rejected with metrics") {
+    "a training_step that returns only a loss is accepted without metrics and rejected with "
+    "metrics") {
   struct LossAlone : OwnStep {
     torch::Tensor training_step(const sconce::data::Dataset& batch) {
       return OwnStep::training_step(batch).loss;
@@ -1082,7 +1087,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a validation_step that returns only a loss is rejected with metrics before any work is done") {
+    "with metrics, a validation_step that returns only a loss is rejected before any work is "
+    "done") {
   struct Validated : OwnStep {
     torch::Tensor validation_step(const sconce::data::Dataset& batch) {
       return OwnStep::training_step(batch).loss;
@@ -1102,7 +1108,7 @@ TEST_CASE(
   CHECK(without_test.epochs[0].contains("train_acc"));
 }
 
-TEST_CASE("custom metrics are computed in training and testing") {
+TEST_CASE("custom metrics are computed during training and testing") {
   struct Ones : sconce::metrics::Metric {  // the fraction of targets that are 1
     Ones() : Metric(2) {}
     void update(const torch::Tensor&, const torch::Tensor& target) override {
@@ -1169,7 +1175,7 @@ TEST_CASE("fast_dev_run uses one batch of one epoch and saves nothing") {
   CHECK(recorder.verbs == "begin before after test_begin test_end epoch end ");
 }
 
-TEST_CASE("the Trainer rejects data without batches") {
+TEST_CASE("the Trainer rejects data that contains no batches") {
   Fitting<> f;
   Trainer trainer({.num_gpus = 0});
   const Batches none(points(0), {}), some(points(4));
@@ -1202,7 +1208,7 @@ struct InEach : sconce::TrainerCallback {
   std::function<void()> run;
 };
 
-// Appends a metric's sums after each test, like a chart that reads them.
+// Appends a metric's sums after each test, like a chart that reads the sums.
 struct ReadSums : sconce::TrainerCallback {
   ReadSums(const sconce::metrics::Metric& of, std::vector<double>& into) : metric(of), all(into) {}
   void on_epoch_end(sconce::Fit&) override { append(metric.sums()); }
@@ -1214,8 +1220,9 @@ struct ReadSums : sconce::TrainerCallback {
   std::vector<double>& all;
 };
 
-// Runs a fit whose callback calls `inner` in each of its functions. Returns the values from each
-// epoch, a metric's sums at the end of each epoch and after the fit, and the parameters.
+// Runs a fit with a callback that calls `inner` in each of the callback's functions. Returns the
+// values from each epoch, a metric's sums at the end of each epoch and after the fit, and the
+// parameters.
 std::vector<double> numbers_of_fit(
     const std::function<void(Trainer& trainer, const sconce::Metrics& metrics)>& inner) {
   const auto matrix = std::make_shared<sconce::metrics::ConfusionMatrix>(
@@ -1338,7 +1345,7 @@ TEST_CASE("a metric with two names keeps its sums after a run, and a nested run 
   CHECK(with(true) == with(false));
 }
 
-TEST_CASE("a nested fit of the same Trainer leaves the loss scale unchanged") {
+TEST_CASE("a nested fit by the same Trainer leaves the loss scale unchanged") {
   const auto weights = [](bool is_nested) {
     Trainer trainer({.num_gpus = 0, .precision = Precision::fp16});
     Plain other;
@@ -1537,7 +1544,7 @@ TEST_CASE("an optimizer whose parameters all lack gradients is rejected in each 
   CHECK(other->linear->weight.equal(before));
 }
 
-TEST_CASE("a model with some parameters that receive no gradient can be trained") {
+TEST_CASE("a model can be trained even if some of its parameters receive no gradient") {
   struct PartlyUsed : OwnStep {
     torch::nn::Linear unused = register_module("unused", torch::nn::Linear(2, 2));
   };
@@ -1552,7 +1559,7 @@ TEST_CASE("a model with some parameters that receive no gradient can be trained"
   CHECK_FALSE(model->linear->bias.equal(before));
 }
 
-TEST_CASE("if a callback drops the gradients of a step, the step changes nothing") {
+TEST_CASE("a step changes nothing if a callback has cleared the gradients") {
   struct Dropping : sconce::TrainerCallback {
     void on_before_optimizer_step(sconce::Fit& fit) override { fit.optimizer.zero_grad(); }
   } dropping;
@@ -1587,7 +1594,8 @@ TEST_CASE("each Trainer warns once that fp16 on the CPU is slow") {
   }
 }
 
-TEST_CASE("two replicas on the CPU give the same training results as the module") {
+TEST_CASE(
+    "training with two replicas on the CPU gives the same results as training the module itself") {
   const auto train = [](bool parallel) {
     torch::manual_seed(0);
     torch::nn::Sequential model(torch::nn::Linear(2, 8), torch::nn::ReLU(),
@@ -1603,8 +1611,8 @@ TEST_CASE("two replicas on the CPU give the same training results as the module"
 }
 
 TEST_CASE(
-    "a process group of one gives the same training results as the module, even with "
-    "accumulation") {
+    "training in a process group of one gives the same results as training the module itself, even "
+    "with accumulation") {
   const auto train = [](const sconce::distributed::ProcessGroup& group, bool wrapped) {
     auto model = net();
     torch::optim::SGD optimizer(model->parameters(), 0.1);
@@ -1626,7 +1634,7 @@ TEST_CASE(
   }
 }
 
-// Counts the calls of a LibTorch function in all threads during its lifetime.
+// During its lifetime, counts the calls to a LibTorch function in all threads.
 class Calls {
  public:
   explicit Calls(std::string name) {
@@ -1654,7 +1662,7 @@ TEST_CASE("gradients are reduced once per step and metrics once per epoch") {
   const auto group = one_with_gloo();
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
-  // Without a hook, a single-process group does not send its gradients.
+  // Without a hook, DistributedDataParallel does not send the gradients of a single-process group.
   sconce::nn::DistributedDataParallel of_rank(model, group,
                                               {.comm_hook = sconce::nn::CommHook::bf16_compress});
   Trainer trainer({.num_gpus = 0, .accumulate_grad_batches = 2, .process_group = group});
@@ -1687,7 +1695,7 @@ TEST_CASE("on a GPU, num_gpus = 1 selects the first GPU", "[gpu]") {
   CHECK(Trainer({.num_gpus = 1}).device() == sconce::gpu());
 }
 
-TEST_CASE("on a GPU, an epoch reads its sums once and the test sums once", "[gpu]") {
+TEST_CASE("on a GPU, each epoch reads the training sums once and the test sums once", "[gpu]") {
   sconce::test::require_gpu();
   const int64_t batch_size = GENERATE(4, 48);
   auto model = net();
@@ -1757,7 +1765,7 @@ TEST_CASE("a fit that cannot compute gradients reports what it expected and got"
                                       "the 4 parameters of torch::nn::SequentialImpl, 0 require"));
 }
 
-TEST_CASE("a loss of several numbers is rejected in a fit and in a test") {
+TEST_CASE("a loss with several elements is rejected in both training and testing") {
   auto model = net();
   sconce::optim::SGD optimizer(model->parameters(), 0.1);
   Trainer trainer({.num_gpus = 0, .loss = [](const auto& output, const auto& target) {
@@ -1931,8 +1939,8 @@ TEST_CASE("replicas receive the index of the whole batch") {
 }
 
 TEST_CASE(
-    "with graph, a training_step with batch_idx is rejected, because a replay would reuse its "
-    "value") {
+    "with graph, a training_step with batch_idx is rejected, because a replay would reuse the "
+    "captured index") {
   NumbersBatches model;
   sconce::optim::SGD optimizer(model.parameters(), 0.1);
   const Batches batches(points(4), {.batch_size = 2});

@@ -21,7 +21,7 @@ struct UserKernel {
   std::vector<size_t> sizes = {};
 };
 
-// Reports refer to the names until the process ends.
+// The map is never destroyed, because reports refer to its names until the process ends.
 std::map<std::string, UserKernel>& user_kernels() {
   static auto& kernels = *new std::map<std::string, UserKernel>;
   return kernels;
@@ -58,7 +58,7 @@ class Arguments {
   std::vector<void*> pointers_;
 };
 
-// The launch that this thread is running the function for.
+// The launch for which this thread is running the CPU function.
 struct Running {
   cudaStream_t stream;
   const char* label;

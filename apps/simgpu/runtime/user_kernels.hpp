@@ -5,8 +5,7 @@
 #include <cstddef>
 #include <string>
 
-// The functions that a program on simulated GPUs can look up with dlsym(). docs/simulated_gpus.md
-// shows how to use them.
+// Functions that a program running on simulated GPUs can look up with dlsym().
 #pragma GCC visibility push(default)
 
 extern "C" {

@@ -22,7 +22,7 @@ void check_process() {
   throw_kept_race();
 }
 
-// Runs earlier copies, unless another thread is going to do so.
+// Runs the earlier copies in the stream, unless another thread is going to run them.
 void begin_uncaptured(Stream& stream, const Work& work, bool is_replay, bool is_of_thread) {
   if (!is_replay && !work.is_continued) count_work(stream, work.label);
   advance(stream);

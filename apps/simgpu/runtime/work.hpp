@@ -11,7 +11,7 @@
 // Exported for the kernels, which are in a separate library.
 #pragma GCC visibility push(default)
 
-// The functions of the simulated CUDA runtime that the kernels use.
+// The part of the simulated CUDA runtime that the kernels use.
 namespace simgpu {
 
 /// Contiguous memory that a piece of work reads or writes, identified by the address visible to the
