@@ -1,4 +1,4 @@
-// Tests reading, splitting, training on, and predicting from tables with sconce-train.
+// Tests how sconce-train reads and splits tables, trains on them, and makes predictions.
 #include "train/table_data.hpp"
 
 #include <torch/torch.h>
@@ -28,7 +28,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns a table of houses. The price depends on the rooms, the roof, and some noise.
+// Returns a table of house prices. Each price depends on the number of rooms, the roof type, and
+// noise.
 std::string houses(int64_t count = 60) {
   std::string text = "rooms,roof,area,price\n";
   for (int64_t i = 0; i < count; ++i) {
@@ -64,7 +65,7 @@ sconce::data::Dataset all_of(const sconce::AnyBatches& batches) {
   return {torch::cat(data), torch::cat(target)};
 }
 
-// Returns the numbers in one column of a metrics file.
+// Returns the numbers in the given column of a metrics file.
 std::vector<double> values_of(const fs::path& csv, const std::string& name) {
   std::vector<double> values;
   for (const auto& text : sconce::test::column_of(csv, name)) values.push_back(std::stod(text));
@@ -74,7 +75,7 @@ std::vector<double> values_of(const fs::path& csv, const std::string& name) {
 }  // namespace
 
 TEST_CASE(
-    "numbers in a table are standardized with statistics of the training rows, and categories "
+    "numbers in a table are standardized with statistics from the training rows, and categories "
     "become 0s and 1s") {
   const auto data = open_text(houses(), {.target = "price", .batch_size = 7});
   const auto& task = data.task;
@@ -205,7 +206,7 @@ TEST_CASE(
   check_refused(run_train(predict + " --max-csv-bytes 2000"), 1, error);
 }
 
-TEST_CASE("a resumed run requires the same target and columns and keeps its statistics") {
+TEST_CASE("a resumed run requires the same target and columns and keeps the saved statistics") {
   const train::CommandLine line{.target = "price", .checkpoint = "saved"};
   const auto known = open_text(houses(), line).task;
   const auto more = open_text(houses(70), line, known).task;
@@ -282,7 +283,7 @@ TEST_CASE("a table model loaded from its weights file has the same columns and s
   for (const std::string bad : {"0", "-1"}) refuse("std", one_less + "\n" + bad);
 }
 
-TEST_CASE("a regression converges to the least-squares solution and predicts with it") {
+TEST_CASE("a regression run converges to the least-squares solution and uses it for predictions") {
   const TempDir folder;
   const fs::path out = folder.path() / "out";
   const fs::path file = folder.write("houses.csv", houses());

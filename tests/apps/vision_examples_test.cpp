@@ -1,4 +1,5 @@
-// Tests the example that fine-tunes a network on images and the example that then serves it.
+// Tests the example that fine-tunes a network on images and the example that serves the fine-tuned
+// network.
 #include <torch/torch.h>
 
 #include "apps/run_example.hpp"

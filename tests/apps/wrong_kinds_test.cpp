@@ -43,7 +43,8 @@ torch::nn::Linear net_of_kinds() {
   return torch::nn::Linear(3, 2);
 }
 
-// Returns the archive that the compiler in Python creates from a program, without the machine code.
+// Returns an archive like the ones that Python's compiler creates from a program, but without
+// machine code.
 std::string package() {
   std::string bytes;
   {

@@ -72,7 +72,7 @@ TEST_CASE("TensorBatches without shuffle returns views and can start at any batc
   CHECK(TensorBatches(torch::ones({0, 2})).size() == 0);
 }
 
-TEST_CASE("TensorBatches rejects tensors with different row counts and tensors without rows") {
+TEST_CASE("TensorBatches rejects tensors with different row counts and tensors with no rows") {
   const std::string who = "sconce::data::TensorBatches: ";
   const auto x = torch::ones({3});
   CHECK(error_of([&] { (void)TensorBatches(std::vector<torch::Tensor>()); }) ==

@@ -173,7 +173,8 @@ TEST_CASE(
   CHECK(warnings.messages().size() == 1);
 }
 
-// A batch source whose batches are not tensors. It has no epochs and can start at any batch.
+// A batch source whose batches are not tensors. The source has no epochs and can start at any
+// batch.
 struct Numbers {
   struct Place {
     int64_t number;
@@ -284,8 +285,8 @@ TEST_CASE("a loop over a transformed DataLoader reports the failed item and then
 }
 
 TEST_CASE(
-    "a loop over TransformedBatches may outlive the TransformedBatches and ends when the function "
-    "throws") {
+    "a loop over TransformedBatches can outlive the TransformedBatches object and ends if the "
+    "function throws") {
   const auto begin = [] {
     const auto no_fours = [](const Dataset& batch) -> Dataset {
       TORCH_CHECK(batch.target.ne(4).all().item<bool>(), "a four");

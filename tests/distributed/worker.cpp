@@ -153,7 +153,7 @@ void subgroups(const Words& words) {
 }
 
 // Calls new_group on every rank, except that rank `victim` either passes different ranks or does
-// not call it.
+// not call new_group.
 void other_subgroups(const Words& words) {
   const auto group = join(words);
   const bool is_victim = group.rank() == std::stoi(words.at("victim"));
@@ -161,7 +161,7 @@ void other_subgroups(const Words& words) {
   (void)group.new_group({0, is_victim ? 2 : 1});
 }
 
-// Trains the cases one after another in one group.
+// Trains the cases one after another in the same group.
 void train(const Words& words) {
   const auto group = join(words);
   std::istringstream cases(words.at("cases"));
@@ -183,9 +183,9 @@ sconce::AnyBatches of_torch() {
   return sconce::data::from_torch(torch::data::make_data_loader(std::move(rows)), 1);
 }
 
-// Fits a model while rank `victim` has one more batch than the other ranks. First prints why fits
-// with torch::data loaders, with differing ranks, and with a different group are rejected. Rejected
-// fits leave the parameters unchanged.
+// Fits a model while rank `victim` has one more batch than the other ranks. First prints the errors
+// for fits that are rejected because of a torch::data loader, arguments that differ between ranks,
+// or a different process group. Rejected fits leave the parameters unchanged.
 void uneven(const Words& words) {
   const auto group = join(words);
   const int64_t rows = group.rank() == std::stoi(words.at("victim")) ? 5 : 4;
@@ -259,7 +259,7 @@ void unwrapped(const Words& words) {
   trainer.fit(linear, optimizer, {sconce::data::Batches(data)});
 }
 
-// Prints why each fit is rejected when rank 1 differs from rank 0 in one of several ways.
+// Prints the error for each fit that is rejected because rank 1 differs from rank 0.
 void one_unwrapped(const Words& words) {
   const auto group = join(words);
   const bool is_other = group.rank() == 1;
@@ -379,8 +379,9 @@ struct OwnStep : torch::nn::Module {
   torch::nn::Linear linear = register_module("linear", torch::nn::Linear(2, 2));
 };
 
-// Trains a model with its custom step. Each rank trains on its share of every batch. The last rank
-// requests a stop after `stop` steps, and all ranks stop at the next save. Prints the outcome.
+// Trains a model with the model's own training step. Each rank trains on its share of every batch.
+// The last rank requests a stop after `stop` steps, and all ranks stop at the next save. Prints the
+// outcome.
 void own_step(const Words& words) {
   const auto group = join(words);
   torch::manual_seed(1);
@@ -456,7 +457,8 @@ void signal_in_fit(const Words& words) {
             << stopping.signal() << ", " << checkpoint.latest().filename().string() << '\n';
 }
 
-// The points on one rank. Rank 0 has fewer points, so its stream restarts earlier.
+// A stream of the data points for one rank. Rank 0 has fewer points, so its stream restarts
+// earlier.
 struct RankPoints {
   std::optional<sconce::data::Dataset> next() {
     if (place == count) return {};
@@ -536,8 +538,8 @@ void values(const Words& words) {
   }
 }
 
-// Trains and then tests with a loss over counted targets. Rank 1 has no targets in its first
-// batches, and the last rank has no test batches. Prints the losses and parameters.
+// Trains and then tests a model with a loss that counts its targets. Rank 1 has no targets in its
+// first batches, and the last rank has no test batches. Prints the losses and parameters.
 void counts(const Words& words) {
   const auto group = join(words);
   torch::manual_seed(1);
@@ -596,7 +598,7 @@ void fault(const Words& words) {
   }
 }
 
-// Prints how captured steps in this group differ from eager steps, and how fits that use them
+// Prints how captured steps in this group differ from eager steps, and how fits with captured steps
 // differ from eager fits.
 void captured(const Words& words) {
   const auto group = join(words);
@@ -606,7 +608,7 @@ void captured(const Words& words) {
   sconce::test::refuse_captured_steps(group);
 }
 
-// Prints how each step runs on each rank.
+// Prints how each rank runs each step.
 void compiled(const Words& words) {
   sconce::test::run_compiled_steps(join(words));
 }

@@ -12,8 +12,9 @@
 
 #include "support/temp_dir.hpp"
 
-// Defines entry points for libFuzzer. README.md describes how to run them. If SCONCE_FUZZER is not
-// defined, they are functions that the tests call with the inputs in corpus/.
+// Defines entry points for libFuzzer. README.md describes how to run the fuzz targets. If
+// SCONCE_FUZZER is not defined, the entry points are functions that the tests call with the inputs
+// in corpus/.
 #ifdef SCONCE_FUZZER
 #define SCONCE_FUZZ_TARGET(name) extern "C" int LLVMFuzzerTestOneInput
 #else

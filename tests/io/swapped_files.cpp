@@ -27,7 +27,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Swaps the entry in a separate thread for the lifetime of the object. The last entry is the file.
+// During its lifetime, repeatedly replaces the entry at the path in a separate thread. The last
+// entry is the file.
 class Swapper {
  public:
   Swapper(const TempDir& folder, std::string bytes, int swaps)
@@ -68,8 +69,8 @@ class Swapper {
 
 using Use = std::function<void(const fs::path&)>;
 
-// Uses the path repeatedly until the given number of swaps have occurred. Then uses it one last
-// time and returns the error.
+// Uses the path repeatedly until the given number of swaps have occurred. Then uses the path one
+// last time and returns the error from that use.
 std::string use_swapped(const Use& use, const std::string& bytes, int swaps) {
   const TempDir folder;
   folder.write("target", bytes);
@@ -130,17 +131,17 @@ void check_writers(int swaps) {
 
 }  // namespace
 
-TEST_CASE("no reader hangs while its file is replaced with a FIFO, a link, or a folder",
+TEST_CASE("no reader hangs while its file is being replaced with a FIFO, a link, or a folder",
           "[alone]") {
   check_readers(400);
 }
 
-TEST_CASE("no writer hangs while its file is replaced with a FIFO, a link, or a folder",
+TEST_CASE("no writer hangs while its file is being replaced with a FIFO, a link, or a folder",
           "[alone]") {
   check_writers(400);
 }
 
-TEST_CASE("no reader or writer hangs while its file is replaced 100,000 times", "[.][slow]") {
+TEST_CASE("no reader or writer hangs while its file is being replaced 100,000 times", "[.][slow]") {
   check_readers(100'000);
   check_writers(100'000);
 }

@@ -1,13 +1,13 @@
 // A worker program that the file tests stop, kill, and resume.
 //
 // test-io-worker fit FOLDER OUT [STEPS]: fits two epochs of five steps each and saves a checkpoint
-// in FOLDER after each step. With STEPS, it stops after that many steps. Otherwise, it writes the
-// final state to OUT. With FOLDER "-", it saves nothing.
+// in FOLDER after each step. With STEPS, the program stops after that many steps. Otherwise, the
+// program writes the final state to OUT. If FOLDER is "-", no checkpoints are saved.
 //
 // test-io-worker save FOLDER: saves one version after another until it is killed.
 //
-// With the environment variables of a launcher, several processes run one fit. If an error occurs,
-// the exit code is 1.
+// If a launcher's environment variables are set, several processes run one fit together. If an
+// error occurs, the exit code is 1.
 #include <torch/torch.h>
 
 #include <iostream>
@@ -87,7 +87,7 @@ void fit(const std::string& folder, const std::string& out, int steps) {
 }
 
 // Saves files in which all tensor elements equal the version number. Prints each version number
-// after its save is complete.
+// once the save is complete.
 [[noreturn]] void save(const std::string& folder) {
   for (int64_t version = 1;; ++version) {
     sconce::StateDict state;

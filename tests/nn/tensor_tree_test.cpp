@@ -75,8 +75,8 @@ TEST_CASE("for_each_tensor can replace the tensors that it visits") {
 }
 
 TEST_CASE(
-    "TensorTree reports whether a type can contain tensors and whether it contains nothing "
-    "else") {
+    "TensorTree reports whether a type can contain tensors and whether the type contains only "
+    "tensors") {
   STATIC_CHECK(TensorTree<Tensor>::only);
   STATIC_CHECK(TensorTree<std::map<int, std::vector<std::optional<Tensor>>>>::only);
   STATIC_CHECK(TensorTree<Everything>::any);

@@ -19,9 +19,9 @@ using sconce::amp::AutocastGuard;
 using sconce::test::TempDir;
 using torch::Tensor;
 
-// Compares random attention and transformer layers here with the same layers in
-// tests/reference/transformer.py. A case is a line of integers that determines what happens in both
-// languages.
+// Compares random attention and transformer layers in C++ with the same layers in Python
+// (tests/reference/transformer.py). Each case is a line of integers that defines the same
+// computation in both languages.
 namespace {
 
 enum Mode { training, evaluation, fast };  // fast: evaluation without gradients
@@ -327,7 +327,8 @@ Tensor results(const Case& c, torch::ScalarType dtype, torch::Device device = to
 }
 
 // Cases in which both languages run the same kernels in the same order match bit for bit. Python's
-// fast path uses separate kernels. With LibTorch versions before 2.15, Python runs different steps.
+// fast path uses separate kernels. With LibTorch versions before 2.15, Python runs a different
+// sequence of operations.
 std::string group_of(Case c) {
   if (c["mode"] == fast) return "fast path";
   return c["autocast"] != 0 ? "autocast" : c["dtype"] == 0 ? "float32" : "16 bits";
@@ -398,9 +399,9 @@ c10::impl::GenericDict dict_of(const sconce::StateDict& state) {
   return dict;
 }
 
-// Returns whether the results of two computations of a case are as close as results on two devices
-// can be. In float32, they must agree within Python's tolerances. In other types, the second result
-// may differ from the float32 results by at most twice as much as the first one.
+// Returns whether two results of a case agree as closely as results from two devices can. In
+// float32, the results must agree within Python's tolerances. In other types, the error of the
+// second result, compared with float32, may be at most twice the error of the first result.
 bool are_close(const Case& c, const Tensor& first, const Tensor& second) {
   if (c.at("dtype") == 0 && c.at("autocast") == 0) {
     return torch::allclose(second, first, 1.3e-6, 1e-5);
@@ -413,7 +414,7 @@ bool are_close(const Case& c, const Tensor& first, const Tensor& second) {
 
 // Turns off fused attention during its lifetime. GPUs, including simulated GPUs, select fused
 // attention by different criteria than the CPU, which uses it for any dim. Without fused attention,
-// GPUs and the CPU compute the same steps.
+// GPUs and the CPU run the same sequence of operations.
 class StepsAlone {
  public:
   StepsAlone() {
@@ -443,7 +444,7 @@ bool is_exact_on_simulated_gpus(Case c) {
 }
 
 // Runs the cases without dropout on the CPU and on the first and the last GPU, and the cases with
-// dropout on the two GPUs. In some cases, the results are not required to be close. For example,
+// dropout on the two GPUs. In some cases, the results do not have to be close. For example,
 // normalizing two features amplifies the difference between two sets of kernels. (Two sets of CPU
 // kernels, the second without flash attention and oneDNN, were not close in 1 of 100 cases.)
 void compare_with_cpu(int64_t count) {

@@ -81,7 +81,8 @@ TEST_CASE("a decoder layer returns the same results for a padded batch as for ea
   }
 }
 
-TEST_CASE("transformer layers with a padding mask train in 16 bits, unlike LibTorch's") {
+TEST_CASE(
+    "transformer layers with a padding mask can be trained in 16 bits, unlike LibTorch's layers") {
   const auto dtype = GENERATE(torch::kBFloat16, torch::kHalf);
   const bool autocast = GENERATE(true, false);
   torch::manual_seed(3);
@@ -107,8 +108,8 @@ TEST_CASE("transformer layers with a padding mask train in 16 bits, unlike LibTo
   for (const auto& p : encoder->parameters()) CHECK(p.grad().isfinite().all().item<bool>());
   for (const auto& p : decoder->parameters()) CHECK(p.grad().isfinite().all().item<bool>());
 
-  // This call fails with the current LibTorch. If it succeeds with a later version, update
-  // docs/limits.md.
+  // This call fails with the current LibTorch. If the call succeeds with a later LibTorch version,
+  // update docs/limits.md.
   torch::nn::TransformerEncoderLayer theirs(
       torch::nn::TransformerEncoderLayerOptions(8, 2).dim_feedforward(12));
   if (!autocast) theirs->to(dtype);
@@ -364,7 +365,7 @@ TEST_CASE("replicas of a transformer stack compute the same outputs as the stack
 
 namespace {
 
-// Counts the calls of scaled_dot_product_attention that receive the causal hint.
+// Counts the calls to scaled_dot_product_attention that receive the causal hint.
 class CausalCalls {
  public:
   CausalCalls() {

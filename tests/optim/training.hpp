@@ -26,7 +26,7 @@
 // with Python optimizers.
 namespace sconce::test {
 
-// The types in which the optimizers are trained.
+// The dtypes of the parameters that the optimizers train.
 inline const std::vector<torch::ScalarType> dtypes = {
     torch::kFloat, torch::kDouble, torch::kBFloat16, torch::kHalf, torch::kComplexFloat};
 
@@ -150,8 +150,8 @@ void check_refused(const std::string& name, const Options& defaults,
   }
 }
 
-// Return the cases for three optimizers. They share one Python process, because starting Python
-// takes most of the time.
+// Return the cases for three optimizers. The cases share one Python process, because starting
+// Python takes most of the time.
 std::vector<Case> adagrad_cases();
 std::vector<Case> nadam_cases();
 std::vector<Case> rmsprop_cases();

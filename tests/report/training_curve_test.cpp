@@ -32,8 +32,8 @@ std::vector<std::string> labels_of(const sconce::LineChart& chart) {
   return labels;
 }
 
-// Fits for a number of epochs while the learning rate is halved after each epoch, with the curve
-// before or after the schedule. Resumes from a checkpoint if there is one.
+// Runs a fit that halves the learning rate after each epoch. The curve callback runs after the
+// scheduler callback, or before it if `is_first` is set. Resumes from a checkpoint if there is one.
 sconce::FitResult fit(sconce::TrainerCallback& curve, int epochs,
                       const std::filesystem::path& saved = {}, bool is_first = false) {
   auto model = sconce::test::net();
@@ -88,7 +88,8 @@ TEST_CASE("the chart of a training run has a series for each named test set") {
 }
 
 TEST_CASE(
-    "a training chart has no panel for unknown rates and scales, and can be drawn without epochs") {
+    "a training chart omits panels for unknown learning rates and scales, and can be drawn without "
+    "epochs") {
   const auto chart = sconce::training_chart({.scales = {std::nan(""), std::nan("")}});
   CHECK(labels_of(chart) == std::vector<std::string>{"loss: train"});
   CHECK(svg_problem(chart.svg()) == "");
@@ -146,7 +147,7 @@ TEST_CASE("the training curve shows the scale of an enabled GradScaler") {
   CHECK_THAT(contents(folder.path() / "training.svg"), ContainsSubstring(">scale</text>"));
 }
 
-TEST_CASE("a resumed fit draws earlier epochs, even if the run had no chart before") {
+TEST_CASE("a resumed fit draws earlier epochs, even if the earlier run did not draw a chart") {
   const TempDir folder;
   const auto saved = folder.path() / "run";
   {

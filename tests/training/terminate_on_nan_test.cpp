@@ -17,7 +17,7 @@ TEST_CASE("TerminateOnNaN stops a fit and names the first non-finite parameter")
   Fitting<> fitting({&terminating});
   CHECK_FALSE(fitting.fit({.max_epochs = 2}).stopped);
 
-  // The gradient of this loss reaches every parameter. Only the value of the loss is not finite.
+  // The value of this loss is infinite, but its gradient is finite and reaches every parameter.
   const sconce::Loss loss = [](const torch::Tensor& output, const torch::Tensor& target) {
     return torch::nn::functional::cross_entropy(output, target) + INFINITY;
   };

@@ -18,7 +18,7 @@ using sconce::test::points;
 
 namespace {
 
-// Counts how many times its host code runs.
+// A model that counts how many times its host code runs.
 struct CountingModel : torch::nn::Module {
   explicit CountingModel(int64_t hidden = 8) {
     torch::manual_seed(0);
@@ -42,7 +42,7 @@ Batches batches(int64_t batch_size = 16) {
   return Batches(points(96), {.batch_size = batch_size, .shuffle = true, .seed = 7});
 }
 
-// A model with its optimizer and its trainer.
+// A model, its optimizer, and its Trainer.
 struct EpochTraining {
   explicit EpochTraining(bool graph, bool clips = false)
       : trainer({.num_gpus = 0, .gradient_clip_val = clips ? 0.5 : 0.0, .graph = graph}) {
@@ -159,7 +159,7 @@ TEST_CASE("a parameter whose size changes between two epochs is captured again")
 }
 
 TEST_CASE(
-    "batches of a new shape are captured again, and the capture of the old shape is dropped") {
+    "a batch with a new shape is captured again, and the capture for the old shape is dropped") {
   EpochTraining plain(false), captured(true);
   for (const int64_t batch_size : {16, 16, 8, 8, 16}) {
     const auto train = [&](EpochTraining& training) {

@@ -212,7 +212,7 @@ TEST_CASE("RandomCrop draws a separate position for each image and reaches every
   CHECK(counts.min().item<int64_t>() > 40);  // 83 on average; the seed is fixed
 }
 
-TEST_CASE("RandomCrop accepts a single padding for all sides and accepts empty batches") {
+TEST_CASE("RandomCrop accepts a single padding value for all sides and accepts empty batches") {
   const auto input = sample_images(torch::kFloat, {6, 2, 4, 4});
   CHECK(torch::equal(RandomCrop({4, 4}, 2)(input, seeded(5)),
                      RandomCrop({4, 4}, {2, 2, 2, 2})(input, seeded(5))));
@@ -359,7 +359,8 @@ TEST_CASE("ColorJitter matches torchvision applied to one image at a time") {
   }
 }
 
-TEST_CASE("ColorJitter rejects out-of-range options and images without colors") {
+TEST_CASE(
+    "ColorJitter rejects out-of-range options and images that are neither grayscale nor RGB") {
   for (const double wrong : {-0.1, std::numeric_limits<double>::infinity()}) {
     CHECK_THAT(error_of([&] { ColorJitter({.brightness = wrong}); }),
                ContainsSubstring("ColorJitter: expected a brightness of 0 to "));

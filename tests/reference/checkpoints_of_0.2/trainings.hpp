@@ -1,7 +1,7 @@
 #pragma once
 
-// The training runs whose checkpoints are in this folder, with the current names. README.md says
-// which revision of this file contains the names from sconce 0.2.
+// The training runs that wrote the checkpoints in this folder, with the current sconce names.
+// README.md says which revision of this file contains the names from sconce 0.2.
 //
 // The first part of a training run was computed on a different CPU than the rest, so every CPU must
 // produce the same bits, regardless of whether its kernels sum 8 or 16 numbers at a time and
@@ -45,7 +45,7 @@ using optim::lr_scheduler::ReduceLROnPlateauOptions;
 using optim::lr_scheduler::SequentialLR;
 using optim::lr_scheduler::StepLR;
 
-// A linear function with dropout, and the number of batches that it was trained on.
+// A linear model with dropout that counts the batches that it is trained on.
 struct Line : torch::nn::Module {
   StepOutput training_step(const data::Dataset& batch) {
     auto x = batch.data;
