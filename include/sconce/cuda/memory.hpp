@@ -15,8 +15,8 @@ struct MemoryStats {
 };
 
 /// Returns the memory that this process uses on `device`. For a GPU, the values come from
-/// LibTorch's allocator. Reading these values does not wait for the device, and GPU values are 0
-/// until the first tensor is created on a GPU. The CPU allocator does not keep statistics, so
+/// LibTorch's allocator. Reading these values does not wait for the device. Before the first tensor
+/// is created on a GPU, the GPU values are 0. The CPU allocator does not keep statistics, so
 /// `allocated` and `reserved` both report the resident memory of the process, including LibTorch's
 /// code. If /proc/self/status does not contain VmHWM, as is the case in gVisor, the peak for the
 /// CPU comes from getrusage and cannot be reset. Python: `torch.cuda.memory_stats`,

@@ -5,7 +5,7 @@
 
 namespace sconce::data {
 
-/// The indices of the training and test items of one split, in ascending order. Pass them to
+/// The indices of the training and test items of one split, in ascending order. Pass the indices to
 /// `Subset`, as in `Subset(source, fold.train)`.
 struct Fold {
   std::vector<int64_t> train = {};  ///< all items that are not in `test`

@@ -13,8 +13,9 @@
 namespace sconce::data {
 
 /// The iterator type of `Batches`, `DataLoader`, and `TransformedBatches`, which represents the
-/// position of one loop in its epoch. It is a C++20 input iterator, and its copies share the
-/// position. An iterator may outlive the object that created it. Use it from a single thread only.
+/// position of one loop in its epoch. The iterator is a C++20 input iterator, and copies of an
+/// iterator share its position. An iterator may outlive the object that created it. Use an iterator
+/// from a single thread only.
 /// Python: `iter(loader)`.
 template <class Batch>
 class LoopIterator {
@@ -34,7 +35,7 @@ class LoopIterator {
   const Batch& operator*() const& {
     return static_cast<const detail::TypedBatch<Batch>&>(loop_->batch()).batch;
   }
-  /// Returns a copy of the batch, because a temporary iterator does not keep it.
+  /// Returns a copy of the batch, because a temporary iterator does not keep the batch alive.
   Batch operator*() const&& { return **this; }
   /// Returns a pointer to the batch, as in `batches.begin()->data`. The pointer is valid until
   /// `++`, or until the last copy of the iterator is destroyed.

@@ -25,7 +25,7 @@ struct MultilabelOptions {
 
 /// Base class for binary-label metrics. `update` accepts `preds` and `target` of the same shape:
 /// (N, ...) for one label and `(N, num_labels, ...)` for several. `target` contains 0, 1, and
-/// `ignore_index`, in any real type. `preds` contains integer predictions 0 and 1, or
+/// `ignore_index`, in any real type. `preds` contains integer predictions of 0 and 1, or
 /// floating-point probabilities. If a value in the batch is outside [0, 1], the batch is treated as
 /// logits. This check runs on the device. 16-bit values are converted to float32. NaN counts as a
 /// prediction of 0.

@@ -5,7 +5,8 @@
 namespace sconce::metrics {
 
 /// Computes the weighted mean of values, such as losses weighted by the number of examples. The
-/// result is a 0-dim float64 tensor. It is NaN if no value has been added or if any value is NaN.
+/// result is a 0-dim float64 tensor. The result is NaN if no value has been added or if any value
+/// is NaN.
 /// Python: `torchmetrics.MeanMetric`, which ignores NaN values. Detecting NaN values would require
 /// a device read.
 class MeanMetric : public Metric {

@@ -43,8 +43,8 @@ class Metric {
   /// Adds a batch of model outputs and targets to the sums. Does not copy data to the host.
   virtual void update(const torch::Tensor& preds, const torch::Tensor& target) = 0;
 
-  /// Returns the value for `sums`, on the same device. The sums may be totals over all ranks or
-  /// loaded from a checkpoint.
+  /// Returns the value for `sums`, on the same device. The sums may be totals over all ranks or may
+  /// have been loaded from a checkpoint.
   virtual torch::Tensor compute(const torch::Tensor& sums) const = 0;
 
   /// Returns whether a higher value is better. Returns `std::nullopt` by default, which means that
@@ -70,7 +70,7 @@ class Metric {
   void set_sums(const torch::Tensor& sums);
 
  protected:
-  /// Constructs a metric with `size` sums, all 0.
+  /// Constructs a metric with `size` sums, which are initialized to 0.
   /// @throw c10::Error if `size` is below 1.
   explicit Metric(int64_t size);
   Metric(const Metric& other);

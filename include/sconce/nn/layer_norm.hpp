@@ -31,7 +31,7 @@ struct LayerNormOptions {
 };
 
 /// Applies layer normalization over the last dimensions of the input. The input has shape
-/// `(*, normalized_shape)` and may be on any device. The output has the same shape.
+/// `(*, normalized_shape)` and may be on any device. The output has the same shape as the input.
 /// Python: `torch.nn.LayerNorm`.
 class LayerNormImpl : public torch::nn::Cloneable<LayerNormImpl> {
  public:

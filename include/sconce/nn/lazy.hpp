@@ -24,7 +24,7 @@ using FindTensor = std::function<torch::Tensor(const std::string& name)>;
 /// from the input, then creates and initializes the layer's tensors. Until then, the layer is
 /// uninitialized, which means that its parameters, and the running statistics of a BatchNorm, are
 /// empty placeholders of shape `[0]`. The placeholders later become the real tensors, so you can
-/// pass them to an optimizer immediately. They support `to(device)`, `to(dtype)`, and
+/// pass them to an optimizer immediately. The placeholders support `to(device)`, `to(dtype)`, and
 /// `requires_grad_(false)`. The real tensors keep the placeholders' device and type and are
 /// initialized with the same random numbers as in Python. Running the first `forward` concurrently
 /// in two threads is a data race. Python: `torch.nn.modules.lazy.LazyModuleMixin`.
@@ -48,8 +48,8 @@ class LazyLayer : public ReprOverride {
 /// Returns whether `module` is an uninitialized lazy layer or contains one at any depth.
 bool has_uninitialized_params(const torch::nn::Module& module);
 
-/// Checks that `module` contains no uninitialized lazy layers. Called before its tensors are used.
-/// For internal use.
+/// Checks that `module` contains no uninitialized lazy layers. Functions that use a module's
+/// tensors call this function first. For internal use.
 /// @throw c10::Error if `has_uninitialized_params(module)` is true. The message begins with `who`
 /// and contains "uninitialized", as well as the path and class of the first uninitialized layer.
 void check_initialized(const torch::nn::Module& module, const char* who);
@@ -109,14 +109,14 @@ using LazyBatchNorm1dOptions = LazyBatchNormOptions;  ///< options of `LazyBatch
 using LazyBatchNorm2dOptions = LazyBatchNormOptions;  ///< options of `LazyBatchNorm2d`
 using LazyBatchNorm3dOptions = LazyBatchNormOptions;  ///< options of `LazyBatchNorm3d`
 
-/// A lazy version of the layer `Base`. Because it derives from `Base`, `as<torch::nn::Linear>()`
-/// works, and the members `weight`, `bias`, and `options` are available. The number of input
-/// features in `options` is 0 while the layer is uninitialized. Call `forward` on the lazy type,
-/// because a call through a `Base&` runs `Base::forward`, which does not initialize the layer.
+/// The lazy version of `Base`. Because it derives from `Base`, `as<torch::nn::Linear>()` works, and
+/// the members `weight`, `bias`, and `options` are available. The number of input features in
+/// `options` is 0 while the layer is uninitialized. Call `forward` on the lazy type, because a call
+/// through a `Base&` runs `Base::forward`, which does not initialize the layer.
 template <class Derived, class Base, class LazyOptions>
 class LazyModule : public Base, public LazyLayer {
  public:
-  /// Constructs an uninitialized layer. `args` are the constructor arguments of the options. Does
+  /// Constructs an uninitialized layer. `args` are passed to the constructor of the options. Does
   /// not draw random numbers.
   /// @throw c10::Error if an option is invalid, such as `groups` not dividing `out_channels`.
   template <class... Args>
@@ -124,7 +124,8 @@ class LazyModule : public Base, public LazyLayer {
   explicit LazyModule(Args&&... args)
       : LazyModule(Options(LazyOptions(std::forward<Args>(args)...))) {}
 
-  /// Applies the layer. Initializes it first if necessary, in any grad mode.
+  /// Applies the layer, initializing the layer first if necessary. The first call can initialize
+  /// the layer in any grad mode.
   /// @throw c10::Error if the layer does not accept the input's number of dimensions, if the input
   /// has no features, or if `groups` does not divide the number of features. The layer then stays
   /// uninitialized.

@@ -4,7 +4,7 @@
 
 namespace sconce::nn {
 
-/// Options for the lazy transposed convolutions. They match the options of
+/// Options for the lazy transposed convolutions. These options match the options of
 /// `torch::nn::ConvTranspose1d` to `ConvTranspose3d`, except for `in_channels`.
 template <size_t D>
 struct LazyConvTransposeOptions {
@@ -39,8 +39,8 @@ class LazyConvTranspose1dImpl
                         LazyConvTranspose1dOptions> {
  public:
   using LazyModule::LazyModule;
-  /// Applies the layer. Initializes it first if necessary. If `output_size` is given, the layer
-  /// chooses `output_padding` so that the output has this size.
+  /// Applies the layer, initializing the layer first if necessary. If `output_size` is given, the
+  /// layer chooses `output_padding` so that the output has this size.
   /// @throw c10::Error in the same cases as `LazyModule::forward`.
   torch::Tensor forward(const torch::Tensor& input,
                         const std::optional<at::IntArrayRef>& output_size = std::nullopt) {
@@ -63,8 +63,8 @@ class LazyConvTranspose2dImpl
                         LazyConvTranspose2dOptions> {
  public:
   using LazyModule::LazyModule;
-  /// Applies the layer. Initializes it first if necessary. If `output_size` is given, the layer
-  /// chooses `output_padding` so that the output has this size.
+  /// Applies the layer, initializing the layer first if necessary. If `output_size` is given, the
+  /// layer chooses `output_padding` so that the output has this size.
   /// @throw c10::Error in the same cases as `LazyModule::forward`.
   torch::Tensor forward(const torch::Tensor& input,
                         const std::optional<at::IntArrayRef>& output_size = std::nullopt) {
@@ -87,8 +87,8 @@ class LazyConvTranspose3dImpl
                         LazyConvTranspose3dOptions> {
  public:
   using LazyModule::LazyModule;
-  /// Applies the layer. Initializes it first if necessary. If `output_size` is given, the layer
-  /// chooses `output_padding` so that the output has this size.
+  /// Applies the layer, initializing the layer first if necessary. If `output_size` is given, the
+  /// layer chooses `output_padding` so that the output has this size.
   /// @throw c10::Error in the same cases as `LazyModule::forward`.
   torch::Tensor forward(const torch::Tensor& input,
                         const std::optional<at::IntArrayRef>& output_size = std::nullopt) {

@@ -52,9 +52,9 @@ template <>
 struct TensorTree<AttentionArgs>
     : TensorMembers<&AttentionArgs::key_padding_mask, &AttentionArgs::attn_mask> {};
 
-/// A multi-head attention layer. Unlike LibTorch's layer, it supports `batch_first` and can be
-/// trained in bfloat16 and float16, with masks, and under autocast. It uses the same operations as
-/// Python's training path: matrix products and softmax with `need_weights`, and
+/// A multi-head attention layer. Unlike LibTorch's layer, this layer supports `batch_first` and can
+/// be trained in bfloat16 and float16, with masks, and under autocast. The layer uses the same
+/// operations as Python's training path: matrix products and softmax with `need_weights`, and
 /// `scaled_dot_product_attention` otherwise.
 /// Python: `torch.nn.MultiheadAttention`.
 class MultiheadAttentionImpl : public torch::nn::Cloneable<MultiheadAttentionImpl> {

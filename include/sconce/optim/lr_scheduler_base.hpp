@@ -63,24 +63,24 @@ class Scheduler {
   /// flags that are set only during a step. LambdaLR functions are stored as None.
   [[nodiscard]] c10::IValue state_dict() const;
 
-  /// Restores the progress and the options from a dict returned by `state_dict` here or in Python.
-  /// Does not change the optimizer, whose own state dict contains the learning rates. Parameter
-  /// groups that the saved run added later must already be in the optimizer. They may have been
-  /// added before or after the scheduler was constructed.
+  /// Restores the progress and the options from a dict that `state_dict` returned in C++ or in
+  /// Python. Does not change the optimizer, whose own state dict contains the learning rates. If
+  /// the saved run added parameter groups later, add the same groups to the optimizer before you
+  /// call this function. You can add the groups before or after you construct the scheduler.
   /// @throw c10::Error if the dict lacks a key, the type or length of a value does not match the
   /// scheduler, or a list is longer than the number of parameter groups. In these cases, the
   /// scheduler is unchanged.
   void load_state_dict(const c10::IValue& state);
 
   /// Returns the entries of `state_dict` that steps do not change, such as "gamma". A resumed fit
-  /// compares them with the entries in the checkpoint.
+  /// compares these entries with the entries in the checkpoint.
   [[nodiscard]] virtual c10::IValue options() const;
 
  protected:
   explicit Scheduler(torch::optim::Optimizer& optimizer) : optimizer_(optimizer) {}
-  /// Calls the visitor with each member that steps do not change, and its key.
+  /// Calls the visitor with the key and the value of each member that `step` does not change.
   virtual void visit_options(StateVisitor&) {}
-  /// Calls the visitor with each member that steps change, and its key.
+  /// Calls the visitor with the key and the value of each member that `step` changes.
   virtual void visit_progress(StateVisitor& state);
   /// Calls the visitor with a list that contains one number per group. Groups that were added later
   /// may be missing from the list.
@@ -91,7 +91,7 @@ class Scheduler {
   /// changed.
   void read_lrs() const;
   /// Writes the learning rates to the optimizer's learning rate tensors, if it has any, so that a
-  /// graph of its step uses them.
+  /// captured optimizer step uses the new learning rates.
   void write_lrs() const;
 
   torch::optim::Optimizer& optimizer_;
@@ -102,7 +102,7 @@ class Scheduler {
   void visit(StateVisitor& state);
 };
 
-/// Base class for schedulers whose `step` has no arguments.
+/// Base class for schedulers whose `step` takes no arguments.
 /// Python: `LRScheduler`.
 class LRScheduler : public Scheduler {
  public:
@@ -137,7 +137,7 @@ class GroupLRScheduler : public LRScheduler {
   /// `lr`.
   /// Python: `get_lr`.
   virtual double get_lr(size_t group, double lr, bool is_initial) const = 0;
-  /// Returns the learning rate in epoch 0, which does not depend on the current learning rate.
+  /// Returns the learning rate for epoch 0 without using the current learning rate.
   /// Python: `_get_closed_form_lr`.
   virtual double restart_lr(size_t group) const { return base_lr(group); }
   /// Returns to epoch 0.

@@ -37,8 +37,8 @@ struct NAdamParamState : TableParamState<NAdam, NAdamParamState> {
 };
 
 /// Implements the NAdam algorithm, which is Adam with Nesterov momentum and, optionally, AdamW's
-/// weight decay. It runs the same foreach and loop kernels as Python. Save and load it with
-/// `torch::save` and `torch::load`. LibTorch does not provide NAdam.
+/// weight decay. NAdam runs the same foreach and for-loop kernels as Python. Save and load the
+/// optimizer with `torch::save` and `torch::load`. LibTorch does not provide NAdam.
 /// Python: `torch.optim.NAdam`.
 class NAdam : public OptimizerOf<NAdam, NAdamOptions> {
  public:

@@ -25,8 +25,8 @@ class GroupRates;  // learning rates stored in tensors, in src/
 /// Python: `optimizer.zero_grad()`.
 void zero_grad(torch::optim::Optimizer& optimizer);
 
-/// Base class for all sconce optimizers. It selects the kernels and stores the state in the same
-/// form as Python.
+/// Base class for all sconce optimizers. This class selects the kernels and stores the state in the
+/// same form as Python.
 ///
 ///     sconce::optim::AdamW optimizer(net->parameters(), torch::optim::AdamWOptions(1e-3));
 ///     optimizer.zero_grad();
@@ -43,11 +43,11 @@ void zero_grad(torch::optim::Optimizer& optimizer);
 ///
 /// Group options are merged with the optimizer's options as in LibTorch. With LibTorch 2.15, a
 /// group option that still has the default value of its type is set to the optimizer's value. With
-/// LibTorch 2.11, it is left unchanged. You can set any value through
+/// LibTorch 2.11, such an option keeps its default value. You can set any value through
 /// `param_groups()[i].options()`.
 ///
 /// The optimizer owns its state and shares the parameter tensors with the model. As in Python, the
-/// state of a parameter that is no longer in a group is kept. To remove it, call
+/// state of a parameter that is no longer in a group is kept. To remove this state, call
 /// `state().erase(p.unsafeGetTensorImpl())`. Optimizers cannot be copied or moved, because
 /// schedulers and callbacks keep references to them. A function can return an optimizer with
 /// `return Adam(...)` or in a `std::unique_ptr`.
@@ -58,13 +58,13 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   Optimizer& operator=(const Optimizer&) = delete;
 
   /// Returns the kernels in use, never `Kernels::automatic`. Only SGD and Adagrad support sparse
-  /// gradients, for which they use the loop if the kernels are foreach or were chosen
-  /// automatically.
+  /// gradients. For sparse gradients, they use for-loop kernels if the kernels are foreach or were
+  /// chosen automatically.
   Kernels kernels() const;
 
-  /// Adds a parameter group. Its learning rate may be any number, because a schedule may have
-  /// decreased it below 0. Parameters that were removed from a group may be added again and keep
-  /// their state.
+  /// Adds a parameter group. The group's learning rate may be any number, because a schedule may
+  /// have decreased it below 0. Parameters that were removed from a group may be added again and
+  /// keep their state.
   /// Python: `optimizer.add_param_group`.
   /// @throw c10::Error if the constructor would reject the other options or the parameters. In that
   /// case, the optimizer is unchanged.
@@ -89,22 +89,22 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   bool step_supports_amp_scaling() const final;
   void step_with_amp_scaling(const torch::Tensor& grad_scale, const torch::Tensor& found_inf) final;
 
-  /// Returns whether a `CapturedStep` can replay the step with a new learning rate. This is always
-  /// true on the CPU, where all other options may change as well. On a GPU, the learning rate must
-  /// be a tensor on a GPU, and the optimizer must use the fastest kernels of its class, which are
-  /// fused kernels if available and foreach kernels otherwise. The graph keeps the captured values
-  /// of all other options.
+  /// Returns whether a `CapturedStep` can replay the step with a new learning rate. On the CPU, the
+  /// result is always true, and all other options may change as well. On a GPU, the learning rate
+  /// must be a tensor on a GPU, and the optimizer must use the fastest kernels of its class, which
+  /// are fused kernels if available and foreach kernels otherwise. In a GPU graph, all other
+  /// options keep the values from the capture.
   /// Python: the argument `capturable`.
   bool is_capturable() const;
 
   /// Writes changed learning rates from the group options to the groups' tensors, if they exist.
-  /// Each step of the optimizer or of a scheduler calls this function. If you change the options
-  /// yourself, call it before you replay a graph of the step. Does not read values on the host.
+  /// Optimizer steps and scheduler steps call this function. If you change the options yourself,
+  /// call this function before you replay a graph of the step. Does not read values on the host.
   void write_lr();
 
   /// Calls `write_lr`, then copies changed learning rate tensors back to the options, for example
-  /// after `ExtraOptions::lr` has been filled with a new value. Changes made by a captured step are
-  /// not read. Called by schedulers and reports.
+  /// after `ExtraOptions::lr` has been filled with a new value. This function does not read changes
+  /// made by a captured step. Schedulers and reports call this function.
   void read_lr();
 
   /// The values that schedulers store for a parameter group, keyed by the same names as in Python,
@@ -112,7 +112,8 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   using GroupValues = std::map<std::string, double>;
 
   /// Returns the scheduler values of the groups, which all schedulers of this optimizer share. As
-  /// in Python, `state_dict` contains these values. LibTorch's archives do not contain them.
+  /// in Python, `state_dict` contains these values. LibTorch's archives do not contain these
+  /// values.
   const std::shared_ptr<std::vector<GroupValues>>& group_values() const { return group_values_; }
 
   /// Returns the state and the options, with the same keys as Python's `state_dict()`: {"state":
@@ -120,11 +121,11 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   /// the tensors are not copied, except for the step counts.
   [[nodiscard]] c10::IValue state_dict() const;
 
-  /// Returns the "param_groups" of `state_dict`. A resumed fit compares them with the groups in the
-  /// checkpoint.
+  /// Returns the "param_groups" of `state_dict`. A resumed fit compares these groups with the
+  /// groups in the checkpoint.
   [[nodiscard]] c10::IValue options() const;
 
-  /// Loads the state and the options from a dict returned by `state_dict()` here or in Python.
+  /// Loads the state and the options from a dict that `state_dict()` returned in C++ or in Python.
   /// Tensors are copied and converted to the types and devices of the parameters. The kernels and
   /// any scheduler values that are missing from the dict are unchanged. The learning rate may be
   /// any number, because a schedule may have decreased it below 0.

@@ -50,7 +50,7 @@ class LRSweep : public TrainerCallback {
   /// @throw c10::Error if an option is out of range.
   explicit LRSweep(LRFindOptions options);
 
-  /// Returns the options of a Trainer with enough epochs for the sweep.
+  /// Returns Trainer options with enough epochs for the sweep.
   TrainerOptions trainer_options(const AnyBatches& train) const;
   /// Returns the results of the sweep.
   /// @throw c10::Error if the loss diverged immediately.
@@ -79,7 +79,7 @@ class LRSweep : public TrainerCallback {
 /// parameter groups, and returns the smoothed loss at each learning rate. Afterwards, restores the
 /// parameters, buffers, gradients, and modes of the model, the state and options of the optimizer,
 /// and the random number generators of the CPU and the trainer's device, bit for bit. As after a
-/// fit, the model stays on the trainer's device. The epoch of the batches does not change.
+/// fit, the model stays on the trainer's device. The epoch counter of `train` does not change.
 ///
 /// The loss of a step is the loss of its last batch, averaged over the ranks of a process group.
 /// Losses are smoothed by an exponential moving average with a decay of 0.98. If the loss becomes

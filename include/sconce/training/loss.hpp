@@ -41,10 +41,10 @@ namespace sconce {
 /// c10::Error if the output and target have different sizes, which only causes a warning in Python.
 class Loss {
  public:
-  /// A function that returns a mean.
+  /// A loss function that returns a mean.
   using Function =
       std::function<torch::Tensor(const torch::Tensor& output, const torch::Tensor& target)>;
-  /// A function that returns a sum and a count.
+  /// A loss function that returns a sum and a count.
   using SumFunction =
       std::function<LossSum(const torch::Tensor& output, const torch::Tensor& target)>;
 

@@ -67,7 +67,7 @@ class PlateauScheduling : public TrainerCallback {
   /// Sets the scheduler's mode. If a checkpoint restored a different mode, warns and discards the
   /// previous best.
   void on_fit_start(Fit& fit) override;
-  /// Steps the scheduler with the value of the epoch.
+  /// Steps the scheduler with the monitored value of the epoch.
   void on_epoch_end(Fit& fit) override;
   /// Returns the name passed to the constructor. With the default name, a fit may also contain an
   /// `LRScheduling` callback.

@@ -17,8 +17,8 @@ struct ModelCheckpointOptions {
   /// default, "test_acc" is monitored if it is available. Otherwise, there is no best checkpoint.
   std::optional<std::string> monitor = {};
   /// Whether the lowest or the highest value is best. Defaults to the value's own direction, which
-  /// is defined for losses and most metrics (`Fit::value_modes`). With `min`, "best" in the file is
-  /// the negated value.
+  /// is defined for losses and most metrics (`Fit::value_modes`). With `min`, the file stores the
+  /// negated value as "best".
   std::optional<optim::MetricMode> mode = {};
   int64_t every_n_train_steps = 0;  ///< number of steps between saves within an epoch; 0 saves only
                                     ///< after each epoch
@@ -36,8 +36,9 @@ struct ModelCheckpointOptions {
 /// first step after resuming may sum the gradients of the ranks in a different order. The folder is
 /// locked from before the first step until the Checkpoint is destroyed. A resumed fit restores the
 /// learning rates and the other options of the optimizer and the scheduler from the file, and warns
-/// if they differ. If `monitor` or `mode` has changed, the callback warns, and the next monitored
-/// value becomes the best value. Python: Lightning's `ModelCheckpoint`.
+/// if the restored values differ from the current ones. If `monitor` or `mode` has changed, the
+/// callback warns, and the next monitored value becomes the best value. Python: Lightning's
+/// `ModelCheckpoint`.
 class ModelCheckpoint : public TrainerCallback {
  public:
   /// Constructs a callback that saves to `checkpoint`, which must outlive this object.

@@ -7,7 +7,7 @@
 
 namespace sconce {
 
-/// A value of a run that a `Checkpoint` uses to determine the best checkpoint.
+/// A value that a `Checkpoint` uses to determine the best checkpoint of a run.
 struct MonitoredValue {
   /// Constructs an unnamed value, for which higher is better.
   MonitoredValue(double of = 0) : value(of) {}

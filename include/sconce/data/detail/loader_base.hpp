@@ -29,7 +29,7 @@ struct EpochItems {
 class LoaderBase {
  public:
   /// Sets the epoch of the next `begin()`, for this loader and its copies. The epoch determines the
-  /// order and the generators of the items. Running loops are not affected.
+  /// order of the items and the seeds of their generators. Running loops are not affected.
   /// Python: `DistributedSampler.set_epoch(epoch)`.
   /// @throw c10::Error if `epoch` is negative.
   void set_epoch(int64_t epoch);

@@ -13,8 +13,9 @@
 
 namespace sconce::detail {
 
-/// The steps of a model on a batch, and its module. The Trainer's loop uses this struct instead of
-/// the model, so that the loop is compiled only once instead of once per model.
+/// Functions that run a model's steps on a batch, together with the model's module. The Trainer's
+/// loop uses this struct instead of the model, so that the loop is compiled only once instead of
+/// once per model.
 struct ModelSteps {
   using Step = std::function<StepOutput(const AnyBatch&)>;        ///< runs a step on a batch
   using Predict = std::function<torch::Tensor(const AnyBatch&)>;  ///< returns the output for a
@@ -30,12 +31,12 @@ struct ModelSteps {
   /// The process group of a DistributedDataParallel.
   std::optional<distributed::ProcessGroup> group = {};
   bool broadcast_buffers = true;  ///< whether all ranks test with the buffers of rank 0
-  /// The name of the training step if it returns only a loss, without the output and target that
-  /// metrics require. Null otherwise.
+  /// The name of the training step if the step returns a loss without the output and target that
+  /// metrics require, or null otherwise.
   const char* train_without_output = nullptr;
   const char* test_without_output = nullptr;
-  /// Whether a step returns a StepOutput, which may contain values or a count, or whether the loss
-  /// function returns counts.
+  /// Whether steps may produce values or counts, either because a step returns a StepOutput or
+  /// because the loss function returns counts.
   bool may_have_values = false;
   bool train_takes_index = false;  ///< whether the training step accepts the batch index
 };
