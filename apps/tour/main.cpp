@@ -41,7 +41,8 @@ void show_devices() {
 }
 
 // Prints the median time of nine products after a warm-up. Each measurement waits for the device
-// before and after the product. Otherwise, it would measure only the kernel launch on a GPU.
+// before and after the product. Without these waits, the measurement on a GPU would cover only the
+// kernel launch.
 void time_product(torch::Device device, int64_t n) {
   const auto a = at::rand({n, n}, device);
   const auto b = at::rand({n, n}, device);
@@ -62,7 +63,8 @@ void show_products() {
 int main(int argc, char** argv) {
   try {
     CLI::App app(
-        "Shows the devices of this machine, the device helpers, and the time of a matrix product.",
+        "Shows this machine's devices, demonstrates the device helpers, and times a matrix "
+        "product.",
         "sconce-tour");
     const std::string text = apps::parse_arguments(app, argc, argv);
     if (!text.empty()) {

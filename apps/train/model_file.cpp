@@ -18,7 +18,7 @@ namespace train {
 
 namespace {
 
-// Keys in the metadata. Python's readers also require "format".
+// Keys in the metadata. Python readers of safetensors files also require the key "format".
 constexpr auto model_key = "sconce.model";
 constexpr auto shape_key = "sconce.shape";
 constexpr auto mean_key = "sconce.mean";
@@ -44,8 +44,8 @@ std::string lines_of(const std::vector<T>& values) {
   return text;
 }
 
-// The maximum number of lines in a text. A line uses more memory than its number of bytes, and no
-// network has this many classes or columns.
+// The maximum number of lines in a metadata value. Each line uses more memory than its bytes in the
+// file, and no network has this many classes or columns.
 constexpr int64_t max_lines = 1 << 20;
 
 std::vector<std::string> split(const std::string& text) {
@@ -58,7 +58,7 @@ std::vector<std::string> split(const std::string& text) {
   return lines;
 }
 
-// The metadata of a file. Error messages start with the file's path.
+// Metadata that was read from a file. Error messages start with the file's path.
 class Texts {
  public:
   explicit Texts(const std::filesystem::path& file)
@@ -71,7 +71,7 @@ class Texts {
   const std::string& text(const std::string& key) const {
     const auto found = texts_.find(key);
     TORCH_CHECK(found != texts_.end(), file_,
-                ": expected a file that sconce-train wrote, found no ", key, " in the metadata");
+                ": expected a file written by sconce-train, found no ", key, " in the metadata");
     return found->second;
   }
 
@@ -134,7 +134,7 @@ Task read_task(const Texts& texts) {
     const auto is_side = [](int64_t side) { return side >= 1 && side <= max_side; };
     texts.check(shape.size() == 3 && (shape[0] == 1 || shape[0] == 3) && is_side(shape[1]) &&
                     is_side(shape[2]),
-                shape_key, "1 or 3 channels, a height and a width");
+                shape_key, "1 or 3 channels, a height, and a width");
     task.classes = texts.lines(classes_key);
   }
   task.mean = texts.numbers<double>(mean_key);
@@ -224,8 +224,8 @@ TrainedModel load_model(const std::filesystem::path& file) {
     model.network = make_model(model.name, model.task.shape, model.task.outputs());
     sconce::nn::load_state_dict(*model.network, weights);
   } catch (const c10::Error& error) {
-    TORCH_CHECK(false, file.string(), ": expected the weights of its metadata's ", model.name, ": ",
-                error.what_without_backtrace());
+    TORCH_CHECK(false, file.string(), ": expected weights that match the metadata's ", model.name,
+                ": ", error.what_without_backtrace());
   }
   model.network->eval();
   return model;
@@ -247,7 +247,7 @@ Pretrained load_pretrained(const std::filesystem::path& file, const std::string&
   const Texts texts(file);
   if (texts.contains(model_key)) weights.task = read_task(texts);
   TORCH_CHECK(!weights.task.is_table(), file.string(),
-              ": expected weights for images, found weights for a table");
+              ": expected the weights of an image model, got the weights of a table model");
   return weights;
 }
 
@@ -268,7 +268,7 @@ std::optional<int64_t> load_weights(Classifier& network, const Pretrained& weigh
     sconce::nn::load_state_dict(*network, state);
   } catch (const c10::Error& error) {
     TORCH_CHECK(false, weights.file.string(),
-                ": expected the weights of --model: ", error.what_without_backtrace());
+                ": expected weights that match --model: ", error.what_without_backtrace());
   }
   return classes;
 }

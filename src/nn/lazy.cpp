@@ -35,8 +35,8 @@ auto& features_in(Options& options) {
 }
 
 // Returns options for constructing the real layer before its size is known. These options make the
-// layer small, but keep the options from which the constructor computes values once, such as
-// convolution padding.
+// layer small but preserve every option that only the constructor evaluates, such as convolution
+// padding.
 LinearOptions blank(const LinearOptions& options, const KeepGenerator& = {}) {
   TORCH_CHECK(options.out_features() >= 0,
               "sconce::nn::LazyLinear: expected out_features to be at least 0, got ",
@@ -75,7 +75,7 @@ BlankConv<D> blank(const ConvOptions<D>& options, const KeepGenerator& = {}) {
               options.out_channels(), " and groups ", options.groups());
   TORCH_CHECK(!options.transposed() ||
                   std::holds_alternative<torch::enumtype::kZeros>(options.padding_mode()),
-              name, D, "d: expected the padding_mode kZeros, got a different mode");
+              name, D, "d: expected padding_mode kZeros, got a different mode");
   return {options};
 }
 
@@ -84,7 +84,7 @@ BatchNormOptions blank(const BatchNormOptions& options, const KeepGenerator& = {
 }
 
 // Checks the dimensions of an input, with the same error messages as the real layers, and returns
-// its number of features.
+// the number of input features.
 int64_t features_of(const LinearOptions&, const torch::Tensor& input) {
   TORCH_CHECK(input.dim() > 0,
               "both arguments to matmul need to be at least 1D, but they are 0D and 2D");
@@ -134,7 +134,7 @@ Shape shape_of(const std::string& name, Options options, int64_t features) {
   return {shape.front()};  // one entry per output
 }
 
-// Returns the number of features of a layer with the given tensor, or 0 if the tensor is
+// Infers a layer's number of input features from one of its tensors, or returns 0 if the tensor is
 // incompatible with the layer.
 template <class Options>
 int64_t features_of(const torch::Tensor& tensor, const Options& options) {
@@ -165,7 +165,7 @@ void initialize(const BatchNormOptions&, StateDict& tensors) {
   }
 }
 
-// Returns the tensors with shapes that are not known yet.
+// Returns the tensors whose shapes are not known yet.
 StateDict placeholders(const torch::nn::Module& module) {
   StateDict found;
   for (const auto& all : {module.named_parameters(false), module.named_buffers(false)}) {
@@ -321,8 +321,8 @@ void LazyModule<Derived, Base, LazyOptions>::load(torch::serialize::InputArchive
     return tensor;
   };
   TORCH_CHECK(materialize_from(find), "sconce::nn::", layer_name(),
-              "::load: expected an archive with tensors that fit ", *this,
-              ", got one where some are missing or have different shapes");
+              "::load: expected an archive with tensors that match ", *this,
+              ", got an archive with missing tensors or different shapes");
   Base::load(archive);
 }
 

@@ -20,7 +20,8 @@ void check_mask(const char* caller, const char* name, const Tensor& mask, torch:
   TORCH_CHECK(mask.device() == device, caller, ": expected ", name, " on ", device, ", got ",
               mask.device());
   TORCH_CHECK(mask.scalar_type() == torch::kBool || mask.is_floating_point(), caller,
-              ": expected a mask of bool or floats, got ", name, " of ", mask.scalar_type());
+              ": expected a boolean or floating-point mask, got ", name, " of ",
+              mask.scalar_type());
   TORCH_CHECK(std::find(shapes.begin(), shapes.end(), mask.sizes()) != shapes.end(), caller,
               ": expected ", name, " of shape ", c10::Join(" or ", shapes), ", got ", mask.sizes());
 }

@@ -26,7 +26,7 @@ Functions functions_of(const PerGroup<LambdaLR::Function>& given,
 // A loaded state may include the initial learning rate of a group that was added later.
 double factor(const Functions& functions, size_t group, int64_t epoch, const char* caller) {
   expect(group < functions.size(), caller, "the ", functions.size(),
-         " parameter groups from construction, got more");
+         " parameter groups that existed at construction, got more");
   return functions[group](epoch);
 }
 
@@ -70,8 +70,8 @@ double MultiplicativeLR::get_lr(size_t group, double lr, bool is_initial) const 
   return lr * factor(lr_lambdas_, group, last_epoch_, "MultiplicativeLR");
 }
 
-// Python does not have a closed-form formula for restarts. It multiplies the current learning rate
-// by the factor for epoch 0.
+// Python does not have a closed-form formula for restarts. On a restart, Python multiplies the
+// current learning rate by the factor for epoch 0.
 void MultiplicativeLR::restart() {
   auto undo = restore_unless_released(last_epoch_);
   last_epoch_ = 0;
@@ -256,10 +256,9 @@ SequentialLR::SequentialLR(torch::optim::Optimizer& optimizer,
          "milestones in order, got ", milestones_);
   for (size_t i = 0; i < schedulers_.size(); ++i) {
     expect(schedulers_[i] != nullptr, caller, "schedulers, got a null pointer at index ", i);
-    expect(
-        &schedulers_[i]->optimizer_ == &optimizer, caller,
-        "all schedulers to belong to the same optimizer, got one that belongs to another at index ",
-        i);
+    expect(&schedulers_[i]->optimizer_ == &optimizer, caller,
+           "all schedulers to belong to the same optimizer, got a different optimizer at index ",
+           i);
   }
   // Groups may have been added without an initial learning rate, or removed.
   auto& groups = optimizer.param_groups();

@@ -16,9 +16,9 @@ namespace sconce::optim::lr_scheduler {
 namespace {
 
 // Returns the values that schedulers store for an optimizer's groups. LibTorch optimizers cannot
-// store these values, so all schedulers of an optimizer share this object. Schedulers do not
-// outlive their optimizer, so if there are values for an address, the optimizer at that address is
-// still the same one.
+// store these values, so all schedulers of an optimizer share this object. If values exist for an
+// address, they belong to the optimizer that is currently at that address, because schedulers never
+// outlive their optimizer.
 std::shared_ptr<std::vector<Optimizer::GroupValues>> values_of(
     const torch::optim::Optimizer& optimizer) {
   using Values = std::vector<Optimizer::GroupValues>;
@@ -74,8 +74,8 @@ void Scheduler::visit_progress(StateVisitor& state) {
 }
 
 // A list contains values for the groups that existed when its scheduler was constructed or last
-// stepped. A group may have been added before that point in this program but after that point in
-// the program that saved the state, or vice versa.
+// stepped. This program may have added a group before that point, whereas the program that saved
+// the state added the group after that point, or vice versa.
 void Scheduler::visit_per_group(const char* key, std::vector<double>& values,
                                 StateVisitor& state) const {
   const size_t most = std::max(values.size(), optimizer_.param_groups().size());
@@ -89,8 +89,8 @@ std::vector<double> Scheduler::current_lrs() const {
   std::vector<double> lrs;
   for (const auto& group : optimizer_.param_groups()) lrs.push_back(group.options().get_lr());
   TORCH_CHECK(!lrs.empty(), c10::demangle(typeid(*this).name()),
-              ": expected an optimizer with parameter groups, got one without any: it may have "
-              "been moved from");
+              ": expected an optimizer with parameter groups, got one without parameter groups, "
+              "which may have been moved from");
   return lrs;
 }
 
@@ -115,8 +115,8 @@ GroupLRScheduler::GroupLRScheduler(torch::optim::Optimizer& optimizer)
   }
 }
 
-// The groups get their values only at this point, because the constructor of a derived class may
-// throw.
+// The values of the groups are set only at this point, because the constructor of a derived class
+// may throw.
 void GroupLRScheduler::start() {
   for (size_t i = 0; i < base_lrs_.size(); ++i) {
     groups_->at(i).try_emplace("initial_lr", base_lrs_[i]);
@@ -153,7 +153,7 @@ void GroupLRScheduler::set_lrs(const std::function<double(size_t group, double l
 
 double GroupLRScheduler::base_lr(size_t group) const {
   TORCH_CHECK(group < base_lrs_.size(), c10::demangle(typeid(*this).name()), ": expected the ",
-              base_lrs_.size(), " parameter groups from construction, got more");
+              base_lrs_.size(), " parameter groups that existed at construction, got more");
   return base_lrs_[group];
 }
 

@@ -98,7 +98,7 @@ void step_foreach(const NAdamBucket& b, const NAdamOptions& o, const LearningRat
   at::_foreach_addcdiv_(b.params, b.exp_avgs, denominators, exp_avg_factors);
 }
 
-// Converts exponents to the momenta for a step, like Python with `capturable`.
+// Converts exponents to the momenta for a step, as Python does with `capturable`.
 Tensors momenta_on_device(at::TensorList exponents, double beta1) {
   Tensors momenta = at::_foreach_pow(0.96, exponents);
   at::_foreach_mul_(momenta, -0.5);

@@ -30,7 +30,7 @@ namespace {
 using c10::IValue;
 
 // LibTorch 2.15 merges a group's options with the optimizer's options only for its own option
-// types. For other types, it uses only the optimizer's options.
+// types. For other types, LibTorch uses only the optimizer's options.
 void keep_options_of_other_types(const torch::optim::OptimizerParamGroup& given,
                                  torch::optim::OptimizerParamGroup& group) {
   if (!given.has_options()) return;
@@ -54,7 +54,8 @@ std::unique_ptr<torch::optim::OptimizerOptions> with_tensor_lr(
   TORCH_CHECK_VALUE(tensor->defined() && tensor->numel() == 1, name,
                     ": expected a tensor lr with 1 element");
   TORCH_CHECK_VALUE(at::isFloatingType(tensor->scalar_type()), name,
-                    ": expected a floating-point tensor lr, got one of ", tensor->scalar_type());
+                    ": expected a floating-point tensor lr, got a tensor of type ",
+                    tensor->scalar_type());
   const double lr = tensor->item<double>();
   TORCH_CHECK_VALUE(lr >= 0, name, ": expected lr >= 0, got ", lr);
   defaults->set_lr(lr);

@@ -86,7 +86,8 @@ std::string name_of(const Call& call) {
   return call.op.schema().name();
 }
 
-// Returns the location where two lists of calls contain different operators, or an empty string.
+// Returns the first location at which two lists of calls contain different operators, or an empty
+// string if there is none.
 std::string other_operators(const std::vector<Call>& a, const std::vector<Call>& b) {
   for (size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
     const std::string one = i < a.size() ? name_of(a[i]) : "the end";
@@ -147,7 +148,7 @@ std::vector<Call> merge_traces(const std::vector<TraceAt>& corners,
       TORCH_CHECK(merged.has_value(), record_error_prefix, place_of(i, call.op), ": argument '",
                   call.op.schema().arguments()[j].name(), "': expected the same value for all ",
                   "sizes, or an integer that depends on them, got a list of a different length or "
-                  "a different value; compute it with operators, or pass it as an input");
+                  "a different value; compute the value with operators, or pass it as an input");
       call.arguments[j] = *std::move(merged);
     }
   }
@@ -166,7 +167,7 @@ std::string difference(const std::vector<Call>& calls, const TraceAt& other,
              calls[i].op.schema().arguments()[j].name() + "' at " + at_text(other.sizes, names) +
              ": expected a sum of products of the dynamic sizes and integers, got another "
              "number; " +
-             "compute it with operators, or pass a tensor with it as an input";
+             "compute the number with operators, or pass a tensor that contains it as an input";
     }
     if (calls[i].results != other.trace.calls[i].results) {
       return place_of(i, calls[i].op) + ": expected the same number of results at " +

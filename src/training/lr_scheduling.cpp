@@ -24,8 +24,8 @@ void LRScheduling::on_fit_start(Fit& fit) {
   const int64_t needed = schedule->last_epoch() + left;
   TORCH_CHECK(
       left <= 0 || needed <= schedule->total_steps(),
-      "sconce::LRScheduling: expected a OneCycleLR of at least ", needed, " steps (for ",
-      fit.max_epochs, " epochs), got one of ", schedule->total_steps(),
+      "sconce::LRScheduling: expected a OneCycleLR with at least ", needed, " steps (for ",
+      fit.max_epochs, " epochs), got one with ", schedule->total_steps(),
       "; a scheduler restored from a checkpoint keeps the number of steps that it was saved with");
 }
 

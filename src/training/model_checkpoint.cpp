@@ -38,8 +38,8 @@ void ModelCheckpoint::setup(Fit& fit) {
   }
   const int fit_ranks = fit.process_group.world_size();
   const int ranks = checkpoint_.process_group().world_size();
-  TORCH_CHECK(ranks == fit_ranks, model_checkpoint, ": expected a checkpoint of ", fit_ranks,
-              " processes (like the fit), got one of ", ranks);
+  TORCH_CHECK(ranks == fit_ranks, model_checkpoint, ": expected a checkpoint from ", fit_ranks,
+              " processes (as in this fit), got one from ", ranks);
 }
 
 void ModelCheckpoint::load(Fit& fit) {

@@ -283,9 +283,9 @@ TEST_CASE("sconce-train predict rejects a program that sconce-train did not writ
   sconce::program::record(file, net, {{"x", torch::randn({2, 4})}});
   CHECK(error_of([&] { train::load_predictor(file); }) ==
         file.string() +
-            ": expected a file that sconce-train wrote, found no sconce.shape in the metadata");
+            ": expected a file written by sconce-train, found no sconce.shape in the metadata");
   check_refused(run_train("predict --weights " + file.string() + " " + file.string()), 1,
-                file.string() + ": expected a file that sconce-train wrote");
+                file.string() + ": expected a file written by sconce-train");
   record(picture_task(8));
   CHECK_THAT(
       error_of([&] { train::load_predictor(file); }),

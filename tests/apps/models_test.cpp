@@ -160,7 +160,7 @@ TEST_CASE(
   CHECK(weights.task.mean == std::vector<double>{0.485 * 255, 0.456 * 255, 0.406 * 255});
   CHECK(weights.task.std == std::vector<double>{0.229 * 255, 0.224 * 255, 0.225 * 255});
   const std::string error = sconce::test::error_of([&] { train::load_weights(network, weights); });
-  CHECK_THAT(error, StartsWith(file.string() + ": expected the weights of --model: "));
+  CHECK_THAT(error, StartsWith(file.string() + ": expected weights that match --model: "));
   CHECK_THAT(error, ContainsSubstring("; missing: conv1.weight, ") &&
                         ContainsSubstring(" and 92 more; unexpected: 0.weight, "));
   CHECK_THAT(error, !ContainsSubstring("layer2"));

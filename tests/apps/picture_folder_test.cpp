@@ -324,7 +324,8 @@ TEST_CASE(
   const auto live = std::make_shared<sconce::test::LiveMemory>();
   const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, live);
   const std::string error = sconce::test::error_of([&] { train::load_model(file); });
-  CHECK_THAT(error, StartsWith(file.string() + ": expected the weights of its metadata's " + name));
+  CHECK_THAT(error,
+             StartsWith(file.string() + ": expected weights that match the metadata's " + name));
   CHECK(live->peak < 1'000'000);
 }
 
@@ -552,7 +553,7 @@ TEST_CASE("weights from another network are rejected before training starts", "[
   check("weights.safetensors");
   sconce::io::save_safetensors(weights,
                                sconce::nn::state_dict(*train::make_model("mlp", {3, 32, 32}, 2)));
-  check(": expected the weights of --model: sconce::nn::load_state_dict: ");
+  check(": expected weights that match --model: sconce::nn::load_state_dict: ");
 }
 
 TEST_CASE(

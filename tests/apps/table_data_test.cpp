@@ -259,7 +259,9 @@ TEST_CASE("a table model loaded from its weights file has the same columns and s
   const auto x = torch::ones({2, task.shape[0]});
   CHECK(model.network->forward(x).equal(network->forward(x)));
   const std::string error = error_of([&] { train::load_pretrained(file, "mlp"); });
-  CHECK_THAT(error, ContainsSubstring("expected weights for images, found weights for a table"));
+  CHECK_THAT(error,
+             ContainsSubstring(
+                 "expected the weights of an image model, got the weights of a table model"));
 
   const auto refuse = [&](const std::string& key, const std::string& text) {
     auto damaged = metadata;

@@ -133,8 +133,8 @@ std::vector<Line> reference() {
   return lines;
 }
 
-// Checks Python's case with that name. Output values are compared within Python's tolerance, and
-// all other values are compared exactly.
+// Checks the reference case from Python with the given name. Output values are compared within
+// Python's tolerance, and all other values are compared exactly.
 template <class M>
 void check_reference(M layer, const std::string& name, bool on, int bits, const Tensor& input) {
   torch::manual_seed(7);
@@ -162,7 +162,7 @@ void check_reference(M layer, const std::string& name, bool on, int bits, const 
   CHECK(lines >= 3);
 }
 
-// A random layer in both languages: the Python code that creates it, and a C++ layer.
+// A random layer, represented by the Python code that creates it and by a C++ layer.
 struct Drawn {
   std::string python = {};  // the layer and the shape of its input
   std::shared_ptr<torch::nn::Module> module = {};
@@ -280,7 +280,7 @@ void compare_lazy_layers(size_t count) {
 }  // namespace
 
 TEST_CASE(
-    "lazy layers draw the same initial values and the same number of random values as in Python") {
+    "lazy layers draw the same initial values and the same number of random numbers as in Python") {
   const bool on = GENERATE(true, false);
   const int bits = GENERATE(32, 64);
   const auto dtype = bits == 32 ? torch::kFloat : torch::kDouble;
@@ -656,8 +656,9 @@ TEST_CASE("saving an uninitialized layer or loading a mismatched archive throws"
   const auto fits_not = [&](const auto& other) {
     CHECK_THROWS_WITH(
         load(layer, saved(other)),
-        ContainsSubstring("sconce::nn::LazyLinear::load: expected an archive with tensors that fit "
-                          "LazyLinear(in_features=0, out_features=3, bias=True)"));
+        ContainsSubstring(
+            "sconce::nn::LazyLinear::load: expected an archive with tensors that match "
+            "LazyLinear(in_features=0, out_features=3, bias=True)"));
     CHECK_FALSE(layer->is_initialized());
     CHECK(layer->weight.sizes() == at::IntArrayRef{0});
   };
@@ -751,7 +752,7 @@ TEST_CASE("a lazy layer rejects out-of-range options on construction") {
       ContainsSubstring("LazyConvTranspose1d: expected positive out_channels divisible"));
   CHECK_THROWS_WITH(
       LazyConvTranspose1d(LazyConvTranspose1dOptions(3, 1).padding_mode(torch::kReflect)),
-      ContainsSubstring("LazyConvTranspose1d: expected the padding_mode kZeros"));
+      ContainsSubstring("LazyConvTranspose1d: expected padding_mode kZeros"));
 }
 
 TEST_CASE("every option of a lazy convolution is passed to the real convolution") {

@@ -119,7 +119,7 @@ TEST_CASE("attention rejects invalid arguments before doing any work") {
   CHECK(error({.attn_mask = causal(5)}) ==
         who + "expected attn_mask of shape [5, 4] or [6, 5, 4], got [5, 5]");
   CHECK(error({.key_padding_mask = torch::ones({3, 4}, torch::kInt64)}) ==
-        who + "expected a mask of bool or floats, got key_padding_mask of Long");
+        who + "expected a boolean or floating-point mask, got key_padding_mask of Long");
   CHECK(error({.is_causal = true}) ==
         who + "expected a mask together with is_causal (is_causal is only a hint), got none");
 

@@ -431,7 +431,7 @@ TEST_CASE("transformer stacks reject invalid arguments before doing any work") {
                  "sconce::nn::TransformerDecoderLayer: expected keys and values of the same"));
   CHECK_THAT(
       error_of([&] { encoder(x, EncoderArgs{.src_mask = torch::ones({5, 5}).to(torch::kInt)}); }),
-      ContainsSubstring("expected a mask of bool or floats, got attn_mask of Int"));
+      ContainsSubstring("expected a boolean or floating-point mask, got attn_mask of Int"));
   CHECK(error_of([] { TransformerEncoder(TransformerEncoderLayer(layer_options()), 0); }) ==
         "sconce::nn::TransformerStack: expected a positive num_layers, got 0");
 }

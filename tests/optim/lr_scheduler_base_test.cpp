@@ -27,7 +27,8 @@ double lr_of(torch::optim::SGD& optimizer) {
 }  // namespace
 
 TEST_CASE(
-    "schedulers of one optimizer share its initial learning rate as long as one of them exists") {
+    "all schedulers of an optimizer share its initial learning rate as long as any of them "
+    "exists") {
   auto optimizer = make_sgd(0.8);
   std::optional<LinearLR> first(std::in_place, optimizer, LinearLROptions{.start_factor = 0.5});
   CHECK(lr_of(optimizer) == 0.4);
@@ -40,7 +41,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "an optimizer at the address of a destroyed optimizer has its own initial learning rate") {
+    "an optimizer created at the address of a destroyed optimizer has its own initial learning "
+    "rate") {
   std::optional<torch::optim::SGD> optimizer(make_sgd(0.8));
   {
     const ExponentialLR scheduler(*optimizer, 0.5);
@@ -143,8 +145,7 @@ TEST_CASE("a scheduler that rejects its arguments leaves the optimizer unchanged
   CHECK(lr_of(optimizer) == 0.2);
 }
 
-TEST_CASE(
-    "a restart in SequentialLR that throws leaves the restarted scheduler's position unchanged") {
+TEST_CASE("if a restart in SequentialLR throws, the restarted scheduler keeps its position") {
   auto optimizer = make_sgd(0.8);
   const auto first = std::make_shared<LambdaLR>(optimizer, [](int64_t) { return 1.0; });
   bool throws = false;
@@ -169,7 +170,7 @@ TEST_CASE("a group added later is scheduled unless the scheduler needs its initi
   CHECK(step.get_last_lr() == std::vector<double>{0.4, 0.4});
   CHECK_THROWS_WITH(lambda.step(),
                     ContainsSubstring("sconce::optim::lr_scheduler::LambdaLR: expected the 1 "
-                                      "parameter groups from construction"));
+                                      "parameter groups that existed at construction"));
 }
 
 TEST_CASE(
@@ -235,7 +236,7 @@ TEST_CASE(
   fresh_cycle.load_state_dict(cycle.state_dict());
   CHECK_THROWS_WITH(fresh_lambda.step(),
                     ContainsSubstring("sconce::optim::lr_scheduler::LambdaLR: expected the 1 "
-                                      "parameter groups from construction"));
+                                      "parameter groups that existed at construction"));
   CHECK_THROWS_WITH(fresh_cycle.step(),
                     ContainsSubstring("sconce::optim::lr_scheduler::OneCycleLR: expected the 1 "
                                       "parameter groups that the optimizer has values for"));
@@ -258,7 +259,7 @@ TEST_CASE("SequentialLR can be built after groups were added or removed") {
 }
 
 TEST_CASE(
-    "a scheduler reports that its optimizer was moved from and cannot be built from a temporary "
+    "a scheduler throws if its optimizer was moved from, and cannot be built from a temporary "
     "optimizer") {
   STATIC_CHECK_FALSE(std::is_constructible_v<StepLR, torch::optim::SGD, int64_t>);
   STATIC_CHECK_FALSE(std::is_constructible_v<ReduceLROnPlateau, torch::optim::SGD>);

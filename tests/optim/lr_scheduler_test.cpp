@@ -955,10 +955,10 @@ TEST_CASE("schedulers reject invalid arguments for the same reasons as Python") 
   refused([&] { SequentialLR(o, {step_lr, step_lr, step_lr}, {5, 1}); },
           sequence + "milestones in order");
   refused([&] { SequentialLR(o, {step_lr, nullptr}, {5}); }, sequence + "schedulers, got a null");
-  refused([&] { SequentialLR(o, {step_lr, std::make_shared<StepLR>(*other, 3)}, {5}); },
-          sequence +
-              "all schedulers to belong to the same optimizer, got one that belongs to another at "
-              "index 1");
+  refused(
+      [&] { SequentialLR(o, {step_lr, std::make_shared<StepLR>(*other, 3)}, {5}); },
+      sequence +
+          "all schedulers to belong to the same optimizer, got a different optimizer at index 1");
   CHECK(o.param_groups()[0].options().get_lr() == 0.1);
 }
 

@@ -128,8 +128,9 @@ TEST_CASE("SGD rejects invalid options, both as defaults and in every group") {
                     ContainsSubstring("expected a tensor lr with 1 element"));
   CHECK_THROWS_WITH(SGD({p()}, SGDOptions(0.1), {.lr = torch::tensor(-1.0)}),
                     ContainsSubstring("expected lr >= 0, got -1"));
-  CHECK_THROWS_WITH(SGD({p()}, SGDOptions(0.1), {.lr = torch::tensor(1)}),
-                    ContainsSubstring("expected a floating-point tensor lr, got one of Long"));
+  CHECK_THROWS_WITH(
+      SGD({p()}, SGDOptions(0.1), {.lr = torch::tensor(1)}),
+      ContainsSubstring("expected a floating-point tensor lr, got a tensor of type Long"));
 }
 
 TEST_CASE("SGD supports sparse gradients, except with Kernels::fused") {

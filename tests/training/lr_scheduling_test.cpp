@@ -82,16 +82,17 @@ TEST_CASE("a OneCycleLR that would end before the fit is rejected before the fir
   };
   // Six batches correspond to two steps.
   CHECK_THROWS_WITH(run(3, SchedulerInterval::step, 5),
-                    ContainsSubstring("expected a OneCycleLR of at least 6 steps (for 3 epochs), "
-                                      "got one of 5"));
+                    ContainsSubstring("expected a OneCycleLR with at least 6 steps (for 3 epochs), "
+                                      "got one with 5"));
   CHECK_THROWS_WITH(run(3, SchedulerInterval::epoch, 2), ContainsSubstring("at least 3 steps"));
   CHECK(std::filesystem::is_empty(folder.path()));
   CHECK(run(3, SchedulerInterval::step, 6) == 3);
   CHECK(run(3, SchedulerInterval::step, 6) == 3);
   const sconce::test::Warnings of_the_resumed;
-  CHECK_THROWS_WITH(run(4, SchedulerInterval::step, 8),
-                    ContainsSubstring("at least 8 steps (for 4 epochs), got one of 6; a scheduler "
-                                      "restored from a checkpoint keeps the number of steps"));
+  CHECK_THROWS_WITH(
+      run(4, SchedulerInterval::step, 8),
+      ContainsSubstring("at least 8 steps (for 4 epochs), got one with 6; a scheduler "
+                        "restored from a checkpoint keeps the number of steps"));
 }
 
 TEST_CASE("PlateauScheduling steps ReduceLROnPlateau with the monitored metric") {

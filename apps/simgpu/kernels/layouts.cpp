@@ -44,7 +44,7 @@ at::Tensor map_parts(const at::Tensor& tensor, const TensorMap& f) {
   if (tensor.is_nested()) return map_nested(tensor, f);
   if (tensor.layout() == c10::kSparse) return map_coo(tensor, f);
   TORCH_CHECK_NOT_IMPLEMENTED(at::sparse_csr::is_sparse_compressed(tensor),
-                              "simulated GPUs: tensors of layout ", tensor.layout(),
+                              "simulated GPUs: tensors with layout ", tensor.layout(),
                               " are not supported");
   return map_compressed(tensor, f);
 }
