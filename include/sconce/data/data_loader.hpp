@@ -55,7 +55,7 @@ class DataLoader : public detail::LoaderBase {
   using Batch = decltype(std::declval<Reader&>().read(std::declval<detail::EpochItems>(), 0, {}));
 
   /// Constructs a loader over `source`. `collate` combines a `std::vector` of items into a batch.
-  /// By default, it stacks the items. Workers call it concurrently.
+  /// By default, `collate` stacks the items. Workers call `collate` concurrently.
   /// @throw c10::Error if:
   /// - `batch_size` or `prefetch_factor` is below 1, or `num_workers` is below 0;
   /// - the sampler was created for a different number of items, or is combined with `shuffle`;
@@ -85,10 +85,10 @@ class DataLoader : public detail::LoaderBase {
   const Source& dataset() const { return parts_->source; }
 
   /// Returns the index of the item that caused the most recent exception in any loop over this
-  /// loader or its copies. After a range-based for loop with no other loops running, this is the
-  /// index of the item that ended the loop. Returns `std::nullopt` if an item's `get` did not throw
-  /// the exception, or if no loop has thrown. If several loops run concurrently, call
-  /// `failed_item()` on the iterator instead.
+  /// loader or its copies. After a range-based for loop, if no other loops are running, this
+  /// function returns the index of the item whose exception ended the loop. Returns `std::nullopt`
+  /// if no loop has thrown, or if the exception did not come from an item's `get`. If several loops
+  /// run concurrently, call `failed_item()` on the iterator instead.
   std::optional<int64_t> failed_item() const {
     const int64_t item = parts_->failed_item;
     return item < 0 ? std::nullopt : std::optional(item);

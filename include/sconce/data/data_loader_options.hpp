@@ -42,8 +42,8 @@ struct DataLoaderOptions {
 struct StreamLoaderOptions {
   int64_t batch_size = 1;  ///< items per batch, at least 1
   /// Number of batches in an epoch. Each epoch continues where the previous one ended, and the
-  /// stream restarts when it is exhausted. If 0, an epoch is one pass over the stream. This works
-  /// in your own loop but not with a Trainer.
+  /// stream restarts when it is exhausted. If 0, an epoch is one pass over the stream, which your
+  /// own training loop supports but a Trainer does not.
   int64_t batches_per_epoch = 0;
   int64_t shuffle_buffer = 0;  ///< number of items that are shuffled together; 0 disables shuffling
   int num_workers = 0;         ///< number of worker threads; 0 creates batches in the loop's thread

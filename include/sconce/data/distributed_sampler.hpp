@@ -23,7 +23,7 @@ struct DistributedSamplerOptions {
 /// each rank gets every num_replicas-th row, so all ranks get the same number of rows. The order
 /// depends only on the seed and the epoch, and no global generator is used. To split the rows into
 /// batches, use `Batches(dataset, {.batch_size = 64, .sampler = sampler})`. In your own loop, call
-/// `set_epoch` on the batches before each epoch. The Trainer's `fit` calls it for you.
+/// `set_epoch` on the batches before each epoch. The Trainer's `fit` calls `set_epoch` for you.
 /// Python: `torch.utils.data.distributed.DistributedSampler`.
 class DistributedSampler {
  public:
@@ -41,7 +41,8 @@ class DistributedSampler {
       : DistributedSampler(dataset_size, options.num_replicas.value_or(group.world_size()),
                            options.rank.value_or(group.rank()), options) {}
 
-  /// Sets the epoch of the next `indices()`. The default is 0. Python: `set_epoch(epoch)`.
+  /// Sets the epoch that the next call to `indices()` uses. The default is 0. Python:
+  /// `set_epoch(epoch)`.
   /// @throw c10::Error if `epoch` is negative.
   void set_epoch(int64_t epoch);
 
@@ -51,13 +52,13 @@ class DistributedSampler {
   /// Returns the number of rows per epoch, which is the same on every rank. Python: `len(sampler)`.
   int64_t size() const;
 
-  /// Returns the epoch of the next `indices()`.
+  /// Returns the epoch that the next call to `indices()` uses.
   int64_t epoch() const { return epoch_; }
 
-  /// Returns whether a loader's epoch is advanced only by `set_epoch`, and never by `begin()`. This
-  /// is the case with `shuffle`, because otherwise an extra loop on one rank would make its order
-  /// differ from the order on the other ranks. A Python `DataLoader` with this sampler behaves the
-  /// same way.
+  /// Returns whether a loader's epoch is advanced only by `set_epoch`, and never by `begin()`.
+  /// Returns true if `shuffle` is set, because an extra call to `begin()` on one rank must not
+  /// change the order on that rank only. A Python `DataLoader` with this sampler behaves the same
+  /// way.
   bool requires_set_epoch() const { return options_.shuffle; }
 
   /// Returns the rows of the current epoch as an int64 tensor of shape `(size(),)` on the CPU.

@@ -100,8 +100,8 @@ class DataParallelBase {
 /// common layers may be set to any tensor, such as the weight of another layer to tie the weights.
 /// Tensor members of other classes must have the values set by `reset`, which is checked when
 /// replicas are created. Replicas run with the caller's grad mode, autocast state, number of
-/// intra-op threads, and current streams. Their backward passes run in parallel on GPUs but not on
-/// CPUs. Run only one forward pass at a time.
+/// intra-op threads, and current streams. The replicas' backward passes run in parallel on GPUs but
+/// not on CPUs. Run only one forward pass at a time.
 ///
 /// Replicas on CPUs share a single CPU generator, as threads do in Python. Random layers such as
 /// Dropout work correctly in each replica. However, replicas draw random numbers in no fixed order,

@@ -26,9 +26,10 @@ enum class CommHook {
 
 /// Options for `DistributedDataParallel`, with the same names and defaults as in Python.
 struct DistributedDataParallelOptions {
-  /// Whether rank 0 broadcasts its buffers to all ranks in the first forward pass and in each
-  /// forward pass that follows one with synchronized gradients. This includes forward passes for
-  /// evaluation, so if only one rank runs the evaluation, it must call `module()` directly.
+  /// Whether rank 0 broadcasts its buffers to all ranks. The broadcast runs in the first forward
+  /// pass, and afterwards whenever the previous forward pass synchronized gradients. Forward passes
+  /// for evaluation are included, so if only one rank runs the evaluation, that rank must call
+  /// `module()` directly.
   bool broadcast_buffers = true;
   std::optional<double> bucket_cap_mb = {};  ///< MiB per bucket; defaults to 25, or 1 for the first
                                              ///< bucket
@@ -168,9 +169,9 @@ class DistributedDataParallel {
   /// Returns the `broadcast_buffers` option. Python: `broadcast_buffers`.
   bool broadcast_buffers() const { return core_.broadcast_buffers(); }
 
-  /// Disables gradient averaging for the lifetime of the returned guard. Until then, each rank
-  /// accumulates its own gradients. The next forward and backward pass averages the accumulated
-  /// gradients. Python: `no_sync()`.
+  /// Disables gradient averaging for the lifetime of the returned guard. While the guard is alive,
+  /// each rank accumulates its own gradients. The first forward and backward pass afterwards
+  /// averages the accumulated gradients. Python: `no_sync()`.
   [[nodiscard]] NoSyncGuard no_sync() { return NoSyncGuard(*this); }
 
   /// Returns the size of each bucket in bytes, in the order in which buckets are sent. From the

@@ -38,15 +38,15 @@ struct CsvOptions {
   /// Names of all columns, for a file without a header line. Python: `names`.
   std::vector<std::string> names = {};
 
-  /// Additional strings for missing values, such as "?", besides the defaults of pandas. A number
+  /// Strings to treat as missing values, such as "?", in addition to pandas' defaults. A number
   /// matches every number with the same value, so "-999" also matches -999.0. Python: `na_values`.
   std::vector<std::string> na_values = {};
 
   char delimiter = ',';
 
   /// Whether to keep rows with missing values. Missing values become NaN in numeric columns and a
-  /// separate category in other columns. If false, rows with missing values are bad. A row with a
-  /// missing target is always bad.
+  /// separate category in other columns. If false, a row with a missing value counts as a bad row.
+  /// A row with a missing target always counts as a bad row.
   bool keep_missing = false;
 
   /// Whether to skip bad rows. If false, the first bad row causes an error. Skipping also causes an
@@ -63,9 +63,9 @@ struct CsvOptions {
   /// The default is 16 times the size of the file plus 64 MiB.
   std::optional<int64_t> max_bytes = {};
 
-  /// Columns of a previously read table, such as `train.columns`. The same columns are then read in
-  /// the same order with the same categories. A row with an unknown category is bad. Other columns
-  /// in the file are ignored.
+  /// Columns of a previously read table, such as `train.columns`. If set, the file is read with the
+  /// same columns, in the same order, and with the same categories. A row with an unknown category
+  /// counts as a bad row. Any other columns in the file are ignored.
   std::vector<CsvColumn> columns = {};
 };
 
@@ -105,7 +105,7 @@ struct CsvTable {
 /// NUL byte, invalid UTF-8, or text after a closing quote.
 ///
 /// Python: `pandas.read_csv(path)`, then `pandas.get_dummies(table, dummy_na=True)`. Unlike in
-/// pandas, columns keep the order of the file, and a column for missing values exists only if
+/// pandas, columns keep their order in the file, and a column for missing values is added only if
 /// values are missing.
 /// @throw c10::Error, with the file and, if applicable, the line and column in the message, if:
 /// - the file cannot be read, is empty, or contains only bad rows;

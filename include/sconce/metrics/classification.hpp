@@ -18,8 +18,8 @@ enum class Average {
 /// Options for the classification metrics, with the same names and defaults as
 /// `torchmetrics.Accuracy`.
 struct ClassificationOptions {
-  /// Number of classes, 2 or more. With the micro average, this is optional and inferred from the
-  /// logits.
+  /// Number of classes, 2 or more. With micro averaging, you may omit `num_classes`, which is then
+  /// inferred from the logits.
   std::optional<int64_t> num_classes = {};
   Average average = Average::micro;  ///< how to combine the class scores
   int64_t top_k = 1;  ///< count a prediction as correct if the target is among the k largest logits
@@ -29,15 +29,16 @@ struct ClassificationOptions {
 /// Base class for `Accuracy`, `Precision`, `Recall`, and `F1Score`. `update` accepts `preds`, which
 /// contains either floating-point logits of shape (N, C, ...) or integer classes of shape (N, ...),
 /// and `target`, which contains integer classes of shape (N, ...). Every position, such as a row or
-/// a pixel, is counted. `compute` returns a float64 tensor with values from 0 to 1. It is 0-dim, or
-/// of shape `(num_classes,)` without averaging. A score that would require a division by 0 is
-/// defined as 0.
+/// a pixel, is counted. `compute` returns a float64 tensor with values from 0 to 1. The tensor is
+/// 0-dim with averaging and has shape `(num_classes,)` without averaging. A score that would
+/// require a division by 0 is defined as 0.
 ///
 /// A label that is not a valid class does not cause an error, because detecting it would require a
-/// device read. In `preds`, it counts as an incorrect prediction, and in `target`, it counts as a
-/// class that was not predicted. Without `num_classes`, every nonnegative integer is a class. If
-/// several logits are tied, the prediction is the first of them, or any of them if `top_k` is above
-/// 1. NaN is treated as larger than every number. An empty batch does not change the result.
+/// device read. An invalid label in `preds` counts as an incorrect prediction, and an invalid label
+/// in `target` counts as a class that was not predicted. Without `num_classes`, every nonnegative
+/// integer is a class. If several logits are tied, the prediction is the first of them, or any of
+/// them if `top_k` is above 1. NaN is treated as larger than every number. An empty batch does not
+/// change the result.
 /// @throw c10::Error from `update` if a type, a size, the number of classes, or the device is
 /// invalid.
 class ClassScore : public Metric {
@@ -48,7 +49,7 @@ class ClassScore : public Metric {
   /// followed by the prediction and target counts for each class.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
-  /// Returns true, because higher is better. The best score is 1.
+  /// Returns true, because higher is better. The best possible score is 1.
   std::optional<bool> higher_is_better() const override { return true; }
 
  protected:

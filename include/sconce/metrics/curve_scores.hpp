@@ -57,12 +57,12 @@ struct MultilabelCurveOptions {
 /// - for classes: `preds` of shape `(N, num_classes, ...)` and an integer `target` of shape (N,
 ///   ...).
 ///
-/// `preds` contains probabilities. If a value in the batch is outside [0, 1], the batch is treated
-/// as logits. This check runs on the device. For one label and for classes, the check skips values
-/// whose target is ignored. NaN is treated as smaller than every threshold. 16-bit values are
-/// converted to float32. An invalid target does not cause an error, because detecting it would
-/// require a device read. Instead, the result is NaN until the next `reset`. An empty batch does
-/// not change the result.
+/// `preds` contains probabilities. If any value in a batch is outside [0, 1], the whole batch is
+/// treated as logits. The range check runs on the device. For binary and multiclass metrics, the
+/// range check skips values whose target is ignored. NaN is treated as smaller than every
+/// threshold. 16-bit values are converted to float32. An invalid target does not cause an error,
+/// because detecting it would require a device read. After an invalid target, the result is NaN
+/// until the next `reset`. An empty batch does not change the result.
 ///
 /// `compute` returns a float64 tensor with values from 0 to 1. The tensor is 0-dim or, without
 /// averaging, contains one value per class or label. A rate whose denominator is 0 is defined as 0.
@@ -78,20 +78,20 @@ class CurveScore : public Metric {
   /// no threshold, only the first threshold, the first two thresholds, and so on.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
-  /// Returns true, because higher is better. The best area is 1.
+  /// Returns true, because higher is better. The best possible area is 1.
   std::optional<bool> higher_is_better() const override { return true; }
 
  protected:
   /// The type of curve.
   enum class Curve { roc, precision_recall };
 
-  /// Constructs the metric for one label. Error messages begin with `name`.
+  /// Constructs a binary metric. Error messages begin with `name`.
   /// @throw c10::Error if there are no thresholds, or if an option is out of range.
   CurveScore(const char* name, Curve curve, const BinaryAUROCOptions& options);
-  /// Constructs the metric for several classes.
+  /// Constructs a multiclass metric.
   /// @throw c10::Error if there are no thresholds, or if an option is out of range.
   CurveScore(const char* name, Curve curve, const MulticlassCurveOptions& options);
-  /// Constructs the metric for several labels.
+  /// Constructs a multilabel metric.
   /// @throw c10::Error if there are no thresholds, or if an option is out of range.
   CurveScore(const char* name, Curve curve, const MultilabelCurveOptions& options);
 
@@ -123,7 +123,7 @@ class BinaryAUROC : public CurveScore {
       : CurveScore("sconce::metrics::BinaryAUROC", Curve::roc, options) {}
 };
 
-/// Computes, for each class, the area under the ROC curve of this class against all others.
+/// Computes the area under the one-vs-rest ROC curve of each class.
 /// Python: `torchmetrics.classification.MulticlassAUROC` with `thresholds`.
 class MulticlassAUROC : public CurveScore {
  public:
@@ -152,7 +152,7 @@ class BinaryAveragePrecision : public CurveScore {
                                       .ignore_index = options.ignore_index}) {}
 };
 
-/// Computes, for each class, the average precision of this class against all others.
+/// Computes the one-vs-rest average precision of each class.
 /// Python: `torchmetrics.classification.MulticlassAveragePrecision` with `thresholds`.
 class MulticlassAveragePrecision : public CurveScore {
  public:

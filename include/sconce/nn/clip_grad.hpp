@@ -19,10 +19,10 @@ struct ClipGradOptions {
 /// computed over all gradients together, as if they were concatenated into a single vector. Returns
 /// the norm before clipping as a 0-dim tensor on the device of the first gradient.
 ///
-/// No value is copied to the host, so the host does not wait if all gradients are on GPUs. In
-/// contrast, LibTorch's `torch::nn::utils::clip_grad_norm_` copies a value. Parameters without a
-/// gradient are skipped. If there are no gradients at all, the returned norm is 0 and is on the
-/// CPU. Gradients may be on different devices and have different types.
+/// Unlike LibTorch's `torch::nn::utils::clip_grad_norm_`, this function copies no value to the
+/// host, so the host does not wait if all gradients are on GPUs. Parameters without a gradient are
+/// skipped. If there are no gradients at all, the returned norm is 0 and is on the CPU. Gradients
+/// may be on different devices and have different types.
 /// Python: `torch.nn.utils.clip_grad_norm_`.
 /// @throw c10::Error if `error_if_nonfinite` is set and the norm is inf or NaN. In that case, the
 /// gradients are unchanged.

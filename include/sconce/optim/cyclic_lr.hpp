@@ -51,8 +51,8 @@ class OneCycleLR final : public GroupLRScheduler {
   /// Python: `total_steps`.
   int64_t total_steps() const { return total_steps_; }
 
-  /// A phase of the cycle. The strings are the keys of the values at both ends of the phase, as in
-  /// Python's state dict.
+  /// A phase of the learning-rate cycle. Each string is the key of a value at the start or end of
+  /// the phase, as in Python's state dict.
   struct Phase {
     double end_step = 0;  ///< the last step of the phase
     std::string start_lr = {}, end_lr = {}, start_momentum = {}, end_momentum = {};

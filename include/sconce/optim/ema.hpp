@@ -32,10 +32,10 @@ struct ExponentialMovingAverageOptions {
 ///     const optim::ExponentialMovingAverage::SwapGuard guard(averages);  // use the averages
 ///
 /// This class owns the averages and shares the model's tensors, which it keeps alive even if the
-/// model is destroyed. It reflects updates made by an optimizer, but not layers or parameters that
-/// are registered or replaced later. Before construction, lazy layers must have run their first
-/// forward pass, and the model should already be on its device. No data is copied to the host
-/// unless the averages are on the CPU and the model is not.
+/// model is destroyed. The averages reflect updates made by an optimizer, but do not reflect layers
+/// or parameters that are registered or replaced after construction. Before construction, lazy
+/// layers must have run their first forward pass, and the model should already be on its device. No
+/// data is copied to the host unless the averages are on the CPU and the model is not.
 /// Python: `torch.optim.swa_utils.AveragedModel` with `multi_avg_fn=get_ema_multi_avg_fn(decay)`
 /// and the arguments `device` and `use_buffers`.
 class ExponentialMovingAverage {
@@ -47,9 +47,9 @@ class ExponentialMovingAverage {
   ExponentialMovingAverage(const ExponentialMovingAverage&) = delete;
   ExponentialMovingAverage& operator=(const ExponentialMovingAverage&) = delete;
 
-  /// Updates the averages. The first call copies the model's values. Later calls set each average
-  /// to `decay * average + (1 - decay) * value`, rounded toward 0 for integers. Call it after the
-  /// optimizer's step.
+  /// Updates the averages. The first update copies the model's values. Each later update sets every
+  /// average to `decay * average + (1 - decay) * value`, rounded toward 0 for integers. Call
+  /// `update` after the optimizer's step.
   /// Python: `update_parameters(model)`.
   /// @throw c10::Error if a tensor of the model has a different shape or type than its average, if
   /// a `SwapGuard` is alive, or in a captured step on a GPU, because replays cannot count updates.
@@ -60,11 +60,11 @@ class ExponentialMovingAverage {
   int64_t n_averaged() const { return n_averaged_; }
 
   /// Replaces the model's values with the averages while the guard is alive, then restores the
-  /// original values, bit for bit, even if an exception ends the scope. If both are on the same
-  /// device, no data is copied. While the guard is alive, any change to the model's values, for
-  /// example by a BatchNorm forward pass in training mode, changes the averages instead, or is lost
-  /// if the averages are on a different device. A CUDA graph that was captured earlier still reads
-  /// the original values.
+  /// original values, bit for bit, even if an exception ends the scope. If the averages and the
+  /// model are on the same device, no data is copied. While the guard is alive, any change to the
+  /// model's values, for example by a BatchNorm forward pass in training mode, changes the averages
+  /// instead, or is lost if the averages are on a different device. A CUDA graph that was captured
+  /// earlier still reads the original values.
   class [[nodiscard]] SwapGuard {
    public:
     /// Swaps the values. `averages` must outlive the guard.

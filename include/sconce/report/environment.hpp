@@ -7,8 +7,8 @@
 
 namespace sconce {
 
-/// Information about a GPU as reported by the NVIDIA driver. Members that the driver does not
-/// report are empty.
+/// Information about a GPU as reported by the NVIDIA driver. If the driver does not report a value,
+/// the member is empty.
 struct GpuInfo {
   std::optional<int> index = {};             ///< CUDA index; empty if hidden or unknown
   std::string name = {};                     ///< such as "NVIDIA H100"

@@ -20,8 +20,8 @@ struct EarlyStoppingOptions {
   /// Whether a lower or a higher value is better. Defaults to the value's own direction, which is
   /// defined for losses and most metrics (`Fit::value_modes`).
   std::optional<optim::MetricMode> mode = {};
-  /// Name of the state in a checkpoint. If a fit has two EarlyStopping callbacks, they must have
-  /// different names.
+  /// The name under which a checkpoint stores the state. Two EarlyStopping callbacks in the same
+  /// fit must have different names.
   std::string name = "early_stopping";
 };
 
@@ -43,10 +43,11 @@ class EarlyStopping : public TrainerCallback {
   /// @throw c10::Error if `monitor` is not one of the available names, which are listed in the
   /// message, or if it has no direction and no mode is set in the options.
   void setup(Fit& fit) override;
-  /// Stops a resumed fit that had already stopped. If the restored state belongs to a different
-  /// metric or mode, warns and discards the previous best instead.
+  /// Stops a resumed fit immediately if the restored state says that the fit had already stopped.
+  /// If the restored state belongs to a different metric or mode, warns and discards the previous
+  /// best value instead.
   void on_fit_start(Fit& fit) override;
-  /// Compares the value of the epoch with the best value.
+  /// Compares this epoch's value with the best value so far.
   void on_epoch_end(Fit& fit) override;
 
   /// Returns the name from the options.

@@ -18,17 +18,17 @@ namespace sconce::data::detail {
 /// memory and a separate stream. Copies to any other device are synchronous.
 class CopyStream {
  public:
-  /// A function that makes the calling thread's current stream wait for the copies. It also
-  /// prevents their memory from being reused before the work on that stream is done. The function
-  /// is empty if there is nothing to wait for.
+  /// A function that makes the calling thread's current stream wait for the copies. The function
+  /// also keeps the memory of the copies from being reused before the work on that stream is done.
+  /// The function is empty if there is nothing to wait for.
   using Wait = std::function<void()>;
 
   /// Acquires a stream for the device from LibTorch's pool.
   explicit CopyStream(torch::Device device);
 
-  /// Replaces tensors on other devices with copies on this device. All tensors may be used after
-  /// the returned function has been called, including tensors that were created on this device by
-  /// the calling thread's current stream.
+  /// Replaces tensors on other devices with copies on this device. Call the returned function
+  /// before you use any of the tensors, including tensors that the calling thread's current stream
+  /// created on this device.
   /// Python: `tensor.pin_memory().to(device, non_blocking=True)` under `torch.cuda.stream`, then
   /// `wait_stream` and `record_stream`.
   Wait copy(const std::vector<torch::Tensor*>& tensors) const;
