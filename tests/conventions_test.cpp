@@ -49,7 +49,7 @@ Names library_files() {
 }
 
 // Returns the sconce headers that a file includes, such as "vision/idx", including private headers.
-// A different `pattern` selects other includes.
+// With a different `pattern`, returns the matches of its capture group instead.
 Names includes(const fs::path& file,
                const char* pattern = "#include \"(?:sconce/)?([^\"]+)\\.hpp\"") {
   const std::string text = read(file);
@@ -135,7 +135,7 @@ TEST_CASE(
   const Names folders(listed.begin(), listed.end());
   CHECK(folders.size() == listed.size());
   CHECK(folders.size() >= 12);
-  // CONTRIBUTING.md lists the folders that do not have a counterpart.
+  // CONTRIBUTING.md lists the folders that do not have a counterpart in the other trees.
   const Names alone = {"apps",          "build",   "contributing",   "fuzz",
                        "gloo_stand_in", "lessons", "no_cuda",        "reference",
                        "simgpu",        "support", "trainer_scripts"};
@@ -227,7 +227,7 @@ TEST_CASE(
     CHECK(fs::exists(root / "include/sconce" / (std::string(part) + ".hpp")));
     CHECK_FALSE(found.contains("sconce/" + std::string(part) + ".hpp"));
   }
-  // The only cast is to optimizers that have state.
+  // fit_loop.cpp casts only to optimizers that have state.
   CHECK(includes(root / "src/training/fit_loop.cpp",
                  "_cast<([^>]*(Callback|Scheduler|Checkpoint)[^>]*)>")
             .empty());
@@ -252,7 +252,7 @@ TEST_CASE(
   for (const auto& name : files_below("src", ".cpp")) {
     const std::string path = without(name, ".cpp");
     if (name.starts_with("no_cuda/") || fs::exists(root / "src" / (path + ".hpp"))) continue;
-    // For example, vision/no_png.cpp is built in place of vision/png.cpp.
+    // For example, vision/no_png.cpp is built instead of vision/png.cpp.
     if (fs::path(name).filename().string().starts_with("no_")) continue;
     INFO("src/" << name);
     CHECK(fs::exists(root / "include/sconce" / (path + ".hpp")));
@@ -260,8 +260,8 @@ TEST_CASE(
   }
 }
 
-// With this convention, compiling each source separately, as a package test does, shows that these
-// headers are self-contained. .ci/run compiles the other headers.
+// Because of this convention, the package test that compiles each source separately also checks
+// that these headers are self-contained. .ci/run compiles the other headers.
 TEST_CASE("a source includes its public header first") {
   for (const auto& name : files_below("src", ".cpp")) {
     std::string header = without(name, ".cpp") + ".hpp";
@@ -428,8 +428,8 @@ nlohmann::json preset_of(const char* kind, const std::string& name) {
 }  // namespace
 
 TEST_CASE("presets that list test programs build every program that they do not exclude") {
-  // The part of the file that precedes the programs that need the apps. These presets do not build
-  // the apps.
+  // These presets do not build the apps, so the test reads only the part of the file before the
+  // programs that need the apps.
   std::string added = read(root / "tests/CMakeLists.txt");
   added.resize(added.find("if(SCONCE_BUILD_APPS)"));
   const std::regex call("sconce_add_test_program\\((test-[a-z-]+)");
@@ -448,7 +448,9 @@ TEST_CASE("presets that list test programs build every program that they do not 
   }
 }
 
-TEST_CASE("the preset that the installation page installs is built first and compiles with -O3") {
+TEST_CASE(
+    "the installation page first builds the preset that it installs, and that preset compiles with "
+    "-O3") {
   const auto presets = nlohmann::json::parse(read(root / "CMakePresets.json"));
   const auto page = root / "docs/installation.md";
   const auto built = includes(page, "cmake --workflow --preset ([a-z-]+)\n");

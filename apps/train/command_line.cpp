@@ -22,8 +22,8 @@ const std::pair<std::string, Precision> precisions[] = {{"fp32", Precision::fp32
                                                         {"bf16", Precision::bf16},
                                                         {"fp16", Precision::fp16}};
 
-// Appends the defaults to the descriptions. CLI11 would put them next to the type, where DIR=digits
-// would look like syntax.
+// Appends each option's default to its description. CLI11 would print the default next to the type,
+// and a text such as DIR=digits would look like syntax.
 void describe_defaults(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
     if (option->get_type_size() == 0 || option->get_default_str().empty()) continue;

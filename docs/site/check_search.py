@@ -37,8 +37,8 @@ QUERIES = {
     "sconce::Trainer: expected num_gpus 0 or 1 (a Trainer uses one device), got 2": "reference/errors",
     "sconce::io::load_safetensors: runs/best.safetensors: expected a header of 5417 bytes, found a file of 1024":
         "reference/errors",
-    "sconce::data::Stack: expected tensors of one size, got [3, 32, 32] in item 0 of the batch and [1, 28, 28] in item 7;"
-    " sconce::data::PadSequence pads the shorter ones": "reference/errors",
+    "sconce::data::Stack: expected tensors of the same size, got [3, 32, 32] in item 0 of the batch and [1, 28, 28] in "
+    "item 7; sconce::data::PadSequence pads the shorter ones": "reference/errors",
 }
 
 # The parts of the browser API that the scripts use before they display a result.

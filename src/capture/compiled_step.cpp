@@ -71,8 +71,9 @@ bool are_finite(const std::vector<Pair>& pairs) {
   });
 }
 
-// Returns whether a replay left this memory of the step unchanged. The values in such memory are
-// not meaningful. For example, batch normalization does not compute its means in evaluation mode.
+// Returns whether a replay left this memory unchanged and the memory is not an input of the step.
+// The values in unchanged memory are not meaningful. For example, batch normalization does not
+// compute its means in evaluation mode.
 bool has_no_values(const StepTrace& trace, const at::Tensor& memory, const at::Tensor& before) {
   const auto* const storage = memory.storage().unsafeGetStorageImpl();
   const bool is_input =
@@ -192,7 +193,7 @@ void CompiledStep::take() {
     return step_.replay();
   }
   state_ = State::comparing;
-  reason_ = "the compiled code is compared with the replay";
+  reason_ = "the compiled code is being compared with the replay";
   compare();
 }
 
@@ -261,7 +262,8 @@ void CompiledStep::choose(const StepVotes& votes) {
   }
 }
 
-// Returns calls that replay the step and compare each part with the compiled part.
+// Returns the calls for a replay in which each compiled part is also compared with the replayed
+// part.
 RecordedStep::Calls CompiledStep::compared(Finding& finding) const {
   RecordedStep::Calls calls = compiled_;
   for (auto& call : calls) {

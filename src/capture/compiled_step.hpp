@@ -58,7 +58,7 @@ class CompiledStep {
  private:
   enum class State { compiling, comparing, compared, timing, timed, replay, compiled };
 
-  // The result of comparing both forms.
+  // The result of comparing the compiled form with the replayed form.
   struct Finding {
     std::string reason = {};  // why the code is rejected; empty if it is accepted
     bool is_finite = true;    // whether all compared values are finite

@@ -45,8 +45,8 @@ bool CpuGraphs::is_repetition(const StepTrace& trace) {
   return is_known && changed == nullptr;
 }
 
-// Only the trace is kept. Otherwise, the gradients from the recording would stay in memory together
-// with the gradients from the next call.
+// Keeps only the trace of the recording. Otherwise, the gradients from the recording would stay in
+// memory together with the gradients from the next call.
 CpuGraphs::Tensors CpuGraphs::run_warmup(const Step& step) {
   if (!can_record()) return step();
   auto graph = record(step);
@@ -76,9 +76,9 @@ std::string CpuGraphs::mode_reason() const {
   return last_ == nullptr ? "the step is not captured" : last_->reason();
 }
 
-// Returns the step that this process votes on. This is the first step without a final form or, if
-// all forms are final, the step that ran last. Therefore, processes with the same captures vote on
-// the same step.
+// Returns the step that this process votes on: the first step that has no final form yet or, if all
+// forms are final, the step that ran last. Therefore, processes with the same captures vote on the
+// same step.
 CompiledStep* CpuGraphs::voting() const {
   for (const auto& graph : graphs_) {
     if (!graph.runner->is_settled()) return graph.runner.get();
@@ -86,8 +86,8 @@ CompiledStep* CpuGraphs::voting() const {
   return last_;
 }
 
-// Votes arrive while a step is running and cannot change its form. Therefore, they are processed in
-// the next call.
+// Votes arrive while a step is running and cannot change the form of that step. Therefore, the next
+// call processes the votes.
 void CpuGraphs::take_votes() {
   if (ballot_ == nullptr || ballot_->all_votes.empty()) return;
   const auto votes = std::exchange(ballot_->all_votes, {});

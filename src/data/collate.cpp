@@ -25,7 +25,7 @@ bool stack_without_change(const std::vector<torch::Tensor>& tensors) {
 torch::Tensor Stack::tensors(const std::vector<torch::Tensor>& tensors) const {
   for (size_t i = 1; i < tensors.size(); ++i) {
     TORCH_CHECK(tensors[i].sizes() == tensors[0].sizes(),
-                "sconce::data::Stack: expected tensors of one size, got ", tensors[0].sizes(),
+                "sconce::data::Stack: expected tensors of the same size, got ", tensors[0].sizes(),
                 " in item 0 of the batch and ", tensors[i].sizes(), " in item ", i,
                 "; sconce::data::PadSequence pads the shorter ones");
   }

@@ -220,7 +220,7 @@ DataParallelBase::Tensors DataParallelBase::gather(const std::vector<Tensors>& o
 void DataParallelBase::refuse_outputs(size_t index) {
   TORCH_CHECK(false, data_parallel_name,
               ": expected outputs with the same lengths, keys, and undefined tensors ",
-              "from every replica, got different ones from replicas 0 and ", index);
+              "from every replica, got different outputs from replicas 0 and ", index);
 }
 
 }  // namespace sconce::nn

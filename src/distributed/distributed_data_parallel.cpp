@@ -119,8 +119,8 @@ Parameters check_everywhere(const torch::nn::Module* module, const distributed::
   const auto texts = distributed::gather_texts(group, own);
   for (size_t rank = 1; rank < texts.size(); ++rank) {
     TORCH_CHECK(texts[rank] == texts[0], name, ": rank ", group.rank(), " of ", group.world_size(),
-                ": comparing the modules failed: expected the same on every rank, but rank ", rank,
-                " has ", first_difference(texts[rank], texts[0]));
+                ": comparing the modules failed: expected the same module on every rank, but rank ",
+                rank, " has ", first_difference(texts[rank], texts[0]));
   }
   return parameters;
 }
@@ -179,8 +179,9 @@ struct OnBackward : torch::CustomClassHolder {
   std::function<void()> call;
 };
 
-// Passes all outputs through together. If the loss ignores an output, the backward pass then still
-// visits its parameters, without a gradient, so the Reducer knows that they are ready.
+// Passes all outputs through a single autograd node. If the loss ignores an output, the backward
+// pass still visits the parameters of that output, without a gradient, so the Reducer knows that
+// these parameters are ready.
 struct Sink : torch::autograd::Function<Sink> {
   static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context,
                                                 at::TensorList outputs,
@@ -214,8 +215,8 @@ std::vector<size_t> bucket_limits(const DistributedDataParallelOptions& options,
 }
 
 // Returns whether the Reducer performs more than checks in a group of one. Depending on the
-// options, it rounds gradients that are sent in a narrower type, sums the rows of sparse gradients,
-// searches for unused parameters, or learns a static graph.
+// options, the Reducer rounds gradients that are sent in a narrower type, sums the rows of sparse
+// gradients, searches for unused parameters, or learns a static graph.
 bool needs_reducer(const Parameters& parameters, const DistributedDataParallelOptions& options) {
   return options.comm_hook != CommHook::none || options.find_unused_parameters ||
          options.static_graph || parameters.any_sparse();
@@ -290,8 +291,9 @@ struct DistributedCore::Engine {
         std::make_unique<Compress>(group, fp16 ? torch::kHalf : torch::kBFloat16));
   }
 
-  // Runs the collectives that precede a forward pass. In a captured step on the CPU, each replay
-  // also runs them, so they match the collectives on a rank that runs its step eagerly.
+  // Runs the collectives that precede a forward pass. Each replay of a captured step on the CPU
+  // also runs these collectives, so they match the collectives of a rank that runs its step
+  // eagerly.
   void begin_forward(const distributed::ProcessGroup& rank_group, bool grad, bool sync) {
     if (sync) voting.exchange(rank_group);
     if (grad) reducer->rebuild_buckets();

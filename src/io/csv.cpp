@@ -20,7 +20,7 @@ namespace {
 // categories have no entries, because their codes are already in order.
 using Places = std::vector<std::vector<int64_t>>;
 
-// Sorts the new categories in the columns.
+// Sorts the new categories of each column.
 Places sort_categories(std::vector<TableColumn>& columns) {
   Places places(columns.size());
   for (size_t i = 0; i < columns.size(); ++i) {

@@ -49,7 +49,7 @@ Roles find_roles(const std::string& error_prefix, const std::vector<std::string>
   return roles;
 }
 
-// Adds the known categories for a column that was read earlier.
+// Adds the categories of a column from a previously read table.
 void add_known(TableColumn& added, CsvFile& file) {
   const auto& [name, categories] = added.column;
   added.is_known = true;
@@ -79,7 +79,7 @@ std::vector<TableColumn> choose_columns(CsvFile& file, const CsvOptions& options
     if (roles.is_dropped[i]) continue;
     const auto field = fields.find(names[i]);
     TORCH_CHECK(field, file.error_prefix, "expected a column ", shown(names[i]), ", found ",
-                shown(file.names), "; to read a file without this column, drop it");
+                shown(file.names), "; to read a file without this column, add the column to .drop");
     TableColumn& added = columns.emplace_back();
     added.column = known.empty() ? CsvColumn{.name = names[i]} : options.columns[i];
     added.field = *field;
@@ -88,7 +88,7 @@ std::vector<TableColumn> choose_columns(CsvFile& file, const CsvOptions& options
     if (!known.empty()) add_known(added, file);
   }
   TORCH_CHECK(columns.size() > (roles.target ? 1U : 0U), file.error_prefix,
-              "expected a column of features, found none");
+              "expected at least one feature column, found none");
   return columns;
 }
 

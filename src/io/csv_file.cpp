@@ -84,8 +84,8 @@ CsvFile open_csv(const std::filesystem::path& path, const CsvOptions& options) {
 void check_once(const CsvFile& file, const std::vector<std::string>& names, const char* option) {
   const NameIndex index(names);
   const std::string* duplicate = index.find_duplicate();
-  TORCH_CHECK(duplicate == nullptr, file.error_prefix, option,
-              "expected each column's name once, got ", shown(*duplicate), " twice");
+  TORCH_CHECK(duplicate == nullptr, file.error_prefix, option, "expected unique column names, got ",
+              shown(*duplicate), " twice");
 }
 
 }  // namespace sconce::io

@@ -103,7 +103,8 @@ class CsvRecords {
     }
   }
 
-  // A quoted field that contains only blanks counts as a field. Unquoted blanks do not count.
+  // Returns whether the record is blank. Unquoted blanks are ignored, but a quoted field counts
+  // even if it contains only blanks.
   bool is_blank(std::string_view raw) const {
     return count_ == 1 && raw.find_first_not_of(" \t\r\n") == raw.npos;
   }

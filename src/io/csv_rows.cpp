@@ -124,7 +124,7 @@ class RowReader {
     }
   }
 
-  // Returns the code of a value's category. The category may be new.
+  // Returns the category code for a value, and adds the category if it is new.
   int64_t code_of(const CsvRecords& row, const TableColumn& column) {
     const std::string& field = row[column.field];
     const std::string& text = missing_.contains(field) ? missing_text_ : field;
@@ -141,8 +141,8 @@ class RowReader {
     return code;
   }
 
-  // Checks the types of the columns. A single number in a column of strings makes all other rows
-  // bad, and `skip_bad` must not hide this problem.
+  // Checks the column types. If a column of strings contains a single number, all other rows count
+  // as bad rows, and `skip_bad` must not hide this problem.
   void check_kinds() const {
     struct Counts {
       int64_t numbers = 0;

@@ -36,7 +36,8 @@ static void visit_state(OneCycleLR::Phase& phase, StateVisitor& state) {
 
 namespace {
 
-// Sets the momentum or the first beta. Returns false if the options contain neither of them.
+// Sets the momentum or the first beta. Returns false if the options contain neither a momentum nor
+// betas.
 bool set_momentum(torch::optim::OptimizerOptions& options, double value) {
   const auto momentum = [value](auto* typed_options) {
     if (typed_options != nullptr) typed_options->momentum(value);
@@ -132,7 +133,7 @@ double OneCycleLR::anneal(double start, double end, double pct) const {
 }
 
 double OneCycleLR::get_lr(size_t group, double, bool) const {
-  expect(last_epoch_ <= total_steps_, "OneCycleLR", total_steps_, " steps in all, got step ",
+  expect(last_epoch_ <= total_steps_, "OneCycleLR", total_steps_, " steps in total, got step ",
          last_epoch_);
   base_lr(group);  // throws if the group was added later
   // A loaded state may contain the group's initial learning rate, but the other values are stored
@@ -143,7 +144,7 @@ double OneCycleLR::get_lr(size_t group, double, bool) const {
     const auto found = groups_->at(group).find(name);
     TORCH_CHECK(found != groups_->at(group).end(),
                 "sconce::optim::lr_scheduler::OneCycleLR: expected a state whose phases refer to "
-                "values of a group, got '",
+                "values in a parameter group, got '",
                 name, "'");
     return found->second;
   };
@@ -153,9 +154,10 @@ double OneCycleLR::get_lr(size_t group, double, bool) const {
   for (; phase != phases_.end() - 1 && step > phase->end_step; ++phase) {
     start_step = phase->end_step;
   }
-  expect(phase->end_step != start_step, "OneCycleLR",
-         "phases of at least one step, but total_steps and pct_start produce an empty one at step ",
-         last_epoch_);
+  expect(
+      phase->end_step != start_step, "OneCycleLR",
+      "phases of at least one step, but total_steps and pct_start produce an empty phase at step ",
+      last_epoch_);
   const double pct = (step - start_step) / (phase->end_step - start_step);
   if (cycle_momentum_) {
     set_momentum(optimizer_.param_groups()[group].options(),
@@ -225,7 +227,8 @@ double CyclicLR::scale(double cycle) const {
 
 double CyclicLR::get_lr(size_t group, double, bool) const {
   const double base = base_lr(group);  // throws if the group was added later
-  // A loaded state may contain the group's initial learning rate, but only in lists of this length.
+  // A loaded state may contain the group's initial learning rate even if these lists have no entry
+  // for the group.
   expect(group < max_lrs_.size() && (!cycle_momentum_ || group < max_momentums_.size()),
          cyclic_lr_name, "one max_lr and one momentum for each parameter group, got more groups");
   const auto epoch = static_cast<double>(last_epoch_);

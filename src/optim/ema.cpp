@@ -16,8 +16,8 @@ namespace sconce::optim {
 
 namespace {
 
-// The averages and the current values, grouped by type and device. Both members use the same
-// groups.
+// The averages and the current values, grouped by type and device. The two members are grouped in
+// the same way.
 struct Groups {
   TensorGroups averages = {};
   TensorGroups values = {};

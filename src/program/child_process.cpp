@@ -85,7 +85,8 @@ std::vector<std::string> environment_with(const std::map<std::string, std::strin
   return all;
 }
 
-// Returns pointers to the strings, which must outlive the pointers. A null pointer ends the list.
+// Returns pointers to the strings, which must outlive the pointers. A null pointer terminates the
+// list.
 std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   std::vector<char*> pointers;
   for (const auto& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));

@@ -37,7 +37,8 @@ std::string last_line(const std::string& text) {
   return last;
 }
 
-// Polls the condition at this interval until it holds. Returns false if the thread must stop first.
+// Polls the condition at the given interval until it holds. Returns false if the thread is asked to
+// stop before the condition holds.
 template <class F>
 bool poll_until(const std::stop_token& stop, std::chrono::milliseconds interval, const F& holds) {
   std::mutex mutex;
@@ -50,9 +51,9 @@ bool poll_until(const std::stop_token& stop, std::chrono::milliseconds interval,
   return false;
 }
 
-// The package sconce_cpp is in the child's working directory and in its PYTHONPATH. A relative path
-// to Python is resolved against this process's working directory. A name without a folder is looked
-// up in PATH.
+// The package sconce_cpp is in `folder`, which is the child's working directory and its PYTHONPATH.
+// A relative path to Python is resolved against this process's working directory. A name without a
+// folder is looked up in PATH.
 std::unique_ptr<ChildProcess> start_python(const CompileTask& task, const fs::path& folder,
                                            const fs::path& inductor) {
   const bool is_path = task.python.has_parent_path();
@@ -120,8 +121,8 @@ void Compilation::write_python_package() const {
   }
 }
 
-// The last line of output from a failing script is its exception. If the script was killed, the
-// last line may be arbitrary.
+// If the script failed, the last line of its output is the exception. If the script was killed, the
+// last line can contain anything.
 void Compilation::check(const ChildProcess& child) const {
   const auto& failure = child.failure();
   if (failure.empty()) {

@@ -12,9 +12,9 @@ namespace sconce::program::detail {
 
 namespace {
 
-// At or above this size, a function is recorded at sizes below the example's size, because the
-// example may already use a whole position table. Below this size, the function is recorded at
-// larger sizes.
+// If the example's size is at least `large`, a function is recorded at smaller sizes, because the
+// example may already use a whole position table. If the example's size is below `large`, the
+// function is recorded at larger sizes.
 constexpr int64_t large = 6;
 
 constexpr size_t max_sizes = 3;  // the function runs at every combination of two values per size
@@ -82,7 +82,7 @@ void DynamicSizes::add(const StateDict& example, const DynamicDim& given) {
               "dynamic: expected the name of an input, got '", given.input, "'");
   const auto& tensor = example[input].value();
   TORCH_CHECK(tensor.dim() > 0, record_error_prefix, "dynamic: expected a dimension of '",
-              given.input, "', which has none, got ", given.dim);
+              given.input, "', which is a 0-dim tensor, got ", given.dim);
   TORCH_CHECK(given.dim >= 0 && given.dim < tensor.dim(), record_error_prefix,
               "dynamic: expected a dimension of '", given.input, "' from 0 to ", tensor.dim() - 1,
               ", got ", given.dim);
@@ -101,9 +101,9 @@ void DynamicSizes::add(const StateDict& example, const DynamicDim& given) {
               "' as before, got ", tensor.size(given.dim),
               "; use different names for different sizes");
   const auto first = dims_[input].emplace(given.dim, size).first->second;
-  TORCH_CHECK(first == size, record_error_prefix, "dynamic: expected one size for dimension ",
-              given.dim, " of '", given.input, "', got '", names_[first], "' and '", given.name,
-              "'");
+  TORCH_CHECK(first == size, record_error_prefix,
+              "dynamic: expected a single size name for dimension ", given.dim, " of '",
+              given.input, "', got '", names_[first], "' and '", given.name, "'");
 }
 
 }  // namespace sconce::program::detail

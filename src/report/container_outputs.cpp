@@ -35,8 +35,8 @@ bool is_plain_layer(const torch::nn::Module& module) {
          module.parameters().empty() && module.buffers().empty();
 }
 
-// Runs a layer without tensors on zeros. A meta tensor would not work, because relu has no meta
-// kernel in C++.
+// Runs a layer that has no parameters or buffers on a tensor of zeros. A meta tensor would not
+// work, because relu has no meta kernel in C++.
 std::optional<LayerOutput> output_for(torch::nn::AnyModule& layer, const LayerOutput& input) {
   if (input.shapes.size() != 1) return {};
   try {
@@ -82,7 +82,8 @@ class Containers {
     outputs_[&to] = {.shapes = found->second.shapes, .dtype = found->second.dtype};
   }
 
-  // The parts of the layer and its first norm preserve the shape of the first input.
+  // The layer, its attention modules, and its first norm all preserve the shape of the layer's
+  // first input.
   void add_layer(const torch::nn::Module& layer) {
     const auto* const norm = child(layer, "norm1");
     copy(norm, layer);
@@ -100,7 +101,8 @@ class Containers {
 
   // Each module in a Sequential receives the output of the previous module.
   void add_sequential(const torch::nn::Module& module) {
-    // LibTorch does not provide const access to the modules. They are not modified here.
+    // LibTorch does not provide const access to the modules. This function does not modify the
+    // modules.
     auto& sequential = const_cast<torch::nn::SequentialImpl&>(  // NOLINT(*-const-cast)
         static_cast<const torch::nn::SequentialImpl&>(module));
     std::vector<const torch::nn::Module*> derived;  // since the last observed operator
@@ -123,15 +125,16 @@ class Containers {
     if (!sequential.is_empty()) copy((sequential.end() - 1)->ptr().get(), module);
   }
 
-  // Adds the output of a layer without tensors and returns it, or returns null.
+  // Derives the output of a layer that has no parameters or buffers, stores the output, and returns
+  // it. Returns null if the output cannot be derived.
   const LayerOutput* derive(torch::nn::AnyModule& layer, const LayerOutput& input) {
     auto output = output_for(layer, input);
     if (!output) return nullptr;
     return &outputs_.insert_or_assign(layer.ptr().get(), *std::move(output)).first->second;
   }
 
-  // The output that precedes a layer must match the layer's input. If a different output was
-  // derived, the caller ran other modules in between.
+  // The output that precedes a layer must match the layer's input. If the derived output does not
+  // match, the caller ran other modules in between.
   void compare(const std::vector<const torch::nn::Module*>& derived, const LayerOutput* last,
                const torch::nn::Module* before, const std::vector<int64_t>& input) {
     if (last == nullptr && before != nullptr) outputs_[before] = {.shapes = {input}};

@@ -105,7 +105,7 @@ std::string gpu_status_text(const Environment& facts) {
       break;
   }
   return "no GPU can be used: the driver lists " + std::to_string(facts.driver.gpus.size()) +
-         ", but CUDA cannot start any of them";
+         ", but CUDA cannot use any of them";
 }
 
 std::string gpu_names(const Environment& facts) {

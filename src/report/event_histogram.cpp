@@ -36,7 +36,7 @@ void check(const std::string& caller, const AddHistogramOptions& options) {
               ": expected max_bins to be at least 1, got ", *options.max_bins);
 }
 
-// Merges groups of `size` neighboring bins. The last group may be smaller.
+// Merges groups of `size` neighboring bins. The last group may contain fewer bins.
 void merge(int64_t size, std::vector<double>& edges, std::vector<double>& counts) {
   std::vector<double> fewer_edges, fewer_counts;
   for (size_t i = 0; i < counts.size(); i += static_cast<size_t>(size)) {

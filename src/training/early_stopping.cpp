@@ -59,7 +59,7 @@ void EarlyStopping::on_epoch_end(Fit& fit) {
   if (state_.has_stopped) fit.stop(reason(fit));
 }
 
-// Returns the reason why fitting stops after its last epoch.
+// Returns the reason why the fit stops after the most recent epoch.
 std::string EarlyStopping::reason(const Fit& fit) const {
   const bool has_value = !fit.epochs.empty() && fit.epochs.back().contains(monitor_);
   const double score = has_value ? fit.epochs.back().at(monitor_) : state_.best_score;

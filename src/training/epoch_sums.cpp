@@ -17,10 +17,11 @@ namespace sconce {
 
 namespace {
 
-// The count is first among the values, so that ranks agree on it and checkpoints store it.
+// The count is stored as the first value, under this name. As a result, the ranks agree on the
+// count, and checkpoints store it.
 constexpr auto count_name = "StepOutput::count";
 
-// Removes the sign of nan, because it would be printed.
+// Removes the sign of a NaN, because the sign would be printed.
 double without_sign_of_nan(double value) {
   return std::isnan(value) ? std::abs(value) : value;
 }
@@ -85,7 +86,7 @@ void EpochSums::add_values(const StepOutput& step, int64_t examples) {
     for (const auto& value : step.values) {
       TORCH_CHECK(value.first != count_name,
                   "sconce::Trainer: expected a value with a unique name, got '", count_name,
-                  "', which is the name of the count");
+                  "', which is reserved for the count");
       names.push_back(value.first);
     }
     TORCH_CHECK(!names_, "sconce::Trainer: expected the values [", c10::Join(", ", *names_),
@@ -108,7 +109,7 @@ void EpochSums::set_names(std::vector<std::string> names) {
     const auto before = names.begin() + static_cast<std::ptrdiff_t>(i);
     TORCH_CHECK(
         !names[i].empty() && names[i].find('\0') == std::string::npos,
-        "sconce::Trainer: expected values with names, got an empty name or one with a null ",
+        "sconce::Trainer: expected values with names, got an empty name or a name with a null ",
         "character");
     TORCH_CHECK(!is_metric && names[i] != "loss",
                 "sconce::Trainer: expected a value with a unique name, got '", names[i],

@@ -48,8 +48,8 @@ std::unique_ptr<Process> started(const std::vector<std::string>& flags, const fs
   return std::make_unique<Process>(command, variables);
 }
 
-// Waits until the run has stored its choice of step form, and returns the path of that file.
-// Compilation can take minutes while other tests are using the cores.
+// Waits until the run has stored its choice of step form in a file, and returns the path to the
+// file. Compilation can take minutes while other tests are using the cores.
 fs::path wait_for_choice(Process& run, const fs::path& cache) {
   const auto steps = cache / "sconce/steps";
   const auto deadline = Process::Clock::now() + std::chrono::minutes(4);
@@ -69,7 +69,7 @@ int64_t count_lines(const std::string& text) {
   return std::count(text.begin(), text.end(), '\n');
 }
 
-// Returns the epoch in which, or after which, the run stopped.
+// Returns the number of the epoch during or after which the run stopped.
 int stopped_epoch(const std::string& out) {
   std::smatch found;
   REQUIRE(std::regex_search(out, found, std::regex("\nstopped (?:in|after) epoch (\\d+)/")));

@@ -1,4 +1,4 @@
-// A stand-in for the driver library. It has the same name and reports one GPU.
+// A stand-in for the driver library, with the same library name. The stand-in reports one GPU.
 extern "C" int cuInit(unsigned) {
   return 0;
 }

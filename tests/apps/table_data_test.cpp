@@ -171,7 +171,7 @@ TEST_CASE("an unusable table is rejected with an error that names the file and t
               "table.csv: expected at least two distinct values in column 'a', found only 1"));
   CHECK_THAT(refused(rows, "b"), ContainsSubstring("in column 'b', found only x"));
   CHECK_THAT(refused("a,b\n", "a"), ContainsSubstring("table.csv: expected rows, found none"));
-  CHECK_THAT(refused("a\n1\n2\n", "a"), ContainsSubstring("expected a column of features"));
+  CHECK_THAT(refused("a\n1\n2\n", "a"), ContainsSubstring("expected at least one feature column"));
   CHECK_THAT(refused("a,\"b\nc\"\n1,2\n", "a"),
              ContainsSubstring("expected names and categories without line breaks"));
   CHECK_THAT(refused("a,b\n1,2\n2,2\nx,2\n", "a"),

@@ -28,7 +28,7 @@ using StepTensors = CapturedStep::Tensors;
 
 namespace {
 
-// A layer with an optimizer that counts the steps that ran their host code.
+// Contains a layer, its optimizer, and a count of the steps whose host code ran.
 struct Fit {
   Fit() {
     torch::manual_seed(0);
@@ -67,7 +67,7 @@ void check_equal(const Fit& a, const Fit& b) {
 }
 
 // Runs ten captured and ten eager steps, calls `between` before each one, and expects the same
-// results. Returns how many of the captured steps ran their host code.
+// results. Returns the number of captured steps whose host code ran.
 template <class F>
 int check_like_plain_loop(const F& between) {
   Fit plain, captured;
@@ -174,13 +174,13 @@ TEST_CASE("gradients that are dropped or accumulated outside the step match the 
     update(captured, i);
     CHECK(captured.layer->weight.equal(plain.layer->weight));
   }
-  // The host code runs in the warmup, in two recordings without gradients, and in two with
-  // gradients. The second capture without gradients reuses the memory of the first one, so the
-  // capture with gradients is repeated.
+  // The host code runs during the warmup, during two recordings without gradients, and during two
+  // recordings with gradients. The second capture without gradients reuses the memory of the first
+  // one, so the capture with gradients is repeated.
   CHECK(captured.host_runs == 7);
 }
 
-TEST_CASE("a replay also clears the gradients of parameters that it does not use") {
+TEST_CASE("a replay also clears the gradients of parameters that the step does not use") {
   Fit plain, captured;
   const auto other = torch::ones({2}, torch::requires_grad());
   plain.optimizer->add_param_group({{other.detach().clone().requires_grad_()}});
@@ -341,7 +341,7 @@ TEST_CASE(
   CHECK_FALSE(step.is_captured());
 }
 
-TEST_CASE("a step whose first call does more than later calls is recorded again") {
+TEST_CASE("a step whose first call does more work than later calls is recorded again") {
   Fit plain, fit;
   torch::Tensor made;
   CapturedStep step(torch::kCPU,
@@ -457,8 +457,7 @@ TEST_CASE("replays update buffers and running sums that are stored outside the s
 }
 
 TEST_CASE(
-    "replays handle tensors created from host constants and kernels that LibTorch calls "
-    "internally") {
+    "replays recreate tensors from host constants and run kernels that LibTorch calls internally") {
   CapturedStep step(torch::kCPU, [](const StepTensors& batch) {
     const auto scale = torch::tensor({1.0F, 2.0F, 3.0F});
     return StepTensors{torch::max_pool1d(batch[0] * 1 + scale, 2), torch::max_pool1d(batch[0], 2)};
@@ -473,8 +472,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a step can end or call host code immediately after allocating memory of the same size as a "
-    "freed result") {
+    "a step can end or run host code right after it allocates as much memory as a freed result "
+    "used") {
   const auto x = torch::randn({1 << 9, 1 << 10});  // too large for replays to keep the results
   for (const bool calls_host : {false, true}) {
     CAPTURE(calls_host);
@@ -613,7 +612,7 @@ TEST_CASE("on the CPU, a step runs eagerly if another library uses the Fake disp
 }
 
 TEST_CASE("on the CPU, replays use at most 1.1 times as much memory as the eager loop", "[alone]") {
-  // 24 blocks, each of which saves 4 MiB for the backward pass.
+  // The model has 24 blocks, each of which saves 4 MiB for the backward pass.
   const auto peak_of = [](bool captured) {
     std::vector<torch::Tensor> weights;
     for (int i = 0; i < 24; ++i) weights.push_back(torch::ones({1024}, torch::requires_grad()));

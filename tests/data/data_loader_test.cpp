@@ -45,8 +45,8 @@ struct Rows {
   Dataset get(int64_t i) const { return {all.data[i], all.target[i]}; }
 };
 
-// Draws as many random numbers as the item's index. If items shared a generator, their numbers
-// would change.
+// Item i draws i + 1 random numbers and uses the last one. If the items shared a generator, each
+// number would depend on the items that were read before.
 struct Noise {
   int64_t rows;
   int64_t size() const { return rows; }
@@ -272,7 +272,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("an exception in a skipped batch is thrown by the skip and again by the next call") {
+TEST_CASE("skipping a batch whose item throws rethrows the exception, and so does the next call") {
   const auto workers = GENERATE(0, 2);
   const DataLoader loader(Broken{"c10"}, {.num_workers = workers});
   auto place = loader.begin();
@@ -477,7 +477,9 @@ struct WithState {
 
 }  // namespace
 
-TEST_CASE("workers inherit the thread-local state of the loop and use one LibTorch thread each") {
+TEST_CASE(
+    "workers inherit the thread-local state of the loop's thread and use one LibTorch thread "
+    "each") {
   const auto threads = at::get_num_threads();
   at::set_num_threads(3);
   const auto workers = GENERATE(1, 3);

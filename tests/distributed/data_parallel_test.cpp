@@ -40,7 +40,7 @@ DataParallelOptions cpus(size_t count = 2) {
   return {.device_ids = std::vector<torch::Device>(count, sconce::cpu())};
 }
 
-// A module whose forward calls an arbitrary function with the module.
+// A module whose forward method passes the module to an arbitrary function.
 template <class F>
 struct CallingImpl : nn::Cloneable<CallingImpl<F>> {
   explicit CallingImpl(F body) : f(std::make_shared<F>(body)) { reset(); }
@@ -388,7 +388,7 @@ TEST_CASE(
   CHECK(net.forward(Tensor(torch::ones({1, 1}))).equal(torch::full({1, 1}, 2.0f)));
 }
 
-TEST_CASE("a forward method in DataParallel may return nothing or undefined tensors") {
+TEST_CASE("DataParallel accepts a module whose forward returns nothing or undefined tensors") {
   std::atomic<int> calls = 0;
   DataParallel nothing(calling([&](auto&, const Tensor&) { ++calls; }), cpus(3));
   nothing.forward(torch::ones({3}));
@@ -630,7 +630,7 @@ TEST_CASE(
   CHECK(close(grad, weight.grad()));
 }
 
-TEST_CASE("a layer that a module contains twice is shared in the replicas") {
+TEST_CASE("a layer that occurs twice in a module is also shared within each replica") {
   torch::manual_seed(12);
   nn::Linear layer(3, 3);
   nn::Sequential module(layer, nn::Tanh(), layer);
@@ -878,7 +878,7 @@ TEST_CASE("frozen parameters receive no gradients from DataParallel, but unfroze
   CHECK_FALSE(net.forward(X).requires_grad());
 }
 
-TEST_CASE("replicas use the training mode of every layer in the module") {
+TEST_CASE("each layer of a replica has the same training mode as in the module") {
   torch::manual_seed(9);
   auto module = cnn();
   DataParallel net(module, cpus());

@@ -46,8 +46,8 @@ std::vector<std::string> words(const std::string& text) {
   return found;
 }
 
-// Trains the comma-separated cases in one group of `size` ranks, and checks that all ranks write
-// the same parameters. Returns the output for each case.
+// Runs the comma-separated training cases in a single group of `size` ranks, and checks that all
+// ranks write the same parameters. Returns the output for each case.
 std::map<std::string, std::string> train(const std::string& cases, int size,
                                          const std::string& more = "joined=1") {
   const TempDir folder;
@@ -88,8 +88,8 @@ std::string lines(const std::string& written) {
   return written.substr(0, written.find('\n', written.find('\n') + 1) + 1);
 }
 
-// For each digit in `sizes`, trains the cases with that many processes, both here and in Python,
-// and compares the results.
+// For each digit in `sizes`, runs the training cases with that many processes, both in C++ and in
+// Python, and compares the results.
 void check_against_python(const std::string& cases, const std::string& sizes) {
   const TempDir folder;
   const std::string what = cases + "-" + sizes;
@@ -140,8 +140,10 @@ TEST_CASE("two processes match one process that trains on the combined batch", "
   }
 }
 
-TEST_CASE("the Trainer rejects mismatched ranks, another process group, and from_torch batches",
-          "[distributed]") {
+TEST_CASE(
+    "the Trainer rejects ranks with different arguments, a different process group, and from_torch "
+    "batches",
+    "[distributed]") {
   auto ranks = start_ranks(2, {SCONCE_WORKER, "uneven", "victim=1", "timeout=20000"});
   wait_for(ranks, Seconds(60));
   for (const auto& rank : ranks) {
@@ -313,7 +315,8 @@ TEST_CASE("each rank's stream continues where a stopped fit left off", "[distrib
 
 namespace {
 
-// Runs the given number of ranks, checks that they all print the same words, and returns the words.
+// Runs the worker on the given number of ranks, checks that they all print the same output, and
+// returns the words of the output.
 std::vector<std::string> words_of_ranks(int ranks, const std::string& mode,
                                         const std::string& option = "") {
   std::istringstream words(output_of_ranks(ranks, {mode, option}));
@@ -338,7 +341,7 @@ TEST_CASE("step values and test values are the same with two processes as with o
                                           "val_largest", "hard_loss", "hard_largest"});
 }
 
-TEST_CASE("a loss over counted targets is the same with two processes as with one",
+TEST_CASE("training with a LossSum gives the same results with two processes as with one",
           "[distributed]") {
   const std::string option = GENERATE("graph=0", "graph=1");
   const auto two = words_of_ranks(2, "counts", option), one = words_of_ranks(1, "counts", option);
@@ -423,7 +426,7 @@ TEST_CASE("in a group of one, DistributedDataParallel runs the module itself") {
 }
 
 TEST_CASE(
-    "under autocast, an encoder with masks trains the same with and without "
+    "under autocast, training an encoder with masks gives the same results with and without "
     "DistributedDataParallel") {
   using sconce::nn::EncoderArgs;
   torch::manual_seed(0);

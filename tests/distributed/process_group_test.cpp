@@ -750,11 +750,12 @@ TEST_CASE("all ranks report the same error if one rank has a parameter with a di
   auto ranks = start_ranks(3, faulty("shape", "", 1));
   wait_for(ranks, Seconds(40));
   for (int rank = 0; rank < 3; ++rank) {
-    check_survivor(*ranks[rank], rank, 3,
-                   "comparing the modules failed: expected the same on every rank, but rank 1 has "
-                   "parameter 0.weight Float \\[31, 20\\], rank 0 has parameter 0.weight Float "
-                   "\\[30, 20\\]",
-                   own_seconds(*ranks[rank]));
+    check_survivor(
+        *ranks[rank], rank, 3,
+        "comparing the modules failed: expected the same module on every rank, but rank 1 has "
+        "parameter 0.weight Float \\[31, 20\\], rank 0 has parameter 0.weight Float "
+        "\\[30, 20\\]",
+        own_seconds(*ranks[rank]));
   }
 }
 

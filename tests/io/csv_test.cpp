@@ -39,7 +39,8 @@ CsvTable read_text(const std::string& text, const CsvOptions& options = {}) {
   return read_csv(folder.write("table.csv", text), options);
 }
 
-// Returns the message without the function name and the file, which must come first.
+// Returns the error message without the leading function name and file. A message that does not
+// start with them is returned unchanged.
 std::string message_of(const std::string& text, const CsvOptions& options = {}) {
   const TempDir folder;
   const auto file = folder.write("table.csv", text);
@@ -236,8 +237,8 @@ TEST_CASE("a second table uses the columns and categories of the first") {
                    {.drop = {"price"}, .keep_missing = true, .columns = train.columns}) ==
         "line 2, column 'roof': expected one of 'slate', 'tile', got ''");
   CHECK(message_of("roof,rooms\ntile,1\n", {.columns = train.columns}) ==
-        "expected a column 'price', found 'roof', 'rooms'; to read a file without this column, "
-        "drop it");
+        "expected a column 'price', found 'roof', 'rooms'; to read a file without this column, add "
+        "the column to .drop");
 }
 
 TEST_CASE("a bad row throws an error that reports its line and column, or is skipped") {
@@ -333,7 +334,7 @@ TEST_CASE("read_csv rejects a malformed table and reports the problem") {
   CHECK(message_of("\xEF\xBB\xBF \n\r\n") ==
         "expected a line of column names, found an empty file");
   CHECK(message_of("a,b\n\n") == "expected rows, found none");
-  CHECK(message_of("a,b,a\n1,2,3\n") == "expected each column's name once, got 'a' twice");
+  CHECK(message_of("a,b,a\n1,2,3\n") == "expected unique column names, got 'a' twice");
   CHECK(message_of("a,\"b\"c\n1,2\n") ==
         "line 1: expected a quoted field to end with its closing quote, got more text");
   CHECK(message_of("a,b\n1,2\n\"3,4\n5,6\n") ==
@@ -348,14 +349,16 @@ TEST_CASE("read_csv rejects a malformed table and reports the problem") {
         "categories: expected a column name, got 'c'; there are 'a', 'b'");
   CHECK(message_of("a,b\n1,2\n", {.drop = {"c"}}) ==
         "drop: expected a column name, got 'c'; there are 'a', 'b'");
-  CHECK(message_of("a\n1\n", {.target = "a"}) == "expected a column of features, found none");
-  CHECK(message_of("a\n1\n", {.drop = {"a"}}) == "expected a column of features, found none");
+  CHECK(message_of("a\n1\n", {.target = "a"}) ==
+        "expected at least one feature column, found none");
+  CHECK(message_of("a\n1\n", {.drop = {"a"}}) ==
+        "expected at least one feature column, found none");
   CHECK(message_of("1,2\n", {.names = {"a"}}) == "line 1: expected 1 fields, got 2");
   CHECK(message_of("a\nx\ny\nz\n", {.max_categories = 2}) ==
         "line 4, column 'a': expected at most 2 categories, got one more: 'z'; drop the column, or "
         "raise max_categories");
   CHECK(message_of(std::string(100, 'a') + "," + std::string(100, 'a') + "\n") ==
-        "expected each column's name once, got '" + std::string(40, 'a') + "...' twice");
+        "expected unique column names, got '" + std::string(40, 'a') + "...' twice");
 }
 
 TEST_CASE("read_csv rejects invalid options and files that it cannot read") {
@@ -371,7 +374,7 @@ TEST_CASE("read_csv rejects invalid options and files that it cannot read") {
         "expected columns or categories, got both");
   CHECK(message_of("a\n1\n", {.max_bytes = 0}) == "expected a positive max_bytes, got 0");
   CHECK(message_of("a\n1\n", {.columns = {{.name = "a"}, {.name = "a"}}}) ==
-        "columns: expected each column's name once, got 'a' twice");
+        "columns: expected unique column names, got 'a' twice");
   CHECK(message_of("a\n1\n", {.columns = {{.name = "a", .categories = {"1", "2", "1.0"}}}}) ==
         "columns: expected each category of 'a' once, got 3, of which only 2 are distinct");
   const TempDir folder;
@@ -495,7 +498,7 @@ TEST_CASE("a table with many columns is read in linear time") {
 
 namespace {
 
-// Returns a string from the single word in which read_csv.py encoded it.
+// Decodes a string that read_csv.py encoded as a single word.
 std::string unescaped(const std::string& word) {
   std::string text;
   for (size_t i = 0; i < word.size(); ++i) {

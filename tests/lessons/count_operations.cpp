@@ -151,8 +151,8 @@ std::unique_ptr<at::ObserverContext> begin(const Call& call) {
   const std::string_view name = call.name();
   if (name == "aten::_local_scalar_dense") counts().add("host reads");
   if (name == "aten::copy_") count_copy(call);
-  // How often a backward pass adds gradients depends on which thread runs first. These additions
-  // are recognized by their disabled grad mode and are not counted.
+  // The number of gradient additions in a backward pass depends on which thread runs first. These
+  // additions run with grad mode disabled and are not counted.
   if (name == "aten::add" && at::GradMode::is_enabled()) count_sum(call);
   const auto operands = position_of_operands(name);
   const bool is_convolution = name == "aten::convolution";

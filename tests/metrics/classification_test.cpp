@@ -23,7 +23,8 @@ TEST_CASE("metrics match torchmetrics in 2,020 random cases") {
 }
 
 TEST_CASE("accuracy for (N, C, d1, ...) logits counts positions rather than rows") {
-  // Three of the four pixels of the first image are correct, and one pixel of the second image.
+  // Three of the four pixels in the first image are correct, and one of the four pixels in the
+  // second image is correct.
   const auto target = torch::tensor({0, 1, 1, 0, 0, 0, 0, 0}).view({2, 2, 2});
   const auto answers = torch::tensor({0, 1, 1, 1, 0, 1, 1, 1}).view({2, 2, 2});
   const auto logits = torch::one_hot(answers, 2).movedim(-1, 1).to(torch::kFloat);

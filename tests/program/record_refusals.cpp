@@ -359,11 +359,12 @@ TEST_CASE("record rejects invalid options") {
   CHECK(refusal_with(x, {.dynamic_shapes = {{"x", -1}}}) ==
         who + "dynamic: expected a dimension of 'x' from 0 to 1, got -1");
   CHECK(refusal_with({{"x", torch::tensor(1.0)}}, {.dynamic_shapes = {{"x", 0}}}) ==
-        who + "dynamic: expected a dimension of 'x', which has none, got 0");
+        who + "dynamic: expected a dimension of 'x', which is a 0-dim tensor, got 0");
   CHECK(refusal_with(x, {.dynamic_shapes = {{"x", 0, "a size"}}}) ==
         who + "expected identifiers as names of dynamic sizes, got 'a size'");
   CHECK(refusal_with(x, {.dynamic_shapes = {{"x", 0}, {"x", 0, "rows"}}}) ==
-        who + "dynamic: expected one size for dimension 0 of 'x', got 'batch' and 'rows'");
+        who +
+            "dynamic: expected a single size name for dimension 0 of 'x', got 'batch' and 'rows'");
   CHECK(refusal_with({{"x", torch::zeros({0, 3})}}, {.dynamic_shapes = {{"x", 0}}}) ==
         who + "dynamic: expected an example with rows in dimension 0 of 'x', got none");
   CHECK(refusal_with(two, {.dynamic_shapes = {{"x", 0}, {"y", 0}}}) ==

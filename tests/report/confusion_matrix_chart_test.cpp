@@ -152,7 +152,7 @@ TEST_CASE(
   CHECK(rows == 40);  // from the test; training has 96
 }
 
-TEST_CASE("ConfusionMatrixLogger draws nothing without a test") {
+TEST_CASE("ConfusionMatrixLogger draws nothing if the fit has no test data") {
   const sconce::test::TempDir folder;
   fit_with(folder.path() / "confusion.svg", /*with_test=*/false);
   CHECK(sconce::test::names_in(folder.path()).empty());

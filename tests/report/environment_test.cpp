@@ -79,7 +79,7 @@ TEST_CASE("the GPU verdict is hidden if CUDA_VISIBLE_DEVICES hides all GPUs") {
 }
 
 TEST_CASE("the GPU verdict is unusable if no GPU is found for an unknown reason") {
-  check_verdict(none(), GpuStatus::unusable, "the driver lists 1, but CUDA cannot start any");
+  check_verdict(none(), GpuStatus::unusable, "the driver lists 1, but CUDA cannot use any");
   Environment facts = none();
   facts.driver.gpus.clear();
   check_verdict(facts, GpuStatus::unusable, "the driver lists 0");

@@ -50,7 +50,8 @@ namespace fs = std::filesystem;
 namespace lr_scheduler = sconce::optim::lr_scheduler;
 using Names = std::vector<std::string>;
 
-// A run with one part of each kind. Two runs differ in their values.
+// A training run whose checkpoint contains one part of each kind. Two runs with different seeds
+// have different values.
 struct Run {
   explicit Run(uint64_t seed, torch::Device device = torch::kCPU) {
     torch::manual_seed(seed);
@@ -279,7 +280,8 @@ TEST_CASE(
       checkpoint.save({}, {.epoch = epoch}, sconce::MonitoredValue("score", value, mode));
     }
     CHECK(checkpoint.best().filename() == name);
-    // As in earlier versions, the highest metric is the best one.
+    // As in earlier versions, the file stores a metric for which higher is better, so a minimized
+    // value is negated.
     CHECK(best_in_file(checkpoint).at("metric") == (is_min ? 0.25 : 0.75));
     CHECK(best_in_file(checkpoint).at("monitor") == (is_min ? "lowest score" : "highest score"));
   }
@@ -354,7 +356,7 @@ TEST_CASE("a checkpoint folder has one writer at a time and any number of reader
   CHECK_FALSE(second.load({}) == std::nullopt);
 }
 
-TEST_CASE("a checkpoint saved by another writer after a load must be loaded before the next save") {
+TEST_CASE("a Checkpoint cannot save until it has loaded the checkpoint that another writer saved") {
   const TempDir folder;
   Checkpoint late(folder.path(), {.resume = true});
   CHECK_FALSE(late.load({}));
@@ -458,7 +460,7 @@ TEST_CASE("a part can be found under a former name unless another part has that 
 }
 
 TEST_CASE(
-    "a class name that is stored with namespaces in a checkpoint matches the name without them") {
+    "a class name that a checkpoint stores with namespaces matches the name without namespaces") {
   const TempDir folder;
   torch::nn::Linear net(2, 1);
   sconce::optim::SGD sgd(net->parameters(), 0.1);
@@ -519,7 +521,8 @@ TEST_CASE("truncated checkpoints and 2,000 flipped bits in a checkpoint's values
   };
   REQUIRE(error_with(good) == "nothing was thrown");
   const auto weight = run.net->parameters()[0].detach().clone();
-  // The tests of load_torch read every size. The archive's directory is at the end of the file.
+  // The load_torch tests cover every file size. This test samples the sizes, except near the end of
+  // the file, where the archive's directory is located.
   for (size_t size = 0; size < good.size(); size += size + 256 < good.size() ? 61 : 1) {
     CHECK_THAT(error_with(good.substr(0, size)), ContainsSubstring(file.string()));
   }
@@ -671,7 +674,7 @@ std::string run_fit(int ranks, const std::string& folder, const fs::path& out, i
   return errors;
 }
 
-// Compares fits that were stopped after a step and resumed with an uninterrupted fit.
+// Stops and resumes a fit after various steps, and compares the results with an uninterrupted fit.
 void check_resumed_fits(int ranks) {
   const TempDir folder;
   const auto whole = folder.path() / "whole";

@@ -91,7 +91,7 @@ struct Freezing : sconce::TrainerCallback {
   size_t epochs;
 };
 
-// A network, the objects that train it, and the output of its fits.
+// A network, the objects that train it, and the log of each fit.
 struct Training {
   sconce::FitResult fit(TrainerOptions options, int64_t examples = 96,
                         sconce::Callbacks callbacks = {}) {
@@ -147,9 +147,7 @@ TEST_CASE(
   for (size_t i = 0; i < expected.size(); ++i) CHECK(found[i].allclose(expected[i], 1e-5, 1e-6));
 }
 
-TEST_CASE(
-    "a fit with compile and a loss over counted targets has the same losses as a fit without "
-    "compile") {
+TEST_CASE("a fit with compile and a LossSum has the same losses as a fit without compile") {
   const auto counting = compiler(KeptStep::compiled);
   const auto over_positive = [](const torch::Tensor& output, const torch::Tensor& target) {
     const auto losses = torch::nn::functional::cross_entropy(
@@ -167,7 +165,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "the log of a fit with compile ends with the form of the step and the reason for that form") {
+    "the log of a fit with compile ends with a line that reports the step form and the reason for "
+    "it") {
   const auto log_of = [](int epochs, std::shared_ptr<sconce::StepCompiler> by) {
     Training training;
     training.fit({.max_epochs = epochs, .compiler = std::move(by)});
@@ -212,8 +211,9 @@ TEST_CASE("a fit that ends before its step is captured reports this in its log")
 
 namespace {
 
-// Fits three epochs in as many parts as there are compilers, which may be null. All parts except
-// for the last one stop after eight steps. Returns the result of the last part and its log.
+// Runs a three-epoch fit in parts, one part per compiler. A null compiler disables compilation for
+// its part. Each part except the last one stops after eight steps. Returns the result and the log
+// of the last part.
 std::pair<sconce::FitResult, std::string> fit_in_parts(const std::vector<Compiler>& compilers) {
   const TempDir folder;
   for (size_t part = 0;; ++part) {

@@ -200,7 +200,8 @@ TEST_CASE("EarlyStopping without a mode follows the direction of its metric") {
 }
 
 TEST_CASE(
-    "without a mode, EarlyStopping rejects a value of unknown direction before the first step") {
+    "before the first step, EarlyStopping without a mode rejects a value whose direction is "
+    "unknown") {
   const auto fit = [](const std::string& monitor, std::optional<MetricMode> mode) {
     auto model = net();
     const auto before = model->parameters()[0].detach().clone();

@@ -472,11 +472,10 @@ TEST_CASE(
   CHECK_THROWS_WITH(fit_counted(points(8), 4, {.loss = without_count}),
                     ContainsSubstring("expected a count from TrainerOptions::loss, got an "
                                       "undefined tensor"));
-  CHECK(refusal_of([](const torch::Tensor& mean) {
-          return NamedTensors{{"StepOutput::count", mean}};
-        }) == who +
-                  "a value with a unique name, got 'StepOutput::count', which is the name "
-                  "of the count");
+  CHECK(refusal_of(
+            [](const torch::Tensor& mean) { return NamedTensors{{"StepOutput::count", mean}}; }) ==
+        who +
+            "a value with a unique name, got 'StepOutput::count', which is reserved for the count");
 }
 
 TEST_CASE("a loss over counted targets on simulated or real GPUs equals the loss on the CPU",

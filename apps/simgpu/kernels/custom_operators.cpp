@@ -1,6 +1,7 @@
-// Handles operators from other libraries, such as torchvision. A program may define them after it
-// has used a GPU, and may register their kernels even later. Therefore, the kernel is chosen in
-// each call, at the dispatch key BackendSelect, which immediately precedes the device's key.
+// Handles operators from other libraries, such as torchvision. A program may define these operators
+// after it has used a GPU, and may register their kernels even later. Therefore, the kernel is
+// chosen in each call, at the dispatch key BackendSelect, which immediately precedes the device's
+// key.
 
 #include "simgpu/kernels/custom_operators.hpp"
 
@@ -53,8 +54,8 @@ class CustomKernel : public c10::OperatorKernel {
   BoxedKernel by_cpu_;
 };
 
-// Returns whether the operator communicates with other processes. Its CPU kernel would use a
-// different group of processes.
+// Returns whether the operator communicates with other processes. The CPU kernel of such an
+// operator would use a different process group.
 bool takes_process_group(const c10::FunctionSchema& schema) {
   for (const auto& argument : schema.arguments()) {
     if (argument.type()->str().find("torch.classes.c10d.") != std::string::npos) return true;

@@ -99,7 +99,7 @@ cudaError_t capture_copy(Stream& stream, Work work, Kind from, Kind to) {
   }
   begin_captured_work(stream, work);
   work.run();
-  // The host can read it without making a call.
+  // The host can read pinned memory without calling CUDA.
   if (to == Kind::pinned_memory) hide_captured({&work.accesses.back(), 1});
   stream.capture->graph->works->push_back(std::move(work));
   return cudaSuccess;

@@ -15,7 +15,7 @@ namespace simgpu {
 
 namespace {
 
-// An executable graph. Its launches run one after another.
+// An executable graph. Launches of the same graph run one at a time.
 struct ExecutableGraph {
   Graph graph = {};
   Event last_launch = {};

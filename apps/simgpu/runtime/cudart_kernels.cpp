@@ -14,8 +14,8 @@
 #include "simgpu/runtime/user_kernels.hpp"
 #include "simgpu/runtime/work.hpp"
 
-// CUDA kernels, which libraries register while they are being loaded. They cannot run, with two
-// exceptions: kernels for which the program provides a CPU function, and the kernel of
+// CUDA kernels, which libraries register while they are being loaded. These kernels cannot run,
+// with two exceptions: kernels for which the program provides a CPU function, and the kernel of
 // torch.cuda._sleep, which computes nothing.
 
 namespace simgpu {

@@ -22,9 +22,9 @@ namespace simgpu {
 
 namespace {
 
-// The number of queries that report work as unfinished if the host has not waited for it. The next
-// query finishes the work. LibTorch also issues queries internally, such as after a collective.
-// Those queries do not count as waits by the program.
+// If the host has not waited for some work, this many queries report the work as unfinished, and
+// the next query completes the work. LibTorch also issues queries internally, for example after a
+// collective. These internal queries do not count as waits by the program.
 constexpr int queries_until_done = 50;
 
 HandleSet<Event>& events() {
@@ -111,7 +111,8 @@ cudaError_t wait(Stream& stream, const Event& event) {
   return cudaSuccess;
 }
 
-// A stream that joins a capture is drained. Any other stream can wait without blocking this call.
+// If the stream joins a capture, blocks until other threads have finished the stream's work.
+// Otherwise, this call does not block.
 void wait_for_threads_to_join(cudaStream_t handle, const Event& event) {
   wait_until_ready([&] {
     const auto& stream = find_stream(handle);

@@ -8,12 +8,14 @@ namespace simgpu::nccl {
 
 namespace {
 
-// A piece of each chunk in an operation. Pieces are transferred through the ranks' slots.
+// The part of every chunk that the ranks transfer at one time. All pieces pass through the ranks'
+// slots.
 struct Piece {
   const Operation& operation;
   size_t offset;
   size_t size;
-  // The distance in a slot between the starts of consecutive chunks' pieces.
+  // The distance within a slot from the start of one chunk's piece to the start of the next chunk's
+  // piece.
   size_t stride;
   uint32_t turn;
 

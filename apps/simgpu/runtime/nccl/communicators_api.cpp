@@ -13,8 +13,8 @@
 #include "simgpu/runtime/nccl/group.hpp"
 #include "simgpu/runtime/nccl/handles.hpp"
 
-// The NCCL functions that create and destroy communicators. All of them block, which is allowed
-// even with a nonblocking configuration.
+// The NCCL functions that create and destroy communicators. All of these functions block, which is
+// allowed even if the configuration is nonblocking.
 
 namespace simgpu::nccl {
 
@@ -44,8 +44,8 @@ void create_on_each_gpu(ncclComm_t* handles, int count, const int* devices) {
   end_group();
 }
 
-// The data that each rank sends to the others in a split. The id is used if the rank becomes the
-// first rank of its new communicator.
+// The data that each rank sends to the others in a split. A new communicator uses the `id` of its
+// first rank.
 struct SplitRequest {
   int color;
   int key;
