@@ -27,8 +27,8 @@ int num_gpus() noexcept;
 /// @throw c10::Error if `index` is negative.
 torch::Device try_gpu(int index = 0);
 
-/// Returns all GPUs that this process can use, or `{cpu()}` if there are none. The list is never
-/// empty.
+/// Returns all GPUs that this process can use, or `{cpu()}` if there are none. The returned list is
+/// never empty.
 /// Python: d2l's `try_all_gpus()`.
 std::vector<torch::Device> try_all_gpus();
 

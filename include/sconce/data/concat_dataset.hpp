@@ -37,10 +37,11 @@ void check_not_empty(size_t sources);
 
 }  // namespace detail
 
-/// Concatenates several sources into one for a `DataLoader`. Construct it as `ConcatDataset(a, b)`
-/// or from a `std::vector` of sources. The sources may have different types if their items have the
-/// same type. The ConcatDataset owns the sources, and its copies share them. `draws` is true if any
-/// source draws random numbers. Python: `torch.utils.data.ConcatDataset`.
+/// Concatenates several sources into one for a `DataLoader`. Construct a ConcatDataset as
+/// `ConcatDataset(a, b)` or from a `std::vector` of sources. The sources may have different types
+/// if their items have the same type. The ConcatDataset owns the sources, and its copies share
+/// them. `draws` is true if any source draws random numbers. Python:
+/// `torch.utils.data.ConcatDataset`.
 template <class Item, bool draws = false>
 class ConcatDataset {
  public:

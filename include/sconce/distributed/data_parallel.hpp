@@ -87,7 +87,7 @@ class DataParallelBase {
 /// Tensors in the arguments, including tensors in vectors, tuples, pairs, maps, and optionals, are
 /// split along `dim` with `torch::chunk` and moved to the devices. If there are fewer chunks than
 /// devices, fewer replicas run. Undefined tensors and all other values are passed to every replica
-/// unchanged. Outputs must be tensors or containers of tensors as described above. They are
+/// unchanged. Outputs must be tensors or containers of tensors as described above. The outputs are
 /// concatenated along `dim` on `output_device`. 0-dim tensors are combined into a vector, with a
 /// warning. With a single device, the module and the entire batch are moved to the device, and the
 /// outputs are returned unchanged. Without a device, the module runs on its current device.
@@ -114,9 +114,9 @@ class DataParallel : public DataParallelBase {
                 "module holder");
 
  public:
-  /// Clones the module once for each additional device. The states of all CPU and GPU generators
-  /// are unchanged. The module may contain uninitialized lazy layers, but it must be initialized
-  /// before the first forward pass.
+  /// Clones the module once for each additional device. Cloning does not change the state of any
+  /// CPU or GPU generator. The module may contain uninitialized lazy layers, but it must be
+  /// initialized before the first forward pass.
   /// @throw c10::Error if the module is null or a device is not available, or if there are several
   /// devices and the module cannot be cloned. For the module to be cloned, each of its submodules
   /// must derive from `torch::nn::Cloneable` and satisfy the conditions for members described
@@ -153,7 +153,8 @@ class DataParallel : public DataParallelBase {
     return forward(std::forward<A>(inputs)...);
   }
 
-  /// Runs `step(module, inputs...)` on each replica. Use this for methods other than `forward`.
+  /// Runs `step(module, inputs...)` on each replica. Use this function to call methods other than
+  /// `forward`.
   /// @throw c10::Error in the same cases as `forward`.
   template <class Step, class... A>
   auto call(const Step& step, A&&... inputs) {

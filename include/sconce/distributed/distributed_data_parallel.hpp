@@ -98,9 +98,9 @@ class [[nodiscard]] NoSyncGuard {
 /// checks but are neither sent nor copied, unless `comm_hook`, `find_unused_parameters`,
 /// `static_graph`, or sparse gradients require the Reducer.
 ///
-/// Before construction, move the module to the CPU or to a single GPU. Move inputs to the same
-/// device. Pass the module's own parameters to optimizers, save and load the module itself, and do
-/// not add or remove parameters during the lifetime of this object. All ranks must call the
+/// Before construction, move the module to the CPU or to a single GPU. Move inputs to the device of
+/// the module. Pass the module's own parameters to optimizers, save and load the module itself, and
+/// do not add or remove parameters during the lifetime of this object. All ranks must call the
 /// constructor, `forward`, and `backward` in the same order. Buffers are broadcast as described for
 /// `broadcast_buffers`. A CapturedStep on the CPU replays the same collectives. The first call to
 /// the CapturedStep throws if `find_unused_parameters`, `static_graph`, or sparse gradients are
@@ -142,7 +142,8 @@ class DistributedDataParallel {
   }
 
   /// Calls `step(module)` instead of `forward`, which lets a step compute its own loss. The
-  /// backward pass must start from the tensors returned by `step`. Gradients are averaged as usual.
+  /// backward pass must start from the tensors returned by `step`. Gradients are averaged as with
+  /// `forward`.
   /// @throw c10::Error in the same cases as `forward`.
   template <class Step>
   auto call(const Step& step) {

@@ -59,8 +59,8 @@ struct CsvOptions {
   int64_t max_categories = 100;
 
   /// Maximum amount of memory to use while reading, in bytes, including the text of the file and
-  /// the table. A file with many categories and short rows can require hundreds of times its size.
-  /// The default is 16 times the size of the file plus 64 MiB.
+  /// the table. A file with many categories and short rows can require hundreds of times its size
+  /// in memory. The default is 16 times the size of the file plus 64 MiB.
   std::optional<int64_t> max_bytes = {};
 
   /// Columns of a previously read table, such as `train.columns`. If set, the file is read with the

@@ -78,7 +78,7 @@ class Accuracy : public ClassScore {
       : ClassScore("sconce::metrics::Accuracy", Divisor::targets, options) {}
 };
 
-/// Computes, for each class, the fraction of its predictions that are correct.
+/// Computes, for each class, the fraction of predictions of that class that are correct.
 /// Python: `torchmetrics.Precision(task="multiclass")`.
 class Precision : public ClassScore {
  public:
@@ -88,7 +88,7 @@ class Precision : public ClassScore {
       : ClassScore("sconce::metrics::Precision", Divisor::answers, options) {}
 };
 
-/// Computes, for each class, the fraction of its targets that were predicted correctly.
+/// Computes, for each class, the fraction of targets of that class that were predicted correctly.
 /// Python: `torchmetrics.Recall(task="multiclass")`.
 class Recall : public ClassScore {
  public:

@@ -26,9 +26,9 @@ struct DecayGroups {
 };
 
 /// Returns the model's parameters in two groups. The second group has no weight decay and contains
-/// the biases and the parameters of normalization and embedding layers. More precisely, it contains
-/// all parameters whose own name contains "bias" or "embedding", and all parameters registered
-/// directly by a module whose class name contains "Norm" or "Embedding".
+/// the biases and the parameters of normalization and embedding layers. More precisely, the second
+/// group contains all parameters whose own name contains "bias" or "embedding", and all parameters
+/// registered directly by a module whose class name contains "Norm" or "Embedding".
 ///
 /// A parameter shared by several modules belongs to only one group. A shared parameter has no
 /// weight decay if one of its modules is a normalization or embedding layer. Frozen parameters are

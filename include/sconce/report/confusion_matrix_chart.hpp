@@ -52,7 +52,7 @@ class ConfusionMatrixLogger : public TrainerCallback {
                         std::shared_ptr<metrics::ConfusionMatrix> matrix,
                         std::vector<std::string> class_names = {});
 
-  /// Draws the matrix. Does nothing after an epoch without a test.
+  /// Draws the matrix. Does nothing if the epoch ran no test.
   void on_epoch_end(Fit& fit) override;
 
  private:
