@@ -27,7 +27,8 @@ torch::Device gpu(int index) {
 }
 
 int num_gpus() noexcept {
-  // In a CUDA build, the guard returns 0 if there is no driver. A CPU build has no guard.
+  // A CPU build of LibTorch has no device guard for CUDA. In a CUDA build, the guard returns 0 if
+  // there is no driver.
   if (!c10::impl::hasDeviceGuardImpl(c10::kCUDA)) return 0;
   return c10::impl::getDeviceGuardImpl(c10::kCUDA)->deviceCount();
 }

@@ -35,8 +35,8 @@ Names files_below(const fs::path& folder, const std::string& ending) {
   return names;
 }
 
-// Returns the headers in include/sconce and the headers and sources in src. The paths start with
-// these folders.
+// Returns the headers in include/sconce and the headers and sources in src. Each path starts with
+// include/sconce or src.
 Names library_files() {
   Names names;
   for (const fs::path folder : {"include/sconce", "src"}) {
@@ -233,7 +233,7 @@ TEST_CASE(
             .empty());
 }
 
-TEST_CASE("every source and public header is listed in its layer") {
+TEST_CASE("every source and public header is in the file list of its layer") {
   std::multiset<std::string> listed;
   for (const auto& name : files_below("src", "CMakeLists.txt")) {
     for (const auto& file : listed_in(root / "src" / name)) listed.insert(file);
@@ -439,8 +439,8 @@ TEST_CASE("presets that list test programs build every program that they do not 
         preset_of("testPresets", name).value("/filter/exclude/name"_json_pointer, "^$");
     for (std::sregex_iterator it(added.begin(), added.end(), call), end; it != end; ++it) {
       const std::string program = (*it)[1];
-      // One of the programs has the label "project", which every preset excludes. The other program
-      // is not built with sanitizers.
+      // test-conventions has the label "project", which every preset excludes. test-io-memory is
+      // not built with sanitizers.
       if (program == "test-conventions" || program == "test-io-memory") continue;
       INFO(name << ": " << program);
       CHECK((built.contains(program) || std::regex_search(program, std::regex(filter))));

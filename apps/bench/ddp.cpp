@@ -66,7 +66,7 @@ Workload ddp_step(int64_t ranks) {
   return workload;
 }
 
-// The module without DistributedDataParallel, as a baseline for a group of one rank.
+// The unwrapped module, as a baseline for a group of one rank.
 Workload ddp_bare(int64_t) {
   const auto layers = make_layers();
   return ddp_steps(layers,

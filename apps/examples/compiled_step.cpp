@@ -1,4 +1,4 @@
-// Trains a network on handwritten digits with a step that PyTorch's compiler compiles.
+// Trains a network on handwritten digits with a step compiled by PyTorch's compiler.
 #include <torch/torch.h>
 #include <cstdio>
 #include <iostream>

@@ -49,7 +49,7 @@ bool is_compared_by_norm(const at::Tensor& tensor) {
 
 // Returns the distance between the compiled and the replayed values, relative to the norm of the
 // replayed values. The denominator is at least one thousandth of the largest value in the part,
-// because rounding produces small nonzero values where the exact result is 0. Infinities and nans
+// because rounding produces small nonzero values where the exact result is 0. Infinities and NaNs
 // are considered equal if both forms produce them at the same positions.
 double difference(const Pair& pair, double largest) {
   if (!is_compared_by_norm(pair.replayed)) {
@@ -197,7 +197,7 @@ void CompiledStep::take() {
   compare();
 }
 
-// Compiled code may produce nans at different positions, so if a step overflows, a later step is
+// Compiled code may produce NaNs at different positions, so if a step overflows, a later step is
 // also compared.
 void CompiledStep::compare() {
   Finding finding;

@@ -214,7 +214,7 @@ std::vector<size_t> bucket_limits(const DistributedDataParallelOptions& options,
   return {static_cast<size_t>(cap)};
 }
 
-// Returns whether the Reducer performs more than checks in a group of one. Depending on the
+// Returns whether the Reducer does more than run its checks in a group of one. Depending on the
 // options, the Reducer rounds gradients that are sent in a narrower type, sums the rows of sparse
 // gradients, searches for unused parameters, or learns a static graph.
 bool needs_reducer(const Parameters& parameters, const DistributedDataParallelOptions& options) {
@@ -397,7 +397,7 @@ void DistributedCore::before_forward() {
       });
 }
 
-// If a guard is used inside a step that is being recorded, it is part of that step.
+// A guard that is used inside a step during recording becomes part of that step.
 bool DistributedCore::exchange_sync(bool sync) {
   if (engine_ && !sconce::detail::is_recording()) engine_->sync_outside = sync;
   return std::exchange(sync_, sync);

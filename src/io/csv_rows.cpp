@@ -86,7 +86,7 @@ class RowReader {
         c10::str(place_of(row, column), "expected ", expected, ", got ", shown(row[column.field]));
     if (column.number_line == 0 || expected != "a number") return problem;
     return c10::str(problem, " (line ", column.number_line,
-                    " made this a column of numbers; list it in .categories to read strings)");
+                    " made this column numeric; list it in .categories to read strings)");
   }
 
   static std::string place_of(const CsvRecords& row, const TableColumn& column) {
@@ -160,7 +160,7 @@ class RowReader {
     for (size_t i = 0; i < columns_.size(); ++i) {
       const auto [numbers, texts] = counts[i];
       TORCH_CHECK(texts <= numbers, file_.error_prefix, problem_of_first_text(columns_[i]),
-                  "; skip_bad would leave out ", texts, " of ", numbers + texts,
+                  "; skip_bad would drop ", texts, " of ", numbers + texts,
                   " values in the column");
     }
   }

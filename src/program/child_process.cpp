@@ -113,8 +113,8 @@ ChildProcess::~ChildProcess() {
 bool ChildProcess::has_ended() {
   if (has_ended_) return true;
   siginfo_t info = {};
-  // Does not reap the process. Until the process is reaped, its ID cannot be reused for another
-  // process or group.
+  // This call does not reap the process. Until the process is reaped, its ID cannot be reused for
+  // another process or group.
   const int result = ::waitid(P_PID, static_cast<id_t>(id_), &info, WEXITED | WNOHANG | WNOWAIT);
   if (result == 0 && info.si_pid == 0) return false;
   if (result == 0) {

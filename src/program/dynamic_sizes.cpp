@@ -27,8 +27,8 @@ void check_name(const std::string& name, const char* what) {
   };
   const bool fits = !name.empty() && std::all_of(name.begin(), name.end(), is_letter) &&
                     !std::isdigit(static_cast<unsigned char>(name.front()));
-  TORCH_CHECK(fits, record_error_prefix, "expected identifiers as names of ", what, ", got '", name,
-              "'");
+  TORCH_CHECK(fits, record_error_prefix, "expected identifiers for the names of ", what, ", got '",
+              name, "'");
 }
 
 DynamicSizes::DynamicSizes(const StateDict& example, const std::vector<DynamicDim>& dims) {

@@ -150,7 +150,8 @@ TEST_CASE("a step is captured again after parameters are moved or frozen or thei
   CHECK(host_runs == (change == 0 ? 5 : 6));  // another recording must have the same operators
 }
 
-TEST_CASE("gradients that are dropped or accumulated outside the step match the eager loop") {
+TEST_CASE(
+    "gradients match the eager loop even if they are dropped or accumulated outside the step") {
   Fit plain, captured;
   const auto backward = [](Fit& fit, const StepTensors& batch) {
     ++fit.host_runs;
@@ -532,7 +533,7 @@ TEST_CASE("a replay throws if the model has been destroyed") {
   for (int i = 0; i < 2; ++i) {
     CHECK_THAT(error_of([&] { step(some_batch(5)); }),
                StartsWith("sconce::CapturedStep: expected the parameters that the step was "
-                          "captured with, got one that no longer exists"));
+                          "captured with, got a parameter that no longer exists"));
   }
 }
 

@@ -364,7 +364,8 @@ TEST_CASE("DataParallel passes arguments that are not tensors to every replica u
   CHECK(places == std::vector<const void*>{&text, &text});
 }
 
-TEST_CASE("DataParallel splits inputs as Python does and uses fewer replicas for fewer chunks") {
+TEST_CASE(
+    "DataParallel splits inputs like Python and runs fewer replicas if there are fewer chunks") {
   DataParallel net(calling([](auto&, const Tensor& x) { return torch::full({1}, x.size(0)); }),
                    cpus(4));
   const auto sizes = [&](int64_t rows) { return net.forward(torch::ones({rows, 2})); };
@@ -935,7 +936,8 @@ TEST_CASE("DataParallel is not a module, and the Trainer trains the module insid
   CHECK(net(X).equal(joined_chunks(module, X, 2)));
 }
 
-TEST_CASE("DataParallel has the same defaults and chunks as Python's", "[python]") {
+TEST_CASE("DataParallel has the same defaults as Python's and splits batches into the same chunks",
+          "[python]") {
   const sconce::test::TempDir folder;
   auto file = sconce::test::ask_python(folder, "data_parallel.py", "all");
   const DataParallelOptions options;

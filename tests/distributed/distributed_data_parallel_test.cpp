@@ -269,7 +269,7 @@ TEST_CASE("two processes that train a model with a custom training step match on
 }
 
 TEST_CASE("all ranks stop together at a saved step if one rank requests a stop", "[distributed]") {
-  // Each epoch has four steps. Rank state is saved every two steps.
+  // Each epoch has four steps. The state of each rank is saved every two steps.
   CHECK_THAT(train_own_step(2, "1"), ContainsSubstring("epochs: 0\n"));
   CHECK_THAT(train_own_step(2, "3"), ContainsSubstring("epochs: 1\n"));
   CHECK_THAT(train_own_step(2, "5"), ContainsSubstring("epochs: 1\n"));
@@ -354,7 +354,7 @@ TEST_CASE("training with a LossSum gives the same results with two processes as 
   }
 }
 
-TEST_CASE("values with different names on two ranks are rejected on both ranks", "[distributed]") {
+TEST_CASE("both ranks reject values whose names differ between the ranks", "[distributed]") {
   auto ranks = start_ranks(2, {SCONCE_WORKER, "values", "other=1", "timeout=20000"});
   wait_for(ranks, Seconds(60));
   for (const auto& rank : ranks) {

@@ -220,7 +220,7 @@ TEST_CASE("quoted fields are parsed according to RFC 4180") {
   CHECK(tabs.data[1][0].isnan().item<bool>());
 }
 
-TEST_CASE("a second table uses the columns and categories of the first") {
+TEST_CASE("a second table uses the columns and categories of the first table") {
   const auto train = read_text("id,roof,rooms,price\n7,tile,3,5\n8,slate,2,4\n",
                                {.target = "price", .drop = {"id"}});
   const auto test = read_text("price,more,rooms,roof\n9,x,1,tile\n",
@@ -243,7 +243,7 @@ TEST_CASE("a second table uses the columns and categories of the first") {
 
 TEST_CASE("a bad row throws an error that reports its line and column, or is skipped") {
   const std::string hint =
-      " (line 2 made this a column of numbers; list it in .categories to read strings)";
+      " (line 2 made this column numeric; list it in .categories to read strings)";
   const auto check = [](const std::string& row, const std::string& problem) {
     INFO(row);
     const std::string text = "a,b,c\n1,x,2\n\n3,\"\n\",4\n" + row + "\n5,y,6\n";
@@ -286,17 +286,18 @@ TEST_CASE(
   for (int i = 0; i < 60; ++i) text += "1,A" + std::to_string(i) + "\n";
   text += "1,1e5\n";
   const std::string problem =
-      "line 2, column 'code': expected a number, got 'A0' (line 62 made this a column of numbers; "
-      "list it in .categories to read strings)";
+      "line 2, column 'code': expected a number, got 'A0' (line 62 made this column numeric; list "
+      "it in .categories to read strings)";
   CHECK(message_of(text) == problem + "; this is the first of 60 bad rows");
   CHECK(message_of(text, {.skip_bad = true}) ==
-        problem + "; skip_bad would leave out 60 of 61 values in the column");
+        problem + "; skip_bad would drop 60 of 61 values in the column");
   CHECK(read_text(text, {.categories = {"code"}}).features.size() == 62);
-  // A missing value is neither a number nor text. Text may make up at most half of a column.
+  // A missing value is neither a number nor text. At most half of the values in a column may be
+  // text.
   const std::string half = "x,code\n1,A\n1,\n1,5\n1,\n";
   CHECK(read_text(half, {.skip_bad = true}).data.size(0) == 1);
   CHECK_THAT(message_of(half + "1,B\n", {.skip_bad = true}),
-             EndsWith("; skip_bad would leave out 2 of 3 values in the column"));
+             EndsWith("; skip_bad would drop 2 of 3 values in the column"));
   CHECK(read_text("code\nA\nB\n5\n", {.skip_bad = true, .columns = {{.name = "code"}}})
             .data.size(0) == 1);
 }
@@ -440,7 +441,7 @@ std::vector<WorstCase> worst_cases(size_t size) {
       {"columns of categories", numbered(columns, "") + numbered(columns, "a"), no_memory},
       {"columns of texts after a number",
        numbered(columns, "") + repeated("1,", 2 * columns - 2) + "1\n" + letter_row + letter_row,
-       "skip_bad would leave out",
+       "skip_bad would drop",
        {.skip_bad = true}},
       {"a long name", std::string(size / 2, 'a') + letters.substr(1, size / 2), no_memory},
       {"numbers in many spellings", spellings, read, options_of_x()},

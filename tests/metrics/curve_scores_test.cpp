@@ -57,12 +57,13 @@ TEST_CASE("BinaryAUROC with max_fpr computes the scaled partial area up to max_f
   };
   CHECK(value({}) == Catch::Approx(7.0 / 9));
   CHECK(value(1) == value({}));
-  // The curve begins at (0, 2/3) and stays at 2/3 up to that rate.
+  // The curve starts at (0, 2/3) and is flat up to the given rate.
   for (const double rate : {1.0 / 3, 0.5}) {
     const double chance = rate * rate / 2;
     CHECK(value(rate) == Catch::Approx(0.5 * (1 + (rate * 2 / 3 - chance) / (rate - chance))));
   }
-  // At the only available rate, no positive example is found.
+  // Without positive targets, the true positive rate is 0 at every threshold, and the area is not
+  // scaled.
   BinaryAUROC none({.max_fpr = 0.5, .thresholds = 11});
   none.update(preds, torch::zeros_like(target));
   CHECK(none.compute().item<double>() == 0);
@@ -88,7 +89,7 @@ TEST_CASE("multiclass and multilabel areas are averaged or returned per class") 
   CHECK(micro.compute().equal(flat.compute()));
 }
 
-TEST_CASE("an invalid target makes the area nan, and an ignored target does not count") {
+TEST_CASE("an invalid target makes the area NaN, and an ignored target is not counted") {
   BinaryAUROC auroc({.thresholds = 5, .ignore_index = -1});
   auroc.update(torch::tensor({0.2, 0.9, 7.0}), torch::tensor({0, 1, -1}));
   CHECK(auroc.compute().item<double>() == 1);

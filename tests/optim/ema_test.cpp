@@ -25,8 +25,8 @@ using sconce::test::tensors_of;
 
 namespace {
 
-// The same model as in reference/ema.py. It contains a layer without a bias, integer tensors, and a
-// layer that occurs twice.
+// The same model as in reference/ema.py. The model contains a layer without a bias, integer
+// tensors, and a layer that occurs twice.
 struct Net : torch::nn::Module {
   Net() {
     register_module("fc", torch::nn::Linear(torch::nn::LinearOptions(37, 5).bias(false)));
@@ -86,7 +86,7 @@ TEST_CASE("averages match Python's bit for bit, even after resuming from a saved
 }
 
 TEST_CASE(
-    "SwapGuard puts the averages into the model and restores the model's own values at the end of "
+    "SwapGuard swaps the averages into the model and restores the model's own values at the end of "
     "its scope") {
   Averaged averaged;
   const State own = copy_of(tensors_of(averaged.net));

@@ -344,7 +344,7 @@ TEST_CASE("record rejects invalid examples") {
         who + "example 'x': expected a dense tensor, got a nested one");
   for (const char* name : {"", "1x", "a b", "x.y", "é"}) {
     CHECK(refusal_with({{name, x}}, {}) ==
-          who + "expected identifiers as names of inputs, got '" + name + "'");
+          who + "expected identifiers for the names of inputs, got '" + name + "'");
   }
 }
 
@@ -361,7 +361,7 @@ TEST_CASE("record rejects invalid options") {
   CHECK(refusal_with({{"x", torch::tensor(1.0)}}, {.dynamic_shapes = {{"x", 0}}}) ==
         who + "dynamic: expected a dimension of 'x', which is a 0-dim tensor, got 0");
   CHECK(refusal_with(x, {.dynamic_shapes = {{"x", 0, "a size"}}}) ==
-        who + "expected identifiers as names of dynamic sizes, got 'a size'");
+        who + "expected identifiers for the names of dynamic sizes, got 'a size'");
   CHECK(refusal_with(x, {.dynamic_shapes = {{"x", 0}, {"x", 0, "rows"}}}) ==
         who +
             "dynamic: expected a single size name for dimension 0 of 'x', got 'batch' and 'rows'");
@@ -381,7 +381,7 @@ TEST_CASE("record rejects invalid options") {
             "outputs: expected unique names, got 'x' twice; output names must also differ from "
             "input names");
   CHECK(refusal_with(x, {.output_names = {"a.b"}}) ==
-        who + "expected identifiers as names of outputs, got 'a.b'");
+        who + "expected identifiers for the names of outputs, got 'a.b'");
   CHECK(refusal_with({{"output", torch::zeros(2)}}, {}) ==
         who +
             "outputs: expected unique names, got 'output' twice; output names must also differ "

@@ -31,7 +31,7 @@ DIFFERENT = {
     "short": "fields, got",  # pandas adds missing values
     "long": "fields, got",  # pandas uses a first column without a name as the index, if the first row is longer
     "text": "expected a number, got",  # pandas reads a column of numbers and texts as objects
-    "texts": "skip_bad would leave out",  # in a column of numbers
+    "texts": "skip_bad would drop",  # in a column of numbers
     "infinite": "expected a finite number, got",
     "large": "expected a number in the range of float32",
     "missing": "expected a value",
@@ -249,7 +249,7 @@ class File:
             parts.append(self.names[column].replace("\n", " ") + "': expected")
         if kind in ("text", "texts"):
             numbers = [i for i, text in self.values(column) if NUMBER.fullmatch(text)]
-            parts.append(f"(line {self.lines[numbers[0]]} made this a column of numbers; list it in .categories")
+            parts.append(f"(line {self.lines[numbers[0]]} made this column numeric; list it in .categories")
         return [*parts, DIFFERENT.get(kind, "expected UTF-8")], kind
 
 

@@ -317,8 +317,7 @@ TEST_CASE("the latest checkpoint is the one written last, even after the folder 
 }
 
 TEST_CASE(
-    "the best checkpoint keeps its weights when the same progress is saved again with a worse "
-    "metric") {
+    "saving the same progress again with a worse metric does not replace the best checkpoint") {
   const TempDir folder;
   Checkpoint checkpoint(folder.path());
   for (const double metric : {0.9, 0.5}) checkpoint.save({}, {.epoch = 2, .extra = metric}, metric);
@@ -443,7 +442,8 @@ TEST_CASE("saving a checkpoint rejects repeated or reserved part names") {
   CHECK(names_in(folder.path()).empty());
 }
 
-TEST_CASE("a part can be found under a former name unless another part has that name") {
+TEST_CASE(
+    "a checkpoint part can be loaded under its former name unless another part has that name") {
   const TempDir folder;
   torch::nn::Linear net(2, 1), other(2, 1);
   Checkpoint(folder.path()).save({{"net", *net}}, {});

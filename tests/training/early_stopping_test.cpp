@@ -118,7 +118,7 @@ TEST_CASE("EarlyStopping and PlateauScheduling look up the given monitor again i
   }
 }
 
-TEST_CASE("a new fit restarts an EarlyStopping that has already stopped a fit") {
+TEST_CASE("a new fit resets an EarlyStopping that has already stopped a fit") {
   Losses losses({2, 2, 2, 2, 2, 1});
   EarlyStopping stopping("loss", {.patience = 2});
   Fitting<> f({&losses, &stopping}, data(16, 16));
@@ -191,7 +191,7 @@ struct Undirected : sconce::metrics::Metric {
 
 }  // namespace
 
-TEST_CASE("EarlyStopping without a mode follows the direction of its metric") {
+TEST_CASE("EarlyStopping without a mode uses the direction of its metric") {
   Accuracies rising;
   EarlyStopping stopping("test_acc", {.patience = 1});
   const auto result = Fitting<>({&rising, &stopping}, data(16, 16)).fit({.max_epochs = 4});

@@ -44,7 +44,7 @@ bool fits(cudaMemcpyKind kind, Kind from, Kind to) {
   return from_gpu == (from == Kind::gpu) && to_gpu == (to == Kind::gpu);
 }
 
-// Runs earlier pending work that uses memory about to be overwritten. Other work stays pending,
+// Runs earlier pending work that uses the memory about to be overwritten. Other work stays pending,
 // because running it would hide a missing wait.
 void drain_users(const Stream& stream, const Access& written) {
   for (auto* other : used_streams()) {

@@ -13,7 +13,7 @@
 #include "simgpu/runtime/settings.hpp"
 #include "simgpu/runtime/stream.hpp"
 
-// The device and error functions of the CUDA runtime that LibTorch calls.
+// The device and error functions that LibTorch calls in the CUDA runtime.
 
 namespace simgpu {
 

@@ -9,7 +9,7 @@
 #include "simgpu/runtime/process.hpp"
 #include "simgpu/runtime/stream.hpp"
 
-// The capture and graph functions of the CUDA runtime that LibTorch calls.
+// The capture and graph functions that LibTorch calls in the CUDA runtime.
 
 namespace simgpu {
 

@@ -14,7 +14,7 @@
 #include "simgpu/runtime/races.hpp"
 #include "simgpu/runtime/settings.hpp"
 
-// The memory and copy functions of the CUDA runtime that LibTorch calls.
+// The memory and copy functions that LibTorch calls in the CUDA runtime.
 
 namespace simgpu {
 

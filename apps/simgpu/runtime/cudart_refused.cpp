@@ -1,9 +1,9 @@
 #include "simgpu/runtime/define_function.hpp"
 #include "simgpu/runtime/process.hpp"
 
-// Functions of the CUDA runtime that LibTorch calls but simulated GPUs do not support. If they were
-// not defined here, the calls would reach the real runtime, which is unaware of these GPUs and
-// their memory.
+// CUDA runtime functions that LibTorch calls but that simulated GPUs do not support. If these
+// functions were not defined here, calls to them would reach the real runtime, which is unaware of
+// these GPUs and their memory.
 
 #define SIMGPU_REFUSE(function) \
   SIMGPU_DEFINE(simgpu_##function, #function, simgpu::refuse(#function))

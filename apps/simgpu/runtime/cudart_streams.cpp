@@ -16,7 +16,7 @@
 #include "simgpu/runtime/stream.hpp"
 #include "simgpu/runtime/work.hpp"
 
-// The stream and event functions of the CUDA runtime that LibTorch calls.
+// The stream and event functions that LibTorch calls in the CUDA runtime.
 
 namespace simgpu {
 
