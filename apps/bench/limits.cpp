@@ -1,5 +1,6 @@
-// Measures the shortest time in which this machine could do the work of another workload. Dividing
-// that time by the workload's time gives the fraction of the limit that the workload reaches.
+// Each workload here measures a lower bound: the shortest time in which this machine could do the
+// work of another workload. Dividing the lower bound by the other workload's time shows how close
+// that workload comes to the machine's limit.
 
 #include <torch/torch.h>
 

@@ -1,5 +1,5 @@
-// Trains a LeNet on handwritten digits with LibTorch alone. It performs the same computation as
-// mnist.cpp and prints the same numbers on the CPU.
+// Trains a LeNet on handwritten digits with LibTorch alone. This program performs the same
+// computation as mnist.cpp and prints the same numbers on the CPU.
 #include <ATen/autocast_mode.h>
 #include <torch/torch.h>
 #include <cmath>

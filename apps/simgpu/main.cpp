@@ -73,7 +73,8 @@ std::string absolute(const std::string& file) {
   return file.empty() ? "" : std::filesystem::absolute(file).string();
 }
 
-// Both the build and the installation place the libraries next to the program's folder.
+// In both the build folder and an installation, the library folder is next to the folder that
+// contains the program.
 std::filesystem::path runtime_library() {
   const auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() /
                       SCONCE_SIMGPU_LIBRARIES;

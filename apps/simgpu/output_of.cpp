@@ -11,7 +11,7 @@ namespace simgpu {
 
 namespace {
 
-// Returns the pointers that exec expects. They remain valid as long as the strings do.
+// Returns the pointers that exec expects. The pointers remain valid as long as the strings exist.
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> all;
   for (auto& text : texts) all.push_back(text.data());

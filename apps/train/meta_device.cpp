@@ -7,7 +7,7 @@ namespace train {
 namespace {
 
 // This dispatch key comes before autograd and the backends. LibTorch itself does not register any
-// kernels for it.
+// kernels for this key.
 constexpr auto meta_key = c10::DispatchKey::TESTING_ONLY_GenericMode;
 
 // Calls the operator with the meta device if no device is specified.

@@ -15,8 +15,8 @@ namespace {
 namespace models = sconce::vision::models;
 namespace nn = torch::nn;
 
-// Sequentials are initialized with braces, so that every compiler creates the layers in the order
-// in which they are written and a seed produces the same weights as in Python.
+// Sequentials are initialized with braces so that every compiler creates the layers in source
+// order. Otherwise, the same seed could produce different weights than in Python.
 
 nn::Conv2d conv3x3(int64_t in, int64_t out, int64_t stride) {
   // These convolutions have no bias, because the BatchNorm that follows has one.

@@ -5,7 +5,7 @@
 
 namespace sconce::data {
 
-// Makes parallel loops that LibTorch starts in the calling thread use only this thread.
+// Limits the parallel loops that LibTorch starts in the calling thread to that thread.
 // at::set_num_threads is not suitable, because it would also set the number of MKL threads for the
 // whole process. Instead, this function looks up an OpenMP function in LibTorch by symbol name,
 // because the OpenMP headers and library name are not known here.

@@ -14,8 +14,8 @@
 #include "sconce/devices.hpp"
 #include "sconce/distributed/process_group.hpp"
 
-// The rank of this process in its group, and the group's meeting address. Both are read from the
-// options and from the environment variables that the launcher sets.
+// Reads this process's rank and the group's rendezvous address from the options and from the
+// environment variables that the launcher sets.
 namespace sconce::distributed {
 
 struct Launch {
@@ -37,8 +37,8 @@ struct Launch {
   bool is_on_one_machine() const { return world_size == 1 || local_world_size == world_size; }
 };
 
-// Returns the GPU for a rank. `gpus` is the number of GPUs visible to this process. These are
-// either all GPUs in the machine, or a single GPU that the launcher exposes to this rank.
+// Returns the GPU for a rank. `gpus` is the number of GPUs visible to this process. The visible
+// GPUs are either all GPUs in the machine or a single GPU that the launcher exposes to this rank.
 inline torch::Device device_of(int local_rank, int gpus) {
   return gpus > 0 ? gpu(local_rank % gpus) : cpu();
 }
@@ -189,8 +189,8 @@ inline void parse_meeting_point(Launch& launch, const std::string& method) {
   launch.port = port_number(method.substr(colon + 1), "init_method");
 }
 
-// Returns whether torchrun's agent owns a store where the ranks meet. The agent provides a store
-// only at its own address, which init_method may also specify.
+// Returns whether torchrun's agent owns the store that the ranks use for rendezvous. The agent
+// provides a store only at the agent's own address. init_method may specify the same address.
 inline bool agent_owns_store(const Launch& launch) {
   return variable("TORCHELASTIC_USE_AGENT_STORE") == "True" &&
          variable("MASTER_ADDR") == launch.address &&

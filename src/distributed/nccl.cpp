@@ -11,13 +11,13 @@
 namespace sconce::distributed {
 namespace {
 
-// Shuts down its communicators before it is destroyed, like Python's destroy_process_group.
-// Otherwise, they would be aborted with a warning. The shutdown waits, without a timeout, for
-// collectives that are still running. If the group is destroyed because of an exception, other
-// ranks may never reach these collectives, and waiting would hide the exception forever. In that
-// case, the communicators are aborted instead. The number of uncaught exceptions at construction
-// does not need to be stored, because the constructor runs in a separate thread without uncaught
-// exceptions.
+// The destructor shuts down the communicators first, like Python's destroy_process_group.
+// Otherwise, LibTorch would abort the communicators with a warning. The shutdown waits, without a
+// timeout, for collectives that are still running. If the group is destroyed because of an
+// exception, other ranks may never reach these collectives, and waiting would hide the exception
+// forever. In that case, the communicators are aborted instead. The number of uncaught exceptions
+// at construction does not need to be stored, because the constructor runs in a separate thread
+// without uncaught exceptions.
 class Nccl : public c10d::ProcessGroupNCCL {
  public:
   using ProcessGroupNCCL::ProcessGroupNCCL;

@@ -13,8 +13,8 @@
 
 namespace sconce::program::detail {
 
-// Looks up keys in objects. This class is faster than nlohmann::ordered_json for objects with a
-// large number of keys, which a file may contain.
+// Used to look up keys in JSON objects. For objects with a large number of keys, which a file may
+// contain, this class is faster than nlohmann::ordered_json.
 using ReadJson = nlohmann::json;
 
 class Elements;

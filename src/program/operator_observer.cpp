@@ -23,7 +23,7 @@ namespace sconce::program::detail {
 
 namespace {
 
-// The recording in a thread.
+// The state of the recording in one thread.
 struct ObservedRun {
   Tracer& tracer;
   OperatorNames& opened;
@@ -33,8 +33,7 @@ struct ObservedRun {
 };
 thread_local ObservedRun* recording = nullptr;
 
-// The number of operator calls in threads that were started by a recorded function but do not
-// record.
+// The number of operator calls in unrecorded threads that a recorded function started.
 std::atomic<int64_t> calls_of_other_threads = 0;
 
 // An operator call in progress.
@@ -89,7 +88,8 @@ void check_random_state(const at::Tensor& before, c10::Device device, const std:
   }
 }
 
-// Runs the body of an observer. After an error, the rest of the function is not recorded.
+// Runs the body of an observer unless an earlier body threw an error. After an error, the rest of
+// the recorded function is not observed.
 template <class F>
 void unless_failed(const F& f) {
   if (recording->error) return;

@@ -34,7 +34,7 @@ namespace {
 
 using at::Tensor;
 
-// Describes how a class of layers computes its output.
+// Describes how a layer class computes its output.
 struct Rule {
   std::vector<std::string_view> operators;  // alternatives; one of them computes the output
   size_t outputs = 1;                       // number of operator results that the layer returns
@@ -110,8 +110,8 @@ std::vector<Tensor> tensors_in(const Values& values) {
   return all;
 }
 
-// Returns the tensor that identifies a layer. The tensor is read again for each operator, because
-// the first run of a lazy layer creates its tensors.
+// Returns the tensor that identifies a layer. The tensor is looked up again for each operator,
+// because a lazy layer creates its tensors during its first forward pass.
 Tensor key_of(const torch::nn::Module& layer) {
   for (const auto& tensors : {layer.parameters(/*recurse=*/false), layer.buffers(false)}) {
     if (!tensors.empty()) return tensors.front();
@@ -129,7 +129,7 @@ bool is_transpose(const Tensor& a, const Tensor& b) {
          a.stride(0) == b.stride(1) && a.stride(1) == b.stride(0);
 }
 
-// Returns whether the layer, before its operator runs, pads the input with a mode other than zeros.
+// Returns whether the layer pads the input with a mode other than zeros before its operator runs.
 bool pads_before(const torch::nn::Module& layer) {
   const auto pads = [](const auto* conv) {
     return conv != nullptr &&
@@ -213,8 +213,8 @@ class Observation {
     return found && !(may_unsqueeze(layer) && is_unsqueezed(arguments.front()));
   }
 
-  // These layers add a dimension to unbatched inputs and remove it later. The caller may also do
-  // this.
+  // These layers add a batch dimension to unbatched inputs and remove it later. The caller may also
+  // have added a batch dimension.
   static bool may_unsqueeze(const Layer& layer) {
     return typeid(*layer.module) == typeid(nn::MultiheadAttentionImpl) ||
            layer.rule->operators.front() == "aten::instance_norm";
@@ -226,8 +226,8 @@ class Observation {
     });
   }
 
-  // The operator of the attention projects the queries (L, N, E). The shape of the output follows
-  // from their shape.
+  // The attention layer's operator projects the queries (L, N, E). The output shape is derived from
+  // the shape of the queries.
   static void use_options(const torch::nn::Module* layer, LayerOutput& output) {
     const auto* attention = dynamic_cast<const nn::MultiheadAttentionImpl*>(layer);
     if (attention == nullptr) return;

@@ -24,7 +24,7 @@ constexpr double swatch = 30;
 constexpr int max_markers = 40;
 constexpr size_t colours = 6, dashes = 4, marker_shapes = 4;
 
-// People with color blindness can distinguish these colors. They are based on the Okabe-Ito
+// People with color blindness can distinguish these colors. The colors are based on the Okabe-Ito
 // palette, darkened for contrast on a white background.
 constexpr auto line_style =
     ".grid{stroke:#d8dee4}"
@@ -45,7 +45,7 @@ struct Point {
 };
 using Run = std::vector<Point>;  // points connected by a line
 
-// The range of the drawn values.
+// The range of the plotted values.
 struct Range {
   double low = std::numeric_limits<double>::infinity();
   double high = -std::numeric_limits<double>::infinity();
@@ -112,7 +112,8 @@ std::vector<Run> runs_of(const ChartSeries& series, const Plot& plot) {
   return runs;
 }
 
-// Returns two numbers for a path, separated by a space or by a minus sign.
+// Formats two numbers for an SVG path, separated by a space or by the minus sign of the second
+// number.
 std::string pair_of(int64_t x, int64_t y) {
   return tenths(x) + (y < 0 ? "" : " ") + tenths(y);
 }

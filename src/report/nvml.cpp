@@ -8,8 +8,8 @@ namespace sconce {
 
 namespace {
 
-// These types match the ones in the NVML header. Their layouts are stable, because NVML renames
-// types when their layouts change.
+// These types match the types in the NVML header. The layout of each type is stable, because NVML
+// renames a type when its layout changes.
 using NvmlDevice = void*;
 struct NvmlMemory {
   unsigned long long total, free, used;

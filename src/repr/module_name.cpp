@@ -26,7 +26,7 @@ std::string class_name(const torch::nn::Module& module) {
 }
 
 // If a module does not have an explicit name, `name()` returns its class name. A module that was
-// explicitly named after its class cannot be distinguished from such a module.
+// explicitly given its class name cannot be distinguished from a module without an explicit name.
 std::string module_name(const torch::nn::Module& module) {
   const auto* own = dynamic_cast<const ReprOverride*>(&module);
   if (const auto name = own != nullptr ? own->repr_name() : std::nullopt) return *name;

@@ -10,7 +10,7 @@ namespace {
 using c10::IValue;
 using c10::impl::GenericDict;
 
-// Reads the states of the parameters in one group. The dict stores them under `indices`.
+// Reads the states of the parameters in one group. The dict stores the states under `indices`.
 void read_states(const std::vector<at::Tensor>& parameters, const std::vector<int64_t>& indices,
                  const GenericDict& states, const std::string& where, const OptimizerDictForm& form,
                  OptimizerContents& contents) {

@@ -33,10 +33,10 @@ using Parameters = std::vector<at::Tensor>;
 // Writes or reads the state of a single parameter.
 class ParamStateVisitor {
  public:
-  // Creates a visitor that writes.
+  // Creates a visitor that writes state.
   ParamStateVisitor() = default;
-  // Creates a visitor that reads. Tensors get the type and device of `like`, and must have the same
-  // sizes as `like`.
+  // Creates a visitor that reads state. Tensors are converted to the type and device of `like` and
+  // must have the same sizes as `like`.
   ParamStateVisitor(const IValue& state, std::string where, at::Tensor like)
       : state_(state, std::move(where)), like_(std::move(like)) {}
 
@@ -56,7 +56,8 @@ class ParamStateVisitor {
     state_.write_only(key, at::scalar_tensor(steps, type));
   }
 
-  // An optional tensor may be undefined here. In Python, the value is None, or the key is missing.
+  // In C++, an optional tensor may be undefined. In Python, its value is None or its key is
+  // missing.
   void tensor(const char* key, at::Tensor& value, bool is_needed = true, bool is_number = false) {
     if (is_needed) {
       state_(key, value);
@@ -89,8 +90,8 @@ class ParamStateVisitor {
   at::Tensor like_ = {};
 };
 
-// Each form lists the options and the state of a class under Python's keys. `like` returns a tensor
-// with the sizes, type, and device of a parameter's state.
+// Each form lists the options and the state of an optimizer class under the keys that Python uses.
+// `like` returns a tensor with the sizes, type, and device of a parameter's state.
 struct ElementwiseForm {
   static constexpr bool needs_state = false;  // whether a step needs every state
   static at::Tensor like(const Parameters& parameters, size_t index) { return parameters[index]; }
@@ -219,7 +220,8 @@ struct LBFGSForm {
   }
 };
 
-// The options that all classes share in Python. LibTorch supports only one value for each of them.
+// The options that all optimizer classes share in Python. LibTorch supports only one value for each
+// of these options.
 void visit_choices(StateVisitor& state) {
   bool maximize = false;
   state("maximize", maximize, false);

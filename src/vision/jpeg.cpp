@@ -133,7 +133,7 @@ class JpegDecoder final : public ImageDecoder {
     return true;
   }
 
-  // CMYK values are stored inverted, as in files written by Adobe's programs.
+  // CMYK values are stored inverted, following Adobe's convention.
   void convert_cmyk(uint8_t* rgb) const {
     for (size_t i = 0; i < cmyk_row_.size(); i += 4) {
       const int light = cmyk_row_[i + 3];

@@ -93,7 +93,7 @@ std::string malformed(std::mt19937& random) {
 }
 
 // Sends the bytes and then closes the connection. If `resets` is true, resets the connection
-// partway through instead.
+// instead of closing it normally.
 void connect_once(uint16_t port, const std::string& bytes, bool resets) {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   REQUIRE(fd >= 0);

@@ -10,7 +10,7 @@
 
 using Catch::Matchers::ContainsSubstring;
 
-TEST_CASE("NCCL is available if and only if sconce is built with CUDA's headers") {
+TEST_CASE("NCCL is available if and only if sconce is built with the CUDA headers") {
   CHECK(sconce::distributed::is_nccl_available() == SCONCE_HAS_CUDA_SOURCES);
 }
 

@@ -87,7 +87,7 @@ TEST_CASE(
 
 namespace {
 
-// Each of these values takes up only a few bytes. Some of them use the memo.
+// Each of these values takes up only a few bytes. Some of these values use the pickle memo.
 const std::vector<std::string> values = {"N",
                                          "]",
                                          "}",

@@ -80,7 +80,8 @@ TEST_CASE("an ignored target does not count, regardless of its prediction") {
   CHECK(without_zeros.compute().item<double>() == 0.5);
 }
 
-TEST_CASE("a target or prediction other than 0 and 1 makes the metric nan until it is reset") {
+TEST_CASE(
+    "a target or prediction other than 0 or 1 makes the metric nan until the metric is reset") {
   const auto labels = torch::tensor({0, 1, 1});
   for (const auto& wrong : {torch::tensor({0, 1, 2}), torch::tensor({-1, 1, 1})}) {
     BinaryAccuracy of_target, of_answers;
@@ -112,7 +113,7 @@ TEST_CASE("binary labels can have any real type, and a nan prediction counts as 
 }
 
 TEST_CASE("probabilities for 16-bit logits are computed in float32") {
-  // 0.001 has a probability above 0.5, which is 0.5 in bfloat16.
+  // A logit of 0.001 gives a probability just above 0.5, which rounds to 0.5 in bfloat16.
   BinaryRecall recall;
   recall.update(torch::tensor({0.001, -2.0}, torch::kBFloat16), torch::tensor({1, 0}));
   CHECK(recall.compute().item<double>() == 1);

@@ -359,8 +359,8 @@ std::vector<Example> plateau_cases() {
   return cases;
 }
 
-// Returns cases in which one optimizer has several schedulers. Either all of them step in each
-// step, one after another, or they take turns.
+// Returns cases in which one optimizer has several schedulers. Either all schedulers are stepped in
+// every step, one after another, or the schedulers take turns.
 std::vector<Example> combined_cases() {
   using List = std::vector<std::shared_ptr<GroupLRScheduler>>;
   using Numbers = std::vector<int64_t>;
@@ -868,7 +868,7 @@ TEST_CASE("OneCycleLR stores its values in the optimizer's state and restores th
   }
 }
 
-TEST_CASE("loading an optimizer state without a schedule's values keeps the current values") {
+TEST_CASE("loading an optimizer state that lacks scheduler values keeps the current values") {
   const auto optimizer = make_ours("SGD");
   const auto without = optimizer->state_dict();
   OneCycleLR scheduler(*optimizer, 0.1, {.total_steps = 9});
@@ -963,7 +963,7 @@ TEST_CASE("schedulers reject invalid arguments for the same reasons as Python") 
 }
 
 TEST_CASE(
-    "an optimizer's state stores the swa_lr of an SWALR, and another SWALR then uses that value") {
+    "the optimizer state stores the swa_lr of an SWALR, and a later SWALR uses the stored value") {
   const auto run = make_ours("SGD");
   SWALR schedule(*run, {0.5, 0.25});
   schedule.step();

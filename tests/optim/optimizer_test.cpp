@@ -69,8 +69,8 @@ torch::Tensor ones_with_gradient() {
   return p;
 }
 
-// Returns a parameter at the given address if the memory there is free. In that case, one of the
-// next few tensors receives that memory.
+// If the memory at the given address is free, returns a parameter that is allocated there. The
+// allocator soon reuses free memory for a new tensor.
 std::optional<torch::Tensor> parameter_at(const void* address) {
   std::vector<torch::Tensor> others;
   for (int i = 0; i < 1000; ++i) {
@@ -122,8 +122,8 @@ std::string state_text(const sconce::optim::Optimizer& optimizer) {
   return out.str();
 }
 
-// A body with two heads. Training alternates between the heads, so different parameters have
-// gradients in each step.
+// A network body with two heads. Training alternates between the heads, so different parameters
+// have gradients in each step.
 struct TwoHeads {
   explicit TwoHeads(const Maker& make) : optimizer(make(parameters)) {}
 
@@ -151,7 +151,7 @@ struct TwoHeads {
   std::unique_ptr<sconce::optim::Optimizer> optimizer;
 };
 
-// Trains with captured steps, and trains with the same steps in a plain loop.
+// Trains once with captured steps and once with the same steps in a plain loop.
 void check_captured_in_turns(const Maker& make) {
   TwoHeads plain(make), replayed(make);
   std::array<sconce::CapturedStep, 2> steps = {replayed.captured(0), replayed.captured(1)};
@@ -385,7 +385,7 @@ struct OwnOptions : torch::optim::OptimizerCloneableOptions<OwnOptions> {
   void set_lr(const double value) override { lr(value); }
 };
 
-// The algorithm for an optimizer that does nothing.
+// An optimizer algorithm that does nothing.
 class NoAlgorithm : public sconce::optim::Algorithm {
  public:
   NoAlgorithm()
@@ -515,7 +515,7 @@ TEST_CASE("a group can be added with a scheduled learning rate that is just belo
   CHECK(below == 3);
 }
 
-TEST_CASE("a group that replaces a removed group is also checked") {
+TEST_CASE("a parameter group that replaces a removed group is validated as well") {
   const auto p = parameter({3});
   SGD optimizer(
       {torch::optim::OptimizerParamGroup({p}), torch::optim::OptimizerParamGroup({parameter({2})})},
@@ -683,7 +683,7 @@ TEST_CASE("setting one group's learning rate does not change the tensor lr of an
   CHECK(p[1].equal(torch::full({2}, 0.5)));
 }
 
-TEST_CASE("a scheduler reports the tensor learning rates that the groups step with") {
+TEST_CASE("a scheduler reports the learning rates stored in the groups' lr tensors") {
   using sconce::optim::lr_scheduler::LambdaLR;
   const std::vector<torch::Tensor> p = {ones_with_gradient(), ones_with_gradient()};
   SGD optimizer({group_of(p[0]), group_of(p[1])}, SGDOptions(0.1), {.lr = torch::tensor(0.5F)});

@@ -35,7 +35,8 @@ LineChart chart_of(const std::vector<double>& y) {
           .panels = {{.y_label = "loss", .series = {by_epoch("train", y)}}}};
 }
 
-// Return the number of lines or markers in the first series. The legend contains one of each.
+// These functions return the number of lines or markers in the first series, excluding the one in
+// the legend.
 size_t lines(const std::string& svg) {
   return lines_of(svg, "line s0 d0").size() - 1;
 }
@@ -92,7 +93,7 @@ TEST_CASE("non-finite values leave a gap in the line, and an isolated point is d
   CHECK(markers(of_many) == 1);
 }
 
-TEST_CASE("a chart without finite values says so") {
+TEST_CASE("a chart with no finite values displays a message that says so") {
   for (const auto& values : {std::vector<double>(), {no_number}, {no_number, infinity}}) {
     const auto svg = chart_of(values).svg();
     CHECK(svg_problem(svg) == "");

@@ -77,7 +77,7 @@ class LoaderOf : public AnyLoader {
   std::shared_ptr<L> loader_;
 };
 
-// Returns the sampler that the script specifies, if any.
+// Returns the sampler specified by the script, if any.
 data::AnySampler sampler_of(const json& spec, int64_t rows) {
   const std::string kind = spec.value("sampler", "");
   const uint64_t seed = spec.value("seed", 0);

@@ -24,7 +24,7 @@ int main(int count, char** arguments) {
   torch::set_num_threads(1);
   NoWarnings handler;
   const c10::WarningUtils::WarningHandlerGuard guard(&handler);
-  // A folder in which writing files does not cause disk writes, if there is one.
+  // An in-memory folder, if available, so that writing files does not cause disk writes.
   const std::filesystem::path parent = ::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
   std::ifstream scripts(arguments[1]);
   std::ofstream traces(arguments[2]);

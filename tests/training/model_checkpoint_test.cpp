@@ -98,8 +98,7 @@ TEST_CASE("on a GPU, a fit continues from its checkpoint", "[gpu]") {
   check_parts(sconce::gpu(), net, [](auto& model) { return model; });
 }
 
-TEST_CASE(
-    "the optimizer and the data of a fit with a checkpoint are checked before training starts") {
+TEST_CASE("a fit with a checkpoint validates the optimizer and the data before training starts") {
   const sconce::test::TempDir folder;
   auto model = net();
   struct Own : torch::optim::SGD {
@@ -146,7 +145,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("metric sums of an unfinished epoch are saved, and sums of other metrics are rejected") {
+TEST_CASE("an unfinished epoch's metric sums are saved, and sums from other metrics are rejected") {
   const sconce::test::TempDir folder;
   const auto fit = [&](const sconce::Metrics& metrics, int64_t stop_after) {
     Checkpoint checkpoint(folder.path(), {.resume = true});
@@ -289,7 +288,7 @@ TEST_CASE("a fit resumed with a different monitor restarts the selection of the 
   const sconce::test::Warnings warnings;
   CHECK(resume(2, {.monitor = "test_acc"}).first <= 2);
   CHECK(warnings.messages().empty());
-  // The accuracies are above 0, and losses are compared by their negated values.
+  // Accuracies are above 0, whereas losses are compared by their negated values, which are below 0.
   CHECK(resume(3, {.monitor = "test_loss"}).first == 3);
   const auto [best, epochs] = resume(6, {.monitor = "test_loss", .mode = mode});
   const auto less = [](const auto& a, const auto& b) {
@@ -303,7 +302,8 @@ TEST_CASE("a fit resumed with a different monitor restarts the selection of the 
 }
 
 TEST_CASE(
-    "without a mode, ModelCheckpoint rejects a value of unknown direction before the first step") {
+    "without a mode, ModelCheckpoint rejects a value with no known direction before the first "
+    "step") {
   const sconce::test::TempDir folder;
   Checkpoint checkpoint(folder.path() / "run");
   SavedFitting fitting(checkpoint);
@@ -323,7 +323,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "metric sums of an epoch are saved and restored correctly even if callbacks call evaluate") {
+    "an epoch's metric sums are saved and restored correctly even if callbacks call evaluate") {
   struct Evaluating : sconce::TrainerCallback {
     explicit Evaluating(std::function<void()> f) : evaluate(std::move(f)) {}
     void load(sconce::Fit&) override { evaluate(); }
@@ -355,7 +355,7 @@ TEST_CASE(
   CHECK(values(true) == values(false));
 }
 
-TEST_CASE("a second fit with the same checkpoint is saved in the same way as the first fit") {
+TEST_CASE("a second fit with the same checkpoint saves the same way as the first fit") {
   const sconce::test::TempDir folder;
   Checkpoint checkpoint(folder.path());
   SavedFitting first(checkpoint), second(checkpoint, /*lr=*/0.3);
@@ -441,7 +441,9 @@ TEST_CASE("a resumed fit warns only about options that its checkpoint replaces")
   }
 }
 
-TEST_CASE("a resumed fit warns about options of warm restarts but not about their position") {
+TEST_CASE(
+    "a resumed fit warns about changed warm-restart options but not about the position in the "
+    "cycle") {
   const sconce::test::TempDir folder;
   const auto warnings_with = [&](int64_t T_mult, int epochs) {
     Checkpoint checkpoint(folder.path(), {.resume = true});
@@ -461,7 +463,8 @@ TEST_CASE("a resumed fit warns about options of warm restarts but not about thei
                               "the checkpoint's options: scheduler.T_mult 2 instead of 3"));
 }
 
-TEST_CASE("a resumed fit warns about options of ReduceLROnPlateau but not about its counters") {
+TEST_CASE(
+    "a resumed fit warns about changed ReduceLROnPlateau options but not about changed counters") {
   const sconce::test::TempDir folder;
   const auto warnings_with = [&](double factor, int epochs) {
     Checkpoint checkpoint(folder.path(), {.resume = true});

@@ -38,7 +38,7 @@ void CopyKernel::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet k
 void ForeachKernel::operator()(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                                torch::jit::Stack* stack) {
   if (lists_share_device(*stack, op.schema().arguments().size())) return within_(op, keys, stack);
-  // The CPU kernel is the composite kernel.
+  // The kernel registered for the CPU is the composite kernel.
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
 }
 

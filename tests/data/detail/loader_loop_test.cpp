@@ -20,7 +20,7 @@ int64_t number_of(LoaderLoop& loop) {
   return static_cast<const sconce::data::detail::TypedBatch<int64_t>&>(loop.batch()).batch;
 }
 
-// A loop over batches 2 to 5 of epoch 9. It either reads the batches itself or uses workers.
+// A loop over batches 2 to 5 of epoch 9. The loop either reads the batches itself or uses workers.
 struct Loop {
   Loop(int workers, const LoaderLoop::Make& make)
       : loop(std::vector<LoaderLoop::Make>(static_cast<size_t>(std::max(workers, 1)), make),
@@ -69,7 +69,7 @@ TEST_CASE("a loader loop rethrows an item's exception on each call and reports t
 }
 
 TEST_CASE(
-    "a loader loop rethrows an error from waiting for a batch on each call and does not report an "
+    "if waiting for a batch fails, a loader loop rethrows the error on each call and reports no "
     "item") {
   const auto workers = GENERATE(0, 2);
   Loop of(workers, [](int64_t index, const auto&) {

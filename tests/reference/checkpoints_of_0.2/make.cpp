@@ -1,4 +1,4 @@
-// Writes the checkpoints in this folder. README.md explains how to compile it with sconce 0.2.
+// Generates the checkpoints in this folder. README.md explains how to compile it with sconce 0.2.
 #include <filesystem>
 
 #include "sconce/training/model_checkpoint.hpp"

@@ -1,4 +1,4 @@
-// Writes the files in this folder. README.md explains how to compile it with revision f48842a.
+// Generates the files in this folder. README.md explains how to compile it with revision f48842a.
 #include <torch/serialize.h>
 
 #include <filesystem>
@@ -40,8 +40,8 @@ c10::IValue bytes_of(const sconce::optim::Optimizer& optimizer) {
   return torch::from_blob(bytes.data(), {size}, torch::kByte).clone();
 }
 
-// Returns a run's state as a dict and, if requested, as a LibTorch archive, together with its
-// parameters and the final numbers.
+// Returns the state of a run as a dict and, if requested, as a LibTorch archive. The result also
+// contains the parameters at that point and the numbers at the end of the run.
 c10::IValue make_run(const Run& run, bool with_archive) {
   const auto parameters = make_parameters();
   const auto optimizer = make_optimizer(run, parameters);

@@ -8,7 +8,8 @@ using simgpu::nccl::check_pointer;
 using simgpu::nccl::find_handle;
 using simgpu::nccl::guarded;
 
-// The NCCL functions for errors and memory. The memory functions do not need a communicator here.
+// NCCL functions for error handling and memory. The memory functions do not need a communicator
+// here.
 
 extern "C" {
 #pragma GCC visibility push(default)
