@@ -74,7 +74,7 @@ bool is_capturing(c10::Device device) {
   }
 }
 
-// Stores the generator states for the CPU and for each GPU that contains one of the given tensors.
+// Stores the generator states for the CPU and for each GPU that stores one of the given tensors.
 class GeneratorStates {
  public:
   explicit GeneratorStates(const Tensors& tensors) {
@@ -82,8 +82,8 @@ class GeneratorStates {
     add(c10::kCPU);
     for (const auto& tensor : tensors) {
       if (!tensor.defined() || !tensor.is_cuda()) continue;
-      // Regardless of the saved state, each replay draws different numbers at every point in the
-      // graph.
+      // During replays, each random operation in the graph draws new numbers, regardless of the
+      // saved state.
       TORCH_CHECK(
           !is_capturing(tensor.device()),
           "sconce::checkpoint: expected preserve_rng_state = false during a capture, because a "
@@ -135,7 +135,7 @@ class CheckpointFrame {
     for (const auto& input : inputs) inputs_.emplace_back(input, /*is_output=*/false);
   }
 
-  // Adds a tensor from the first run and returns its index.
+  // Adds a tensor that the first run saved, and returns its index.
   size_t add(const torch::Tensor& tensor) {
     const std::scoped_lock lock(mutex_);
     kinds_.push_back(tensor.options());
@@ -146,7 +146,7 @@ class CheckpointFrame {
   // Returns the tensor at the given index. Each backward pass requests each tensor once.
   torch::Tensor take(size_t place);
 
-  // Adds a tensor from a second run.
+  // Adds a tensor that a second run saved.
   void add_again(const torch::Tensor& tensor);
 
  private:
@@ -165,8 +165,8 @@ class CheckpointFrame {
 
 namespace {
 
-// The run that receives the tensors that operations in a thread save. It is either the first run or
-// a second run of a frame.
+// The active run, which records the tensors saved by operations in this thread. It is either a
+// frame's first run or one of its second runs.
 struct Recording {
   std::shared_ptr<CheckpointFrame> frame;
   bool is_again = false;
@@ -182,7 +182,7 @@ struct RecordingGuard {
   RecordingGuard& operator=(const RecordingGuard&) = delete;
 };
 
-// Replaces a tensor saved in a first run with its index in the frame.
+// Replaces a tensor that the first run saves with the index of the tensor in the frame.
 class SavedInFrame : public SavedVariableHooks {
  public:
   explicit SavedInFrame(std::shared_ptr<CheckpointFrame> frame) : frame_(std::move(frame)) {}
@@ -194,8 +194,8 @@ class SavedInFrame : public SavedVariableHooks {
   size_t place_ = 0;
 };
 
-// Adds a tensor saved in a second run to the frame. Also keeps the tensor for functions that run a
-// backward pass themselves.
+// Adds a tensor that a second run saves to the frame. Also keeps the tensor, in case the function
+// itself runs a backward pass.
 class SavedAgain : public SavedVariableHooks {
  public:
   explicit SavedAgain(CheckpointFrame& frame) : frame_(frame) {}
@@ -211,7 +211,7 @@ class SavedAgain : public SavedVariableHooks {
 };
 
 // Extends LibTorch's engine with support for saved-tensor hooks, which are otherwise supported only
-// by Python's engine. Whenever LibTorch saves a tensor, it requests hooks from the engine.
+// by Python's engine. Whenever LibTorch saves a tensor, it asks the engine for hooks.
 class HookedEngine : public Engine {
  public:
   ~HookedEngine() override { stop(); }

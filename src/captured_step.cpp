@@ -54,7 +54,8 @@ void wait(const c10::Stream& waiting, const c10::Stream& for_this) {
   event.block(waiting);
 }
 
-// Called at the end of a step or graph, where a second error must not replace the step's own error.
+// Waits without throwing. At the end of a step or graph, another error must not replace the error
+// thrown by the step.
 void try_to_wait(const c10::Stream& waiting, const c10::Stream& for_this) {
   try {
     wait(waiting, for_this);
@@ -90,7 +91,7 @@ class SingleCallGuard {
 
 }  // namespace
 
-// Used only for GPUs. On the CPU, each capture has separate conditions.
+// Used only for GPUs. On the CPU, each capture stores its own conditions.
 struct CapturedStep::Graph {
   std::unique_ptr<StepGraph> graph;
   Tensors outputs = {};  // written by the graph
@@ -111,7 +112,7 @@ CapturedStep::CapturedStep(torch::Device device, Step step, CapturedStepOptions 
   }
   TORCH_CHECK(options_.compiler == nullptr || device_.is_cpu(), step_name,
               ": expected the CPU for a step with a compiler, got ", device_,
-              "; a step on a GPU is captured without one");
+              "; steps on a GPU are captured without a compiler");
   if (device_.is_cpu()) {
     cpu_graphs_ = std::make_unique<detail::CpuGraphs>(options_.compiler.get());
     return;
@@ -123,8 +124,9 @@ CapturedStep::~CapturedStep() {
   drop_graph();
 }
 
-// Tensors that the step created, such as gradients and optimizer state, may be freed next. Their
-// memory belongs to the side stream, which must not reuse it until the replays have finished.
+// After this function returns, tensors that the step created, such as gradients and optimizer
+// state, may be freed. Their memory belongs to the side stream, and the side stream must not reuse
+// the memory until all replays have finished.
 void CapturedStep::drop_graph() {
   if (!graph_) return;
   const auto graph = std::move(graph_);
@@ -185,9 +187,9 @@ CapturedStep::Tensors CapturedStep::step(const Tensors& batch) {
   return graph_->outputs;
 }
 
-// Returns the batch on the device for a step that runs eagerly. Copies a tensor if its strides or
-// alignment differ from the captured input. Otherwise, the results could differ from the results of
-// a replay.
+// Returns the batch on the device for a step that runs eagerly. Copies each tensor whose strides or
+// alignment differ from the strides or alignment of the captured input. Without the copy, the
+// results could differ from the results of a replay.
 CapturedStep::Tensors CapturedStep::like_fresh(const Tensors& batch, bool is_like) const {
   Tensors fresh;
   for (size_t i = 0; i < batch.size(); ++i) {
@@ -218,8 +220,8 @@ bool CapturedStep::is_like_first(const Tensors& batch) const {
   return is_like;
 }
 
-// The inputs are detached, so that calling `requires_grad_` on an input changes neither the
-// caller's tensor nor the memory used by replays. The outputs are detached too, because an autograd
+// The inputs are detached, so that calling `requires_grad_` on an input does not change the
+// caller's tensor or the memory used by replays. The outputs are detached too, because an autograd
 // graph would keep the nodes that accumulate gradients alive, and these nodes stay on the stream on
 // which they were created.
 CapturedStep::Tensors CapturedStep::run(const Tensors& batch,
@@ -237,8 +239,8 @@ CapturedStep::Tensors CapturedStep::run(const Tensors& batch,
   return outputs;
 }
 
-// Records the last step of the warm-up, if recording is possible. This way, operators that cannot
-// be captured are reported before the next call runs any of them.
+// If possible, records the last warmup step, so that operators that cannot be captured are reported
+// before the next call runs any operator.
 CapturedStep::Tensors CapturedStep::warm_up_on_cpu(const Tensors& batch, bool is_like) {
   const auto step = [&] { return run(batch); };
   const bool is_last = is_like && warmed_up_ + 1 == options_.num_warmup_iters;

@@ -27,8 +27,9 @@ namespace detail {
 
 class CheckpointFrame;  // in src/
 
-/// While the guard is alive, discards the tensors that operations in this thread save for the
-/// backward pass. When the backward pass needs them, `recompute` recomputes them from `inputs`.
+/// While the guard is alive, tensors that operations in this thread would save for the backward
+/// pass are discarded. When the backward pass needs these tensors, it calls `recompute` with
+/// `inputs` to compute them again.
 class [[nodiscard]] CheckpointGuard {
  public:
   using Tensors = std::vector<torch::Tensor>;             ///< the inputs that are tensors
@@ -69,12 +70,13 @@ T without_memory(const T& input) {
 ///
 /// The function must perform the same computation in both runs. The second run enables gradients,
 /// uses the autocast settings of the first run, and stops once all required tensors have been
-/// recomputed. By default, it draws the same random numbers as the first run from the CPU generator
-/// and the generators of the inputs' GPUs, and restores these generators afterward. Other side
-/// effects of the function, such as updates to BatchNorm running statistics, happen twice.
+/// recomputed. By default, the second run draws the same random numbers as the first run, both from
+/// the CPU generator and from the generators of the inputs' GPUs. It restores these generators
+/// afterward. Other side effects of the function, such as updates to BatchNorm running statistics,
+/// happen twice.
 ///
 /// `function` can be any callable, including a module holder. The function and all non-tensor
-/// inputs are copied. Checkpoints may be nested. They also work in replicas of DataParallel and
+/// inputs are copied. Checkpoints may be nested and also work in replicas of DataParallel and
 /// DistributedDataParallel, because gradients flow through the usual autograd graph. If gradients
 /// are disabled, the function is called without checkpointing. This function is unrelated to the
 /// class `Checkpoint`, which saves the state of a run to files.
@@ -82,8 +84,8 @@ T without_memory(const T& input) {
 /// @throw c10::Error if:
 /// - the function is called in a Python process, which has its own autograd engine;
 /// - a CUDA graph is being captured and `preserve_rng_state` is true;
-/// - during the backward pass, the second run saves fewer tensors than the first, or tensors with
-///   different shapes, types, or devices.
+/// - during the backward pass, the second run saves fewer tensors than the first run, or saves
+///   tensors with different shapes, types, or devices.
 template <class Function, class... Inputs>
 auto checkpoint(const ActivationCheckpointOptions& options, Function function,
                 const Inputs&... inputs) {

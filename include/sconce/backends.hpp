@@ -34,8 +34,8 @@ struct Flags {
 /// flag is set.
 void set_flags(const Flags& flags);
 
-/// Applies flags for the lifetime of the guard, then restores the previous settings. The changes
-/// also affect other threads.
+/// Applies flags for the lifetime of the guard, then restores the previous settings. The flags also
+/// apply to other threads.
 ///
 ///     const backends::FlagsGuard flags({.cudnn_benchmark = true});
 ///

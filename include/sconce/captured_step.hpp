@@ -63,11 +63,11 @@ struct CapturedStepOptions {
 ///
 /// Each call runs one step. The first `num_warmup_iters` calls run eagerly (on a side stream if the
 /// device is a GPU), and the next call captures the step. On the CPU, a call captures the step only
-/// if an earlier call ran the same operators, because the first steps may also create the
-/// optimizer's state. Every later call copies its batch into the captured inputs and replays the
-/// step. Only batches with the shapes and types of the first batch count toward the warmup. If the
-/// step throws, its batch does not count as the first batch. On a GPU, the current stream and the
-/// side stream are synchronized with each other.
+/// if an earlier call ran the same operators, because an optimizer creates its state in its first
+/// step. Every later call copies its batch into the captured inputs and replays the step. Only
+/// batches with the shapes and types of the first batch count toward the warmup. If the step
+/// throws, its batch does not count as the first batch. On a GPU, the side stream waits for the
+/// current stream before each call, and the current stream then waits for the side stream.
 ///
 /// The result of each call is bitwise identical to calling the function on a fresh copy of the
 /// batch with the memory format of the first batch. Calling the function directly may produce
@@ -85,21 +85,21 @@ struct CapturedStepOptions {
 ///   call a metric's `update`.
 /// - No loss from an earlier step may keep the autograd graph of the parameters alive.
 ///
-/// The step is captured again if parameter groups are added to or removed from its optimizers, if
-/// their parameters are frozen or unfrozen, if the factors of its scaler change, or if the
-/// `modules` in the options change. Before the new capture, one more call runs eagerly on the CPU,
-/// or the warmup is repeated on a GPU.
+/// The step is captured again if an optimizer gains or loses parameter groups, if a parameter in an
+/// optimizer is frozen or unfrozen, if the factors of the scaler change, or if one of the `modules`
+/// in the options changes. Before the new capture, the CPU runs one more call eagerly, and a GPU
+/// repeats the warmup.
 ///
-/// On the CPU, a replay calls sconce optimizers, schedulers, and the updates of an
-/// ExponentialMovingAverage directly, so all of their options and states may change. On a GPU, a
-/// function that steps a scheduler or updates an ExponentialMovingAverage is rejected. On the CPU,
-/// gradients may also accumulate over several calls. The step is captured again if its memory or
-/// gradients have changed, because a parameter was moved, frozen, or resized, or because a gradient
-/// was released.
+/// On the CPU, a replay directly calls sconce optimizers, schedulers, and
+/// `ExponentialMovingAverage` updates, so you may change any of their options and state. On a GPU,
+/// a function that steps a scheduler or updates an ExponentialMovingAverage is rejected. On the
+/// CPU, gradients may also accumulate over several calls. If a parameter is moved, frozen, or
+/// resized, or if a gradient is released, the step is captured again, because its memory has
+/// changed.
 ///
-/// If a function cannot be replayed, the call after the recorded call throws an error before it
-/// runs any operation. The error therefore occurs in the first call after the warmup or in a later
-/// call. The function is rejected if it contains:
+/// If a function cannot be replayed, the call that follows the recorded call throws an error before
+/// it runs any operation. This is the first call after the warmup or a later call. The function is
+/// rejected if it contains:
 /// - a call with side effects that a replay would not reproduce, such as `ReduceLROnPlateau::step`;
 /// - a read of a tensor value on the host, a data-dependent shape, or a sparse tensor;
 /// - an operator that runs in another thread, as in DataParallel;
@@ -108,16 +108,17 @@ struct CapturedStepOptions {
 /// - numbers that the host recomputes in each step, as in LibTorch's own Adam;
 /// - a tensor that the step creates from host memory with `torch::from_blob`.
 ///
-/// If another library uses the dispatch key that records operators, the step is not recorded and
-/// runs unchanged.
+/// If another library uses the dispatch key that sconce uses to record operators, the step is not
+/// recorded and runs eagerly.
 ///
 /// In a process group on the CPU, the step may run a DistributedDataParallel model. A replay runs
 /// the same collectives as an eager step, so ranks that replay the step may train together with
-/// ranks that run it eagerly. Processes with compilers agree on which form of the step to use and
-/// on the call at which to switch to it. Set a compiler in all processes or in none of them.
+/// ranks that run it eagerly. If the processes have compilers, they agree on whether to use the
+/// compiled step and on the call in which they switch to it. Set a compiler in all processes or in
+/// none of them.
 ///
-/// During a call, autocast does not cache casts, because a replay would reuse weights cast during
-/// the capture. On the CPU, a replay computes identical casts only once.
+/// During a call, the autocast cache is disabled, because a replay would otherwise reuse weights
+/// that were cast during the capture. On the CPU, a replay computes identical casts only once.
 ///
 /// Use each object from one thread at a time.
 /// Python: `torch.cuda.graph`, with the warmup shown in PyTorch's notes on CUDA graphs.
@@ -152,12 +153,12 @@ class CapturedStep {
   /// Returns whether the step has been captured.
   bool is_captured() const;
 
-  /// Returns how the step was run in the last call whose batch matched the first batch. Calls that
-  /// compare or time both forms count as replays.
+  /// Returns how the step ran in the most recent call with a batch like the first one. Calls that
+  /// compare or time the replay and the compiled step count as replays.
   StepMode mode() const;
 
-  /// Returns the reason why the step is or is not compiled, such as the measured times of both
-  /// forms.
+  /// Returns the reason why the step is or is not compiled, such as the measured times of the
+  /// replay and the compiled step.
   std::string mode_reason() const;
 
  private:

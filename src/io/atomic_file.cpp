@@ -34,7 +34,8 @@ bool is_part(const std::string& name, const std::string& prefix) {
          is_number(std::string_view(numbers).substr(dash + 1));
 }
 
-// Returns 0 or errno. On file systems that do not support locks, old parts are not removed.
+// Returns 0 or errno. On file systems that do not support locks, abandoned temporary files are not
+// removed.
 int lock_part(int fd) {
   while (::flock(fd, LOCK_EX) != 0) {
     if (errno == ENOSYS || errno == ENOLCK || errno == EOPNOTSUPP) return 0;
@@ -53,7 +54,8 @@ bool may_follow(const struct stat& link, const std::filesystem::path& folder) {
   return !is_shared || link.st_uid == ::geteuid() || link.st_uid == around.st_uid;
 }
 
-// Follows the symbolic links in the path. The limit stops cycles of links.
+// Follows the symbolic links in the path. The limit on the number of links prevents an infinite
+// loop if the links form a cycle.
 std::filesystem::path resolved(std::filesystem::path path, const std::string& caller) {
   check_path(path, caller);
   std::error_code error;
@@ -61,7 +63,7 @@ std::filesystem::path resolved(std::filesystem::path path, const std::string& ca
   for (int i = 0; i < 40 && ::lstat(path.c_str(), &link) == 0 && S_ISLNK(link.st_mode); ++i) {
     TORCH_CHECK(may_follow(link, path.parent_path()), caller, ": ", path.string(),
                 ": expected a link owned by this user or by the owner of the folder (the folder is "
-                "world-writable), found one owned by another user");
+                "world-writable), got a link owned by another user");
     const auto target = std::filesystem::read_symlink(path, error);
     if (error) break;
     path = path.parent_path() / target;
@@ -112,16 +114,16 @@ void AtomicFile::finish() {
               ": cannot sync its folder: ", std::strerror(error));
 }
 
-// Checks the path before anything is written. Renaming a file requires write permission only for
-// its folder, and without this check, a problem with the path would surface only at the end.
+// Checks the path before anything is written. Without this check, an unwritable file would be
+// replaced, because renaming requires write permission only for the folder, and other problems with
+// the path would surface only at the end.
 void AtomicFile::check_before() {
-  TORCH_CHECK(path_.has_filename(), caller_, ": expected the path of a file, got '", path_.string(),
-              "'");
+  TORCH_CHECK(path_.has_filename(), caller_, ": expected a file path, got '", path_.string(), "'");
   struct stat before = {};
   const int error = ::lstat(path_.c_str(), &before) == 0 ? 0 : errno;
   if (error == ENAMETOOLONG) fail("create");
   TORCH_CHECK(error != ELOOP && !S_ISLNK(before.st_mode), caller_, ": ", path_.string(),
-              ": expected a link to a file, found a loop of links");
+              ": expected a link to a file, got a loop of symbolic links");
   if (error != 0) return;
   TORCH_CHECK(S_ISREG(before.st_mode), caller_, ": ", path_.string(),
               ": expected a regular file to replace, found ", kind_of(before.st_mode));
@@ -129,8 +131,9 @@ void AtomicFile::check_before() {
   before_ = before;
 }
 
-// Sets the permissions last. Until then, only the owner has access. If the group cannot be kept,
-// its members count as others, so others get at most the permissions that the group had.
+// Sets the permissions as the last step. Until then, only the owner can access the file. If the
+// group cannot be kept, its members are treated as other users, so other users receive at most the
+// permissions that the group had.
 void AtomicFile::keep_access() {
   const mode_t mode = before_->st_mode & 0777;
   const mode_t without_group = mode & (0700 | (mode >> 3 & 07));
@@ -138,8 +141,8 @@ void AtomicFile::keep_access() {
   if (::fchmod(fd_, is_kept ? mode : without_group) != 0) fail("keep the permissions of");
 }
 
-// Returns whether the group is kept. Without root privileges, the process that writes the file
-// becomes its owner.
+// Returns whether the group could be kept. Without root privileges, the process that writes the
+// file becomes its owner.
 bool AtomicFile::keep_owner() {
   struct stat part = {};
   if (::fstat(fd_, &part) != 0) fail("inspect");
@@ -149,9 +152,9 @@ bool AtomicFile::keep_owner() {
          ::fchown(fd_, part.st_uid, before_->st_gid) == 0;
 }
 
-// With an access control list, the group bits in the mode are an upper bound for the whole list, so
-// copying only the mode would grant these permissions to the group. The part may also have
-// inherited a list from its folder.
+// If a file has an access control list, the group bits in its mode are an upper bound for the whole
+// list. Copying only the mode would therefore grant these permissions to the group. The temporary
+// file may also have inherited an access control list from its folder.
 bool AtomicFile::keep_access_list() {
   constexpr auto name = "system.posix_acl_access";
   std::array<char, 1 << 16> list;  // the system's size limit
@@ -167,13 +170,13 @@ void AtomicFile::fail(const char* doing) const {
               " it: ", std::strerror(error));
 }
 
-// The name of a part is longer than the name of the file. Most file systems limit names to 255
+// The temporary file name is longer than the final file name. Most file systems limit names to 255
 // bytes, and some limit them to 143 bytes.
 std::string AtomicFile::prefix() const {
   return path_.filename().string().substr(0, 100) + ".";
 }
 
-// The lock distinguishes a part that is still being written from an abandoned part.
+// The lock distinguishes a temporary file that is still being written from an abandoned one.
 void AtomicFile::create() {
   static std::atomic<int> parts = 0;
   struct stat now = {};
@@ -181,8 +184,8 @@ void AtomicFile::create() {
     if (fd_ >= 0) ::close(fd_);
     part_ =
         folder_ / (prefix() + std::to_string(::getpid()) + "-" + std::to_string(parts++) + ".part");
-    // While the replacement for a private file is being written, other users must not be able to
-    // read it.
+    // Other users must not be able to read the replacement for a private file while it is being
+    // written.
     const mode_t mode = before_ ? 0600 : 0666;
     fd_ = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (fd_ < 0 && errno == EEXIST) continue;  // left by an earlier process with the same ID

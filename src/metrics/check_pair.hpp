@@ -7,14 +7,14 @@
 
 namespace sconce::metrics {
 
-/// Checks that preds and target are tensors of real numbers on one device.
+/// Checks that preds and target are tensors of real numbers on the same device.
 /// @throw c10::Error with the prefix `caller` if they are not.
 inline void check_tensors(const torch::Tensor& preds, const torch::Tensor& target,
                           const char* caller) {
   TORCH_CHECK(preds.defined() && target.defined(), caller,
               ": expected preds and target, got an undefined tensor");
   TORCH_CHECK(preds.device() == target.device(), caller,
-              ": expected preds and target on one device, got ", preds.device(), " and ",
+              ": expected preds and target on the same device, got ", preds.device(), " and ",
               target.device());
   TORCH_CHECK(!preds.is_complex() && !target.is_complex(), caller, ": expected real numbers, got ",
               preds.scalar_type(), " and ", target.scalar_type());

@@ -66,7 +66,7 @@ Labels labels_of(const torch::Tensor& preds, const torch::Tensor& target,
               ": expected logits (N, C, ...) or classes (N, ...) for a target (N, ...), got ",
               preds.sizes(), " for ", target.sizes());
   TORCH_CHECK(preds.device() == target.device(), caller,
-              ": expected preds and target on one device, got ", preds.device(), " and ",
+              ": expected preds and target on the same device, got ", preds.device(), " and ",
               target.device());
   check_labels(preds, target, options, caller);
 

@@ -13,7 +13,7 @@ namespace {
 using torch::optim::AdamOptions;
 using torch::optim::AdamWOptions;
 
-// The tables for Adam and AdamW, which differ only in their option type.
+// The tables for Adam and AdamW are identical except for the option type.
 template <class AdamOrAdamWOptions>
 struct AdamTable {
   using Options = AdamOrAdamWOptions;

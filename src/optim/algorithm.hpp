@@ -1,6 +1,6 @@
 #pragma once
 
-// The interface for the parts that differ between optimizer classes. This header is internal to
+// Interface for the operations that differ between optimizer classes. This header is internal to
 // this folder.
 
 #include <torch/optim/optimizer.h>
@@ -97,22 +97,22 @@ class Algorithm {
                     torch::optim::Optimizer& optimizer) const = 0;
 
  protected:
-  // Returns whether the kernels can update parameter `index` in group `group`, which has a
-  // gradient, using `state`, a tensor from its state. If this function returns false, the state
-  // must be converted to the parameter's device, type, and strides. `state` may be undefined.
-  // Throws if the sizes of the gradient or the state differ from the parameter's sizes, or if the
-  // kernels do not support the parameter.
+  // Returns whether the kernels can update parameter `index` of group `group` using `state`, a
+  // tensor from the parameter's state. The parameter must have a gradient. If not, the state must
+  // be converted to the parameter's device, type, and strides. `state` may be undefined. Throws if
+  // the sizes of the gradient or the state differ from the parameter's sizes, or if the kernels do
+  // not support the parameter.
   bool state_fits(const torch::optim::Optimizer& optimizer, size_t group, size_t index,
                   const at::Tensor& state) const;
 
   // Copies a number from a state to a 0-dim float32 tensor and returns the tensor. The copy is on
-  // the parameter's device if the parameter is updated there without the host, and on the CPU
-  // otherwise.
+  // the parameter's device if the kernels update the parameter without reading the number on the
+  // host. Otherwise, the copy is on the CPU.
   at::Tensor number_for(const at::Tensor& parameter, const at::Tensor& number) const;
 
-  // Returns a copy of the tensor `key` from a state with the parameter's device and type and the
-  // strides that the kernels need. Returns an undefined tensor if the state does not contain the
-  // key. Throws if the tensor's sizes differ from the parameter's sizes.
+  // Copies the tensor `key` of a state to the parameter's device and type, with the strides that
+  // the kernels require. Returns an undefined tensor if the state does not contain the key. Throws
+  // if the tensor's sizes differ from the parameter's sizes.
   at::Tensor copy_for(const at::Tensor& parameter, const Tensors& tensors, const char* key) const;
 
  private:

@@ -339,7 +339,7 @@ void TableOptions<Class, Derived>::serialize(torch::serialize::InputArchive& arc
 }
 
 // Like LibTorch archives, these archives omit undefined tensors. A number may be a view of a larger
-// tensor, and writing the view would also write the larger tensor.
+// tensor, in which case saving the view would also save the larger tensor.
 template <class Class, class Derived>
 void TableParamState<Class, Derived>::serialize(torch::serialize::OutputArchive& archive) const {
   const auto& state = static_cast<const Derived&>(*this);
@@ -377,7 +377,7 @@ OptimizerOf<Class, ClassOptions>::OptimizerOf(
     : Optimizer(std::make_unique<AlgorithmOf<Class>>(), param_groups,
                 std::make_unique<ClassOptions>(std::move(defaults)), std::move(extra)) {}
 
-// In C++, an empty list is usually caused by a layer that was not registered in its module.
+// In C++, an empty parameter list usually means that a layer was not registered in its module.
 template <class Class, class ClassOptions>
 OptimizerOf<Class, ClassOptions>::OptimizerOf(std::vector<torch::Tensor> params,
                                               ClassOptions defaults, ExtraOptions extra)
@@ -385,7 +385,7 @@ OptimizerOf<Class, ClassOptions>::OptimizerOf(std::vector<torch::Tensor> params,
                   std::move(extra)) {}
 
 // If a group's option equals the default for its type, LibTorch replaces it with the value in
-// `defaults`. Therefore, the weight decay is set afterwards.
+// `defaults`. Therefore, the weight decay is set after construction.
 template <class Class, class ClassOptions>
 OptimizerOf<Class, ClassOptions>::OptimizerOf(const DecayGroups& groups, ClassOptions defaults,
                                               ExtraOptions extra)

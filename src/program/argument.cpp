@@ -68,8 +68,7 @@ c10::IValue list_of(const std::vector<c10::IValue>& elements, const c10::Type& t
     case TypeKind::NumberType:
       return list_of<at::Scalar>(elements);
     default:
-      TORCH_CHECK(false, "expected a list of a type that programs support, got one of ",
-                  type.str());
+      TORCH_CHECK(false, "expected a list whose element type programs support, got ", type.str());
   }
 }
 

@@ -41,7 +41,7 @@ class AppendFile {
       if (written < 0 && errno == EINTR) continue;
       if (written <= 0) {
         const int error = errno;
-        // If the partial piece cannot be removed, no later piece may be appended after it.
+        // If a partial write cannot be removed, nothing may be appended after it.
         if (::ftruncate(fd_, before.st_size) != 0) ::close(std::exchange(fd_, broken));
         fail("write", error);
       }

@@ -37,7 +37,8 @@ std::string text_of(double value, std::chars_format format, int precision) {
   return {text, end};
 }
 
-// Returns a string such as 1.5e-5. The last digit is the last one that differs between ticks.
+// Returns a string such as 1.5e-5. The string ends with the last digit that can differ between
+// ticks.
 std::string scientific(double value, int step_exponent) {
   const int exponent = static_cast<int>(std::floor(std::log10(std::abs(value)) + 1e-9));
   const int digits = std::clamp(exponent - step_exponent, 0, 16);
@@ -64,8 +65,8 @@ Axis axis_of(double low, double high, const AxisOptions& options) {
   if (largest < 1e-280) {
     axis = {.low = -1, .high = 1};
   } else if (high - low <= 1e-9 * largest) {
-    // The range is wide enough for distinct ticks. On an axis of whole numbers, ticks are at least
-    // 1 apart.
+    // The range is wide enough to produce distinct ticks. On an axis of whole numbers, ticks are at
+    // least 1 apart.
     const double half = options.whole ? std::max(0.5, largest * 1e-9) : largest / 2;
     axis = {.low = low - half, .high = high + half};
   } else {

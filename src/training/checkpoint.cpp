@@ -81,15 +81,15 @@ void check_random_state(const torch::Tensor& state, const std::string& where) {
   auto trial = at::detail::createCPUGenerator();
   const int64_t size = trial.get_state().numel();
   TORCH_CHECK(state.scalar_type() == at::kByte && state.dim() == 1 && state.numel() >= size, where,
-              ": expected a random state of at least ", size, " bytes");
+              ": expected a generator state of at least ", size, " bytes");
   trial.set_state(state.narrow(0, 0, size).clone());
   const auto engine = at::check_generator<at::CPUGeneratorImpl>(trial)->engine().data();
   TORCH_CHECK(engine.left_ + static_cast<int64_t>(engine.next_) <= at::MERSENNE_STATE_N + 1, where,
               ": expected the state of a random generator, got a damaged state");
 }
 
-// If this machine has more GPUs than the file contains states for, the generators of the additional
-// GPUs keep their states.
+// If this machine has more GPUs than there are GPU states in the file, the generators of the
+// additional GPUs keep their states.
 void set_random_state(const torch::Tensor& state) {
   int64_t next = 0;
   for (auto generator : generators()) {
@@ -111,7 +111,7 @@ std::vector<torch::Tensor> random_states(const distributed::ProcessGroup& group)
   return states;
 }
 
-// The keys in a file that are not part names.
+// The keys in a checkpoint file that do not name a part.
 const std::set<std::string> other_keys = {"classes", "generators", "epoch",
                                           "batch",   "extra",      "best"};
 
@@ -119,7 +119,7 @@ void check_names(const NamedStates& parts) {
   std::set<std::string> names = other_keys;
   for (const auto& [name, part] : parts) {
     TORCH_CHECK(names.insert(name).second, checkpoint_name,
-                "expected parts with different names, and no reserved name such as 'epoch', got '",
+                "expected part names that are distinct and not reserved (such as 'epoch'), got '",
                 name, "'");
   }
 }
@@ -136,8 +136,8 @@ c10::impl::GenericDict states_of(const NamedStates& parts) {
   return states;
 }
 
-// Assigns the parts to keys in a file. If the file does not contain the name of a part, the part
-// may use a former name, unless another part has that name.
+// Maps each part to a key in the file. If the file does not contain a part's name, one of the
+// part's former names is used, unless another part has that name.
 NamedStates by_keys(const StateVisitor& saved, NamedStates parts) {
   std::set<std::string> taken;
   for (const auto& [name, part] : parts) taken.insert(name);
@@ -183,7 +183,7 @@ void check_parts(const StateVisitor& saved, const NamedStates& parts, const std:
   check_classes(saved, parts, where);
 }
 
-// The errors thrown by the parts contain neither the file nor the name of the part.
+// The errors that parts throw do not contain the file name or the part name.
 void load_part(const Stateful& part, const c10::IValue& state, const std::string& where,
                const std::string& key) {
   try {
@@ -210,8 +210,8 @@ double score_of(const MonitoredValue& of) {
   return of.mode == optim::MetricMode::max ? of.value : -of.value;
 }
 
-// Returns the value that corresponds to a score and a string from `describe_best`. The string is
-// empty if there is no monitored value.
+// Converts a score and a string returned by `describe_best` back to the monitored value. If no
+// value is monitored, the string is empty.
 MonitoredValue monitored_value(double score, const std::string& described) {
   for (const auto mode : {optim::MetricMode::min, optim::MetricMode::max}) {
     const std::string prefix = describe_best(mode, "");
@@ -221,7 +221,7 @@ MonitoredValue monitored_value(double score, const std::string& described) {
   return {described, score, optim::MetricMode::max};
 }
 
-// The lock is released when the last pointer to it is destroyed or when the process ends.
+// The lock is released when the last pointer to it is destroyed or the process exits.
 std::shared_ptr<const int> lock_folder(const fs::path& folder) {
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   TORCH_CHECK(fd >= 0, checkpoint_name, folder.string(),
@@ -234,14 +234,14 @@ std::shared_ptr<const int> lock_folder(const fs::path& folder) {
   // folders.
   const bool is_taken = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   TORCH_CHECK(!is_taken, checkpoint_name, folder.string(),
-              ": expected a folder that no other Checkpoint writes to, but another Checkpoint, in "
-              "this process or in another process, is writing there");
+              ": expected a folder that no other Checkpoint writes to, but another Checkpoint (in "
+              "this process or in another process) is writing to it");
   return lock;
 }
 
 }  // namespace
 
-// The file contents, except for the parts of the run.
+// The contents of a checkpoint file, excluding the parts of the run.
 struct Checkpoint::RunState {
   std::vector<torch::Tensor> generators = {};
   RunProgress progress = {};
@@ -257,7 +257,7 @@ void visit_state(Checkpoint::Best& best, StateVisitor& state) {
   state("metric", score);
   state.check(!std::isnan(score), "a number");
   state("file", best.file);
-  state.check(Checkpoint::position_of(best.file).has_value(), "the name of a checkpoint");
+  state.check(Checkpoint::position_of(best.file).has_value(), "a checkpoint name");
   state.optional_value("monitor", monitor);
   best.of = monitored_value(score, monitor.value_or(""));
 }
@@ -293,8 +293,9 @@ void Checkpoint::take_folder() {
   if (!lock_ && writes(options_)) lock_ = lock_folder(folder_);
 }
 
-// Throws if a checkpoint is later than this object's last one. Such a checkpoint belongs to a
-// different run, and a save would remove it.
+// Throws if the folder contains a checkpoint that is later than the last checkpoint that this
+// object wrote or loaded. The later checkpoint belongs to a different run, and a save would remove
+// it.
 void Checkpoint::check_own(const char* expected) const {
   const auto all = files();
   TORCH_CHECK(all.empty() || position_of(all.back()) <= last_, checkpoint_name, folder_.string(),
@@ -348,8 +349,8 @@ bool Checkpoint::has_other_monitor(const MonitoredValue& given) const {
   return best_->of.name != given.name || best_->of.mode != given.mode;
 }
 
-// Loading repeats this step, because the process that wrote the checkpoint may have been killed
-// before reaching this point.
+// `load` also calls this function, because the process that wrote the checkpoint may have been
+// killed before it called this function.
 void Checkpoint::end_save(const std::optional<Best>& best) const {
   together(options_.process_group, [&] {
     if (!lock_) return;
@@ -412,8 +413,8 @@ std::string Checkpoint::file_name(const Position& position) {
   return name + (round > 1 ? "-" + std::to_string(round) : "") + ".pt";
 }
 
-// Returns the position in the name of a checkpoint, or std::nullopt if the name has a different
-// form.
+// Parses the position from a checkpoint name, or returns std::nullopt if the name does not match
+// the format.
 std::optional<Checkpoint::Position> Checkpoint::position_of(const std::string& name) {
   static const std::regex pattern(
       file_prefix + std::string("([0-9]{6,18})-([0-9]{8,18})(-([2-9]|[1-9][0-9]{1,17}))?\\.pt"));
@@ -437,8 +438,8 @@ std::vector<std::string> Checkpoint::files() const {
   return sorted;
 }
 
-// Returns the latest name that rank 0 sees. All ranks return the same name, because another machine
-// may not see the file yet.
+// Returns the name of the latest checkpoint that rank 0 finds. All ranks use this name, because the
+// file may not be visible on other machines yet.
 std::string Checkpoint::agreed_latest() const {
   const auto& group = options_.process_group;
   std::string name;

@@ -32,15 +32,16 @@ using sconce::test::TempDir;
 
 namespace {
 
-// The number of remaining calls to the functions below that succeed. If it is negative, all calls
-// succeed.
+// The number of calls to the functions below that still succeed before calls start to fail. If the
+// number is negative, all calls succeed.
 int calls_left = -1;
 
 // The error code for the calls that fail. A signal interrupts a single call, but a broken disk
 // causes all later calls to fail.
 int call_error = EIO;
 
-// Runs before each call to the functions below, except for calls that it makes itself.
+// This function runs before each call to the functions below. It does not run before calls that it
+// makes itself.
 std::function<void()> before_call;
 
 // Returns whether the current call must fail.
@@ -56,10 +57,11 @@ bool fails() {
   return true;
 }
 
-// The error code with which fsync on a folder fails, or 0 if it succeeds.
+// The error code that fsync sets for a folder, or 0 if fsync succeeds.
 int folder_error = 0;
 
-// Whether fsync writes to the disk. Writing to the disk takes up most of the time spent in a save.
+// Determines whether fsync really writes to the disk. Writing to the disk takes up most of the time
+// spent in a save.
 bool waits_for_disk = true;
 
 bool is_folder(int fd) {
@@ -77,8 +79,8 @@ F* next(const char* name) {
 
 }  // namespace
 
-// The linker replaces the corresponding C library functions with these. A successful write may be a
-// partial write.
+// The linker replaces the C library functions of the same names with these functions. A successful
+// call may write only part of the data.
 extern "C" ssize_t write(int fd, const void* data, size_t size) {
   if (fails()) return -1;
   return next<decltype(write)>("write")(fd, data,
@@ -123,7 +125,8 @@ void save(const fs::path& file, const std::string& text) {
   sconce::io::write_file(file, text, "save");
 }
 
-// Drops root privileges for the lifetime of the object. Skips the test if they cannot be dropped.
+// Drops root privileges for the lifetime of the object. If root privileges cannot be dropped, skips
+// the test.
 class AsNobody {
  public:
   AsNobody() {
@@ -197,8 +200,9 @@ TEST_CASE("a save through a dangling link creates the target and keeps the link"
   CHECK(fs::is_symlink(path / "loop"));
 }
 
-TEST_CASE("a save rejects a file that the user is not allowed to write and leaves it unchanged",
-          "[alone]") {
+TEST_CASE(
+    "a save rejects a file that the user is not allowed to write, and leaves the file unchanged",
+    "[alone]") {
   const TempDir folder;
   const auto file = folder.write("file", "before");
   fs::permissions(file, fs::perms::owner_read | fs::perms::others_read);
@@ -236,8 +240,8 @@ struct stat status_of(const fs::path& path) {
   return status;
 }
 
-// Returns whether any file in the folder is readable or writable by someone who could not read or
-// write a file with the given status. The owner may be this user.
+// Returns whether any file in the folder can be read or written by a user who could not read or
+// write a file with the given status. The current user may own the file.
 bool has_wider_file(const TempDir& folder, const struct stat& before) {
   for (const auto& entry : fs::directory_iterator(folder.path())) {
     const struct stat now = status_of(entry.path());
@@ -249,8 +253,8 @@ bool has_wider_file(const TempDir& folder, const struct stat& before) {
   return false;
 }
 
-// Creates a file with the given mode, regardless of the umask. If possible, the file belongs to
-// another user.
+// Creates a file with the given mode, regardless of the umask. If the test runs as root, the file
+// belongs to another user.
 class PrivateFile {
  public:
   explicit PrivateFile(mode_t mode) : umask_(::umask(0)) {
@@ -318,7 +322,7 @@ TEST_CASE(
   CHECK(kills > 7);
 }
 
-TEST_CASE("a save keeps the permissions that the file has when the save ends") {
+TEST_CASE("a save keeps the permissions that the file has when the save finishes") {
   const TempDir folder;
   const auto file = folder.write("file", "before");
   AtomicFile narrowed(file, "save");
@@ -333,7 +337,8 @@ TEST_CASE("a save keeps the permissions that the file has when the save ends") {
 }
 
 TEST_CASE(
-    "a save that cannot keep the group grants other users no more permissions than the group had",
+    "a save that cannot keep the group does not grant other users more permissions than the group "
+    "had",
     "[alone]") {
   const TempDir folder;
   fs::permissions(folder.path(), fs::perms::all);
@@ -354,8 +359,9 @@ TEST_CASE(
 }
 
 TEST_CASE("a save keeps the file's access control list and does not inherit one from the folder") {
-  // The data starts with version 2. Each entry then contains a tag, permissions, and a user. The
-  // tags are 1 for the owner, 2 for a user, 4 for the group, 16 for the mask, and 32 for others.
+  // The data starts with the version number 2, which is followed by the entries. Each entry
+  // contains a tag, permissions, and a user. The tags are 1 for the owner, 2 for a user, 4 for the
+  // group, 16 for the mask, and 32 for others.
   const auto entry = [](uint16_t tag, uint16_t permissions, uint32_t user = ~uint32_t{0}) {
     std::string bytes(reinterpret_cast<const char*>(&tag), sizeof tag);
     bytes.append(reinterpret_cast<const char*>(&permissions), sizeof permissions);
@@ -418,7 +424,9 @@ TEST_CASE("a file name may be as long as the file system allows") {
   CHECK(count(folder) == 2);
 }
 
-TEST_CASE("a save removes the temporary file of a killed writer and keeps other writers' files") {
+TEST_CASE(
+    "a save removes a killed writer's temporary file and keeps the temporary files of running "
+    "writers") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   folder.write("file.4711-0.part", "left");
@@ -484,7 +492,7 @@ const std::map<std::string, Way> ways = {
 
 namespace {
 
-// Saves version 2 over version 1 while all calls after the first `successes` calls fail. Returns
+// Replaces version 1 with version 2. All calls after the first `successes` calls fail. Returns
 // whether any call failed.
 bool check_failing_save(const std::string& name, const Way& way, int successes) {
   const TempDir folder;
@@ -497,7 +505,8 @@ bool check_failing_save(const std::string& name, const Way& way, int successes) 
   const auto version = way.version(folder.path());
   const bool is_saved = error == "nothing was thrown";
   CHECK((version == 2 || (version == 1 && !is_saved)));
-  // If renaming the link to the best checkpoint failed, the next save removes the link.
+  // If a save failed to rename the new link to the best checkpoint, the next save removes this
+  // link.
   CHECK(count(folder) <= files + (version == 2 && name == "checkpoint" ? 2 : 0));
   if (!is_saved) {
     CHECK_THAT(error, ContainsSubstring(folder.path().string()) && ContainsSubstring("cannot ") &&
@@ -508,8 +517,10 @@ bool check_failing_save(const std::string& name, const Way& way, int successes) 
 
 }  // namespace
 
-TEST_CASE("if any system call fails during a save, the file is a complete earlier or later version",
-          "[alone]") {
+TEST_CASE(
+    "if any system call fails during a save, the file contains either the complete old or the "
+    "complete new version",
+    "[alone]") {
   waits_for_disk = false;
   for (const int error : {EIO, ENOSPC, EINTR, EMFILE}) {
     for (const auto& [name, way] : ways) {
@@ -627,9 +638,9 @@ TEST_CASE("a path that cannot refer to a file is rejected before anything is wri
   const auto begin = [](const fs::path& path) {
     return error_of([&] { AtomicFile(path, "save"); });
   };
-  CHECK(begin("") == "save: expected the path of a file, got ''");
+  CHECK(begin("") == "save: expected a file path, got ''");
   const auto inner = folder.path() / "inner" / "";
-  CHECK(begin(inner) == "save: expected the path of a file, got '" + inner.string() + "'");
+  CHECK(begin(inner) == "save: expected a file path, got '" + inner.string() + "'");
   CHECK_THAT(begin(folder.path() / std::string(256, 'x')),
              ContainsSubstring(": cannot create it: File name too long"));
   const auto with_nul = folder.path() / std::string("a\0b", 3);

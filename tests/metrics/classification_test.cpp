@@ -132,7 +132,7 @@ TEST_CASE("classification metrics reject invalid sizes and types before changing
              ContainsSubstring("logits (N, C, ...) for a top_k of 2, got classes [4]"));
   CHECK_THAT(message({}, target), ContainsSubstring("an undefined tensor"));
   CHECK_THAT(message(torch::zeros({4}, torch::dtype(torch::kLong).device(torch::kMeta)), target),
-             ContainsSubstring("on one device, got meta and cpu"));
+             ContainsSubstring("on the same device, got meta and cpu"));
   CHECK_THAT(error_of([&] { Accuracy({.top_k = 4}).update(torch::zeros({4, 3}), target); }),
              ContainsSubstring("logits of at least 4 classes (the top_k), got [4, 3]"));
 }

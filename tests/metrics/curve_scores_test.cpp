@@ -182,7 +182,7 @@ TEST_CASE(
       ContainsSubstring("expected floating-point probabilities or logits, got preds of Long"));
   CHECK_THAT(message({}, target), ContainsSubstring("an undefined tensor"));
   CHECK_THAT(message(torch::zeros({4, 3}, torch::kMeta), target),
-             ContainsSubstring("on one device, got meta and cpu"));
+             ContainsSubstring("on the same device, got meta and cpu"));
   const auto of_labels = [](const torch::Tensor& preds, const torch::Tensor& labels) {
     return error_of(
         [&] { MultilabelAUROC({.num_labels = 3, .thresholds = 4}).update(preds, labels); });

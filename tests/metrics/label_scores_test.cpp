@@ -162,7 +162,7 @@ TEST_CASE(
              ContainsSubstring("real numbers, got ComplexFloat and Float"));
   CHECK_THAT(message({}, target), ContainsSubstring("an undefined tensor"));
   CHECK_THAT(message(torch::zeros({4, 3}, torch::kMeta), target),
-             ContainsSubstring("on one device, got meta and cpu"));
+             ContainsSubstring("on the same device, got meta and cpu"));
   CHECK_THAT(error_of([] { BinaryAccuracy().update(torch::zeros({}), torch::zeros({})); }),
              ContainsSubstring("expected sizes (N, ...), got []"));
   CHECK_THAT(error_of([] { BinaryAccuracy().update(torch::zeros({4, 1}), torch::zeros({4})); }),

@@ -75,5 +75,5 @@ TEST_CASE("Perplexity rejects invalid sizes, types, and devices") {
              ContainsSubstring("got Long and Long"));
   CHECK_THAT(message(torch::zeros({2, 3, 5}), {}), ContainsSubstring("an undefined tensor"));
   CHECK_THAT(message(torch::zeros({2, 3, 5}, torch::kMeta), target),
-             ContainsSubstring("on one device, got meta and cpu"));
+             ContainsSubstring("on the same device, got meta and cpu"));
 }

@@ -15,8 +15,8 @@ using torch::optim::OptimizerParamGroup;
 
 namespace {
 
-// The bits in the row determine which options are enabled. The rows cover every combination of
-// values for any two options.
+// The bits of `row` determine which options are enabled. Together, the rows cover every combination
+// of values for every pair of options.
 sconce::test::Case adagrad_case(torch::ScalarType dtype, Kernels kernels, unsigned row) {
   const bool maximize = (row & 1) != 0, is_begun = (row & 2) != 0, tensor_lr = (row & 4) != 0;
   const double weight_decay = maximize != is_begun ? 0.1 : 0;
@@ -84,7 +84,7 @@ TEST_CASE("Adagrad supports sparse gradients without weight decay, except with K
   refuse(Adagrad({p}, {}, {.kernels = Kernels::fused}),
          "expected dense gradients, got a sparse one");
   refuse(Adagrad({p}, AdagradOptions().weight_decay(0.1)),
-         "expected dense gradients with a weight_decay, got a sparse one");
+         "expected dense gradients because weight_decay is set, got a sparse gradient");
   Adagrad automatic({p}, AdagradOptions(0.5).eps(0));
   CHECK(automatic.kernels() == Kernels::fused);
   CHECK_FALSE(automatic.step_supports_amp_scaling());
@@ -92,7 +92,7 @@ TEST_CASE("Adagrad supports sparse gradients without weight decay, except with K
   CHECK(p.equal(torch::tensor({1.0F, 0.5F, 1.0F, 0.5F}).reshape({4, 1})));
 }
 
-TEST_CASE("Adagrad's state exists from construction, except for lazy layers") {
+TEST_CASE("Adagrad creates its state during construction, except for lazy layers") {
   sconce::nn::LazyLinear lazy(3);
   const auto p = torch::ones({2}).requires_grad_();
   auto parameters = lazy->parameters();

@@ -401,7 +401,7 @@ TEST_CASE("a checkpoint whose best entry refers to a file outside its folder is 
     best.insert_or_assign("file", name);
     sconce::io::save_torch(checkpoint.latest(), saved);
     CHECK_THROWS_WITH(Checkpoint(folder.path(), {.resume = true}).load({}),
-                      ContainsSubstring("the name of a checkpoint"));
+                      ContainsSubstring("a checkpoint name"));
   }
 }
 

@@ -19,7 +19,7 @@ struct AutocastOptions {
   std::optional<bool> cache_enabled = {};
 };
 
-/// Runs the operations in its scope in mixed precision. For tensors on `device_type`, matrix
+/// Enables mixed precision for the operations in its scope. For tensors on `device_type`, matrix
 /// products and convolutions run in `dtype`, and operations that require a wide dynamic range run
 /// in float32.
 ///
@@ -32,8 +32,8 @@ struct AutocastOptions {
 ///
 /// Close the scope before you call `backward()`, as in Python. The guard changes only the calling
 /// thread's autocast state and restores it on destruction. Destroy nested guards in reverse order,
-/// on the thread that created them. When a thread's outermost scope ends, the casts cached by all
-/// threads are dropped.
+/// on the thread that created them. When the outermost scope of any thread ends, the cached casts
+/// of all threads are cleared.
 ///
 /// If the device type is CUDA and CUDA is not available, or if autocast does not support `dtype` on
 /// the device, the guard warns and disables autocast in its scope.

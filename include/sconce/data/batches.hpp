@@ -17,10 +17,10 @@ namespace sconce::data {
 /// shape `(batch_size, ...)`.
 ///
 /// Without `shuffle` or a sampler, batches are views of the dataset. Otherwise, batches contain
-/// copies of its rows, created on the dataset's device. With `shuffle`, the order is
-/// `torch.randperm(n)` drawn from a CPU generator seeded with seed + epoch. The order is therefore
-/// the same on every device and in Python, and no other generator is affected. With a
-/// `DistributedSampler`, all ranks get the same number of batches.
+/// copies of the rows on the dataset's device. With `shuffle`, the order is `torch.randperm(n)`
+/// drawn from a CPU generator seeded with seed + epoch. The order is therefore the same on every
+/// device and in Python, and no other generator is affected. With a `DistributedSampler`, all ranks
+/// process the same number of batches.
 ///
 /// Each `begin()` starts an independent loop, so loops may be nested or run in several threads.
 /// Copying, moving, or destroying this object does not affect running loops. To split one tensor,
@@ -30,7 +30,7 @@ class Batches : public detail::LoaderBase {
  public:
   using Iterator = LoopIterator<Dataset>;  ///< iterator type of a loop
 
-  /// Stores the two tensors without copying them. A dataset without rows yields no batches.
+  /// Stores the two tensors without copying them. An empty dataset produces no batches.
   /// @throw c10::Error if:
   /// - a tensor is undefined or 0-dim;
   /// - the tensors differ in their first dimension or device;
@@ -38,7 +38,7 @@ class Batches : public detail::LoaderBase {
   /// - the sampler was created for a different number of rows, or is combined with `shuffle`.
   explicit Batches(Dataset dataset, BatchesOptions options = {});
 
-  /// Stores the two tensors of a `torch::data::Example<>`.
+  /// Stores the `data` and `target` tensors of a `torch::data::Example<>`.
   template <detail::TorchExample Example>
   explicit Batches(Example dataset, BatchesOptions options = {})
       : Batches(Dataset{std::move(dataset.data), std::move(dataset.target)}, std::move(options)) {}
@@ -57,10 +57,10 @@ class Batches : public detail::LoaderBase {
 
   /// Starts the next epoch. Epochs are numbered consecutively across all copies of this object,
   /// starting at 0 or at the epoch set by `set_epoch` or the sampler. Several threads may call this
-  /// function concurrently, and each one starts a different epoch. With `shuffle` or a sampler, the
-  /// order is drawn once and moved to the device of the data. **With a `DistributedSampler`, only
-  /// `set_epoch` advances the epoch**, and a second `begin()` without a call to `set_epoch` warns
-  /// once.
+  /// function concurrently. Each call starts a different epoch. With `shuffle` or a sampler, the
+  /// order is computed once per epoch and moved to the device of the data. **With a
+  /// `DistributedSampler`, only `set_epoch` advances the epoch**, and a second `begin()` without a
+  /// call to `set_epoch` warns once.
   /// Python: `iter(loader)`.
   /// @throw c10::Error if the sampler returns a row outside the dataset.
   Iterator begin() const { return begin(0, take_epoch()); }

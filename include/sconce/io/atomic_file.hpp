@@ -14,24 +14,24 @@ namespace sconce::io {
 /// The file is written under a temporary name in the same folder, synced, and renamed. The first
 /// AtomicFile for a given name removes incomplete files left by writers that were killed.
 ///
-/// A file that replaces an existing file keeps the existing file's permissions, access control
-/// list, group, and, where possible, owner, but not the setuid, setgid, and sticky bits. If the
-/// group or the access control list cannot be kept, nobody gains access that the existing file
-/// denied. Until `finish` is called, only the current user can read the new content, even if the
-/// writer is killed. If no file exists, the new file has the permissions allowed by the umask from
-/// the start.
+/// A file that replaces an existing file keeps its permissions, access control list, and group, but
+/// not its setuid, setgid, and sticky bits. It also keeps the owner if possible. If the group or
+/// the access control list cannot be kept, the permissions are reduced so that nobody gains access.
+/// Until `finish` is called, only the current user can read the new content, even if the writer is
+/// killed. If the file does not exist yet, the new file is created with the permissions that the
+/// umask allows.
 class AtomicFile {
  public:
-  /// Opens a temporary file in the same folder as `path`. If `path` is a symbolic link, the target
-  /// of the link is written, even if it does not exist yet. Links are followed as if the system
-  /// setting `fs.protected_symlinks` were enabled, regardless of its actual value. `caller` is the
-  /// prefix of error messages.
+  /// Opens a temporary file in the same folder as `path`. If `path` is a symbolic link, the object
+  /// writes the target of the link, even if the target does not exist yet. Links are followed as if
+  /// the system setting `fs.protected_symlinks` were enabled, regardless of its actual value.
+  /// `caller` is the prefix of error messages.
   /// @throw c10::Error, with the file in the message, if:
   /// - the folder does not exist or is not writable;
   /// - the path has no file name, the file name is too long, or the path contains a NUL byte;
   /// - the file exists and is not a writable regular file;
   /// - the file is a symbolic link in a world-writable folder with the sticky bit, such as /tmp,
-  ///   and the link is owned by neither the current user nor the folder's owner.
+  ///   and the link belongs to neither the current user nor the folder's owner.
   AtomicFile(const std::filesystem::path& path, std::string caller);
 
   /// Removes the temporary file unless `finish` was called.
@@ -47,7 +47,7 @@ class AtomicFile {
   /// @throw c10::Error if the file cannot be synced or renamed. In that case, an existing file is
   /// kept.
   /// @throw c10::Error if the folder cannot be synced because of a disk error. In that case, the
-  /// new file exists but may be lost if the machine crashes.
+  /// new file is in place but may be lost if the machine crashes.
   void finish();
 
  private:

@@ -20,11 +20,12 @@ struct AdagradParamState : TableParamState<Adagrad, AdagradParamState> {
 /// LibTorch's options and parameter groups and runs the same kernels as Python. `torch::save` and
 /// `torch::load` use the archive format of `torch::optim::Adagrad`.
 ///
-/// The constructor creates the state with the optimizer's `initial_accumulator_value`. The state of
-/// parameters that are added later, or that are still empty because they belong to a lazy layer, is
-/// created in their first step. Sparse gradients require a weight decay of 0 and are not supported
-/// with an explicit `Kernels::fused`. If fused kernels were chosen automatically and `lr_decay` is
-/// set, the step counts of GPU parameters with sparse gradients are read back to the host.
+/// The constructor creates the state with the optimizer's `initial_accumulator_value`. If a
+/// parameter is added later, or is still empty because it belongs to a lazy layer, its state is
+/// created in its first step. Sparse gradients require a weight decay of 0 and are not supported if
+/// you explicitly select `Kernels::fused`. If fused kernels are selected automatically and
+/// `lr_decay` is set, the optimizer reads the step counts of GPU parameters with sparse gradients
+/// on the host.
 /// Python: `torch.optim.Adagrad`.
 class Adagrad : public OptimizerOf<Adagrad, torch::optim::AdagradOptions> {
  public:

@@ -16,10 +16,10 @@ class AmpScaling {
   /// Returns whether `step_with_amp_scaling` may be called. This requires fused kernels.
   virtual bool step_supports_amp_scaling() const = 0;
 
-  /// Performs one step after dividing the gradients by `grad_scale`, if it is defined. If
+  /// Performs one step. If `grad_scale` is defined, first divides the gradients by `grad_scale`. If
   /// `found_inf` is 1, the parameters, the state, and the step counts remain unchanged, bit for
-  /// bit. `grad_scale` and `found_inf` are float32 tensors with one element on the parameters'
-  /// device. They are copied for parameters on other devices.
+  /// bit. `grad_scale` and `found_inf` are one-element float32 tensors on the device of the
+  /// parameters. For parameters on other devices, both tensors are copied to those devices.
   /// @throw c10::Error if the optimizer's kernels do not support this.
   virtual void step_with_amp_scaling(const torch::Tensor& grad_scale,
                                      const torch::Tensor& found_inf) = 0;

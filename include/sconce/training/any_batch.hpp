@@ -19,8 +19,8 @@
 
 namespace sconce {
 
-/// A batch split into the inputs of a model and the target. `inputs` is empty if the type of the
-/// batch does not distinguish inputs from the target.
+/// Stores a batch as the model's inputs and the target. `inputs` is empty if the batch type does
+/// not distinguish inputs from the target.
 struct InputsAndTarget {
   std::vector<torch::Tensor> inputs = {};  ///< arguments of the model's forward
   torch::Tensor target = {};               ///< target of the loss
@@ -28,7 +28,7 @@ struct InputsAndTarget {
 
 /// Splits a batch into inputs and target, as in d2l: the last element is the target, and the
 /// preceding elements are the inputs. A single tensor is used as both, which is useful for
-/// autoencoders. Supported types are a tensor, a pair, tuple, or vector of tensors, and types with
+/// autoencoders. Supported types are tensors; pairs, tuples, and vectors of tensors; and types with
 /// the tensor members `data` and `target`, such as `data::Dataset` and `torch::data::Example`. For
 /// any other type, `inputs` is empty.
 inline InputsAndTarget inputs_and_target(const torch::Tensor& batch) {
@@ -64,8 +64,8 @@ InputsAndTarget inputs_and_target(const T&) {
   return {};
 }
 
-/// Contains a batch of any type in which `nn::TensorTree` finds tensors, so that the Trainer does
-/// not depend on the type. Row i of each tensor belongs to example i.
+/// Wraps a batch of any type in which `nn::TensorTree` finds tensors, so that the Trainer does not
+/// depend on the batch type. Row i of each tensor belongs to example i.
 class AnyBatch {
  public:
   /// Wraps the batch. The tensors are not copied.

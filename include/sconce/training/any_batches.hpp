@@ -15,11 +15,11 @@
 namespace sconce {
 
 /// A type that can be iterated over and whose `size()` returns the number of batches, such as
-/// `data::Batches`. A source with epochs also defines `begin(batch, epoch)`, which starts at the
-/// given batch of an epoch, or `set_epoch(epoch)`. It may define `check_world_size(world_size)`,
-/// which throws if the source cannot be used in a process group of this size. If a resumed loop
-/// needs the position of the source, the source also defines `state_dict()` and
-/// `load_state_dict(state)`, like `data::StreamLoader`.
+/// `data::Batches`. A source that distinguishes epochs also defines `begin(batch, epoch)`, which
+/// starts at the given batch of an epoch, or `set_epoch(epoch)`. A source may also define
+/// `check_world_size(world_size)`, which throws if the source cannot be used in a process group of
+/// this size. A source whose position must be restored when a loop resumes also defines
+/// `state_dict()` and `load_state_dict(state)`, like `data::StreamLoader`.
 template <class T>
 concept BatchSource = requires(const T& source) {
   { source.size() } -> std::convertible_to<int64_t>;
@@ -27,8 +27,8 @@ concept BatchSource = requires(const T& source) {
   ++(*std::declval<decltype(source.begin())*>());
 };
 
-/// Contains a copy of any `BatchSource`, so that the Trainer does not depend on its type. Copies of
-/// this object share the source.
+/// Wraps a copy of any `BatchSource`, so that the Trainer does not depend on the source type.
+/// Copies of this object share the source.
 class AnyBatches {
  public:
   /// A function that returns the next batch of an epoch.
@@ -60,17 +60,18 @@ class AnyBatches {
   /// Returns the number of batches.
   int64_t size() const { return size_(); }
 
-  /// Calls the source's `check_world_size` function, if defined.
+  /// Calls the source's `check_world_size` function if the source defines one.
   /// @throw c10::Error if the source cannot be used in a process group of this size.
   void check_world_size(int world_size) const { check_world_size_(world_size); }
 
-  /// Calls the source's `set_epoch` function, if defined.
+  /// Calls the source's `set_epoch` function if the source defines one.
   void set_epoch(int64_t epoch) { set_epoch_(epoch); }
 
-  /// Returns the source's `state_dict`, or `std::nullopt` if it is not defined.
+  /// Returns the result of the source's `state_dict`, or `std::nullopt` if the source does not
+  /// define one.
   std::optional<c10::IValue> state_dict() const { return state_dict_(); }
 
-  /// Calls the source's `load_state_dict` function, if defined.
+  /// Calls the source's `load_state_dict` function if the source defines one.
   /// @throw any exception thrown by the source.
   void load_state_dict(const c10::IValue& state) const { load_state_dict_(state); }
 
@@ -80,8 +81,8 @@ class AnyBatches {
   Next begin() const { return begin_(); }
 
   /// Starts the given epoch at the given batch index, without changing the epoch of the next
-  /// `begin()`. If the source defines `set_epoch` but not `begin(batch, epoch)`, it is copied
-  /// first.
+  /// `begin()`. If the source defines `set_epoch` but not `begin(batch, epoch)`, the epoch is set
+  /// on a copy of the source.
   Next begin(int64_t batch, int64_t epoch) const { return begin_at_(batch, epoch); }
 
  private:

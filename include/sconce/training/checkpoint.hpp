@@ -32,19 +32,20 @@ struct CheckpointOptions {
 };
 
 /// Saves and loads the checkpoints of a run. Each run uses a separate folder, and each checkpoint
-/// is a separate file. A resumed run produces the same result as an uninterrupted run, because a
-/// file also contains the states of the random number generators of the CPU and each GPU.
+/// is a separate file. A resumed run produces the same result as an uninterrupted run, because each
+/// file also contains the states of the CPU and GPU random number generators.
 ///
 ///     sconce::Checkpoint checkpoint("run", {.resume = true});
 ///     sconce::ModelCheckpoint saving(checkpoint);
 ///     trainer.fit(model, optimizer, {.train = batches, .callbacks = {&saving}});
 ///
-/// A file becomes visible only once it is complete, even if the process or the machine crashes. Its
-/// checksums are verified when it is read. `torch.load(path, weights_only=True)` returns a dict
-/// that maps the names of the parts to their states and contains these additional keys: "classes"
-/// (the classes of the parts by name), "generators" (for each rank, a tensor of bytes with the CPU
-/// and GPU generator states), "epoch", "batch", "extra", and "best". Only one Checkpoint across all
-/// processes can write to a folder at a time, but any number of them can read from it.
+/// A file becomes visible only once it is complete, even if the process or the machine crashes.
+/// When a file is read, its checksums are verified. `torch.load(path, weights_only=True)` returns a
+/// dict that maps the names of the parts to their states and contains these additional keys:
+/// "classes" (the classes of the parts by name), "generators" (for each rank, a tensor of bytes
+/// with the CPU and GPU generator states), "epoch", "batch", "extra", and "best". At any time, only
+/// one Checkpoint across all processes can write to a folder, but any number of Checkpoints can
+/// read from it.
 /// Python: Lightning's `ModelCheckpoint`.
 class Checkpoint {
  public:
@@ -57,23 +58,23 @@ class Checkpoint {
   Checkpoint(Checkpoint&&) = default;
   Checkpoint& operator=(Checkpoint&&) = default;
 
-  /// Locks the folder against other writers until this object is destroyed or the process of rank 0
-  /// ends. Call this function before the first step of a run. Otherwise, `save` locks the folder.
+  /// Locks the folder against other writers until this object is destroyed or rank 0's process
+  /// exits. Call this function before the first step of a run. Otherwise, `save` locks the folder.
   /// On NFS and on file systems without locks, the lock does not stop other writers.
   /// @throw c10::Error if another object has locked the folder, or if the folder cannot be opened.
-  /// The message contains the folder.
+  /// The message contains the folder name.
   void lock();
 
   /// Writes `checkpoint-<epoch>-<batch>.pt`. Then removes checkpoints that no longer need to be
   /// kept, as well as files left by killed writers. A run that does not continue from the
-  /// previously saved progress, such as a second fit, writes `checkpoint-<epoch>-<batch>-2.pt`, the
-  /// next run uses `-3`, and so on, so no file is overwritten.
+  /// previously saved progress, such as a second fit, writes `checkpoint-<epoch>-<batch>-2.pt`. The
+  /// next such run writes `-3`, and so on. No file is overwritten.
   ///
   /// If a monitored value is given, the link `best.pt` points to the checkpoint with the best
-  /// value. On a file system without links, `best.pt` is a copy. If the name or mode of the value
-  /// differs from the current best value, the two are not compared. Instead, the new value becomes
-  /// the best value, with a warning. The parts are not modified, and their values are read from
-  /// their devices. Every rank returns after the file is complete.
+  /// value. On a file system without links, `best.pt` is a copy. If the monitored value has a
+  /// different name or mode than the current best value, it becomes the best value without a
+  /// comparison, and a warning is issued. The parts are not modified. Values on a GPU are copied to
+  /// the host. Every rank returns after the file is complete.
   /// @throw c10::Error if:
   /// - the file cannot be written (the message contains its name and the cause, and earlier files
   ///   are kept);
@@ -87,8 +88,8 @@ class Checkpoint {
   /// Restores the parts and the random number generators from the latest checkpoint, and returns
   /// its position. If there is no checkpoint or `resume` is not set, changes nothing and returns
   /// `std::nullopt`. The options of the optimizer and the scheduler, including the learning rates,
-  /// are replaced with the options in the file, as in Python's `load_state_dict`. After `lock`,
-  /// files left behind by a killed writer are removed.
+  /// are replaced with the options in the file, as in Python's `load_state_dict`. If this object
+  /// has locked the folder, also removes files left behind by a killed writer.
   /// @throw c10::Error if:
   /// - the file is damaged, its parts differ from the run's parts in name or class, or it was
   ///   written by a different number of processes (in these cases, the parts are unchanged);

@@ -9,8 +9,8 @@
 
 namespace sconce::data::detail {
 
-/// Checks that an iterator has not reached the end before the batch with the given index. Does
-/// nothing if the source does not define an `end()` that can be compared with the iterator.
+/// Checks that an iterator does not reach the end before the batch at the given index. Does nothing
+/// unless the source defines an `end()` that can be compared with the iterator.
 /// @throw c10::Error with the actual number of batches and the source's `size()`.
 template <class Source, class Iterator>
 void check_not_at_end(const Source& source, const Iterator& place, int64_t index) {
@@ -24,8 +24,8 @@ void check_not_at_end(const Source& source, const Iterator& place, int64_t index
   }
 }
 
-/// Returns an iterator to a batch in the source's current epoch. Calls `begin(batch)` if the source
-/// defines it. Otherwise, calls `begin()` and skips batches.
+/// Returns an iterator that points to the given batch of the source's current epoch. Calls
+/// `begin(batch)` if the source defines it. Otherwise, calls `begin()` and skips batches.
 template <class Source>
 auto begin_at(const Source& source, int64_t batch) {
   if constexpr (requires { source.begin(batch); }) {
@@ -46,17 +46,18 @@ struct SourcePlace {
   std::shared_ptr<const Source> copy;  ///< the copy to which `iterator` belongs, or null
   decltype(std::declval<const Source&>().begin()) iterator;  ///< the batch at this position
 
-  /// Checks that the position is before the end of the source, or of the copy.
+  /// Checks that the position is before the end of the copy if there is one, or before the end of
+  /// the source otherwise.
   /// @throw c10::Error in the same cases as `check_not_at_end`.
   void check(const Source& source, int64_t index) const {
     check_not_at_end(copy ? *copy : source, iterator, index);
   }
 };
 
-/// Returns the position of a batch in one of the source's epochs. Calls `begin(batch, epoch)` if
-/// the source defines it, as `Batches` and `DataLoader` do. Otherwise, if the source defines
-/// `set_epoch`, calls it on a copy. Then calls `begin(batch)`, or calls `begin()` and skips the
-/// preceding batches.
+/// Returns the position of the given batch in the given epoch of the source. Calls
+/// `begin(batch, epoch)` if the source defines it, as `Batches` and `DataLoader` do. Otherwise, if
+/// the source defines `set_epoch`, calls it on a copy. Then calls `begin(batch)`, or calls
+/// `begin()` and skips the preceding batches.
 template <class Source>
 SourcePlace<Source> begin_at(const Source& source, int64_t batch, int64_t epoch) {
   if constexpr (requires { source.begin(batch, epoch); }) {
