@@ -64,8 +64,8 @@ Tensor checkpointed(std::vector<CountingBlock>& blocks, Tensor x) {
   return x;
 }
 
-// Runs the blocks with nested checkpoints. The outermost checkpoint covers all blocks, the next one
-// covers all blocks except the last, and so on.
+// Runs the blocks with nested checkpoints. The outermost checkpoint covers all blocks, the next
+// checkpoint covers all blocks except the last, and so on.
 Tensor nested(std::vector<CountingBlock>& blocks, const Tensor& x, size_t count) {
   if (count == 0) return x;
   const auto within = [&blocks, count](const Tensor& input) {
@@ -290,7 +290,8 @@ TEST_CASE("checkpoints in different threads do not interfere with each other") {
 }
 
 TEST_CASE(
-    "a step with 24 checkpointed blocks uses at most a quarter of the memory of a plain step") {
+    "a step with 24 checkpointed blocks uses at most a quarter of the memory of a step without "
+    "checkpoints") {
   const auto peak = [](auto forward) {
     auto blocks = some_blocks(24, torch::kCPU, 64);
     const auto x = torch::randn({2, 64, 64});

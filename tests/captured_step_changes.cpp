@@ -1,5 +1,4 @@
-// Tests changes, other than to its tensors, that may occur between calls of a captured step or
-// within a call.
+// Tests what may change between calls to a captured step or within a call, apart from its tensors.
 
 #include <c10/core/alignment.h>
 #include <torch/torch.h>
@@ -83,9 +82,9 @@ Tensors batch_of(torch::Device device, int call) {
   return {torch::randn({8, 6}).to(device), torch::randint(3, {8}).to(device)};
 }
 
-// Makes the same calls with an eager loop and with a CapturedStep, and checks that the losses,
-// parameters, and gradients are the same. Calls `between` for both before each call. Returns the
-// number of replayed calls.
+// Runs the same steps with an eager loop and with a CapturedStep, and checks that the losses,
+// parameters, and gradients are the same. Before each step, calls `between` for the eager loop and
+// for the CapturedStep. Returns the number of replayed calls.
 int compare(
     torch::Device device, const std::function<void(Training&, int)>& between,
     const std::function<void(Training&)>& prepare = [](Training&) {}) {
@@ -124,8 +123,8 @@ void change_groups(Training& training, int call) {
   if (call == 22) training.optimizer->add_param_group({training.first->parameters()});
 }
 
-// Replaces a group with a new one that has the same number of parameters, and later replaces the
-// parameters in a group.
+// Replaces a parameter group with a new group of the same size, and later replaces the parameters
+// in a group.
 void swap_groups(Training& training, int call) {
   auto& groups = training.optimizer->param_groups();
   if (call == 8) {
@@ -203,7 +202,8 @@ void update_metric_within(torch::Device device) {
   for (const auto& sums : earlier) CHECK(sums[1].item<double>() == 12);  // unchanged by later calls
 }
 
-// Adds this function to a step, calls the step, and returns the error that the calls throw.
+// Adds this function to a step, calls the step repeatedly, and returns the error that a call
+// throws.
 std::string error_of_step_with(torch::Device device, const std::function<void()>& within) {
   CapturedStep step(device, [&](const Tensors& batch) {
     within();
@@ -222,7 +222,7 @@ void check_refused(torch::Device device, const std::function<void()>& within,
                  ContainsSubstring(name));
 }
 
-// Tests calls that a capture cannot repeat.
+// Tests function calls that a replay cannot repeat.
 void check_refusals(torch::Device device) {
   Training training(device);
   lr_scheduler::ReduceLROnPlateau plateau(*training.optimizer);
@@ -329,15 +329,15 @@ TEST_CASE("on a GPU, each replay of a captured step updates its metrics", "[gpu]
 }
 
 TEST_CASE(
-    "on the CPU, a captured step rejects calls that a replay cannot repeat and names them in the "
-    "error") {
+    "on the CPU, a captured step rejects a call that a replay cannot repeat, and the error "
+    "identifies the call") {
   check_refusals(torch::kCPU);
   check_scaler_without_update();
 }
 
 TEST_CASE(
-    "on a GPU, a captured step rejects calls that change the host's state and names them in the "
-    "error",
+    "on a GPU, a captured step rejects a call that changes host state, and the error identifies "
+    "the call",
     "[gpu]") {
   sconce::test::require_gpu();
   check_refusals(sconce::gpu());

@@ -197,8 +197,7 @@ Layer rnn(LayerMaker& make) {
   return recurrent(make.keep(nn::RNN(nn::RNNOptions(make.width, make.width).batch_first(true))));
 }
 
-// When gradients are disabled, max_pool1d in LibTorch runs on the CPU without going through the
-// dispatcher.
+// When gradients are disabled, LibTorch's max_pool1d bypasses the dispatcher on the CPU.
 Layer pooling(LayerMaker& make) {
   return [without_gradient = make.draw.one_in(3)](const Tensor& x) {
     const auto most = torch::max_pool1d(without_gradient ? x.detach() : x, 3, 1, 1);
@@ -411,9 +410,9 @@ void append_tensors(NamedTensors& all, const std::string& name, const c10::IValu
   }
 }
 
-// A random training step. Two steps with the same seed are identical. CUDA graphs have additional
-// requirements: the kernels must be fused, the learning rate must be on the GPU, and the host must
-// not change anything.
+// A random training step. Two steps created from the same seed are identical. CUDA graphs have
+// additional requirements: the kernels must be fused, the learning rate must be on the GPU, and the
+// host must not change anything.
 class Training {
  public:
   Training(uint32_t seed, torch::Device on) : device(on) {
@@ -595,8 +594,8 @@ void run_forward(Training& training, Tensor&) {
   training.net->forward(training.net->batch(training.net->rows)[0].to(training.device));
 }
 
-// The module that contains the parameter is unknown, so the parameter's size selects an arbitrary
-// module.
+// It is not known which module contains the parameter, so the parameter's size is used to select an
+// arbitrary module.
 nn::Module& module_of(Training& training, const Tensor& p) {
   const auto modules = training.net->modules(/*include_self=*/false);
   return *modules[static_cast<size_t>(p.numel()) % modules.size()];
@@ -607,7 +606,7 @@ void change_mode(Training& training, Tensor& p) {
   module.train(!module.is_training());
 }
 
-// Moves the parameter to a separate group, or to the end of the groups.
+// Moves the parameter to a new group at the end of the groups.
 void regroup(Training& training, Tensor& p) {
   auto& groups = training.optimizer->param_groups();
   for (auto& group : groups) {
@@ -648,7 +647,7 @@ const std::vector<Event> events = {
     {"numbers drawn", true, [](Training& t, Tensor&) { torch::rand({3}, t.device); }},
     {"forward pass", true, run_forward}};
 
-// Half of the calls have no event after them.
+// Half of the calls are not followed by an event.
 const Event* draw_event(Draw& draw, torch::Device device) {
   const auto& event = draw.from(events);
   return draw.one_in(2) || (device.is_cuda() && !event.on_gpus) ? nullptr : &event;
@@ -677,8 +676,9 @@ bool are_same(const Tensor& a, const Tensor& b) {
          have_same_bits(without(x, x.isnan()), without(y, y.isnan()));
 }
 
-// Specifies how closely two tensors must agree: bit for bit or, if different kernels computed one
-// of them, within a bound on the norm of their difference relative to their norm.
+// Specifies how closely two tensors must agree. They must match bit for bit, unless different
+// kernels computed them, in which case the norm of the difference, relative to the tensors' norm,
+// must be within a bound.
 struct Agreement {
   bool operator()(const Tensor& a, const Tensor& b) const {
     if (tolerance == 0) return are_same(a, b);
@@ -738,17 +738,17 @@ struct Outcome {
   bool is_16_bit = false;  // some kernels compute in 16 bits
 };
 
-// The compiler for the steps, if any.
+// The compiler for the random steps, which is null if they are not compiled, and related settings.
 struct Compiling {
   std::shared_ptr<StepCompiler> compiler = {};
   bool with_events = true;  // most events cause another capture
   uint32_t first_seed = 0;
   // The number of 16-bit steps that may have losses outside the tolerance. Some losses are chaotic.
-  // Over 20 steps, rounding to 16 bits changes them by up to 32% even in the eager loop.
+  // Over 20 steps, rounding to 16 bits changes these losses by up to 32%, even in the eager loop.
   int most_apart = 0;
 };
 
-// Makes the captured and eager calls for one random step.
+// Runs one random step both as a captured step and eagerly.
 class Comparison {
  public:
   Comparison(uint32_t seed, torch::Device device, const Compiling& compiling)
@@ -877,8 +877,7 @@ class Comparison {
   Outcome outcome_ = {};
 };
 
-// Counts the steps that were replayed, the steps that only ran eagerly, and the steps that were
-// rejected.
+// Counts how many steps were replayed, how many only ran eagerly, and how many were rejected.
 class Table {
  public:
   enum Fate { replayed, run_eagerly, refused };
@@ -915,8 +914,8 @@ class Table {
   std::map<std::string, std::array<int64_t, 3>> rows_ = {};
 };
 
-// There is only one possible reason for rejection here: with non-fused kernels, the host reads
-// whether a scaler skips the step.
+// A step may be rejected for only one reason: with non-fused kernels, the host reads whether the
+// scaler skips the step.
 bool is_allowed(const Outcome& outcome) {
   return outcome.refusal.empty() || (outcome.refusal.starts_with("one with a host read") &&
                                      outcome.kinds.contains("scaler on the host"));
@@ -956,7 +955,7 @@ std::shared_ptr<StepCompiler> interpreter() {
       sconce::StepCompilerOptions{.keep = sconce::KeptStep::compiled});
 }
 
-// Waits until each package has been compiled, and keeps the package.
+// Waits for each package to be compiled, and keeps the compiled package.
 std::shared_ptr<StepCompiler> compiler(const sconce::test::TempDir& folder) {
   return sconce::program::inductor(
       {.keep = sconce::KeptStep::compiled, .wait = true, .cache_dir = folder.path() / "steps"});
@@ -972,7 +971,7 @@ TEST_CASE("random captured steps that run as programs produce the same losses as
 TEST_CASE("three random captured steps compile and produce the same losses as the eager loop",
           "[python]") {
   const sconce::test::TempDir folder;
-  // Each of these steps has one part, so three packages are compiled.
+  // Each of these three steps consists of one part, so three packages are compiled.
   const auto table = compare_steps(
       3, torch::kCPU, {.compiler = compiler(folder), .with_events = false, .first_seed = 12});
   CHECK(table("compiled", Table::replayed) == 3);
@@ -985,7 +984,8 @@ TEST_CASE("60 random captured steps compile and produce the same losses as the e
       compare_steps(60, torch::kCPU, {.compiler = compiler(folder), .most_apart = 1});
   WARN(table.text());
   CHECK(table("compiled", Table::replayed) >= 45);
-  // Counts the steps whose package is rejected, excluding steps whose events prevent any replay.
+  // Counts the steps whose package is rejected. Steps in which events prevent any replay are
+  // excluded.
   CHECK(table("all", Table::replayed) - table("compiled", Table::replayed) <= 3);
 }
 

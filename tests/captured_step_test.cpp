@@ -36,7 +36,7 @@ namespace {
 
 constexpr float too_large = std::numeric_limits<float>::infinity();
 
-// A network, its optimizer, and all other objects that a training step uses.
+// Contains a network, its optimizer, and all other objects that a training step uses.
 struct Training {
   explicit Training(torch::Device on, double dropout = 0) : device(on) {
     torch::manual_seed(0);
@@ -85,7 +85,8 @@ std::vector<StepTensors> some_batches(torch::Device device, int count, int64_t r
 }
 
 // Runs the same steps with an eager loop and with a CapturedStep, and checks that the losses and
-// parameters are the same. Calls `between` for both before each step.
+// parameters are the same. Before each step, calls `between` for the eager loop and for the
+// CapturedStep.
 template <class F>
 void check_like_plain_loop(const std::vector<StepTensors>& batches, torch::Device device,
                            const F& between) {
@@ -293,7 +294,8 @@ TEST_CASE("on a GPU, a captured step accepts both pinned and unpinned CPU batche
 }
 
 TEST_CASE(
-    "changing a learning rate after the capture affects replays in the same way as the eager loop",
+    "changing a learning rate after the capture has the same effect on replays as on the eager "
+    "loop",
     "[gpu]") {
   sconce::test::require_gpu();
   check_like_plain_loop(some_batches(sconce::gpu(), 10), sconce::gpu(),
@@ -302,7 +304,8 @@ TEST_CASE(
                         });
 }
 
-TEST_CASE("a replay with an overflow skips the optimizer step and lowers the loss scale", "[gpu]") {
+TEST_CASE("if gradients overflow, a replay skips the optimizer step and lowers the loss scale",
+          "[gpu]") {
   sconce::test::require_gpu();
   auto batches = some_batches(sconce::gpu(), 10);
   batches[0][0][0][0] = too_large;

@@ -184,7 +184,7 @@ class Table {
 };
 
 // The table is never destroyed, because other threads may still be in a call when main returns. The
-// system frees the memory anyway.
+// operating system frees the table's memory when the process exits.
 Table& table() {
   static auto* const the_table = new Table;
   return *the_table;

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <sconce/sconce.hpp>
 
-// A pole hinged to a cart that is pushed left or right 50 times per second.
+// A pole hinged to a cart. The cart is pushed left or right 50 times per second.
 class CartPole {
  public:
   CartPole() {
@@ -30,7 +30,7 @@ class CartPole {
   double place_, speed_, angle_, spin_;  // m, m/s, rad, rad/s
 };
 
-// Returns the sum of the rewards from each step onward, discounting each later step by another 1%.
+// Returns the sum of the rewards from each step onward, discounted by a factor of 0.99 per step.
 torch::Tensor returns_of(int64_t steps) {
   std::vector<double> returns(steps);
   double later = 0;

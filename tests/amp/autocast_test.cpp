@@ -45,7 +45,7 @@ torch::ScalarType dtype_of(const std::string& name) {
 
 using Scopes = std::vector<std::unique_ptr<AutocastGuard>>;
 
-// Runs a command of reference/autocast.py and returns its note.
+// Runs a command from reference/autocast.py and returns a note about warnings and errors.
 std::string run(std::istringstream command, Scopes& scopes) {
   std::string kind, device, dtype, enabled, cache;
   command >> kind;
@@ -69,7 +69,8 @@ std::string run(std::istringstream command, Scopes& scopes) {
   return warnings.messages().empty() ? "silent" : "warned";
 }
 
-// Returns every expression in reference/autocast.py. `h` has the low-precision type.
+// Returns all expressions from reference/autocast.py, keyed by their text. The tensor `h` has the
+// low-precision type.
 std::map<std::string, std::function<torch::Tensor()>> expressions(torch::ScalarType low) {
   namespace F = torch::nn::functional;
   const auto f = torch::ones({3, 3}), d = f.to(torch::kDouble), h = f.to(low);

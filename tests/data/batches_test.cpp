@@ -65,8 +65,8 @@ std::string refusal(const Dataset& dataset, BatchesOptions options = {}) {
   return sconce::test::error_of([&] { const Batches batches(dataset, options); });
 }
 
-// Finds the lines in reference/batches.txt that begin with `kind`, and returns the rest of each
-// one.
+// Finds the lines in reference/batches.txt that begin with `kind`, and returns the remainder of
+// each line.
 std::vector<std::istringstream> reference(const std::string& kind) {
   std::ifstream file(std::filesystem::path(SCONCE_TESTS_DIR) / "reference/batches.txt");
   REQUIRE(file.is_open());
@@ -209,7 +209,7 @@ TEST_CASE("Batches neither uses nor changes the global generator") {
   CHECK(order(batches) == first);
 }
 
-TEST_CASE("a running loop over Batches keeps its order after set_epoch") {
+TEST_CASE("set_epoch does not change the order of a running loop over Batches") {
   Batches batches(counting(20), {.batch_size = 4, .shuffle = true});
   const auto expected = order(batches);
   batches.set_epoch(0);
@@ -307,7 +307,7 @@ TEST_CASE("Batches with a DistributedSampler of one rank has the same order as w
         order(Batches(counting(9), {.batch_size = 2, .shuffle = true, .seed = 4})));
 }
 
-// Returns the rows in reverse order, starting at a different row in each epoch.
+// A sampler that returns the rows in reverse order, starting at a different row in each epoch.
 struct Backwards {
   int64_t of = 0;
   void set_epoch(int64_t epoch) { of = epoch; }
@@ -335,7 +335,7 @@ TEST_CASE("each new loop over Batches runs the next epoch in Python's order") {
   CHECK(order(batches) != expected.at(2));
 }
 
-TEST_CASE("copies of Batches share one epoch count") {
+TEST_CASE("copies of Batches share the epoch count") {
   const auto expected = orders_of_python(10, 0);
   Batches batches(counting(10), {.batch_size = 4, .shuffle = true});
   const auto through_a_copy = [](Batches copy) { return order(copy); };
@@ -348,7 +348,7 @@ TEST_CASE("copies of Batches share one epoch count") {
   CHECK(order(copy) == expected.at(2));
 }
 
-TEST_CASE("a nested loop over Batches runs its own epoch, and both loops keep their order") {
+TEST_CASE("a nested loop over Batches runs a separate epoch, and both loops keep their order") {
   const auto expected = orders_of_python(10, 0);
   const Batches batches(counting(10), {.batch_size = 4, .shuffle = true});
   std::vector<int64_t> outer;
@@ -444,7 +444,7 @@ TEST_CASE("Batches rejects out-of-range rows from a sampler when the epoch begin
                         "got 4"));
 }
 
-TEST_CASE("an iterator over Batches may outlive its Batches, and its copies share its position") {
+TEST_CASE("an iterator may outlive its Batches, and copies of the iterator share its position") {
   const auto begin = [] {
     return Batches(counting(5), {.batch_size = 2, .shuffle = true, .seed = 1}).begin();
   };
@@ -464,7 +464,7 @@ TEST_CASE("an iterator over Batches may outlive its Batches, and its copies shar
   CHECK(torch::equal(kept.data, (*again).data));
 }
 
-TEST_CASE("the arrow operator of an iterator over Batches accesses the tensors of the batch") {
+TEST_CASE("the arrow operator of a Batches iterator accesses the tensors of the batch") {
   const Batches batches(counting(5), {.batch_size = 2});
   CHECK(batches.begin()->target.equal(torch::arange(2)));
   auto place = batches.begin();

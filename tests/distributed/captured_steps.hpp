@@ -23,8 +23,8 @@
 #include "support/error_of.hpp"
 #include "support/gloo_types.hpp"
 
-// Runs captured and compiled steps in several processes, along with the eager loops that they must
-// match.
+// Runs captured steps, compiled steps, and the eager loops that they must match in several
+// processes.
 namespace sconce::test {
 
 using Tensors = std::vector<torch::Tensor>;
@@ -59,7 +59,7 @@ inline Tensors rank_batch(int step, int rank) {
   return {torch::randn({rows, 20}), torch::randint(0, 10, {rows})};
 }
 
-// A network that is trained by several processes together.
+// A network that several processes train together.
 struct RankTraining {
   RankTraining(const distributed::ProcessGroup& group,
                const nn::DistributedDataParallelOptions& options, const MakeOptimizer& make)

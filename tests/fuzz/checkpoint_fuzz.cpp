@@ -55,8 +55,9 @@ std::vector<std::string> storages() {
 
 }  // namespace
 
-// The input contains a list of changes to storages, followed by a pickle. The list contains a count
-// and, for each change, the storage, the byte position, and the new value.
+// The input contains a list of changes to storages, followed by a pickle. The list starts with the
+// number of changes. For each change, it contains the storage index, the byte position, and the new
+// value.
 SCONCE_FUZZ_TARGET(checkpoint)(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const size_t changes = std::min<size_t>(data[0], (size - 1) / 3);

@@ -30,8 +30,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns a terminal descriptor from which a bar reads the width. Each bar writes to a separate
-// stream.
+// Returns the descriptor of a terminal, from which a progress bar reads the width. Each progress
+// bar writes to a separate stream.
 int terminal() {
   static const int descriptor = [] {
     int reader = -1;
@@ -44,7 +44,7 @@ int terminal() {
   return descriptor;
 }
 
-// A model, its data, and all reports of a fit, with a separate folder.
+// A model, its data, and all reports of a fit, which write to a separate folder.
 struct Run {
   sconce::test::TempDir folder = sconce::test::TempDir();
   sconce::FitData data = sconce::test::data();
@@ -106,8 +106,8 @@ void check_reports(const Run& run, const Run& alone) {
   }
 }
 
-// A process has only one profiler, so a fit either writes its trace or warns that another profile
-// is running.
+// A process has only one profiler, so each fit either writes its trace or warns that the profiler
+// is already running.
 void check_trace(const Run& run) {
   const bool has_trace = fs::exists(run.folder.path() / "trace.json");
   CHECK(run.warnings.size() == (has_trace ? 0 : 1));

@@ -11,7 +11,7 @@
 using sconce::axis_of;
 using Labels = std::vector<std::string>;
 
-TEST_CASE("an axis has round tick labels and at most most_ticks steps between them") {
+TEST_CASE("an axis has round tick labels and at most most_ticks intervals between ticks") {
   CHECK(axis_of(0, 1, {.max_ticks = 5}).labels == Labels{"0", "0.2", "0.4", "0.6", "0.8", "1.0"});
   CHECK(axis_of(0, 1, {.max_ticks = 4}).labels == Labels{"0", "0.5", "1.0"});
   CHECK(axis_of(1, 1000, {.max_ticks = 5}).labels == Labels{"200", "400", "600", "800", "1000"});
@@ -53,7 +53,7 @@ TEST_CASE("an axis of integers has integer ticks") {
   CHECK(axis_of(1, 3, {.max_ticks = 10, .whole = true}).labels == Labels{"1", "2", "3"});
 }
 
-TEST_CASE("is_drawn is false for nan, infinite, and very large values") {
+TEST_CASE("is_drawn returns false for NaN, infinite, and very large values") {
   const double infinity = std::numeric_limits<double>::infinity();
   for (const double value : {std::nan(""), infinity, -infinity, 1e301, -1e301}) {
     CHECK_FALSE(sconce::is_drawn(value));

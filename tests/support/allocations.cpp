@@ -18,8 +18,8 @@ extern "C" void* __libc_memalign(size_t alignment, size_t size);
 namespace {
 
 // LibTorch's Dict allocates its table in a noexcept constructor, so a failed allocation there would
-// terminate the process. The reader allocates a larger block immediately before that, so the larger
-// allocation fails instead.
+// terminate the process. The reader allocates a larger block immediately before the table, so the
+// test lets the larger allocation fail instead.
 bool is_table_of_dict(size_t size) {
   using Place = ska_ordered::detailv3::sherwood_v3_entry<std::pair<c10::IValue, c10::IValue>>;
   return size == sizeof(Place) || size == 4 * sizeof(Place);
@@ -55,7 +55,7 @@ void operator delete(void* memory, size_t) noexcept {
   operator delete(memory);
 }
 
-// C libraries such as libpng call this function.
+// C libraries such as libpng call malloc.
 extern "C" void* malloc(size_t size) noexcept {
   if (!fails()) return __libc_malloc(size);
   errno = ENOMEM;

@@ -99,8 +99,8 @@ SchedulerOf make_scheduler(const std::string& kind, torch::optim::Optimizer& opt
   return {std::move(made), by_steps, nullptr};
 }
 
-// A callback whose state has a different name, so that a fit can use two callbacks of the same
-// class.
+// Wraps a callback and saves its state under a different name, so that a fit can use two callbacks
+// of the same class.
 template <class Base>
 struct Named : Base {
   template <class... A>

@@ -40,7 +40,7 @@ TEST_CASE("the last part of a batch is its target, and a single tensor is both i
   CHECK(named.as<std::map<std::string, Tensor>>().at("x").is_same(a));
 }
 
-TEST_CASE("AnyBatch returns the type that it was created from and rejects any other type") {
+TEST_CASE("AnyBatch returns the batch in its original type and rejects any other type") {
   const AnyBatch batch = torch::ones({2});
   CHECK(batch.type() == typeid(Tensor));
   CHECK_THROWS_WITH(batch.as<sconce::data::Dataset>(),
@@ -119,7 +119,7 @@ TEST_CASE("moving a batch to a device leaves undefined tensors undefined") {
   CHECK_FALSE(undefined.defined());
 }
 
-TEST_CASE("the tensors of a batch can be read and replaced, regardless of its type") {
+TEST_CASE("the tensors of a batch can be read and replaced, regardless of the batch type") {
   const auto x = torch::ones({2, 3});
   const auto y = torch::zeros({2});
   sconce::AnyBatch batch = std::pair(x, std::vector<Tensor>{y, x});
@@ -169,7 +169,8 @@ TEST_CASE(
 
 namespace {
 
-// A custom source whose order depends on its epoch. The epoch must not change during a loop.
+// A custom source whose order depends on its epoch. The epoch of a source must not change during a
+// loop.
 struct OfEpoch {
   explicit OfEpoch(int64_t of = 0)
       : epoch(of), batches{torch::full({1}, of), torch::full({1}, of)} {}
@@ -182,7 +183,8 @@ struct OfEpoch {
 
 }  // namespace
 
-TEST_CASE("a source with only set_epoch keeps its epoch while another epoch is requested") {
+TEST_CASE(
+    "requesting another epoch does not change the epoch of a source that defines only set_epoch") {
   OfEpoch source(2);
   AnyBatches loader = source;
   const auto epoch_of = [](const AnyBatches::Next& next) {
@@ -201,7 +203,7 @@ TEST_CASE("a source with only set_epoch keeps its epoch while another epoch is r
 
 namespace {
 
-// Throws if an item of a skipped batch is read.
+// Throws if an item from a skipped batch is read.
 struct FromFour {
   int64_t size() const { return 8; }
   Tensor get(int64_t i) const {

@@ -1,6 +1,6 @@
 // Tests random fits that are stopped at random moments and resumed, and random uses of a Checkpoint
-// without a trainer. A seed determines everything in a test case and is included in each of its
-// messages.
+// without a trainer. A seed determines everything in a test case, and every failure message
+// includes the seed.
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@
 #include "support/stop_when.hpp"
 #include "support/temp_dir.hpp"
 
-// Other tests of this program also define a Run.
+// Other source files in this test program also define a class named Run.
 namespace checkpoint_random {
 
 using sconce::Checkpoint;
@@ -62,8 +62,7 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-// Returns a folder that is not backed by a disk, if there is one, because each checkpoint is
-// synced.
+// Returns an in-memory folder if there is one, because syncing each checkpoint to a disk is slow.
 fs::path quick_place() {
   return ::access("/dev/shm", W_OK) == 0 ? fs::path("/dev/shm") : fs::temp_directory_path();
 }
@@ -100,7 +99,7 @@ fs::path odd_place(Random& random, const fs::path& folder) {
   return folder / "link";
 }
 
-// The settings of a fit. Two fits with the same settings must produce bitwise identical results.
+// The settings of a fit. Two fits with the same settings must have bitwise identical results.
 struct Settings {
   explicit Settings(uint64_t case_seed) : seed(case_seed), random(case_seed) {
     options.max_epochs = static_cast<int>(random.number(1, 4));
@@ -144,8 +143,8 @@ struct Settings {
 // All objects that one process uses for its part of a fit.
 class Run {
  public:
-  // The model's initial values are drawn with `init_seed`. A run with fewer epochs is a part of the
-  // complete run.
+  // The model is initialized with random numbers from `init_seed`. A run with fewer epochs performs
+  // only the first epochs of the complete run.
   Run(const Settings& of_run, uint64_t init_seed, std::optional<int> epochs = {})
       : settings(of_run), trainer(options(of_run, epochs)) {
     torch::manual_seed(settings.seed);
@@ -199,8 +198,8 @@ class Run {
     return parts;
   }
 
-  // Returns the bytes of everything that the fit has computed and of the random numbers that would
-  // be drawn next.
+  // Serializes everything that the fit has computed, along with the random numbers that would be
+  // drawn next.
   std::string outcome(const sconce::FitResult& result, const fs::path& file) {
     auto all = c10::impl::GenericDict(c10::AnyType::get(), c10::AnyType::get());
     all.insert("model", io::as_ivalue(sconce::nn::state_dict(*net)));
@@ -322,7 +321,7 @@ class Run {
   sconce::data::Dataset rows_;
 };
 
-// The progress of a checkpoint: its epoch and batch.
+// The epoch and batch of a checkpoint.
 using Place = std::pair<int64_t, int64_t>;
 
 c10::IValue in_file(const fs::path& file, const char* key) {
@@ -334,8 +333,8 @@ Place place_in(const fs::path& file) {
   return {saved.at("epoch").toInt(), saved.at("batch").toInt()};
 }
 
-// The expected contents of a folder: checkpoints in the order in which they were written. No
-// checkpoint replaces another one.
+// The expected contents of a folder, which are checkpoints in the order in which they were written.
+// No checkpoint overwrites another checkpoint.
 struct Kept {
   struct File {
     Place place;
@@ -344,8 +343,7 @@ struct Kept {
   };
   using Best = std::optional<std::pair<double, File>>;
 
-  // Simulates another object, or the same one again, reading the contents of the folder and
-  // completing its last save.
+  // Simulates a Checkpoint that opens the folder, reads its contents, and completes the last save.
   void open(const CheckpointOptions& options) {
     best = options.keep_best ? saved_best : Best();
     prune(options, saved_best);
@@ -423,7 +421,7 @@ class StoppedFit {
   }
 
  private:
-  // Uses the existing object if it resumes, or creates a new one.
+  // Randomly keeps using the existing Checkpoint or creates a new Checkpoint.
   void open() {
     if (!checkpoint_ || random_.one_in(2)) {
       checkpoint_.reset();
@@ -439,8 +437,8 @@ class StoppedFit {
     done_ = epoch * settings_.steps_per_epoch + batch / settings_.options.accumulate_grad_batches;
   }
 
-  // The first part of a fit, and all progress that was not saved before a kill, must be repeated
-  // identically.
+  // The same seed must be used when the first part of a fit is repeated because it was killed
+  // before its first save. After a resume, the initial values do not matter, so the seed varies.
   uint64_t init_seed() { return done_ == 0 ? settings_.seed : settings_.seed + 1 + done_; }
 
   void interrupt() {
@@ -472,8 +470,8 @@ class StoppedFit {
     }
   }
 
-  // Records the checkpoints that the fit saves up to that step. If the fit was asked to save, this
-  // includes a checkpoint at that step.
+  // Records the checkpoints that the fit saves up to and including `step`. If a save was requested
+  // at this step, also records that checkpoint.
   void saved_until(int64_t step, bool is_asked = false) {
     const int64_t of_epoch = settings_.steps_per_epoch;
     const int64_t every = settings_.every_n_train_steps;
@@ -490,7 +488,8 @@ class StoppedFit {
     }
   }
 
-  // Another object may read at any time without changing anything for the object that writes.
+  // A second Checkpoint may read the folder at any time without affecting the Checkpoint that
+  // writes to it.
   void read_beside() {
     auto generator = at::globalContext().defaultGenerator(torch::kCPU);
     const auto state = generator.get_state();
@@ -586,7 +585,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "in 100 random uses of a folder, latest is the last checkpoint written and the best is kept") {
+    "across 100 random uses of a folder, latest is the last checkpoint written and the best "
+    "checkpoint is kept") {
   check_saves(0, 100);
 }
 
@@ -597,7 +597,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "in 10,000 random uses of a folder, latest is the last checkpoint written and the best is kept",
+    "across 10,000 random uses of a folder, latest is the last checkpoint written and the best "
+    "checkpoint is kept",
     "[.][slow]") {
   check_saves(100, 10'000);
 }

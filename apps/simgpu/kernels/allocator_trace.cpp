@@ -20,7 +20,7 @@ bool is_of_pool(const Entry& entry) {
   }
 }
 
-// Runs while the allocator's lock is held.
+// This function runs while the allocator holds its lock.
 void take_back(const TraceEntry& entry) {
   if (entry.action_ != TraceEntry::FREE_COMPLETED) return;
   on_freed(reinterpret_cast<const void*>(entry.addr_), entry.size_,

@@ -33,7 +33,7 @@ std::optional<Seed> seed_of(const OperatorPlan& plan, const Stack& stack, c10::D
   return Seed(value.isNone() ? std::nullopt : std::optional(value.toGenerator()), device);
 }
 
-// A single run of the CPU kernel. A graph stores it for replays.
+// A single run of the CPU kernel. A graph stores runs in order to replay them.
 struct Run {
   c10::OperatorHandle op;
   const OperatorPlan* plan;
@@ -69,7 +69,7 @@ Work writes_of(const char* label, const std::vector<Result>& results) {
   return work;
 }
 
-// The destination that a replay copies a result to.
+// The destination to which a replay copies a result.
 struct Target {
   int64_t position;
   at::Tensor argument;  // the resized argument if the position is -1
@@ -94,8 +94,8 @@ void copy_results(const Stack& stack, size_t returns, const std::vector<Target>&
   }
 }
 
-// Each replay runs the kernel again and copies each new result to the memory that the caller is
-// already using.
+// Each replay runs the kernel again and copies each new result to the memory that the caller
+// already uses.
 Work replayed(const Run& run, Stack arguments, const CapturedNumbers& numbers, Work work,
               const std::vector<Result>& results) {
   work.run = [run, numbers, again = std::move(arguments), targets = targets_of(results)] {

@@ -29,8 +29,7 @@ c10::Device with_index(c10::Device device) {
 
 // The argument position of the indices in the operators that accept CPU indices.
 constexpr size_t indices_position = 1;
-// The argument positions in the only one of these operators that uses the indices to write to a
-// tensor.
+// The argument positions in the only operator that accepts CPU indices and writes to a tensor.
 constexpr size_t values_position = 2;
 constexpr size_t accumulate_position = 3;
 
@@ -55,7 +54,8 @@ bool writes_by_indices(const OperatorPlan& plan) {
   return plan.cpu_tensors == CpuTensors::indices && plan.writes[0];
 }
 
-// Returns whether LibTorch calls masked_fill_, which accepts a CPU number and does not wait.
+// Returns whether LibTorch calls masked_fill_, which accepts a number on the CPU and does not make
+// the host wait.
 bool fills_mask(const OperatorPlan& plan, const c10::IValue* arguments) {
   if (!writes_by_indices(plan) || arguments[accumulate_position].toBool()) return false;
   return std::get<0>(at::native::canDispatchToMaskedFill(
@@ -63,8 +63,8 @@ bool fills_mask(const OperatorPlan& plan, const c10::IValue* arguments) {
       arguments[values_position].toTensor()));
 }
 
-// Converts one CPU index as LibTorch does: either to a copy on the GPU or, for a mask, to one
-// tensor for each of its dimensions, starting with `dim`.
+// Converts one CPU index as LibTorch does. A mask becomes one index tensor for each of its
+// dimensions, starting with `dim`. Any other index becomes a copy on the GPU.
 OptionalTensors moved_index(const at::Tensor& self, const at::Tensor& index, size_t dim) {
   c10::List<std::optional<at::Tensor>> alone;
   for (size_t i = 0; i < dim; ++i) alone.push_back(std::nullopt);
@@ -88,7 +88,7 @@ OptionalTensors moved_indices(const at::Tensor& self, const OptionalTensors& ind
   return moved;
 }
 
-// Returns whether the program passed the number as a CPU tensor.
+// Returns whether the program passed this number as a CPU tensor.
 bool can_change(const at::Tensor& number) {
   return number.is_cpu() && number.layout() == at::kStrided && number.numel() == 1 &&
          !number.unsafeGetTensorImpl()->is_wrapped_number();
@@ -135,8 +135,8 @@ void Call::check_device(const at::Tensor& tensor, size_t index) {
   refuse_device(tensor.device(), index);
 }
 
-// Uses the error wording from indexing, TensorIterator, or the checks at the start of other
-// operators.
+// The error text matches LibTorch's text for indexing, for TensorIterator, or for the device checks
+// of other operators.
 void Call::refuse_device(c10::Device device, size_t index) const {
   TORCH_CHECK(plan_.cpu_tensors != CpuTensors::indices || index != indices_position,
               "indices should be either on cpu or on the same device as the indexed tensor (",
@@ -202,7 +202,8 @@ void Call::replace_arguments(torch::jit::Stack& stack, bool is_captured) {
         if (tensor.is_cuda()) return on_cpu(tensor, writes);
         auto cpu = is_captured ? copy_of_number(tensor) : at::Tensor(tensor);
         if (is_captured && can_change(tensor)) numbers_.emplace_back(tensor, cpu);
-        // Such an operator may return its CPU tensor, which must stay on the CPU.
+        // An operator that accepts any CPU tensors may return its CPU argument, which must stay on
+        // the CPU.
         if (plan_.cpu_tensors == CpuTensors::any) arguments_.push_back({tensor, cpu, false});
         return cpu;
       });
@@ -243,7 +244,8 @@ std::vector<Result> Call::replace_results(torch::jit::Stack& stack) {
   return std::move(results_);
 }
 
-// A strided `out` of a different size has been resized, and a sparse tensor may have new indices.
+// A strided `out` tensor of a different size has been resized, and a sparse tensor may have new
+// indices.
 void Call::write_back(const Argument& argument) {
   const auto& [gpu, cpu, writes] = argument;
   if (gpu.is_nested()) return;

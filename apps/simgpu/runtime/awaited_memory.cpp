@@ -25,7 +25,7 @@ struct Guarded {
   const Place* place = nullptr;  // where the copy was requested
 };
 
-// Allows the handler to skip the lock for unrelated faults.
+// With this value, the handler does not need the lock for unrelated faults.
 std::atomic<bool> is_any_guarded = false;
 
 std::vector<Guarded>& guarded() {

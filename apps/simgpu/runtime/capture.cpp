@@ -54,7 +54,7 @@ void show_alone(const Capture* shown, std::span<const Access> accesses) {
   }
 }
 
-// Saves the contents of memory that is about to be overwritten, except for parts that have already
+// Saves the contents of memory that is about to be overwritten, except for ranges that have already
 // been saved.
 void keep_memory(Capture& capture, const Access& access) {
   auto at = reinterpret_cast<uintptr_t>(access.data);
