@@ -28,7 +28,7 @@ using torch::autograd::SavedVariableHooks;
 using Tensors = CheckpointGuard::Tensors;
 
 // Thrown to end a second run once it has recomputed all tensors that the frame needs. Because this
-// is not an error, no other code should catch it.
+// type does not represent an error, no other code should catch it.
 struct EverythingIsSaved {};
 
 // Stores the autocast state of the thread that constructs it.
@@ -182,7 +182,7 @@ struct RecordingGuard {
   RecordingGuard& operator=(const RecordingGuard&) = delete;
 };
 
-// Replaces a tensor that the first run saves with the index of the tensor in the frame.
+// Stores an index in the frame in place of a tensor that the first run saves.
 class SavedInFrame : public SavedVariableHooks {
  public:
   explicit SavedInFrame(std::shared_ptr<CheckpointFrame> frame) : frame_(std::move(frame)) {}

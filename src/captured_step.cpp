@@ -54,8 +54,8 @@ void wait(const c10::Stream& waiting, const c10::Stream& for_this) {
   event.block(waiting);
 }
 
-// Waits without throwing. At the end of a step or graph, another error must not replace the error
-// thrown by the step.
+// Waits, but does not throw. At the end of a step or graph, an error from waiting must not replace
+// the error that the step threw.
 void try_to_wait(const c10::Stream& waiting, const c10::Stream& for_this) {
   try {
     wait(waiting, for_this);

@@ -1,4 +1,5 @@
-// Tests what may change between calls to a captured step or within a call, apart from its tensors.
+// Tests changes that may occur between or within calls to a captured step, other than changes to
+// its tensors.
 
 #include <c10/core/alignment.h>
 #include <torch/torch.h>

@@ -738,7 +738,7 @@ struct Outcome {
   bool is_16_bit = false;  // some kernels compute in 16 bits
 };
 
-// The compiler for the random steps, which is null if they are not compiled, and related settings.
+// The compiler for the random steps (null if the steps are not compiled) and related settings.
 struct Compiling {
   std::shared_ptr<StepCompiler> compiler = {};
   bool with_events = true;  // most events cause another capture

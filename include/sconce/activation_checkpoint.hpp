@@ -71,7 +71,7 @@ T without_memory(const T& input) {
 /// The function must perform the same computation in both runs. The second run enables gradients,
 /// uses the autocast settings of the first run, and stops once all required tensors have been
 /// recomputed. By default, the second run draws the same random numbers as the first run, both from
-/// the CPU generator and from the generators of the inputs' GPUs. It restores these generators
+/// the CPU generator and from the generators of the inputs' GPUs. The generators are restored
 /// afterward. Other side effects of the function, such as updates to BatchNorm running statistics,
 /// happen twice.
 ///

@@ -69,10 +69,10 @@ struct CapturedStepOptions {
 /// throws, its batch does not count as the first batch. On a GPU, the side stream waits for the
 /// current stream before each call, and the current stream then waits for the side stream.
 ///
-/// The result of each call is bitwise identical to calling the function on a fresh copy of the
-/// batch with the memory format of the first batch. Calling the function directly may produce
-/// slightly different values if its input is a slice, because the strides or alignment of the slice
-/// can make kernels round differently.
+/// The result of each call is bitwise identical to the result of calling the function on a fresh
+/// copy of the batch with the memory format of the first batch. Calling the function directly may
+/// produce slightly different values if its input is a slice, because the strides or alignment of
+/// the slice can make kernels round differently.
 ///
 /// On both devices, the function must follow the rules of CUDA graphs:
 /// - It does not read values on the host or perform synchronous copies, and it performs the same
@@ -87,19 +87,19 @@ struct CapturedStepOptions {
 ///
 /// The step is captured again if an optimizer gains or loses parameter groups, if a parameter in an
 /// optimizer is frozen or unfrozen, if the factors of the scaler change, or if one of the `modules`
-/// in the options changes. Before the new capture, the CPU runs one more call eagerly, and a GPU
-/// repeats the warmup.
+/// in the options changes. Before the new capture, a step on the CPU runs eagerly for one more
+/// call, and a step on a GPU repeats the warmup.
 ///
 /// On the CPU, a replay directly calls sconce optimizers, schedulers, and
 /// `ExponentialMovingAverage` updates, so you may change any of their options and state. On a GPU,
 /// a function that steps a scheduler or updates an ExponentialMovingAverage is rejected. On the
 /// CPU, gradients may also accumulate over several calls. If a parameter is moved, frozen, or
-/// resized, or if a gradient is released, the step is captured again, because its memory has
-/// changed.
+/// resized, or if a gradient is released, the step is captured again, because the memory that it
+/// uses has changed.
 ///
 /// If a function cannot be replayed, the call that follows the recorded call throws an error before
-/// it runs any operation. This is the first call after the warmup or a later call. The function is
-/// rejected if it contains:
+/// it runs any operation. The error occurs in the first call after the warmup or in a later call.
+/// The function is rejected if it contains:
 /// - a call with side effects that a replay would not reproduce, such as `ReduceLROnPlateau::step`;
 /// - a read of a tensor value on the host, a data-dependent shape, or a sparse tensor;
 /// - an operator that runs in another thread, as in DataParallel;
@@ -113,7 +113,7 @@ struct CapturedStepOptions {
 ///
 /// In a process group on the CPU, the step may run a DistributedDataParallel model. A replay runs
 /// the same collectives as an eager step, so ranks that replay the step may train together with
-/// ranks that run it eagerly. If the processes have compilers, they agree on whether to use the
+/// ranks that run it eagerly. If a compiler is set, the processes agree on whether to use the
 /// compiled step and on the call in which they switch to it. Set a compiler in all processes or in
 /// none of them.
 ///
@@ -153,8 +153,8 @@ class CapturedStep {
   /// Returns whether the step has been captured.
   bool is_captured() const;
 
-  /// Returns how the step ran in the most recent call with a batch like the first one. Calls that
-  /// compare or time the replay and the compiled step count as replays.
+  /// Returns how the step ran in the most recent call with a batch that matched the first batch.
+  /// Calls that compare or time the replay and the compiled step count as replays.
   StepMode mode() const;
 
   /// Returns the reason why the step is or is not compiled, such as the measured times of the

@@ -176,7 +176,8 @@ std::string AtomicFile::prefix() const {
   return path_.filename().string().substr(0, 100) + ".";
 }
 
-// The lock distinguishes a temporary file that is still being written from an abandoned one.
+// The lock distinguishes a temporary file that is still being written from an abandoned temporary
+// file.
 void AtomicFile::create() {
   static std::atomic<int> parts = 0;
   struct stat now = {};

@@ -155,7 +155,7 @@ struct Table<Adagrad> {
 
   static void check_sparse(const AdagradOptions& o, const std::string& class_name) {
     TORCH_CHECK(o.weight_decay() == 0, class_name,
-                ": expected dense gradients because weight_decay is set, got a sparse gradient");
+                ": expected dense gradients (weight_decay is set), got a sparse gradient");
   }
 
   static void step(auto& buckets, const Step<AdagradOptions>& s) {

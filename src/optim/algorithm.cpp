@@ -93,7 +93,7 @@ at::Tensor Algorithm::number_for(const at::Tensor& parameter, const at::Tensor& 
 
 // Fused kernels assume that a state tensor has the same strides as its parameter. With other
 // kernels, a state tensor keeps its strides, as in Python, because rounding in 16-bit types depends
-// on them.
+// on the strides.
 at::Tensor Algorithm::copy_for(const at::Tensor& parameter, const Tensors& tensors,
                                const char* key) const {
   const auto found = tensors.find(key);

@@ -84,7 +84,7 @@ TEST_CASE("Adagrad supports sparse gradients without weight decay, except with K
   refuse(Adagrad({p}, {}, {.kernels = Kernels::fused}),
          "expected dense gradients, got a sparse one");
   refuse(Adagrad({p}, AdagradOptions().weight_decay(0.1)),
-         "expected dense gradients because weight_decay is set, got a sparse gradient");
+         "expected dense gradients (weight_decay is set), got a sparse gradient");
   Adagrad automatic({p}, AdagradOptions(0.5).eps(0));
   CHECK(automatic.kernels() == Kernels::fused);
   CHECK_FALSE(automatic.step_supports_amp_scaling());

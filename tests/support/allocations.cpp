@@ -55,7 +55,7 @@ void operator delete(void* memory, size_t) noexcept {
   operator delete(memory);
 }
 
-// C libraries such as libpng call malloc.
+// This replacement is needed because C libraries such as libpng call malloc.
 extern "C" void* malloc(size_t size) noexcept {
   if (!fails()) return __libc_malloc(size);
   errno = ENOMEM;

@@ -333,8 +333,8 @@ Place place_in(const fs::path& file) {
   return {saved.at("epoch").toInt(), saved.at("batch").toInt()};
 }
 
-// The expected contents of a folder, which are checkpoints in the order in which they were written.
-// No checkpoint overwrites another checkpoint.
+// The checkpoints that a folder is expected to contain, in the order in which they were written. No
+// checkpoint overwrites another checkpoint.
 struct Kept {
   struct File {
     Place place;

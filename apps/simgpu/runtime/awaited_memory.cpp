@@ -25,7 +25,7 @@ struct Guarded {
   const Place* place = nullptr;  // where the copy was requested
 };
 
-// With this value, the handler does not need the lock for unrelated faults.
+// While this value is false, the fault handler can skip the lock.
 std::atomic<bool> is_any_guarded = false;
 
 std::vector<Guarded>& guarded() {

@@ -14,12 +14,12 @@ namespace sconce::io {
 /// The file is written under a temporary name in the same folder, synced, and renamed. The first
 /// AtomicFile for a given name removes incomplete files left by writers that were killed.
 ///
-/// A file that replaces an existing file keeps its permissions, access control list, and group, but
-/// not its setuid, setgid, and sticky bits. It also keeps the owner if possible. If the group or
-/// the access control list cannot be kept, the permissions are reduced so that nobody gains access.
-/// Until `finish` is called, only the current user can read the new content, even if the writer is
-/// killed. If the file does not exist yet, the new file is created with the permissions that the
-/// umask allows.
+/// If the file replaces an existing file, the new file receives the permissions, the access control
+/// list, the group, and, if possible, the owner of the existing file. The setuid, setgid, and
+/// sticky bits are not kept. If the group or the access control list cannot be kept, the
+/// permissions are reduced so that nobody gains access. Until `finish` is called, only the current
+/// user can read the new content, even if the writer is killed. If the file does not exist yet, the
+/// new file is created with the permissions that the umask allows.
 class AtomicFile {
  public:
   /// Opens a temporary file in the same folder as `path`. If `path` is a symbolic link, the object

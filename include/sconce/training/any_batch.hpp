@@ -28,9 +28,9 @@ struct InputsAndTarget {
 
 /// Splits a batch into inputs and target, as in d2l: the last element is the target, and the
 /// preceding elements are the inputs. A single tensor is used as both, which is useful for
-/// autoencoders. Supported types are tensors; pairs, tuples, and vectors of tensors; and types with
-/// the tensor members `data` and `target`, such as `data::Dataset` and `torch::data::Example`. For
-/// any other type, `inputs` is empty.
+/// autoencoders. Supported types are a tensor, a pair, tuple, or vector of tensors, and any type
+/// with the tensor members `data` and `target`, such as `data::Dataset` and `torch::data::Example`.
+/// For any other type, `inputs` is empty.
 inline InputsAndTarget inputs_and_target(const torch::Tensor& batch) {
   return {{batch}, batch};
 }

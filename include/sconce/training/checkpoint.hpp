@@ -86,10 +86,10 @@ class Checkpoint {
             const std::optional<MonitoredValue>& monitored = {});
 
   /// Restores the parts and the random number generators from the latest checkpoint, and returns
-  /// its position. If there is no checkpoint or `resume` is not set, changes nothing and returns
-  /// `std::nullopt`. The options of the optimizer and the scheduler, including the learning rates,
-  /// are replaced with the options in the file, as in Python's `load_state_dict`. If this object
-  /// has locked the folder, also removes files left behind by a killed writer.
+  /// the checkpoint's position. If there is no checkpoint or `resume` is not set, changes nothing
+  /// and returns `std::nullopt`. The options of the optimizer and the scheduler, including the
+  /// learning rates, are replaced with the options in the file, as in Python's `load_state_dict`.
+  /// If this object has locked the folder, also removes files left behind by a killed writer.
   /// @throw c10::Error if:
   /// - the file is damaged, its parts differ from the run's parts in name or class, or it was
   ///   written by a different number of processes (in these cases, the parts are unchanged);
