@@ -887,7 +887,7 @@ TEST_CASE("callbacks whose states share a name or use a reserved name are reject
   sconce::optim::SGD of_ours(model->parameters(), 0.1);
   const auto before = model->parameters()[0].detach().clone();
   CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).fit(model, of_ours, with),
-                    ContainsSubstring("no reserved name such as 'epoch'"));
+                    ContainsSubstring("not reserved (such as 'epoch')"));
   CHECK(model->parameters()[0].equal(before));
 }
 
