@@ -26,7 +26,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 # The replacement for each word in angle brackets.
-PLACEHOLDERS = {"<folder>": "{work}/prefix", "<the folder of sconce>": "{work}/sconce"}
+PLACEHOLDERS = {"<folder>": "{work}/prefix", "<path to sconce>": "{work}/sconce"}
 
 # Each block of a page: words that no other block of the page contains, and how the block is handled.
 #   run FOLDER     its commands run in that folder of the work folder

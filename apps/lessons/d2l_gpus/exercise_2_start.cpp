@@ -1,4 +1,4 @@
-// Creates a layer on the GPU and prints its weights. To do: read and write them.
+// Creates a layer on the GPU and prints its weights. To do: read and write the weights.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

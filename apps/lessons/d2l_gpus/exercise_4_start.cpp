@@ -15,6 +15,5 @@ int main() {
   double seconds = sconce::median_seconds(in_sequence, device);
   std::cout << "Both products are on " << device << ".\n";
   std::printf("~ n = %d: in sequence %.3f ms\n", n, seconds * 1e3);
-  std::cout
-      << "Still to do: run both at once, with y on another GPU or in another stream\n";
+  std::cout << "Still to do: run both concurrently, with y on another GPU or stream\n";
 }
