@@ -1,5 +1,5 @@
-// An epoch of shuffled batches of 256 in-memory 28x28 images, and an epoch of JPEG files, both
-// without training.
+// Measures data loading without training: an epoch of shuffled batches of 256 in-memory 28x28
+// images, and an epoch of JPEG files.
 
 #include <torch/torch.h>
 

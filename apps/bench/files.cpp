@@ -1,6 +1,6 @@
-// Loads and saves safetensors files in the page cache that contain `size` tensors of 16 MiB each.
-// Loading also sums each tensor. When saving, sconce also waits until the file has been written to
-// disk.
+// Loads and saves safetensors files with `size` tensors of 16 MiB each. The files are in the page
+// cache. The load benchmark also sums each tensor. In the save benchmark, sconce also waits until
+// the file has been written to disk.
 
 #include "sconce/io/safetensors.hpp"
 
@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A file that exists for the lifetime of the workload.
+// A temporary file that is deleted at the end of the workload.
 struct TemporaryFile {
   fs::path path =
       fs::temp_directory_path() / ("sconce-bench-" + std::to_string(getpid()) + ".safetensors");

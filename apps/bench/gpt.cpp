@@ -1,5 +1,5 @@
-// Training steps of a single GPT block, with 256 features and four heads, on `size` sequences of
-// 128 tokens, and of a GPT-2 with two blocks on one sequence of `size` tokens.
+// Runs training steps of two models: a single GPT block with 256 features and four heads on `size`
+// sequences of 128 tokens, and a GPT-2 with two blocks on one sequence of `size` tokens.
 
 #include <torch/torch.h>
 

@@ -1,5 +1,5 @@
-// Work on a GPU: matrix products, transfers, and data loading. Without a GPU, the same code runs on
-// the CPU to verify that both languages compute the same values.
+// GPU benchmarks for matrix products, transfers, and data loading. Without a GPU, the same code
+// runs on the CPU to verify that both languages compute the same values.
 
 #include <torch/torch.h>
 
@@ -27,7 +27,7 @@ Tensor square(int64_t size, torch::Device device, torch::ScalarType dtype) {
   return torch::randn({size, size}).to(device, dtype);
 }
 
-// A product of two square matrices with `size` rows. The operands and the result are on the device.
+// Multiplies two square matrices with `size` rows. The operands and the result are on the device.
 Workload product_of(int64_t size, torch::ScalarType dtype) {
   torch::manual_seed(0);
   const auto a = square(size, sconce::try_gpu(), dtype), b = square(size, sconce::try_gpu(), dtype);
@@ -48,7 +48,8 @@ Workload product_bf16(int64_t size) {
   return product_of(size, torch::kBFloat16);
 }
 
-// One product on each of two devices, or both products on the same device if there is only one.
+// Computes one product on each of two devices, or both products on the same device if there is only
+// one device.
 Workload two_products(int64_t size) {
   torch::manual_seed(0);
   const auto devices = sconce::try_all_gpus();
@@ -63,7 +64,7 @@ Workload two_products(int64_t size) {
           wait_for_gpus};
 }
 
-// A copy of `size` values between pinned memory and the device.
+// Copies `size` values between pinned memory and the device.
 template <bool to_host>
 Workload transfer(int64_t size) {
   const auto device = sconce::try_gpu();
@@ -82,8 +83,9 @@ struct Rows {
   }
 };
 
-// An epoch of a perceptron in batches of 256 images. The images are either already on the device,
-// or read and copied by two threads. The check is the loss of the first batch.
+// Trains a perceptron for one epoch in batches of 256 images. The images are either already on the
+// device, or two threads read and copy them. The loss of the first batch is compared between the
+// two languages.
 template <bool on_device>
 Workload epoch_of(int64_t pictures) {
   torch::manual_seed(0);

@@ -1,4 +1,4 @@
-// Training steps on a GPU in float32, TF32, and bfloat16, both eager and captured as a CUDA graph.
+// Runs training steps on a GPU in float32, TF32, and bfloat16, both eagerly and as CUDA graphs.
 // Without a GPU, the same code runs on the CPU to verify that both languages compute the same
 // values.
 
@@ -39,7 +39,7 @@ Workload steps_of(const std::shared_ptr<Net>& net, const std::shared_ptr<Optimiz
   return workload;
 }
 
-// SimpleNN on a batch with `size` rows.
+// Trains SimpleNN on a batch with `size` rows.
 template <Run run>
 Workload simple_net(int64_t size) {
   torch::manual_seed(0);
@@ -60,7 +60,7 @@ constexpr GPTOptions small_gpt{
 constexpr GPTOptions gpt2_small{
     .texts = 8, .symbols = 50257, .features = 768, .heads = 12, .layers = 12, .tied = true};
 
-// A GPT on sequences of `size` tokens.
+// Trains a GPT on sequences of `size` tokens.
 template <const GPTOptions& options, Precision precision, Run run>
 Workload gpt(int64_t size) {
   torch::manual_seed(0);
@@ -75,7 +75,7 @@ Workload gpt(int64_t size) {
       net, optimizer, {text.slice(1, 0, size).to(device), text.slice(1, 1).flatten().to(device)});
 }
 
-// A ResNet on square images of `size` pixels per side, in channels_last format.
+// Trains a ResNet on square images with `size` pixels per side, in channels_last format.
 template <auto make, int64_t classes, int64_t edge, Precision precision, Run run>
 Workload resnet_on_gpu(int64_t size) {
   torch::manual_seed(0);

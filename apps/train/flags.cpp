@@ -33,7 +33,7 @@ CLI::Validator device_name() {
             text == "cuda:" + std::to_string(index)) {
           return std::string();
         }
-        return "must be auto, cpu, or cuda:N with N below the number of GPUs (" +
+        return "must be auto, cpu, or cuda:N, where N is less than the number of GPUs (" +
                std::to_string(sconce::num_gpus()) + "), not '" + text + "'";
       },
       "");

@@ -83,8 +83,8 @@ TensorGroups gradients_of(torch::optim::Optimizer& optimizer, Float16Gradients f
   return gradients;
 }
 
-// Multiplies the gradients by inv_scale. Returns one tensor per group, which indicates whether any
-// gradient in the group contains inf or nan.
+// Multiplies the gradients by inv_scale. Returns one tensor per group that indicates whether any
+// gradient in that group contains inf or NaN.
 std::vector<torch::Tensor> multiply_and_check(const TensorGroups& gradients,
                                               const torch::Tensor& inv_scale) {
   const at::NoGradGuard no_grad;
@@ -145,7 +145,7 @@ void GradScaler::unscale_(torch::optim::Optimizer& optimizer) {
   auto& state = state_of(optimizer, "unscale_");
   TORCH_CHECK(state.stage != Stage::unscaled,
               "sconce::amp::GradScaler::unscale_: expected one call per optimizer between updates; "
-              "unscale_ has already been called for this one");
+              "unscale_ has already been called for this optimizer");
   TORCH_CHECK(state.stage != Stage::stepped,
               "sconce::amp::GradScaler::unscale_: expected a call before step; this optimizer has "
               "already stepped since the last update");
@@ -161,8 +161,8 @@ void GradScaler::unscale(torch::optim::Optimizer& optimizer, OptimizerState& sta
 }
 
 torch::Tensor GradScaler::combined(const std::vector<torch::Tensor>& found_infs) const {
-  // The fused kernels skip a step only if found_inf is exactly 1, so the values from several
-  // devices must not be added.
+  // The fused kernels skip a step only if found_inf is exactly 1, so the found_inf values of
+  // several devices must not be added.
   if (found_infs.empty()) return at::zeros({}, scale_.options());
   auto found_inf = to_device(found_infs.front(), scale_.device());
   for (size_t i = 1; i < found_infs.size(); ++i) {
@@ -179,7 +179,7 @@ torch::Tensor GradScaler::step(torch::optim::Optimizer& optimizer,
               "not support one");
   auto& state = state_of(optimizer, "step");
   TORCH_CHECK(state.stage != Stage::stepped, "sconce::amp::GradScaler::step: expected one call ",
-              "per optimizer between updates; step has already been called for this one");
+              "per optimizer between updates; step has already been called for this optimizer");
   torch::Tensor result;
   auto* amp_scaling = dynamic_cast<optim::AmpScaling*>(&optimizer);
   if (amp_scaling != nullptr && amp_scaling->step_supports_amp_scaling()) {
@@ -209,7 +209,7 @@ torch::Tensor GradScaler::step_from_host(torch::optim::Optimizer& optimizer,
                                          OptimizerState& state) {
   if (state.stage == Stage::ready) unscale(optimizer, state);
   TORCH_CHECK(!state.found_infs.empty(), "sconce::amp::GradScaler::step: expected a gradient to ",
-              "check for inf, but none of the optimizer's parameters has one");
+              "check for inf, but none of the optimizer's parameters has a gradient");
   return combined(state.found_infs).is_nonzero() ? torch::Tensor() : optimizer.step();
 }
 

@@ -98,8 +98,8 @@ class Gloo : public c10d::ProcessGroupGloo {
 
 constexpr auto loopback = "127.0.0.1";
 
-// Returns this machine's address on the route to the ranks' meeting address. Returns the loopback
-// address if the meeting address is on this machine or is unknown.
+// Returns this machine's address on the route to the rendezvous address. Returns the loopback
+// address if the rendezvous address is on this machine or is unknown.
 inline std::string address_toward_rank_0(const Launch& launch) {
   if (launch.address.empty() || launch.is_on_one_machine()) return loopback;
   const Endpoint master(launch.address, launch.port);
@@ -109,7 +109,7 @@ inline std::string address_toward_rank_0(const Launch& launch) {
 // Returns the address on which Gloo listens and from which it connects. Usually, this is the
 // address on the route to rank 0. On rank 0's machine, that route may use loopback even though some
 // ranks are on other machines. In that case, the function returns the address on the route to the
-// other ranks, which have announced their addresses.
+// other ranks, which have written their addresses to the store.
 inline std::string gloo_address(c10d::Store& store, const Launch& launch) {
   std::string own = address_toward_rank_0(launch);
   if (own != loopback || launch.address.empty() || launch.is_on_one_machine()) return own;

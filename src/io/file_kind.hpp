@@ -11,8 +11,8 @@
 #include "io/input_file.hpp"
 #include "io/safetensors_header.hpp"
 
-// Recognizes files of other kinds, because weights are usually downloaded, and it is easy to save
-// the wrong file under the right name.
+// Recognizes other file types, because weights are usually downloaded, and it is easy to save the
+// wrong file under the right name.
 namespace sconce::io {
 
 /// The kinds of files that are likely to be mistaken for weight files.
@@ -70,7 +70,7 @@ inline const char* name_of(FileKind kind) {
     case FileKind::json:
       return "a JSON text";
     case FileKind::unknown:
-      return "a file of an unknown kind";
+      return "a file of an unknown type";
   }
   return "";
 }

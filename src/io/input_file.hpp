@@ -86,11 +86,11 @@ class InputFile {
     if (size_ == 0) return nullptr;
     void* mapped =
         ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd_, 0);
-    TORCH_CHECK(mapped != MAP_FAILED, name_, "cannot map it: ", std::strerror(errno));
+    TORCH_CHECK(mapped != MAP_FAILED, name_, "cannot map the file: ", std::strerror(errno));
     std::shared_ptr<char> memory(static_cast<char*>(mapped),
                                  [size = size_](char* start) { ::munmap(start, size); });
     TORCH_CHECK(!random_access || ::madvise(mapped, size_, MADV_RANDOM) == 0, name_,
-                "cannot map it for random access: ", std::strerror(errno));
+                "cannot map the file for random access: ", std::strerror(errno));
     return memory;
   }
 

@@ -78,9 +78,10 @@ GroupRates::Rate GroupRates::new_rate(torch::optim::OptimizerParamGroup& group) 
   return rate;
 }
 
-// Sets the options to the rounded values in the tensors. Writing a state reads the tensors, and
-// schedules must continue from the same value whether or not a state was written in between. The
-// defaults follow the given tensor, so that an added group starts with its value.
+// Sets the options to the rounded values in the tensors. Saving the state reads the tensors, and
+// schedules must continue from the same value whether or not the state was saved in between. The
+// default learning rate follows the given tensor, so that an added group starts with the tensor's
+// value.
 void GroupRates::write() {
   const at::NoGradGuard no_grad;
   match();

@@ -53,7 +53,7 @@ class Reader {
 
   size_t size_index(const Node& node) const {
     const auto found = size_indices_.find(node.text());
-    if (found == size_indices_.end()) node.refuse("the name of a size");
+    if (found == size_indices_.end()) node.refuse("a size name");
     return found->second;
   }
 
@@ -62,7 +62,7 @@ class Reader {
     Size size;
     for (const auto& term : node["sum"].elements()) {
       const auto factors = term.elements();
-      if (factors.size() == 0) term.refuse("a coefficient and names of sizes");
+      if (factors.size() == 0) term.refuse("a coefficient and size names");
       Size::Term read{factors[0].integer(), {}};
       for (size_t i = 1; i < factors.size(); ++i) read.sizes.push_back(size_index(factors[i]));
       if (read.coefficient != 0) size.terms.push_back(std::move(read));
@@ -108,7 +108,7 @@ class Reader {
         const auto& terms = dim.terms;
         const bool is_plain =
             terms.size() == 1 && terms[0].coefficient == 1 && terms[0].sizes.size() == 1;
-        if (!is_plain) inputs[i]["shape"].refuse("integers and names of sizes");
+        if (!is_plain) inputs[i]["shape"].refuse("integers and size names");
         found[terms[0].sizes[0]] = true;
       }
     }
@@ -137,7 +137,8 @@ class Reader {
     const c10::OperatorName name(node["op"].text(), node["overload"].text());
     const auto refusal = file_rejection(name);
     if (!refusal.empty()) {
-      node.refuse("operators of the namespace aten on tensors", refusal, " (", name.name, ")");
+      node.refuse("operators from the aten namespace that work on tensors", refusal, " (",
+                  name.name, ")");
     }
     const auto op = c10::Dispatcher::singleton().findSchema(name);
     if (!op) {
@@ -226,7 +227,7 @@ class Reader {
     if (json.contains("layout")) return {node["layout"].one_of(layouts)};
     if (json.contains("memory_format")) return {node["memory_format"].one_of(memory_formats)};
     if (json.contains("device")) return {device(node["device"])};
-    node.refuse("an argument of a kind that programs support");
+    node.refuse("a supported kind of argument");
   }
 
   Argument result(const Node& node, const c10::Type& type) const {

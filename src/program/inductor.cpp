@@ -36,7 +36,7 @@ std::string text_of(const PackageTarget& target) {
   return c10::str(target.torch, target.cpu, target.device, target.threads, target.compiler);
 }
 
-// Contains a part of a step and its compiled package.
+// Stores one part of a step together with the package compiled from that part.
 struct PartPackage {
   StepPart part;
   std::string key = {};
@@ -88,8 +88,7 @@ class Compilation final : public sconce::detail::StepCompilation {
     key_ = c10::sha1(key_ + key).str();
     const auto found = cache_->find(key, target_);
     if (!found.ignored.empty()) {
-      TORCH_WARN(inductor_error_prefix,
-                 "a package in the cache is compiled again: ", found.ignored);
+      TORCH_WARN(inductor_error_prefix, "recompiling a package in the cache: ", found.ignored);
     }
     auto& added = parts_.emplace_back(PartPackage{std::move(part), std::move(key)});
     added.package = found.package;
@@ -131,15 +130,16 @@ class Inductor final : public StepCompiler {
     return stored == "compiled" ? StepMode::compiled : StepMode::replayed;
   }
 
-  // If a form was requested rather than measured, it must not affect later runs that request the
-  // faster form.
+  // If the user requested the compiled form without a measurement, do not store the choice, because
+  // later runs may request the faster form.
   void keep(const std::string& key, StepMode mode) override {
     if (options().keep == KeptStep::compiled) return;
     StepCompiler::keep(key, mode);
     const auto error =
         cache_->store_choice(key, mode == StepMode::compiled ? "compiled" : "replay");
     if (!error.empty())
-      TORCH_WARN(inductor_error_prefix, "cannot store the form that was kept: ", error);
+      TORCH_WARN(inductor_error_prefix,
+                 "cannot store whether the step was compiled or replayed: ", error);
   }
 
  private:
@@ -151,7 +151,7 @@ class Inductor final : public StepCompiler {
 
 std::shared_ptr<StepCompiler> inductor(InductorOptions options) {
   TORCH_CHECK(detail::can_load_packages(), inductor_error_prefix,
-              "expected a LibTorch with the AOTInductor runtime, got one without it");
+              "expected a LibTorch build with the AOTInductor runtime, got a build without it");
   return std::make_shared<Inductor>(std::move(options));
 }
 

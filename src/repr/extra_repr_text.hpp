@@ -47,8 +47,8 @@ std::string text(const torch::ExpandingArray<D, T>& values) {
   return text(c10::ArrayRef<T>(*values));
 }
 
-// Python keeps a single number if one was passed. C++ cannot determine this, so equal numbers are
-// printed as one number.
+// If the user passed a single number, Python prints that number instead of a tuple. C++ cannot
+// determine what the user passed, so equal numbers are printed as a single number.
 template <typename T>
 std::string number(c10::ArrayRef<T> values) {
   const bool equal = std::equal(values.begin() + 1, values.end(), values.begin());

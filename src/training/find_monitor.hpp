@@ -35,9 +35,9 @@ inline bool may_be_of_step(const Fit& fit, const std::string& name) {
           std::any_of(fit.value_names.begin(), fit.value_names.end(), is_prefix));
 }
 
-// Returns the name of a value in the fit's epochs: `monitor`, or "test_acc" instead of "val_acc"
-// unless a test set is named "val". Throws an error with the prefix `caller` if there is no such
-// value.
+// Returns the name under which an epoch stores the monitored value. This is `monitor` itself,
+// except that "val_acc" becomes "test_acc" unless a test set is named "val". Throws an error with
+// the prefix `caller` if there is no such value.
 inline std::string find_monitor(const Fit& fit, const std::string& monitor, const char* caller) {
   const bool is_alias =
       monitor.starts_with("val_") && !has_value(fit, monitor) && !has_value(fit, "val_loss");
@@ -49,14 +49,15 @@ inline std::string find_monitor(const Fit& fit, const std::string& monitor, cons
 }
 
 // Returns whether the lowest or the highest value is best. Uses the given mode, or the value's
-// default if there is no mode. Throws an error with the prefix `caller` if there is neither.
+// default if there is no mode. Throws an error with the prefix `caller` if neither a mode nor a
+// default exists.
 inline optim::MetricMode find_mode(const Fit& fit, const std::string& monitor,
                                    std::optional<optim::MetricMode> given, const char* caller) {
   if (given) return *given;
   const auto own = fit.value_modes.find(monitor);
   if (own != fit.value_modes.end()) return own->second;
   TORCH_CHECK(monitor.ends_with("loss"), caller, ": expected an explicit mode (min or max) for ",
-              monitor, " (its better direction is unknown), got none");
+              monitor, " (it is unknown whether lower or higher is better), got none");
   return optim::MetricMode::min;
 }
 

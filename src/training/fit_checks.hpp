@@ -10,7 +10,7 @@
 
 namespace sconce {
 
-// In all of these functions, error messages start with `caller`.
+// The error messages of all functions in this file start with `caller`.
 
 /// @throw c10::Error if `batches` is 0. `expected` is the name of the missing data, such as
 /// "training data".

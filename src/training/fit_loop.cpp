@@ -200,7 +200,8 @@ void FitLoop::end_epoch() {
   warn_non_finite_loss();
 }
 
-// If a callback stops the fit, it has already responded to the loss.
+// If a callback stops the fit, no warning is needed, because the callback has already responded to
+// the loss.
 void FitLoop::warn_non_finite_loss() {
   const double epoch_loss = epochs.back().loss;
   if (std::isfinite(epoch_loss) || is_stopping() || process_group.rank() > 0) return;

@@ -4,7 +4,7 @@
 
 namespace sconce {
 
-// The keys are the names of the metrics. The value is None for a metric without a value.
+// The keys are the metric names. If a metric has no value, its entry is None.
 void visit_state(EpochMetrics& epoch, StateVisitor& state) {
   state.count("epoch", epoch.epoch);
   state("loss", epoch.loss);
@@ -15,7 +15,7 @@ void visit_state(EpochMetrics& epoch, StateVisitor& state) {
   };
   for (const auto& [name, value] : epoch.metrics) {
     TORCH_CHECK(!is_other(name), "sconce::Fit: expected callbacks to use other names than '", name,
-                "', which the epoch already uses, got a value with this name");
+                "', which the epoch already uses, got another value with this name");
     state.write_only(name.c_str(), value);
   }
   for (const auto& entry : state.dict()) {
@@ -32,7 +32,7 @@ void visit_state(FitProgress& progress, StateVisitor& state) {
   state("accumulate", progress.accumulate, int64_t{0});
   state.any_length("epochs", progress.epochs);
   state("sums", progress.sums);
-  // This key exists only if the epoch's steps have values.
+  // This key exists only if the steps in the epoch return named values.
   if (!progress.values.empty() || state.dict().contains("values")) {
     state.any_length("values", progress.values);
   }

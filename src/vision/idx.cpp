@@ -118,7 +118,7 @@ class Content {
 
   void check_memory(int code) const {
     TORCH_CHECK(code == Z_OK, at_field(file_, "file"),
-                "expected enough memory to read it, found too little");
+                "expected enough memory to read the file, found too little memory");
   }
 
   void check(int code) const {
@@ -268,8 +268,8 @@ torch::Tensor read_idx(const fs::path& file, const IdxOptions& options) {
                 " bytes for shape ", at::IntArrayRef(header.sizes), " of ", header.type, ", found ",
                 found);
   };
-  // Checked first, so that an invalid header does not allocate memory.
-  expect(content.can_hold(header.payload_bytes), "a file too small to contain them");
+  // The file size is checked first, so that an invalid header does not cause a large allocation.
+  expect(content.can_hold(header.payload_bytes), "a file that is too small");
   TORCH_CHECK(!options.max_bytes || header.payload_bytes <= *options.max_bytes,
               at_field(file, "payload"), "expected at most ", *options.max_bytes,
               " bytes (IdxOptions::max_bytes), found shape ", at::IntArrayRef(header.sizes), " of ",

@@ -39,7 +39,7 @@ File open(const fs::path& path, const char* caller) {
 }
 
 // Returns the result of `work()`. Converts errors in `work` to LibTorch errors prefixed with
-// `caller`, which contains the function and the file.
+// `caller`, which contains the function name and the file path.
 template <class Work>
 auto with_name(const std::string& caller, const Work& work) {
   try {
@@ -93,7 +93,7 @@ void write_png(const torch::Tensor& input, const fs::path& path, int compression
               "one pixel, got ",
               input.toString(), " of shape ", input.defined() ? input.sizes() : at::IntArrayRef());
   TORCH_CHECK(std::max(input.size(1), input.size(2)) < int64_t{1} << 31, caller,
-              ": expected sides below 2^31, got shape ", input.sizes());
+              ": expected a height and width below 2^31, got shape ", input.sizes());
   TORCH_CHECK(compression_level >= 0 && compression_level <= 9, caller,
               ": expected compression_level to be from 0 to 9, got ", compression_level);
   const std::string bytes = with_name(

@@ -76,7 +76,8 @@ std::vector<fs::path> pictures_of(const fs::path& class_folder) {
     if (is_image_file(path)) pictures.push_back(path);
   }
   if (pictures.empty()) {
-    refuse(class_folder, "expected images of a class (.png, .jpg, .jpeg), found none");
+    refuse(class_folder,
+           "expected at least one image (.png, .jpg, .jpeg) in the class folder, found none");
   }
   return pictures;
 }

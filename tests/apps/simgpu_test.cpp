@@ -335,9 +335,8 @@ TEST_CASE(
     "a graph replay uses the CPU value from its capture, and a change to the value is reported") {
   const RunResult wrong = fault("factor", "wrong");
   CHECK(wrong.out == "4 float\n");
-  CHECK_THAT(wrong.err,
-             ContainsSubstring("a replay of a graph: aten::add_.Tensor uses the number 2 "
-                               "from the capture, but it is now 5 on the CPU"));
+  CHECK_THAT(wrong.err, ContainsSubstring("a graph replay: aten::add_.Tensor uses the number 2 "
+                                          "from the capture, but it is now 5 on the CPU"));
   CHECK(fault("factor", "wrong", "--races throw").exit_code == 1);
   CHECK(fault("factor", "right", "--races throw").out == "7 float\n");
 }
@@ -419,7 +418,7 @@ TEST_CASE("replaying a graph that uses memory freed after the capture reports th
       simulated("--races throw", SCONCE_PYTHON " " SCONCE_TESTS_DIR "/apps/simgpu_graphs.py");
   INFO(ran.err);
   CHECK(ran.exit_code == 1);  // even though the script catches the exception
-  const std::string line = "simulated GPUs: a replay of a graph: ";
+  const std::string line = "simulated GPUs: a graph replay: ";
   const std::string freed = ", which were freed after the capture\n";
   CHECK_THAT(ran.out, StartsWith("freed wrong fails: " + line));
   CHECK_THAT(ran.out,

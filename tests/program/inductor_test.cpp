@@ -31,8 +31,8 @@ namespace nn = torch::nn;
 
 namespace {
 
-// A network with dropout, running statistics, and an LSTM whose biases have equal gradients. Also
-// contains its optimizer, which divides each gradient by the scale, and a batch.
+// A network with dropout, running statistics, and an LSTM whose biases have equal gradients,
+// together with a batch and an optimizer that divides each gradient by the scale.
 struct Training {
   Training() {
     sconce::seed_everything(0);
@@ -54,9 +54,9 @@ struct Training {
       hidden = std::get<0>(lstm->forward(hidden.unsqueeze(0))).squeeze(0);
     }
     auto logits = net->forward(hidden);
-    // For a tensor that is not contiguous, dropout draws its random numbers in memory order. The
-    // Inductor in LibTorch 2.11 assigns them in a different order, so such a step is replayed as
-    // well.
+    // For a noncontiguous tensor, dropout draws its random numbers in memory order. The Inductor in
+    // LibTorch 2.11 assigns the random numbers in a different order, so such a step is also
+    // replayed.
     if (TORCH_VERSION_MINOR >= 15) {
       logits = torch::dropout(logits.t(), 0.25, net->is_training()).t();
     }
@@ -133,9 +133,8 @@ TEST_CASE(
       {.wait = true, .cache_dir = folder.path() / "steps", .python = "/no/python"});
   fourth.run(6);
   REQUIRE(warnings.messages().size() == 2);
-  CHECK_THAT(warnings.messages()[0],
-             ContainsSubstring("a package in the cache is compiled again: ") &&
-                 ContainsSubstring("the file is damaged"));
+  CHECK_THAT(warnings.messages()[0], ContainsSubstring("recompiling a package in the cache: ") &&
+                                         ContainsSubstring("the file is damaged"));
 }
 
 TEST_CASE("if Python is missing or fails, the step is replayed with a warning") {

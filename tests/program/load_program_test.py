@@ -217,8 +217,8 @@ class Refusals(TestCase):
         self.check_error("'body.0.bias': expected a tensor and its CRC-32 in the program, got only one of them")
 
     def test_only_operators_of_aten_are_called(self):
-        self.check_call("calls[0]: expected an operator of the namespace aten, got 'prims::add'", "prims::add")
-        self.check_call("calls[0]: expected an operator of the namespace aten, got 'relu'", "relu")
+        self.check_call("calls[0]: expected an operator from the aten namespace, got 'prims::add'", "prims::add")
+        self.check_call("calls[0]: expected an operator from the aten namespace, got 'relu'", "relu")
 
     def test_operators_that_open_files_print_or_replace_memory_are_refused(self):
         for name in ("from_file", "set_", "set_data", "resize_", "sparse_resize_and_clear_", "shallow_copy_data_",

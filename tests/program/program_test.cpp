@@ -209,11 +209,11 @@ TEST_CASE(
       field("/inputs/0/shape/1", "1e3",
             "inputs[0] shape[1]: expected a 64-bit integer, got 1000.0"),
       field("/inputs/0/shape/1", R"({"sum": [[2, "batch"]]})",
-            "inputs[0] shape: expected integers and names of sizes, got [{"),
+            "inputs[0] shape: expected integers and size names, got [{"),
       field("/inputs/0/shape/1", R"({"sum": [[1, "rows"]]})",
-            R"(inputs[0] shape[1] sum[0][1]: expected the name of a size, got "rows")"),
+            R"(inputs[0] shape[1] sum[0][1]: expected a size name, got "rows")"),
       field("/inputs/0/shape/1", R"({"sum": [[]]})",
-            "inputs[0] shape[1] sum[0]: expected a coefficient and names of sizes, got []"),
+            "inputs[0] shape[1] sum[0]: expected a coefficient and size names, got []"),
       field("/outputs/0/name", "7", "outputs[0] name: expected a string, got 7"),
       field("/outputs/1", R"({"name": "output", "value": 3, "dtype": "float32", "shape": []})",
             R"(outputs[1] name: expected unique names, got "output")"),
@@ -239,9 +239,9 @@ TEST_CASE(
 
 TEST_CASE("a program with a forbidden operator is rejected, and the error names the operator") {
   const auto rejected = [](const char* op, const std::string& reason) {
-    return other_call(
-        R"({"op": ")" + std::string(op) + R"(", "args": {}})",
-        ": expected operators of the namespace aten on tensors, got " + reason + " (" + op + ")");
+    return other_call(R"({"op": ")" + std::string(op) + R"(", "args": {}})",
+                      ": expected operators from the aten namespace that work on tensors, got " +
+                          reason + " (" + op + ")");
   };
   const std::string relocates = "a tensor whose memory is replaced";
   check_changed({
@@ -296,13 +296,13 @@ TEST_CASE(
       other_argument("mat2", R"({"value": 1, "number": 1})",
                      R"(: expected an argument with one key, got {"number":1,"value":1})"),
       other_argument("mat2", R"({"tensor": 1})",
-                     R"(: expected an argument of a kind that programs support, got {"tensor":1})"),
+                     R"(: expected a supported kind of argument, got {"tensor":1})"),
       other_argument("mat2", R"({"float": "big"})",
                      R"( float: expected one of inf, -inf, nan, got "big")"),
       other_argument("mat2", R"({"complex": [1]})", " complex: expected two numbers, got [1]"),
       other_argument("mat2", R"({"number": "text"})", R"( number: expected an object, got "text")"),
       other_argument("mat2", R"({"sum": [[1, "rows"]]})",
-                     R"( sum[0][1]: expected the name of a size, got "rows")"),
+                     R"( sum[0][1]: expected a size name, got "rows")"),
   });
 }
 

@@ -218,9 +218,10 @@ TEST_CASE(
       throw;
     }
   };
-  CHECK_THROWS_WITH(fit("test_mean", {}),
-                    StartsWith("sconce::EarlyStopping: expected an explicit mode (min or max) for "
-                               "test_mean (its better direction is unknown), got none"));
+  CHECK_THROWS_WITH(
+      fit("test_mean", {}),
+      StartsWith("sconce::EarlyStopping: expected an explicit mode (min or max) for "
+                 "test_mean (it is unknown whether lower or higher is better), got none"));
   CHECK_NOTHROW(fit("test_mean", MetricMode::max));
   CHECK_NOTHROW(fit("test_own_loss", {}));  // a loss, judging by its name
 }

@@ -310,9 +310,10 @@ TEST_CASE(
   ModelCheckpoint saving(checkpoint, {.monitor = "test_mean"});
   fitting.with.callbacks = {&saving};
   const sconce::Metrics metrics = {{"mean", std::make_shared<sconce::metrics::MeanMetric>()}};
-  CHECK_THROWS_WITH(fitting.fit({.metrics = metrics}),
-                    StartsWith("sconce::ModelCheckpoint: expected an explicit mode (min or max) "
-                               "for test_mean (its better direction is unknown), got none"));
+  CHECK_THROWS_WITH(
+      fitting.fit({.metrics = metrics}),
+      StartsWith("sconce::ModelCheckpoint: expected an explicit mode (min or max) "
+                 "for test_mean (it is unknown whether lower or higher is better), got none"));
   CHECK(std::filesystem::is_empty(folder.path() / "run"));
   CHECK(fitting.parts()[0].equal(net()->parameters()[0]));
   const sconce::Metrics undirected = {{"acc", std::make_shared<sconce::metrics::MeanMetric>()}};

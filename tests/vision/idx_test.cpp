@@ -128,7 +128,7 @@ void check_refused_without_memory(const fs::path& file) {
   const int64_t resident = peak_resident_bytes();
   const int64_t now = address_space_bytes("VmSize");
   const int64_t peak = address_space_bytes("VmPeak");
-  CHECK_THAT(refusal(file), ContainsSubstring("found a file too small to contain them"));
+  CHECK_THAT(refusal(file), ContainsSubstring("found a file that is too small"));
   CHECK(peak_resident_bytes() - resident < 64 * kMiB);
   CHECK(address_space_bytes("VmPeak") <= std::max(peak, now + 64 * kMiB));
 }
@@ -150,7 +150,7 @@ class AsOrdinaryUser {
 
 }  // namespace
 
-TEST_CASE("read_idx reads all six element types, plain and gzipped") {
+TEST_CASE("read_idx reads all six element types from both plain and gzipped files") {
   SECTION("uint8") {
     const auto tensor = read_both_ways(header(0x08, {2}) + "\x00\xff"s);
     CHECK(torch::equal(tensor, torch::tensor({0, 255}, torch::kByte)));
@@ -196,7 +196,7 @@ TEST_CASE("read_idx reads a tensor of rank 255, the highest rank that the format
   CHECK(tensor.item<int>() == 7);
 }
 
-TEST_CASE("read_idx reads a file without elements") {
+TEST_CASE("read_idx reads a file with no elements") {
   CHECK(read_both_ways(header(0x0D, {0, 28, 28})).sizes() == std::vector<int64_t>{0, 28, 28});
 }
 
@@ -262,7 +262,7 @@ TEST_CASE("read_idx rejects a file in a folder without access permission") {
   CHECK(message == ": cannot open it: Permission denied");
 }
 
-TEST_CASE("read_idx rejects a truncated or invalid header, plain and gzipped") {
+TEST_CASE("read_idx rejects a truncated or invalid header in both plain and gzipped files") {
   const TempDir dir;
   const auto refused = [&](const std::string& bytes) {
     std::string plain = refusal(dir.write("plain", bytes));
@@ -356,7 +356,7 @@ TEST_CASE("read_idx rejects a header that claims 2^62 bytes") {
   const std::string bytes = header(0x08, {kTwoTo31, kTwoTo31}) + "few";
   const std::string message =
       ": payload: expected 4611686018427387904 bytes for shape [2147483648, 2147483648] of Byte, "
-      "found a file too small to contain them";
+      "found a file that is too small";
   CHECK(refusal(dir.write("plain", bytes)) == message);
   CHECK(refusal(dir.write("packed", gzip(bytes))) == message);
 }
@@ -375,7 +375,7 @@ TEST_CASE("read_idx allocates no memory if a plain file is smaller than its head
   check_refused_without_memory(dir.write("plain", few + std::string(2 * kMiB, 'x')));
 }
 
-TEST_CASE("read_idx rejects a tensor larger than max_bytes, and the error names the option") {
+TEST_CASE("read_idx rejects a tensor larger than max_bytes, and the error mentions the option") {
   const TempDir dir;
   const std::string bytes = header(0x0B, {1000}) + std::string(2000, '\0');
   for (const auto& file : {dir.write("plain", bytes), dir.write("packed", gzip(bytes))}) {

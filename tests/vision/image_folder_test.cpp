@@ -70,7 +70,7 @@ TEST_CASE("ImageFolder sorts classes and images by the bytes of their names") {
 }
 
 TEST_CASE(
-    "ImageFolder rejects a folder without classes or images, and the error names the folder") {
+    "ImageFolder rejects a folder without classes or images and reports the folder in the error") {
   const TempDir temporary;
   const fs::path root = temporary.path() / "data";
   fs::create_directory(root);
@@ -82,7 +82,8 @@ TEST_CASE(
   make_file(root / "cat/a.png");
   CHECK(ImageFolder(root).classes() == std::vector<std::string>{"cat"});
   fs::create_directory(root / "dog");
-  check_folder_refused(root, root / "dog", "expected images of a class (.png, .jpg, .jpeg)");
+  check_folder_refused(root, root / "dog",
+                       "expected at least one image (.png, .jpg, .jpeg) in the class folder");
   fs::create_directory(root / "dog/x.png");
   check_folder_refused(root, root / "dog/x.png", "got a folder");
   fs::remove(root / "dog/x.png");

@@ -77,7 +77,8 @@ std::string picture_refusal(const fs::path& file) {
   return "";
 }
 
-// Does the same, but with a limit that prevents a damaged header from requesting a lot of memory.
+// Does the same as the function above, but with a limit that prevents a damaged header from
+// requesting a lot of memory.
 std::string picture_refusal_of_small(const fs::path& path, ImageReadMode mode) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
                                                              std::fclose);
@@ -100,7 +101,7 @@ void check_no_picture(const fs::path& file, const std::string& why) {
       StartsWith("sconce::vision::read_image: " + file.string() + ": ") && ContainsSubstring(why));
 }
 
-// Does the same for a file whose header is rejected.
+// Runs the same checks as the function above for a file whose header is rejected.
 void check_no_header(const fs::path& file, const std::string& why) {
   check_no_picture(file, why);
   CHECK_THAT(error_of([&] { read_image_size(file); }),
@@ -196,8 +197,8 @@ TEST_CASE("read_image reads grayscale and RGB images written by write_png, with 
 }
 
 TEST_CASE(
-    "write_png rejects invalid images, names the file in the error, and leaves the file "
-    "unchanged") {
+    "write_png rejects invalid images with an error that includes the file name, and leaves the "
+    "file unchanged") {
   const TempDir folder;
   const fs::path file = folder.write("a.png", "before");
   const auto refused = [&](const torch::Tensor& picture, const std::string& why, int level = 6) {
@@ -235,7 +236,8 @@ TEST_CASE("decode_image accepts only the bytes of an image file") {
   refused(bytes.slice(0, 0, bytes.size(0) - 30), "damaged PNG");
 }
 
-TEST_CASE("an image file truncated at any byte is rejected with an error that names the file") {
+TEST_CASE(
+    "an image file truncated at any byte is rejected with an error that includes the file name") {
   const TempDir folder;
   for (const auto& whole : pictures_in(pictures)) {
     const fs::path file = folder.path() / whole.filename();
@@ -250,7 +252,7 @@ TEST_CASE("an image file truncated at any byte is rejected with an error that na
   }
 }
 
-TEST_CASE("an image file with a flipped bit is read or rejected") {
+TEST_CASE("an image file with a flipped bit is either read or rejected") {
   const TempDir folder;
   for (const auto& whole : pictures_in(pictures)) {
     const std::string bytes = contents(whole);
@@ -335,7 +337,8 @@ TEST_CASE("an image that is too large is rejected based on its header") {
   }
 }
 
-TEST_CASE("an image that exceeds the caller's limits is rejected, and the error names the limit") {
+TEST_CASE(
+    "an image that exceeds the caller's limits is rejected, and the error reports the limit") {
   const TempDir folder;
   if (has_libpng()) {
     const auto file = folder.path() / "a.png";
@@ -377,7 +380,7 @@ TEST_CASE("reading an image uses at most 9 bytes of tensor memory per pixel in e
   }
 }
 
-TEST_CASE("without libpng or libjpeg, a NotImplementedError names the package to install") {
+TEST_CASE("without libpng or libjpeg, a NotImplementedError reports which package to install") {
   const TempDir folder;
   const auto error = [](const auto& use) -> std::string {
     try {

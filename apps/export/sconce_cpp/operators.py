@@ -69,7 +69,7 @@ def find_operator(reader, name, overload, place):
     """Returns the overload in torch.ops with this name. Raises an error if a program may not call it."""
     namespace, separator, short = name.partition("::")
     reader.check(separator and namespace == "aten",
-                 f"{place}: expected an operator of the namespace aten, got '{name}'")
+                 f"{place}: expected an operator from the aten namespace, got '{name}'")
     reader.check(not REFUSED.fullmatch(short),
                  f"{place}: {name} is rejected, because it opens files, prints, or replaces memory")
     full = f"{name}.{overload}" if overload else name
@@ -108,7 +108,7 @@ def parse_size(reader, entry, sizes, place):
     parsed = []
     for term in terms:
         reader.check(isinstance(term, list) and term and type(term[0]) is int and abs(term[0]) < 2**63,
-                     f"{place}: expected a coefficient and names of sizes, got {term!r:.80}")
+                     f"{place}: expected a coefficient and size names, got {term!r:.80}")
         for name in term[1:]:
             reader.check(isinstance(name, str) and name in sizes,
                          f"{place}: expected the name of a dynamic size, got {name!r:.80}")

@@ -279,7 +279,7 @@ def check_specs(reader, text, of, sizes):
         shape = [parse_size(reader, entry, sizes, f"{place}.shape")
                  for entry in reader.field(entry, "shape", list, place)]
         pure = all(isinstance(entry, int) or entry.name is not None for entry in shape)
-        reader.check(of == "outputs" or pure, f"{place}.shape: expected integers and names of sizes, got sums")
+        reader.check(of == "outputs" or pure, f"{place}.shape: expected integers and size names, got sums")
         specs.append(Spec(name, reader.field(entry, "value", int, place), DTYPES_BY_NAME[dtype], shape))
     reader.check(len({spec.name for spec in specs}) == len(specs), f"{of}: expected different names")
     return specs

@@ -26,8 +26,8 @@ struct Watched {
 
 std::array<Watched, 16384> watched_blocks;
 
-// The signal actions that our handler has replaced. They are never modified, because a handler may
-// be reading them.
+// The signal actions that were installed before our handler. A stored action is never modified,
+// because a handler may be reading it.
 std::array<struct sigaction, 16> earlier_actions;
 std::atomic<size_t> earlier_action = 0;
 

@@ -44,8 +44,8 @@ void on_freed(const void* data, size_t size, cudaStream_t handle, bool is_of_poo
   if (settings().races == RaceMode::off || size == 0) return;
   const Lock lock;
   const auto* block = find_block(data);
-  // Memory allocated during a capture is returned to a pool that only captures use, and their
-  // replays are ordered.
+  // Memory allocated during a capture is returned to a pool that only captures use, and the replays
+  // of these captures run in order.
   if (block == nullptr || block->device == pinned || block->is_of_capture) return;
   if (!is_of_pool) mark_freed_memory({data, size});
   const auto& stream = find_stream(handle, block->device);
@@ -54,8 +54,8 @@ void on_freed(const void* data, size_t size, cudaStream_t handle, bool is_of_poo
   auto seen = stream.seen;
   seen.join(host_clock());
   auto uses = access_history().find_unordered({data, size}, seen);
-  // A graph's memory must outlive its launches, and launches do not call record_stream. Other work
-  // that reuses the memory too early races with the launches.
+  // A graph's memory must outlive its launches, and launches do not call record_stream. If other
+  // work reuses the memory too early, that work races with the launches.
   std::erase_if(uses, [](const Conflict& use) { return use.user.is_replay; });
   if (uses.empty()) return;
   report_freed(*block, size, uses);

@@ -6,23 +6,25 @@
 #include <atomic>
 #include <utility>
 
-// Avoids a function call to locate the variable, because every mutex operation accesses it.
+// Avoids a function call to locate the variable, because every mutex operation accesses the
+// variable.
 #define SIMGPU_THREAD_LOCAL __attribute__((tls_model("initial-exec"))) thread_local
 
 namespace simgpu {
 
 namespace {
 
-// An immutable clock that is shared by all threads and objects with the same knowledge of finished
-// work.
+// An immutable clock. All threads and objects that know about the same finished work share one
+// clock.
 struct SharedClock {
   Clock clock = {};
   int references = 0;
 };
 
-// Every mutex operation in the process calls this function. Usually, there is nothing new, and the
-// function neither takes a lock nor writes anything. Several objects may share a slot. As a result,
-// threads may know more about each other than they should, but never less.
+// Every mutex operation in the process calls this function. Usually, the clocks contain nothing
+// new, and the function returns without taking a lock or writing to memory. Several objects may
+// share a slot. As a result, a thread may know more about other threads than it should, but never
+// less.
 std::array<std::atomic<SharedClock*>, 4096> places;
 
 std::atomic_flag is_exchanging = ATOMIC_FLAG_INIT;

@@ -8,9 +8,9 @@
 
 #include "simgpu/runtime/host_clock.hpp"
 
-// Replaces the C library functions that order the work of a program's threads. If a thread has
-// waited for work on a GPU, other threads know that the work is finished only after they have
-// synchronized with that thread.
+// Replaces the C library functions that synchronize a program's threads. If a thread has waited for
+// work on a GPU, other threads know that the work is finished only after they have synchronized
+// with that thread.
 
 namespace simgpu {
 
@@ -23,8 +23,8 @@ Function find_next(std::atomic<Function>& next, const char* name) {
   return next;
 }
 
-// The start data of a new thread. Its address serves as the object through which the creator shares
-// its clock.
+// The function and the argument of a new thread. The creating thread shares its clock with the new
+// thread through the address of this struct.
 struct Start {
   void* (*function)(void*) = nullptr;
   void* argument = nullptr;

@@ -70,7 +70,8 @@ class GradScaler {
   [[nodiscard]] std::vector<torch::Tensor> scale(const std::vector<torch::Tensor>& outputs);
 
   /// Divides the gradients of the optimizer's parameters by the scale, in place, and records on the
-  /// device whether any of them is inf or NaN. Call it once per step, after all backward passes.
+  /// device whether any of them is inf or NaN. Call this function once per step, after all backward
+  /// passes.
   /// @throw c10::Error if called before the first `scale`, after `step`, or twice before `update`.
   /// @throw c10::ValueError if a gradient is float16, or bfloat16 on a GPU. In either case, no
   /// gradient is changed.
@@ -78,8 +79,8 @@ class GradScaler {
 
   /// Unscales the gradients unless `unscale_` has already done so, and steps the optimizer unless a
   /// gradient is inf or NaN. Returns the result of the optimizer's step, or an undefined tensor if
-  /// the step is skipped. An optimizer that supports `AmpScaling` unscales and skips in its own
-  /// kernels.
+  /// the step is skipped. An optimizer that supports `AmpScaling` unscales gradients and skips
+  /// steps in its own kernels.
   /// @throw c10::Error if:
   /// - `step` is called before the first `scale`, or twice before `update`;
   /// - the scaler is enabled and a `closure` is given;

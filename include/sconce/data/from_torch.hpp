@@ -30,7 +30,7 @@ constexpr bool is_list_of_examples<std::vector<torch::data::Example<Data, Target
 template <class TorchLoader>
 class TorchBatches {
  public:
-  /// Type of a batch, which is the loader's batch type.
+  /// The batch type of the loader.
   using Batch = typename TorchLoader::BatchType;
   using Iterator = LoopIterator<Batch>;  ///< iterator type of a loop
   static_assert(!detail::is_list_of_examples<Batch>,
@@ -51,8 +51,8 @@ class TorchBatches {
 
   /// Starts an epoch by calling the loader's `begin()`, which resets its sampler. A loader with
   /// workers cannot restart within an epoch, so the remaining batches of the previous epoch are
-  /// read first. Only one loop can run at a time. If another loop has started, the earlier loop
-  /// throws when it continues.
+  /// read first. Only one loop can run at a time. After a second loop has started, continuing the
+  /// first loop throws an error.
   /// @throw any exception thrown while reading the rest of the previous epoch.
   Iterator begin() const { return begin(0, epochs_.take()); }
 
@@ -94,11 +94,11 @@ class TorchBatches {
 
 /// Converts a loader returned by `torch::data::make_data_loader` to a source of batches for the
 /// Trainer or your own loop: `{.train = from_torch(std::move(loader), batches)}`. The loader does
-/// not report the number of batches in an epoch, so you must pass it as `batches`. A loop ends
-/// after that many batches and throws if the loader yields fewer. You also cannot choose the epoch,
-/// because the loader's sampler draws from LibTorch's global generator. Therefore, a fit cannot
-/// resume within an epoch and throws in a process group with several processes. A `DataLoader` over
-/// the dataset does not have these limitations.
+/// not report the number of batches in an epoch, so you must pass the number as `batches`. A loop
+/// ends after `batches` batches and throws if the loader yields fewer. You also cannot choose the
+/// epoch, because the loader's sampler draws from LibTorch's global generator. Therefore, a fit
+/// cannot resume within an epoch, and a fit in a process group with several processes throws an
+/// error. A `DataLoader` over the dataset does not have these limitations.
 /// @throw c10::Error if `loader` is null or `batches` is below 1.
 template <class TorchLoader>
 TorchBatches<TorchLoader> from_torch(std::unique_ptr<TorchLoader> loader, int64_t batches) {

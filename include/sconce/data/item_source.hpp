@@ -61,8 +61,9 @@ concept TorchDataset = std::copyable<S> && requires(S& source, c10::ArrayRef<siz
   source.get_batch(indices);
 };
 
-/// A `TorchDataset` that continues where it stopped, such as `torch::data::datasets::ChunkDataset`.
-/// Loaders reject such a dataset, because they read rows in arbitrary order.
+/// A `TorchDataset` whose next pass continues where the previous pass stopped, such as
+/// `torch::data::datasets::ChunkDataset`. Loaders reject such a dataset, because they read rows in
+/// arbitrary order.
 template <class S>
 concept StatefulTorchDataset = requires { requires bool(S::is_stateful); };
 

@@ -33,9 +33,10 @@ concept ItemStream = std::copy_constructible<S> && requires(S& stream) {
   { stream.next() } -> std::same_as<std::optional<detail::StreamItem<S>>>;
 } && nn::TensorTree<detail::StreamItem<S>>::any;
 
-/// A stream that can continue where another copy stopped. `state_dict()` returns the position, and
-/// `load_state_dict(state)` restores it. For any other stream, a loader resumes by rereading all
-/// earlier items. Python: the `state_dict` and `load_state_dict` methods of a torchdata dataset.
+/// A stream that can continue where another copy of the stream stopped. `state_dict()` returns the
+/// position, and `load_state_dict(state)` restores it. For any other stream, a loader resumes by
+/// rereading all earlier items. Python: the `state_dict` and `load_state_dict` methods of a
+/// torchdata dataset.
 template <class S>
 concept ResumableStream =
     ItemStream<S> && requires(S& stream, const S& read, const c10::IValue& state) {
@@ -49,7 +50,7 @@ template <std::ranges::input_range Range>
 class RangeStream {
  public:
   explicit RangeStream(Range range) : range_(std::move(range)) {}
-  /// Copies the range. The copy starts at the beginning.
+  /// Copies the range. The copied stream starts at the beginning of the range.
   RangeStream(const RangeStream& other) : range_(other.range_) {}
   RangeStream& operator=(const RangeStream&) = delete;
   ~RangeStream() = default;

@@ -23,11 +23,11 @@ struct ExtraOptions {
                                          ///< minimizing it
 
   /// Default learning rate, as a tensor with one element. If set, each group stores its learning
-  /// rate in a separate tensor with the same type and device. The first group without its own
-  /// learning rate uses this tensor itself, and any other group without its own rate starts with
-  /// the tensor's value. When you or a scheduler changes the learning rate in a group's options,
-  /// the next step writes it to the group's tensor. Filling this tensor changes only the group that
-  /// uses it.
+  /// rate in a separate tensor with the same type and device. The first group that does not specify
+  /// a learning rate uses this tensor itself. All other groups without their own learning rate
+  /// start with the tensor's value. When you or a scheduler changes the learning rate in a group's
+  /// options, the next step writes it to the group's tensor. Filling this tensor changes only the
+  /// group that uses it.
   std::optional<at::Tensor> lr = {};
 };
 

@@ -9,7 +9,7 @@ namespace sconce::program {
 
 /// Options for `inductor`.
 struct InductorOptions {
-  /// The form of the step to keep.
+  /// Whether to keep the faster form of the step or always the compiled form.
   KeptStep keep = KeptStep::faster;
   /// Whether to wait for the compiler. If false, the step is replayed until the compiler has
   /// finished, so the first compiled step differs from run to run.
@@ -18,9 +18,9 @@ struct InductorOptions {
   /// (`$XDG_CACHE_HOME`, otherwise `~/.cache`). Packages contain machine code, so only the user may
   /// have write access to this folder.
   std::filesystem::path cache_dir = {};
-  /// Python interpreter with the same version of PyTorch as LibTorch. Defaults to the interpreter
-  /// of the environment in which LibTorch is installed, or to `python3` if there is no such
-  /// environment.
+  /// Python interpreter whose PyTorch version matches the LibTorch version. Defaults to the
+  /// interpreter of the environment in which LibTorch is installed, or to `python3` if there is no
+  /// such environment.
   std::filesystem::path python = {};
 };
 
@@ -34,10 +34,11 @@ struct InductorOptions {
 /// code from the cache without starting Python. One step is then run in both forms, and the results
 /// are compared. Relative to the norm of each tensor, the results may differ by up to 1e-3 in
 /// float32, 5e-2 in bfloat16 and float16, and 1e-6 in float64. The two forms alternate over the
-/// next 20 steps, and the faster form is kept. Later runs keep the form recorded in the cache. If
-/// the step cannot be compiled, a warning explains why, and the step is replayed.
+/// next 20 steps, the faster form is kept, and the choice is stored in the cache. Later runs use
+/// the stored choice. If the step cannot be compiled, a warning explains why, and the step is
+/// replayed.
 ///
-/// Compiled steps add numbers in a different order than replayed steps, so results differ in the
+/// Compiled steps sum values in a different order from replayed steps, so results differ in the
 /// last bits. As in a replay, random numbers come from LibTorch's generators. The number of threads
 /// is the value of `at::get_num_threads` when the step is captured.
 ///

@@ -31,7 +31,7 @@ struct FitSetup {
   int64_t accumulate_grad_batches;                 ///< number of batches per step
 
   /// Returns the number of steps in the first `count` batches of an epoch. The last step of an
-  /// epoch may have fewer batches.
+  /// epoch may process fewer batches than the other steps.
   int64_t steps_in(int64_t count) const { return at::ceil_div(count, accumulate_grad_batches); }
 };
 
@@ -51,16 +51,17 @@ class Fit : public FitSetup {
   std::map<std::string, optim::MetricMode> value_modes = {};
   std::vector<EpochMetrics> epochs = {};  ///< results of the finished epochs
   int64_t batch = 0;                      ///< number of finished batches in the current epoch
-  /// Loss of the last batch, divided by its count if there is one. This is a 0-dim tensor on the
-  /// device, so reading it waits for the device. Undefined before the first batch.
+  /// Loss of the last batch. If the step returned a count, the loss is divided by that count. The
+  /// loss is a 0-dim tensor on the device, so reading it waits for the device. Undefined before the
+  /// first batch.
   torch::Tensor loss = {};
   /// How steps were run at the end of the last epoch, and why. Examples are "replayed" and
   /// "compiled, because a compiled step takes 12 us, a replay 15 us". Empty if the Trainer does not
   /// capture steps.
   std::string step_mode = {};
-  /// The parts of a checkpoint other than the random number generators: the states of the model,
-  /// the optimizer, the scaler, and the callbacks. The part for the optimizer throws if `Stateful`
-  /// rejects the optimizer.
+  /// All parts of a checkpoint except the random number generators: the state of the model, the
+  /// optimizer, the scaler, and the callbacks. Accessing the optimizer part throws an error if
+  /// `Stateful` does not support the optimizer.
   NamedStates states = {};
 
   Fit(const Fit&) = delete;

@@ -24,7 +24,7 @@ class MetricValues {
   /// @throw c10::Error if there is no such value. The message lists all names.
   double at(const std::string& name) const;
 
-  /// Returns an iterator to the first pair of a name and a value.
+  /// Returns an iterator to the first name-value pair.
   auto begin() const { return values_.begin(); }
   /// Returns the iterator past the last pair.
   auto end() const { return values_.end(); }

@@ -11,8 +11,8 @@ namespace sconce::vision {
 
 /// Options for `read_idx`.
 struct IdxOptions {
-  /// Maximum size of a tensor, in bytes. By default, the size is limited only by the size of the
-  /// file. A gzipped file can expand to 1032 times its size.
+  /// Maximum size of a tensor, in bytes. By default, only the file size limits the size of the
+  /// tensor, and a gzipped file can expand to 1032 times its size.
   std::optional<int64_t> max_bytes = {};
 };
 

@@ -25,10 +25,9 @@ enum class ImageReadMode {
 /// Default of `ImageLimits::max_pixels`. Python: `PIL.Image.MAX_IMAGE_PIXELS`.
 inline constexpr int64_t max_image_pixels = 89'478'485;
 
-/// Limits the cost of reading an image. Regardless of the size of the file, reading an image may
-/// use 20 bytes of memory per pixel plus 16 MB. The time is proportional to the number of pixels
-/// and, for a progressive JPEG, to the number of scans. Lower the limits for images from unknown
-/// sources.
+/// Limits the cost of reading an image. Regardless of the file size, reading an image may use 20
+/// bytes of memory per pixel plus 16 MB. The time is proportional to the number of pixels and, for
+/// a progressive JPEG, to the number of scans. Lower the limits for images from unknown sources.
 struct ImageLimits {
   int64_t max_pixels = max_image_pixels;  ///< maximum width times height
   int max_scans = 64;  ///< maximum number of scans in a JPEG. Encoders write about ten scans.
@@ -56,7 +55,7 @@ torch::Tensor read_image(const std::filesystem::path& path,
                          ImageReadMode mode = ImageReadMode::unchanged,
                          const ImageLimits& limits = {});
 
-/// Decodes a PNG or JPEG image from the contents of its file, like `read_image`. `input` is a uint8
+/// Like `read_image`, but decodes a PNG or JPEG image from bytes in memory. `input` is a uint8
 /// tensor of shape `(n,)` on the CPU.
 /// Python: `torchvision.io.decode_image(input, mode)`.
 /// @throw c10::Error in the same cases as `read_image`, or if the type, shape, or device of `input`

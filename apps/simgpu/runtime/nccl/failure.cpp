@@ -12,7 +12,7 @@ namespace {
 std::atomic<const char*> last_text{""};
 
 // Stores a copy that is never freed, because callers of ncclGetLastError do not free it. Returns
-// whether the text has not been stored before.
+// true if the text had not been stored before.
 bool keep_text(const std::string& text) {
   static auto& mutex = *new std::mutex;
   static auto& texts = *new std::set<std::string>;

@@ -14,9 +14,9 @@ namespace simgpu::nccl {
 
 namespace {
 
-// How long a call waits for the other ranks before it leaves the exchange to the communicator's
-// thread. c10d can then apply its timeout to the call, and the program can perform the action that
-// another rank is waiting for.
+// The time that a call waits for the other ranks before it hands the exchange over to the
+// communicator's thread. c10d can then apply its timeout to the call, and the program can perform
+// the action that another rank is waiting for.
 constexpr auto patience = std::chrono::milliseconds(100);
 
 struct Group {
@@ -43,7 +43,7 @@ class OnDevice {
   int former_ = 0;
 };
 
-// The calls on one communicator, which form a single job.
+// The calls in a group that use the same communicator. These calls run as a single job.
 struct Batch {
   std::shared_ptr<Communicator> communicator;
   std::vector<Operation> operations = {};

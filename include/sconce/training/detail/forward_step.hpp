@@ -46,8 +46,8 @@ torch::Tensor call_forward(Callee& callee, const std::vector<torch::Tensor>& in,
               " tensors and returns one, or one with ", step);
 }
 
-/// Returns the step of a model without a training_step, which computes the loss of the output of
-/// `forward`.
+/// Returns the step for a model that does not define `training_step`. The step calls `forward` and
+/// computes the loss of its output.
 template <class M, class Callee>
 ModelSteps::Step forward_step(Callee& callee, const Loss& loss) {
   return [&callee, loss](const AnyBatch& batch) -> StepOutput {
