@@ -78,7 +78,8 @@ Tensors tensors_of(const AdamState& state) {
           {"max_exp_avg_sq", state.max_exp_avg_sq()}};
 }
 
-// An optimizer in a script, its parameters, and the way they receive gradients.
+// An optimizer in a script, together with its parameters and the code that produces their
+// gradients.
 class ScriptOptimizer {
  public:
   explicit ScriptOptimizer(std::istringstream& arguments) {
@@ -205,7 +206,7 @@ class ScriptOptimizer {
 // Runs the commands in the scripts of reference/grad_scaler.py.
 class Script {
  public:
-  // Runs a command and returns its note.
+  // Runs a command and returns the command's note, which is either its result or its error message.
   std::string run(const std::string& command) {
     std::istringstream arguments(command);
     std::string name;
@@ -218,7 +219,7 @@ class Script {
     }
   }
 
-  // Returns the text that describes the scaler, which follows the note.
+  // Returns a description of the scaler's state. The scripts list this text after the note.
   std::string state() const {
     std::ostringstream text;
     const auto state = scaler_->state_dict().toGenericDict();
@@ -231,7 +232,8 @@ class Script {
     return text.str();
   }
 
-  // Returns the optimizer of the last command, or null.
+  // Returns the optimizer that the last command used, or null if the last command did not use an
+  // optimizer.
   const ScriptOptimizer* current() const { return current_; }
 
  private:

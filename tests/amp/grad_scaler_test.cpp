@@ -122,7 +122,7 @@ struct Float16Training {
     REQUIRE(scaler.is_enabled());
   }
 
-  // Returns how often a complete step, including the optimizer, reads a value on the host.
+  // Returns how many values a complete step, including the optimizer step, reads on the host.
   int64_t reads_of_step(torch::optim::Optimizer& optimizer) {
     CosineAnnealingLR scheduler(optimizer, /*T_max=*/10);
     const HostReads reads;
@@ -146,9 +146,8 @@ struct Float16Training {
 
 }  // namespace
 
-TEST_CASE(
-    "GradScaler has the same defaults as in Python, and it warns and is disabled without CUDA",
-    "[python]") {
+TEST_CASE("GradScaler has Python's defaults, and without CUDA it prints a warning and is disabled",
+          "[python]") {
   const sconce::test::TempDir folder;
   auto file = sconce::test::ask_python(folder, "grad_scaler.py", "defaults");
   std::map<std::string, std::string> theirs;
@@ -169,7 +168,7 @@ TEST_CASE(
   CHECK(scaler.is_enabled() == (sconce::num_gpus() > 0));
 }
 
-TEST_CASE("a GradScaler matches Python's in 300 call sequences", "[python]") {
+TEST_CASE("a GradScaler matches Python's GradScaler in 300 call sequences", "[python]") {
   const sconce::test::TempDir folder;
   auto file = sconce::test::ask_python(folder, "grad_scaler.py", "scripts");
   sconce::test::Script script;
@@ -246,7 +245,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a scaler passes found_inf to an optimizer that supports it, and also the scale unless "
+    "a scaler passes found_inf to an optimizer that supports it, and passes the scale unless "
     "unscale_ was called") {
   const auto p = parameter_of(torch::ones({2}));
   RecordingSGD optimizer({p});
@@ -434,7 +433,7 @@ TEST_CASE("on a GPU, a scaler is enabled by default and adds no host reads with 
   CHECK_FALSE(params[0].equal(before));
 }
 
-TEST_CASE("if gradients on two devices are infinite, one fused step is skipped on both devices",
+TEST_CASE("if gradients on two devices are infinite, the fused step is skipped on both devices",
           "[gpu]") {
   sconce::test::require_gpu();
   const auto on_cpu = parameter_of(torch::ones({2})),

@@ -112,7 +112,8 @@ class ExportedRun {
     CHECK(predicted(program()) == by_weights);
   }
 
-  // Checks that both return bitwise identical results for several batch sizes.
+  // Checks that the exported program and the saved weights produce bitwise identical outputs for
+  // several batch sizes.
   void check_outputs() const {
     const auto from_weights = train::load_predictor(weights());
     const auto from_program = train::load_predictor(program());
@@ -162,7 +163,8 @@ TEST_CASE("an exported program contains the weights, the task, named tensors, an
   const auto task = train::load_predictor(file).task;
   CHECK(train::model_metadata("mlp", task) == train::model_metadata("mlp", model.task));
 
-  // The file is not memory-mapped, because a different memory alignment may change the last bits.
+  // The file is not memory-mapped, because a different memory alignment may change the last bits of
+  // the results.
   const auto tensors = sconce::io::load_safetensors(file, {.mmap = false});
   for (const auto& item : sconce::nn::state_dict(*model.network)) {
     INFO(item.key());
@@ -305,8 +307,8 @@ TEST_CASE("sconce-train --weights rejects a program") {
 }
 
 TEST_CASE(
-    "each of 300 altered program files is either loaded or rejected with an error that names the "
-    "file") {
+    "each of 300 altered program files is either loaded or rejected with an error that includes "
+    "the file name") {
   const TempDir folder;
   const auto file = folder.path() / "net";
   const auto task = table_task();

@@ -76,7 +76,8 @@ TEST_CASE("the documented program with two dynamic sizes accepts any value for e
   }
 }
 
-TEST_CASE("the documented recorded function names its outputs and keeps the names of its weights") {
+TEST_CASE(
+    "the recorded function in the documentation names its outputs and keeps its weight names") {
   const TempDir folder;
   const auto file = folder.path() / "net.safetensors";
   torch::nn::Linear net(64, 10);

@@ -49,7 +49,7 @@ auto torch_loader(size_t workers, TenRows rows = TenRows()) {
       torch::data::DataLoaderOptions().batch_size(3).workers(workers));
 }
 
-// Returns the rows in an epoch in order.
+// Returns the rows of one epoch in the order in which the source yields them.
 template <class Source>
 std::vector<float> rows_of(Source&& source) {
   std::vector<float> rows;
@@ -165,10 +165,10 @@ TEST_CASE("after a loop over from_torch stops early, the next loop starts from t
 }
 
 TEST_CASE(
-    "a row that cannot be read ends the epoch of from_torch, and the next epoch starts over") {
+    "an unreadable row ends the from_torch epoch, and the next epoch starts from the first batch") {
 #ifdef __SANITIZE_THREAD__
-  // A worker passes an exception to LibTorch. ThreadSanitizer cannot see the reference counting
-  // that libstdc++ uses for that exception.
+  // A worker thread passes its exception to LibTorch, and ThreadSanitizer cannot see the reference
+  // counting that libstdc++ uses for exceptions.
   const size_t workers = 0;
 #else
   const auto workers = GENERATE(size_t{0}, size_t{2});
@@ -213,7 +213,8 @@ TEST_CASE("from_torch rejects a null loader and an epoch without batches") {
 
 namespace {
 
-// A loader that returns fewer batches than it reports as its size, as a stream may.
+// A loader whose `size()` is larger than the number of batches it returns, which can happen with a
+// stream.
 struct ShortStream {
   using Batches = std::vector<Dataset>;
   int64_t size() const { return 10; }

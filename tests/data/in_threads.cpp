@@ -82,7 +82,7 @@ Use drawing(const char* what, Sampler sampler) {
 
 }  // namespace
 
-TEST_CASE("four threads loop over one batch source and set its epoch concurrently") {
+TEST_CASE("four threads concurrently loop over the same batch source and set its epoch") {
   const data::BatchesOptions shuffled = {.batch_size = 3, .shuffle = true};
   const data::DataLoaderOptions by_workers = {.batch_size = 3, .shuffle = true, .num_workers = 2};
   const data::Batches batches(data::Dataset{numbers(), numbers()}, shuffled);
@@ -103,7 +103,7 @@ TEST_CASE("four threads loop over one batch source and set its epoch concurrentl
   });
 }
 
-TEST_CASE("four threads loop over one AnyBatches concurrently") {
+TEST_CASE("four threads loop over the same AnyBatches concurrently") {
   const sconce::AnyBatches batches(
       data::Batches(data::Dataset{numbers(), numbers()}, {.batch_size = 3, .shuffle = true}));
   check_at_once({{"AnyBatches", [&] {
@@ -116,7 +116,7 @@ TEST_CASE("four threads loop over one AnyBatches concurrently") {
                   }}});
 }
 
-TEST_CASE("four threads load and save the position of one StreamLoader concurrently") {
+TEST_CASE("four threads load and save the position of the same StreamLoader concurrently") {
   const auto stream = data::make_stream(std::vector<torch::Tensor>(6, torch::ones({})));
   data::StreamLoader loader(stream, {.batch_size = 2});
   const auto begun = loader.state_dict();
@@ -126,7 +126,7 @@ TEST_CASE("four threads load and save the position of one StreamLoader concurren
                   }}});
 }
 
-TEST_CASE("four threads draw from one sampler concurrently") {
+TEST_CASE("four threads draw from the same sampler concurrently") {
   check_at_once({
       drawing("RandomSampler", data::RandomSampler(row_count)),
       drawing("DistributedSampler",
@@ -138,7 +138,7 @@ TEST_CASE("four threads draw from one sampler concurrently") {
   check_at_once({{"AnySampler", [&] { return any.indices(1).numel() == any.size(); }}});
 }
 
-TEST_CASE("four threads read items from one source concurrently") {
+TEST_CASE("four threads read items from the same source concurrently") {
   const data::Subset<NumberSource> subset(NumberSource(), {5, 1});
   const data::ConcatDataset joined{NumberSource(), NumberSource()};
   const data::Subset<data::Dataset> rows(data::Dataset{numbers(), numbers()}, {5, 1});
@@ -162,7 +162,7 @@ TEST_CASE("four threads read items from one source concurrently") {
   });
 }
 
-TEST_CASE("four threads call one transform concurrently, each with its own generator") {
+TEST_CASE("four threads call the same transform concurrently, each with its own generator") {
   namespace transforms = sconce::vision::transforms;
   const transforms::Compose all(
       transforms::RandomCrop({6, 6}, 1), transforms::RandomHorizontalFlip(),
@@ -177,7 +177,7 @@ TEST_CASE("four threads call one transform concurrently, each with its own gener
   check_at_once({{"Compose", [&] { return same_bytes(transformed(), expected); }}});
 }
 
-TEST_CASE("four threads read images from one ImageFolder concurrently") {
+TEST_CASE("four threads read images from the same ImageFolder concurrently") {
   const sconce::test::TempDir folder;
   std::filesystem::create_directory(folder.path() / "cat");
   const auto file = folder.path() / "cat" / "1.png";

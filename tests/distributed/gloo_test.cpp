@@ -99,7 +99,7 @@ TEST_CASE(
   const auto wait_for =
       slot_of(static_cast<void (Store::*)(Keys, const std::chrono::milliseconds&)>(&Store::wait));
   // LibTorch does not export this function, because it is inline. The Debian build of Gloo exports
-  // it under its newer name.
+  // the function under its newer name.
   CHECK((at(wait) == "" || at(wait).starts_with("_ZN4gloo6IStore8wait_getE")));
   CHECK_THAT(at(wait_for),
              StartsWith("_ZN4gloo10rendezvous11PrefixStore4waitE") && ContainsSubstring("chrono"));
@@ -111,7 +111,8 @@ TEST_CASE("the stand-in for Gloo's buffers declares its destructors first, as th
   CHECK_THAT(table.names.at(1), StartsWith("_ZN4gloo9transport3tcp13UnboundBufferD"));
 }
 
-TEST_CASE("sconce's process group over Gloo has as many virtual functions as LibTorch's") {
+TEST_CASE(
+    "sconce's Gloo process group has as many virtual functions as LibTorch's Gloo process group") {
   size_t bytes = 0;
   for (const auto& table : own_tables()) {
     if (table.name == "_ZTVN6sconce11distributed4GlooE") bytes = table.bytes;

@@ -1,8 +1,8 @@
-// In a group of one with a backend, DistributedDataParallel needs LibTorch's Reducer only to
-// compress gradients, to find unused parameters, and for static graphs. Without the Reducer, it
-// must reject the same mistakes and produce the same gradients. The models in these tests use small
-// integer values, which float16 represents exactly, so a Reducer that compresses gradients can
-// serve as the reference.
+// In a single-process group with a backend, DistributedDataParallel needs LibTorch's Reducer only
+// to compress gradients, to find unused parameters, and to support static graphs. Without the
+// Reducer, DistributedDataParallel must reject the same mistakes and produce the same gradients.
+// The models in these tests use small integer values, which float16 represents exactly, so a
+// Reducer that compresses gradients can serve as the reference.
 
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -34,7 +34,8 @@ const std::string unfinished =
 const std::string twice = "Expected to mark a variable ready only once.";
 const std::string nothing = "nothing was thrown";
 
-// The backward pass reaches the input to this function but does not produce a gradient for it.
+// The backward pass reaches the input to this function but does not produce a gradient for the
+// input.
 struct Cut : torch::autograd::Function<Cut> {
   static Tensor forward(torch::autograd::AutogradContext*, const Tensor& input) {
     return input.clone();
@@ -46,8 +47,8 @@ struct Cut : torch::autograd::Function<Cut> {
 };
 
 struct Parts : torch::nn::Module {
-  // Returns two outputs. For each output, the bits in the mask select the parameters used to
-  // compute it.
+  // Returns two outputs. Each output has a bit mask, which selects the parameters used to compute
+  // that output.
   std::pair<Tensor, Tensor> forward(const Tensor& x, std::array<unsigned, 2> bits) {
     std::array<Tensor, 2> outputs = {x.sum() * 1, x.sum() * 1};
     const std::array<Tensor, 4> terms = {a * x, b * x, c * x, Cut::apply(cut) * x};
@@ -144,7 +145,7 @@ std::string kind(const std::string& error) {
 
 }  // namespace
 
-TEST_CASE("random steps in a group of one match the same steps with a Reducer") {
+TEST_CASE("random steps in a single-process group match the same steps with a Reducer") {
   sconce::test::require_gloo_of_16_bits();
   const auto group = one_with_gloo();
   std::map<std::string, int> ends;
@@ -170,7 +171,7 @@ TEST_CASE("random steps in a group of one match the same steps with a Reducer") 
       }
     }
     if (error != nothing) CHECK_FALSE(named(error).empty());
-    // This error recurs in later calls, like the corresponding Reducer error.
+    // Like the corresponding Reducer error, this error is thrown again by later calls.
     if (kind(error) == unfinished) {
       CHECK(error_of([&] { run(alone, Step{.x = torch::ones({3})}); }) == error);
     }
@@ -182,7 +183,7 @@ TEST_CASE("random steps in a group of one match the same steps with a Reducer") 
   CHECK(ends[twice] > 20);
 }
 
-TEST_CASE("in a group of one, gradients are copied only if the options need a Reducer") {
+TEST_CASE("in a single-process group, gradients are copied only if the options require a Reducer") {
   const auto group = one_with_gloo();
   const auto has_buckets = [&](const auto& module, DistributedDataParallelOptions options = {}) {
     return !DistributedDataParallel(module, group, options).bucket_sizes().empty();
@@ -196,7 +197,9 @@ TEST_CASE("in a group of one, gradients are copied only if the options need a Re
   CHECK(has_buckets(sconce::test::Words()));  // Gloo sums sparse gradient rows
 }
 
-TEST_CASE("in a group of one, a gradient with a different layout is rejected, as with a Reducer") {
+TEST_CASE(
+    "in a single-process group, a gradient with a different layout is rejected, as with a "
+    "Reducer") {
   struct Table : torch::nn::Module {
     Tensor weight = register_parameter("weight", torch::ones({5, 2}));
     Tensor forward(const Tensor& x) { return torch::embedding(weight, x, -1, false, true); }
@@ -213,7 +216,8 @@ TEST_CASE("in a group of one, a gradient with a different layout is rejected, as
   }
 }
 
-TEST_CASE("in a group of one, the error names a parameter that is frozen after construction") {
+TEST_CASE(
+    "in a single-process group, the error reports a parameter that was frozen after construction") {
   const auto group = one_with_gloo();
   torch::nn::Linear linear(3, 2);
   DistributedDataParallel model(linear, group);
@@ -222,7 +226,9 @@ TEST_CASE("in a group of one, the error names a parameter that is frozen after c
   CHECK_THROWS_WITH(model(torch::ones({1, 3})), ContainsSubstring("no gradient for bias"));
 }
 
-TEST_CASE("in a group of one, two wrappers may share a module, and the module may outlive them") {
+TEST_CASE(
+    "in a single-process group, two wrappers may share a module, and the module may outlive both "
+    "wrappers") {
   const auto group = one_with_gloo();
   torch::nn::Linear linear(3, 2);
   const auto x = torch::ones({1, 3});

@@ -105,8 +105,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "saving a checkpoint throws if any allocation fails and leaves either the earlier or the later "
-    "file") {
+    "saving a checkpoint throws if any allocation fails and leaves either the old or the new file "
+    "on disk") {
   const TempDir folder("/dev/shm");  // syncing is free there
   const auto path = folder.path() / "run";
   Run run, other;

@@ -14,7 +14,9 @@
 
 using sconce::test::check_at_once;
 
-TEST_CASE("four threads replace and read one file concurrently and always find it complete") {
+TEST_CASE(
+    "four threads concurrently replace and read the same file, and every read returns a complete "
+    "file") {
   namespace io = sconce::io;
   const sconce::test::TempDir folder;
   const auto tensors = folder.path() / "net.safetensors", archive = folder.path() / "net.pt";
@@ -44,7 +46,7 @@ TEST_CASE("four threads replace and read one file concurrently and always find i
   CHECK(sconce::test::names_in(folder.path()).size() == 3);  // no incomplete files remain
 }
 
-TEST_CASE("four threads read one table concurrently") {
+TEST_CASE("four threads read the same table concurrently") {
   const sconce::test::TempDir folder;
   const auto file = folder.write("table.csv", "rooms,roof\n1,slate\n2,tile\n");
   check_at_once({{"read_csv", [&] {

@@ -37,8 +37,8 @@ const torch::Tensor& first_of(const std::tuple<torch::Tensor, torch::Tensor>& ou
   return std::get<0>(outputs);
 }
 
-// The threads compare their predictions with a prediction made by this thread. That prediction also
-// initializes lazy layers.
+// The threads compare their predictions with a prediction made by this thread. The prediction made
+// by this thread also initializes lazy layers.
 template <class Holder, class... Inputs>
 Use predicting(const char* what, const Holder& holder, const Inputs&... inputs) {
   const torch::NoGradGuard no_grad;
@@ -53,7 +53,8 @@ Use predicting(const char* what, const Holder& holder, const Inputs&... inputs) 
 
 }  // namespace
 
-TEST_CASE("four threads predict with one module in evaluation mode without gradients") {
+TEST_CASE(
+    "four threads predict concurrently with the same module in evaluation mode under NoGradGuard") {
   namespace nn = sconce::nn;
   torch::manual_seed(0);
   const auto words = torch::randn({3, 2, 8});  // (L, N, E)
@@ -78,7 +79,8 @@ TEST_CASE("four threads predict with one module in evaluation mode without gradi
   });
 }
 
-TEST_CASE("four threads predict with one lazy layer after its first forward pass") {
+TEST_CASE(
+    "four threads predict concurrently with the same lazy layer after its first forward pass") {
   namespace nn = sconce::nn;
   torch::manual_seed(0);
   const auto rows = torch::randn({4, 2}), lines = torch::randn({4, 2, 5});
@@ -100,7 +102,7 @@ TEST_CASE("four threads predict with one lazy layer after its first forward pass
   });
 }
 
-TEST_CASE("four threads predict with one image model") {
+TEST_CASE("four threads predict concurrently with the same image model") {
   namespace models = sconce::vision::models;
   torch::manual_seed(0);
   const auto pictures = torch::randn({2, 3, 16, 16});
@@ -120,7 +122,7 @@ TEST_CASE("four threads predict with one image model") {
   });
 }
 
-TEST_CASE("four threads read one module at once") {
+TEST_CASE("four threads read the same module concurrently") {
   torch::manual_seed(0);
   torch::nn::Sequential net(sconce::nn::LazyLinear(3), sconce::nn::LayerNorm(3));
   const torch::nn::Module& module = *net;
@@ -138,7 +140,7 @@ TEST_CASE("four threads read one module at once") {
   });
 }
 
-TEST_CASE("four threads run one module at once, each under its own autocast") {
+TEST_CASE("four threads run the same module concurrently, each with its own autocast setting") {
   torch::manual_seed(0);
   const auto layer = torch::nn::Linear(8, 8).ptr();
   const auto x = torch::randn({2, 8});
@@ -158,7 +160,7 @@ TEST_CASE("four threads run one module at once, each under its own autocast") {
   });
 }
 
-TEST_CASE("four threads query devices, memory, and times at once") {
+TEST_CASE("four threads query devices, memory usage, and a stopwatch concurrently") {
   const sconce::Stopwatch stopwatch;
   check_at_once({
       {"Stopwatch", [&] { return stopwatch.seconds() >= 0; }},

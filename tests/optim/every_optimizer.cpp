@@ -81,8 +81,8 @@ TEST_CASE("a skipped step of any optimizer changes nothing and does not count as
         for (const auto& [key, tensor] : sconce::test::result_of(*plain, expected).tensors) {
           INFO(key);
           REQUIRE(after.contains(key));
-          // With the code that Debian's compiler generates, steps with a scale are rounded
-          // differently from steps without one.
+          // In Debian's build of LibTorch, steps with scaled gradients round differently from steps
+          // with unscaled gradients.
           CHECK((SCONCE_TORCH_IS_WHEEL ? after.at(key).equal(tensor)
                                        : torch::allclose(after.at(key), tensor, 1.3e-6, 1e-5)));
         }
@@ -91,9 +91,7 @@ TEST_CASE("a skipped step of any optimizer changes nothing and does not count as
   }
 }
 
-TEST_CASE(
-    "the only values that a step reads on the host are step counts of fused kernels and tensor "
-    "learning rates") {
+TEST_CASE("a step reads only fused-kernel step counts and tensor learning rates on the host") {
   for_each_kind([](const Kind& kind, Kernels kernels) {
     for (const bool tensor_lr : {false, true}) {
       if (tensor_lr && kernels == Kernels::foreach && !kind.foreach_takes_tensor_lr) continue;
@@ -193,7 +191,7 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("an archive restores states and options bit for bit") {
+TEST_CASE("an optimizer archive restores state and options bit for bit") {
   for_each_kind([](const Kind& kind, Kernels kernels) {
     auto parameters = sconce::test::make_parameters(torch::kFloat);
     sconce::test::set_gradients(parameters, 0);

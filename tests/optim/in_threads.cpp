@@ -82,7 +82,7 @@ Use reading(const char* what, const std::shared_ptr<optim::lr_scheduler::Schedul
 
 }  // namespace
 
-TEST_CASE("four threads read one optimizer concurrently") {
+TEST_CASE("four threads read the same optimizer concurrently") {
   check_at_once({
       reading<optim::SGD, torch::optim::SGDOptions>("SGD"),
       reading<optim::Adam, torch::optim::AdamOptions>("Adam"),
@@ -104,7 +104,7 @@ TEST_CASE("four threads step different optimizers and schedulers concurrently") 
   });
 }
 
-TEST_CASE("four threads read one scheduler concurrently") {
+TEST_CASE("four threads read the same scheduler concurrently") {
   using namespace optim::lr_scheduler;
   std::vector<std::unique_ptr<optim::SGD>> optimizers;
   const auto next = [&]() -> optim::SGD& {
@@ -137,7 +137,7 @@ TEST_CASE("four threads read one scheduler concurrently") {
   });
 }
 
-TEST_CASE("four threads read one average and one scaler concurrently") {
+TEST_CASE("four threads read the same averaged weights and the same scaler concurrently") {
   torch::nn::Linear layer(2, 2);
   optim::ExponentialMovingAverage ema(*layer);
   ema.update();

@@ -36,7 +36,7 @@ Tensors floating_to(Tensors tensors, torch::ScalarType type) {
   return tensors;
 }
 
-// Without AVX-512, an LSTM under autocast throws in LibTorch, in Python too.
+// Without AVX-512, LibTorch throws an error for an LSTM under autocast, in both C++ and Python.
 bool runs_lstm_under_autocast() {
   return at::get_cpu_capability() == "AVX512";
 }
@@ -70,8 +70,8 @@ std::vector<ExportedNetwork> in_bfloat16() {
   return all;
 }
 
-// Returns the network for sequences of any length. `rows` also determines the length, which ranges
-// from 4 to 10.
+// Returns a variant of the network that accepts any sequence length. In the examples, `rows` also
+// determines the sequence length, which ranges from 4 to 10.
 Network over_lengths(Network network, const std::string& input) {
   network.name += "_over_lengths";
   network.dynamic.push_back({.input = input, .dim = 1, .name = "length"});
@@ -178,12 +178,13 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "recurrent networks and a GPT run at any batch size, and at any length if Python supports it",
+    "recurrent networks and a GPT run at any batch size and, if Python supports it, at any "
+    "sequence length",
     "[.][slow]") {
   const TempDir folder;
   auto outputs = record_all(sequence_networks(), folder);
-  // This runs in a separate process, because ONNX's exporter replaces the decompositions of
-  // recurrent layers.
+  // This comparison runs in a separate process, because ONNX's exporter replaces the decompositions
+  // of recurrent layers.
   for (const auto& refusal : compare_in_python(folder, "--package all")) {
     INFO(refusal.network << " " << refusal.kind << ": " << refusal.reason);
     CHECK_THAT(refusal.network, Catch::Matchers::EndsWith("_over_lengths"));

@@ -31,7 +31,7 @@ torch::nn::Sequential network() {
 
 }  // namespace
 
-TEST_CASE("four threads predict with one model, each with its own CapturedStep") {
+TEST_CASE("four threads predict concurrently with the same model, each with its own CapturedStep") {
   const auto net = network().ptr();
   const auto x = torch::ones({2, 3});
   const auto expected = net->forward(x);
@@ -45,7 +45,7 @@ TEST_CASE("four threads predict with one model, each with its own CapturedStep")
                   }}});
 }
 
-TEST_CASE("four threads read one CapturedStep and one compiler between calls") {
+TEST_CASE("between calls, four threads read the same CapturedStep and compiler concurrently") {
   const sconce::test::TempDir cache;
   const auto compiler = sconce::program::inductor({.cache_dir = cache.path()});
   const sconce::StepCompiler& read = *compiler;
@@ -75,7 +75,7 @@ TEST_CASE("a CapturedStep rejects a call from a second thread while another call
              Catch::Matchers::StartsWith("sconce::CapturedStep: expected one call at a time"));
 }
 
-TEST_CASE("four threads record, load, and read programs at once") {
+TEST_CASE("four threads record, load, and read programs concurrently") {
   const sconce::test::TempDir folder;
   const auto file = folder.path() / "shared.safetensors";
   const auto x = torch::ones({2, 3});

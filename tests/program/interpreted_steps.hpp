@@ -10,9 +10,9 @@
 #include "program/step_parts.hpp"
 #include "sconce/step_compiler.hpp"
 
-// A compiler that does not actually compile. It runs the programs of a step's parts operator by
-// operator with the same kernels as the replay, so the results are bitwise identical, and Python is
-// not required.
+// A stand-in for a compiler. Instead of compiling the parts of a step, it runs their recorded
+// programs operator by operator with the same kernels as a replay. The results are therefore
+// bitwise identical to the replay, and Python is not required.
 namespace sconce::test {
 
 class InterpretedCode final : public detail::CompiledCode {

@@ -15,7 +15,7 @@
 
 using sconce::test::check_at_once;
 
-TEST_CASE("four threads read one chart and one result at once") {
+TEST_CASE("four threads read the same chart and result concurrently") {
   const sconce::test::TempDir folder;
   const sconce::LineChart chart = {.panels = {{.series = {{.x = {0, 1}, .y = {1, 2}}}}}};
   const sconce::ConfusionMatrixChart matrix = {.counts = torch::ones({2, 2}, torch::kLong)};
@@ -45,7 +45,8 @@ TEST_CASE("four threads read one chart and one result at once") {
   CHECK(sconce::test::contents(folder.path() / "chart.svg") == svg);
 }
 
-TEST_CASE("four threads write event files to one folder at once, each with its own writer") {
+TEST_CASE(
+    "four threads write event files to the same folder concurrently, each with its own writer") {
   const sconce::test::TempDir folder;
   check_at_once({
       {"SummaryWriter",

@@ -15,8 +15,8 @@ struct FitByHand final : Fit {
   void resume(const RunProgress&) override {}
 };
 
-// A running fit of `net()` on the CPU without a trainer, along with the objects that the fit refers
-// to.
+// Represents a running fit of `net()` on the CPU without a Trainer, and owns the objects that the
+// fit refers to.
 struct NetFitByHand {
   NetFitByHand(int max_epochs, int64_t batches, const amp::GradScalerOptions& scaling)
       : scaler(scaling),

@@ -238,7 +238,7 @@ void World::new_head(size_t model) {
   }
 }
 
-// Adds a copy of a model, along with a copy of its optimizer for the new model.
+// Adds a copy of a model and a copy of its optimizer. The copied optimizer updates the new model.
 void World::copy_model(const json& event) {
   const auto& original = models_.at(event.at("model"));
   auto generator = at::detail::getDefaultCPUGenerator();

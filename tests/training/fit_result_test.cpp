@@ -7,7 +7,7 @@
 using Catch::Matchers::ContainsSubstring;
 using sconce::MetricValues;
 
-TEST_CASE("MetricValues finds metrics by name and keeps their order") {
+TEST_CASE("MetricValues looks up metrics by name and preserves their order") {
   MetricValues values = {{"b", 2}};
   values.insert("a", 1);
   CHECK(values.contains("a"));
@@ -21,7 +21,7 @@ TEST_CASE("MetricValues finds metrics by name and keeps their order") {
   CHECK((epoch.contains("loss") && epoch.contains("b") && !epoch.contains("c")));
 }
 
-TEST_CASE("the speed of a fit covers all its epochs and is nan without epochs") {
+TEST_CASE("examples_per_second averages over all epochs and is NaN for a fit without epochs") {
   const sconce::FitResult result = {
       {{.examples = 10, .seconds = 1}, {.examples = 20, .seconds = 4}}};
   CHECK(result.examples_per_second() == 6);

@@ -19,7 +19,8 @@ using sconce::test::points;
 
 namespace {
 
-// A network whose dropout and, on the CPU, batch norm stay in evaluation mode after it is frozen.
+// A network that, once frozen, keeps its dropout layer and, on the CPU, its batch norm layer in
+// evaluation mode.
 struct FreezingNet : torch::nn::Module {
   explicit FreezingNet(bool has_norm) {
     torch::manual_seed(0);

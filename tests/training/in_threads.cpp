@@ -56,7 +56,7 @@ Use copying(const char* what, Value value) {
 
 }  // namespace
 
-TEST_CASE("four threads copy one value at once") {
+TEST_CASE("four threads copy the same options, data, and results concurrently") {
   const auto x = torch::ones({2, 2});
   const sconce::data::Dataset rows = {x, x};
   const sconce::data::Batches batches(rows, {.batch_size = 1});
@@ -75,7 +75,7 @@ TEST_CASE("four threads copy one value at once") {
   });
 }
 
-TEST_CASE("four threads read one metric at once") {
+TEST_CASE("four threads read the same metric concurrently") {
   const auto scores = torch::tensor({0.2, 0.7, 0.9, 0.4}), truth = torch::tensor({0, 1, 1, 0});
   const auto logits = torch::tensor({{2.0, 1.0, 0.0}, {0.0, 1.0, 2.0}});
   const auto classes = torch::tensor({0, 2});
@@ -118,7 +118,7 @@ TEST_CASE("four threads read one metric at once") {
   });
 }
 
-TEST_CASE("four threads read one batch at once") {
+TEST_CASE("four threads read the same batch concurrently") {
   const auto x = torch::ones({2, 3}), y = torch::zeros({2});
   const sconce::AnyBatch dataset = sconce::data::Dataset{x, y};
   const sconce::AnyBatch example = torch::data::Example<>(x, y);
@@ -134,7 +134,7 @@ TEST_CASE("four threads read one batch at once") {
   });
 }
 
-TEST_CASE("four threads use one Trainer's device and one Loss at once") {
+TEST_CASE("four threads use the same Trainer's device and the same Loss concurrently") {
   const sconce::Trainer trainer({.num_gpus = 0});
   const sconce::Loss loss = torch::mse_loss;
   const sconce::data::Dataset batch = {torch::ones({2, 3}), torch::zeros({2, 3})};
@@ -153,7 +153,7 @@ TEST_CASE("four threads use one Trainer's device and one Loss at once") {
   });
 }
 
-TEST_CASE("four threads train different models with different trainers at once") {
+TEST_CASE("four threads concurrently train different models with different trainers") {
   const auto rows = sconce::data::Dataset{torch::ones({8, 2}), torch::zeros({8}, torch::kLong)};
   check_at_once({{"Trainer", [&] {
                     torch::nn::Linear model(2, 2);
@@ -165,7 +165,7 @@ TEST_CASE("four threads train different models with different trainers at once")
                   }}});
 }
 
-TEST_CASE("four threads read one process group and its wrappers at once") {
+TEST_CASE("four threads read the same process group and its wrappers concurrently") {
   const sconce::distributed::ProcessGroup group;
   const torch::nn::Linear layer(2, 2);
   const sconce::nn::DataParallel parallel(layer, {.device_ids = {torch::kCPU, torch::kCPU}});
