@@ -1,4 +1,4 @@
-// Training steps of small models, for which the overhead between kernels matters.
+// Benchmarks the training steps of small models, where the overhead between kernels matters.
 
 #include <torch/torch.h>
 
@@ -97,7 +97,7 @@ Workload layers(int64_t size) {
   });
 }
 
-// The network from docs/ship_a_program.md on one batch of its table.
+// Trains the network from docs/ship_a_program.md on one batch of the table from that page.
 template <Run run>
 Workload table(int64_t rows) {
   torch::manual_seed(0);

@@ -1,4 +1,4 @@
-"""Training steps of small models, for which the overhead between kernels matters."""
+"""Benchmarks the training steps of small models, where the overhead between kernels matters."""
 
 import torch
 from torch import nn
@@ -76,7 +76,7 @@ def layers(variant, size):
 
 
 def table(variant, rows):
-    """The network from docs/ship_a_program.md on one batch of its table."""
+    """Trains the network from docs/ship_a_program.md on one batch of the table from that page."""
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(5, 32), nn.ReLU(), nn.Linear(32, 1))
     return forms(variant, net, (torch.randn(rows, 5), torch.randn(rows, 1)),

@@ -1,5 +1,5 @@
-// The models that server.cpp serves (weights, a recorded program, or a package), and how a worker
-// runs them.
+// Loads the models that server.cpp serves (weights, a recorded program, or a package) and runs them
+// in the workers.
 #pragma once
 
 #include <ATen/Version.h>
@@ -19,14 +19,14 @@ constexpr int64_t width = 64;  // number of values per row
 // A function that maps rows to outputs and can be called by several threads concurrently.
 using Run = std::function<Tensor(const Tensor&)>;
 
-// The network for --weights. The other kinds of files contain the network itself.
+// Builds the network for --weights. Recorded programs and packages already contain their network.
 inline torch::nn::Sequential make_net() {
   return torch::nn::Sequential(torch::nn::Linear(width, 32), torch::nn::ReLU(),
                                torch::nn::Linear(32, 10));
 }
 
-// One version of the file. It is immutable, and it stays alive until every worker has switched to
-// the next version.
+// One version of the served model. A Model is immutable and stays alive until every worker has
+// switched to the next version.
 struct Model {
   int64_t version = 1;
   torch::nn::Sequential net = nullptr;  // for --weights; each worker makes a copy
@@ -35,7 +35,8 @@ struct Model {
 
 inline torch::nn::Sequential load_weights(const std::string& file) {
   auto net = make_net();
-  // In addition to the weights, a recorded program of this network contains an example.
+  // A recorded program of this network stores example inputs and outputs along with the weights.
+  // Skips them here, because only the weights are needed.
   const auto without_example = [](const std::string& name) {
     return name.starts_with("example.") ? std::string() : name;
   };
@@ -65,8 +66,8 @@ inline Run load_package(const std::string& file, int workers) {
   return [package](const Tensor& x) { return package->run({x})[0]; };
 }
 
-// Throws unless `run` accepts any number of rows. Checking here reports a mismatch before the first
-// request arrives.
+// Throws unless `run` accepts any number of rows. The check runs here so that a mismatch is
+// reported before the first request arrives.
 inline Run checked(const Run& run, int64_t max_batch) {
   const torch::NoGradGuard no_grad;
   for (const int64_t rows : {int64_t{1}, max_batch}) {
@@ -77,10 +78,10 @@ inline Run checked(const Run& run, int64_t max_batch) {
   return run;
 }
 
-// A worker's copy of the network. A captured forward pass has a fixed shape, so one is captured for
-// each of several batch sizes. A batch is padded with zeros to the next size. New weights are
-// copied into the same memory, so the captured passes stay valid. No other worker can see a
-// partially copied network.
+// A worker's copy of the network. A captured forward pass has a fixed shape, so the worker captures
+// one pass for each of several batch sizes. A batch is padded with zeros to the next size. New
+// weights are copied into the same memory, so the captured passes stay valid. No other worker can
+// see a partially copied network.
 class CapturedNet {
  public:
   explicit CapturedNet(int64_t max_batch) {

@@ -59,8 +59,8 @@ class Queue {
     return questions_.emplace_back(Question{x}).answer.get_future();
   }
 
-  // Waits for a question to arrive, and then until enough rows have arrived or the question has
-  // waited long enough. Returns an empty batch after `close`.
+  // Waits for the first question, and then waits until enough rows have arrived or that question
+  // has waited long enough. Returns an empty batch after `close`.
   std::vector<Question> pop_batch() {
     const std::lock_guard one_worker_at_a_time(gathering_);
     std::unique_lock lock(mutex_);
@@ -183,7 +183,7 @@ Tensor parse_rows(const std::string& body, int64_t max_rows) {
   }
   const auto x = torch::stack(xs);
   TORCH_CHECK_VALUE(x.isfinite().all().item<bool>(),
-                    "expected numbers that fit in float32, got a larger one");
+                    "expected numbers that fit in float32, got a larger number");
   return x;
 }
 

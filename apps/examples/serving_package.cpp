@@ -19,8 +19,8 @@ int main(int argc, char** argv) try {
     std::fputs("usage: serving_package PROGRAM.pt2 INPUTS.pt OUTPUTS.pt\n", stderr);
     return 2;
   }
-  // LibTorch wrote AOTI_DEVICE_KEY, and export_program.py wrote the other entries. No code has been
-  // loaded yet.
+  // LibTorch wrote AOTI_DEVICE_KEY, and export_program.py wrote the other entries. No code from the
+  // package has been loaded at this point.
   auto about = AOTIModelPackageLoader::load_metadata_from_package(argv[1], "model");
   check("PyTorch", about["torch"], TORCH_VERSION);
   const std::string device = about["AOTI_DEVICE_KEY"];

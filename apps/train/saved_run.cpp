@@ -13,10 +13,12 @@ namespace train {
 
 namespace {
 
-// The maximum count in a checkpoint. A double can represent it exactly, and sums do not overflow.
+// The maximum count in a checkpoint. A double can represent this value exactly, and sums of such
+// counts do not overflow.
 constexpr int64_t max_count = int64_t{1} << 53;
 
-// A dict in a checkpoint. Its error messages contain the file and the keys that lead to a value.
+// Reads a dict from a checkpoint. Error messages contain the file name and the path of keys to the
+// value.
 class SavedDict {
  public:
   SavedDict(std::string file, const c10::IValue& value, std::string keys = {})

@@ -57,15 +57,15 @@ class StepCompiler {
   /// @throw c10::Error if the step cannot be compiled.
   virtual std::unique_ptr<detail::StepCompilation> compile(const detail::RecordedStep& step) = 0;
 
-  /// Returns the form that was kept for the step with the given key, `replayed` or `compiled`, or
-  /// `std::nullopt` if none was kept.
+  /// Returns which form of the step with the given key was kept (`replayed` or `compiled`), or
+  /// `std::nullopt` if neither form was kept.
   virtual std::optional<StepMode> kept(const std::string& key) const;
 
-  /// Records the form that is kept.
+  /// Records which form of the step is kept.
   virtual void keep(const std::string& key, StepMode mode);
 
-  /// Returns a dict that maps the keys of steps to the forms that were kept. A resumed run that
-  /// loads this dict keeps the same forms without measuring again.
+  /// Returns a dict that maps each step's key to the form that was kept. A resumed run that loads
+  /// this dict keeps the same forms without measuring again.
   c10::IValue state_dict() const;
 
   /// Restores the forms that were kept in an earlier run.

@@ -20,8 +20,8 @@ void register_generator(Graph& graph, const at::Generator& generator) {
 }
 
 // In LibTorch 2.11, a generator contains a flag that indicates a capture. The flag stays set after
-// an interrupted capture, and drawing numbers would then throw. A clone of the generator's state
-// does not have the flag set.
+// an interrupted capture, and generating random numbers would then throw. In a clone of the
+// generator's state, the flag is not set.
 template <class Impl>
 void release_generator(at::Generator generator) {
   if constexpr (requires(Impl& impl, at::cuda::CUDAGraph* graph) { impl.register_graph(graph); }) {
@@ -48,8 +48,8 @@ class CudaGraph final : public StepGraph {
     generators_.push_back(at::cuda::detail::getDefaultCUDAGenerator(device_));
     for (const auto& generator : generators_) register_generator(graph_, generator);
     try {
-      // In the other modes, other threads, such as threads that prefetch batches, cannot pin
-      // memory.
+      // In the other capture modes, other threads cannot pin memory, for example to prefetch
+      // batches.
       graph_.capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
     } catch (...) {
       abandon();

@@ -27,8 +27,8 @@ void let_name(const std::vector<at::Tensor>& names, const c10::Storage& storage)
   }
 }
 
-// Drops the calls with the given indices. Returns the new index of each call. For a dropped call,
-// returns the index of the last operator before it.
+// Drops the calls with the given indices. Returns a vector that maps the old index of each call to
+// its new index. A dropped call maps to the index of the last operator call before it.
 std::vector<size_t> drop_calls(const std::set<size_t>& needless, RecordedStep::Calls& calls) {
   std::vector<size_t> now_at;
   RecordedStep::Calls kept;
@@ -47,7 +47,8 @@ std::vector<size_t> drop_calls(const std::set<size_t>& needless, RecordedStep::C
   return now_at;
 }
 
-// The parts of a step that can be compiled. Each call that cannot be compiled is a separate part.
+// Divides a step into parts. Consecutive calls that can be compiled form one part, and each other
+// call is a separate part.
 class PartsOfStep {
  public:
   explicit PartsOfStep(const RecordedStep::Calls& calls) : parts_(calls.size()) {
@@ -60,8 +61,9 @@ class PartsOfStep {
     }
   }
 
-  // Extends the lifetime of memory that is used in several parts. It then covers the first through
-  // the last of these parts, because compiled parts read and write in a different order.
+  // Extends the lifetime of memory that several parts of the step share. The extended lifetime
+  // covers the first through the last of these parts, because compiled parts read and write in a
+  // different order.
   Lifetime extended(Lifetime lifetime) const {
     const auto& first = parts_[lifetime.first];
     const auto& last = parts_[lifetime.last];
@@ -183,7 +185,7 @@ bool StepMemory::is_named_by(const at::Tensor& tensor, const at::Tensor& name) c
   return name.storage().is_alias_of(memory == nullptr ? tensor.storage() : memory->named);
 }
 
-// Returns the indices of the calls that become redundant.
+// Merges memory, and returns the indices of the calls that become redundant.
 std::set<size_t> StepMemory::merge_all() {
   std::set<size_t> needless;
   for (auto& memory : memory_) {
@@ -198,8 +200,8 @@ std::set<size_t> StepMemory::merge_all() {
   return needless;
 }
 
-// Keeps the constants that are not referenced elsewhere after the step. Returns the indices of the
-// calls that create them.
+// Stores the constants that nothing else references after the step. Returns the indices of the
+// calls that create these constants.
 std::set<size_t> StepMemory::keep_constants(RecordedStep& step) const {
   std::set<size_t> needless;
   for (const auto& memory : memory_) {
@@ -211,8 +213,9 @@ std::set<size_t> StepMemory::keep_constants(RecordedStep& step) const {
   return needless;
 }
 
-// Keeps memory in place if it is still referenced after the step, by this object or by others. The
-// calls then use the memory in that location. All other memory has no data yet.
+// Keeps memory in place if this object or another object still references the memory after the
+// step. The recorded calls then use that memory directly. No data has been allocated for other
+// memory yet.
 void StepMemory::keep_held_memory(RecordedStep& step) {
   for (auto& memory : memory_) {
     auto original = memory.original.lock();
@@ -240,7 +243,7 @@ void StepMemory::place_in_pool(RecordedStep& step) const {
   }
 }
 
-// `now_at` maps each recorded call to its index in the step.
+// `now_at` maps the index of each recorded call to its index in the step.
 void StepMemory::free_after_last_use(const std::vector<size_t>& now_at, RecordedStep& step) const {
   for (const auto& memory : memory_) {
     if (memory.source != Source::result) continue;

@@ -18,21 +18,22 @@ namespace sconce::detail {
 
 namespace {
 
-// This dispatch key is located below autograd and autocast, and above the backends. LibTorch
+// In dispatch order, this key comes after autograd and autocast and before the backends. LibTorch
 // reserves the key for fake tensors and does not register C++ kernels for it.
 constexpr auto key = c10::DispatchKey::Fake;
 
-// The number of operator calls in threads that were started by a step but do not record.
+// The number of operator calls in threads that a step started and that are not recorded.
 std::atomic<int64_t> calls_of_other_threads = 0;
 
-// Returns the thread's state with the recorder excluded.
+// Returns the thread's state without the recorder's dispatch key.
 ThreadState thread_state() {
   auto thread = ThreadState::now();
   thread.keys.included_ = thread.keys.included_.remove(key);
   return thread;
 }
 
-// The recorder of a thread. Host code in other layers reports its calls to this object.
+// Records the operator calls of one thread. Host code in other layers reports its calls to this
+// object.
 class RecordingOfThread final : public StepRecording {
  public:
   explicit RecordingOfThread(const StepTrace* earlier) : recorder(earlier) {}
@@ -48,7 +49,8 @@ class RecordingOfThread final : public StepRecording {
   Recorder recorder;
 };
 
-// Returns the recorder of this thread, or null. All recordings are started by `record`.
+// Returns this thread's recorder, or null. The cast is safe, because all recordings are started by
+// `record`.
 Recorder* recorder_of_thread() {
   auto* const recording = StepRecording::in_this_thread();
   return recording == nullptr ? nullptr : &static_cast<RecordingOfThread*>(recording)->recorder;
@@ -94,8 +96,9 @@ void end_operator(const at::RecordFunction& function, at::ObserverContext* conte
 bool registers_recorder() {
   auto& dispatcher = c10::Dispatcher::singleton();
   if (dispatcher.hasBackendFallbackForDispatchKey(key)) {
-    TORCH_WARN("sconce::CapturedStep: expected the dispatch key ", key,
-               " to be free, but another library uses it; steps on the CPU run without replays");
+    TORCH_WARN(
+        "sconce::CapturedStep: expected the dispatch key ", key,
+        " to be free, but another library uses the key; steps on the CPU run without replays");
     return false;
   }
   static const auto registration = dispatcher.registerFallback(

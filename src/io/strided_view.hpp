@@ -29,8 +29,8 @@ inline bool fits_in_storage(int64_t offset, c10::IntArrayRef sizes, c10::IntArra
     if (c10::add_overflows(last, reach, &last)) return false;
   }
   if (count > most) return false;
-  // A view without elements may have any offset. For example, the imaginary part of an empty tensor
-  // does not start at 0.
+  // An empty view may have any offset. For example, the imaginary part of an empty complex tensor
+  // has a nonzero offset.
   return empty ? static_cast<uint64_t>(offset) <= most / widest : last < elements;
 }
 

@@ -94,8 +94,8 @@ bool is_batch_count(std::string_view name) {
          (name.size() == count.size() || name[name.size() - count.size() - 1] == '.');
 }
 
-// Determines, for each tensor of an uninitialized lazy layer, whether the tensors in the state are
-// compatible with that layer.
+// Determines, for each tensor of an uninitialized lazy layer, whether the state contains compatible
+// tensors for that layer.
 std::map<std::string, bool> fits_of_lazy_layers(torch::nn::Module& module, const StateDict& state) {
   std::map<std::string, bool> fits;
   module.apply([&](const std::string& path, torch::nn::Module& part) {
@@ -123,8 +123,8 @@ std::ostream& operator<<(std::ostream& out, const SizeMismatch& entry) {
                         : out << "an uninitialized layer";
 }
 
-// The maximum number of names in an error message. The state of a different model may differ in
-// hundreds of names.
+// The maximum number of names in an error message. A state dict from a different model may have
+// hundreds of mismatched names.
 constexpr size_t max_named = 10;
 
 std::string text(const LoadReport& report) {

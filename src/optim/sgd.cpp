@@ -19,11 +19,11 @@ namespace {
 using torch::optim::SGDOptions;
 
 // With momentum, the first step differs from later steps only if dampening is set. If a scaler
-// skips the first step, only the device has this information, and the next step must then be
-// treated as the first. The tensor `first_step_pending` records this. It is not a field in the
-// table, because it does not correspond to a key in Python, exists only in this case, and is shared
-// by all parameters in a bucket, which a single kernel updates. The states own the tensor, and the
-// bucket and the plan read it from the states.
+// skips the first step, only the device knows about it, and the next step must be treated as the
+// first. The tensor `first_step_pending` records whether the first step is still pending. This
+// tensor is not a field in the table, because it does not correspond to a key in Python and exists
+// only in this case. All parameters in a bucket share the tensor, because a single kernel updates
+// them. The states own the tensor, and the bucket and the plan read it from the states.
 struct SgdBucket : Bucket {
   using Bucket::Bucket;
 
@@ -33,8 +33,9 @@ struct SgdBucket : Bucket {
 
   void add(SGDParamState& state) { states.push_back(&state); }
 
-  // Parameters that are no longer updated together must stop sharing the tensor. Other parameters
-  // keep their tensor, because a CUDA graph from an earlier step may use its address.
+  // Parameters that are no longer updated together must stop sharing the `first_step_pending`
+  // tensor. Other parameters keep the tensor, because a CUDA graph from an earlier step may use its
+  // address.
   template <class StateMap>
   void seal(const StateMap& all) {
     has_buffers = !buffers.empty();
@@ -89,8 +90,9 @@ void call_fused(SgdBucket& bucket, const Settings& s, bool is_first_step,
   });
 }
 
-// Only the device can determine whether this is the first step. Therefore, both kinds of steps are
-// launched, and the tensor makes the kernel skip at least one of them.
+// Only the device can determine whether this is the first step. Therefore, the kernel is launched
+// once as a first step and once as a later step, and `first_step_pending` makes at least one of the
+// two launches skip its update.
 void call_fused_pending(SgdBucket& bucket, const Settings& s,
                         const std::optional<torch::Tensor>& grad_scale,
                         const std::optional<torch::Tensor>& found_inf) {
@@ -121,7 +123,8 @@ void step_fused(SgdBucket& bucket, const Settings& s) {
     bucket.set_buffers(std::move(zeros));
   }
   call_fused(bucket, s, is_first_step, grad_scale, found_inf);
-  // Without dampening, a step with a zero buffer is equivalent to a first step.
+  // Without dampening, a step that starts from a zero momentum buffer is equivalent to a first
+  // step.
   if (is_first_step && found_inf && s.options.dampening() != 0) {
     bucket.set_first_step_pending(found_inf->clone());
   }
@@ -185,7 +188,8 @@ struct Table<SGD> {
 
   static bool uses(const SGDOptions& o, const auto& /*field*/) { return o.momentum() != 0; }
 
-  // If a zero buffer were saved, the next step would not be treated as the first.
+  // If a zero momentum buffer were saved, the next step after loading would not be treated as the
+  // first.
   static bool is_empty(const State& state) {
     return state.first_step_pending.defined() && state.first_step_pending.item<float>() == 1;
   }

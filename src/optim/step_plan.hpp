@@ -1,7 +1,7 @@
 #pragma once
 
-// The plan for an optimizer's step, which determines the tensors in each kernel call. The plan is
-// reused from step to step. This header is internal to this folder.
+// Plans an optimizer's step by assigning the tensors to kernel calls. The same plan is reused for
+// every step. This header is internal to this folder.
 
 #include <ATen/ScalarOps.h>
 #include <ATen/TensorIterator.h>
@@ -109,7 +109,7 @@ class StepPlan {
     size_t bucket;
   };
 
-  // Returns false if the plan is no longer valid. In that case, the buckets may be partially
+  // Returns false if the plan is no longer valid, in which case the buckets may be partially
   // filled. The call is inlined, because it runs for every parameter in each step.
   [[gnu::flatten]] bool gather(const std::vector<at::Tensor>& params, const StateMap& states) {
     for (auto& bucket : buckets_) bucket.grads.clear();

@@ -42,7 +42,7 @@ int64_t elements_of(const at::Tensor& tensor) {
   return static_cast<int64_t>(tensor.storage().nbytes()) / tensor.element_size();
 }
 
-// Returns a 1-dim tensor that covers all of the tensor's memory.
+// Returns a 1-dim tensor that spans the entire memory of the given tensor.
 at::Tensor flat_name(const at::Tensor& tensor) {
   at::Tensor flat(tensor.unsafeGetTensorImpl()->shallow_copy_and_detach(
       c10::VariableVersion(0), /*allow_tensor_metadata_change=*/true));
@@ -52,8 +52,8 @@ at::Tensor flat_name(const at::Tensor& tensor) {
   return flat;
 }
 
-// Returns the arguments, but omits the output memory that follows them if the call writes to
-// existing memory.
+// Returns the call's input arguments. If the call writes to existing memory, the output memory that
+// follows the inputs is omitted.
 c10::ArrayRef<c10::IValue> input_arguments(const OperatorCall& call) {
   const c10::ArrayRef<c10::IValue> all = call.arguments;
   return call.returning ? all.slice(0, call.returning->schema().arguments().size()) : all;
@@ -68,7 +68,7 @@ std::vector<at::Tensor> new_tensors(const OperatorCall& call) {
   return made;
 }
 
-// Calls `f` with each tensor among the arguments that the operator may write.
+// Calls `f` with each argument tensor that the operator may write to.
 template <class F>
 void for_each_written(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments,
                       const F& f) {
@@ -81,7 +81,7 @@ void for_each_written(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> 
   }
 }
 
-// Information about the whole step, which is needed to create its parts.
+// How the whole step uses memory, which determines the inputs and outputs of the parts.
 struct StepUse {
   explicit StepUse(const RecordedStep& step);
   bool is_needed_after(Address memory, size_t end) const {
@@ -113,7 +113,7 @@ StepUse::StepUse(const RecordedStep& step) {
   }
 }
 
-// Creates the program for a part.
+// Writes the program for one part of a step.
 class PartWriter {
  public:
   PartWriter(const StepUse& use, std::set<Address>& made, StepPart& part)
@@ -125,7 +125,7 @@ class PartWriter {
   void finish();
 
  private:
-  // Memory in the program, identified by the number of the tensor that fills it.
+  // A memory block in the program, identified by the number of the tensor that spans the block.
   struct Memory {
     size_t value;
     Placement placement;
@@ -228,8 +228,8 @@ PartWriter::Memory& PartWriter::take(const at::Tensor& tensor, size_t value, boo
       .first->second;
 }
 
-// Makes calls that modify the memory write to a vector instead. The order of the vector's elements
-// is the same in Python and C++.
+// Copies the memory to a vector, so that calls that modify the memory write to the vector instead.
+// Python and C++ store the elements of a vector in the same order.
 void PartWriter::make_vector(Memory& memory) {
   memory.value = add_call(graph(), "aten::clone", "",
                           {{ValueId{add_flat(graph(), memory.value, memory.placement)}},
@@ -238,9 +238,9 @@ void PartWriter::make_vector(Memory& memory) {
   memory.views.clear();
 }
 
-// If the operator is the first to write memory that the step allocated, allocates this memory and
-// returns the tensor that the operator fills. The memory uses the tensor's layout, because Inductor
-// must not write to a view with a different layout.
+// If the operator is the first one to write to memory that the step allocated, this function adds
+// the allocation to the program and returns the tensor that the operator fills. The new memory has
+// the tensor's layout, because Inductor must not write to a view with a different layout.
 at::Tensor PartWriter::allocate_filled(const OperatorCall& call) {
   if (call.returning || call.arguments.empty() || !call.arguments[0].isTensor()) return {};
   const auto& tensor = call.arguments[0].toTensor();
@@ -307,7 +307,7 @@ void PartWriter::add(const OperatorCall& call) {
   }
 }
 
-// Adds outputs for the memory that the step needs after this part.
+// Adds outputs for the memory that is still needed after this part.
 void PartWriter::add_outputs() {
   for (const auto address : order_) {
     const auto memory = memory_.at(address);

@@ -88,8 +88,8 @@ class ScalarLogger::Writing {
     scalars_.push_back({std::move(tag), value, step_, epoch_, wall_time_});
   }
 
-  // Copies the value, because a loop may write the next loss to the same tensor. A loss may also
-  // have shape (1).
+  // Copies the value, because a loop may write the next loss to the same tensor. Reshapes the
+  // value, because a loss may have shape (1).
   void add(std::string tag, const torch::Tensor& value) {
     on_device_.push_back(
         value.detach().reshape({}).to(at::kDouble, /*non_blocking=*/false, /*copy=*/true));
@@ -104,8 +104,8 @@ class ScalarLogger::Writing {
     }
   }
 
-  // A tensor uses at least half a KiB on the device, so many values are merged into one tensor.
-  // Merging does not wait for the device.
+  // Each tensor takes up at least 512 bytes on the device, so many values are merged into one
+  // tensor. The merge does not wait for the device.
   void gather() {
     blocks_.push_back(at::stack(on_device_));
     on_device_.clear();

@@ -112,7 +112,7 @@ class Rows {
     if (is_run) return outputs_[next_++];
     const auto found = inner_.find(&module);
     if (found == inner_.end()) return {};
-    // The size includes all runs of the module.
+    // This byte count covers all runs of the module, so a repeated row counts 0 bytes.
     return {.shapes = found->second.shapes, .bytes = row.is_repeated ? 0 : found->second.bytes};
   }
 
@@ -176,7 +176,7 @@ std::string megabytes(int64_t bytes) {
 Summary summarize(torch::nn::Module& model, const SummaryCalls& calls) {
   check_devices(model, calls.inputs);
   std::set<std::string> gpus;
-  // If lazy layers draw random numbers for their weights, the same numbers must not be drawn again.
+  // Initializing lazy layers consumes random numbers, which must not be generated a second time.
   const bool keeps = !nn::has_uninitialized_params(model);
   std::deque<nn::KeepGenerator> generators(keeps ? 1 : 0);
   Summary summary;

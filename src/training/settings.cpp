@@ -8,7 +8,7 @@ namespace sconce {
 
 namespace {
 
-// Adds the values in `value`, except for the keys in `without`.
+// Adds the settings in `value`, except for the keys in `without`.
 void add_settings(const std::string& name, const c10::IValue& value,
                   const std::set<std::string>& without, Settings& settings) {
   if (value.isGenericDict()) {

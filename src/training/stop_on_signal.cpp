@@ -15,12 +15,13 @@ namespace {
 
 constexpr auto stop_on_signal = "sconce::StopOnSignal";
 
-// The signal that was received, or 0. The handler shares only this variable with the fits.
+// The signal that was received, or 0. The handler communicates with the fits only through this
+// variable.
 std::atomic<int> arrived_signal = 0;
 static_assert(std::atomic<int>::is_always_lock_free);
 
-// A signal that is handled by fits. `previous` does not change while the signal has users, because
-// the handler reads it.
+// A signal that running fits handle. `previous` does not change while `users` is above 0, because
+// the handler reads `previous`.
 struct Handled {
   int users = 0;
   struct sigaction previous = {};

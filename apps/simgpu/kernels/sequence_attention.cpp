@@ -1,6 +1,6 @@
-// The fused kernels in which positions come before heads. They accept tensors of shape (batch,
-// length, heads, dim), or sequences of different lengths packed into one row. Nested tensors and
-// varlen_attn call these kernels.
+// Implements the fused attention kernels whose tensors store positions before heads. The kernels
+// accept tensors of shape (batch, length, heads, dim), or sequences of different lengths packed
+// into one row. Nested tensors and varlen_attn call these kernels.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
@@ -37,16 +37,16 @@ struct Sequence {
   Positions key = {};
 };
 
-// Position i of the query attends to position j of the key if -left <= j - i - offset <= right. A
-// negative left or right means that there is no bound. If positions are counted from the ends, the
-// offset is the difference between the lengths.
+// Query position i attends to key position j if -left <= j - i - offset <= right. A negative left
+// or right disables that bound. If positions are counted from the ends, the offset is the
+// difference between the lengths.
 struct Window {
   int64_t left = -1;
   int64_t right = -1;
   bool from_ends = true;
 };
 
-// One call with tensors of shape (batch, positions, heads, dim).
+// The arguments of one call, with tensors of shape (batch, positions, heads, dim).
 struct SequenceCall {
   Tensor query, key, value;
   OptionalTensor bias;
@@ -114,8 +114,8 @@ bool is_empty(const Sequence& sequence) {
   return sequence.query.length == 0 || sequence.key.length == 0;
 }
 
-// Returns the view in which a kernel stores the logsumexp of one sequence: (batch, heads, query
-// length).
+// Returns the view of shape (batch, heads, query length) in which a kernel stores the logsumexp of
+// one sequence.
 using RowsOf = Tensor (*)(const Tensor& logsumexp, const SequenceCall& call, size_t index);
 
 Tensor flash_rows(const Tensor& logsumexp, const SequenceCall& call, size_t index) {
@@ -218,8 +218,8 @@ std::tuple<Tensor, Tensor, Tensor> flash_sequences_backward(
   return {grads.query.squeeze(0), grads.key.squeeze(0), grads.value.squeeze(0)};
 }
 
-// Converts the schema's mask number: no mask, a causal mask aligned at the starts, or a causal mask
-// aligned at the ends.
+// Converts the mask number from the schema, which selects no mask, a causal mask aligned at the
+// start of the sequences, or a causal mask aligned at their end.
 Window efficient_window(int64_t mask_type) {
   constexpr int64_t causal_from_ends = 2;
   return {-1, mask_type == 0 ? -1 : 0, mask_type == causal_from_ends};

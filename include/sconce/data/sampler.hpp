@@ -10,8 +10,8 @@
 
 namespace sconce::data {
 
-/// Selects the rows of a dataset for an epoch, and their order. `indices()` returns the rows for
-/// the epoch given to `set_epoch`, as an int64 tensor of shape `(size(),)` on the CPU.
+/// Selects the dataset rows for an epoch and determines their order. `indices()` returns the rows
+/// for the epoch given to `set_epoch`, as an int64 tensor of shape `(size(),)` on the CPU.
 /// `RandomSampler`, `WeightedRandomSampler`, and `DistributedSampler` are samplers.
 ///
 /// Each call to a loader's `begin()` sets the epoch of the loader's copy of the sampler to 0, 1, 2,
@@ -29,9 +29,9 @@ concept Sampler = std::copyable<S> && requires(S sampler, const S& read, int64_t
   { read.indices() } -> std::convertible_to<torch::Tensor>;
 };
 
-/// Selects all rows in random order. The order is `torch.randperm(n)` drawn from a CPU generator
-/// seeded with seed + epoch. The order is therefore the same on every device and in Python, and no
-/// other generator is affected.
+/// Selects all rows in random order. The order is the result of `torch.randperm(n)` with a CPU
+/// generator seeded with seed + epoch. The order is therefore the same on every device and in
+/// Python, and no other generator is affected.
 /// Python: `DistributedSampler(dataset, num_replicas=1, rank=0, seed=seed)`.
 class RandomSampler {
  public:

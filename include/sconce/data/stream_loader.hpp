@@ -35,9 +35,9 @@ namespace sconce::data {
 /// Python: `torch.utils.data.DataLoader` over an `IterableDataset`, where each worker reads all
 /// items unless the dataset divides them among the workers.
 ///
-/// With `shuffle_buffer`, the loader reads the given number of consecutive items at a time and
-/// returns them in the order `torch.randperm(n)` drawn from a generator seeded with
-/// `mix_seeds(seed, pass, chunk)`. A fit that resumes from a checkpoint continues at the same item.
+/// With `shuffle_buffer`, the loader reads that many consecutive items at a time and returns them
+/// in the order of `torch.randperm(n)`, which uses a generator seeded with `mix_seeds(seed, pass,
+/// chunk)`. A fit that resumes from a checkpoint continues at the same item.
 template <class Stream, class Collate = Stack>
 class StreamLoader {
   static_assert(ItemStream<Stream>,
@@ -91,7 +91,8 @@ class StreamLoader {
 
   /// Returns the position of the loop that most recently returned a batch, as a dict. After
   /// `load_state_dict`, a loop that starts at this position continues with the next item. For a
-  /// `ResumableStream`, the loop rereads only the items that are shuffled together with that item.
+  /// `ResumableStream`, the loop rereads only the items that are shuffled together with the next
+  /// item.
   /// Python: `StatefulDataLoader.state_dict`.
   c10::IValue state_dict() const { return parts_->places.state_dict(); }
 

@@ -50,10 +50,10 @@ auto shareable(Source source) {
 }  // namespace detail
 
 /// Selects items of a source by index, in the given order, for a `DataLoader`. Indices may repeat.
-/// The subset owns the source, and copies of the subset share it. Its items are numbered from 0, so
-/// a loader's `failed_item()` returns one of these numbers, and `indices()` returns the
-/// corresponding indices in the source. The source may also be a `torch::data` dataset, which is
-/// copied with the subset. Python: `torch.utils.data.Subset`.
+/// The subset owns the source, and copies of the subset share the source. The subset's items are
+/// numbered from 0, so a loader's `failed_item()` returns one of these numbers, and `indices()`
+/// returns the corresponding indices in the source. The source may also be a `torch::data` dataset,
+/// which is copied with the subset. Python: `torch.utils.data.Subset`.
 template <class Source>
 class Subset {
   static_assert(ItemSource<Source>,
@@ -83,8 +83,8 @@ class Subset {
     return source_->get(indices_.at(index));
   }
 
-  /// Returns the source's item at `indices()[index]`, as above. Available if the source draws
-  /// random numbers.
+  /// Returns the source's item at `indices()[index]`, which the source computes with random numbers
+  /// from `generator`. Available if the source uses random numbers.
   auto get(int64_t index, const at::Generator& generator) const
     requires detail::DrawsItem<Source>
   {
@@ -111,8 +111,8 @@ class Subset {
 template <class Source>
 Subset(std::shared_ptr<Source>, std::vector<int64_t>) -> Subset<std::remove_const_t<Source>>;
 
-/// Selects items of a `torch::data` dataset for a `DataLoader`. Each copy of the subset contains a
-/// separate dataset, because the functions that read from the dataset are not const.
+/// Selects items of a `torch::data` dataset for a `DataLoader`. Each copy of the subset contains
+/// its own copy of the dataset, because the functions that read from the dataset are not const.
 template <class Source>
   requires(TorchDataset<Source> && !ItemSource<Source>)
 class Subset<Source> {

@@ -12,7 +12,7 @@
 
 namespace sconce::nn {
 
-/// An entry that has different shapes in the state dict and in the module.
+/// An entry whose shape in the state dict differs from its shape in the module.
 struct SizeMismatch {
   std::string name = {};                              ///< dotted name in the module
   std::optional<std::vector<int64_t>> expected = {};  ///< shape in the module, if initialized

@@ -13,9 +13,9 @@ struct SGDParamState : TableParamState<SGD, SGDParamState> {
   torch::Tensor momentum_buffer = {};  ///< like the parameter, or like its sparse gradients;
                                        ///< undefined before the first step
 
-  /// A 0-dim float32 tensor on the parameter's device. It is 1 until the first step that is not
-  /// skipped, and 0 afterward. Undefined without dampening, because only dampening treats the first
-  /// step differently.
+  /// A 0-dim float32 tensor on the parameter's device. The value is 1 until the first step that is
+  /// not skipped, and 0 afterward. The tensor is undefined without dampening, because only
+  /// dampening treats the first step differently.
   torch::Tensor first_step_pending = {};
 };
 

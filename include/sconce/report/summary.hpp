@@ -77,15 +77,15 @@ Summary summarize(torch::nn::Module& model, const SummaryCalls& calls);
 /// Runs `forward` of the model (a module or a module holder) once, in evaluation mode and without
 /// gradients, and returns a summary of its modules. The modes of all modules and the states of the
 /// random number generators are restored afterward. Lazy layers are initialized. If the model
-/// contains a lazy layer, the generators are not restored, because its weights were drawn from
-/// them.
+/// contains a lazy layer, the generators are not restored, because initializing the layer's weights
+/// consumes random numbers.
 ///
 /// LibTorch modules do not support hooks. Therefore, output shapes are known only for the model
-/// itself, for the modules of a model that is a `torch::nn::Sequential`, and for LibTorch and
-/// sconce layers whose calls can be detected from the operators they run. The last group consists
-/// of layers with tensors, the layers of a `Sequential`, and the parts of transformers. If a layer
-/// ran several times, the shape of its last output is used. The shapes of other modules, such as a
-/// custom module inside a custom module, are unknown.
+/// itself, for the modules of a `torch::nn::Sequential` model, and for layers whose calls can be
+/// detected from the operators that they run. Such layers are LibTorch and sconce layers with
+/// tensors, layers of a `Sequential`, and parts of transformers. If a layer ran several times, the
+/// shape of its last output is used. The shapes of other modules, such as a custom module inside a
+/// custom module, are unknown.
 /// Python: `torchinfo.summary(model, input_data=inputs)`.
 /// @throw c10::Error if an input is on a device on which the model has no tensors. Exceptions
 /// thrown by `forward` are propagated.

@@ -91,7 +91,7 @@ struct AddHParamsOptions {
   int64_t global_step = 0;    ///< step of the metrics
 };
 
-/// Writes an event file for TensorBoard that contains scalars, images, histograms, texts, and
+/// Writes an event file for TensorBoard that contains scalars, images, histograms, text, and
 /// hyperparameters. The file name contains the time and sorts after existing files in the folder,
 /// because readers process files in name order. After a failed write, the file contains only
 /// complete records. If the process is killed, the last record may be truncated, and readers ignore

@@ -23,11 +23,12 @@ namespace detail {
 std::string class_name(const std::type_info& type);
 }  // namespace detail
 
-/// An object with a state that is stored in a checkpoint. The caller must keep the object alive.
+/// An object whose state is stored in a checkpoint. The caller must keep the object alive.
 /// Python: `torch.distributed.checkpoint.stateful.Stateful`.
 class Stateful {
  public:
-  /// Constructs a part without a state. Its state is None, and loading does nothing.
+  /// Constructs a Stateful that has no state. The state dict is None, and loading a state has no
+  /// effect.
   Stateful() : Stateful([] { return c10::IValue(); }, [](const c10::IValue&) {}) {}
 
   /// Uses the object's `state_dict` as its state. The object may be a sconce optimizer or
@@ -49,22 +50,22 @@ class Stateful {
     }
   }
 
-  /// Constructs a part for a module. The state is a dict of the module's tensors, with the same
+  /// Constructs a Stateful for a module. The state is a dict of the module's tensors, with the same
   /// names as in Python.
   Stateful(torch::nn::Module& module);
-  /// Constructs a part for an optimizer. The state of a LibTorch optimizer
+  /// Constructs a Stateful for an optimizer. The state of a LibTorch optimizer
   /// (`torch::optim::Adagrad`, `Adam`, `AdamW`, `LBFGS`, `RMSprop`, or `SGD`) is a dict with the
   /// same keys as Python's `state_dict()`. State dicts from Python can also be loaded. The state of
   /// a sconce optimizer is its own `state_dict`.
   /// @throw c10::Error for any other class that does not define `state_dict`. The message contains
   /// the class name.
   Stateful(torch::optim::Optimizer& optimizer);
-  /// Constructs a part for averages. The state is a dict of tensors with the same keys as their
-  /// `state_dict`.
+  /// Constructs a Stateful for parameter averages. The state is a dict of tensors with the same
+  /// keys as the averages' `state_dict`.
   Stateful(optim::ExponentialMovingAverage& averages);
 
-  /// Constructs a part from functions. `type` is either empty or a name that must match when the
-  /// state is loaded.
+  /// Constructs a Stateful from functions. `type` is either empty or a name that must match when
+  /// the state is loaded.
   Stateful(std::function<c10::IValue()> state_dict,
            std::function<void(const c10::IValue&)> load_state_dict, std::string type = {},
            std::function<c10::IValue()> options = {})
@@ -82,8 +83,8 @@ class Stateful {
   /// Returns None if the object has no options.
   c10::IValue options() const { return options_ ? options_() : c10::IValue(); }
 
-  /// Returns the class of the object without its namespaces, because several optimizers and
-  /// schedulers accept the same state. Empty for a module.
+  /// Returns the object's class name without namespaces, or an empty string for a module. The name
+  /// distinguishes optimizers and schedulers that would accept the same state.
   const std::string& type() const { return type_; }
 
   /// Sets the names that this part of a run had in earlier versions of the program. A checkpoint

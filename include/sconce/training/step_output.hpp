@@ -26,17 +26,19 @@ struct StepOutput {
   /// Python: Lightning's `self.log(name, value, on_epoch=True)`.
   std::vector<std::pair<std::string, torch::Tensor>> values = {};
   /// The number of tokens or examples over which `loss` is summed, at least 0, as a tensor with one
-  /// element on the loss's device. The gradient of a step over several batches, in one or more
-  /// processes, is then the gradient of the sum of all losses divided by the sum of all counts. The
-  /// loss of an epoch is computed in the same way. A count must be returned by all steps of a loop
-  /// on all ranks or by none of them. If undefined, batches have equal weight within a step and are
-  /// weighted by their number of examples in an epoch.
+  /// element on the loss's device. With a count, the gradient of a step over several batches, in
+  /// one or more processes, is the gradient of the sum of all losses divided by the sum of all
+  /// counts. The loss of an epoch is also the sum of all losses divided by the sum of all counts. A
+  /// count must be returned by all steps of a loop on all ranks or by none of them. If the count is
+  /// undefined, the batches of a step have equal weight, and the batches of an epoch are weighted
+  /// by their number of examples.
   /// Python: `num_items_in_batch` in Hugging Face's Trainer.
   torch::Tensor count = {};
 };
 
 /// A summed loss and the number of tokens or examples over which it is summed, for
-/// `TrainerOptions::loss`. The Trainer stores them in `StepOutput::loss` and `StepOutput::count`.
+/// `TrainerOptions::loss`. The Trainer stores these values in `StepOutput::loss` and
+/// `StepOutput::count`.
 struct LossSum {
   torch::Tensor sum = {};    ///< 0-dim tensor with the sum
   torch::Tensor count = {};  ///< number of tokens or examples, as a tensor with one element
@@ -44,7 +46,7 @@ struct LossSum {
 
 }  // namespace sconce
 
-/// Finds the tensors of all members. The names of the values must match.
+/// Finds the tensors in all members. Both outputs must have values with the same names.
 template <>
 struct sconce::nn::TensorTree<sconce::StepOutput> {
   static constexpr bool any = true;   ///< the type contains tensors
@@ -58,7 +60,7 @@ struct sconce::nn::TensorTree<sconce::StepOutput> {
     f(step.count);
     for (auto& value : step.values) f(value.second);
   }
-  /// Returns whether two outputs have the same undefined tensors and names.
+  /// Returns whether two outputs have the same value names and leave the same tensors undefined.
   static bool alike(const StepOutput& a, const StepOutput& b) {
     return a.loss.defined() == b.loss.defined() && a.output.defined() == b.output.defined() &&
            a.target.defined() == b.target.defined() && a.count.defined() == b.count.defined() &&

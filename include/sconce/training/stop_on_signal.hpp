@@ -10,7 +10,7 @@ namespace sconce {
 /// Ends a fit when a signal arrives. Job queues and launchers send a signal before they kill a
 /// process, and Ctrl-C also sends a signal. The fit finishes its current step, saves, and returns.
 /// `FitResult::stop_reason` contains the name of the signal. In a process group, the fit ends on
-/// all ranks at the next save or epoch end.
+/// all ranks at the next save or at the end of the epoch.
 ///
 ///     StopOnSignal stopping;
 ///     ModelCheckpoint saving(checkpoint);
@@ -19,9 +19,9 @@ namespace sconce {
 ///
 /// Signals are handled only during the fit. When a signal arrives, its previous action is restored.
 /// If the same signal arrives again, it terminates the process unless the program itself handles
-/// the signal. A file that is being saved at that time does not replace the earlier file. Signals
-/// that the process ignores remain ignored. The handler applies to the entire process, so a signal
-/// ends all running fits that use this callback.
+/// the signal. If a file is being saved at that time, the earlier version of the file stays in
+/// place. Signals that the process ignores remain ignored. The handler applies to the entire
+/// process, so a signal ends all running fits that use this callback.
 class StopOnSignal : public TrainerCallback {
  public:
   /// Constructs a callback that handles the given signals.

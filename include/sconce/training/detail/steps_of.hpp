@@ -82,7 +82,8 @@ ModelSteps steps_of_module(M& module, const Loss& loss) {
 }
 
 /// Runs the step on each replica with a part of the batch. The means of the loss and of the values
-/// are weighted by the number of examples in each part. A loss with a count is summed.
+/// are weighted by the number of examples in each part. If a step returns a count, the losses of
+/// the parts are summed.
 template <class M, bool Test, Replicas R>
 ModelSteps::Step step_in_replicas(R& replicas) {
   using Own = OwnStep<M, Test>;
@@ -141,12 +142,12 @@ ModelSteps steps_of_rank(D& model, const Loss& loss) {
   return steps;
 }
 
-/// Returns the steps of a module, of a module holder or pointer, or of a `nn::DataParallel` or
-/// `nn::DistributedDataParallel` that wraps a module. The steps call `training_step(batch)`, which
-/// returns the loss or a `StepOutput`, and `validation_step(batch)` or `test_step(batch)`. If the
-/// model does not define a training step, the steps compute `loss(forward(inputs...), target)`.
-/// Predictions are computed by `predict_step(batch)` or `forward(inputs...)`. The model must
-/// outlive the steps.
+/// Returns the training, test, and prediction steps for a module, a module holder or pointer, or a
+/// `nn::DataParallel` or `nn::DistributedDataParallel` that wraps a module. The steps call
+/// `training_step(batch)`, which returns the loss or a `StepOutput`, and `validation_step(batch)`
+/// or `test_step(batch)`. If the model does not define a training step, the steps compute
+/// `loss(forward(inputs...), target)`. Predictions are computed by `predict_step(batch)` or
+/// `forward(inputs...)`. The model must outlive the steps.
 /// @throw c10::Error if a module holder or pointer is null. The steps throw a c10::Error if a loss
 /// or an output is undefined.
 template <class M>
