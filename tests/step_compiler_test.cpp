@@ -70,8 +70,8 @@ struct ModeAndReason {
   std::string reason;
 };
 
-// Runs 40 steps in one process while another process answers its votes, and returns how the last
-// step ran.
+// Runs 40 steps in one process while `other` acts as another process and answers the votes. Returns
+// how the last step ran.
 ModeAndReason run_beside(const std::function<StepVote(const StepVote&)>& other) {
   std::shared_ptr<sconce::detail::StepBallot> ballot;
   const auto voting = [&](const Tensors& batch) {
@@ -90,8 +90,7 @@ ModeAndReason run_beside(const std::function<StepVote(const StepVote&)>& other) 
 
 }  // namespace
 
-TEST_CASE(
-    "each process keeps the form that is faster according to the timings from all processes") {
+TEST_CASE("each process keeps the form that is faster across all processes") {
   constexpr int64_t ten_minutes = 600'000'000'000;
   for (const bool is_slow : {false, true}) {
     const auto [mode, reason] = run_beside([&](StepVote vote) {
@@ -106,7 +105,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a process replays its step until every other process has compared its forms") {
+TEST_CASE("a process replays its step until all processes have agreed on a form") {
   const std::string undecided = "the processes in the group have not agreed on a form";
   CHECK(run_beside([](const StepVote&) { return StepVote(); }) ==
         ModeAndReason{StepMode::replayed, undecided});
@@ -205,7 +204,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a compiler rejects a state that is not a dict of forms") {
+TEST_CASE("a compiler rejects a state that does not map step keys to forms") {
   InterpretedSteps compiler(sconce::StepCompilerOptions{});
   c10::impl::GenericDict wrong(c10::StringType::get(), c10::AnyType::get());
   wrong.insert("step", "fast");

@@ -103,7 +103,7 @@ TEST_CASE("a stopwatch waits for an unfinished copy from a GPU", "[gpu]") {
   CHECK(copied.sum().item<double>() == 1 << 20);
 }
 
-// Simulated GPUs run the work within the call that launches it.
+// Simulated GPUs run each operation inside the call that launches it.
 TEST_CASE("a stopwatch measures the GPU's execution time, not the launch time", "[gpu][real-gpu]") {
   sconce::test::require_gpu();
   const auto device = sconce::gpu();

@@ -71,8 +71,8 @@ void fit(const fs::path& folder, int64_t last_step) {
                .callbacks = {&schedule, &scheduling, &stop, &saving}});
 }
 
-// Identifies a value in a checkpoint by the keys that lead to it, and contains its replacement. If
-// there is no replacement, the value is removed.
+// A value in a checkpoint, identified by its path of keys, and a function that returns a
+// replacement for the value. If the function is empty, the value is removed.
 struct Place {
   std::vector<std::string> keys;
   std::function<void(const c10::IValue&)> replace;

@@ -76,7 +76,8 @@ void check_charts_alone(const fs::path& folder) {
   }
 }
 
-// Returns the lines of scalars.csv without the times and the two scalars that depend on the clock.
+// Returns the lines of scalars.csv, omitting the times and the two scalars that depend on the
+// clock.
 std::string learnt_in(const fs::path& scalars) {
   const std::string csv = contents(scalars / "scalars.csv");
   const std::string lines =
@@ -144,8 +145,8 @@ void check_usage_errors(const std::vector<Refusal>& refusals) {
   }
 }
 
-// Checks the same arguments with each of the given flags in turn. In the message, `error` follows
-// the flag.
+// Adds each of the given flags to the same arguments in turn, and checks the error. In the message,
+// the flag precedes `error`.
 void check_each_usage_error(const std::string& arguments, const std::vector<std::string>& flags,
                             const std::string& error) {
   for (const auto& flag : flags) {
@@ -580,8 +581,10 @@ TEST_CASE(
   CHECK(first != losses(flags + "2"));
 }
 
-TEST_CASE("linear, mlp, lenet, and resnet train, and --fast-dev-run runs one batch of one epoch",
-          "[alone]") {
+TEST_CASE(
+    "sconce-train trains linear, mlp, lenet, and resnet, and --fast-dev-run runs one batch of one "
+    "epoch",
+    "[alone]") {
   const std::string model = GENERATE("linear", "mlp", "lenet", "resnet");
   const TempDir folder;
   ended("--fast-dev-run --epochs 7 --batch-size 8 --model " + model + " --out " +
@@ -607,9 +610,8 @@ TEST_CASE("sconce-train reads a folder of gzipped files in the same way as a fol
   CHECK(losses(flags + folder.path().string()) == losses(flags + "digits"));
 }
 
-TEST_CASE(
-    "Fashion-MNIST is read if it is installed, and otherwise the error explains how to get it",
-    "[alone]") {
+TEST_CASE("sconce-train reads Fashion-MNIST, or explains how to get it if it is not installed",
+          "[alone]") {
   const RunResult ran = run_train("--data fashion-mnist --fast-dev-run --model linear");
   if (fs::is_directory("/usr/share/datasets/fashion-mnist")) {
     CHECK(ran.exit_code == 0);
@@ -849,7 +851,7 @@ TEST_CASE("a run resumes with or without --out, and its charts include the earli
   const RunResult last = run(" --epochs 3");
   INFO(last.err);
   CHECK(last.exit_code == 0);
-  // The training loss line comes after its marker in the legend and has one marker per epoch.
+  // In the SVG file, the training loss line follows its legend marker and has one marker per epoch.
   const std::string training = contents(folder.path() / "out" / "training.svg");
   const auto legend = training.find("<path class=\"m0\"");
   const auto loss = training.find("<path class=\"m0\"", legend + 1);
@@ -881,7 +883,8 @@ TEST_CASE("sconce-train --scalars writes a run's scalars, and a resumed run appe
   CHECK(learnt("whole") == whole);
 }
 
-TEST_CASE("sconce-train --resume without a run to resume leaves another run's scalars unchanged") {
+TEST_CASE(
+    "if there is no run to resume, sconce-train --resume leaves another run's scalars unchanged") {
   const TempDir folder;
   const std::string log = (folder.path() / "log").string();
   const auto run = [&](const fs::path& checkpoint) {
@@ -1012,7 +1015,7 @@ TEST_CASE("a FIFO in place of a run's flags.txt is rejected without blocking") {
 
 namespace {
 
-// A saved two-epoch run in a separate folder, along with the runs that continue it.
+// Saves a two-epoch run in a temporary folder and starts runs that continue it.
 class RunOfTwo {
  public:
   explicit RunOfTwo(const std::string& scheduler) : scheduler_(scheduler) {
@@ -1057,7 +1060,8 @@ class RunOfTwo {
   std::string scheduler_;
 };
 
-// Returns how many of the requested epochs the cosine schedule of a run covers.
+// Returns the number of epochs that a run's cosine schedule covers if `epochs` epochs are
+// requested.
 int64_t epochs_of_cosine(int epochs, const train::SavedRun& saved) {
   train::CommandLine line;
   line.epochs = epochs;
@@ -1212,7 +1216,8 @@ bool holds_checkpoint(const fs::path& folder) {
   return false;
 }
 
-// Returns the IDs of processes with the given text in both the command line and the environment.
+// Returns the IDs of processes whose command line contains `argument` and whose environment
+// contains `variable`.
 std::vector<int> processes_with(const std::string& argument, const std::string& variable) {
   std::vector<int> found;
   for (const auto& entry : fs::directory_iterator("/proc")) {

@@ -1,8 +1,8 @@
 // Calls each CUDA, CUPTI, and NCCL function that simulated GPUs export. The arguments are random,
 // including null pointers and invalid handles. Each function runs in a separate process:
-//   LD_PRELOAD=LIBRARY test-simgpu-calls LIBRARY CALLS SEED
-// Prints a line for each function that is terminated by a signal, does not return, or accepts an
-// invalid handle.
+//     LD_PRELOAD=LIBRARY test-simgpu-calls LIBRARY CALLS SEED
+// The program prints a line for each function that is terminated by a signal, does not return, or
+// accepts an invalid handle.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -51,7 +51,7 @@ class Arguments {
  public:
   explicit Arguments(uint32_t seed) : random_(seed) {}
 
-  // Starts the argument list of another call.
+  // Clears the arguments before another call is prepared.
   void begin() {
     has_wrong_handle = false;
     text.clear();
@@ -104,7 +104,7 @@ class Arguments {
   std::vector<char> memory_ = std::vector<char>(size_t{1} << 16);
 };
 
-// Calls a function. Returns whether it accepted an invalid handle.
+// Calls a function, and returns whether the function accepted an invalid handle.
 using Call = bool (*)(void* function, Arguments& arguments);
 
 template <class Function>
@@ -122,7 +122,7 @@ struct CallOf<Result(Parameters...)> {
   }
 };
 
-// These functions are implemented. All other functions only reject calls.
+// Simulated GPUs implement these functions. All other functions reject every call.
 #define SIMGPU_CALL(function) {#function, CallOf<decltype(function)>::call},
 #define SIMGPU_CALL_WITH(function, ...) {#function, CallOf<cudaError_t(__VA_ARGS__)>::call},
 const std::map<std::string, Call>& typed_calls() {
@@ -141,7 +141,8 @@ bool call_without_type(const std::string& name, void* function) {
   return result == 0 && !name.starts_with("__cuda");
 }
 
-// Runs in a child process. Exits with 1 if the function accepted something that it should reject.
+// Runs in a child process. Exits with code 1 if the function accepted an argument that it should
+// reject.
 [[noreturn]] void call(const std::string& name, int times, uint32_t seed) {
   alarm(20);
   dup2(open("/dev/null", O_WRONLY), 2);

@@ -1,9 +1,9 @@
-// Runs NCCL collectives on two ranks, either with mismatched calls or with matching calls. Other
-// modes run captures that wait for a collective that one rank joins late, a collective that rank 1
-// calls alone before throwing, and calls in which the ranks wait for each other. Each rank runs
-//   test-simgpu-collectives FOLDER wrong|right|late|alone|stuck
-// with RANK, LOCAL_RANK, and WORLD_SIZE set. The ranks meet in the empty folder. The program prints
-// how each case ends.
+// Runs NCCL collectives on two ranks. The mode selects mismatched calls (wrong), matching calls
+// (right), captures that wait for a collective that one rank joins late (late), a collective that
+// only rank 1 calls before it throws (alone), or calls that deadlock (stuck). Each rank runs
+//     test-simgpu-collectives FOLDER wrong|right|late|alone|stuck
+// with RANK, LOCAL_RANK, and WORLD_SIZE set. FOLDER must be empty, because the ranks find each
+// other there. The program prints how each case ends.
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -38,7 +38,7 @@ Tensor ones(const ProcessGroup& group, int64_t count, torch::Dtype type = torch:
   return torch::ones({count}, torch::device(group.device()).dtype(type));
 }
 
-// The calls that one rank makes. In the incorrect program, `differs` is true on the other rank.
+// Runs the calls of one rank. In the incorrect version, `differs` is true on rank 1.
 using Case = std::function<void(const ProcessGroup& group, bool differs)>;
 
 const std::vector<std::pair<std::string, Case>> cases = {
@@ -86,7 +86,7 @@ void wait(const c10::Stream& waiting, const c10::Stream& awaited) {
   event.block(waiting);
 }
 
-// Captures on a stream that must first finish its pending work.
+// Starts a capture on a stream whose pending work must finish first.
 using Capture = std::function<void(const c10::Stream& stream)>;
 
 const std::vector<std::pair<std::string, Capture>> captures = {
@@ -108,7 +108,7 @@ const std::vector<std::pair<std::string, Capture>> captures = {
      }}};
 
 // On rank 0, one thread captures with a stream that waits for an exchange, while another thread
-// computes. Rank 1 joins the exchange only after that computation has finished.
+// computes. Rank 1 joins the exchange only after rank 0 has finished computing.
 void come_late(const ProcessGroup& group, const std::string& sign, const Capture& capture) {
   const auto stream = another_stream(group.device());
   const c10::StreamGuard guard(stream);
@@ -122,8 +122,8 @@ void come_late(const ProcessGroup& group, const std::string& sign, const Capture
     capture(stream);
   });
   begun.get_future().wait();
-  // By this time, the capture should be waiting for rank 1. If it is not, the test case cannot
-  // detect an error.
+  // After this delay, the capture should be waiting for rank 1. If the capture is not waiting, the
+  // test case cannot detect an error.
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   const c10::StreamGuard other(another_stream(group.device()));
   ones(group, 100).sum().item<float>();
@@ -142,7 +142,7 @@ void run_late(const std::string& folder) {
   }
 }
 
-// Rank 1 makes this call alone after the ranks are connected. The tensor outlives the group.
+// After the ranks have connected, only rank 1 makes this call. The tensor outlives the group.
 void call_alone(const ProcessGroup& group, std::vector<Tensor>& tensors,
                 const std::string& folder) {
   group.all_reduce(ones(group, 100));
@@ -151,14 +151,15 @@ void call_alone(const ProcessGroup& group, std::vector<Tensor>& tensors,
     group.c10d()->allreduce(tensors);
     throw std::runtime_error("rank 1 is wrong");
   }
-  // Rank 0 stays alive until the test has seen rank 1 exit, because losing a rank ends the waits on
-  // the other ranks.
+  // Rank 0 stays alive until the test has seen rank 1 exit, because the other ranks stop waiting as
+  // soon as a rank is lost.
   wait_for_file(folder + "/rank_1_has_ended");
 }
 
 using Work = c10::intrusive_ptr<c10d::Work>;
 
-// Returns when both ranks have arrived. The group's barrier could be queued behind the stuck calls.
+// Returns when both ranks have arrived. The group's barrier is not used, because it could be queued
+// behind the stuck calls.
 void meet(const ProcessGroup& group, const std::string& place) {
   std::ofstream(place + std::to_string(group.rank())).flush();
   wait_for_file(place + std::to_string(1 - group.rank()));

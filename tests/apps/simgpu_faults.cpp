@@ -1,6 +1,6 @@
 // Runs programs with mistakes that cause failures on a GPU, or runs the corrected versions:
-//   test-simgpu-faults NAME[,NAME]... wrong|right
-// Prints the computed results. The tests run it on simulated GPUs.
+//     test-simgpu-faults NAME[,NAME]... wrong|right
+// The program prints the computed results. The tests run the program on simulated GPUs.
 #include <ATen/cuda/Sleep.h>
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
@@ -73,7 +73,7 @@ void prefetch(bool is_right) {
   std::cout << sum.item<float>() << '\n';
 }
 
-// Catches the prefetch error, like a program that continues without the failed part.
+// Catches the prefetch error, like a program that continues after a failure.
 void caught(bool is_right) {
   try {
     prefetch(is_right);
@@ -133,8 +133,8 @@ void two_threads(bool is_right) {
   std::cout << shared[0].item<float>() << '\n';
 }
 
-// Two streams each write to two columns of one matrix. In the incorrect version, both write to the
-// same column.
+// Two streams each write to two columns of a matrix. In the incorrect version, both streams write
+// to the same column.
 void columns(bool is_right) {
   const auto matrix = torch::zeros({rows, 4}, torch::kCUDA);
   current_stream().synchronize();
@@ -147,8 +147,8 @@ void columns(bool is_right) {
   std::cout << matrix.sum().item<float>() << '\n';
 }
 
-// Two streams write to parts of one four-dimensional block. The parts are interleaved but overlap
-// only if their channels overlap.
+// Two streams write to interleaved parts of a four-dimensional block. The parts overlap only if
+// their channels overlap.
 void channels(bool is_right) {
   const auto images = torch::zeros({2, 4, 6, 10}, torch::kCUDA);
   current_stream().synchronize();
@@ -161,8 +161,8 @@ void channels(bool is_right) {
   std::cout << images.sum().item<float>() << '\n';
 }
 
-// Returns a tensor to its stream while another stream reads it, and then returns the values that
-// the other stream read.
+// Frees a tensor while another stream is still reading it, and returns the values that the other
+// stream read.
 Tensor read_and_free(bool is_right) {
   const auto compute = current_stream();
   const auto copy = another_stream();
@@ -185,8 +185,8 @@ void record_stream(bool is_right) {
   std::cout << read_and_free(is_right).to(torch::kCUDA).mean().item<float>() << '\n';
 }
 
-// Frees a tensor while another stream reads it. Only in the correct version does the stream that
-// reuses the memory wait before writing to it.
+// Frees a tensor while another stream is still reading it. In the correct version, the stream that
+// reuses the memory waits before writing to it.
 void reuse(bool is_right) {
   const auto compute = current_stream();
   const auto gather = another_stream();
@@ -209,7 +209,7 @@ void reuse(bool is_right) {
   std::cout << result.mean().item<float>() << '\n';
 }
 
-// Does the same, except that this is the last GPU work in the program.
+// Frees a tensor in the same way, as the last GPU work in the program.
 void freed_last(bool is_right) {
   std::cout << read_and_free(is_right).mean().item<float>() << '\n';
 }
@@ -224,7 +224,8 @@ void pinned_write(bool is_right) {
 }
 
 // Reads the result of a captured operation during the capture, before any replay has computed it.
-// Also reads pinned memory during the capture, and copies to a parameter that the capture modifies.
+// The capture also reads pinned memory, and other work copies to a parameter that the capture
+// modifies.
 void capture(bool is_right) {
   const auto ones = torch::ones({rows}, torch::kCUDA);
   const auto parameter = torch::zeros({rows}, torch::kCUDA);
@@ -265,8 +266,8 @@ void early_read(bool is_right) {
   std::cout << beside << ' ' << results[10].item<float>() << '\n';
 }
 
-// Copies from two streams to the same pages of pinned memory. The copies are ordered only in the
-// correct version.
+// Two streams copy to the same pages of pinned memory. Only the correct version orders the two
+// copies.
 void two_copies(bool is_right) {
   const auto results = torch::zeros({8 * rows}).pin_memory();
   const auto ones = torch::ones({8 * rows}, torch::kCUDA);
@@ -302,9 +303,9 @@ void sleep(bool is_right) {
   std::cout << is_idle << ' ' << is_busy << ' ' << copied[0].item<float>() << '\n';
 }
 
-// Changes a factor between two replays. On the CPU, the graph keeps the value from the capture. On
-// the GPU, the graph reads the new value. The type of the second result shows whether the other
-// operand is a C++ number.
+// Changes a number between two replays. If the number is on the CPU, the graph keeps the value from
+// the capture. If the number is on the GPU, the graph reads the new value. The dtype of the second
+// result shows whether 0.5 is treated as a C++ number.
 void factor(bool is_right) {
   const StreamGuard guard(another_stream());
   auto sum = torch::zeros({rows}, torch::kCUDA);
@@ -333,7 +334,8 @@ void cpu_index(bool is_right) {
   std::cout << read.sum().item<float>() << '\n';
 }
 
-// Captures writing a number to indexed positions. LibTorch also copies CPU numbers.
+// Captures an indexed write of a number. LibTorch also copies a number on the CPU to the GPU, which
+// is not allowed during a capture.
 void cpu_value(bool is_right) {
   const StreamGuard guard(another_stream());
   auto values = torch::ones({rows}, torch::kCUDA);
@@ -344,8 +346,8 @@ void cpu_value(bool is_right) {
   std::cout << values.sum().item<float>() << '\n';
 }
 
-// Captures writing a number to masked positions. LibTorch accepts a CPU number. For a number on the
-// GPU, it computes the mask positions on the host.
+// Captures a masked write of a number. LibTorch accepts a number on the CPU. For a number on the
+// GPU, LibTorch computes the mask positions on the host.
 void mask(bool is_right) {
   const StreamGuard guard(another_stream());
   auto values = torch::ones({rows}, torch::kCUDA);
@@ -356,7 +358,7 @@ void mask(bool is_right) {
   std::cout << values.sum().item<float>() << '\n';
 }
 
-// Captures a search with a sorter. The host reads the sorter's minimum and maximum.
+// Captures a search with or without a sorter. The host reads the minimum and maximum of a sorter.
 void sorter(bool is_right) {
   const StreamGuard guard(another_stream());
   const auto values = torch::arange(rows, torch::kCUDA);
@@ -370,8 +372,9 @@ void sorter(bool is_right) {
   std::cout << places[7].item<int64_t>() << '\n';
 }
 
-// Reads with a mask and indices on the CPU. LibTorch copies the mask positions from pinned memory,
-// and copies the indices while the host waits. Indices on the GPU require neither copy.
+// Indexes a GPU tensor with a mask and indices on the CPU. LibTorch copies the mask positions from
+// pinned memory, and it copies the indices while the host waits. Neither copy is necessary for
+// indices on the GPU.
 void copied_indices(bool is_right) {
   const auto values = torch::ones({rows, 2}, torch::kCUDA);
   const auto first = is_right ? torch::arange(10, torch::kCUDA) : torch::arange(rows).lt(10);
@@ -380,8 +383,8 @@ void copied_indices(bool is_right) {
 }
 
 // Fills the same pinned buffer for each batch, possibly while the previous batch is still being
-// copied from it. The stream does other work in between, so the computed numbers alone do not
-// reveal the mistake. The results are copied back into the same buffer.
+// copied from it. Between the copies, the stream does other work, so the computed numbers alone do
+// not reveal the mistake. The results are copied back into the same buffer.
 void pinned_buffer(bool is_right) {
   const auto buffer = torch::zeros({rows}).pin_memory();
   auto sum = torch::zeros({rows}, torch::kCUDA);

@@ -1,8 +1,8 @@
 // Runs custom CUDA kernels and operators:
-//   test-simgpu-kernels NAME wrong|right
-// The program registers and launches kernels the same way as code that nvcc generates from a .cu
-// file, but it does not require nvcc. Prints the computed results. The tests run it on simulated
-// GPUs.
+//     test-simgpu-kernels NAME wrong|right
+// The program registers and launches kernels in the same way as code that nvcc generates from a .cu
+// file, but the program does not require nvcc. The program prints the computed results. The tests
+// run the program on simulated GPUs.
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -85,7 +85,7 @@ Stream another_stream(bool is_right) {
   return stream;
 }
 
-// Runs a kernel on a different stream from the one on which its memory was allocated.
+// Runs a kernel on a stream other than the one on which the kernel's memory was allocated.
 void kernel(bool is_right) {
   const auto x = torch::full({1000}, 2.0, torch::kCUDA);
   const auto stream = another_stream(is_right);
@@ -94,7 +94,7 @@ void kernel(bool is_right) {
   std::cout << x.sum().item<float>() << '\n';
 }
 
-// A replay uses the captured arguments and reads the memory again.
+// A replay uses the arguments from the capture but reads the current contents of the memory.
 void graph(bool) {
   const auto x = torch::ones({4}, torch::kCUDA);
   const auto stream = another_stream(true);
@@ -126,8 +126,7 @@ TORCH_LIBRARY(simgpu_kernels, library) {
   library.impl("twice", torch::kCUDA, &twice_on_gpu);
 }
 
-// Calls an operator from another library on a different stream from the one that computes its
-// argument.
+// Calls an operator from another library. A different stream computes the operator's argument.
 void custom_operator(bool is_right) {
   const auto x = torch::full({1000}, 2.0, torch::kCUDA);
   const auto stream = another_stream(is_right);

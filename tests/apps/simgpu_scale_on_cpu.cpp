@@ -14,7 +14,7 @@ using Kernel = void (*)(const Launch* launch, void** arguments);
 using Register = int (*)(const char* name, Kernel, const std::size_t* sizes, std::size_t count);
 using Writes = void* (*)(void* memory, std::size_t bytes);
 
-// This is null on a real GPU.
+// Returns null on a real GPU.
 template <class Function>
 Function find(const char* name) {
   return reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));

@@ -1,7 +1,7 @@
-// Runs one training step on a GPU in the range "counted" after three other steps:
-//   test-simgpu-steps simple_nn|lenet|ddp [item]
-// With `item`, the host reads the loss after the step. The tests count the GPU work that a step
-// launches on simulated GPUs.
+// Runs three training steps on a GPU, and then one more step in the range "counted":
+//     test-simgpu-steps simple_nn|lenet|ddp [item]
+// With `item`, the host reads the loss after the step. On simulated GPUs, the tests count the GPU
+// work that this step launches.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 
@@ -23,7 +23,7 @@ torch::nn::Sequential lenet() {
                     Linear(96, 120), Sigmoid(), Linear(120, 84), Sigmoid(), Linear(84, 10));
 }
 
-// A mixed-precision step that contains every operation that must not wait for the GPU.
+// A mixed-precision step with all operations that must not wait for the GPU.
 class Step {
  public:
   explicit Step(torch::nn::Sequential net)

@@ -157,9 +157,7 @@ TEST_CASE("training on two simulated GPUs produces the same losses as training o
   CHECK(losses(simulated("--races throw --late-copies off", flags + "cuda:1")) == expected);
 }
 
-TEST_CASE(
-    "a network trained on simulated GPUs is exported as a program that makes predictions on the "
-    "CPU") {
+TEST_CASE("a network trained on simulated GPUs can be exported and run on the CPU") {
   const TempDir folder;
   const auto table = folder.write("table.csv", "x,y\n1,2\n2,4\n3,5\n4,9\n5,9\n6,13\n7,13\n");
   const std::string out = (folder.path() / "out").string();
@@ -213,7 +211,8 @@ TEST_CASE("a training step issues exactly the recorded GPU work and never waits 
   CHECK(step["work"] == nlohmann::json::parse(kept)[name]);
 }
 
-TEST_CASE("a host wait is counted with its address, which addr2line resolves to the source line") {
+TEST_CASE(
+    "a host wait is counted under its code address, which addr2line resolves to the source line") {
   const TempDir folder;
   const std::string file = (folder.path() / "counts.json").string();
   REQUIRE(simulated("--counts " + file, SCONCE_SIMGPU_STEPS " simple_nn item").exit_code == 0);
@@ -244,7 +243,9 @@ TEST_CASE("graph replays are counted both in their range and in the whole run") 
   CHECK(counts["run"]["allocated_bytes"].get<int64_t>() >= 1 << 20);
 }
 
-TEST_CASE("mistakes that fail on real GPUs are detected, and the corrected programs run cleanly") {
+TEST_CASE(
+    "simulated GPUs detect mistakes that fail on real GPUs, and the corrected programs run "
+    "cleanly") {
   struct Fault {
     std::string name, report, right, mode = "throw";
   };
@@ -332,7 +333,8 @@ TEST_CASE("LibTorch's copies of CPU indices are counted") {
 }
 
 TEST_CASE(
-    "a graph replay uses the CPU value from its capture, and a change to the value is reported") {
+    "a graph replay uses a CPU number's value from the capture, and a later change to the number "
+    "is reported") {
   const RunResult wrong = fault("factor", "wrong");
   CHECK(wrong.out == "4 float\n");
   CHECK_THAT(wrong.err, ContainsSubstring("a graph replay: aten::add_.Tensor uses the number 2 "
@@ -443,8 +445,8 @@ TEST_CASE("accessing GPU memory through its address on the host terminates the p
 }
 
 TEST_CASE(
-    "a change to pinned memory after a copy from it is reported, whether the copy reads early or "
-    "late") {
+    "a change to pinned memory after a copy from it is issued is reported, whether the copy runs "
+    "early or late") {
   const auto is_named =
       ContainsSubstring("4000 bytes of pinned memory changed after a copy from it");
   const RunResult right = fault("pinned_write", "right");
@@ -467,14 +469,15 @@ TEST_CASE("CUDA and NCCL functions reject invalid handles and null pointers with
   CHECK_THAT(ran.out, ContainsSubstring(" functions, 0 failures\n"));
 }
 
-TEST_CASE("a slow kernel occupies its stream and does not make earlier copies complete too soon") {
+TEST_CASE(
+    "a slow kernel keeps its stream busy and does not make earlier copies complete too soon") {
   const RunResult ran = fault("sleep", "right", "--races throw");
   INFO(ran.err);
   CHECK(ran.out == "1 1 1\n");
   CHECK(fault("sleep", "wrong").out == "1 1 2\n");
 }
 
-TEST_CASE("work outside a capture produces the same results as without the capture") {
+TEST_CASE("a capture does not change the results of work outside the capture") {
   const RunResult wrong = fault("capture", "wrong", "--races throw");
   INFO(wrong.err);
   CHECK_THAT(wrong.out, Matches("1 0 -?nan 7\n"));
@@ -543,7 +546,8 @@ TEST_CASE("reports from several processes are written to the same file") {
   CHECK(reports[0]["text"] == reports[1]["text"]);
 }
 
-TEST_CASE("with --places, a report shows both Python lines or both addresses in the C++ program") {
+TEST_CASE(
+    "with --places, a report shows the Python lines or the C++ addresses of both operations") {
   const RunResult cpp = fault("prefetch", "wrong", "--places");
   CHECK_THAT(cpp.err,
              Matches("(.|\n)* of cuda:0 at test-simgpu-faults 0x(.|\n)*on stream 1 of cuda:0 "

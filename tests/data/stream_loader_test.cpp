@@ -28,8 +28,8 @@ using sconce::data::StreamLoader;
 using sconce::data::StreamLoaderOptions;
 using sconce::test::error_of;
 
-// In pass p, returns 1000 p, 1000 p + 1, and so on. If the number of items is negative, a pass
-// never ends.
+// In pass p, returns 1000 p, 1000 p + 1, and so on. If the number of items is negative, every pass
+// is endless.
 struct Counted {
   void set_epoch(int64_t number) { pass = number; }
   std::optional<torch::Tensor> next() {
@@ -44,7 +44,7 @@ struct Counted {
   std::shared_ptr<std::atomic<int64_t>> read = std::make_shared<std::atomic<int64_t>>(0);
 };
 
-// The same stream, with state that can be saved.
+// A Counted stream whose state can be saved.
 struct CountedWithStates : Counted {
   c10::IValue state_dict() const { return place; }
   void load_state_dict(const c10::IValue& state) { place = state.toInt(); }
@@ -52,7 +52,7 @@ struct CountedWithStates : Counted {
 
 static_assert(!ResumableStream<Counted> && ResumableStream<CountedWithStates>);
 
-// Throws at one specific number.
+// A stream that throws instead of returning number 4.
 struct Failing : Counted {
   std::optional<torch::Tensor> next() {
     if (place == 4) throw std::runtime_error("no number 4");
@@ -173,8 +173,7 @@ TEST_CASE("a StreamLoader reads each item of an endless stream only once over al
   CHECK(*numbers.read == 12);
 }
 
-TEST_CASE(
-    "a StreamLoader continues from a loaded state rather than from where its own loop ended") {
+TEST_CASE("a StreamLoader continues from a loaded state instead of from its own last position") {
   const StreamLoaderOptions options{.batch_size = 2, .batches_per_epoch = 2};
   StreamLoader loader(CountedWithStates{{.items = -1}}, options);
   CHECK(epoch_of(loader) == " 0 1 | 2 3 |");
@@ -186,7 +185,7 @@ TEST_CASE(
   CHECK(epoch_of(loader) == " 54 55 | 56 57 |");
 }
 
-TEST_CASE("a StreamLoader over a C++20 range returns batches of its elements") {
+TEST_CASE("a StreamLoader over a C++20 range returns batches of the range's elements") {
   std::list<torch::Tensor> tensors;
   for (int64_t i = 0; i < 5; ++i) tensors.push_back(torch::full({2}, i, torch::kLong));
   const StreamLoader loader(make_stream(tensors), {.batch_size = 2});

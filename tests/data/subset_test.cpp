@@ -73,7 +73,8 @@ TEST_CASE("Subset returns the items of its indices in order for any number of wo
   CHECK(items(DataLoader(Subset(Tens(), {}))).empty());
 }
 
-TEST_CASE("a Subset of a Subset combines the indices of both, and copies share the source") {
+TEST_CASE(
+    "a Subset of a Subset combines the indices of both subsets, and copies share the source") {
   const Subset subset(Tens(), some);
   const auto copy = subset;
   CHECK(&copy.dataset() == &subset.dataset());
@@ -122,7 +123,7 @@ TEST_CASE("a Subset of a tensor pair is a dataset of copied rows") {
   CHECK(Batches(again).size() == 2);
 }
 
-TEST_CASE("an item that throws is reported by its position in the Subset") {
+TEST_CASE("if reading an item throws, the error reports the item's position in the Subset") {
   struct Bad : Tens {
     torch::Tensor get(int64_t i) const {
       TORCH_CHECK(i != 7, "no item ", i);

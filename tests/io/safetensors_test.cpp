@@ -110,7 +110,9 @@ extern "C" int madvise(void* start, size_t size, int advice) noexcept {
   return reinterpret_cast<decltype(madvise)*>(dlsym(RTLD_NEXT, "madvise"))(start, size, advice);
 }
 
-TEST_CASE("random_access advises the system to expect random reads and requires mmap and the CPU") {
+TEST_CASE(
+    "random_access advises the operating system to expect random reads, and requires mmap and the "
+    "CPU") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   StateDict state;
@@ -161,7 +163,7 @@ TEST_CASE(
   CHECK(torch::equal(x, torch::arange(4.) + 1));
 }
 
-TEST_CASE("load_safetensors reads a file without tensors and a file with unaligned data") {
+TEST_CASE("load_safetensors reads files with no tensors and files with unaligned data") {
   const TempDir folder;
   CHECK(load_safetensors(folder.write("none", with_length("{}"))).is_empty());
   const std::string header =

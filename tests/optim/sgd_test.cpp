@@ -91,7 +91,8 @@ TEST_CASE("SGD matches Python with the same kernels", "[python]") {
 }
 
 TEST_CASE(
-    "if SGD's first step was skipped, its next step counts as the first, even after loading") {
+    "if SGD's first step was skipped, the next step counts as the first, even after the state is "
+    "reloaded") {
   const auto options = SGDOptions(0.1).momentum(0.9).dampening(0.5);
   for (const std::string midway : {"archive", "dict"}) {
     INFO(midway);
@@ -219,7 +220,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("if the first step was skipped, each SGD parameter has its own first step") {
+TEST_CASE("after a skipped step, SGD determines the first step of each parameter separately") {
   const auto options = SGDOptions(1.0).momentum(0.9).dampening(0.5);
   const std::vector<torch::Tensor> both = {torch::zeros({2}).requires_grad_(),
                                            torch::zeros({2}).requires_grad_()};

@@ -14,7 +14,7 @@ namespace {
 
 using Parameters = std::vector<torch::Tensor>;
 
-// An optimizer in one of its modes, with each parameter in a separate group.
+// An optimizer with one kind of kernels and a separate group for each parameter.
 struct KindAndKernels {
   std::string name;
   Kernels kernels;
@@ -55,7 +55,7 @@ torch::Tensor channels_last(const torch::Tensor& tensor) {
 
 }  // namespace
 
-TEST_CASE("before it updates any parameter, step reports a parameter whose size changed") {
+TEST_CASE("step reports a changed parameter size before updating any parameter") {
   const std::vector<std::pair<std::vector<int64_t>, std::vector<int64_t>>> changes = {
       {{4, 3}, {2, 3}}, {{4}, {1}}, {{}, {2}}, {{100}, {4}}, {{4}, {100}}};
   for (const auto& kind : kinds_and_kernels()) {
@@ -94,9 +94,7 @@ TEST_CASE("a parameter without optimizer state can change its size") {
   CHECK(p.equal(torch::full({2, 50}, 0.5)));
 }
 
-TEST_CASE(
-    "before it updates any parameter, step reports a gradient whose size differs from the "
-    "parameter's size") {
+TEST_CASE("step reports a gradient with a mismatched size before updating any parameter") {
   for (const auto& kind : kinds_and_kernels()) {
     for (const int steps_before : {0, 1}) {
       INFO(kind.name << " with kernels " << static_cast<int>(kind.kernels) << " after "
@@ -187,7 +185,7 @@ TEST_CASE("optimizer state is converted when its parameter changes dtype") {
   }
 }
 
-TEST_CASE("fused kernels reject a parameter whose new data has gaps or overlaps itself") {
+TEST_CASE("fused kernels reject new parameter data that has gaps or overlapping elements") {
   for (const auto& data : {torch::ones({4, 4}).select(1, 0), torch::ones({1}).expand({4})}) {
     auto p = ones_with_gradient({4});
     AdamW optimizer({p});

@@ -79,7 +79,7 @@ void check_same_in_both_files(const std::filesystem::path& folder) {
   }
 }
 
-// Makes at::cat fail in this thread, like a failed read from a device.
+// Makes at::cat throw in this thread to simulate a failed read from a device.
 class FailingCat {
  public:
   FailingCat() {
@@ -99,7 +99,7 @@ class FailingCat {
   c10::impl::IncludeDispatchKeyGuard included_{key};
 };
 
-// A fit without a trainer that has one step in each epoch.
+// A hand-written fit with one step per epoch, without a Trainer.
 struct StepsByHand : sconce::test::NetFitByHand {
   StepsByHand()
       : NetFitByHand(/*max_epochs=*/2, /*batches=*/1, {.device = torch::kCPU, .init_scale = 1024}) {
@@ -146,7 +146,8 @@ struct ScalarRun {
 
 }  // namespace
 
-TEST_CASE("each epoch's scalars are written to both files at the epoch's last step") {
+TEST_CASE(
+    "each epoch's scalars are written to both files under the number of the epoch's last step") {
   const TempDir folder;
   ScalarLogger log(folder.path());
   ScalarRun run;
@@ -261,7 +262,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a learning rate that is filled into a tensor is logged and drawn") {
+TEST_CASE("a learning rate stored in a tensor is logged and plotted") {
   struct Fill : sconce::TrainerCallback {
     explicit Fill(torch::Tensor tensor) : lr(std::move(tensor)) {}
     void on_before_optimizer_step(sconce::Fit& fit) override {
@@ -318,7 +319,8 @@ TEST_CASE("a loss of shape (1) is logged together with the scale of the GradScal
   CHECK(warnings.messages().empty());
 }
 
-TEST_CASE("after a failed read from the device, the next read logs all values under their names") {
+TEST_CASE(
+    "after a failed read from the device, the next read logs all values under the correct names") {
   const TempDir folder;
   const sconce::test::Warnings warnings;
   StepsByHand steps;

@@ -150,8 +150,8 @@ TEST_CASE("a FIFO in place of scalars.csv is rejected without waiting for its ot
 }
 
 TEST_CASE(
-    "if one of the scalar files cannot be written, the other is written and the first catches up "
-    "later") {
+    "if one scalar file cannot be written, the other file is written, and the failed file catches "
+    "up later") {
   const TempDir folder;
   ScalarWriter files(folder.path());
   files.add({.tag = "loss", .value = 1, .step = 1, .epoch = 1});

@@ -75,7 +75,7 @@ struct NamedImpl : nn::Module {
   torch::Tensor forward(const torch::Tensor& x) { return x; }
 };
 
-// A module whose forward is a function that runs the submodules.
+// A module whose `forward` calls a given function, which runs the submodules.
 struct CustomImpl : nn::Module {
   torch::Tensor forward(const torch::Tensor& x) { return run(x); }
   std::function<torch::Tensor(const torch::Tensor&)> run;
@@ -90,7 +90,7 @@ Custom custom(const std::vector<std::pair<std::string, std::shared_ptr<nn::Modul
   return model;
 }
 
-// Returns the shapes in the first row with this name.
+// Returns the output shapes in the first row with the given name.
 Shapes shape_of(const sconce::Summary& of, const std::string& name) {
   for (const auto& row : of.rows) {
     if (row.name == name) return row.output_shapes;
@@ -108,8 +108,8 @@ std::string text_of(const sconce::Summary& of) {
 // A list of layers, each with an input.
 using LayerCases = std::vector<std::pair<nn::AnyModule, torch::Tensor>>;
 
-// Checks that each layer is listed with the same shape in a custom module as in a Sequential, whose
-// summary shows the shapes that its modules return.
+// Checks that the summary shows the same shape for each layer in a custom module as in a
+// Sequential. For a Sequential, the summary shows the shapes that the modules return.
 void check_each_within_custom(const LayerCases& cases) {
   for (const auto& each : cases) {
     auto layer = each.first;
@@ -126,8 +126,9 @@ void check_each_within_custom(const LayerCases& cases) {
   }
 }
 
-// Also checks the same Sequential inside a custom module. For layers before the first layer with
-// tensors, only the input of that layer is known.
+// Also checks the summary of the same Sequential inside a custom module. For layers before the
+// first layer with tensors, the summary knows only the shape that the first layer with tensors
+// receives.
 void check_within_custom(nn::Sequential& model, const torch::Tensor& input,
                          const std::vector<std::vector<int64_t>>& shapes, int64_t output_bytes) {
   auto outer =
@@ -371,7 +372,7 @@ TEST_CASE(
   CHECK(shape_of(summary(model, torch::zeros({2, 3, 4})), "pooled").empty());
 }
 
-TEST_CASE("summary shows the last shape of a layer that runs twice and counts both outputs") {
+TEST_CASE("if a layer runs twice, summary shows its last output shape and counts both outputs") {
   nn::Linear linear(4, 6);
   auto model =
       custom({{"linear", linear.ptr()}, {"again", linear.ptr()}}, [&](const torch::Tensor& x) {
@@ -515,7 +516,7 @@ TEST_CASE("summary initializes lazy layers") {
   CHECK(of.rows[1].class_name == "Linear");
 }
 
-TEST_CASE("lazy layers that are initialized by summary draw their weights only once") {
+TEST_CASE("lazy layers that summary initializes generate their random weights only once") {
   torch::manual_seed(1);
   nn::Sequential first(sconce::nn::LazyLinear(3)), second(sconce::nn::LazyLinear(3));
   summary(first, torch::zeros({2, 4}));

@@ -123,8 +123,8 @@ std::set<std::string> values_of(const Event& event) {
   return values;
 }
 
-// Returns the events in the only file that was written, and the events in a Python file. Both
-// exclude the first event, which contains the version.
+// Returns the events in the only file that was written, and the events in the file from Python.
+// Neither list contains the first event, which stores the version.
 std::pair<std::vector<Event>, std::vector<Event>> both(const std::filesystem::path& folder,
                                                        const std::string& name) {
   REQUIRE(event_files(folder).size() == 1);
@@ -212,7 +212,7 @@ TEST_CASE("SummaryWriter reports a folder that it cannot create and a tag that i
              ContainsSubstring("SummaryWriter::add_scalar: expected a tag in UTF-8"));
 }
 
-TEST_CASE("images, histograms, and texts have the same bytes as in Python") {
+TEST_CASE("images, histograms, and text are written with the same bytes as in Python") {
   const TempDir folder;
   {
     SummaryWriter writer(folder.path());
@@ -246,7 +246,7 @@ TEST_CASE("images, histograms, and texts have the same bytes as in Python") {
 }
 
 TEST_CASE(
-    "hyperparameters have the same bytes as in Python and are in a subfolder of the writer's "
+    "hyperparameters are written with the same bytes as in Python to a subfolder of the writer's "
     "folder") {
   const TempDir folder;
   SummaryWriter writer(folder.path() / "run");
@@ -429,7 +429,7 @@ TEST_CASE("add_hparams rejects invalid hyperparameters and writes nothing") {
   static_assert(!std::is_constructible_v<sconce::utils::tensorboard::HParam, const int*>);
 }
 
-TEST_CASE("SummaryWriter rejects texts and tags that are not UTF-8 and writes nothing") {
+TEST_CASE("SummaryWriter rejects text and tags that are not valid UTF-8 and writes nothing") {
   check_refused(
       "add_text", [](auto& writer) { writer.add_text("a", "\xff"); }, "expected text in UTF-8");
   check_refused(

@@ -16,8 +16,8 @@ struct StopWhen : TrainerCallback {
   std::function<bool()> should_stop;
 };
 
-// Requests a save each time the given number of steps has run within an epoch. At each save, the
-// ranks in a process group agree on whether to stop.
+// Requests a save every `steps` steps within an epoch. At each save, the ranks in a process group
+// agree on whether to stop.
 struct SaveEvery : TrainerCallback {
   explicit SaveEvery(int64_t given) : steps(given) {}
   bool should_save(const Fit& fit) const override { return fit.steps_in(fit.batch) % steps == 0; }

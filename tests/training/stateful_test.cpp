@@ -23,8 +23,8 @@ using sconce::test::error_of;
 
 namespace {
 
-// A custom loop with one of LibTorch's optimizers. The optimizer has two groups if its class
-// supports them. The last parameter has no gradient.
+// A custom loop with one of LibTorch's optimizers. The optimizer has two parameter groups if its
+// class supports several groups. The last parameter has no gradient.
 template <class Optimizer, class Options>
 struct Loop {
   explicit Loop(Options of_all) : options(std::move(of_all)) {}
@@ -259,7 +259,7 @@ TEST_CASE("the state of a LibTorch optimizer has the same keys and types as in P
   CHECK_FALSE(state.contains("max_exp_avg_sq"));
   CHECK(state.at("exp_avg").toTensor().sizes() == torch::IntArrayRef({3, 4}));
 
-  // A float32 number cannot count more than 2^24 steps. In older PyTorch versions, the count is not
+  // A float32 number cannot count past 2^24 steps. In older PyTorch versions, the step count is not
   // a tensor.
   for (const double count : {16'777'217.0, 3.0}) {
     auto from = loop.state();
@@ -284,7 +284,7 @@ TEST_CASE("Stateful rejects an optimizer without a state and names its class") {
 }
 
 TEST_CASE(
-    "the options of an optimizer or scheduler are the part of its state that steps do not change") {
+    "the options of an optimizer or scheduler contain exactly the state that steps do not change") {
   namespace lr_scheduler = sconce::optim::lr_scheduler;
   const auto text = [](const c10::IValue& value) { return c10::str(value); };
   torch::nn::Linear net(2, 2);

@@ -1,7 +1,7 @@
 // Measures the work that a training step requests from LibTorch beyond the work of the same forward
 // and backward pass written with LibTorch alone. The numbers are upper bounds that are also valid
-// on a busy machine and with every version of LibTorch. They equal the current counts, so a change
-// that lowers a count also lowers the bound.
+// on a busy machine and with every version of LibTorch. The bounds equal the current counts, so a
+// change that lowers a count must also lower the bound.
 
 #include <array>
 
@@ -61,7 +61,7 @@ void forget_gradients(const std::vector<torch::Tensor>& parameters) {
   for (const auto& parameter : parameters) parameter.mutable_grad().reset();
 }
 
-// The forward and backward pass that every step here contains, written with LibTorch alone.
+// Runs the forward and backward passes that all steps in this file share, using only LibTorch.
 template <class Model>
 void pass(Model& model, const sconce::data::Dataset& batch, bool bf16 = false) {
   torch::Tensor loss;
@@ -94,7 +94,7 @@ Counts extra_of_step(sconce::optim::Optimizer& optimizer, torch::nn::Sequential&
   return step - counts_of_pass(model, batch);
 }
 
-// Keeps the counts up to the end of each step.
+// Records the counts at the end of each step.
 struct CountSteps : sconce::TrainerCallback {
   explicit CountSteps(const Counting& of) : counting(of) {}
   void on_after_optimizer_step(sconce::Fit&) override { after.push_back(counting.counts()); }
@@ -102,8 +102,8 @@ struct CountSteps : sconce::TrainerCallback {
   std::vector<Counts> after = {};
 };
 
-// Returns the counts of a warm Trainer step minus the counts of the same hand-written step, which
-// consists of the batch, the pass, and the optimizer.
+// Returns the counts of a warm Trainer step minus the counts of an equivalent hand-written step,
+// which loads the batch, runs the forward and backward passes, and calls the optimizer.
 Counts extra_of_trainer(torch::nn::Sequential model, const sconce::TrainerOptions& options) {
   const sconce::data::Batches batches(pictures(6 * rows, {1, 28, 28}),
                                       {.batch_size = rows, .shuffle = true});
@@ -127,16 +127,17 @@ Counts extra_of_trainer(torch::nn::Sequential model, const sconce::TrainerOption
 TEST_CASE("SGD adds one kernel to a step") {
   auto model = simple_nn();
   sconce::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.01).momentum(0.9));
-  // One call creates an empty tensor that the threads use to distribute the parameters, and one
+  // One call creates an empty tensor, which the threads use to divide up the parameters, and one
   // call runs the kernel.
   CHECK_AT_MOST(extra_of_step(optimizer, model), (Counts{.operators = 2, .allocations = 1}));
 }
 
-TEST_CASE("Adam adds one kernel to a step and, on the CPU, reads each step count") {
+TEST_CASE(
+    "Adam adds one kernel to a step and, on the CPU, reads the step count of each parameter") {
   auto model = simple_nn();
   sconce::optim::Adam optimizer(model->parameters(), 0.001);
-  // In addition to SGD's calls, one call adds 1 to all step counts. LibTorch's kernel makes two
-  // calls for each count that it reads.
+  // Compared with SGD, one additional call adds 1 to all step counts. LibTorch's kernel makes two
+  // calls to read each step count.
   CHECK_AT_MOST(extra_of_step(optimizer, model),
                 (Counts{.operators = 2 + 1 + 2 * 4, .host_reads = 4, .allocations = 1}));
 }
@@ -177,21 +178,21 @@ TEST_CASE("the overhead of scaling and clipping in a mixed precision step is bou
     scaler.update();
   });
   // SGD makes 2 calls. clip_grad_norm_ makes 44 of the other calls, nearly all of them in the
-  // foreach kernels, which process the tensors one at a time on the CPU. Nothing is read on the
-  // host.
+  // foreach kernels, which process the tensors one at a time on the CPU. The host reads no values
+  // from tensors.
   CHECK_AT_MOST(step - counts_of_pass(model, batch, /*bf16=*/true),
                 (Counts{.operators = 71, .allocations = 21, .copies = 4}));
 }
 
 TEST_CASE("the Trainer's overhead per step does not depend on the model") {
   for (const auto& model : {mlp(), lenet()}) {
-    // A batch that is already on its device requires two calls, detaching the loss requires two,
-    // and adding the float loss to a sum of doubles requires five.
+    // For a batch that is already on its device, the Trainer makes two calls. Detaching the loss
+    // takes two calls, and adding the float loss to a double sum takes five.
     Counts bound = {.operators = 2 + 2 + 5, .allocations = 1, .copies = 1};
     CHECK_AT_MOST(extra_of_trainer(model, {.num_gpus = 0, .metrics = sconce::Metrics{}}), bound);
-    // The accuracy requires two calls to detach the outputs, two in argmax, one to compare, three
-    // to fill three sums, two to select the first sum, seven to count the hits, and one to add
-    // them.
+    // To compute the accuracy, two calls detach the outputs, two run argmax, one compares the
+    // classes, three fill the three sums, two select the first sum, seven count the hits, and one
+    // adds the hits.
     bound.operators += 2 + 2 + 1 + 3 + 2 + 7 + 1;
     bound.allocations += 5;
     bound.copies += 1;
@@ -208,10 +209,10 @@ TEST_CASE("a shuffled batch is copied once, and an unshuffled batch is not copie
       ++next;
     });
   };
-  // `narrow` makes three calls for each of the two tensors.
+  // Each of the two `narrow` calls makes three operator calls.
   CHECK_AT_MOST(count(false), (Counts{.operators = 6}));
-  // Creating the row numbers requires three calls. The two index_select calls require eight, and
-  // each of them allocates memory twice.
+  // Creating the row numbers takes three operator calls. The two index_select calls take eight
+  // operator calls in total, and each index_select allocates memory twice.
   CHECK_AT_MOST(count(true), (Counts{.operators = 11, .allocations = 4}));
 }
 

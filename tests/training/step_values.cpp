@@ -116,7 +116,7 @@ Dataset with_ignored_targets() {
   return dataset;
 }
 
-// A model whose step returns the loss with a count that a function computes from the batch.
+// A model whose step returns the loss and a count, which a given function computes from the batch.
 struct TargetsModel : torch::nn::Cloneable<TargetsModel> {
   explicit TargetsModel(std::function<torch::Tensor(const Dataset&)> f) : count(std::move(f)) {
     reset();
@@ -153,7 +153,7 @@ torch::Tensor flat_parameters(const torch::nn::Module& model) {
   return torch::cat(all);
 }
 
-// Fits with a loss over the targets unless the options contain another loss.
+// Runs a fit with a loss over the counted targets, unless the options specify a different loss.
 CountedFit fit_counted(const Dataset& dataset, int64_t batch_size, sconce::TrainerOptions options,
                        sconce::Callbacks callbacks = {}) {
   auto model = linear_with_seed();
@@ -195,7 +195,8 @@ TEST_CASE("step values are averaged over the examples of an epoch, in training a
   CHECK(values.at("mean") == result.epochs[1].at("test_mean"));
 }
 
-TEST_CASE("step values are averaged with accumulation, replicas, and a captured step") {
+TEST_CASE(
+    "step values are averaged correctly with gradient accumulation, replicas, and captured steps") {
   ValuesFitting accumulating;
   check_values(accumulating.fit({.accumulate_grad_batches = 2}).epochs[0]);
 
@@ -210,14 +211,14 @@ TEST_CASE("step values are averaged with accumulation, replicas, and a captured 
       CHECK(graph.epochs[i].at(name) == plain.epochs[i].at(name));
     }
   }
-  // The last batch has a different size, so it is not captured.
+  // The last batch has a different size, so its step is not captured.
   ValuesFitting smaller;
   smaller.with.train = Batches(points(22), {.batch_size = 4});
   CHECK(smaller.fit({.max_epochs = 3, .graph = true}).epochs[2].at("train_mean") ==
         Approx(points(22).data.mean().item<double>()));
 }
 
-TEST_CASE("step values of replicas on simulated or real GPUs equal the values on one device",
+TEST_CASE("replicas on simulated or real GPUs produce the same step values as a single device",
           "[gpu]") {
   sconce::test::require_gpu();
   ValuesFitting fitting;
@@ -320,7 +321,7 @@ TEST_CASE("callbacks can monitor step values, and a missing value is reported af
   CHECK_THROWS_WITH(fitting.fit(), ContainsSubstring("sconce::ModelCheckpoint: expected monitor"));
 }
 
-TEST_CASE("a fit that stops within an epoch resumes with the sums of its values") {
+TEST_CASE("a fit that stops mid-epoch restores the sums of its step values when it resumes") {
   const TempDir folder;
   const auto fit = [&](int64_t stop_after) {
     ValuesFitting fitting;
@@ -384,7 +385,7 @@ TEST_CASE("the losses of an epoch and of a test are means over the counted targe
   CHECK(trainer.evaluate(model, batches).at("loss") == Approx(expected));
 }
 
-TEST_CASE("a step without a counted target leaves the parameters unchanged") {
+TEST_CASE("a step with no counted targets leaves the parameters unchanged") {
   const auto accumulate = GENERATE(1, 2);
   auto dataset = points(8);
   dataset.target.fill_(-100);
@@ -409,7 +410,7 @@ TEST_CASE("a captured step with a count matches an eager step, and the count add
   CHECK(reads(over_targets) == reads(torch::nn::functional::cross_entropy));
 }
 
-TEST_CASE("a fit that stops within an epoch resumes with the sum of its counts") {
+TEST_CASE("a fit that stops mid-epoch restores the sum of its counts when it resumes") {
   const TempDir folder;
   const auto dataset = with_ignored_targets();
   const auto fit = [&](int64_t stop_after) {
@@ -429,7 +430,7 @@ TEST_CASE("a fit that stops within an epoch resumes with the sum of its counts")
   }
 }
 
-TEST_CASE("the losses and counts of the replicas are summed") {
+TEST_CASE("the losses and counts from all replicas are summed") {
   const auto fit = [](bool replicated) {
     torch::manual_seed(0);
     const auto model = std::make_shared<TargetsModel>(targets_of);
@@ -478,7 +479,7 @@ TEST_CASE(
             "a value with a unique name, got 'StepOutput::count', which is reserved for the count");
 }
 
-TEST_CASE("a loss over counted targets on simulated or real GPUs equals the loss on the CPU",
+TEST_CASE("a loss over counted targets is the same on simulated or real GPUs as on the CPU",
           "[gpu]") {
   sconce::test::require_gpu();
   const auto dataset = with_ignored_targets();
@@ -490,8 +491,8 @@ TEST_CASE("a loss over counted targets on simulated or real GPUs equals the loss
 }
 
 TEST_CASE(
-    "values of several test sets are prefixed with the sets' names, and val_ is not an alias for "
-    "test_") {
+    "step values from several test sets are prefixed with the set names, and val_ is not an alias "
+    "for test_") {
   ValuesFitting fitting;
   const Batches a(points(6, /*seed=*/2), {.batch_size = 4});
   const Batches b(points(10, /*seed=*/3), {.batch_size = 4});
@@ -522,7 +523,7 @@ TEST_CASE(
                                                      "hard_acc], got val_loss"));
 }
 
-TEST_CASE("the Trainer rejects test sets without a unique name or without batches") {
+TEST_CASE("the Trainer rejects test sets that have no unique name or no batches") {
   ValuesFitting fitting;
   const Batches a(points(6), {.batch_size = 4});
   const auto refusal = [&](sconce::TestSets test) {

@@ -31,7 +31,7 @@ void count_signal(int) {
   ++passed_on;
 }
 
-// Sets the action for a signal during its lifetime. Initially, no signal has been passed on.
+// Sets the action for a signal for the lifetime of this object, and resets `passed_on` to 0.
 class SignalAction {
  public:
   SignalAction(int signal, void (*action)(int))
@@ -77,7 +77,7 @@ struct InterruptedRun {
   int places;
 };
 
-// Starts or resumes a training run and raises the signal at one point.
+// Starts or resumes a training run, and raises the signal when the run reaches point number `at`.
 InterruptedRun interrupted_run(const TempDir& folder, int signal, int at) {
   torch::manual_seed(3);
   StopOnSignal stopping;
@@ -189,7 +189,7 @@ TEST_CASE(
   CHECK(std::signal(SIGUSR1, count_signal) == SIG_IGN);
 }
 
-TEST_CASE("a signal ends a nested fit and its outer fit") {
+TEST_CASE("a signal ends both a nested fit and its enclosing fit") {
   const SignalAction user(SIGUSR1, count_signal);
   StopOnSignal outer_stopping, stopping;
   sconce::FitResult inner;

@@ -39,7 +39,7 @@ struct Rows {
   std::shared_ptr<int64_t> read = std::make_shared<int64_t>(0);
 };
 
-// The same stream, but without state.
+// A Rows stream without the functions that save and load its state.
 struct PlainRows {
   std::optional<Dataset> next() { return rows.next(); }
   Rows rows = {};
@@ -47,7 +47,7 @@ struct PlainRows {
 
 const StreamLoaderOptions options{.batch_size = 4, .batches_per_epoch = 7, .shuffle_buffer = 6};
 
-// Fits or resumes, and stops after a given step.
+// Starts or resumes a fit, and stops it after the given step.
 torch::Tensor fit(const TempDir& folder, sconce::AnyBatches train, int64_t stop) {
   torch::manual_seed(3);
   int64_t steps = 0;
