@@ -1,5 +1,5 @@
-// Serves a network that was recorded in C++, without its class. Reads rows from a file and writes
-// the outputs.
+// Serves a network that was recorded in C++, without using the network's class. Reads rows from a
+// file and writes the outputs.
 #include <torch/torch.h>
 #include <cstdio>
 #include <iostream>

@@ -17,7 +17,7 @@ namespace sconce {
 /// Python: d2l's `Timer`, which does not call the required `torch.cuda.synchronize()`.
 class Stopwatch {
  public:
-  /// Waits for `device`, then starts.
+  /// Waits for `device`, and then starts the stopwatch.
   /// @throw c10::Error under the same conditions as `synchronize(device)`.
   explicit Stopwatch(torch::Device device = cpu());
 

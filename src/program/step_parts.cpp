@@ -81,7 +81,7 @@ void for_each_written(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> 
   }
 }
 
-// How the whole step uses memory, which determines the inputs and outputs of the parts.
+// Describes how the whole step uses memory, which determines the inputs and outputs of its parts.
 struct StepUse {
   explicit StepUse(const RecordedStep& step);
   bool is_needed_after(Address memory, size_t end) const {

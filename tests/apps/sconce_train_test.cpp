@@ -119,7 +119,7 @@ std::vector<std::string> losses_of(const fs::path& csv) {
 
 constexpr auto train_program = SCONCE_BIN_DIR "/sconce-train";
 
-// Parses command-line arguments, which exclude the program name.
+// Parses command-line arguments without the program name.
 train::CommandLine parsed(std::vector<std::string> words) {
   words.insert(words.begin(), "sconce-train");
   std::vector<const char*> argv;
@@ -132,8 +132,8 @@ struct Refusal {
   std::string error;  // how the error starts: the flag and what it accepts or requires
 };
 
-// Checks that each command line is rejected with a one-line error. They are parsed in this process,
-// because starting the program takes half a second each time.
+// Checks that each command line is rejected with a one-line error. The arguments are parsed in this
+// process, because starting the program takes half a second each time.
 void check_usage_errors(const std::vector<Refusal>& refusals) {
   for (const auto& [arguments, error] : refusals) {
     INFO("sconce-train " << arguments);

@@ -107,7 +107,7 @@ const std::vector<std::pair<std::string, Capture>> captures = {
        graph->end();
      }}};
 
-// On rank 0, one thread captures with a stream that waits for an exchange, while another thread
+// On rank 0, one thread runs a capture on a stream that waits for an exchange, while another thread
 // computes. Rank 1 joins the exchange only after rank 0 has finished computing.
 void come_late(const ProcessGroup& group, const std::string& sign, const Capture& capture) {
   const auto stream = another_stream(group.device());
@@ -235,8 +235,8 @@ int main(int argc, char** argv) {
     run_late(argv[1]);
     return 0;
   }
-  // Waiting for a failed collective throws its error, and the LibTorch watchdog does not terminate
-  // the process.
+  // With these settings, waiting for a failed collective throws the collective's error, and
+  // LibTorch's watchdog does not terminate the process.
   setenv("TORCH_NCCL_BLOCKING_WAIT", "1", 1);
   setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", 1);
   const std::string folder = argv[1];

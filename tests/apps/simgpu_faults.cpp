@@ -89,7 +89,7 @@ void host_read(bool is_right) {
   std::cout << readable.const_data_ptr<float>()[0] << '\n';
 }
 
-// Writes GPU memory directly through its address.
+// Writes to GPU memory directly through its address.
 void host_write(bool is_right) {
   auto zeros = torch::zeros({rows}, torch::kCUDA);
   if (is_right) {
@@ -100,7 +100,7 @@ void host_write(bool is_right) {
   std::cout << zeros[0].item<float>() << '\n';
 }
 
-// Runs an Adam step with its step count on the CPU.
+// Runs an Adam step with the step count stored on the CPU.
 void step_count(bool is_right) {
   const auto parameter = torch::ones({rows}, torch::kCUDA);
   const auto gradient = torch::ones_like(parameter);
@@ -209,7 +209,7 @@ void reuse(bool is_right) {
   std::cout << result.mean().item<float>() << '\n';
 }
 
-// Frees a tensor in the same way, as the last GPU work in the program.
+// Frees a tensor while another stream is still reading it, as the last GPU work in the program.
 void freed_last(bool is_right) {
   std::cout << read_and_free(is_right).mean().item<float>() << '\n';
 }

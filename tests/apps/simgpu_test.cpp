@@ -32,9 +32,8 @@ RunResult fault(const std::string& name, const std::string& how, const std::stri
   return simulated(flags, std::string(SCONCE_SIMGPU_FAULTS " ") + name + " " + how);
 }
 
-// Runs two ranks with NCCL collectives that match, do not match, or start late. Races are not
-// configured to throw, because a failed case frees its memory early, which would make the next case
-// throw.
+// Runs two ranks with NCCL collectives that match, do not match, or start late. Races are not set
+// to throw, because a failed case frees its memory early, and the next case would then throw.
 RunResult collectives(const std::string& how) {
   const TempDir folder;
   const std::string rank = simgpu + " --hide-real-gpus -- " + SCONCE_SIMGPU_COLLECTIVES " " +
@@ -373,7 +372,7 @@ TEST_CASE("mismatched collectives fail on every rank with an error that shows bo
 }
 
 TEST_CASE(
-    "NCCL calls that wait for each other or for a busy host are aborted and report which ranks are "
+    "NCCL calls that deadlock or wait for a busy host are aborted and report which ranks are "
     "waiting") {
   const RunResult ran = collectives("stuck");
   INFO(ran.out << ran.err);
@@ -445,8 +444,9 @@ TEST_CASE("accessing GPU memory through its address on the host terminates the p
 }
 
 TEST_CASE(
-    "a change to pinned memory after a copy from it is issued is reported, whether the copy runs "
-    "early or late") {
+    "changing pinned memory after issuing a copy from it is reported, whether the copy runs early "
+    "or "
+    "late") {
   const auto is_named =
       ContainsSubstring("4000 bytes of pinned memory changed after a copy from it");
   const RunResult right = fault("pinned_write", "right");

@@ -8,7 +8,7 @@ using sconce::data::RandomSampler;
 
 // The test "Batches orders rows like Python's DistributedSampler with one replica" compares the row
 // orders with Python.
-TEST_CASE("RandomSampler draws a new order of all rows in each epoch") {
+TEST_CASE("RandomSampler returns all rows in a new random order in each epoch") {
   RandomSampler sampler(20, 3);
   CHECK(sampler.dataset_size() == 20);
   CHECK(sampler.size() == 20);

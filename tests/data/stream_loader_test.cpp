@@ -214,7 +214,8 @@ TEST_CASE("the workers of a StreamLoader collate batches in parallel") {
   CHECK(have_met);
 }
 
-TEST_CASE("an error in a stream is thrown at its batch in the loop and ends the epoch") {
+TEST_CASE(
+    "an error in a stream ends the epoch and is thrown when the loop reaches the failed batch") {
   const auto workers = GENERATE(0, 1, 3);
   const auto steps = GENERATE(0, 5);
   const StreamLoader loader(Failing{{.items = -1}},

@@ -20,7 +20,7 @@ using sconce::test::error_of;
 
 const std::vector<int64_t> some = {5, 2, 2, 7};
 
-// Item i is 10 i. The dataset cannot be copied.
+// Item i equals 10 * i. The dataset cannot be copied.
 struct Tens {
   Tens() = default;
   Tens(Tens&&) = default;
@@ -28,7 +28,7 @@ struct Tens {
   torch::Tensor get(int64_t i) const { return torch::full({}, 10 * i); }
 };
 
-// Item i is 100 i plus a number below 100 from the item's generator.
+// Item i equals 100 * i plus a random number below 100 from the item's generator.
 struct OneDraw {
   int64_t size() const { return 8; }
   torch::Tensor get(int64_t i, at::Generator generator) const {
@@ -60,7 +60,7 @@ std::vector<int64_t> items(const T& loader) {
 
 }  // namespace
 
-TEST_CASE("Subset returns the items of its indices in order for any number of workers") {
+TEST_CASE("Subset returns the items at its indices in order, regardless of the number of workers") {
   const Subset subset(Tens(), some);
   CHECK(subset.size() == 4);
   CHECK(subset.indices() == some);

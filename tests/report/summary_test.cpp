@@ -317,7 +317,7 @@ TEST_CASE("summary shows the output shapes of layers with several inputs inside 
             to_target) == Shapes{{5, 2, 4}});
 }
 
-TEST_CASE("summary omits the shapes of layers that cannot be inferred from any operator") {
+TEST_CASE("summary omits output shapes that cannot be inferred from any operator") {
   nn::Linear linear(4, 4), idle(4, 4);
   nn::ReLU relu;
   nn::InstanceNorm1d norm(nn::InstanceNormOptions(4).affine(true));
@@ -385,7 +385,7 @@ TEST_CASE("if a layer runs twice, summary shows its last output shape and counts
   CHECK(of.forward_backward_bytes == 2 * 4 * 6 * (5 + 2));
 }
 
-TEST_CASE("summary distinguishes layers that share a weight based on their classes") {
+TEST_CASE("summary uses the class to distinguish layers that share a weight") {
   nn::Embedding words(9, 4);
   nn::Linear scores(nn::LinearOptions(4, 9).bias(false));
   scores->weight.set_data(words->weight);
@@ -480,7 +480,7 @@ TEST_CASE("summary supports models with several inputs and outputs") {
         Shapes{{7, 2, 5}, {1, 2, 5}, {1, 2, 5}});
 }
 
-TEST_CASE("summary counts a module that occurs twice only once") {
+TEST_CASE("if a module occurs twice, summary counts it only once") {
   nn::Linear shared(4, 4);
   nn::Sequential model(shared, nn::ReLU(), shared);
   const auto of = summary(model, torch::zeros({2, 4}));

@@ -62,7 +62,7 @@ struct Loop {
   Optimizer optimizer{groups(), options};
 };
 
-// Compares the parameters and the random numbers that are drawn next.
+// Compares the parameters and the next random numbers.
 template <class L>
 void check_equal(const L& a, const std::vector<torch::Tensor>& b, const torch::Tensor& next) {
   for (size_t i = 0; i < b.size(); ++i) CHECK(torch::equal(a.net->parameters()[i], b[i]));

@@ -370,7 +370,7 @@ TEST_CASE("accumulating batches with different target counts matches one large b
   }
 }
 
-TEST_CASE("the losses of an epoch and of a test are means over the counted targets") {
+TEST_CASE("epoch and test losses are averaged over the counted targets") {
   const auto dataset = with_ignored_targets();
   auto model = linear_with_seed();
   const auto expected =

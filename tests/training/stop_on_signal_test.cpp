@@ -47,7 +47,7 @@ class SignalAction {
   void (*before_)(int);
 };
 
-// Calls a function with the number of the current point at each point in a fit.
+// At each point in a fit, calls a function with the number of the point.
 struct AtPlaces : sconce::TrainerCallback {
   explicit AtPlaces(std::function<void(int)> f) : call(std::move(f)) {}
   void on_before_optimizer_step(Fit&) override { call(place++); }

@@ -80,7 +80,7 @@ void check_resumed_fits() {
 
 }  // namespace
 
-TEST_CASE("a fit on a stream that is stopped and resumed matches an uninterrupted fit") {
+TEST_CASE("a stream fit that is stopped and resumed matches an uninterrupted fit") {
   check_resumed_fits<Rows>();
   check_resumed_fits<PlainRows>();
 }

@@ -39,7 +39,7 @@ class RandomSampler {
   /// @throw c10::Error if `dataset_size` is negative.
   explicit RandomSampler(int64_t dataset_size, uint64_t seed = 0);
 
-  /// Sets the epoch of the next `indices()`. The default is 0.
+  /// Sets the epoch for the next call to `indices()`. The default is 0.
   /// @throw c10::Error if `epoch` is negative.
   void set_epoch(int64_t epoch);
 

@@ -76,13 +76,13 @@ class StreamLoader {
   /// Starts the next epoch.
   Iterator begin() const { return begin(0, epochs_.take()); }
 
-  /// Starts epoch `epoch` at batch `batch`, without changing the epoch of the next `begin()`. If
-  /// neither the most recent loop nor the loop restored by `load_state_dict` is at this position,
-  /// all items before it are read again.
+  /// Starts epoch `epoch` at batch `batch`, without changing the epoch for the next call to
+  /// `begin()`. If neither the most recent loop nor the loop restored by `load_state_dict` is at
+  /// this position, all items before it are read again.
   /// @throw c10::Error if `batch` or `epoch` is negative.
   Iterator begin(int64_t batch, int64_t epoch) const;
 
-  /// Sets the epoch of the next `begin()`, for this loader and its copies.
+  /// Sets the epoch for the next call to `begin()` on this loader and its copies.
   /// @throw c10::Error if `epoch` is negative.
   void set_epoch(int64_t epoch) { epochs_.set(epoch); }
 

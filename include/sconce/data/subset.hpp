@@ -67,7 +67,7 @@ class Subset {
   Subset(Source source, std::vector<int64_t> indices)
       : Subset(detail::shareable(std::move(source)), std::move(indices)) {}
 
-  /// Constructs a subset of a source that has other owners, such as another subset.
+  /// Constructs a subset of a source that is shared with other owners, such as another subset.
   /// @throw c10::Error if `source` is null or in the same cases as above.
   Subset(std::shared_ptr<const Source> source, std::vector<int64_t> indices)
       : source_(checked(std::move(source))), indices_(std::move(indices), source_->size()) {}

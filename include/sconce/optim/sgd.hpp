@@ -20,9 +20,10 @@ struct SGDParamState : TableParamState<SGD, SGDParamState> {
 };
 
 /// Implements stochastic gradient descent with optional momentum, dampening, Nesterov momentum, and
-/// weight decay. It accepts LibTorch's options and parameter groups and runs the same kernels as
-/// Python. `torch::save` and `torch::load` use the archive format of `torch::optim::SGD`. If the
-/// first step is skipped, the momentum buffer is zero, and the next step counts as the first step.
+/// weight decay. The optimizer accepts LibTorch's options and parameter groups and runs the same
+/// kernels as Python. `torch::save` and `torch::load` use the archive format of
+/// `torch::optim::SGD`. If the first step is skipped, the momentum buffer is zero, and the next
+/// step counts as the first step.
 /// Python: `torch.optim.SGD`.
 class SGD : public OptimizerOf<SGD, torch::optim::SGDOptions> {
  public:

@@ -10,7 +10,8 @@ namespace sconce {
 
 /// Options for `ScalarLogger`.
 struct ScalarLogOptions {
-  /// Number of steps between logged values of "loss_step" and "lr_step". If 0, neither is logged.
+  /// Number of steps between logged values of "loss_step" and "lr_step". If 0, neither value is
+  /// logged.
   int64_t every_n_steps = 0;
   /// Whether to append to existing scalars in the folder. If false, the folder must not contain
   /// scalars.

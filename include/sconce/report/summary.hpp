@@ -29,7 +29,7 @@ struct SummaryRow {
   bool is_repeated = false;   ///< whether a row above shows the same module; totals count it once
 };
 
-/// The modules of a model and their totals. Buffers are not counted as parameters.
+/// The modules of a model, with totals over all modules. Buffers are not counted as parameters.
 struct Summary {
   std::vector<SummaryRow> rows = {};   ///< the model first, and parents before their children
   int64_t parameters = 0;              ///< number of parameters; shared tensors count once
@@ -74,11 +74,11 @@ struct SummaryCalls {
 /// Returns the summary of a model, using the given functions. For internal use.
 Summary summarize(torch::nn::Module& model, const SummaryCalls& calls);
 
-/// Runs `forward` of the model (a module or a module holder) once, in evaluation mode and without
-/// gradients, and returns a summary of its modules. The modes of all modules and the states of the
-/// random number generators are restored afterward. Lazy layers are initialized. If the model
-/// contains a lazy layer, the generators are not restored, because initializing the layer's weights
-/// consumes random numbers.
+/// Runs the `forward` function of the model (a module or a module holder) once, in evaluation mode
+/// and without gradients, and returns a summary of the model's modules. The modes of all modules
+/// and the states of the random number generators are restored afterward. Lazy layers are
+/// initialized. If the model contains a lazy layer, the generators are not restored, because
+/// initializing the layer's weights consumes random numbers.
 ///
 /// LibTorch modules do not support hooks. Therefore, output shapes are known only for the model
 /// itself, for the modules of a `torch::nn::Sequential` model, and for layers whose calls can be

@@ -55,8 +55,8 @@ class Stateful {
   Stateful(torch::nn::Module& module);
   /// Constructs a Stateful for an optimizer. The state of a LibTorch optimizer
   /// (`torch::optim::Adagrad`, `Adam`, `AdamW`, `LBFGS`, `RMSprop`, or `SGD`) is a dict with the
-  /// same keys as Python's `state_dict()`. State dicts from Python can also be loaded. The state of
-  /// a sconce optimizer is its own `state_dict`.
+  /// same keys as Python's `state_dict()`. State dicts from Python can also be loaded. For a sconce
+  /// optimizer, the state is the optimizer's own `state_dict`.
   /// @throw c10::Error for any other class that does not define `state_dict`. The message contains
   /// the class name.
   Stateful(torch::optim::Optimizer& optimizer);
@@ -79,7 +79,7 @@ class Stateful {
   /// Restores the state of the object. Exceptions thrown by the object are propagated.
   void load_state_dict(const c10::IValue& state) const { load_state_dict_(state); }
 
-  /// Returns the options of the object, which a resumed fit compares with the options in the file.
+  /// Returns the object's options, which a resumed fit compares with the options in the file.
   /// Returns None if the object has no options.
   c10::IValue options() const { return options_ ? options_() : c10::IValue(); }
 
