@@ -35,8 +35,7 @@ struct Model {
 
 inline torch::nn::Sequential load_weights(const std::string& file) {
   auto net = make_net();
-  // A recorded program of this network stores example inputs and outputs along with the weights.
-  // Skips them here, because only the weights are needed.
+  // Skips the example inputs and outputs that a recorded program stores along with the weights.
   const auto without_example = [](const std::string& name) {
     return name.starts_with("example.") ? std::string() : name;
   };

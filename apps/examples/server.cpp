@@ -143,8 +143,7 @@ class Server {
   size_t requests_ = 0;
 };
 
-// Answers batches until the queue is closed. All answers in a batch come from the same version of
-// the network.
+// Answers batches until the queue is closed. Each batch uses a single version of the network.
 void work(Server& server, std::latch& warm) {
   const torch::NoGradGuard no_grad;  // the setting is per thread
   CapturedNet captured(server.o.max_batch);
