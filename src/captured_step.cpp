@@ -203,7 +203,7 @@ CapturedStep::Tensors CapturedStep::like_fresh(const Tensors& batch, bool is_lik
 }
 
 // Returns whether the graph accepts the batch. If the graph does not accept the batch and
-// `on_shape_mismatch` is `refuse`, throws an exception instead.
+// `on_shape_mismatch` is `error`, throws an exception instead.
 bool CapturedStep::is_like_first(const Tensors& batch) const {
   bool is_like = batch.size() == inputs_->size();
   TORCH_CHECK(is_like || options_.on_shape_mismatch == ShapeMismatch::run_eagerly, step_name,
