@@ -1,4 +1,4 @@
-// Convolutions in both memory formats: NCHW (the default) and NHWC (channels_last).
+// Benchmarks convolutions in both memory formats: NCHW (the default) and NHWC (channels_last).
 
 #include <torch/torch.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 using torch::MemoryFormat;
 
-// One 3x3 convolution of `size` 28x28 images, from 32 channels to 64, without gradients.
+// Runs one 3x3 convolution on `size` 28x28 images, from 32 channels to 64, without gradients.
 template <MemoryFormat format>
 Workload layer(int64_t size) {
   torch::manual_seed(0);
@@ -29,7 +29,7 @@ Workload layer(int64_t size) {
   return {call, {torch::nn::Conv2d(conv)(x).square().mean().item<double>()}};
 }
 
-// A training step on `size` images.
+// Runs a CNN training step on `size` images.
 template <MemoryFormat format, Run run>
 Workload cnn(int64_t size) {
   torch::manual_seed(0);
@@ -53,7 +53,7 @@ Workload cnn(int64_t size) {
   });
 }
 
-// A training step of a ResNet on `size` images.
+// Runs a ResNet training step on `size` images.
 template <auto make, int64_t classes, int64_t edge, Run run>
 Workload resnet_step(int64_t size) {
   torch::manual_seed(0);

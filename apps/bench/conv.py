@@ -1,4 +1,4 @@
-"""Convolutions in both memory formats: NCHW (the default) and NHWC (channels_last)."""
+"""Benchmarks convolutions in both memory formats: NCHW (the default) and NHWC (channels_last)."""
 
 import torch
 from torch import nn

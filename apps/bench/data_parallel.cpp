@@ -1,5 +1,5 @@
-// A training step of a perceptron on `size` rows, with two replicas on the CPU and with a single
-// module. Python's DataParallel supports only GPUs.
+// Benchmarks a perceptron training step on `size` rows, both with two CPU replicas and with a
+// single module. Python's DataParallel supports only GPUs.
 
 #include "sconce/distributed/data_parallel.hpp"
 

@@ -1,6 +1,6 @@
-// A training step of 50 linear layers with 64 units under DistributedDataParallel, on `size` ranks
-// with Gloo. Rank 0 is the worker process. The worker forks the other ranks, each of which runs a
-// step whenever rank 0 does.
+// Benchmarks a training step of 50 linear layers with 64 units under DistributedDataParallel, on
+// `size` Gloo ranks. Rank 0 is the worker process. The worker forks the other ranks, each of which
+// runs a step whenever rank 0 does.
 
 #include <torch/torch.h>
 #include <unistd.h>
@@ -66,7 +66,7 @@ Workload ddp_step(int64_t ranks) {
   return workload;
 }
 
-// The unwrapped module, as a baseline for a group of one rank.
+// Runs the unwrapped module, as a baseline for a single-rank group.
 Workload ddp_bare(int64_t) {
   const auto layers = make_layers();
   return ddp_steps(layers,

@@ -1,4 +1,4 @@
-// Epochs over synthetic 28x28 images in memory, in shuffled batches of 256.
+// Benchmarks epochs over in-memory synthetic 28x28 images, in shuffled batches of 256.
 
 #include <torch/torch.h>
 
@@ -43,7 +43,7 @@ torch::nn::Sequential lenet() {
   return net;
 }
 
-// The check is the loss of the first unshuffled batch, before any training step.
+// Checks the loss of the first unshuffled batch, before any training step.
 template <Run run>
 Workload epoch(torch::nn::Sequential net, int64_t pictures) {
   const auto data = torch::randn({pictures, 1, 28, 28});

@@ -1,4 +1,4 @@
-"""Epochs over synthetic 28x28 images in memory, in shuffled batches of 256."""
+"""Benchmarks epochs over in-memory synthetic 28x28 images, in shuffled batches of 256."""
 
 import torch
 from torch import nn

@@ -83,9 +83,9 @@ struct Rows {
   }
 };
 
-// Trains a perceptron for one epoch in batches of 256 images. The images are either already on the
-// device, or two threads read and copy them. The loss of the first batch is compared between the
-// two languages.
+// Trains a perceptron for one epoch in batches of 256 images. The images either are already on the
+// device or are read and copied by two threads. The benchmark compares the loss of the first batch
+// in C++ and Python.
 template <bool on_device>
 Workload epoch_of(int64_t pictures) {
   torch::manual_seed(0);

@@ -17,7 +17,8 @@ using Floats8 = float __attribute__((vector_size(32)));
 using Floats16 = float __attribute__((vector_size(64)));
 
 // Multiplies and adds values in registers, so only the core's arithmetic units limit the speed.
-// There are enough independent chains to keep two units with a latency of four cycles busy.
+// Uses enough independent chains to keep two arithmetic units busy, each with a latency of four
+// cycles.
 template <class Vector>
 __attribute__((always_inline)) inline float multiply_add(int64_t count) {
   constexpr int chains = 12, floats_per_round = chains * sizeof(Vector) / sizeof(float);
@@ -51,7 +52,8 @@ float widest_multiply_add(int64_t count) {
   return multiply_add_baseline(count);
 }
 
-// The multiplications and additions needed to multiply two square matrices with `size` rows.
+// Performs the multiplications and additions needed to multiply two square matrices with `size`
+// rows.
 Workload product_limit(int64_t size) {
   return {[size] {
     volatile float used = widest_multiply_add(size * size * size);

@@ -1,6 +1,6 @@
 // sconce-bench FILE.NAME [SIZE] runs a workload for bench.py, taking turns with its Python
 // counterpart. The program prints the workload's check values as a JSON list. Then, for each line N
-// on standard input, it prints the number of seconds that N calls took.
+// on standard input, the program prints the number of seconds that N calls took.
 
 #include <charconv>
 #include <exception>

@@ -1,5 +1,5 @@
-// Small operators, which spend most of their time on call overhead, and matrix products, which
-// spend most of their time in the kernel.
+// Benchmarks small operators, which spend most of their time on call overhead, and matrix products,
+// which spend most of their time in the kernel.
 
 #include <torch/torch.h>
 
@@ -28,21 +28,21 @@ Workload relu(int64_t) {
   return {[a] { torch::relu(a); }, {value(torch::relu(a))}};
 }
 
-// A copy of `size` values.
+// Copies `size` values.
 Workload copy(int64_t size) {
   const auto from = torch::ones(size), to = torch::zeros(size);
   return {[from, to] { to.copy_(from); }, {value(from)}};
 }
 
-// A product of two square matrices with `size` rows.
+// Multiplies two square matrices with `size` rows.
 Workload product(int64_t size) {
   torch::manual_seed(0);
   const auto a = torch::randn({size, size}), b = torch::randn({size, size});
   return {[a, b] { torch::mm(a, b); }, {value(torch::mm(a, b))}};
 }
 
-// The same product, written to an existing tensor, so that no memory is allocated and no new page
-// is touched.
+// Multiplies two square matrices and writes the product to an existing tensor, so that no memory is
+// allocated and no new page is touched.
 Workload product_into(int64_t size) {
   torch::manual_seed(0);
   const auto a = torch::randn({size, size}), b = torch::randn({size, size});

@@ -1,5 +1,5 @@
-"""Operators: small ones, which spend most of their time on call overhead, and matrix products, which spend most of
-their time in the kernel.
+"""Benchmarks small operators, which spend most of their time on call overhead, and matrix products, which spend most
+of their time in the kernel.
 """
 
 import torch

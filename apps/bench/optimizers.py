@@ -1,4 +1,4 @@
-"""Optimizer steps and gradient clipping, without a model."""
+"""Benchmarks optimizer steps and gradient clipping without a model."""
 
 import torch
 

@@ -25,7 +25,7 @@ sconce::data::Dataset read_pictures(const fs::path& folder, const std::string& p
 }
 
 // Trains on Fashion-MNIST, from Debian's dataset-fashion-mnist package, until the accuracy reaches
-// 0.87. The checked value is the number of epochs, which is at most 20.
+// 0.87. The check value is the number of epochs, with a maximum of 20.
 Workload accuracy(int64_t) {
   const fs::path folder = "/usr/share/datasets/fashion-mnist";
   torch::manual_seed(0);

@@ -1,5 +1,5 @@
-"""A training step of a recommender on 512 pairs: two towers over embeddings of `size` users and `size` items, with
-sparse gradients.
+"""Benchmarks a recommender training step on 512 pairs. The recommender consists of two towers over embeddings of
+`size` users and `size` items, with sparse gradients.
 """
 
 import torch

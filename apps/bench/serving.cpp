@@ -1,5 +1,5 @@
-// Inference on a single row in evaluation mode without gradients, using the network itself and its
-// recorded program.
+// Benchmarks single-row inference in evaluation mode without gradients, both with the network
+// itself and with its recorded program.
 
 #include <torch/torch.h>
 #include <unistd.h>
@@ -39,7 +39,7 @@ Program recorded(Model& net, const torch::Tensor& x) {
   return program;
 }
 
-// Returns a network in evaluation mode and an input. Both depend only on the seed.
+// Returns a network in evaluation mode and an input, both of which depend only on the seed.
 template <auto make>
 auto served(const std::vector<int64_t>& shape) {
   torch::manual_seed(0);

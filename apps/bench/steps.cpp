@@ -53,8 +53,8 @@ Workload adam_libtorch(int64_t rows) {
   return simple_nn<torch::optim::Adam>(torch::optim::AdamOptions(0.01), rows);
 }
 
-// A bfloat16 training step of a perceptron with `size` units, using autocast, a gradient scaler,
-// and gradient clipping.
+// Runs a bfloat16 training step of a perceptron with `size` units, using autocast, a gradient
+// scaler, and gradient clipping.
 template <Run run>
 Workload amp(int64_t size) {
   torch::manual_seed(0);

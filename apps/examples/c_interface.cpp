@@ -90,8 +90,8 @@ class Classifier {
     return x_count / inputs_;
   }
 
-  // Returns a tensor of shape `(rows, inputs)` that shares the caller's memory. Because this
-  // function reads x, check all counts before you call it.
+  // Returns a tensor of shape `(rows, inputs)` that shares the caller's memory. Check all counts
+  // before calling this function, because it reads x.
   torch::Tensor view_rows(const char* function, const float* x, int64_t rows) const {
     const auto view = torch::from_blob(const_cast<float*>(x), {rows, inputs_}, torch::kFloat);
     TORCH_CHECK(view.isfinite().all().item<bool>(), function, ": expected finite numbers in x");
@@ -206,8 +206,8 @@ void keep_error(const char* text) noexcept {
   std::snprintf(error_text, sizeof error_text, "%s", *text != 0 ? text : "unknown error");
 }
 
-// Runs the body of a function. Returns 0 on success, or 1 if the body throws, so that no exception
-// propagates into C code.
+// Runs `body`, and returns 0 on success or 1 if `body` throws, so that no exception propagates into
+// C code.
 template <class Body>
 int guarded(const Body& body) noexcept {
   error_text[0] = 0;
@@ -229,8 +229,8 @@ int guarded(const Body& body) noexcept {
   return 1;
 }
 
-// Runs the body with the classifier that a handle refers to. No other call can use the classifier
-// in the meantime.
+// Runs `body` with the classifier that a handle refers to. No other call can use the classifier
+// until `body` returns.
 template <class Body>
 int with_classifier(const char* function, uint64_t handle, const Body& body) noexcept {
   return guarded([&] {

@@ -9,8 +9,8 @@
 #include <numbers>
 #include <utility>
 
-// Reads an IDX file of bytes. The header contains two zeros, the type, the rank, and each size as 4
-// big-endian bytes.
+// Reads an IDX file of bytes. The header contains two zero bytes, the type, the number of
+// dimensions, and each size as 4 big-endian bytes.
 torch::Tensor read_idx(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};

@@ -59,8 +59,8 @@ class Queue {
     return questions_.emplace_back(Question{x}).answer.get_future();
   }
 
-  // Waits for the first question, and then waits until enough rows have arrived or that question
-  // has waited long enough. Returns an empty batch after `close`.
+  // Waits for the first question. Then waits until enough rows have arrived or the first question
+  // has waited for the maximum time. Returns an empty batch after `close`.
   std::vector<Question> pop_batch() {
     const std::lock_guard one_worker_at_a_time(gathering_);
     std::unique_lock lock(mutex_);

@@ -1,4 +1,4 @@
-// A model with two inputs that predicts a user's rating of a movie from the factors of both.
+// A two-input model that predicts a user's movie rating from user factors and movie factors.
 #include <torch/torch.h>
 #include <cstdio>
 #include <sconce/sconce.hpp>

@@ -145,7 +145,8 @@ void measure_channels(Task& task, const Pictures& pictures, uint64_t seed, int n
       squares[c] += square[c].item<int64_t>();
     }
   }
-  // The values are float32, as they are for IDX files. The deviation of a constant channel is 0.
+  // The means and standard deviations are float32, as with IDX files. The standard deviation of a
+  // constant channel is 0.
   const auto count = static_cast<long double>(chosen.size()) * task.shape[1] * task.shape[2];
   for (int64_t c = 0; c < channels; ++c) {
     const long double apart = std::max(  // may be negative because of rounding

@@ -33,8 +33,8 @@ std::vector<int64_t> input_shape(const Task& task, int64_t rows) {
   return shape;
 }
 
-// Returns random numbers that are distributed like standardized inputs. Real examples from the data
-// are not used, because they may be private.
+// Returns random values distributed like standardized inputs. Real examples from the data are not
+// used, because they may be private.
 at::Tensor example_inputs(const Task& task) {
   return torch::randn(input_shape(task, /*rows=*/2),
                       at::make_generator<at::CPUGeneratorImpl>(/*seed=*/0));

@@ -23,7 +23,7 @@ std::string kind_of_data(const std::string& data) {
   return is_picture_folder(data) ? "a folder of images" : "a folder of IDX files";
 }
 
-// Returns the flag's value to save. For --data, this is the description of the data source. If --lr
+// Returns the flag value to save. For --data, this is the description of the data source. If --lr
 // is not given, the default learning rate is saved.
 std::string saved_text(const BoundFlag& flag, const CommandLine& line) {
   if (flag.name == "--data") return kind_of_data(line.data);
@@ -57,8 +57,8 @@ Facts facts_of(const CommandLine& line, const TrainingData& data) {
   return facts;
 }
 
-// The flags precede the facts about the data. Therefore, if two runs differ in --test-fraction, the
-// error reports this flag.
+// The flags precede the properties of the data. Therefore, if the test fractions of two runs
+// differ, the error reports --test-fraction.
 Facts run_facts(const CommandLine& line, const TrainingData& data) {
   Facts facts = flags_of(line);
   const Facts data_facts = facts_of(line, data);

@@ -27,8 +27,8 @@ struct Network {
 /// Returns the parameters that require gradients.
 std::vector<torch::Tensor> trained_parameters(const torch::nn::Module& model);
 
-// These functions print the output of a run, except for the per-epoch lines. They are declared in
-// the order in which a run calls them.
+// These functions print the output of a run, except for the per-epoch lines. The functions are
+// declared in the order in which a run calls them.
 
 /// `threads` describes the CPU threads. If there is an unused GPU, prints a warning to standard
 /// error.

@@ -17,8 +17,8 @@ namespace {
 // counts do not overflow.
 constexpr int64_t max_count = int64_t{1} << 53;
 
-// Reads a dict from a checkpoint. Error messages contain the file name and the path of keys to the
-// value.
+// Reads a dict from a checkpoint. Error messages contain the file name and the sequence of keys
+// that leads to the value.
 class SavedDict {
  public:
   SavedDict(std::string file, const c10::IValue& value, std::string keys = {})

@@ -15,8 +15,8 @@ namespace {
 using sconce::data::Dataset;
 using sconce::io::CsvColumn;
 
-// Uses the task's means and deviations, starting at index `first`. Computes in float64 to preserve
-// the differences between large numbers that are close together.
+// Uses the task's means and standard deviations, starting at index `first`. Computes in float64 to
+// preserve small differences between large values.
 torch::Tensor standardized(const torch::Tensor& values, const Task& task, int64_t first = 0) {
   const auto row = [&](const std::vector<double>& numbers) {
     return torch::tensor(numbers, torch::kDouble).slice(0, first, first + values.size(1));
@@ -28,7 +28,8 @@ bool is_constant(const torch::Tensor& values) {
   return values.min().equal(values.max());
 }
 
-// Appends the mean and the deviation of a column. The deviation of a constant column is set to 1.
+// Appends the mean and the standard deviation of a column. The standard deviation of a constant
+// column is set to 1.
 void add_figures(Task& task, const torch::Tensor& column) {
   const auto values = column.to(torch::kDouble);
   const bool varies = !is_constant(values);
@@ -36,7 +37,7 @@ void add_figures(Task& task, const torch::Tensor& column) {
   task.std.push_back(varies ? values.std().item<double>() : 1);
 }
 
-// Categories keep their values of 0 and 1.
+// Category columns keep their values of 0 and 1.
 void measure_columns(Task& task, const Dataset& train) {
   for (const CsvColumn& column : task.columns) {
     if (column.name == task.target) continue;

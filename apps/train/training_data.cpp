@@ -73,15 +73,15 @@ TrainingData open_idx(const CommandLine& line, const ProcessGroup& group, const 
   for (int64_t i = 0; i < classes; ++i) task.classes.push_back(std::to_string(i));
   if (task.mean.empty()) {
     task.mean = {train.data.mean().item<double>()};
-    // The deviation of constant images is 0.
+    // The standard deviation of constant images is 0.
     task.std = {train.data.std().clamp_min(1e-6).item<double>()};
   }
   for (auto* part : {&train, &test}) part->data.sub_(task.mean[0]).div_(task.std[0]);
   return in_memory(line, group, task, train, test);
 }
 
-// Applies `augment` to the bytes, and then normalizes the result with the mean and deviation of the
-// training images.
+// Applies `augment` to the bytes, and then normalizes the result with the mean and standard
+// deviation of the training images.
 sconce::AnyBatches normalised(sconce::data::DataLoader<Pictures> loader, const Task& task,
                               const sconce::vision::transforms::Compose& augment, uint64_t seed) {
   const sconce::vision::transforms::Normalize normalize(task.mean, task.std);

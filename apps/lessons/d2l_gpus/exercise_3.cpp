@@ -1,5 +1,5 @@
-// Logs the norms of 1000 products by reading each one immediately, or by copying all of
-// them at the end.
+// Logs the norms of 1000 products, either reading each norm immediately or copying all
+// norms at the end.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

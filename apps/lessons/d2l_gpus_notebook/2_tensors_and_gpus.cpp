@@ -1,4 +1,4 @@
-// Creates tensors, copies one to another device, and adds two that are on the same
+// Creates tensors, copies a tensor to another device, and adds two tensors on the same
 // device.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>

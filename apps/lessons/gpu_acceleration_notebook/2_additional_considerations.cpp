@@ -1,4 +1,4 @@
-// Shows that the host does not wait for the GPU, and how the GPU's memory is used.
+// Shows that the host does not wait for the GPU, and prints the GPU memory usage.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

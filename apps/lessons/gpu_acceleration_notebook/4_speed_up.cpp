@@ -1,5 +1,5 @@
-// Times a matrix product as the tutorial does, and then again while waiting for the
-// result.
+// Times a matrix product as the tutorial does, and then times a product that waits for
+// the result.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

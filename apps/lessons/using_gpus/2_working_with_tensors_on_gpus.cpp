@@ -1,5 +1,5 @@
-// Creates tensors on the CPU and on two GPUs, copies one to the other GPU, and adds the
-// two.
+// Creates tensors on the CPU and on two GPUs, copies a tensor from one GPU to the
+// other, and adds tensors on the same GPU.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 
