@@ -33,7 +33,7 @@ std::optional<Seed> seed_of(const OperatorPlan& plan, const Stack& stack, c10::D
   return Seed(value.isNone() ? std::nullopt : std::optional(value.toGenerator()), device);
 }
 
-// A single run of the CPU kernel. A graph stores runs in order to replay them.
+// A single CPU kernel run, which a graph can store and replay.
 struct Run {
   c10::OperatorHandle op;
   const OperatorPlan* plan;
@@ -69,7 +69,7 @@ Work writes_of(const char* label, const std::vector<Result>& results) {
   return work;
 }
 
-// The destination to which a replay copies a result.
+// The destination of a result during a replay.
 struct Target {
   int64_t position;
   at::Tensor argument;  // the resized argument if the position is -1

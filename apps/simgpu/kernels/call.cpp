@@ -54,8 +54,8 @@ bool writes_by_indices(const OperatorPlan& plan) {
   return plan.cpu_tensors == CpuTensors::indices && plan.writes[0];
 }
 
-// Returns whether LibTorch calls masked_fill_, which accepts a number on the CPU and does not make
-// the host wait.
+// Returns whether LibTorch calls masked_fill_, which accepts a CPU scalar and does not block the
+// host.
 bool fills_mask(const OperatorPlan& plan, const c10::IValue* arguments) {
   if (!writes_by_indices(plan) || arguments[accumulate_position].toBool()) return false;
   return std::get<0>(at::native::canDispatchToMaskedFill(
@@ -63,8 +63,8 @@ bool fills_mask(const OperatorPlan& plan, const c10::IValue* arguments) {
       arguments[values_position].toTensor()));
 }
 
-// Converts one CPU index as LibTorch does. A mask becomes one index tensor for each of its
-// dimensions, starting with `dim`. Any other index becomes a copy on the GPU.
+// Converts a CPU index tensor in the same way as LibTorch. A mask is converted to one index tensor
+// per mask dimension, starting at dimension `dim`. Any other index tensor is copied to the GPU.
 OptionalTensors moved_index(const at::Tensor& self, const at::Tensor& index, size_t dim) {
   c10::List<std::optional<at::Tensor>> alone;
   for (size_t i = 0; i < dim; ++i) alone.push_back(std::nullopt);
@@ -88,7 +88,7 @@ OptionalTensors moved_indices(const at::Tensor& self, const OptionalTensors& ind
   return moved;
 }
 
-// Returns whether the program passed this number as a CPU tensor.
+// Returns whether the program passed this argument as a CPU scalar tensor.
 bool can_change(const at::Tensor& number) {
   return number.is_cpu() && number.layout() == at::kStrided && number.numel() == 1 &&
          !number.unsafeGetTensorImpl()->is_wrapped_number();
@@ -135,8 +135,8 @@ void Call::check_device(const at::Tensor& tensor, size_t index) {
   refuse_device(tensor.device(), index);
 }
 
-// The error text matches LibTorch's text for indexing, for TensorIterator, or for the device checks
-// of other operators.
+// The error text matches LibTorch's error for indexing, for TensorIterator, or for the device
+// checks of other operators.
 void Call::refuse_device(c10::Device device, size_t index) const {
   TORCH_CHECK(plan_.cpu_tensors != CpuTensors::indices || index != indices_position,
               "indices should be either on cpu or on the same device as the indexed tensor (",
@@ -244,8 +244,8 @@ std::vector<Result> Call::replace_results(torch::jit::Stack& stack) {
   return std::move(results_);
 }
 
-// A strided `out` tensor of a different size has been resized, and a sparse tensor may have new
-// indices.
+// The CPU kernel may have resized a strided `out` tensor, or replaced the indices of a sparse
+// tensor.
 void Call::write_back(const Argument& argument) {
   const auto& [gpu, cpu, writes] = argument;
   if (gpu.is_nested()) return;

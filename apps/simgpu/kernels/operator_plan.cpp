@@ -12,7 +12,8 @@ namespace simgpu {
 
 namespace {
 
-// Operators that read nothing on the host, even though their tags suggest that they do.
+// Operators that do not read tensor values on the host, even though their tags suggest that they
+// do.
 constexpr std::array never_waits{std::string_view{"aten::_ctc_loss"}};
 
 // Operators that draw no random numbers, even though their tags suggest that they do.
@@ -24,7 +25,7 @@ constexpr std::array accepts_cpu_indices{std::string_view{"aten::index.Tensor"},
                                          std::string_view{"aten::index.Tensor_out"},
                                          std::string_view{"aten::_index_put_impl_"}};
 
-// Operators that accept a number as a CPU tensor but are not tagged as pointwise.
+// Operators that accept a CPU scalar tensor but are not tagged as pointwise.
 const std::set<std::string_view>& takes_numbers() {
   static const std::set<std::string_view> names{"aten::__ilshift__.Tensor",
                                                 "aten::__irshift__.Tensor",

@@ -1,4 +1,4 @@
-// Matrix products with a separately specified result type.
+// Matrix products with an explicit result dtype.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/addmm.h>

@@ -14,7 +14,7 @@ namespace {
 
 thread_local at::Generator current_generator;
 
-// The number of random values that a thread in a CUDA kernel draws at once.
+// The number of random values that a CUDA kernel thread draws at a time.
 constexpr uint64_t philox_increment = 4;
 
 uint64_t read_counter(const int64_t* counter) {

@@ -69,7 +69,7 @@ bool runs_on_cpu(const c10::OperatorHandle& op, DispatchKey key) {
   return op.hasComputedKernelForDispatchKey(key_of_cpu(key));
 }
 
-// Returns whether the CPU kernel consists of operators that process one tensor at a time.
+// Returns whether the CPU kernel calls other operators on one tensor at a time.
 bool loops_over_tensors(const c10::OperatorHandle& op) {
   return op.operator_name().name.starts_with("aten::_foreach_") &&
          !op.hasKernelForDispatchKey(DispatchKey::CPU);

@@ -14,7 +14,8 @@ struct Dimension {
   size_t size = 0;
 };
 
-// Returns the dimensions from innermost to outermost, omitting dimensions that add no memory.
+// Returns the dimensions from innermost to outermost, omitting dimensions of size 1 and dimensions
+// with stride 0.
 std::vector<Dimension> dimensions_of(const at::Tensor& tensor) {
   std::vector<Dimension> dimensions;
   for (int64_t i = 0; i < tensor.dim(); ++i) {
@@ -27,8 +28,9 @@ std::vector<Dimension> dimensions_of(const at::Tensor& tensor) {
   return dimensions;
 }
 
-// Merges the innermost dimensions into a single row as long as they leave no gap or more than
-// `max_rows` rows remain. Returns the number of bytes per row.
+// Merges dimensions into a single row, starting with the innermost dimension. Stops at the first
+// dimension that would leave a gap, unless more than `max_rows` rows would remain. Returns the
+// number of bytes per row.
 size_t take_row(std::vector<Dimension>& dimensions, size_t itemsize) {
   size_t num_rows = 1;
   for (const auto& dimension : dimensions) num_rows *= dimension.size;

@@ -38,8 +38,8 @@ struct Sequence {
 };
 
 // Query position i attends to key position j if -left <= j - i - offset <= right. A negative left
-// or right disables that bound. If positions are counted from the ends, the offset is the
-// difference between the lengths.
+// or right disables that bound. If positions are counted from the ends of the sequences, the offset
+// is the difference between the sequence lengths.
 struct Window {
   int64_t left = -1;
   int64_t right = -1;
@@ -218,8 +218,8 @@ std::tuple<Tensor, Tensor, Tensor> flash_sequences_backward(
   return {grads.query.squeeze(0), grads.key.squeeze(0), grads.value.squeeze(0)};
 }
 
-// Converts the mask number from the schema, which selects no mask, a causal mask aligned at the
-// start of the sequences, or a causal mask aligned at their end.
+// Converts the schema's mask type: no mask, a causal mask aligned with the start of the sequences,
+// or a causal mask aligned with the end of the sequences.
 Window efficient_window(int64_t mask_type) {
   constexpr int64_t causal_from_ends = 2;
   return {-1, mask_type == 0 ? -1 : 0, mask_type == causal_from_ends};

@@ -4,10 +4,10 @@
 
 #include "simgpu/runtime/stream.hpp"
 
-// The counts written by `--counts`, which record how often the process has sent each kind of
-// request to a GPU, in total and within each named range. While a range is open, it counts the
-// operations of all threads. Nothing is counted unless a file is specified. All functions except
-// `keep_counts` must be called with the lock held.
+// Counts how often the process sends each kind of request to a GPU, in total and within each named
+// range. `--counts` writes the counts to a file. An open range counts the operations of all
+// threads. Nothing is counted unless a file is specified. All functions except `keep_counts` must
+// be called with the lock held.
 namespace simgpu {
 
 /// Counts a piece of work launched on a stream.

@@ -14,9 +14,9 @@
 #include "simgpu/runtime/user_kernels.hpp"
 #include "simgpu/runtime/work.hpp"
 
-// CUDA kernels, which libraries register while they are being loaded. These kernels cannot run,
-// with two exceptions: kernels for which the program provides a CPU function, and the kernel of
-// torch.cuda._sleep, which computes nothing.
+// CUDA kernels, which libraries register while being loaded. The kernels cannot run on simulated
+// GPUs, with two exceptions: kernels for which the program provides a CPU function, and the
+// torch.cuda._sleep kernel, which computes nothing.
 
 namespace simgpu {
 

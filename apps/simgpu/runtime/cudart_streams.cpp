@@ -22,8 +22,8 @@ namespace simgpu {
 
 namespace {
 
-// If the host has not waited for some work, this many queries report the work as unfinished, and
-// the next query completes the work. LibTorch also issues queries internally, for example after a
+// The number of queries that report work as unfinished if the host has not waited for the work. The
+// next query completes the work. LibTorch also issues queries internally, for example after a
 // collective. These internal queries do not count as waits by the program.
 constexpr int queries_until_done = 50;
 

@@ -65,7 +65,7 @@ CUresult cuDeviceGet(CUdevice* device, int ordinal) {
   return CUDA_SUCCESS;
 }
 
-// Reports that multicast and a memory fabric, which LibTorch queries, are not supported.
+// Reports that neither multicast nor a memory fabric is supported. LibTorch queries both.
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute, CUdevice device) {
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (!simgpu::is_device(device)) return CUDA_ERROR_INVALID_DEVICE;

@@ -25,8 +25,7 @@ int refuse_of_driver(const char* function) {
 #define SIMGPU_REFUSE(function) \
   SIMGPU_DEFINE(simgpu_##function, #function, simgpu::refuse_of_driver(#function))
 
-// These functions manage memory that can grow, such as the expandable segments of LibTorch's
-// allocator.
+// These functions manage growable memory, such as the expandable segments in LibTorch's allocator.
 SIMGPU_REFUSE(cuMemAddressFree)
 SIMGPU_REFUSE(cuMemAddressReserve)
 SIMGPU_REFUSE(cuMemCreate)

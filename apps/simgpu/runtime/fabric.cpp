@@ -1,10 +1,10 @@
 #include "simgpu/runtime/process.hpp"
 
 // LibTorch queries NVML to determine whether GPUs have a memory fabric, which is the first step in
-// setting up symmetric memory. NVML is not available here, but LibTorch relies on it and would call
-// a null pointer. Therefore, this library, which precedes LibTorch in symbol lookup, defines the
-// function instead. The functions that symmetric memory calls next report that they are not
-// supported.
+// setting up symmetric memory. NVML is not available here, but LibTorch relies on NVML and would
+// call a null function pointer. Therefore, this library, which precedes LibTorch in symbol lookup,
+// defines the function instead. After this query, symmetric memory calls other functions, which
+// report that they are not supported.
 
 #pragma GCC visibility push(default)
 

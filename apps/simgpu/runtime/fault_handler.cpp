@@ -89,7 +89,7 @@ void name_block(uintptr_t address, const void* context) {
   line.write_to_standard_error();
 }
 
-// When this function returns, the instruction faults again, which triggers the earlier action.
+// After this function returns, the faulting instruction runs again and triggers the earlier action.
 void on_fault(int signal, siginfo_t* info, void* context) {
   const int saved_errno = errno;
   const bool is_fault = info->si_code > 0;

@@ -21,10 +21,10 @@ struct SharedClock {
   int references = 0;
 };
 
-// Every mutex operation in the process calls this function. Usually, the clocks contain nothing
-// new, and the function returns without taking a lock or writing to memory. Several objects may
-// share a slot. As a result, a thread may know more about other threads than it should, but never
-// less.
+// Every mutex operation in the process calls this function. Usually, there is nothing to exchange,
+// and the function returns without taking a lock or writing to memory. Several objects may share a
+// slot. As a result, a thread's clock may include more work from other threads than it should, but
+// never less.
 std::array<std::atomic<SharedClock*>, 4096> places;
 
 std::atomic_flag is_exchanging = ATOMIC_FLAG_INIT;

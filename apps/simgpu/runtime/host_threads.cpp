@@ -23,8 +23,8 @@ Function find_next(std::atomic<Function>& next, const char* name) {
   return next;
 }
 
-// The function and the argument of a new thread. The creating thread shares its clock with the new
-// thread through the address of this struct.
+// The start function of a new thread, and the function's argument. The creating thread shares its
+// clock with the new thread through the address of this struct.
 struct Start {
   void* (*function)(void*) = nullptr;
   void* argument = nullptr;

@@ -91,8 +91,7 @@ void simgpu_wait_for_autograd() {
   }
 }
 
-// Threads that Python would terminate wait for the process to end instead, as they do in Python
-// 3.14.
+// A thread that Python would terminate waits for the process to end instead, as in Python 3.14.
 void pthread_exit(void* value) {
   if (!simgpu::is_main_thread() && simgpu::is_python_ending()) {
     while (true) pause();

@@ -6,7 +6,7 @@ namespace simgpu {
 
 namespace {
 
-// Python functions that may not be present in the process.
+// Python functions that may be missing from the process.
 struct Python {
   void* (*this_thread)() = find_function<decltype(this_thread)>("PyGILState_GetThisThreadState");
   int (*ensure)() = find_function<decltype(ensure)>("PyGILState_Ensure");

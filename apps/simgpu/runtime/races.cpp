@@ -23,7 +23,8 @@ std::string& kept_race() {
   return text;
 }
 
-// Whether the process must fail because of a mistake, even if the program catches the error.
+// Whether the process must exit with an error because a race was reported, even if the program
+// catches the exception.
 std::atomic<bool> must_fail = false;
 
 void end_process(int status, void*) {

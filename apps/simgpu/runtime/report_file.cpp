@@ -14,8 +14,8 @@ namespace simgpu {
 
 namespace {
 
-// A file contains one line for each report. The line starts with a prefix that appears in no other
-// lines, followed by the process.
+// A file contains one line for each report. Each report line starts with a prefix that no other
+// line contains, followed by the process ID.
 using Lines = std::vector<std::string>;
 
 constexpr const char* json_begin = R"({"process":)";

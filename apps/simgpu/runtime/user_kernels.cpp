@@ -58,7 +58,7 @@ class Arguments {
   std::vector<void*> pointers_;
 };
 
-// The launch for which this thread is running the CPU function.
+// The launch whose CPU function is running in this thread.
 struct Running {
   cudaStream_t stream;
   const char* label;

@@ -11,8 +11,8 @@ namespace {
 
 std::atomic<const char*> last_text{""};
 
-// Stores a copy that is never freed, because callers of ncclGetLastError do not free it. Returns
-// true if the text had not been stored before.
+// Stores a permanent copy of the text, because callers of ncclGetLastError do not free the returned
+// text. Returns true if the text was not already stored.
 bool keep_text(const std::string& text) {
   static auto& mutex = *new std::mutex;
   static auto& texts = *new std::set<std::string>;

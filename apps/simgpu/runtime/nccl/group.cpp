@@ -14,9 +14,9 @@ namespace simgpu::nccl {
 
 namespace {
 
-// The time that a call waits for the other ranks before it hands the exchange over to the
-// communicator's thread. c10d can then apply its timeout to the call, and the program can perform
-// the action that another rank is waiting for.
+// The maximum time that a call waits for the other ranks. After this time, the communicator's
+// thread takes over the exchange, so that c10d can apply its timeout to the call and the program
+// can perform the action that another rank is waiting for.
 constexpr auto patience = std::chrono::milliseconds(100);
 
 struct Group {

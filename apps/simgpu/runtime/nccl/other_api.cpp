@@ -49,7 +49,7 @@ ncclResult_t ncclMemFree(void* data) {
   return cudaFree(data) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
 }
 
-// Registration is omitted because it only speeds up transfers.
+// Memory is not registered, because registration only speeds up transfers.
 ncclResult_t ncclCommRegister(const ncclComm_t comm, void*, size_t, void** handle) {
   return guarded([&] {
     find_handle(comm);

@@ -14,7 +14,7 @@ namespace simgpu::nccl {
 
 namespace {
 
-// The type in which a reduction of `T` elements is computed.
+// The type used to compute a reduction of `T` elements.
 template <class T>
 struct Computed {
   using type = T;
@@ -69,7 +69,7 @@ C product(C a, C b) {
   }
 }
 
-// A number takes precedence over NaN.
+// Any other value takes precedence over NaN.
 template <class C>
 C larger(C a, C b) {
   if constexpr (std::is_integral_v<C>) {

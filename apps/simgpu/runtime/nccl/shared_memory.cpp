@@ -17,8 +17,8 @@ namespace simgpu::nccl {
 
 namespace {
 
-// The header of the shared memory. The key distinguishes this memory from a different file that has
-// the same file descriptor number.
+// The header of a shared memory file. The key distinguishes this memory from a different file that
+// has the same file descriptor number.
 struct Header {
   uint64_t key;
   std::atomic<int> ranks;
