@@ -74,7 +74,7 @@ bool is_capturing(c10::Device device) {
   }
 }
 
-// Stores the generator states for the CPU and for each GPU that stores one of the given tensors.
+// Saves the generator states of the CPU and of each GPU that stores any of the given tensors.
 class GeneratorStates {
  public:
   explicit GeneratorStates(const Tensors& tensors) {
@@ -92,8 +92,7 @@ class GeneratorStates {
     }
   }
 
-  // Sets the generators to the saved states, and restores their previous states when it is
-  // destroyed.
+  // Sets the generators to the saved states, and restores the previous states on destruction.
   class Guard {
    public:
     explicit Guard(const GeneratorStates& states) {
@@ -146,7 +145,7 @@ class CheckpointFrame {
   // Returns the tensor at the given index. Each backward pass requests each tensor once.
   torch::Tensor take(size_t place);
 
-  // Adds a tensor that a second run saved.
+  // Adds a tensor that was saved during a second run.
   void add_again(const torch::Tensor& tensor);
 
  private:
@@ -165,8 +164,8 @@ class CheckpointFrame {
 
 namespace {
 
-// The active run, which records the tensors saved by operations in this thread. It is either a
-// frame's first run or one of its second runs.
+// The active run, which records the tensors saved by operations in this thread. The active run is
+// either a frame's first run or one of the frame's second runs.
 struct Recording {
   std::shared_ptr<CheckpointFrame> frame;
   bool is_again = false;
@@ -194,8 +193,8 @@ class SavedInFrame : public SavedVariableHooks {
   size_t place_ = 0;
 };
 
-// Adds a tensor that a second run saves to the frame. Also keeps the tensor, in case the function
-// itself runs a backward pass.
+// Adds each tensor that is saved during a second run to the frame. Also keeps a reference to the
+// tensor, in case the function itself runs a backward pass.
 class SavedAgain : public SavedVariableHooks {
  public:
   explicit SavedAgain(CheckpointFrame& frame) : frame_(frame) {}
@@ -228,9 +227,9 @@ class HookedEngine : public Engine {
   }
 };
 
-// Runs before main, because otherwise a backward pass could start in one engine and finish in
-// another. If the current engine is not LibTorch's own, such as the engine in a Python process, it
-// is not replaced.
+// Runs before main. Otherwise, a backward pass could start in one engine and finish in another. An
+// engine that does not belong to LibTorch itself, such as the engine in a Python process, is not
+// replaced.
 [[maybe_unused]] const bool is_hooked = [] {
   const Engine& engine = Engine::get_default_engine();
   const bool is_own = typeid(engine) == typeid(Engine);
@@ -273,7 +272,7 @@ void CheckpointFrame::run_again() {
   if (generators_) generators.emplace(*generators_);
   const AutocastState::Guard autocast(autocast_);
   const at::AutoGradMode with_gradients(true);
-  // The caller requested a tensor and keeps the frame alive.
+  // The caller, which requested a tensor, keeps the frame alive.
   const RecordingGuard recording({.frame = {std::shared_ptr<void>(), this}, .is_again = true});
   try {
     recompute_(inputs);

@@ -38,8 +38,8 @@ Flags read_flags(const Flags& flags) {
   return read;
 }
 
-// The LibTorch global setting for matrix products determines the precision for each of these
-// backends.
+// LibTorch's global setting for matrix products determines the precision of each backend listed
+// here.
 constexpr std::array matmul_backends = {at::Float32Backend::CUDA, at::Float32Backend::MKLDNN};
 
 void set(const Flags& flags, bool warn_only) {

@@ -54,8 +54,8 @@ void wait(const c10::Stream& waiting, const c10::Stream& for_this) {
   event.block(waiting);
 }
 
-// Waits, but does not throw. At the end of a step or graph, an error from waiting must not replace
-// the error that the step threw.
+// Waits for a stream without throwing. At the end of a step or graph, a failed wait must not
+// replace the error that the step threw.
 void try_to_wait(const c10::Stream& waiting, const c10::Stream& for_this) {
   try {
     wait(waiting, for_this);
@@ -91,7 +91,7 @@ class SingleCallGuard {
 
 }  // namespace
 
-// Used only for GPUs. On the CPU, each capture stores its own conditions.
+// Used only for GPUs. On the CPU, the conditions are stored with each capture instead.
 struct CapturedStep::Graph {
   std::unique_ptr<StepGraph> graph;
   Tensors outputs = {};  // written by the graph
@@ -125,7 +125,7 @@ CapturedStep::~CapturedStep() {
 }
 
 // After this function returns, tensors that the step created, such as gradients and optimizer
-// state, may be freed. Their memory belongs to the side stream, and the side stream must not reuse
+// state, may be freed. The memory of these tensors belongs to the side stream, which must not reuse
 // the memory until all replays have finished.
 void CapturedStep::drop_graph() {
   if (!graph_) return;
@@ -188,8 +188,8 @@ CapturedStep::Tensors CapturedStep::step(const Tensors& batch) {
 }
 
 // Returns the batch on the device for a step that runs eagerly. Copies each tensor whose strides or
-// alignment differ from the strides or alignment of the captured input. Without the copy, the
-// results could differ from the results of a replay.
+// alignment do not match the captured input. Without these copies, the step and a replay could
+// produce different results.
 CapturedStep::Tensors CapturedStep::like_fresh(const Tensors& batch, bool is_like) const {
   Tensors fresh;
   for (size_t i = 0; i < batch.size(); ++i) {
@@ -221,9 +221,9 @@ bool CapturedStep::is_like_first(const Tensors& batch) const {
 }
 
 // The inputs are detached, so that calling `requires_grad_` on an input does not change the
-// caller's tensor or the memory used by replays. The outputs are detached too, because an autograd
-// graph would keep the nodes that accumulate gradients alive, and these nodes stay on the stream on
-// which they were created.
+// caller's tensor or the memory used by replays. The outputs are detached too, because the autograd
+// graph would keep AccumulateGrad nodes alive. An AccumulateGrad node stays on the stream on which
+// it was created.
 CapturedStep::Tensors CapturedStep::run(const Tensors& batch,
                                         detail::Conditions* conditions) const {
   const amp::NoCastCache no_cache;

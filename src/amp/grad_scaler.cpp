@@ -45,7 +45,7 @@ void visit_state(ScalerState& scaler, StateVisitor& state) {
   state.check(std::in_range<int32_t>(scaler.growth_tracker), "below 2^31");
 }
 
-// Replays do not track which optimizers had their gradients unscaled or were stepped.
+// Replays do not track which optimizers were stepped or which optimizers' gradients were unscaled.
 constexpr auto without_update =
     "sconce::amp::GradScaler::unscale_ or step without update in the same captured step";
 
@@ -83,8 +83,8 @@ TensorGroups gradients_of(torch::optim::Optimizer& optimizer, Float16Gradients f
   return gradients;
 }
 
-// Multiplies the gradients by inv_scale. Returns one tensor per group that indicates whether any
-// gradient in that group contains inf or NaN.
+// Multiplies the gradients by inv_scale. For each group, returns a tensor that indicates whether
+// any gradient in the group contains inf or NaN.
 std::vector<torch::Tensor> multiply_and_check(const TensorGroups& gradients,
                                               const torch::Tensor& inv_scale) {
   const at::NoGradGuard no_grad;
@@ -161,8 +161,8 @@ void GradScaler::unscale(torch::optim::Optimizer& optimizer, OptimizerState& sta
 }
 
 torch::Tensor GradScaler::combined(const std::vector<torch::Tensor>& found_infs) const {
-  // The fused kernels skip a step only if found_inf is exactly 1, so the found_inf values of
-  // several devices must not be added.
+  // The fused kernels skip a step only if found_inf is exactly 1, so found_inf values from several
+  // devices must not be summed.
   if (found_infs.empty()) return at::zeros({}, scale_.options());
   auto found_inf = to_device(found_infs.front(), scale_.device());
   for (size_t i = 1; i < found_infs.size(); ++i) {

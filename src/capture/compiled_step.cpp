@@ -21,9 +21,9 @@ constexpr auto step_name = "sconce::CapturedStep";
 constexpr size_t timed_calls = 10;  // per form
 constexpr int max_comparisons = 5;
 
-// Returns the maximum allowed difference, relative to the norm of the values, for compiled code
-// that computes in types with at least this many bits. Compiled code performs additions in a
-// different order and rounds to 16 bits at different points.
+// Returns the maximum allowed difference, relative to the norm of the values. The compiled code
+// computes in types with at least `bits` bits. Compiled code performs additions in a different
+// order and rounds to 16 bits at different points.
 double tolerance_at(int bits) {
   return bits >= 64 ? 1e-6 : bits >= 32 ? 1e-3 : 5e-2;
 }
@@ -32,7 +32,7 @@ double norm_of(const at::Tensor& tensor) {
   return at::linalg_vector_norm(tensor.to(at::kDouble)).item<double>();
 }
 
-// The values computed by the two forms of a part.
+// The compiled and replayed values of one tensor in a part.
 struct Pair {
   at::Tensor compiled;
   at::Tensor replayed;
@@ -50,7 +50,7 @@ bool is_compared_by_norm(const at::Tensor& tensor) {
 // Returns the distance between the compiled and the replayed values, relative to the norm of the
 // replayed values. The denominator is at least one thousandth of the largest value in the part,
 // because rounding produces small nonzero values where the exact result is 0. Infinities and NaNs
-// are considered equal if both forms produce them at the same positions.
+// are considered equal if the compiled and the replayed values contain them at the same positions.
 double difference(const Pair& pair, double largest) {
   if (!is_compared_by_norm(pair.replayed)) {
     return at::equal(pair.compiled, pair.replayed) ? 0 : HUGE_VAL;
@@ -71,9 +71,9 @@ bool are_finite(const std::vector<Pair>& pairs) {
   });
 }
 
-// Returns whether a replay left this memory unchanged and the memory is not an input of the step.
-// The values in unchanged memory are not meaningful. For example, batch normalization does not
-// compute its means in evaluation mode.
+// Returns whether the memory is not an input of the step and was not changed by a replay. The
+// values in unchanged memory are not meaningful. For example, batch normalization does not compute
+// batch means in evaluation mode.
 bool has_no_values(const StepTrace& trace, const at::Tensor& memory, const at::Tensor& before) {
   const auto* const storage = memory.storage().unsafeGetStorageImpl();
   const bool is_input =
@@ -126,7 +126,7 @@ int64_t median_ns(std::vector<double> seconds) {
   return std::llround(*middle * 1e9);
 }
 
-// Returns the mean over all processes.
+// Returns the mean time over all processes.
 double mean_of(const StepVotes& votes, int64_t StepVote::* time) {
   double sum = 0;
   for (const auto& vote : votes) sum += static_cast<double>(vote.*time);
@@ -262,8 +262,8 @@ void CompiledStep::choose(const StepVotes& votes) {
   }
 }
 
-// Returns the calls for a replay in which each compiled part is also compared with the replayed
-// part.
+// Returns the calls for a replay that also runs the compiled code of each part and compares the
+// results.
 RecordedStep::Calls CompiledStep::compared(Finding& finding) const {
   RecordedStep::Calls calls = compiled_;
   for (auto& call : calls) {

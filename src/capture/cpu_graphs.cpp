@@ -45,7 +45,7 @@ bool CpuGraphs::is_repetition(const StepTrace& trace) {
   return is_known && changed == nullptr;
 }
 
-// Keeps only the trace of the recording. Otherwise, the gradients from the recording would stay in
+// Keeps only the recording's trace. Otherwise, the gradients from the recording would stay in
 // memory together with the gradients from the next call.
 CpuGraphs::Tensors CpuGraphs::run_warmup(const Step& step) {
   if (!can_record()) return step();
@@ -76,7 +76,7 @@ std::string CpuGraphs::mode_reason() const {
   return last_ == nullptr ? "the step is not captured" : last_->reason();
 }
 
-// Returns the step that this process votes on: the first step that has no final form yet or, if all
+// Returns the step that this process votes on: the first step whose form is not final or, if all
 // forms are final, the step that ran last. Therefore, processes with the same captures vote on the
 // same step.
 CompiledStep* CpuGraphs::voting() const {

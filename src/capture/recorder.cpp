@@ -160,8 +160,8 @@ bool Recorder::write(const OperatorCall& call) {
   return writes_any;
 }
 
-// Removes casts that a write invalidates. Writing to a tensor makes earlier casts of that tensor
-// stale. Writing to the result of a cast makes the result differ from the original.
+// Removes casts that are invalidated by a write. Writing to a tensor makes earlier casts of that
+// tensor stale. Writing to the result of a cast makes the result differ from the original.
 void Recorder::forget_casts(const at::Tensor& written) {
   std::erase_if(casts_, [&](const Cast& cast) {
     return cast.result == memory_.id_of(written) ||
@@ -169,8 +169,9 @@ void Recorder::forget_casts(const at::Tensor& written) {
   });
 }
 
-// Makes replays compute repeated casts only once. In an eager step, autocast's cache serves this
-// purpose. The cache is disabled during recording, because it would keep casts between calls.
+// Makes replays compute repeated casts only once. In an eager step, autocast's cache prevents
+// repeated casts. The cache is disabled during recording, because it would keep casts between
+// calls.
 void Recorder::merge_cast(const OperatorCall& call, const at::Tensor& result) {
   const auto equal = std::find_if(casts_.begin(), casts_.end(), [&](const Cast& earlier) {
     return are_equal_casts(earlier.call, call);
@@ -234,7 +235,7 @@ void Recorder::add_named(OperatorCall call, const Results& results, bool is_func
   step_->calls.push_back(std::move(call));
 }
 
-// Adds the call through its out variant, if it has one.
+// Adds the call through the operator's out variant, if the operator has an out variant.
 bool Recorder::add_with_out(OperatorCall& call, const Results& results) {
   const auto& tensors = results.tensors;
   if (tensors.size() != call.op.schema().returns().size()) return false;  // the result is a list

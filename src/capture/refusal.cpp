@@ -22,8 +22,8 @@ bool has_mask(c10::ArrayRef<c10::IValue> values) {
   return found;
 }
 
-// one_hot uses -1 for a count that depends on the values. repeat_interleave accepts a tensor of
-// counts.
+// For one_hot, a count of -1 means that the count depends on the tensor's values. repeat_interleave
+// accepts a tensor of counts.
 bool has_count(c10::ArrayRef<c10::IValue> arguments) {
   return arguments.size() > 1 && arguments[1].isInt() && arguments[1].toInt() >= 0;
 }

@@ -19,9 +19,9 @@ void register_generator(Graph& graph, const at::Generator& generator) {
   }
 }
 
-// In LibTorch 2.11, a generator contains a flag that indicates a capture. The flag stays set after
-// an interrupted capture, and generating random numbers would then throw. In a clone of the
-// generator's state, the flag is not set.
+// In LibTorch 2.11, a generator contains a flag that is set during a capture. After an interrupted
+// capture, the flag stays set, and generating random numbers would throw. The flag is not set in a
+// clone of the generator's state.
 template <class Impl>
 void release_generator(at::Generator generator) {
   if constexpr (requires(Impl& impl, at::cuda::CUDAGraph* graph) { impl.register_graph(graph); }) {
@@ -29,8 +29,8 @@ void release_generator(at::Generator generator) {
   }
 }
 
-// Runs one part of the cleanup after an error. The required parts depend on the point at which the
-// capture stopped, and LibTorch throws for the other parts.
+// Runs one cleanup action after an error. The point at which the capture stopped determines which
+// cleanup actions are required, and LibTorch throws for the other cleanup actions.
 template <class F>
 void attempt(const F& clean_up) noexcept {
   try {

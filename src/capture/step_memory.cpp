@@ -62,8 +62,8 @@ class PartsOfStep {
   }
 
   // Extends the lifetime of memory that several parts of the step share. The extended lifetime
-  // covers the first through the last of these parts, because compiled parts read and write in a
-  // different order.
+  // lasts from the first part that uses the memory through the last one, because compiled parts
+  // read and write in a different order.
   Lifetime extended(Lifetime lifetime) const {
     const auto& first = parts_[lifetime.first];
     const auto& last = parts_[lifetime.last];
@@ -185,7 +185,7 @@ bool StepMemory::is_named_by(const at::Tensor& tensor, const at::Tensor& name) c
   return name.storage().is_alias_of(memory == nullptr ? tensor.storage() : memory->named);
 }
 
-// Merges memory, and returns the indices of the calls that become redundant.
+// Merges memory where possible, and returns the indices of the calls that become redundant.
 std::set<size_t> StepMemory::merge_all() {
   std::set<size_t> needless;
   for (auto& memory : memory_) {
@@ -201,7 +201,7 @@ std::set<size_t> StepMemory::merge_all() {
 }
 
 // Stores the constants that nothing else references after the step. Returns the indices of the
-// calls that create these constants.
+// calls that create the stored constants.
 std::set<size_t> StepMemory::keep_constants(RecordedStep& step) const {
   std::set<size_t> needless;
   for (const auto& memory : memory_) {
@@ -214,8 +214,8 @@ std::set<size_t> StepMemory::keep_constants(RecordedStep& step) const {
 }
 
 // Keeps memory in place if this object or another object still references the memory after the
-// step. The recorded calls then use that memory directly. No data has been allocated for other
-// memory yet.
+// step. Recorded calls use memory kept in place directly. The data for all other memory is
+// allocated later.
 void StepMemory::keep_held_memory(RecordedStep& step) {
   for (auto& memory : memory_) {
     auto original = memory.original.lock();

@@ -22,7 +22,7 @@ namespace {
 // reserves the key for fake tensors and does not register C++ kernels for it.
 constexpr auto key = c10::DispatchKey::Fake;
 
-// The number of operator calls in threads that a step started and that are not recorded.
+// The number of unrecorded operator calls made on threads that a step started.
 std::atomic<int64_t> calls_of_other_threads = 0;
 
 // Returns the thread's state without the recorder's dispatch key.
@@ -92,7 +92,7 @@ void end_operator(const at::RecordFunction& function, at::ObserverContext* conte
       function.outputs()[0].toTensor());
 }
 
-// Registers the recorder on the first call, and returns whether the key was unused.
+// Registers the recorder on the first call, and returns whether the key was previously unused.
 bool registers_recorder() {
   auto& dispatcher = c10::Dispatcher::singleton();
   if (dispatcher.hasBackendFallbackForDispatchKey(key)) {

@@ -132,15 +132,15 @@ std::vector<torch::Tensor> detached(const std::vector<torch::Tensor>& tensors) {
 }
 
 // Writing to the returned tensors does not change the version counters of the originals. As in
-// Python, this is necessary because the backward pass of an earlier forward pass may still need the
-// buffers from that forward pass.
+// Python, the version counters must not change, because the backward pass of an earlier forward
+// pass may still need the buffers from that forward pass.
 std::vector<torch::Tensor> uncounted(const std::vector<torch::Tensor>& tensors) {
   std::vector<torch::Tensor> all;
   for (const auto& tensor : tensors) all.push_back(tensor.variable_data());
   return all;
 }
 
-// Sums gradients in a narrower type. LibTorch's built-in hook supports only float16.
+// Sums gradients in a narrower dtype. LibTorch's built-in hook supports only float16.
 class Compress : public c10d::CppCommHookInterface<Group> {
  public:
   Compress(const Group& group, torch::ScalarType type) : CppCommHookInterface(group), type_(type) {}
@@ -157,8 +157,8 @@ class Compress : public c10d::CppCommHookInterface<Group> {
   }
 
  private:
-  // A recording does not capture the other thread's work, so the work is recorded as a single host
-  // call.
+  // A recording does not capture work on other threads, so the reduction is recorded as a single
+  // host call.
   c10::intrusive_ptr<c10::ivalue::Future> run_and_wait(const torch::Tensor& buffer) const {
     sconce::detail::record_host_call([group = state_, type = type_, buffer] {
       std::vector<torch::Tensor> small = {buffer.to(type).div_(group->getSize())};
@@ -180,8 +180,8 @@ struct OnBackward : torch::CustomClassHolder {
 };
 
 // Passes all outputs through a single autograd node. If the loss ignores an output, the backward
-// pass still visits the parameters of that output, without a gradient, so the Reducer knows that
-// these parameters are ready.
+// pass still visits that output's parameters, but without a gradient. As a result, the Reducer
+// knows that these parameters are ready.
 struct Sink : torch::autograd::Function<Sink> {
   static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context,
                                                 at::TensorList outputs,
@@ -214,9 +214,9 @@ std::vector<size_t> bucket_limits(const DistributedDataParallelOptions& options,
   return {static_cast<size_t>(cap)};
 }
 
-// Returns whether the Reducer does more than run its checks in a group of one. Depending on the
-// options, the Reducer rounds gradients that are sent in a narrower type, sums the rows of sparse
-// gradients, searches for unused parameters, or learns a static graph.
+// Returns whether the Reducer of a single-process group does more than run its checks. Depending on
+// the options, the Reducer rounds gradients to a narrower dtype, sums the rows of sparse gradients,
+// searches for unused parameters, or learns a static graph.
 bool needs_reducer(const Parameters& parameters, const DistributedDataParallelOptions& options) {
   return options.comm_hook != CommHook::none || options.find_unused_parameters ||
          options.static_graph || parameters.any_sparse();

@@ -108,8 +108,8 @@ inline std::string address_toward_rank_0(const Launch& launch) {
 
 // Returns the address on which Gloo listens and from which it connects. Usually, this is the
 // address on the route to rank 0. On rank 0's machine, that route may use loopback even though some
-// ranks are on other machines. In that case, the function returns the address on the route to the
-// other ranks, which have written their addresses to the store.
+// ranks are on other machines. In that case, returns the address on the route to the other ranks,
+// whose addresses are in the store.
 inline std::string gloo_address(c10d::Store& store, const Launch& launch) {
   std::string own = address_toward_rank_0(launch);
   if (own != loopback || launch.address.empty() || launch.is_on_one_machine()) return own;

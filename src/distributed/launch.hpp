@@ -86,8 +86,8 @@ struct Launcher {
                                          // set, the launcher specifies where the ranks meet
 };
 
-// The launchers are listed in the order in which they are checked. Processes started by mpirun
-// inherit the variables of a Slurm job.
+// The launchers are listed in the order in which they are checked. Processes started by mpirun in a
+// Slurm job inherit the job's environment variables.
 inline constexpr std::array launchers = {
     Launcher{"torchrun's variables", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
     Launcher{"Open MPI's variables",
@@ -190,7 +190,7 @@ inline void parse_meeting_point(Launch& launch, const std::string& method) {
 }
 
 // Returns whether torchrun's agent owns the store that the ranks use for rendezvous. The agent
-// provides a store only at the agent's own address. init_method may specify the same address.
+// serves a store only at the agent's own address, which init_method may also specify.
 inline bool agent_owns_store(const Launch& launch) {
   return variable("TORCHELASTIC_USE_AGENT_STORE") == "True" &&
          variable("MASTER_ADDR") == launch.address &&

@@ -42,9 +42,9 @@ void check_backend(const std::string& named) {
               "expected backend gloo, got '", named, "' but sconce was built without NCCL");
 }
 
-// Returns a unique prefix in the store for each group that this process joins. Only groups with
-// other processes are counted. The prefix includes the restart count, because torchrun's agent
-// keeps its store across restarts.
+// Returns a unique prefix in the store for each group that this process joins. Single-process
+// groups are not counted. The prefix includes the restart count, because torchrun's agent keeps its
+// store across restarts.
 std::string next_prefix(const Launch& launch) {
   static std::atomic<int> groups = 0;
   if (launch.world_size == 1) return "sconce/alone";
@@ -181,8 +181,7 @@ c10d::ReduceOp reduce_op(ReduceOp op, bool with_mean) {
   TORCH_CHECK(false, "sconce::distributed::ReduceOp: expected sum, product, min, max, or avg");
 }
 
-// Runs a collective that modifies a tensor in place. The tensor may be noncontiguous and may
-// require gradients.
+// Runs an in-place collective on a tensor, which may be noncontiguous and may require gradients.
 template <class Collective>
 void in_place(const torch::Tensor& tensor, Collective&& collective) {
   const at::NoGradGuard no_grad;

@@ -84,8 +84,8 @@ struct SocketAddress {
 };
 
 // Returns all addresses of a host, with IPv4 addresses first. Gloo cannot connect an IPv4 address
-// to an IPv6 address. Each rank chooses the first address that works, so this order makes all ranks
-// choose the same kind of address.
+// to an IPv6 address. Listing IPv4 addresses first makes all ranks choose the same address family,
+// because each rank chooses the first address that works.
 inline std::vector<SocketAddress> resolve(const std::string& host, uint16_t port) {
   const std::string number = std::to_string(port);
   addrinfo hints = {};
@@ -125,7 +125,7 @@ class Endpoint {
   size_t num_addresses() const { return addresses_.size(); }
   bool is_loopback() const { return addresses_.front().is_loopback(); }
 
-  // Returns a socket that listens on the first address that belongs to this machine.
+  // Returns a socket that listens on the first address assigned to this machine.
   int listen() const {
     int error = 0;
     for (const auto& address : addresses_) {
@@ -154,8 +154,8 @@ class Endpoint {
   static constexpr Milliseconds max_attempt_time = std::chrono::seconds(2);
 
   // Connects to all addresses at the same time, and then closes the connections. If packets to one
-  // address are lost, connections to the other addresses must not be delayed. If an address refuses
-  // connections, it must be retried soon.
+  // address are lost, connections to the other addresses must not be delayed. An address that
+  // refuses connections must be retried soon.
   Answer ask(Milliseconds patience) const {
     Answer answer;
     std::vector<pollfd> sockets;  // poll skips entries whose fd is -1
@@ -215,9 +215,9 @@ class Endpoint {
 };
 
 // On rank 0's machine, the machine's hostname often resolves to a loopback address. On any other
-// machine, no process listens on that loopback address. The first local rank on another machine
-// knows that it is not on rank 0's machine. A numeric loopback address that the user specifies is
-// intentional, because it supports several launchers on one machine.
+// machine, no process listens on that loopback address. A rank other than 0 with local rank 0 must
+// be on a different machine than rank 0. A numeric loopback address from the user is accepted,
+// because it supports several launchers on one machine.
 inline void check_leads_to_rank_0(const Launch& launch, const Endpoint& endpoint) {
   const bool is_intended = launch.address == "localhost" || is_numeric(launch.address);
   const bool elsewhere = launch.spans_machines() && launch.rank > 0 && launch.local_rank == 0;
@@ -328,8 +328,8 @@ inline void wait_for_ranks(c10d::Store& store, const std::vector<int>& ranks,
   TORCH_CHECK(missing.empty(), "these ranks have not ", state, ": ", missing);
 }
 
-// Announces to the other ranks that this rank reached a state, together with a value. Some stores
-// do not support empty values.
+// Announces the state that this rank has reached, and an associated value, to the other ranks. Some
+// stores do not support empty values.
 inline void announce(c10d::Store& store, int rank, const std::string& state,
                      const std::string& value = "1") {
   store.set(keys_of({rank}, state).front(), std::vector<uint8_t>(value.begin(), value.end()));

@@ -67,8 +67,8 @@ void check_cloneable(const torch::nn::Module& module, std::set<std::type_index>&
   }
 }
 
-// Returns how many of the layer's members should refer to each tensor: one member if the layer
-// registered the tensor, and no member otherwise.
+// For each tensor, returns the expected number of layer members that refer to the tensor: one if
+// the layer registered the tensor, and zero otherwise.
 std::vector<size_t> usual_counts(const torch::nn::Module& layer,
                                  const std::vector<torch::Tensor>& tensors) {
   const auto own = tensors_of(layer, /*recurse=*/false);
@@ -80,8 +80,8 @@ std::vector<size_t> usual_counts(const torch::nn::Module& layer,
   return counts;
 }
 
-// Restores the data of the original's tensors when it is destroyed. LibTorch's clone modifies this
-// data if `reset` registers a tensor that was passed as an option, as in
+// On destruction, restores the data of the original module's tensors. LibTorch's clone modifies a
+// tensor's data if `reset` registers a tensor that was passed as an option, as in
 // `Embedding::from_pretrained`.
 class KeepData {
  public:
@@ -154,15 +154,15 @@ void DataParallelBase::Replica::pair_up_tensors(
     if (!item.value().defined()) continue;
     torch::Tensor copy = copies[item.key()];
     if (copy.is_same(item.value())) {
-      // This tensor is the weight of an Embedding or a loss, and it was passed to the constructor
-      // as an option. `set_members` sets the layer's members later.
+      // This tensor is the weight of an Embedding or a loss module, and was passed to the
+      // constructor as an option. `set_members` sets the layer's members later.
       TORCH_CHECK(!tensor_members(layer).empty(), data_parallel_name, ": expected reset() of ",
                   class_of(layer), " to register a new tensor for '", item.key(),
                   "', got a clone that registers the original's tensor");
       copy = to_device(copy.detach(), device, /*copy=*/true);
     }
-    // The copy passes gradients only through an edge to the original. If requires_grad is not set,
-    // a forward pass can remove this edge.
+    // The copy passes gradients only through an autograd edge to the original. If requires_grad is
+    // false, a forward pass can remove the edge to the original.
     copy.set_requires_grad(false);
     tensors.push_back({item.value(), copy});
   }
@@ -179,9 +179,9 @@ torch::Tensor DataParallelBase::Replica::copy_of(const torch::Tensor& original) 
       .copy;
 }
 
-// Sets the tensor members of the copied layers. A layer may compute with tensors other than the
-// ones it registered, because a user may have set a member to another layer's tensor or to an
-// unregistered tensor.
+// Sets the tensor members of the copied layers. A layer may compute with tensors that it did not
+// register, because a user may have set a member to another layer's tensor or to an unregistered
+// tensor.
 void DataParallelBase::Replica::set_members() {
   for (const auto& [original, copy] : layers) {
     const auto from = tensor_members(*original);

@@ -79,9 +79,9 @@ std::vector<torch::Tensor*> tensor_members(torch::nn::Module& layer) {
 
 // C++ cannot enumerate the members of a class, and LibTorch knows only the registered tensors.
 // However, `Cloneable::clone` copies the layer with all its members, clears the copy's registered
-// tensors, and calls `reset`. The first operation in `reset` creates a tensor. Therefore,
-// immediately before this operation, each tensor's reference count is higher by one for each member
-// that refers to the tensor.
+// tensors, and calls `reset`. The first operation in `reset` creates a tensor. Immediately before
+// this operation, each existing tensor's reference count is therefore higher by the number of
+// copied members that refer to the tensor.
 std::vector<size_t> count_members(const torch::nn::Module& layer,
                                   const std::vector<torch::Tensor>& tensors) {
   const auto before = reference_counts(tensors);

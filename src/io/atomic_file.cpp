@@ -115,8 +115,8 @@ void AtomicFile::finish() {
 }
 
 // Checks the path before anything is written. Without this check, an unwritable file would be
-// replaced, because renaming requires write permission only for the folder, and other problems with
-// the path would surface only at the end.
+// replaced, because renaming requires write permission only for the folder. Other problems with the
+// path would surface only at the end.
 void AtomicFile::check_before() {
   TORCH_CHECK(path_.has_filename(), caller_, ": expected a file path, got '", path_.string(), "'");
   struct stat before = {};
@@ -132,8 +132,8 @@ void AtomicFile::check_before() {
 }
 
 // Sets the permissions as the last step. Until then, only the owner can access the file. If the
-// group cannot be kept, its members are treated as other users, so other users receive at most the
-// permissions that the group had.
+// file's group cannot be preserved, the group's members are treated as other users. Therefore,
+// other users receive at most the permissions that the group had.
 void AtomicFile::keep_access() {
   const mode_t mode = before_->st_mode & 0777;
   const mode_t without_group = mode & (0700 | (mode >> 3 & 07));
@@ -141,8 +141,8 @@ void AtomicFile::keep_access() {
   if (::fchmod(fd_, is_kept ? mode : without_group) != 0) fail("keep the permissions of");
 }
 
-// Returns whether the group could be kept. Without root privileges, the process that writes the
-// file becomes its owner.
+// Returns whether the file's group was preserved. Without root privileges, the new file is owned by
+// the user that runs this process.
 bool AtomicFile::keep_owner() {
   struct stat part = {};
   if (::fstat(fd_, &part) != 0) fail("inspect");
@@ -153,8 +153,8 @@ bool AtomicFile::keep_owner() {
 }
 
 // If a file has an access control list, the group bits in its mode are an upper bound for the whole
-// list. Copying only the mode would therefore grant these permissions to the group. The temporary
-// file may also have inherited an access control list from its folder.
+// list. Copying only the mode would therefore grant the upper bound to the group itself. The
+// temporary file may also have inherited an access control list from its folder.
 bool AtomicFile::keep_access_list() {
   constexpr auto name = "system.posix_acl_access";
   std::array<char, 1 << 16> list;  // the system's size limit

@@ -30,8 +30,8 @@ CopyStream::Wait CopyStream::copy(const std::vector<torch::Tensor*>& tensors) co
     for (auto* tensor : tensors) *tensor = tensor->to(device_);
     return {};
   }
-  // Tensors that are already on the device were created on the current stream of this thread, which
-  // may be a worker thread.
+  // Tensors that are already on the device were created on the current stream of the calling
+  // thread, which may be a worker thread.
   const auto is_on_device = [this](const torch::Tensor* tensor) {
     return tensor->device() == device_;
   };
