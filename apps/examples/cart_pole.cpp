@@ -14,7 +14,7 @@ class CartPole {
   }
   torch::Tensor observe() const { return torch::tensor({place_, speed_, angle_, spin_}); }
 
-  // Returns true if the pole is still up and the cart is still on its track.
+  // Returns true if the pole is still upright and the cart is still on its track.
   bool step(bool right) {
     const double force = right ? 10 : -10, sine = std::sin(angle_), cosine = std::cos(angle_);
     const double push = (force + 0.05 * spin_ * spin_ * sine) / 1.1;

@@ -72,8 +72,8 @@ Tensor read(const fs::path& path) {  // a file, or the files in a folder sorted 
   return torch::from_blob(text.data(), {static_cast<int64_t>(text.size())}, torch::kByte).clone();
 }
 
-// Returns batches of windows into the text. Each target is the same window shifted by one byte.
-// Inputs and targets have shape (N, L).
+// Returns batches of non-overlapping text windows. Each target is the same window shifted by one
+// byte. Inputs and targets have shape (N, L).
 sconce::data::Batches windows(const Tensor& text, const Options& o, bool shuffle,
                               const sconce::distributed::ProcessGroup& group) {
   const auto cut = [&](const Tensor& part) { return part.unfold(0, o.context, o.context); };

@@ -231,8 +231,8 @@ void add_routes(httplib::Server& http, Server& server) {
   });
   http.Get("/health",
            [&](const Request&, Response& response) { reply(response, 200, server.health()); });
-  // Version 0.11 of the library enforces the size limit only for bodies with a Content-Length, so
-  // all other bodies are rejected.
+  // Version 0.11 of the HTTP library enforces the size limit only for bodies with a Content-Length,
+  // so all other bodies are rejected.
   http.set_pre_routing_handler([](const Request& request, Response& response) {
     const bool is_limited = request.method == "GET" || request.has_header("Content-Length");
     if (is_limited && !request.has_header("Transfer-Encoding") &&
@@ -259,7 +259,7 @@ int bind(httplib::Server& http, const Options& o) {
   http.set_keep_alive_max_count(std::numeric_limits<size_t>::max());
   http.set_tcp_nodelay(true);  // the headers and the body of a reply are sent separately
   http.new_task_queue = [threads = o.connections] { return new httplib::ThreadPool(threads); };
-  // By default, the library allows several servers to share a port.
+  // By default, the HTTP library allows several servers to share a port.
   http.set_socket_options([](int socket) {
     const int yes = 1;
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));

@@ -20,8 +20,8 @@ bool can_run(const std::filesystem::path& file) {
   return std::filesystem::is_regular_file(file, error) && access(file.c_str(), X_OK) == 0;
 }
 
-// Returns whether an ELF file specifies a dynamic loader. Without a loader, nothing can be
-// preloaded.
+// Returns whether an ELF file specifies a dynamic loader. Without a dynamic loader, no library can
+// be preloaded.
 bool is_dynamic(std::ifstream& file, const Elf64_Ehdr& header) {
   for (int i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr segment = {};

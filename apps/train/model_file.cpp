@@ -44,7 +44,7 @@ std::string lines_of(const std::vector<T>& values) {
   return text;
 }
 
-// The maximum number of lines in a metadata value. Each line uses more memory than its bytes in the
+// The maximum number of lines in a metadata value. A line occupies more bytes in memory than in the
 // file, and no network has this many classes or columns.
 constexpr int64_t max_lines = 1 << 20;
 

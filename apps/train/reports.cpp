@@ -15,7 +15,7 @@ std::string name_of_data(const std::string& data) {
   return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
-// The mean absolute error of a standardized target, in the units of the target.
+// The mean absolute error of a standardized target, in the target's original units.
 struct ErrorOfTarget : sconce::metrics::MeanAbsoluteError {
   explicit ErrorOfTarget(double std) : unit(std) {}
   at::Tensor compute(const at::Tensor& sums) const override {

@@ -19,8 +19,8 @@ sconce::Stateful ScheduleKeeper::epochs_of_schedule() const {
     state.insert("epochs", int64_t{epochs});
     return c10::IValue(state);
   };
-  // Loading ignores the saved number of epochs, because it has already been compared with the
-  // command line or is about to be replaced.
+  // Loading ignores the saved number of epochs, because the number has already been compared with
+  // the command line or is about to be replaced.
   return {state_dict, [](const c10::IValue&) {}};
 }
 

@@ -1,4 +1,4 @@
-// Computes two matrix products concurrently, and then one after the other.
+// Computes two matrix products concurrently, and then sequentially.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

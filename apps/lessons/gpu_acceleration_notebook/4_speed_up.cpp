@@ -1,5 +1,5 @@
-// Times a matrix product as the tutorial does, and then times a product that waits for
-// the result.
+// Times a matrix product as the tutorial does, and then including the wait for the
+// result.
 #include <torch/torch.h>
 #include <sconce/sconce.hpp>
 

@@ -17,7 +17,7 @@ namespace simgpu {
 
 namespace {
 
-// Does not use the lock, because the handler may interrupt the thread that holds it.
+// Works without the lock, because the handler may interrupt the thread that holds the lock.
 struct Watched {
   std::atomic<uintptr_t> begin = 0;
   std::atomic<size_t> size = 0;

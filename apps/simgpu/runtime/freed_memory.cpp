@@ -44,7 +44,7 @@ void on_freed(const void* data, size_t size, cudaStream_t handle, bool is_of_poo
   if (settings().races == RaceMode::off || size == 0) return;
   const Lock lock;
   const auto* block = find_block(data);
-  // Memory allocated during a capture is returned to a pool that only captures use, and the replays
+  // Memory allocated during a capture is returned to a pool reserved for captures, and the replays
   // of these captures run in order.
   if (block == nullptr || block->device == pinned || block->is_of_capture) return;
   if (!is_of_pool) mark_freed_memory({data, size});

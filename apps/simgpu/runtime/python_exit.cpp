@@ -15,11 +15,11 @@
 
 #include "simgpu/runtime/find_function.hpp"
 
-// After a backward pass, a LibTorch autograd thread destroys the graph while the caller is already
-// continuing. Destroying the graph requires Python's lock. If Python is already shutting down,
-// Python versions before 3.14 terminate the thread with pthread_exit. Because pthread_exit is
-// called inside a destructor, it aborts the process with "terminate called without an active
-// exception". With simulated GPUs, this abort is frequent, because CPU kernels are slow.
+// After a backward pass, a LibTorch autograd thread destroys the graph while the caller continues.
+// Destroying the graph requires Python's lock. If Python is already shutting down, Python versions
+// before 3.14 terminate the thread with pthread_exit. Because pthread_exit is called inside a
+// destructor, it aborts the process with "terminate called without an active exception". With
+// simulated GPUs, this abort is frequent, because CPU kernels are slow.
 
 namespace simgpu {
 

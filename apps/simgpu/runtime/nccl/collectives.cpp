@@ -8,8 +8,8 @@ namespace simgpu::nccl {
 
 namespace {
 
-// The part of every chunk that the ranks transfer at one time. All pieces pass through the ranks'
-// slots.
+// The part of every chunk that the ranks transfer at one time. The ranks exchange all pieces
+// through their slots.
 struct Piece {
   const Operation& operation;
   size_t offset;

@@ -44,8 +44,8 @@ void create_on_each_gpu(ncclComm_t* handles, int count, const int* devices) {
   end_group();
 }
 
-// The data that each rank sends to the others in a split. A new communicator uses the `id` of its
-// first rank.
+// The data that each rank sends to the other ranks when a communicator is split. A new communicator
+// uses the `id` of its first rank.
 struct SplitRequest {
   int color;
   int key;

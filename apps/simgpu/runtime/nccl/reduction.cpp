@@ -69,7 +69,7 @@ C product(C a, C b) {
   }
 }
 
-// Any other value takes precedence over NaN.
+// A non-NaN value takes precedence over NaN.
 template <class C>
 C larger(C a, C b) {
   if constexpr (std::is_integral_v<C>) {
