@@ -34,7 +34,7 @@ struct EverythingIsSaved {};
 // Stores the autocast state of the thread that constructs it.
 class AutocastState {
  public:
-  // Applies the saved autocast state to the calling thread during its lifetime.
+  // During the guard's lifetime, the calling thread uses the saved autocast state.
   class Guard {
    public:
     explicit Guard(const AutocastState& state)
@@ -181,7 +181,7 @@ struct RecordingGuard {
   RecordingGuard& operator=(const RecordingGuard&) = delete;
 };
 
-// Stores an index in the frame in place of a tensor that the first run saves.
+// Adds each tensor saved by the first run to the frame, and stores only the tensor's index.
 class SavedInFrame : public SavedVariableHooks {
  public:
   explicit SavedInFrame(std::shared_ptr<CheckpointFrame> frame) : frame_(std::move(frame)) {}
@@ -193,8 +193,8 @@ class SavedInFrame : public SavedVariableHooks {
   size_t place_ = 0;
 };
 
-// Adds each tensor that is saved during a second run to the frame. Also keeps a reference to the
-// tensor, in case the function itself runs a backward pass.
+// Passes each tensor saved by a second run to the frame. Also keeps a reference to the tensor, in
+// case the function itself runs a backward pass.
 class SavedAgain : public SavedVariableHooks {
  public:
   explicit SavedAgain(CheckpointFrame& frame) : frame_(frame) {}

@@ -38,8 +38,7 @@ Flags read_flags(const Flags& flags) {
   return read;
 }
 
-// LibTorch's global setting for matrix products determines the precision of each backend listed
-// here.
+// The backends whose precision is determined by LibTorch's global setting for matrix products.
 constexpr std::array matmul_backends = {at::Float32Backend::CUDA, at::Float32Backend::MKLDNN};
 
 void set(const Flags& flags, bool warn_only) {

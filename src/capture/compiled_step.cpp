@@ -300,7 +300,8 @@ void CompiledStep::compare(const CompiledCall& part, Finding& finding) const {
   reason = difference_in(pairs, tolerance_at(part.bits));
 }
 
-// Alternates between the two forms, because the machine's speed drifts over time.
+// Alternates between the compiled and the replayed form, because the machine's speed drifts over
+// time.
 void CompiledStep::time() {
   const bool compiled = compiled_seconds_.size() < replayed_seconds_.size();
   const Stopwatch stopwatch;

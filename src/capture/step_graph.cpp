@@ -11,7 +11,7 @@ namespace sconce {
 namespace {
 
 // LibTorch 2.15 registers generators when they are first used. LibTorch 2.11 requires explicit
-// registration.
+// generator registration.
 template <class Graph>
 void register_generator(Graph& graph, const at::Generator& generator) {
   if constexpr (requires { graph.register_generator_state(generator); }) {

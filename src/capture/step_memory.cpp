@@ -62,7 +62,7 @@ class PartsOfStep {
   }
 
   // Extends the lifetime of memory that several parts of the step share. The extended lifetime
-  // lasts from the first part that uses the memory through the last one, because compiled parts
+  // covers all parts from the first use of the memory through the last use, because compiled parts
   // read and write in a different order.
   Lifetime extended(Lifetime lifetime) const {
     const auto& first = parts_[lifetime.first];
@@ -213,9 +213,8 @@ std::set<size_t> StepMemory::keep_constants(RecordedStep& step) const {
   return needless;
 }
 
-// Keeps memory in place if this object or another object still references the memory after the
-// step. Recorded calls use memory kept in place directly. The data for all other memory is
-// allocated later.
+// If this object or another object still references memory after the step, keeps that memory in
+// place for direct use by the recorded calls. The data for all other memory is allocated later.
 void StepMemory::keep_held_memory(RecordedStep& step) {
   for (auto& memory : memory_) {
     auto original = memory.original.lock();

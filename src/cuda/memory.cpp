@@ -31,7 +31,7 @@ void check_type(torch::Device device, const char* caller) {
 }
 
 // Returns the value, in bytes, of an entry in this process's status file, such as "VmRSS", if the
-// system provides it.
+// system provides the entry.
 std::optional<int64_t> process_memory(const std::string& name) {
   std::ifstream status("/proc/self/status");
   std::string line;

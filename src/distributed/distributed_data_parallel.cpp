@@ -316,7 +316,7 @@ struct DistributedCore::Engine {
     reducer->prepare_for_backward(tensors);
   }
 
-  // Returns whether the backward pass must visit all outputs first.
+  // Returns whether the backward pass must visit all outputs before any other node of the module.
   bool needs_sink() const {
     return options.static_graph ? !*graph_is_known : options.find_unused_parameters;
   }

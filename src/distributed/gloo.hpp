@@ -27,7 +27,7 @@ auto naming(const std::string& words, F&& function) {
   }
 }
 
-// A running collective that adds its operation and rank to error messages.
+// Wraps a running collective in order to add the operation and the rank to error messages.
 class NamedWork : public c10d::Work {
  public:
   NamedWork(c10::intrusive_ptr<c10d::Work> work, std::string words)

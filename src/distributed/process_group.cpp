@@ -42,9 +42,9 @@ void check_backend(const std::string& named) {
               "expected backend gloo, got '", named, "' but sconce was built without NCCL");
 }
 
-// Returns a unique prefix in the store for each group that this process joins. Single-process
-// groups are not counted. The prefix includes the restart count, because torchrun's agent keeps its
-// store across restarts.
+// Returns a unique store prefix for each group that this process joins. Single-process groups are
+// not counted. The prefix includes the restart count, because torchrun's agent keeps its store
+// across restarts.
 std::string next_prefix(const Launch& launch) {
   static std::atomic<int> groups = 0;
   if (launch.world_size == 1) return "sconce/alone";

@@ -215,9 +215,9 @@ class Endpoint {
 };
 
 // On rank 0's machine, the machine's hostname often resolves to a loopback address. On any other
-// machine, no process listens on that loopback address. A rank other than 0 with local rank 0 must
-// be on a different machine than rank 0. A numeric loopback address from the user is accepted,
-// because it supports several launchers on one machine.
+// machine, no process listens on that loopback address. A rank other than 0 whose local rank is 0
+// cannot be on rank 0's machine. A numeric loopback address from the user is accepted, because it
+// supports several launchers on one machine.
 inline void check_leads_to_rank_0(const Launch& launch, const Endpoint& endpoint) {
   const bool is_intended = launch.address == "localhost" || is_numeric(launch.address);
   const bool elsewhere = launch.spans_machines() && launch.rank > 0 && launch.local_rank == 0;
@@ -342,7 +342,8 @@ inline std::vector<int> ranks_from(int first, const Launch& launch) {
 }
 
 // Waits until every rank has connected to all other ranks. If a rank returned early, it could close
-// connections that other ranks are still waiting for. Rank 0 may own the store, so it returns last.
+// connections that other ranks are still waiting for. Rank 0 returns last, because rank 0 may own
+// the store.
 inline void connect_all(c10d::Store& store, const Launch& launch, Clock::time_point deadline) {
   announce(store, launch.rank, "connected");
   wait_for_ranks(store, ranks_from(0, launch), "connected", deadline);

@@ -153,8 +153,8 @@ bool AtomicFile::keep_owner() {
 }
 
 // If a file has an access control list, the group bits in its mode are an upper bound for the whole
-// list. Copying only the mode would therefore grant the upper bound to the group itself. The
-// temporary file may also have inherited an access control list from its folder.
+// list. Therefore, copying only the mode could give the group additional permissions. The temporary
+// file may also have inherited an access control list from its folder.
 bool AtomicFile::keep_access_list() {
   constexpr auto name = "system.posix_acl_access";
   std::array<char, 1 << 16> list;  // the system's size limit
