@@ -36,8 +36,8 @@ inline bool is_infinite(std::string_view text) {
   return is("inf") || is("infinity");
 }
 
-// Returns the double for a number that is too large or too small. std::from_chars does not
-// distinguish between these cases.
+// Converts a number that overflows or underflows a double. std::from_chars does not distinguish
+// between overflow and underflow.
 inline double infinity_or_zero(std::string_view text) {
   std::istringstream in{std::string(text)};
   in.imbue(std::locale::classic());

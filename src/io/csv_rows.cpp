@@ -45,8 +45,8 @@ class RowReader {
   }
 
  private:
-  // Each value except the last is followed by a delimiter or a line break, which limits the number
-  // of values.
+  // Every value except the last is followed by a delimiter or a line break, so a text of n bytes
+  // contains at most n + 1 values.
   void reserve_cells() {
     const std::string& text = file_.text;
     const auto lines =
@@ -79,7 +79,7 @@ class RowReader {
     return {};
   }
 
-  // Returns a description of the problem with an unexpected value.
+  // Returns a description of why a value is invalid.
   static std::string problem_of(const CsvRecords& row, const TableColumn& column,
                                 const std::string& expected) {
     const std::string problem =
@@ -93,8 +93,8 @@ class RowReader {
     return c10::str("line ", row.line(), ", column ", shown(column.column.name), ": ");
   }
 
-  // If the string is valid, sets the value and returns an empty string. Otherwise, returns a
-  // description of the expected value.
+  // Sets `value` and returns an empty string if the text is valid. Otherwise, returns a description
+  // of the expected value.
   std::string expectation(const TableColumn& column, const std::string& text, float& value) const {
     const bool is_missing = missing_.contains(text);
     if (is_missing && column.is_target) return "a target";
@@ -141,7 +141,7 @@ class RowReader {
     return code;
   }
 
-  // Checks the column types. If a column of strings contains a single number, all other rows count
+  // Checks the column types. A single number in a column of strings would make all other rows count
   // as bad rows, and `skip_bad` must not hide this problem.
   void check_kinds() const {
     struct Counts {

@@ -72,7 +72,7 @@ class Arguments {
     return integers;
   }
 
-  // Skips the hooks. torch.save writes an empty dict, because hooks are code.
+  // Skips the tensor's hooks. Hooks are code, so torch.save always writes an empty dict of hooks.
   void skip_hooks() {
     TORCH_CHECK(next(&c10::IValue::isGenericDict, "a dict of hooks").toGenericDict().empty(),
                 place_, "expected a tensor without hooks");
@@ -170,8 +170,9 @@ at::Tensor rebuild_parameter(Arguments arguments, bool has_attributes, Container
   return tensor;
 }
 
-// Handles _rebuild_from_type_v2 for a tensor with attributes. The arguments are the function that
-// creates the tensor, the tensor's class, the function's arguments, and the attributes.
+// Handles _rebuild_from_type_v2 for a tensor with attributes. The arguments are, in order, the
+// function that creates the tensor, the tensor's class, the arguments of that function, and the
+// tensor's attributes.
 c10::IValue rebuild_with_attributes(Arguments arguments, Containers& containers,
                                     const Place& place) {
   const auto& function = arguments.next(&c10::IValue::isCapsule, "a function");

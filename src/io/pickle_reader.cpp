@@ -105,8 +105,8 @@ class PickleReader {
     return items;
   }
 
-  // Calls the function with the value below the last mark and the values above the mark, and then
-  // removes the values above the mark.
+  // Calls the function with the value below the last mark and the values above the last mark, and
+  // then pops the values above the mark.
   template <class F>
   void with_items(const F& use) {
     check(!marks_.empty(), "expected a mark on the stack");

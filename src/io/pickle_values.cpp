@@ -35,8 +35,8 @@ c10::impl::GenericDict empty_dict() {
   return c10::impl::GenericDict(any(), any());
 }
 
-// Returns the maximum distance between a key and the slot of its hash. The table has this many
-// extra slots at the end.
+// Returns the maximum distance between a key and its hash slot, which is also the number of extra
+// slots at the end of the table.
 size_t spare_places(size_t size) {
   return std::max<size_t>(4, static_cast<size_t>(std::countr_zero(size)));
 }
@@ -57,8 +57,8 @@ const char* kind_of(const c10::IValue& value) {
                                  : "a tensor";
 }
 
-// Inserts a key into the table. Returns false if the table is too full. In that case, the argument
-// is set to the key that did not get a slot, and the caller must grow the table.
+// Inserts a key into the table. If the table is too full, returns false and sets the argument to
+// the key that did not get a slot. After such a failure, the caller must grow the table.
 bool KeyPlaces::find_place(uint64_t& spread) {
   if (2 * (count_ + 1) > size_) return false;
   const auto most = static_cast<int>(spare_places(size_));

@@ -15,8 +15,7 @@
 
 #include "io/memory_budget.hpp"
 
-// The values that exist while a pickle is being read: LibTorch values, and values that occur only
-// in pickles.
+// The values that occur during unpickling: LibTorch values, and values that exist only in pickles.
 namespace sconce::io {
 
 /// The maximum nesting depth of containers. Containers are traversed recursively, which uses stack

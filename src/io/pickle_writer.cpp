@@ -234,7 +234,7 @@ class PickleWriter {
   }
 
   // Returns the index of the storage's record. As in torch.save, the elements of untyped storages
-  // are bytes. A storage without data has one record per type.
+  // are bytes. An empty storage has a separate record for each tensor type.
   size_t record_of(const c10::Storage& storage, c10::ScalarType type) {
     auto& records = storages_[storage.unsafeGetStorageImpl()];
     const auto [record, is_new] = records.emplace(type, pickled_.storages.size());

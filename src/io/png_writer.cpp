@@ -27,8 +27,8 @@ std::string chunk(const std::string& content) {
   return big_endian(content.size() - 4) + content + big_endian(checksum);
 }
 
-// Each row starts with a byte for its filter. Filter 2 stores the difference between each byte and
-// the byte above it, modulo 256, which improves compression.
+// Each row starts with a filter-type byte. Filter type 2 stores the difference between each byte
+// and the byte above it, modulo 256, which improves compression.
 at::Tensor filtered(const at::Tensor& pixels) {
   const at::Tensor rows = pixels.flatten(1);
   const at::Tensor result = at::full({rows.size(0), rows.size(1) + 1}, 2, rows.options());

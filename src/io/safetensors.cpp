@@ -64,7 +64,7 @@ torch::Tensor mapped_tensor(const std::shared_ptr<char>& file, const Safetensors
     std::memcpy(copy.mutable_data_ptr(), start, copy.nbytes());
     return copy;
   }
-  // If the deleter were a std::function, the process would be terminated when memory runs out.
+  // If the deleter were a std::function, running out of memory would terminate the process.
   auto owner = std::make_unique<std::shared_ptr<char>>(file);
   return at::for_blob(start, entry.sizes())
       .context(owner.release(), [](void* of) { delete static_cast<std::shared_ptr<char>*>(of); })

@@ -16,8 +16,8 @@ namespace {
 using Json = nlohmann::json;
 using c10::ScalarType;
 
-// The types in the order used by the format. In a file, the tensors are sorted by type in the
-// reverse order.
+// The types in the order that the format defines. A file stores its tensors in the reverse order of
+// their types.
 constexpr std::array types = {SafetensorsType{"BOOL", ScalarType::Bool, 8},
                               SafetensorsType{"F4", ScalarType::Float4_e2m1fn_x2, 4},
                               SafetensorsType{"U8", ScalarType::Byte, 8},
@@ -39,8 +39,8 @@ constexpr std::array types = {SafetensorsType{"BOOL", ScalarType::Bool, 8},
                               SafetensorsType{"I64", ScalarType::Long, 64},
                               SafetensorsType{"U64", ScalarType::UInt64, 64}};
 
-// Reads the JSON incrementally, so that memory never contains the header twice, and rejects values
-// in places where they are not allowed. nlohmann::json's parser calls these functions.
+// Reads the JSON incrementally, so that memory never contains the header twice, and rejects
+// misplaced values. nlohmann::json's parser calls these functions.
 class HeaderReader : public nlohmann::json_sax<Json> {
  public:
   explicit HeaderReader(const std::string& error_prefix) : error_prefix_(error_prefix) {}

@@ -63,7 +63,8 @@ std::string folder_of(ZipReader& zip, const std::string& error_prefix) {
   return folder;
 }
 
-// Returns the contents of a short record, or std::nullopt if there is no such record.
+// Returns the contents of a small record, or std::nullopt if the archive does not contain the
+// record.
 std::optional<std::string> short_text(ZipReader& zip, const std::string& name) {
   auto* record = zip.find(name);
   if (record == nullptr) return std::nullopt;
@@ -105,7 +106,7 @@ void swap_bytes(const at::Tensor& bytes, c10::ScalarType type) {
   }
 }
 
-// Reads the bytes of a storage. `type` is set if the bytes must be swapped.
+// Reads the bytes of a storage. If the bytes must be swapped, `swapped` is the element type.
 c10::Storage read_storage(ZipReader& zip, const std::string& name, torch::Device device,
                           std::optional<c10::ScalarType> swapped, const std::string& error_prefix) {
   auto* record = zip.find(name);
@@ -163,7 +164,8 @@ c10::IValue read_value(const InputFile& file, const TorchFileOptions& options) {
   const bool swaps = is_big_endian(zip, folder, file.name());
   std::map<std::string, c10::Storage> storages;
   const auto load = [&](const std::string& key, std::optional<c10::ScalarType> type) {
-    // Python does not swap the bytes of such numbers, which produces incorrect values.
+    // Python does not swap the bytes of untyped storages, so Python reads incorrect values from
+    // files written on big-endian machines.
     TORCH_CHECK(type || !swaps, file.name(), "storage '", key,
                 "': expected a typed storage class in a file from a big-endian machine, got "
                 "UntypedStorage");

@@ -125,8 +125,8 @@ struct Entry {
   uint16_t flags = 0;
 };
 
-// Reads the numbers that did not fit into their regular fields. The zip64 field contains only these
-// numbers.
+// Reads the values that did not fit into their regular fields from the zip64 field, which contains
+// only these values.
 bool read_zip64(const char* extra, size_t size, std::initializer_list<uint64_t*> numbers) {
   const auto is_missing = [](const uint64_t* value) { return *value == unknown32; };
   if (std::none_of(numbers.begin(), numbers.end(), is_missing)) return true;
@@ -196,8 +196,8 @@ std::vector<Entry> read_entries(const InputFile& file, const Directory& director
   return entries;
 }
 
-// Finds the record's bytes, which follow its local header. Both must be located between `from` and
-// `to`.
+// Finds the record's bytes, which follow its local header. Both the local header and the bytes must
+// be located between `from` and `to`.
 void locate(const InputFile& file, Entry& entry, uint64_t from, uint64_t to) {
   auto& record = entry.record;
   const std::string where = file.name() + "'" + record.name + "': ";
@@ -311,7 +311,7 @@ ZipRecord* ZipReader::find(const std::string& name) {
 uint64_t ZipReader::unpacked_size() const {
   uint64_t size = 0;
   for (const auto& record : records_) {
-    // If the sum overflows 64 bits, it is too large in any case.
+    // If the sum overflows 64 bits, the archive exceeds any size limit.
     if (record.method != stored && c10::add_overflows(size, record.unpacked, &size))
       return std::numeric_limits<uint64_t>::max();
   }

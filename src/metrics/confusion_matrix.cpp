@@ -34,7 +34,7 @@ void ConfusionMatrix::update(const torch::Tensor& preds, const torch::Tensor& ta
   const int64_t classes = options_.num_classes;
   auto no_cell = no_class(labels.preds, classes);
   if (labels.ignored.defined()) no_cell.logical_or_(labels.ignored);
-  // If the target is not a class, the result is not a valid cell index, and `count` ignores it.
+  // A target that is not a valid class produces an invalid cell index, which `count` ignores.
   const auto cell = (labels.target * classes + labels.preds).masked_fill(no_cell, -1);
   add(count(cell, classes * classes));
 }

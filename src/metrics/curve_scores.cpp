@@ -70,7 +70,8 @@ torch::Tensor tensor_of(const Thresholds& thresholds, const char* caller) {
   return at::tensor(list, at::kFloat);
 }
 
-// Returns the area under y(x) up to x = end for each row. x must not increase.
+// Computes the area under y(x) up to x = end for each row. The x values must be in non-increasing
+// order.
 torch::Tensor area(const torch::Tensor& x, const torch::Tensor& y, double end) {
   const int64_t size = x.size(1) - 1;
   const auto left = x.narrow(1, 1, size), right = x.narrow(1, 0, size);

@@ -7,8 +7,9 @@
 
 namespace sconce::nn {
 
-// Restores the state of a generator when it is destroyed. This is necessary because the
-// constructors of LibTorch layers draw random numbers in places where Python does not.
+// Saves a generator's state on construction and restores the state on destruction. This is
+// necessary because the constructors of LibTorch layers draw random numbers in places where Python
+// does not.
 class KeepGenerator {
  public:
   KeepGenerator() : KeepGenerator(at::detail::getDefaultCPUGenerator()) {}

@@ -44,7 +44,7 @@ LinearOptions blank(const LinearOptions& options, const KeepGenerator& = {}) {
   return LinearOptions(1, 0).bias(false);
 }
 
-// The options for either kind of convolution.
+// The options for a regular or transposed convolution.
 template <size_t D>
 struct BlankConv {
   template <class Options>

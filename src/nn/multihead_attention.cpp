@@ -26,8 +26,8 @@ void check_mask(const char* caller, const char* name, const Tensor& mask, torch:
               ": expected ", name, " of shape ", c10::Join(" or ", shapes), ", got ", mask.sizes());
 }
 
-// Projects the inputs (L, N, E) with the same number of matrix products as Python: a single product
-// for inputs that are the same tensor.
+// Projects the inputs (L, N, E) with the same number of matrix products as Python, which uses a
+// single product for inputs that are the same tensor.
 Three projected(const MultiheadAttentionImpl& m, const Three& inputs, bool same_kv, bool same_q) {
   const bool packed = m.in_proj_weight.defined() && same_kv;
   const int64_t features = m.options.embed_dim();
@@ -60,8 +60,8 @@ Tensor additive_mask(const Tensor& mask, torch::ScalarType dtype) {
   return torch::zeros_like(mask, mask.options().dtype(dtype)).masked_fill_(mask, -INFINITY);
 }
 
-// Returns values (1 or N * heads, 1 or L, S) to add to the scores, or an undefined tensor. S
-// includes the appended keys, which are never masked.
+// Returns a mask of shape (1 or N * heads, 1 or L, S) to add to the attention scores, or an
+// undefined tensor if no mask is needed. S includes the appended keys, which are never masked.
 Tensor merged_mask(const AttentionArgs& args, const Tensor& query, const Three& heads,
                    int64_t count) {
   auto mask = additive_mask(args.attn_mask, query.scalar_type());

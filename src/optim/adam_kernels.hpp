@@ -1,6 +1,6 @@
 #pragma once
 
-// The three implementations of Adam and AdamW. This header is internal to this folder.
+// The three implementations of Adam and AdamW. This is an internal header of src/optim.
 
 #include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/_foreach_addcdiv.h>

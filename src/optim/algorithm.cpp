@@ -91,9 +91,9 @@ at::Tensor Algorithm::number_for(const at::Tensor& parameter, const at::Tensor& 
   return number.detach().to(device, at::kFloat, /*non_blocking=*/false, /*copy=*/true).reshape({});
 }
 
-// Fused kernels assume that a state tensor has the same strides as its parameter. With other
-// kernels, a state tensor keeps its strides, as in Python, because rounding in 16-bit types depends
-// on the strides.
+// Fused kernels assume that a state tensor has the same strides as its parameter. The other kernels
+// preserve the strides of the state tensor, as Python does, because the strides affect how 16-bit
+// types are rounded.
 at::Tensor Algorithm::copy_for(const at::Tensor& parameter, const Tensors& tensors,
                                const char* key) const {
   const auto found = tensors.find(key);

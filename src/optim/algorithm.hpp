@@ -97,11 +97,11 @@ class Algorithm {
                     torch::optim::Optimizer& optimizer) const = 0;
 
  protected:
-  // Returns whether the kernels can update parameter `index` of group `group` using `state`, a
-  // tensor from the parameter's state. The parameter must have a gradient. If this function returns
-  // false, the state must be converted to the parameter's device, type, and strides. `state` may be
-  // undefined. Throws if the sizes of the gradient or the state differ from the parameter's sizes,
-  // or if the kernels do not support the parameter.
+  // Returns whether the kernels can update the parameter at `index` in `group` with `state`, which
+  // is a tensor from the parameter's state. The parameter must have a gradient. If this function
+  // returns false, the state must be converted to the parameter's device, type, and strides.
+  // `state` may be undefined. Throws if the sizes of the gradient or the state differ from the
+  // parameter's sizes, or if the kernels do not support the parameter.
   bool state_fits(const torch::optim::Optimizer& optimizer, size_t group, size_t index,
                   const at::Tensor& state) const;
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Creates an optimizer's algorithm from its table. This header is internal to this folder.
+// Creates an optimizer's algorithm from its table. This is an internal header of src/optim.
 
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros_like.h>
@@ -267,8 +267,8 @@ class AlgorithmOf : public Algorithm {
     return state;
   }
 
-  // Returns the state of a parameter with a gradient. Creates the state if it does not exist, and
-  // converts it if it no longer matches the parameter.
+  // Returns the optimizer state of a parameter that has a gradient. Creates the state if it does
+  // not exist, and converts it if it no longer matches the parameter.
   State& fitting_state(torch::optim::Optimizer& optimizer, size_t group, size_t index) const {
     static constexpr auto like = std::find_if(Table::fields.begin(), Table::fields.end(),
                                               [](const auto& f) { return f.list != nullptr; });
@@ -338,8 +338,8 @@ void TableOptions<Class, Derived>::serialize(torch::serialize::InputArchive& arc
   Table<Class>::visit_options(static_cast<Derived&>(*this), OptionsReader{archive});
 }
 
-// Like LibTorch archives, these archives omit undefined tensors. A number may be a view of a larger
-// tensor, in which case saving the view would also save the larger tensor.
+// Like LibTorch archives, these archives omit undefined tensors. If a scalar is a view of a larger
+// tensor, saving the view would also save the larger tensor.
 template <class Class, class Derived>
 void TableParamState<Class, Derived>::serialize(torch::serialize::OutputArchive& archive) const {
   const auto& state = static_cast<const Derived&>(*this);

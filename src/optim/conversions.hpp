@@ -1,6 +1,6 @@
 #pragma once
 
-// This header is internal to this folder and to state/.
+// This is an internal header of src/optim and src/state.
 
 #include <torch/optim/optimizer.h>
 

@@ -227,8 +227,8 @@ double CyclicLR::scale(double cycle) const {
 
 double CyclicLR::get_lr(size_t group, double, bool) const {
   const double base = base_lr(group);  // throws if the group was added later
-  // A loaded state may contain the group's initial learning rate even if these lists have no entry
-  // for the group.
+  // A loaded state may contain the group's initial learning rate even if `max_lrs_` and
+  // `max_momentums_` have no entry for the group.
   expect(group < max_lrs_.size() && (!cycle_momentum_ || group < max_momentums_.size()),
          cyclic_lr_name, "one max_lr and one momentum for each parameter group, got more groups");
   const auto epoch = static_cast<double>(last_epoch_);

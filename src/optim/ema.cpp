@@ -16,8 +16,7 @@ namespace sconce::optim {
 
 namespace {
 
-// The averages and the current values, grouped by type and device. The two members are grouped in
-// the same way.
+// The averages and the current values, both grouped by type and device in the same order.
 struct Groups {
   TensorGroups averages = {};
   TensorGroups values = {};

@@ -59,8 +59,8 @@ void GroupRates::match() {
   rates_.insert(rates_.end(), before.begin(), before.end());
 }
 
-// The given tensor becomes the learning rate of the first group with the same value, unless a group
-// already uses the tensor.
+// Stores the group's learning rate in the user's tensor if no group uses that tensor yet and the
+// tensor's value equals the group's learning rate. Otherwise, creates a new tensor.
 GroupRates::Rate GroupRates::new_rate(torch::optim::OptimizerParamGroup& group) const {
   Rate rate = {.first = first_of(group)};
   if (rate.first != nullptr) rate.owner = StateOwner(group.params().front());
@@ -78,10 +78,10 @@ GroupRates::Rate GroupRates::new_rate(torch::optim::OptimizerParamGroup& group) 
   return rate;
 }
 
-// Sets the options to the rounded values in the tensors. Saving the state reads the tensors, and
-// schedules must continue from the same value whether or not the state was saved in between. The
-// default learning rate follows the given tensor, so that an added group starts with the tensor's
-// value.
+// Sets the learning rates in the options to the rounded values in the tensors. Saving the state
+// reads the tensors, and a schedule must continue from the same learning rate regardless of whether
+// the state was saved. The default learning rate is kept equal to the value of the user's tensor,
+// so that groups added later start with that value.
 void GroupRates::write() {
   const at::NoGradGuard no_grad;
   match();

@@ -30,7 +30,7 @@ double factor(const Functions& functions, size_t group, int64_t epoch, const cha
   return functions[group](epoch);
 }
 
-// Functions have no state. Python writes None for each function.
+// For each function, Python writes None to the state dict, because functions have no state.
 void write_lambdas(size_t functions, StateVisitor& state) {
   auto none = StateVisitor::list();
   none.resize(functions);
@@ -260,7 +260,7 @@ SequentialLR::SequentialLR(torch::optim::Optimizer& optimizer,
            "all schedulers to belong to the same optimizer, got a different optimizer at index ",
            i);
   }
-  // Groups may have been added without an initial learning rate, or removed.
+  // A group may have been removed, or added without an initial learning rate.
   auto& groups = optimizer.param_groups();
   const auto& values = *schedulers_.front()->groups_;
   for (size_t i = 0; i < std::min(groups.size(), values.size()); ++i) {

@@ -16,9 +16,9 @@ namespace sconce::optim::lr_scheduler {
 namespace {
 
 // Returns the values that schedulers store for an optimizer's groups. LibTorch optimizers cannot
-// store these values, so all schedulers of an optimizer share this object. If values exist for an
-// address, they belong to the optimizer that is currently at that address, because schedulers never
-// outlive their optimizer.
+// store these values, so all schedulers of the same optimizer share the returned object. If values
+// exist for an address, they belong to the optimizer that is currently at that address, because
+// schedulers never outlive their optimizer.
 std::shared_ptr<std::vector<Optimizer::GroupValues>> values_of(
     const torch::optim::Optimizer& optimizer) {
   using Values = std::vector<Optimizer::GroupValues>;
@@ -73,9 +73,9 @@ void Scheduler::visit_progress(StateVisitor& state) {
   visit_per_group("_last_lr", last_lr_, state);
 }
 
-// A list contains values for the groups that existed when its scheduler was constructed or last
-// stepped. This program may have added a group before that point, whereas the program that saved
-// the state added the group after that point, or vice versa.
+// A list contains one value for each group that existed when the scheduler was constructed or last
+// stepped. The list in a loaded state may be longer or shorter, because the program that saved the
+// state may have added a group at a different time.
 void Scheduler::visit_per_group(const char* key, std::vector<double>& values,
                                 StateVisitor& state) const {
   const size_t most = std::max(values.size(), optimizer_.param_groups().size());

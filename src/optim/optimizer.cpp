@@ -46,7 +46,8 @@ void keep_options_of_other_types(const torch::optim::OptimizerParamGroup& given,
   group.set_options(options.clone());
 }
 
-// Returns the defaults, with the learning rate set to the tensor's value if it is a tensor.
+// Returns the defaults. If `tensor` is set, the default learning rate is replaced by the value of
+// `tensor`.
 std::unique_ptr<torch::optim::OptimizerOptions> with_tensor_lr(
     std::unique_ptr<torch::optim::OptimizerOptions> defaults,
     const std::optional<torch::Tensor>& tensor, const std::string& name) {
@@ -266,8 +267,8 @@ void Optimizer::save(torch::serialize::OutputArchive& archive) const {
   algorithm_->write(archive, *this);
 }
 
-// Uses the table's own swap function here and below. std::swap would move the table. The noexcept
-// move allocates memory, so running out of memory would terminate the process.
+// Uses the table's own swap function here and below, because std::swap would move the table. The
+// noexcept move allocates memory, so running out of memory would terminate the process.
 void Optimizer::load(torch::serialize::InputArchive& archive) {
   check_new_groups();  // with the options that were set when they were added
   std::vector<std::unique_ptr<Options>> options;

@@ -1,6 +1,6 @@
 #pragma once
 
-// This header is internal to this folder.
+// This is an internal header of src/optim.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/_foreach_add.h>

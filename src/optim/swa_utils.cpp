@@ -72,8 +72,8 @@ SWALR::SWALR(torch::optim::Optimizer& optimizer, const lr_scheduler::PerGroup<do
   start();
 }
 
-// Returns how much swa_lr contributes to the learning rate after the given number of steps, from 0
-// to 1.
+// Returns the weight of `swa_lr` in the learning rate, from 0 to 1, after the given number of
+// steps.
 double SWALR::anneal(int64_t step) const {
   const auto epochs = static_cast<double>(std::max<int64_t>(1, anneal_epochs_));
   const double t = std::clamp(static_cast<double>(step) / epochs, 0.0, 1.0);
@@ -206,7 +206,7 @@ void AveragedModelBase::update_parameters(const torch::nn::Module& model) {
   n_averaged.add_(1);
 }
 
-// For each mean, Python uses a different sequence of operations on the CPU than on GPUs.
+// Python computes the means with different sequences of operations on the CPU and on GPUs.
 void AveragedModelBase::average_group(const Tensors& own, const Tensors& current) const {
   const auto device = own.front().device();
   const Tensor number = n_averaged.to(device);

@@ -1,6 +1,6 @@
 #pragma once
 
-// The table that describes an optimizer. This header is internal to this folder.
+// The table that describes an optimizer. This is an internal header of src/optim.
 
 #include <ATen/core/Tensor.h>
 

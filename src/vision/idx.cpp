@@ -62,8 +62,8 @@ class Content {
     return bytes / (gzipped_ ? 1032 : 1) <= static_cast<int64_t>(input_.size());
   }
 
-  // Reads `count` bytes, or fewer at the end of the contents. A gzip stream ends after its
-  // checksum, so reading past the payload verifies the payload.
+  // Reads `count` bytes, or all remaining bytes if fewer than `count` remain. A gzip stream ends
+  // after its checksum, so reading past the payload verifies the payload.
   int64_t read(void* to, int64_t count) {
     auto* bytes = static_cast<Bytef*>(to);
     if (gzipped_) return unpack(bytes, count);
@@ -91,8 +91,8 @@ class Content {
     return done;
   }
 
-  // A gzipped file may consist of several streams. Like gzip, this class ignores any other trailing
-  // bytes.
+  // A gzipped file may consist of several streams. Like gzip, this class ignores trailing bytes
+  // that are not a gzip stream.
   bool start_next_member() {
     if (stream_.avail_in < kMagic.size()) fill();
     in_member_ = has_magic();

@@ -108,7 +108,7 @@ at::Tensor hsv_to_rgb(const at::Tensor& hue, const at::Tensor& saturation,
   const auto falling = (1 - part).mul_(value).clamp_(0, 1);
   const auto rising = (part + rest).mul_(value).clamp_(0, 1);
   const auto lowest = rest.mul(value).clamp_(0, 1);
-  // Selects one of the four values for each color in each of the six sectors.
+  // For each color channel, selects one of the four computed values in each of the six hue sectors.
   const auto choices =
       at::tensor({0, 2, 1, 1, 3, 0, 3, 0, 0, 2, 1, 1, 1, 1, 3, 0, 0, 2}, at::kLong);
   const auto chosen = to_device(choices.view({3, 6}), hue.device())
@@ -123,7 +123,7 @@ at::Tensor adjust_hue(const at::Tensor& image, double shift) {
   const auto floats = image.to(at::kFloat);
   const auto [hue, saturation, value] = rgb_to_hsv(is_byte ? floats * (1. / 255) : floats);
   const auto rgb = hsv_to_rgb(hue.add(shift).remainder(1), saturation, value);
-  // Scaling by almost 256 makes all values from 0 to 255 equally likely.
+  // Scaling by slightly less than 256 makes all integers from 0 to 255 equally likely.
   return (is_byte ? rgb.mul(255 + 1.0 - 1e-3) : rgb).to(image.scalar_type());
 }
 
@@ -217,9 +217,9 @@ torch::Tensor RandomCrop::operator()(const torch::Tensor& given,
         const auto padded =
             (is_padded ? at::constant_pad_nd(images, {left, right, top, bottom}) : images)
                 .contiguous();
-        // Creates a view of all crops, one starting at each pixel, and selects one crop for each
-        // image. Selecting crops copies whole rows at once, whereas at::index copies one pixel at a
-        // time and took up to ten times as long.
+        // Creates a view of all possible crops, one per starting pixel, and selects one crop for
+        // each image. Selecting crops copies whole rows at once, whereas at::index copies one pixel
+        // at a time and took up to ten times as long.
         const int64_t row = padded.size(3);
         const int64_t plane = padded.size(2) * row;
         const int64_t last = (channels - 1) * plane + (height - 1) * row + width - 1;
