@@ -74,8 +74,8 @@ Cells make_cells(const torch::Tensor& tensor) {
     const FloatStyle style(values);
     for (const double value : values) {
       cells.texts.push_back(style(value));
-      // Other strings may be wider. For example, a tensor of zeros has a width of 1, but its cells
-      // look like "0.".
+      // Strings for zeros and non-finite values may exceed this width. For example, a tensor of
+      // zeros has a width of 1, but its cells look like "0.".
       if (std::isfinite(value) && value != 0) {
         cells.width = std::max(cells.width, cells.texts.back().size());
       }
@@ -178,8 +178,8 @@ std::string indented(const std::string& text) {
   return moved;
 }
 
-// Returns the lines for the children. Consecutive ModuleList children that print the same text
-// share a line.
+// Returns the lines of text that describe the child modules. Consecutive ModuleList children that
+// print the same text share a line.
 std::vector<std::string> child_lines(const torch::nn::Module& module) {
   const bool merge = dynamic_cast<const torch::nn::ModuleListImpl*>(&module) != nullptr;
   // Python's attention module uses a Linear subclass with a different name.

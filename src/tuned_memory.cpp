@@ -43,17 +43,17 @@ bool is_page_aligned(const at::Tensor& tensor) {
   return reinterpret_cast<intptr_t>(tensor.const_data_ptr()) % page_bytes() == 0;
 }
 
-// With huge pages, LibTorch aligns blocks to pages. Without this alignment, either malloc's header
-// is at the start of a page, or the second of two consecutive blocks does not start on a page
-// boundary.
+// With huge pages, LibTorch aligns blocks to pages. Without this alignment, at least one of two
+// consecutive blocks does not start on a page boundary, because malloc stores a header before each
+// block.
 bool requests_huge_pages() {
   const auto first = at::empty({4 << 20}, at::kByte), second = at::empty_like(first);
   return is_page_aligned(first) && is_page_aligned(second);
 }
 
 // Counts the pages that the system maps for this thread while the thread fills a new block. The
-// block comes from malloc rather than from a tensor, because for an aligned block, glibc may skip a
-// free block of exactly the right size.
+// block is allocated with malloc instead of as a tensor, because glibc may skip a free block of
+// exactly the right size when it allocates aligned memory.
 long block_page_faults() {
   constexpr size_t bytes = 1 << 20;  // by default, malloc unmaps freed blocks of this size
   const auto pages = [] {
@@ -69,7 +69,7 @@ long block_page_faults() {
 }
 
 // Returns whether any of the next few blocks from malloc has pages that are already mapped. Several
-// attempts are needed, because the first blocks may come from other locations.
+// attempts are needed, because malloc may place the first blocks in other parts of the heap.
 bool reuses_freed() {
   for (int i = 0; i < 8; ++i) {
     if (block_page_faults() < 2) return true;

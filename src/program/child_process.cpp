@@ -50,7 +50,8 @@ class SpawnActions {
 };
 
 // Moves the child process to a separate process group and resets its signal dispositions to the
-// defaults. Otherwise, Python's subprocesses would fail if this process ignores SIGCHLD.
+// defaults. If the child process inherited a disposition that ignores SIGCHLD, Python's
+// subprocesses would fail.
 class SpawnAttributes {
  public:
   SpawnAttributes() {

@@ -12,9 +12,9 @@ namespace sconce::program::detail {
 
 namespace {
 
-// If the example's size is at least `large`, a function is recorded at smaller sizes, because the
-// example may already use a whole position table. If the example's size is below `large`, the
-// function is recorded at larger sizes.
+// If the example's size is at least `large`, the function is recorded at smaller sizes, because the
+// example may already use every position in a position table. If the example's size is below
+// `large`, the function is recorded at larger sizes.
 constexpr int64_t large = 6;
 
 constexpr size_t max_sizes = 3;  // the function runs at every combination of two values per size

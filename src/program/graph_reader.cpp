@@ -19,7 +19,7 @@ namespace {
 // Reads a program.
 class Reader {
  public:
-  // The text defines each value, so there are fewer values than bytes in the text.
+  // Every value is defined in the text, so a program contains fewer values than the text has bytes.
   Reader(const ReadJson& json, const std::string& error_prefix, size_t bytes)
       : root_(json, error_prefix), max_values_(bytes) {}
 
@@ -93,7 +93,7 @@ class Reader {
     return device;
   }
 
-  // Each dynamic size must be a dimension of an input, because runs read the size from that
+  // Each dynamic size must be the size of an input dimension, because runs read the value from that
   // dimension.
   void check_inputs() const {
     std::vector<bool> found(parsed_.graph.sizes.size());

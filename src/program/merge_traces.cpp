@@ -26,8 +26,8 @@ Argument at_sizes(const Argument& argument, c10::IntArrayRef sizes) {
   return {std::move(elements)};
 }
 
-// Merges one argument from the traces. Returns std::nullopt if the arguments differ in anything
-// except integers.
+// Merges the values of one argument across the traces. Returns std::nullopt if any parts of the
+// values other than integers differ.
 class Merger {
  public:
   explicit Merger(const std::vector<int64_t>& smaller) : smaller_(smaller) {}
@@ -86,8 +86,8 @@ std::string name_of(const Call& call) {
   return call.op.schema().name();
 }
 
-// Returns the first location at which two lists of calls contain different operators, or an empty
-// string if there is none.
+// Returns a description of the first position at which two call lists contain different operators,
+// or an empty string if their operators match.
 std::string other_operators(const std::vector<Call>& a, const std::vector<Call>& b) {
   for (size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
     const std::string one = i < a.size() ? name_of(a[i]) : "the end";
@@ -99,7 +99,8 @@ std::string other_operators(const std::vector<Call>& a, const std::vector<Call>&
   return {};
 }
 
-// Returns a description of how the outputs of two traces differ, or an empty string.
+// Returns a description of how the outputs of two traces differ, or an empty string if the outputs
+// match.
 std::string other_outputs(const Trace& a, const Trace& b) {
   const auto is_like = [](const TracedOutput& x, const TracedOutput& y) {
     return x.value == y.value && x.dtype == y.dtype && x.shape.size() == y.shape.size();
@@ -109,7 +110,8 @@ std::string other_outputs(const Trace& a, const Trace& b) {
   return same ? "" : "the function returns different tensors";
 }
 
-// Returns a description of how two traces differ in anything except arguments, or an empty string.
+// Returns a description of how two traces differ apart from their arguments, or an empty string if
+// they match.
 std::string other_trace(const Trace& a, const Trace& b) {
   const auto operators = other_operators(a.calls, b.calls);
   return operators.empty() ? other_outputs(a, b) : operators;

@@ -1,5 +1,5 @@
-// This file is compiled instead of step_package.cpp if LibTorch does not include a runtime for
-// compiled packages.
+// Replaces step_package.cpp in builds in which LibTorch does not include the runtime for compiled
+// packages.
 #include <c10/util/Exception.h>
 
 #include "program/step_package.hpp"

@@ -23,7 +23,7 @@ namespace sconce::program::detail {
 
 namespace {
 
-// The state of the recording in one thread.
+// The recording state of one thread.
 struct ObservedRun {
   Tracer& tracer;
   OperatorNames& opened;
@@ -33,7 +33,7 @@ struct ObservedRun {
 };
 thread_local ObservedRun* recording = nullptr;
 
-// The number of operator calls in unrecorded threads that a recorded function started.
+// The number of unrecorded operator calls made on threads that a recorded function started.
 std::atomic<int64_t> calls_of_other_threads = 0;
 
 // An operator call in progress.
@@ -63,8 +63,8 @@ bool is_cast(const c10::OperatorHandle& op) {
   return false;
 }
 
-// LibTorch's attention checks whether its inputs are equal. If both inputs are the same tensor, the
-// result does not depend on their values.
+// LibTorch's attention compares its inputs with aten::equal. If both arguments are the same tensor,
+// the result does not depend on the tensor's values.
 bool compares_with_itself(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
   return op.schema().name() == "aten::equal" &&
          arguments[0].toTensor().is_same(arguments[1].toTensor());

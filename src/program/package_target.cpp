@@ -36,7 +36,7 @@ std::string value_of(const std::string& line) {
 std::string cpu_of_machine() {
   std::ifstream info("/proc/cpuinfo");
   std::string model = "unknown model", instructions;
-  // Reads only the first processor. On ARM, the flags are called "Features".
+  // Reads only the entry for the first processor. On ARM, the flags are called "Features".
   for (std::string line; std::getline(info, line) && !line.empty();) {
     if (line.starts_with("model name")) model = value_of(line);
     if (line.starts_with("flags") || line.starts_with("Features")) instructions = value_of(line);

@@ -15,8 +15,8 @@ namespace sconce::program::detail {
 
 namespace {
 
-// During a run, autograd and autocast are disabled, because the calls already contain every
-// operation.
+// During a run, autograd and autocast are disabled, because the recorded calls already include the
+// operations that autograd and autocast would add.
 constexpr auto not_in_runs =
     c10::autograd_dispatch_keyset_with_ADInplaceOrView | c10::autocast_dispatch_keyset;
 
@@ -147,7 +147,7 @@ void PreparedProgram::find_last_uses() {
   }
 }
 
-// Returns the values of the dynamic sizes. Each size is a dimension of an input.
+// Returns the values of the dynamic sizes. Each dynamic size is read from a dimension of an input.
 std::vector<int64_t> PreparedProgram::sizes_of(const Tensors& inputs) const {
   const auto& error_prefix = run_error_prefix;
   TORCH_CHECK(inputs.size() == inputs_.size(), error_prefix, "expected ", inputs_.size(),

@@ -66,7 +66,7 @@ bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
   return at::equal(a.reshape({-1}).view(at::kByte), b.reshape({-1}).view(at::kByte));
 }
 
-// Saves a module's buffers before a run, and restores them when it is destroyed. Some kernels
+// Saves a module's buffers before a run, and restores the buffers on destruction. Some kernels
 // modify buffers without going through the dispatcher.
 class Buffers {
  public:

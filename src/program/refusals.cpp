@@ -14,7 +14,8 @@ namespace sconce::program::detail {
 
 namespace {
 
-// The error message for all rejection reasons from the `capture` layer that start with `reason`.
+// The error message used when the `capture` layer rejects an operation for a reason that starts
+// with `reason`.
 struct Refusal {
   std::string_view reason;
   const char* text;

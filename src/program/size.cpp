@@ -36,8 +36,9 @@ int64_t size_at_corner(int64_t smaller, size_t index, size_t corner) {
 }
 
 Size size_through(std::vector<int64_t> at_corners, c10::IntArrayRef smaller) {
-  // Handles one size at a time. Of two corners that differ only in the bit for this size, the
-  // corner with the bit set receives the slope, and the other corner receives the value at 0.
+  // Each pass eliminates one size. For two corners that differ only in the bit for this size, the
+  // slope is stored in the corner with the bit set, and the value extrapolated to size 0 is stored
+  // in the other corner.
   for (size_t index = 0; index < smaller.size(); ++index) {
     const size_t bit = size_t{1} << index;
     for (size_t corner = 0; corner < at_corners.size(); ++corner) {

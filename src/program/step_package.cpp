@@ -12,8 +12,8 @@ namespace sconce::program::detail {
 
 namespace {
 
-// Returns whether any two tensors share memory. This check runs in each call and rarely finds
-// shared memory.
+// Returns whether any two tensors share memory. This check runs in every call, and the tensors
+// rarely share memory.
 bool share_memory(const std::vector<at::Tensor>& tensors) {
   std::vector<const void*> memory;
   memory.reserve(tensors.size());
@@ -24,9 +24,9 @@ bool share_memory(const std::vector<at::Tensor>& tensors) {
   return std::adjacent_find(memory.begin(), memory.end()) != memory.end();
 }
 
-// Inductor computes equal results only once and returns the same memory for all of them. However, a
-// later operation may write to one of these results. For example, the two bias gradients of an LSTM
-// are equal, and an optimizer writes to them.
+// Inductor computes equal results only once and returns tensors that share memory. However, a later
+// operation may write to one of these tensors. For example, an optimizer may write to the two bias
+// gradients of an LSTM, which are equal.
 void separate(std::vector<at::Tensor>& results) {
   if (!share_memory(results)) return;
   std::set<const void*> taken;

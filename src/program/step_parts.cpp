@@ -52,8 +52,8 @@ at::Tensor flat_name(const at::Tensor& tensor) {
   return flat;
 }
 
-// Returns the call's input arguments. If the call writes to existing memory, the output memory that
-// follows the inputs is omitted.
+// Returns the call's input arguments. If the call writes its results to existing memory, omits the
+// output arguments, which follow the inputs.
 c10::ArrayRef<c10::IValue> input_arguments(const OperatorCall& call) {
   const c10::ArrayRef<c10::IValue> all = call.arguments;
   return call.returning ? all.slice(0, call.returning->schema().arguments().size()) : all;
@@ -177,7 +177,8 @@ PartWriter::Memory& PartWriter::memory_of(const at::Tensor& tensor) {
   return constant == use_.constants.end() ? add_input(tensor) : add_constant(tensor);
 }
 
-// A compiler can optimize for a constant with equal elements, whereas it can only read an input.
+// A compiler can optimize operations on a constant with equal elements, but it must read the
+// elements of an input.
 PartWriter::Memory& PartWriter::add_constant(const at::Tensor& tensor) {
   const auto number = flat_name(tensor).narrow(0, 0, 1).item();
   const Argument::Any value = number.isBoolean()         ? Argument::Any(number.toBool())
@@ -228,7 +229,7 @@ PartWriter::Memory& PartWriter::take(const at::Tensor& tensor, size_t value, boo
       .first->second;
 }
 
-// Copies the memory to a vector, so that calls that modify the memory write to the vector instead.
+// Copies the memory to a vector. Later calls that modify the memory write to the vector instead.
 // Python and C++ store the elements of a vector in the same order.
 void PartWriter::make_vector(Memory& memory) {
   memory.value = add_call(graph(), "aten::clone", "",
@@ -238,9 +239,9 @@ void PartWriter::make_vector(Memory& memory) {
   memory.views.clear();
 }
 
-// If the operator is the first one to write to memory that the step allocated, this function adds
-// the allocation to the program and returns the tensor that the operator fills. The new memory has
-// the tensor's layout, because Inductor must not write to a view with a different layout.
+// If the operator is the first to write to memory that the step allocated, adds the allocation to
+// the program and returns the tensor that the operator fills. The new memory has the tensor's
+// layout, because Inductor must not write to a view with a different layout.
 at::Tensor PartWriter::allocate_filled(const OperatorCall& call) {
   if (call.returning || call.arguments.empty() || !call.arguments[0].isTensor()) return {};
   const auto& tensor = call.arguments[0].toTensor();

@@ -22,7 +22,8 @@ using sconce::detail::have_same_layout;
 using sconce::detail::Trait;
 using sconce::detail::writes;
 
-// Returns the tensors in an operator's result, numbered by `number`.
+// Converts an operator's result to an argument. The function `number` returns the number of each
+// tensor.
 Argument result_of(const c10::IValue& value,
                    const std::function<size_t(const at::Tensor&)>& number) {
   if (value.isTensor() && value.toTensor().defined()) return {ValueId{number(value.toTensor())}};
@@ -85,9 +86,9 @@ size_t Tracer::add_constant(const at::Tensor& tensor) {
   return id;
 }
 
-// Called when an operator reads memory that was allocated but never written by an operator. In this
-// case, the host wrote the memory, as `torch::tensor` does, so the memory becomes a constant and
-// does not need an allocation.
+// Called when an operator reads memory that was allocated but never written by an operator. Such
+// memory was written by the host, for example by `torch::tensor`, so the memory becomes a constant
+// and does not need an allocation.
 void Tracer::keep_host_writes(Memory& memory) {
   const size_t id = memory.values.front();
   is_dropped_[*memory.allocation] = true;
@@ -101,8 +102,8 @@ size_t Tracer::number_of(const at::Tensor& tensor) {
   if (known != ids_.end()) return known->second;
   const auto* memory = memory_of(tensor);
   if (memory == nullptr) return add_constant(tensor);
-  // This tensor has the same elements as a recorded tensor but was not created by an operator. For
-  // example, `data()` returns such tensors.
+  // The tensor shares all elements with a recorded tensor but was not created by an operator. For
+  // example, `data()` returns a new tensor without calling an operator.
   const auto& values = memory->values;
   const auto same = std::find_if(values.rbegin(), values.rend(),
                                  [&](size_t id) { return have_same_layout(values_[id], tensor); });
@@ -153,7 +154,8 @@ Tracer::Running Tracer::begin(const c10::OperatorHandle& op, c10::ArrayRef<c10::
 void Tracer::end(Running running, c10::ArrayRef<c10::IValue> results) {
   const auto& op = running.call.op;
   check_results({here(op), op, device_}, results);
-  // If no result is a view of an argument's allocated memory, the operator has read the argument.
+  // If none of the results is a view of an argument's allocated memory, the operator must have read
+  // that memory.
   for_each_tensor(c10::ArrayRef<c10::IValue>(running.given), [&](const at::Tensor& tensor) {
     if (!tensor.defined() || tensor.unsafeGetTensorImpl()->is_wrapped_number()) return;
     auto* const memory = memory_of(tensor);

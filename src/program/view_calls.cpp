@@ -35,17 +35,17 @@ size_t add_slice(Graph& graph, size_t tensor, size_t dim, int64_t start, int64_t
                    integer(1)});
 }
 
-// A vector that is reshaped to a block with several dimensions, so that a view corresponds to a
-// range in each dimension. The block may have one more dimension than the view, for the stride
-// between the view's elements. The view uses a single index in this additional dimension.
+// A vector reshaped to a multidimensional block in which a view spans an index range along each
+// dimension. If the view's elements are not adjacent, the block has an additional dimension for the
+// stride between the elements. The view uses a single index in this additional dimension.
 struct Block {
   int64_t offset = 0;  // offset of the first element in the vector
   std::vector<int64_t> sizes = {};
   std::vector<int64_t> starts = {};
 };
 
-// Returns a block in which the view is a range in each dimension, or std::nullopt if there is no
-// such block. The view's dimensions are sorted by descending strides.
+// Returns a block in which the view spans an index range along each dimension, or std::nullopt if
+// no suitable block exists. The view's dimensions are sorted by descending strides.
 std::optional<Block> block_of(int64_t numel, const Placement& view) {
   Block block;
   int64_t rest = view.offset;
@@ -66,8 +66,8 @@ std::optional<Block> block_of(int64_t numel, const Placement& view) {
   return block;
 }
 
-// Like `block_of`, but if the whole vector has no suitable block, tries the part that starts at the
-// view's offset.
+// Like `block_of`, but falls back to the part of the vector that starts at the view's offset if the
+// whole vector has no suitable block.
 std::optional<Block> find_block(int64_t numel, const Placement& view) {
   auto block = block_of(numel, view);
   if (block || view.sizes.empty()) return block;

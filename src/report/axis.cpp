@@ -30,15 +30,15 @@ Step step_of(double least) {
   return {.mantissa = 1, .exponent = step.exponent + 1};
 }
 
-// printf would use the decimal point of the locale.
+// printf would use the locale's decimal separator.
 std::string text_of(double value, std::chars_format format, int precision) {
   char text[400];
   const auto end = std::to_chars(text, std::end(text), value, format, precision).ptr;
   return {text, end};
 }
 
-// Returns a string such as 1.5e-5. The string ends with the last digit that can differ between
-// ticks.
+// Formats the value in scientific notation, such as 1.5e-5, up to the last digit that can differ
+// between ticks.
 std::string scientific(double value, int step_exponent) {
   const int exponent = static_cast<int>(std::floor(std::log10(std::abs(value)) + 1e-9));
   const int digits = std::clamp(exponent - step_exponent, 0, 16);

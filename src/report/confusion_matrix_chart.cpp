@@ -98,8 +98,8 @@ class Drawing {
     return static_cast<int>(std::lround(count(row, column) / sum * levels));
   }
 
-  // All cells of a level share a path, because separate elements for the cells would make the file
-  // much larger.
+  // All cells at the same level share one path, because a separate element for each cell would make
+  // the file much larger.
   void add_cells(std::array<std::string, levels + 1>& paths) const {
     for (int64_t row = 0; row < classes_; ++row) {
       for (int64_t column = 0; column < classes_; ++column) {

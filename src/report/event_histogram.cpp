@@ -16,7 +16,7 @@ namespace sconce::utils::tensorboard {
 
 namespace {
 
-// Like Python, multiplies step by step, so the edges match bit for bit.
+// Multiplies repeatedly, as Python does, so that the edges match bit for bit.
 std::vector<double> edges_of_tensorflow() {
   std::vector<double> edges = {0};
   for (double edge = 1e-12; edge < 1e20; edge *= 1.1) edges.push_back(edge);
@@ -77,8 +77,8 @@ RawHistogram make_histogram(const std::string& caller, const at::Tensor& values,
                             .num = static_cast<double>(flat.numel()),
                             .sum = flat.sum().item<double>(),
                             .sum_squares = flat.dot(flat).item<double>()};
-  // Event files store only right edges. An empty bucket on the left indicates the left edge of the
-  // first bucket.
+  // Event files store only the right edges of buckets. Therefore, an empty bucket is added on the
+  // left. The right edge of the empty bucket is the left edge of the first bucket.
   histogram.bucket_limits.assign(edges.begin() + (begin - counts.begin()),
                                  edges.begin() + (end - counts.begin()) + 1);
   histogram.bucket_counts.assign(begin, end);

@@ -7,7 +7,7 @@
 #include "report/protobuf.hpp"
 
 // The field numbers come from TensorBoard's summary.proto, tensor.proto, and histogram.proto, and
-// from api.proto and plugin_data.proto of its hparams plugin.
+// from api.proto and plugin_data.proto in TensorBoard's hparams plugin.
 namespace sconce::utils::tensorboard {
 
 namespace {

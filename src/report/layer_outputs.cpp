@@ -226,8 +226,8 @@ class Observation {
     });
   }
 
-  // The attention layer's operator projects the queries (L, N, E). The output shape is derived from
-  // the shape of the queries.
+  // In an attention layer, the observed operator projects the queries (L, N, E), so the layer's
+  // output shape is derived from the shape of the queries.
   static void use_options(const torch::nn::Module* layer, LayerOutput& output) {
     const auto* attention = dynamic_cast<const nn::MultiheadAttentionImpl*>(layer);
     if (attention == nullptr) return;

@@ -84,8 +84,8 @@ void append_seen(const Run& column, Run& run) {
   }
 }
 
-// Splits the series at its gaps. If a gap shares its pixel column with points, it is not visible
-// and does not split the series.
+// Splits the series at its gaps. A gap in the same pixel column as a point is not visible and does
+// not split the series.
 std::vector<Run> runs_of(const ChartSeries& series, const Plot& plot) {
   std::vector<Run> runs(1);
   Run column;

@@ -72,7 +72,7 @@ LineChart LRFindResult::chart(std::string title) const {
 
 namespace detail {
 
-// Saves the state that fitting changes.
+// Saves the state that a fit modifies.
 struct LRSweep::Saved {
   explicit Saved(const Fit& fit)
       : modes(fit.model), optimizer(fit.optimizer), state(optimizer.state_dict().deepcopy()) {
@@ -165,7 +165,7 @@ void LRSweep::on_fit_end(Fit&) {
   saved_.reset();
 }
 
-// Ranks can agree to stop fitting only at points where they save.
+// In a fit with several ranks, the ranks can agree to stop only when they save.
 bool LRSweep::should_save(const Fit& fit) const {
   return fit.process_group.world_size() > 1;
 }

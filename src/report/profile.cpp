@@ -36,8 +36,8 @@ namespace impl = torch::profiler::impl;
 // A process has only one profiler, and starting it again would discard its records.
 std::atomic<bool> is_profile_active = false;
 
-// Returns whether the LibTorch profiler was started elsewhere, either in this thread through any
-// LibTorch function, or in another thread through Kineto.
+// Returns whether a profiler started elsewhere is active: a LibTorch profiler in this thread, or a
+// Kineto profiler in any thread.
 bool is_other_profile_active() {
   if (impl::profilerEnabled()) return true;
   auto& kineto = libkineto::api();

@@ -26,8 +26,8 @@ constexpr auto loss_read_interval = milliseconds(500);
 constexpr int64_t min_bar = 5;
 constexpr int64_t max_bar = 40;
 
-// The buffers that the streams use before main starts. If a program replaces the buffer of a
-// stream, the stream no longer writes to a terminal.
+// The original buffers of the streams, stored before `main` starts. If a program replaces a
+// stream's buffer, the stream no longer writes to a terminal.
 const std::streambuf* const out_buffer = std::cout.rdbuf();
 const std::streambuf* const error_buffer = std::cerr.rdbuf();
 const std::streambuf* const log_buffer = std::clog.rdbuf();
@@ -114,7 +114,7 @@ std::string TerminalBar::line(int64_t done, double seconds, std::string text) co
     room -= size;
     return part + ' ';
   };
-  // Adds the most important parts first, as long as there is room.
+  // Adds the parts in descending order of importance while there is room.
   const std::string count = take(std::to_string(done) + '/' + std::to_string(total_));
   const std::string title = take(title_);
   const std::string left =

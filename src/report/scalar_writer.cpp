@@ -107,8 +107,8 @@ class ScalarWriter::Csv {
     if (kept != text) kept_ = std::move(kept);
   }
 
-  // Returns the header and the lines up to and including the given step, and omits a truncated last
-  // line.
+  // Returns the header and all complete lines up to and including the given step. A truncated last
+  // line is omitted.
   std::string kept_lines(const std::string& text, int64_t last_step) const {
     std::string kept = csv_header;
     int64_t number = 1;

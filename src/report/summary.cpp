@@ -112,7 +112,7 @@ class Rows {
     if (is_run) return outputs_[next_++];
     const auto found = inner_.find(&module);
     if (found == inner_.end()) return {};
-    // This byte count covers all runs of the module, so a repeated row counts 0 bytes.
+    // This byte count covers all runs of the module, so each repeated row counts as 0 bytes.
     return {.shapes = found->second.shapes, .bytes = row.is_repeated ? 0 : found->second.bytes};
   }
 

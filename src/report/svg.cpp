@@ -43,8 +43,8 @@ std::string escape_character(const std::string& character) {
   return character;
 }
 
-// The widths below are the widths in the widest common font. Chinese characters and emoji are at
-// least as wide as they are tall.
+// The widths below are character widths in the widest of the common fonts. Chinese characters and
+// emoji are at least as wide as they are tall.
 double character_width(const std::string& character) {
   const auto first = static_cast<unsigned char>(character[0]);
   if (first >= 0xF0) return 17;

@@ -48,7 +48,8 @@ std::string text(const torch::ExpandingArray<D, T>& values) {
 }
 
 // If the user passed a single number, Python prints that number instead of a tuple. C++ cannot
-// determine what the user passed, so equal numbers are printed as a single number.
+// determine whether the user passed a single number, so equal values are always printed as a single
+// number.
 template <typename T>
 std::string number(c10::ArrayRef<T> values) {
   const bool equal = std::equal(values.begin() + 1, values.end(), values.begin());

@@ -56,8 +56,8 @@ class ParamStateVisitor {
     state_.write_only(key, at::scalar_tensor(steps, type));
   }
 
-  // In C++, an optional tensor may be undefined. In Python, its value is None or its key is
-  // missing.
+  // An optional tensor may be undefined in C++. Python represents an undefined tensor as None or
+  // omits the tensor's key.
   void tensor(const char* key, at::Tensor& value, bool is_needed = true, bool is_number = false) {
     if (is_needed) {
       state_(key, value);
@@ -90,8 +90,8 @@ class ParamStateVisitor {
   at::Tensor like_ = {};
 };
 
-// Each form lists the options and the state of an optimizer class under the keys that Python uses.
-// `like` returns a tensor with the sizes, type, and device of a parameter's state.
+// Each form struct lists the options and the state of one optimizer class, with the keys used in
+// Python. `like` returns a tensor with the sizes, type, and device of a parameter's state.
 struct ElementwiseForm {
   static constexpr bool needs_state = false;  // whether a step needs every state
   static at::Tensor like(const Parameters& parameters, size_t index) { return parameters[index]; }

@@ -75,8 +75,8 @@ torch::Tensor random_state() {
   return at::cat(states);
 }
 
-// LibTorch accepts a CPU generator state with a position beyond its 624 numbers, and would then
-// read out of bounds.
+// LibTorch accepts a CPU generator state whose position exceeds 624, the length of the state array,
+// and would then read out of bounds.
 void check_random_state(const torch::Tensor& state, const std::string& where) {
   auto trial = at::detail::createCPUGenerator();
   const int64_t size = trial.get_state().numel();
@@ -111,7 +111,7 @@ std::vector<torch::Tensor> random_states(const distributed::ProcessGroup& group)
   return states;
 }
 
-// The keys in a checkpoint file that do not name a part.
+// The keys in a checkpoint file that are not part names.
 const std::set<std::string> other_keys = {"classes", "generators", "epoch",
                                           "batch",   "extra",      "best"};
 
@@ -137,7 +137,7 @@ c10::impl::GenericDict states_of(const NamedStates& parts) {
 }
 
 // Maps each part to a key in the file. If the file does not contain a part's name, one of the
-// part's former names is used, unless another part has that name.
+// part's former names is used, unless that name now belongs to another part.
 NamedStates by_keys(const StateVisitor& saved, NamedStates parts) {
   std::set<std::string> taken;
   for (const auto& [name, part] : parts) taken.insert(name);
@@ -350,7 +350,7 @@ bool Checkpoint::has_other_monitor(const MonitoredValue& given) const {
 }
 
 // `load` also calls this function, because the process that wrote the checkpoint may have been
-// killed before it called this function.
+// killed before it finished the save.
 void Checkpoint::end_save(const std::optional<Best>& best) const {
   together(options_.process_group, [&] {
     if (!lock_) return;

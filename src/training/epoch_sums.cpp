@@ -17,8 +17,8 @@ namespace sconce {
 
 namespace {
 
-// The count is stored as the first value, under this name. As a result, the ranks agree on the
-// count, and checkpoints store it.
+// The count is stored as the first of the step's values, under the name below, so that the ranks
+// agree on the count and checkpoints include the count.
 constexpr auto count_name = "StepOutput::count";
 
 // Removes the sign of a NaN, because the sign would be printed.

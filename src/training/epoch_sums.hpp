@@ -66,8 +66,8 @@ class EpochSums {
   bool is_counted() const;
   void set_names(std::vector<std::string> names);
   void add_values(const StepOutput& step, int64_t examples);
-  // Returns this process's sums on the device: loss, examples, the metrics' sums, and the values'
-  // sums.
+  // Returns this process's sums on the device: the loss sum, the number of examples, the metric
+  // sums, and the value sums.
   torch::Tensor sums() const;
   // Sets the sums from a CPU tensor, in the order used by `sums()`.
   void set_examples_and_metrics(const torch::Tensor& sums);
@@ -77,8 +77,8 @@ class EpochSums {
   const Metrics& metrics_;
   bool are_names_agreed_;
   std::optional<std::vector<std::string>> names_ = {};  // value names; set in the first step
-  // Tensors with shape (1,). Each tensor contains the sum of one value, weighted by the number of
-  // examples, or the sum of the counts.
+  // Tensors with shape (1,). Each tensor contains either the sum of one value weighted by the
+  // number of examples, or the sum of the counts.
   std::vector<torch::Tensor> values_ = {};
   double seconds_before_ = 0;  // time spent on the epoch in earlier processes
   Stopwatch stopwatch_;

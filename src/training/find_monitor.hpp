@@ -35,7 +35,7 @@ inline bool may_be_of_step(const Fit& fit, const std::string& name) {
           std::any_of(fit.value_names.begin(), fit.value_names.end(), is_prefix));
 }
 
-// Returns the name under which an epoch stores the monitored value. This is `monitor` itself,
+// Returns the name under which an epoch stores the monitored value. The returned name is `monitor`,
 // except that "val_acc" becomes "test_acc" unless a test set is named "val". Throws an error with
 // the prefix `caller` if there is no such value.
 inline std::string find_monitor(const Fit& fit, const std::string& monitor, const char* caller) {
@@ -48,9 +48,9 @@ inline std::string find_monitor(const Fit& fit, const std::string& monitor, cons
   return name;
 }
 
-// Returns whether the lowest or the highest value is best. Uses the given mode, or the value's
-// default if there is no mode. Throws an error with the prefix `caller` if neither a mode nor a
-// default exists.
+// Returns the given mode or, if no mode is given, the default mode for the monitored value. The
+// mode determines whether lower or higher values are better. Throws an error with the prefix
+// `caller` if neither a mode nor a default exists.
 inline optim::MetricMode find_mode(const Fit& fit, const std::string& monitor,
                                    std::optional<optim::MetricMode> given, const char* caller) {
   if (given) return *given;

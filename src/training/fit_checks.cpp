@@ -36,8 +36,8 @@ void check_gradients_enabled(const torch::nn::Module& model, const char* caller)
   }
 }
 
-// Returns the settings that must match on all ranks of a fit, with their names. A rank with more
-// batches than the others would wait forever.
+// Returns the names and values of the settings that must match on all ranks of a fit. A rank with
+// more batches than the others would wait forever.
 std::vector<std::pair<const char*, int64_t>> rank_invariants(const TrainerOptions& options,
                                                              const FitData& data) {
   return {{"training batches", data.train.size()},

@@ -115,8 +115,8 @@ EpochMetrics FitLoop::run_epoch(std::shared_ptr<TrainStep>& kept) {
 // - setup: callbacks check their requirements before anything changes;
 // - the model moves to its device: states must be copied to the tensors that will be trained;
 // - the step is created: an unsupported optimizer is rejected before a file is read;
-// - load: a callback restores the parts, and then the position through `resume`. If a rank throws
-//   before `load`, all ranks throw.
+// - load: a callback restores the parts, and then restores the position by calling `resume`.
+// Until `load` is called, an error on one rank makes every rank throw.
 void FitLoop::start() {
   distributed::together(process_group, fit_call, [&] {
     states = states_of(*this, data_.callbacks);
@@ -220,8 +220,8 @@ void FitLoop::check_time() {
   }
 }
 
-// Saves the fit within an epoch if a callback requests it, and returns whether the fit stops. Ranks
-// can agree to stop only at points where they save.
+// Saves the fit mid-epoch if a callback requests a save, and returns whether the fit stops. In a
+// fit with several ranks, the ranks can agree to stop only when they save.
 bool FitLoop::pause() {
   Callbacks callbacks_to_save;
   std::copy_if(data_.callbacks.begin(), data_.callbacks.end(),

@@ -9,8 +9,8 @@ namespace sconce {
 
 namespace {
 
-// Returns whether a metric's value is a single number. A metric that has no value before its first
-// batch counts as a single number.
+// Returns whether a metric's value is a single number. A metric without a value before its first
+// batch is assumed to return a single number.
 bool is_one_number(const metrics::Metric& metric) {
   try {
     return metric.compute().numel() == 1;

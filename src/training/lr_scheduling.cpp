@@ -12,7 +12,7 @@ constexpr auto plateau_scheduling = "sconce::PlateauScheduling";
 }  // namespace
 
 // OneCycleLR throws after its last step. This check reports the problem before the fit starts
-// rather than when it ends.
+// rather than at the end of the fit.
 void LRScheduling::on_fit_start(Fit& fit) {
   const auto* schedule = dynamic_cast<const optim::lr_scheduler::OneCycleLR*>(&scheduler_);
   if (schedule == nullptr) return;

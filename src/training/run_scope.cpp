@@ -41,8 +41,8 @@ void RunScope::close() {
   for (const auto& restore : std::exchange(restorers_, {})) restore();
 }
 
-// Counts this run once per object, because a metric may have two names. Returns whether another run
-// is using the object.
+// Counts each object only once per run, because the same metric may be registered under two names.
+// Returns whether another run is using the object.
 bool RunScope::begin_use(int& runs) {
   if (std::find(counts_.begin(), counts_.end(), &runs) != counts_.end()) return false;
   counts_.push_back(&runs);

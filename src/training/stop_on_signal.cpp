@@ -20,8 +20,8 @@ constexpr auto stop_on_signal = "sconce::StopOnSignal";
 std::atomic<int> arrived_signal = 0;
 static_assert(std::atomic<int>::is_always_lock_free);
 
-// A signal that running fits handle. `previous` does not change while `users` is above 0, because
-// the handler reads `previous`.
+// A signal that is handled during fits. `previous` does not change while `users` is above 0,
+// because the handler reads `previous`.
 struct Handled {
   int users = 0;
   struct sigaction previous = {};

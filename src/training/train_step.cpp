@@ -55,9 +55,9 @@ void multiply_gradients(const torch::optim::Optimizer& optimizer, const torch::T
 }
 
 // Weights the batches in a step by their counts. The total count is known only after the last
-// forward pass in the step. Until then, in a step with several batches, the losses are divided by
-// an estimate of the total, which is based on the first count. This estimate keeps gradients in the
-// range of float16. The gradients are corrected afterward.
+// forward pass in the step. Before that pass, a step with several batches divides the losses by an
+// estimate of the total count, which is based on the first batch's count. This estimate keeps
+// gradients in the range of float16. The gradients are corrected afterward.
 class CountedBatches {
  public:
   explicit CountedBatches(const std::optional<distributed::ProcessGroup>& group) : group_(group) {}
@@ -72,7 +72,7 @@ class CountedBatches {
     return output.loss / unit_;
   }
 
-  // Corrects the gradients after all batches.
+  // Corrects the gradients after all batches have been processed.
   void end(const torch::optim::Optimizer& optimizer) const {
     if (total_.defined()) multiply_gradients(optimizer, unit_ / divisor(total_));
   }
@@ -160,8 +160,8 @@ class EagerStep final : public TrainStep {
     RECORD_USER_SCOPE("optimizer");
     if (clip_ > 0) {
       precision_.unscale_(optimizer_);
-      // Uses the optimizer's parameters instead of the model's parameters, because other gradients
-      // are neither zeroed nor unscaled.
+      // Clips the optimizer's parameters instead of all model parameters, because the gradients of
+      // the other parameters are neither zeroed nor unscaled.
       nn::clip_grad_norm_(parameters_of(optimizer_), clip_);
     }
     precision_.step(optimizer_);
@@ -214,10 +214,10 @@ struct BatchKind {
   std::vector<std::pair<std::vector<int64_t>, torch::ScalarType>> tensors = {};
 };
 
-// Returns the function to capture, which accepts the tensors of a batch and returns the tensors in
-// the step's output. The function stores the input tensors in a copy of the first batch, which also
-// contains the non-tensor parts. To keep the names of the values, the function stores the step's
-// output in `names`.
+// Returns the function to capture, which maps the tensors in a batch to the tensors in the step's
+// output. The function stores the input tensors in a copy of the first batch, which also contains
+// the non-tensor parts. The function stores the step's output in `names` to preserve the names of
+// the values.
 CapturedStep::Step captured_function(const std::function<StepOutput(const AnyBatch&)>& step,
                                      AnyBatch first, StepOutput& names) {
   const auto batch = std::make_shared<AnyBatch>(std::move(first));
@@ -256,7 +256,8 @@ class GraphStep final : public TrainStep {
     StepOutput output = names_;
     auto next = outputs.begin();
     nn::for_each_tensor(output, [&](torch::Tensor& tensor) { tensor = *next++; });
-    // The next replay overwrites the outputs, but the loss may be read after that replay.
+    // Copies the loss, because a caller may read the loss after the next replay has overwritten the
+    // outputs.
     output.loss = output.loss.clone();
     return output;
   }
@@ -276,8 +277,8 @@ class GraphStep final : public TrainStep {
   }
 
  private:
-  // The first batch in a loop determines the captured shape. At this point, the modules are in the
-  // correct mode.
+  // The first batch in a loop determines the captured shape. When the first batch arrives, the
+  // modules are already in the correct mode.
   void begin(const BatchKind& kind, AnyBatch first) {
     is_first_ = false;
     TrainedObjects objects = step_->objects();
