@@ -22,8 +22,8 @@ namespace autocast = at::autocast;
 
 namespace {
 
-// Returns the current state in the format that reference/autocast.py writes after "= " and the
-// note.
+// Returns the current autocast state in the format that reference/autocast.py prints after "= " and
+// the note.
 std::string autocast_state() {
   std::ostringstream text;
   for (const auto device : {torch::kCPU, torch::kCUDA}) {
@@ -45,7 +45,8 @@ torch::ScalarType dtype_of(const std::string& name) {
 
 using Scopes = std::vector<std::unique_ptr<AutocastGuard>>;
 
-// Runs a command from reference/autocast.py and returns a note about warnings and errors.
+// Runs a command from reference/autocast.py and returns a note that reports whether the command
+// warned or failed.
 std::string run(std::istringstream command, Scopes& scopes) {
   std::string kind, device, dtype, enabled, cache;
   command >> kind;
@@ -240,7 +241,7 @@ TEST_CASE("autocast caches a parameter's cast until the outermost scope ends") {
     weight.detach().mul_(2);
     return torch::mm(weight, weight).sum().item<double>() / weight.sum().item<double>();
   };
-  // If the cast is cached, the product uses the weight's value from before the change.
+  // With caching, the product uses the value that the weight had before the change.
   CHECK(product_after_change({.cache_enabled = true}) == 1.0);
   CHECK(product_after_change({.cache_enabled = false}) == 8.0);
   CHECK(product_after_change({}) == 4.0);

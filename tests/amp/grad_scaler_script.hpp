@@ -203,7 +203,7 @@ class ScriptOptimizer {
   bool sparse_ = false;
 };
 
-// Runs the commands in the scripts of reference/grad_scaler.py.
+// Runs the script commands from reference/grad_scaler.py.
 class Script {
  public:
   // Runs a command and returns the command's note, which is either its result or its error message.
@@ -219,7 +219,8 @@ class Script {
     }
   }
 
-  // Returns a description of the scaler's state. The scripts list this text after the note.
+  // Returns a description of the scaler's state. In the reference scripts, this text follows the
+  // note.
   std::string state() const {
     std::ostringstream text;
     const auto state = scaler_->state_dict().toGenericDict();

@@ -71,8 +71,8 @@ GradScaler cpu_scaler(GradScalerOptions options = {}) {
   return scaler;
 }
 
-// Maps the beginning of each of Python's error messages, with underscores for spaces, to the
-// beginning of the corresponding message in sconce.
+// Maps the prefixes of Python's error messages, with underscores instead of spaces, to the prefixes
+// of the corresponding sconce messages.
 const std::map<std::string, std::string>& refusals() {
   static const std::map<std::string, std::string> pairs = {
       {"Attempted_step", "GradScaler::step: expected a call to scale(loss)"},
@@ -122,7 +122,8 @@ struct Float16Training {
     REQUIRE(scaler.is_enabled());
   }
 
-  // Returns how many values a complete step, including the optimizer step, reads on the host.
+  // Returns how many times the host reads a value from the device in a complete step, including the
+  // optimizer step.
   int64_t reads_of_step(torch::optim::Optimizer& optimizer) {
     CosineAnnealingLR scheduler(optimizer, /*T_max=*/10);
     const HostReads reads;

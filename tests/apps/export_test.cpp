@@ -61,7 +61,8 @@ torch::Tensor inputs_of(const train::Task& task, int64_t rows) {
   return torch::randn(shape);
 }
 
-// Returns a table of houses. Both the price and the roof can be predicted from the other columns.
+// Returns a CSV table of houses with their rooms, roofs, and prices. Both the price and the roof
+// can be predicted from the other columns.
 std::string small_houses() {
   std::string text = "rooms,roof,price\n";
   for (int i = 0; i < 60; ++i) {

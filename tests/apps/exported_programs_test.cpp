@@ -38,8 +38,8 @@ torch::Tensor read_tensor(const fs::path& file) {
   return sconce::io::load_torch(file).toTensor();
 }
 
-// Exports a network in Python, and serves 17 rows with the exported network in batches of 8, 8, and
-// 1 rows. Returns the outputs computed in C++.
+// Exports a network in Python, and runs the exported network on 17 rows, in batches of 8, 8, and 1.
+// Returns the outputs computed in C++.
 torch::Tensor export_and_serve(const TempDir& folder) {
   torch::manual_seed(0);
   auto net = small_net();
@@ -120,8 +120,8 @@ std::string without_indentation(const std::string& text) {
   return std::regex_replace(text, std::regex("\n +"), "\n");
 }
 
-// Returns the sources that contain the code on the pages: the examples and, for the remaining code,
-// the tests.
+// Returns the source files that contain the code quoted on the pages: the examples and, for code
+// that is not in an example, the tests.
 std::string quoted_sources() {
   std::string sources;
   for (const std::string name : {"compiled_step", "exporting"}) {
@@ -148,8 +148,8 @@ TEST_CASE(
         sconce::test::contents(std::string(SCONCE_TESTS_DIR "/../docs/") + name + ".md");
     int blocks = 0;
     for (std::sregex_iterator found(page.begin(), page.end(), block), end; found != end; ++found) {
-      // Skips blocks that are marked on the page because CI does not build them, and complete
-      // programs, because the package test runs them.
+      // Skips complete programs, which the package test runs, and blocks that are marked on the
+      // page as not built in CI.
       const bool is_program = found->str(2).find("int main(") != std::string::npos;
       if (found->length(1) > 0 || is_program) continue;
       INFO(found->str(2));

@@ -1,5 +1,5 @@
 // Anyone who can reach the ports of a training run can connect to them and send arbitrary bytes.
-// Bytes that do not come from a rank must not affect the run.
+// Bytes from clients other than the ranks must not affect the run.
 #include <poll.h>
 
 #include <cstring>
@@ -119,7 +119,7 @@ void disturb(const std::set<uint16_t>& ports, std::mt19937& random) {
   }
 }
 
-// Returns the output of a run without the reported speed.
+// Removes the reported speed from a run's output.
 std::string without_speed(const std::string& text) {
   return std::regex_replace(text, std::regex("\n[0-9.]+ examples/sec"), "");
 }
@@ -129,8 +129,8 @@ struct TwoRanks {
   std::string weights;
 };
 
-// Trains with two processes. If `is_disturbed` is true, malformed connections reach the rendezvous
-// port before the ranks meet, and every port during training.
+// Trains with two processes. If `is_disturbed` is true, malformed connections are made to the
+// rendezvous port before the ranks meet and to every port during training.
 TwoRanks trained_by_two(bool is_disturbed) {
   const TempDir folder;
   const std::string port = sconce::test::free_port();

@@ -25,7 +25,8 @@ sconce::StateDict values_of(const torch::nn::Module& model) {
   return values;
 }
 
-// Checks which tensors in a model match the values in a state and which differ from them.
+// Checks that the tensors in the last layer differ from the given state and that all other tensors
+// match the state.
 void check_kept(const torch::nn::Module& model, const sconce::StateDict& state,
                 const std::string& last_layer) {
   for (const auto& item : sconce::nn::state_dict(model)) {

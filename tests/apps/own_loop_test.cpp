@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using sconce::amp::Precision;
 
-// Trainer results with the settings that the example uses.
+// The results of a Trainer run with the settings that the example uses.
 struct Trained {
   std::string lines = {};
   std::vector<torch::Tensor> parameters = {};

@@ -111,7 +111,7 @@ TEST_CASE("IDX files are found under every file name used to distribute them") {
   const std::string name = GENERATE("train-images.idx3-ubyte.gz", "train-images.idx3-ubyte",
                                     "train-images-idx3-ubyte.gz", "train-images-idx3-ubyte");
   CHECK_FALSE(train::has_idx_files(folder.path()));
-  // Some archives unpack to folders that have the names of IDX files.
+  // Some archives unpack to folders that are named like IDX files.
   fs::create_directory(folder.path() / "t10k-labels-idx1-ubyte");
   if (!name.ends_with("-idx3-ubyte"))
     fs::create_directory(folder.path() / "train-images-idx3-ubyte");
@@ -150,7 +150,7 @@ TEST_CASE(
     return sconce::test::error_of([&] { train::find_digits(program, folder.path() / "none"); });
   };
   const std::string instead = "; specify the folder that contains the four files: --data DIR";
-  // The missing program path simulates a system without /proc.
+  // Omitting the program path simulates a system without /proc.
   CHECK(
       error() ==
       "--data digits: expected the folder with the digits, cannot determine where this program is "
@@ -516,7 +516,7 @@ TEST_CASE("sconce-train fine-tunes the last layer of a torchvision network", "[a
   const RunResult predicted = run_train("predict --weights " + file.string() + " " + red.string());
   CHECK_THAT(predicted.out, StartsWith(red.string() + ": red "));
 
-  // Resuming a run in the middle of training produces the same result.
+  // Resuming a run halfway through training produces the same result as an uninterrupted run.
   const std::string saved = "--checkpoint " + path("saved") + " ";
   REQUIRE(run("--freeze --epochs 1 " + saved).exit_code == 0);
   const RunResult other = run("--epochs 2 --resume " + saved);

@@ -1,5 +1,5 @@
-// Tests the dependencies of the built programs, as recorded in their binaries, and the behavior
-// that all programs share.
+// Tests the shared-library dependencies recorded in the built programs, and the behavior common to
+// all programs.
 #include <torch/version.h>
 
 #include <filesystem>

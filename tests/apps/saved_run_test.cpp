@@ -50,8 +50,8 @@ struct ScheduleLike : sconce::TrainerCallback {
   }
 };
 
-// Trains up to the given step, as sconce-train does, starting from scratch or resuming the run in
-// the folder.
+// Trains up to the given step in the same way as sconce-train. If the folder contains a run,
+// resumes that run.
 void fit(const fs::path& folder, int64_t last_step) {
   torch::manual_seed(1);
   torch::nn::Linear net(3, 2);
@@ -71,8 +71,8 @@ void fit(const fs::path& folder, int64_t last_step) {
                .callbacks = {&schedule, &scheduling, &stop, &saving}});
 }
 
-// A value in a checkpoint, identified by its path of keys, and a function that returns a
-// replacement for the value. If the function is empty, the value is removed.
+// A value in a checkpoint, located by a sequence of keys, and a function that returns a replacement
+// for the value. An empty function removes the value from the checkpoint.
 struct Place {
   std::vector<std::string> keys;
   std::function<void(const c10::IValue&)> replace;

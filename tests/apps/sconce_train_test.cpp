@@ -60,15 +60,15 @@ int examples_in(const fs::path& chart) {
       "<text x=[0-9.\"]+ y=[0-9.\"]+ text-anchor=\"middle\"(?: class=\"\\w+\")?>(\\d+)</text>");
   int sum = 0;
   std::sregex_iterator number(svg.begin(), svg.end(), cell);
-  // The ten class names, which are also numbers, come after the cells.
+  // In the SVG file, the ten class names, which are also numbers, follow the cells.
   for (int i = 0; i < 100 && number != std::sregex_iterator(); ++i, ++number) {
     sum += std::stoi((*number)[1]);
   }
   return sum;
 }
 
-// Checks that an unfinished run leaves behind only the per-epoch charts, one of which may be
-// incomplete.
+// Checks that an unfinished run leaves behind no files except per-epoch charts. One of these charts
+// may be incomplete.
 void check_charts_alone(const fs::path& folder) {
   for (const auto& name : names_in(folder)) {
     INFO(name);
@@ -851,7 +851,8 @@ TEST_CASE("a run resumes with or without --out, and its charts include the earli
   const RunResult last = run(" --epochs 3");
   INFO(last.err);
   CHECK(last.exit_code == 0);
-  // In the SVG file, the training loss line follows its legend marker and has one marker per epoch.
+  // In the SVG file, the legend marker precedes the line for the training loss, which has one
+  // marker per epoch.
   const std::string training = contents(folder.path() / "out" / "training.svg");
   const auto legend = training.find("<path class=\"m0\"");
   const auto loss = training.find("<path class=\"m0\"", legend + 1);
@@ -994,7 +995,7 @@ TEST_CASE("a run resumes only on its original data, and the error names the data
   CHECK(names_in(saved) == names);
   CHECK(contents(fs::path(saved) / "flags.txt") == facts);
 
-  // An earlier version did not store any information about the dataset.
+  // Earlier versions did not store information about the dataset.
   const std::string earlier = std::regex_replace(facts, std::regex("--data[^\n]*\n"), "");
   REQUIRE(lines_of(facts) - lines_of(earlier) == 3);
   folder.write("saved/flags.txt", earlier);

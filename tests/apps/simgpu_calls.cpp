@@ -132,7 +132,7 @@ const std::map<std::string, Call>& typed_calls() {
   return calls;
 }
 
-// Returns whether a function of unknown type reported success.
+// Calls a function of unknown type and returns whether the call reported success.
 bool call_without_type(const std::string& name, void* function) {
   std::snprintf(present_call().data(), present_call().size(), "(nulls)");
   using Function = int (*)(void*, void*, void*, void*, void*, void*, void*, void*, void*, void*);

@@ -1,9 +1,10 @@
 // Runs NCCL collectives on two ranks. The mode selects mismatched calls (wrong), matching calls
 // (right), captures that wait for a collective that one rank joins late (late), a collective that
-// only rank 1 calls before it throws (alone), or calls that deadlock (stuck). Each rank runs
+// only rank 1 calls before it throws (alone), or calls that deadlock (stuck). Each rank runs the
+// command below with RANK, LOCAL_RANK, and WORLD_SIZE set:
 //     test-simgpu-collectives FOLDER wrong|right|late|alone|stuck
-// with RANK, LOCAL_RANK, and WORLD_SIZE set. FOLDER must be empty, because the ranks find each
-// other there. The program prints how each case ends.
+// FOLDER must be empty, because the ranks find each other there. The program prints how each case
+// ends.
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -165,7 +166,8 @@ void meet(const ProcessGroup& group, const std::string& place) {
   wait_for_file(place + std::to_string(1 - group.rank()));
 }
 
-// Waits for calls from both ranks, like a program whose group has the given timeout.
+// Waits until both ranks arrive, and then waits for the calls with a timeout, like a program whose
+// process group has a timeout.
 void wait_for_both(const ProcessGroup& group, const std::string& place,
                    const std::vector<Work>& calls) {
   meet(group, place);

@@ -54,7 +54,7 @@ std::unique_ptr<sconce::StepGraph> graph_of(const Step& step) {
 }
 
 // Runs a loop that copies the next batch on a separate stream. The incorrect version uses the batch
-// before it has arrived.
+// before the copy has finished.
 void prefetch(bool is_right) {
   const auto compute = current_stream();
   const auto copy = another_stream();
@@ -73,7 +73,7 @@ void prefetch(bool is_right) {
   std::cout << sum.item<float>() << '\n';
 }
 
-// Catches the prefetch error, like a program that continues after a failure.
+// Catches the prefetch error, as a program that continues after a failure would.
 void caught(bool is_right) {
   try {
     prefetch(is_right);
@@ -133,8 +133,8 @@ void two_threads(bool is_right) {
   std::cout << shared[0].item<float>() << '\n';
 }
 
-// Two streams each write to two columns of a matrix. In the incorrect version, both streams write
-// to the same column.
+// Each of two streams writes to two adjacent columns of a matrix. In the incorrect version, the two
+// column ranges overlap by one column.
 void columns(bool is_right) {
   const auto matrix = torch::zeros({rows, 4}, torch::kCUDA);
   current_stream().synchronize();
@@ -147,8 +147,8 @@ void columns(bool is_right) {
   std::cout << matrix.sum().item<float>() << '\n';
 }
 
-// Two streams write to interleaved parts of a four-dimensional block. The parts overlap only if
-// their channels overlap.
+// Two streams write to interleaved parts of a four-dimensional block. The written elements overlap
+// only if the two channel ranges overlap.
 void channels(bool is_right) {
   const auto images = torch::zeros({2, 4, 6, 10}, torch::kCUDA);
   current_stream().synchronize();
@@ -224,8 +224,8 @@ void pinned_write(bool is_right) {
 }
 
 // Reads the result of a captured operation during the capture, before any replay has computed it.
-// The capture also reads pinned memory, and other work copies to a parameter that the capture
-// modifies.
+// The host also reads pinned memory that a captured copy will write, and another stream copies to a
+// parameter that a captured operation modifies.
 void capture(bool is_right) {
   const auto ones = torch::ones({rows}, torch::kCUDA);
   const auto parameter = torch::zeros({rows}, torch::kCUDA);
@@ -255,8 +255,8 @@ void capture(bool is_right) {
   std::cout << seen.mean().item<float>() << ' ' << sum.mean().item<float>() << '\n';
 }
 
-// Reads pinned memory that a GPU copies to, with or without waiting first. The copy covers only
-// part of the memory.
+// Reads pinned memory that is the destination of a GPU copy, with or without waiting for the copy.
+// The copy covers only part of the memory.
 void early_read(bool is_right) {
   const auto results = torch::zeros({rows}).pin_memory();
   results.narrow(0, 10, 10).copy_(torch::ones({10}, torch::kCUDA), /*non_blocking=*/true);
@@ -266,8 +266,8 @@ void early_read(bool is_right) {
   std::cout << beside << ' ' << results[10].item<float>() << '\n';
 }
 
-// Two streams copy to the same pages of pinned memory. Only the correct version orders the two
-// copies.
+// Two streams copy to the same pages of pinned memory. In the correct version, the second copy
+// waits for the first copy.
 void two_copies(bool is_right) {
   const auto results = torch::zeros({8 * rows}).pin_memory();
   const auto ones = torch::ones({8 * rows}, torch::kCUDA);
@@ -303,9 +303,9 @@ void sleep(bool is_right) {
   std::cout << is_idle << ' ' << is_busy << ' ' << copied[0].item<float>() << '\n';
 }
 
-// Changes a number between two replays. If the number is on the CPU, the graph keeps the value from
-// the capture. If the number is on the GPU, the graph reads the new value. The dtype of the second
-// result shows whether 0.5 is treated as a C++ number.
+// Changes a scalar tensor between two replays. If the scalar tensor is on the CPU, the graph keeps
+// the value from the capture. If the scalar tensor is on the GPU, the graph reads the new value.
+// The dtype of the second result shows whether 0.5 is treated as a C++ number.
 void factor(bool is_right) {
   const StreamGuard guard(another_stream());
   auto sum = torch::zeros({rows}, torch::kCUDA);
@@ -323,7 +323,7 @@ void factor(bool is_right) {
 }
 
 // Captures an indexed read with indices on the CPU or on the GPU. LibTorch copies CPU indices to
-// the GPU, which is not allowed during a capture.
+// the GPU, which is not allowed during capture.
 void cpu_index(bool is_right) {
   const StreamGuard guard(another_stream());
   const auto values = torch::ones({rows}, torch::kCUDA);
@@ -334,8 +334,8 @@ void cpu_index(bool is_right) {
   std::cout << read.sum().item<float>() << '\n';
 }
 
-// Captures an indexed write of a number. LibTorch also copies a number on the CPU to the GPU, which
-// is not allowed during a capture.
+// Captures an indexed write of a scalar. LibTorch also copies a CPU scalar to the GPU, which is not
+// allowed during capture.
 void cpu_value(bool is_right) {
   const StreamGuard guard(another_stream());
   auto values = torch::ones({rows}, torch::kCUDA);
@@ -346,8 +346,9 @@ void cpu_value(bool is_right) {
   std::cout << values.sum().item<float>() << '\n';
 }
 
-// Captures a masked write of a number. LibTorch accepts a number on the CPU. For a number on the
-// GPU, LibTorch computes the mask positions on the host.
+// Captures a masked write of a one-element tensor. LibTorch supports this operation if the
+// one-element tensor is on the CPU. If the one-element tensor is on the GPU, LibTorch computes the
+// mask positions on the host.
 void mask(bool is_right) {
   const StreamGuard guard(another_stream());
   auto values = torch::ones({rows}, torch::kCUDA);
@@ -358,7 +359,8 @@ void mask(bool is_right) {
   std::cout << values.sum().item<float>() << '\n';
 }
 
-// Captures a search with or without a sorter. The host reads the minimum and maximum of a sorter.
+// Captures torch::searchsorted with or without a sorter. If a sorter is passed, the host reads the
+// sorter's minimum and maximum.
 void sorter(bool is_right) {
   const StreamGuard guard(another_stream());
   const auto values = torch::arange(rows, torch::kCUDA);
@@ -373,8 +375,8 @@ void sorter(bool is_right) {
 }
 
 // Indexes a GPU tensor with a mask and indices on the CPU. LibTorch copies the mask positions from
-// pinned memory, and it copies the indices while the host waits. Neither copy is necessary for
-// indices on the GPU.
+// pinned memory, but it copies the indices synchronously. LibTorch makes neither copy if the
+// indices are on the GPU.
 void copied_indices(bool is_right) {
   const auto values = torch::ones({rows, 2}, torch::kCUDA);
   const auto first = is_right ? torch::arange(10, torch::kCUDA) : torch::arange(rows).lt(10);
@@ -383,8 +385,8 @@ void copied_indices(bool is_right) {
 }
 
 // Fills the same pinned buffer for each batch, possibly while the previous batch is still being
-// copied from it. Between the copies, the stream does other work, so the computed numbers alone do
-// not reveal the mistake. The results are copied back into the same buffer.
+// copied from it. The stream does other work between the copies, so the results can be correct
+// despite the mistake. The results are copied back into the same buffer.
 void pinned_buffer(bool is_right) {
   const auto buffer = torch::zeros({rows}).pin_memory();
   auto sum = torch::zeros({rows}, torch::kCUDA);
