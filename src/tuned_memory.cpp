@@ -53,7 +53,7 @@ bool requests_huge_pages() {
 
 // Counts the pages that the system maps for this thread while the thread fills a new block. The
 // block is allocated with malloc instead of as a tensor, because glibc may skip a free block of
-// exactly the right size when it allocates aligned memory.
+// exactly the right size when allocating aligned memory.
 long block_page_faults() {
   constexpr size_t bytes = 1 << 20;  // by default, malloc unmaps freed blocks of this size
   const auto pages = [] {

@@ -25,8 +25,8 @@ bool share_memory(const std::vector<at::Tensor>& tensors) {
 }
 
 // Inductor computes equal results only once and returns tensors that share memory. However, a later
-// operation may write to one of these tensors. For example, an optimizer may write to the two bias
-// gradients of an LSTM, which are equal.
+// operation may write to one of these tensors. For example, an optimizer may write to the two equal
+// bias gradients of an LSTM.
 void separate(std::vector<at::Tensor>& results) {
   if (!share_memory(results)) return;
   std::set<const void*> taken;

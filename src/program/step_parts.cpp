@@ -177,8 +177,8 @@ PartWriter::Memory& PartWriter::memory_of(const at::Tensor& tensor) {
   return constant == use_.constants.end() ? add_input(tensor) : add_constant(tensor);
 }
 
-// A compiler can optimize operations on a constant with equal elements, but it must read the
-// elements of an input.
+// A compiler can optimize operations on a constant with equal elements, whereas the elements of an
+// input must be read at run time.
 PartWriter::Memory& PartWriter::add_constant(const at::Tensor& tensor) {
   const auto number = flat_name(tensor).narrow(0, 0, 1).item();
   const Argument::Any value = number.isBoolean()         ? Argument::Any(number.toBool())

@@ -10,8 +10,8 @@ namespace {
 using c10::IValue;
 using c10::impl::GenericDict;
 
-// Reads the states of the parameters in one group. In the dict, the keys of these states are
-// `indices`.
+// Reads the states of the parameters in one group. `indices` contains the keys of these states in
+// the dict.
 void read_states(const std::vector<at::Tensor>& parameters, const std::vector<int64_t>& indices,
                  const GenericDict& states, const std::string& where, const OptimizerDictForm& form,
                  OptimizerContents& contents) {

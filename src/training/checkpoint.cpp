@@ -111,7 +111,7 @@ std::vector<torch::Tensor> random_states(const distributed::ProcessGroup& group)
   return states;
 }
 
-// The keys in a checkpoint file that are not part names.
+// The keys of a checkpoint file other than the part names.
 const std::set<std::string> other_keys = {"classes", "generators", "epoch",
                                           "batch",   "extra",      "best"};
 
@@ -350,7 +350,7 @@ bool Checkpoint::has_other_monitor(const MonitoredValue& given) const {
 }
 
 // `load` also calls this function, because the process that wrote the checkpoint may have been
-// killed before it finished the save.
+// killed before the save finished.
 void Checkpoint::end_save(const std::optional<Best>& best) const {
   together(options_.process_group, [&] {
     if (!lock_) return;

@@ -55,9 +55,9 @@ void multiply_gradients(const torch::optim::Optimizer& optimizer, const torch::T
 }
 
 // Weights the batches in a step by their counts. The total count is known only after the last
-// forward pass in the step. Before that pass, a step with several batches divides the losses by an
-// estimate of the total count, which is based on the first batch's count. This estimate keeps
-// gradients in the range of float16. The gradients are corrected afterward.
+// forward pass in the step. Until the total count is known, a step with several batches divides the
+// losses by an estimate based on the first batch's count. This estimate keeps gradients in the
+// range of float16. The gradients are corrected afterward.
 class CountedBatches {
  public:
   explicit CountedBatches(const std::optional<distributed::ProcessGroup>& group) : group_(group) {}
