@@ -36,7 +36,7 @@ Groups in_two_groups(const Parameters& p) {
 }
 
 // Runs a step with gradients scaled by 8. If the step is skipped, existing tensors must remain
-// unchanged, and new tensors must be 0.
+// unchanged, and newly created tensors must be 0.
 void check_scaled_step(sconce::optim::Optimizer& optimizer, const Parameters& parameters,
                        bool skipped) {
   for (const auto& p : parameters) {

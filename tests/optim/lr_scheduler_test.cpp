@@ -93,7 +93,7 @@ std::vector<double> numbers(Optimizer& optimizer, const Schedulers& schedulers) 
   return all;
 }
 
-// The values at each step. The list is shorter if a scheduler throws an exception.
+// The scheduled values at each step. The list is shorter if a scheduler throws an exception.
 using Curve = std::vector<std::vector<double>>;
 
 std::string kind_of(const Example& example) {
@@ -359,8 +359,9 @@ std::vector<Example> plateau_cases() {
   return cases;
 }
 
-// Returns cases in which one optimizer has several schedulers. Either all schedulers are stepped in
-// every step, one after another, or the schedulers take turns.
+// Returns cases in which one optimizer has several schedulers. In each case, either all schedulers
+// are stepped in every step, one after another, or a SequentialLR activates one scheduler at a
+// time.
 std::vector<Example> combined_cases() {
   using List = std::vector<std::shared_ptr<GroupLRScheduler>>;
   using Numbers = std::vector<int64_t>;
@@ -562,8 +563,8 @@ Piece<GroupLRScheduler> draw_swa(std::mt19937& dice) {
       lrs, options);
 }
 
-// Draws schedules of one of the three kinds. A schedule is either used alone or is the first or
-// second of two that take turns.
+// Draws schedules with the given function. Each schedule is used alone or as the first or second
+// scheduler of a SequentialLR.
 std::vector<Example> draw_alone_and_by_turns(Piece<GroupLRScheduler> (*draw)(std::mt19937&),
                                              uint32_t count) {
   static const std::array kinds = {"SGD", "RMSprop", "Adam", "AdamW", "NAdam"};
@@ -668,8 +669,8 @@ Piece<Scheduler> draw_turns(std::mt19937& dice) {
           }};
 }
 
-// Draws one or two schedules for an optimizer. A schedule may consist of several schedules that
-// take turns.
+// Draws one or two schedules for an optimizer. A schedule may be a SequentialLR that consists of
+// several schedules.
 Example draw_example(uint32_t seed) {
   std::mt19937 dice(seed);
   static const std::array kinds = {"SGD", "RMSprop", "Adam", "AdamW", "NAdam"};

@@ -11,8 +11,8 @@ using sconce::optim::NAdamOptions;
 
 namespace {
 
-// The bits in the row determine which options are enabled. The rows cover every combination of
-// values for any two options.
+// The bits in the row determine which options are enabled. Together, the rows cover every
+// combination of values for every pair of options.
 sconce::test::Case nadam_case(torch::ScalarType dtype, Kernels kernels, unsigned row) {
   const bool maximize = (row & 1) != 0, decoupled = (row & 2) != 0, tensor_lr = (row & 4) != 0;
   const double weight_decay = (maximize != decoupled) != tensor_lr ? 0.1 : 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Accesses module tensors by name for tests that involve averages.
+// Collects, copies, and compares named module tensors for tests of averaged weights.
 
 #include <torch/torch.h>
 

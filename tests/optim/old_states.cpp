@@ -11,7 +11,7 @@ namespace {
 
 using namespace sconce::test::of_f48842a;
 
-// Runs the remaining training steps and returns all numbers.
+// Runs the remaining training steps and returns all resulting values.
 template <class Load>
 torch::Tensor resume(const Run& run, const c10::List<torch::Tensor>& values, const Load& load) {
   const auto parameters = make_parameters();

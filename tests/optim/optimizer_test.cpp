@@ -96,8 +96,8 @@ torch::Tensor lr_of(const sconce::optim::Optimizer& optimizer, size_t group) {
   return groups.get(group).toGenericDict().at("lr").toTensor();
 }
 
-// Returns two one-parameter groups with different learning rates, neither of which is the default
-// for any class.
+// Returns two one-parameter groups. Their learning rates differ from each other and from the
+// default of every optimizer class.
 sconce::test::Groups two_rates(const sconce::test::Kind& kind,
                                const std::vector<torch::Tensor>& parameters) {
   sconce::test::Groups groups;

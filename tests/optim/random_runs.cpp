@@ -11,9 +11,8 @@ using sconce::optim::Kernels;
 using sconce::test::Result;
 using sconce::test::TempDir;
 
-// Compares random runs of an optimizer and a schedule here with the same runs in
-// tests/reference/optim_random.py. Each run is described by a line of text that determines what
-// happens in both languages.
+// Compares random runs of sconce's optimizers and schedules with the same runs in
+// tests/reference/optim_random.py. One line of text defines each run for both C++ and Python.
 namespace {
 
 const std::vector<std::vector<int64_t>> random_sizes = {{3, 5},    {67}, {},      {4, 4},

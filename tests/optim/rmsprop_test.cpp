@@ -11,8 +11,8 @@ using torch::optim::RMSpropOptions;
 
 namespace {
 
-// Creates the test case for one of eight rows of options. The rows cover every combination of
-// values for any two options.
+// Creates the test case for one of eight rows of options. Together, the rows cover every
+// combination of values for every pair of options.
 sconce::test::Case rmsprop_case(torch::ScalarType dtype, Kernels kernels, unsigned row) {
   const bool maximize = (row & 1) != 0, centered = (row & 2) != 0, tensor_lr = (row & 4) != 0;
   const double momentum = maximize != centered ? 0.9 : 0;

@@ -150,8 +150,8 @@ void check_refused(const std::string& name, const Options& defaults,
   }
 }
 
-// Return the cases for three optimizers. The cases share one Python process, because starting
-// Python takes most of the time.
+// These functions return the test cases for Adagrad, NAdam, and RMSprop. The cases share one Python
+// process, because starting Python takes most of the time.
 std::vector<Case> adagrad_cases();
 std::vector<Case> nadam_cases();
 std::vector<Case> rmsprop_cases();

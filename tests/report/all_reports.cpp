@@ -44,7 +44,7 @@ int terminal() {
   return descriptor;
 }
 
-// A model, its data, and all reports of a fit, which write to a separate folder.
+// A model, its data, and all of the fit's reports, which are written to a separate folder.
 struct Run {
   sconce::test::TempDir folder = sconce::test::TempDir();
   sconce::FitData data = sconce::test::data();

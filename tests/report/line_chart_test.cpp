@@ -35,8 +35,7 @@ LineChart chart_of(const std::vector<double>& y) {
           .panels = {{.y_label = "loss", .series = {by_epoch("train", y)}}}};
 }
 
-// These functions return the number of lines or markers in the first series, excluding the one in
-// the legend.
+// These functions count the lines or markers of the first series, excluding the legend.
 size_t lines(const std::string& svg) {
   return lines_of(svg, "line s0 d0").size() - 1;
 }

@@ -33,7 +33,7 @@ torch::nn::Sequential model_of_all_kinds() {
   return model;
 }
 
-// Returns everything that training reads or writes, as tensors.
+// Returns all state that training reads or modifies, as tensors.
 std::vector<torch::Tensor> state_of(torch::nn::Sequential& model,
                                     torch::optim::Optimizer& optimizer) {
   std::vector<torch::Tensor> all = {at::detail::getDefaultCPUGenerator().get_state()};

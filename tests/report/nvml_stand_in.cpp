@@ -1,7 +1,7 @@
 // A stand-in for the driver's NVML that reports two GPUs and defines the functions that
-// libnvidia-ml.so.1 exports. With FAILING, initialization fails. With LACKING, only the
-// initialization and count functions exist. STAND_IN_CUDA is the CUDA version that the driver
-// supports.
+// libnvidia-ml.so.1 exports. If FAILING is defined, initialization fails. If LACKING is defined,
+// only the functions for initialization and counting exist. STAND_IN_CUDA is the CUDA version that
+// the driver supports.
 #include <cstdio>
 #include <cstdlib>
 

@@ -70,7 +70,7 @@ class Terminal {
     REQUIRE(::ioctl(writer_, TIOCSWINSZ, &size) == 0);
   }
 
-  // Returns the text that was written since the last call.
+  // Returns the text written since the previous call.
   std::string read() {
     out_ << '\x04' << std::flush;
     std::string text;

@@ -108,8 +108,8 @@ torch::Tensor pixels_of(std::string png) {
       torch::from_blob(png.data(), {std::ssize(png)}, torch::kByte));
 }
 
-// Returns the sorted hyperparameters from the start of a session. Python writes them in hash table
-// order.
+// Returns the hyperparameters from a session start event. The result is sorted, because Python
+// writes hyperparameters in hash table order.
 std::set<std::string> values_of(const Event& event) {
   using sconce::test::EventReader;
   std::string_view message = event.summary;

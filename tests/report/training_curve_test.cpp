@@ -33,7 +33,8 @@ std::vector<std::string> labels_of(const sconce::LineChart& chart) {
 }
 
 // Runs a fit that halves the learning rate after each epoch. The curve callback runs after the
-// scheduler callback, or before it if `is_first` is set. Resumes from a checkpoint if there is one.
+// scheduler callback, or before it if `is_first` is set. If a checkpoint exists, the fit resumes
+// from it.
 sconce::FitResult fit(sconce::TrainerCallback& curve, int epochs,
                       const std::filesystem::path& saved = {}, bool is_first = false) {
   auto model = sconce::test::net();

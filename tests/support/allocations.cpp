@@ -18,8 +18,8 @@ extern "C" void* __libc_memalign(size_t alignment, size_t size);
 namespace {
 
 // LibTorch's Dict allocates its table in a noexcept constructor, so a failed allocation there would
-// terminate the process. The reader allocates a larger block immediately before the table, so the
-// test lets the larger allocation fail instead.
+// terminate the process. Tests can instead fail a larger allocation, which the reader makes
+// immediately before the table's allocation.
 bool is_table_of_dict(size_t size) {
   using Place = ska_ordered::detailv3::sherwood_v3_entry<std::pair<c10::IValue, c10::IValue>>;
   return size == sizeof(Place) || size == 4 * sizeof(Place);

@@ -21,8 +21,9 @@ struct Use {
 /// ThreadSanitizer also detects data races.
 inline void check_at_once(const std::vector<Use>& uses) {
   constexpr int threads = 4;
-  // LibTorch creates the default generator on first use. If one of the threads created the
-  // generator, ThreadSanitizer would not recognize that the other threads wait for that thread.
+  // LibTorch creates the default generator on first use. The generator is created before the
+  // threads start, because ThreadSanitizer does not recognize how LibTorch synchronizes this
+  // creation between threads.
   torch::manual_seed(0);
   for (const auto& [what, is_right] : uses) {
     INFO(what);

@@ -4,7 +4,7 @@
 
 namespace sconce::test {
 
-// Returns an environment for a machine with one GPU on which everything works.
+// Returns the environment of a fully functional machine with one GPU.
 inline Environment fake_environment() {
   return {.torch = {.version = "2.15.0",
                     .built_with_cuda = true,

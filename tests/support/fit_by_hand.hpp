@@ -8,7 +8,7 @@
 
 namespace sconce::test {
 
-// A running fit that does not have a trainer and cannot be saved.
+// A fit in progress that has no Trainer and cannot be saved.
 struct FitByHand final : Fit {
   explicit FitByHand(const FitSetup& setup) : Fit(setup) {}
   RunProgress progress() const override { return {}; }

@@ -12,7 +12,7 @@
 
 namespace sconce::test {
 
-// A call and part of the error message that it throws.
+// A call that is expected to throw, and part of the expected error message.
 using Refusal = std::pair<std::function<void()>, std::string>;
 
 inline void check_refusals(const std::vector<Refusal>& refusals) {

@@ -30,7 +30,7 @@ sconce::data::Dataset rows(int64_t count, int64_t first, int64_t seed) {
   return {data, (index * 7 + seed).remainder(classes)};
 }
 
-// Computes the sum of the outputs for each class.
+// Sums the outputs for each class.
 struct Spread : sconce::metrics::Metric {
   Spread() : Metric(classes) {}
   void update(const torch::Tensor& preds, const torch::Tensor&) override {

@@ -13,7 +13,7 @@ namespace {
 
 using sconce::Fit;
 
-// Returns the name that the oracle uses for an error.
+// Maps an error message to the name that oracle.py uses for the error.
 std::string name_of(const std::string& error) {
   static const std::vector<std::pair<std::string, std::string>> names = {
       {"to have different names", "names"},
@@ -65,7 +65,7 @@ void trace_sums(const sconce::Metrics& metrics, Trace& trace) {
   for (const auto& [name, metric] : metrics) trace.line(name + " " + numbers(metric->sums()));
 }
 
-// Traces the next batch in a loop, and returns whether there was one.
+// Traces the loop's next batch, and returns false if the loop has no more batches.
 bool trace_batch(const Loop& loop, Trace& trace) {
   const auto batch = loop.next();
   if (!batch) return false;
@@ -74,8 +74,8 @@ bool trace_batch(const Loop& loop, Trace& trace) {
   return true;
 }
 
-// Copies the training modes and the frozen status of the parameters to a clone, because `clone` in
-// LibTorch does not copy them.
+// Copies each module's training mode and each parameter's requires_grad flag to a clone, because
+// LibTorch's `clone` does not preserve these settings.
 void match_modes(const Net& original, const Net& clone) {
   const auto from = original->modules(), to = clone->modules();
   for (size_t i = 0; i < from.size(); ++i) to[i]->train(from[i]->is_training());

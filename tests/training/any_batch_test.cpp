@@ -169,8 +169,7 @@ TEST_CASE(
 
 namespace {
 
-// A custom source whose order depends on its epoch. The epoch of a source must not change during a
-// loop.
+// A custom source whose order depends on its epoch. A source's epoch must not change during a loop.
 struct OfEpoch {
   explicit OfEpoch(int64_t of = 0)
       : epoch(of), batches{torch::full({1}, of), torch::full({1}, of)} {}

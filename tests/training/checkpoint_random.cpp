@@ -1,6 +1,6 @@
-// Tests random fits that are stopped at random moments and resumed, and random uses of a Checkpoint
-// without a trainer. A seed determines everything in a test case, and every failure message
-// includes the seed.
+// Tests random fits that are stopped at random moments and resumed, and random sequences of
+// operations on a Checkpoint without a Trainer. A seed determines everything in a test case, and
+// every failure message includes the seed.
 #include <unistd.h>
 
 #include <algorithm>
@@ -343,7 +343,8 @@ struct Kept {
   };
   using Best = std::optional<std::pair<double, File>>;
 
-  // Simulates a Checkpoint that opens the folder, reads its contents, and completes the last save.
+  // Models the effect of opening the folder with a Checkpoint, which reads the folder and completes
+  // the last save.
   void open(const CheckpointOptions& options) {
     best = options.keep_best ? saved_best : Best();
     prune(options, saved_best);
@@ -392,7 +393,7 @@ void check_folder(const Checkpoint& checkpoint, const fs::path& folder, const Ke
 
 struct Killed {};
 
-// A fit in one folder that is stopped, killed, and resumed.
+// A fit that is stopped, killed, and resumed in the same folder.
 class StoppedFit {
  public:
   explicit StoppedFit(uint64_t seed) : settings_(seed), random_(settings_.random) {
@@ -421,7 +422,7 @@ class StoppedFit {
   }
 
  private:
-  // Randomly keeps using the existing Checkpoint or creates a new Checkpoint.
+  // Randomly keeps the existing Checkpoint or creates a new Checkpoint.
   void open() {
     if (!checkpoint_ || random_.one_in(2)) {
       checkpoint_.reset();
@@ -437,8 +438,8 @@ class StoppedFit {
     done_ = epoch * settings_.steps_per_epoch + batch / settings_.options.accumulate_grad_batches;
   }
 
-  // The same seed must be used when the first part of a fit is repeated because it was killed
-  // before its first save. After a resume, the initial values do not matter, so the seed varies.
+  // If the first part of a fit is killed before its first save, the repeated part must use the same
+  // seed. After a resume, the initial values do not matter, so the seed varies.
   uint64_t init_seed() { return done_ == 0 ? settings_.seed : settings_.seed + 1 + done_; }
 
   void interrupt() {
@@ -471,7 +472,7 @@ class StoppedFit {
   }
 
   // Records the checkpoints that the fit saves up to and including `step`. If a save was requested
-  // at this step, also records that checkpoint.
+  // at `step`, the requested checkpoint is recorded as well.
   void saved_until(int64_t step, bool is_asked = false) {
     const int64_t of_epoch = settings_.steps_per_epoch;
     const int64_t every = settings_.every_n_train_steps;

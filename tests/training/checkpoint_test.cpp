@@ -50,8 +50,8 @@ namespace fs = std::filesystem;
 namespace lr_scheduler = sconce::optim::lr_scheduler;
 using Names = std::vector<std::string>;
 
-// A training run whose checkpoint contains one part of each kind. Two runs with different seeds
-// have different values.
+// A training run whose checkpoint contains a model, an optimizer, a scheduler, a scaler, and
+// averages. Runs with different seeds have different values.
 struct Run {
   explicit Run(uint64_t seed, torch::Device device = torch::kCPU) {
     torch::manual_seed(seed);
@@ -280,8 +280,8 @@ TEST_CASE(
       checkpoint.save({}, {.epoch = epoch}, sconce::MonitoredValue("score", value, mode));
     }
     CHECK(checkpoint.best().filename() == name);
-    // As in earlier versions, the file stores a metric for which higher is better, so a minimized
-    // value is negated.
+    // As in earlier versions, the file stores metrics so that higher is better, so a minimized
+    // metric is negated.
     CHECK(best_in_file(checkpoint).at("metric") == (is_min ? 0.25 : 0.75));
     CHECK(best_in_file(checkpoint).at("monitor") == (is_min ? "lowest score" : "highest score"));
   }
@@ -580,8 +580,8 @@ std::vector<WithLibTorchs> libtorchs() {
   return all;
 }
 
-// Saves a checkpoint of LibTorch's optimizers. Also saves the result of three more steps as
-// name.weight.
+// Saves a checkpoint of LibTorch's optimizers. Also saves each optimizer's weight after three more
+// steps, under the optimizer's name.
 void save_libtorchs(const fs::path& folder, const torch::Tensor& x, sconce::StateDict& after) {
   auto all = libtorchs();
   sconce::NamedStates parts;
@@ -654,7 +654,8 @@ TEST_CASE("on a GPU, a run continues from its checkpoint", "[gpu]") {
 
 namespace {
 
-// Runs the worker's fit in this many processes and returns the text that they wrote to stderr.
+// Runs the worker's fit in the given number of processes, and returns the text that the processes
+// wrote to stderr.
 std::string run_fit(int ranks, const std::string& folder, const fs::path& out, int stop_after) {
   std::vector<std::string> command = {SCONCE_WORKER, "fit", folder, out.string()};
   if (stop_after > 0) command.push_back(std::to_string(stop_after));
@@ -713,7 +714,7 @@ int64_t version_of(const torch::Tensor& x) {
   return x.numel() == 50'000 && x.eq(first).all().item<bool>() ? first : -1;
 }
 
-// Kills a writer this many times, each time at a different moment.
+// Kills `rounds` writers, each at a different moment.
 void kill_writers(int rounds) {
   const TempDir folder;
   const auto seed = std::random_device{}();

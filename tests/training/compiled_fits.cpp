@@ -60,7 +60,7 @@ Compiler compiler(KeptStep keep = KeptStep::faster) {
   return std::make_shared<CountingSteps>(keep);
 }
 
-// Returns a compiler that has settled on one form of the step, "compiled" or "replay".
+// Returns a compiler whose state specifies that steps keep the given form, "compiled" or "replay".
 Compiler compiler_that_kept(const std::string& form) {
   auto made = compiler();
   c10::impl::GenericDict state(c10::StringType::get(), c10::AnyType::get());
@@ -79,7 +79,7 @@ struct CountingNet : torch::nn::Module {
   int host_runs = 0;
 };
 
-// Freezes the first layer after this many epochs.
+// A callback that freezes the first layer after `epochs` epochs.
 struct Freezing : sconce::TrainerCallback {
   explicit Freezing(size_t of) : epochs(of) {}
   void on_epoch_end(sconce::Fit& fit) override {
@@ -211,9 +211,9 @@ TEST_CASE("a fit that ends before its step is captured reports this in its log")
 
 namespace {
 
-// Runs a three-epoch fit in parts, one part per compiler. A null compiler disables compilation for
-// its part. Each part except the last one stops after eight steps. Returns the result and the log
-// of the last part.
+// Runs a three-epoch fit in parts, one part per compiler. If a compiler is null, its part of the
+// fit runs without compilation. Each part except the last one stops after eight steps. Returns the
+// result and the log of the last part.
 std::pair<sconce::FitResult, std::string> fit_in_parts(const std::vector<Compiler>& compilers) {
   const TempDir folder;
   for (size_t part = 0;; ++part) {

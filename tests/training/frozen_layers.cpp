@@ -43,7 +43,7 @@ struct EvaluateBetween : sconce::TrainerCallback {
   FrozenNorm* model = nullptr;
 };
 
-// Returns whether a fit has trained the linear layer and left the norm unchanged.
+// Returns whether a fit trains the linear layer and leaves the norm layer unchanged.
 template <class Wrap>
 bool trains_the_rest(const Wrap& wrap, const sconce::distributed::ProcessGroup& group = {}) {
   torch::manual_seed(2);

@@ -1,4 +1,4 @@
-// Tests that callbacks can change a fit with `graph` in the same way as a fit without `graph`.
+// Tests that callbacks can make the same changes to fits with and without `graph`.
 
 #include <functional>
 #include <memory>

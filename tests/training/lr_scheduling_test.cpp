@@ -80,7 +80,7 @@ TEST_CASE("a OneCycleLR that would end before the fit is rejected before the fir
     Trainer trainer({.max_epochs = epochs, .num_gpus = 0, .accumulate_grad_batches = 4});
     return trainer.fit(model, optimizer, with).epochs.size();
   };
-  // Six batches correspond to two steps.
+  // With four batches accumulated per step, six batches take two steps.
   CHECK_THROWS_WITH(run(3, SchedulerInterval::step, 5),
                     ContainsSubstring("expected a OneCycleLR with at least 6 steps (for 3 epochs), "
                                       "got one with 5"));

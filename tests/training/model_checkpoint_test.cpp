@@ -33,7 +33,7 @@ using sconce::test::net_without_dropout;
 namespace {
 
 // Returns the parameters after three epochs of six steps. If a folder is given, the fit is stopped
-// after every four steps.
+// and resumed every four steps.
 template <class Make, class Wrap, class Optimizer>
 std::vector<torch::Tensor> fit_in_parts(torch::Device device, const std::string& folder,
                                         const Make& make, const Wrap& wrap,
@@ -202,7 +202,7 @@ TEST_CASE("the monitored metric determines which checkpoint is the best") {
 
 namespace {
 
-// A fit with a checkpoint.
+// A fit that saves checkpoints.
 struct SavedFitting : sconce::test::Fitting<sconce::optim::SGD> {
   explicit SavedFitting(Checkpoint& checkpoint, double lr = 0.1)
       : Fitting({}, data(), lr), saving(checkpoint) {
@@ -288,7 +288,7 @@ TEST_CASE("a fit resumed with a different monitor restarts the selection of the 
   const sconce::test::Warnings warnings;
   CHECK(resume(2, {.monitor = "test_acc"}).first <= 2);
   CHECK(warnings.messages().empty());
-  // Accuracies are above 0, whereas losses are compared by their negated values, which are below 0.
+  // Accuracies are positive, whereas losses are negated for comparison and are therefore negative.
   CHECK(resume(3, {.monitor = "test_loss"}).first == 3);
   const auto [best, epochs] = resume(6, {.monitor = "test_loss", .mode = mode});
   const auto less = [](const auto& a, const auto& b) {

@@ -27,8 +27,8 @@ bool same(const std::vector<double>& a, const std::vector<double>& b) {
   });
 }
 
-// Returns whether the numbers equal the final numbers recorded with the old version. The old
-// numbers were recorded either once for all CPUs or separately for CPUs with and without AVX2.
+// Returns whether the values equal the final values recorded with the old version. The old values
+// were recorded either once for all CPUs or separately for CPUs with and without AVX2.
 bool are_recorded(const std::vector<double>& numbers, const fs::path& folder) {
   return std::ranges::any_of(fs::directory_iterator(folder), [&](const auto& entry) {
     return entry.path().extension() == ".txt" &&

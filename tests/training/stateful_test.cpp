@@ -99,8 +99,8 @@ void check_resumed(const Options& options) {
   }
 }
 
-// Changes a state with `damage`, and checks that the state is rejected and that the run is not
-// affected.
+// Corrupts a state with `damage`, and checks that loading rejects the state and leaves the run
+// unchanged.
 template <class Optimizer, class Options>
 void check_refused(const Options& options, const std::string& error,
                    const std::function<void(GenericDict&)>& damage) {
@@ -259,8 +259,8 @@ TEST_CASE("the state of a LibTorch optimizer has the same keys and types as in P
   CHECK_FALSE(state.contains("max_exp_avg_sq"));
   CHECK(state.at("exp_avg").toTensor().sizes() == torch::IntArrayRef({3, 4}));
 
-  // A float32 number cannot count past 2^24 steps. In older PyTorch versions, the step count is not
-  // a tensor.
+  // A float32 step count cannot be incremented past 2^24. In older PyTorch versions, the step count
+  // is not a tensor.
   for (const double count : {16'777'217.0, 3.0}) {
     auto from = loop.state();
     of_parameter(from, 0).insert_or_assign("step", count);

@@ -1,7 +1,8 @@
-// Measures the work that a training step requests from LibTorch beyond the work of the same forward
-// and backward pass written with LibTorch alone. The numbers are upper bounds that are also valid
-// on a busy machine and with every version of LibTorch. The bounds equal the current counts, so a
-// change that lowers a count must also lower the bound.
+// Measures the work that a training step requests from LibTorch in addition to the forward and
+// backward passes. The baseline is the same forward and backward passes, written with LibTorch
+// alone. The expected counts are upper bounds that hold on a busy machine and with every LibTorch
+// version. The bounds equal the current counts, so a change that lowers a count must also lower the
+// bound.
 
 #include <array>
 
@@ -127,8 +128,8 @@ Counts extra_of_trainer(torch::nn::Sequential model, const sconce::TrainerOption
 TEST_CASE("SGD adds one kernel to a step") {
   auto model = simple_nn();
   sconce::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.01).momentum(0.9));
-  // One call creates an empty tensor, which the threads use to divide up the parameters, and one
-  // call runs the kernel.
+  // One call allocates the empty tensor that the threads use to divide the parameters among
+  // themselves, and one call runs the kernel.
   CHECK_AT_MOST(extra_of_step(optimizer, model), (Counts{.operators = 2, .allocations = 1}));
 }
 
@@ -136,7 +137,7 @@ TEST_CASE(
     "Adam adds one kernel to a step and, on the CPU, reads the step count of each parameter") {
   auto model = simple_nn();
   sconce::optim::Adam optimizer(model->parameters(), 0.001);
-  // Compared with SGD, one additional call adds 1 to all step counts. LibTorch's kernel makes two
+  // Compared with SGD, one additional call increments all step counts. LibTorch's kernel makes two
   // calls to read each step count.
   CHECK_AT_MOST(extra_of_step(optimizer, model),
                 (Counts{.operators = 2 + 1 + 2 * 4, .host_reads = 4, .allocations = 1}));
@@ -177,9 +178,9 @@ TEST_CASE("the overhead of scaling and clipping in a mixed precision step is bou
     scaler.step(optimizer);
     scaler.update();
   });
-  // SGD makes 2 calls. clip_grad_norm_ makes 44 of the other calls, nearly all of them in the
-  // foreach kernels, which process the tensors one at a time on the CPU. The host reads no values
-  // from tensors.
+  // SGD makes 2 of the calls, and clip_grad_norm_ makes 44. Nearly all calls in clip_grad_norm_
+  // come from the foreach kernels, which process the tensors one at a time on the CPU. The host
+  // reads no values from tensors.
   CHECK_AT_MOST(step - counts_of_pass(model, batch, /*bf16=*/true),
                 (Counts{.operators = 71, .allocations = 21, .copies = 4}));
 }

@@ -1,5 +1,4 @@
-// Tests how step values, counts, and named test sets are averaged, where they appear, and which
-// ones are rejected.
+// Tests how step values, counts, and named test sets are averaged, reported, and validated.
 
 #include <array>
 #include <cmath>
@@ -80,7 +79,8 @@ struct ValuesFitting {
                           .test = Batches(points(6, /*seed=*/2), {.batch_size = 4})};
 };
 
-// Returns the mean of a value over the batches of `size` rows, weighted by the number of examples.
+// Returns the mean of `value` over batches of `size` rows, weighted by the number of examples in
+// each batch.
 double weighted_mean(const torch::Tensor& all, int64_t size,
                      const std::function<torch::Tensor(const torch::Tensor&)>& value) {
   double sum = 0;
@@ -106,7 +106,7 @@ sconce::LossSum over_targets(const torch::Tensor& output, const torch::Tensor& t
           .count = (target != -100).sum()};
 }
 
-// Returns points whose batches of four rows have 4, 0, 1, 3, and 2 targets.
+// Returns points whose four-row batches contain 4, 0, 1, 3, and 2 targets that are not ignored.
 Dataset with_ignored_targets() {
   auto dataset = points(20);
   const std::array<int64_t, 5> targets = {4, 0, 1, 3, 2};
@@ -153,7 +153,7 @@ torch::Tensor flat_parameters(const torch::nn::Module& model) {
   return torch::cat(all);
 }
 
-// Runs a fit with a loss over the counted targets, unless the options specify a different loss.
+// Runs a fit with `over_targets` as the loss, unless the options specify a different loss.
 CountedFit fit_counted(const Dataset& dataset, int64_t batch_size, sconce::TrainerOptions options,
                        sconce::Callbacks callbacks = {}) {
   auto model = linear_with_seed();
@@ -359,7 +359,8 @@ TEST_CASE("accumulating batches with different target counts matches one large b
   };
   const auto accumulated = fit(4, 5), large = fit(20, 1);
   const auto mean = fit(20, 1, torch::nn::functional::cross_entropy);
-  // Only the rounding differs: the unit roundoff is 6e-8 for float32 and 5e-4 for float16.
+  // The results differ only in rounding: the unit roundoff is 6e-8 for float32 and 5e-4 for
+  // float16.
   const double tolerance = precision == Precision::fp16 ? 5e-3 : 1e-6;
   CHECK(torch::allclose(accumulated.parameters, large.parameters, tolerance, tolerance));
   CHECK(torch::allclose(large.parameters, mean.parameters, tolerance, tolerance));

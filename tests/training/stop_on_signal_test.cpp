@@ -47,7 +47,7 @@ class SignalAction {
   void (*before_)(int);
 };
 
-// At each point in a fit, calls a function with the number of the point.
+// Calls a function at each numbered point in a fit, and passes the point's number to the function.
 struct AtPlaces : sconce::TrainerCallback {
   explicit AtPlaces(std::function<void(int)> f) : call(std::move(f)) {}
   void on_before_optimizer_step(Fit&) override { call(place++); }
@@ -77,7 +77,7 @@ struct InterruptedRun {
   int places;
 };
 
-// Starts or resumes a training run, and raises the signal when the run reaches point number `at`.
+// Starts or resumes a training run, and raises the signal at point number `at` of the run.
 InterruptedRun interrupted_run(const TempDir& folder, int signal, int at) {
   torch::manual_seed(3);
   StopOnSignal stopping;

@@ -64,7 +64,7 @@ struct Plain : torch::nn::Module {
   torch::nn::Linear linear = register_module("linear", torch::nn::Linear(2, 2));
 };
 
-// A callback that records which of its functions are called.
+// A callback that records which of its methods are called.
 struct Recorder : sconce::TrainerCallback {
   explicit Recorder(std::string of = "") : prefix(std::move(of)) {}
   void write(const std::string& verb) { (log ? *log : verbs) += prefix + verb + " "; }
@@ -91,8 +91,8 @@ struct Recorder : sconce::TrainerCallback {
   bool saves_each_step = false;
 };
 
-// Records the named ranges of the loop during its lifetime, as "step(data() forward())", excluding
-// waits for a device.
+// Records the loop's named ranges during the object's lifetime, in the form "step(data()
+// forward())". Ranges in which the host waits for a device are excluded.
 class Ranges {
  public:
   Ranges() {
@@ -374,8 +374,8 @@ Batches shuffled_rows() {
   return Batches(numbered_rows(), {.batch_size = 4, .shuffle = true, .seed = 3});
 }
 
-// Returns the row order of the given epochs of shuffled_rows(), concatenated and based on Python's
-// seeds.
+// Returns the concatenated row orders of the given epochs of shuffled_rows(), computed with the
+// same seeds as in Python.
 Reading::Order rows_of(std::initializer_list<uint64_t> epochs) {
   Reading::Order rows;
   for (const uint64_t epoch : epochs) {
@@ -539,7 +539,7 @@ TEST_CASE(
   torch::optim::SGD twin_optimizer(twin->parameters(), 0.1);
   for (auto* net : {&model, &twin}) (*net)[2]->as<torch::nn::Dropout>()->options.p(0);
   const auto whole = points(40);
-  // Each epoch has steps of 3, 3, and 2 batches of 5 rows.
+  // Each epoch has three steps, which accumulate 3, 3, and 2 batches of 5 rows.
   Trainer({.num_gpus = 0, .accumulate_grad_batches = 3})
       .fit_epoch(model, optimizer, {Batches(whole, {.batch_size = 5})});
   Trainer({.num_gpus = 0}).fit_epoch(twin, twin_optimizer, {Batches(whole, {.batch_size = 15})});
@@ -1192,7 +1192,7 @@ TEST_CASE("the Trainer rejects data that contains no batches") {
 
 namespace {
 
-// Calls the given function in each callback function.
+// A callback that calls the given function in each of its methods.
 struct InEach : sconce::TrainerCallback {
   explicit InEach(std::function<void()> f) : run(std::move(f)) {}
   void load(sconce::Fit&) override { run(); }
@@ -1208,7 +1208,8 @@ struct InEach : sconce::TrainerCallback {
   std::function<void()> run;
 };
 
-// Appends a metric's sums after each test, like a chart that reads the sums.
+// At the end of each epoch, reads a metric's sums, as a chart does, and appends the sums to a
+// vector.
 struct ReadSums : sconce::TrainerCallback {
   ReadSums(const sconce::metrics::Metric& of, std::vector<double>& into) : metric(of), all(into) {}
   void on_epoch_end(sconce::Fit&) override { append(metric.sums()); }
@@ -1220,9 +1221,8 @@ struct ReadSums : sconce::TrainerCallback {
   std::vector<double>& all;
 };
 
-// Runs a fit with a callback that calls `inner` in each of the callback's functions. Returns the
-// values from each epoch, a metric's sums at the end of each epoch and after the fit, and the
-// parameters.
+// Runs a fit with a callback whose methods all call `inner`. Returns the values from each epoch, a
+// metric's sums at the end of each epoch and after the fit, and the parameters.
 std::vector<double> numbers_of_fit(
     const std::function<void(Trainer& trainer, const sconce::Metrics& metrics)>& inner) {
   const auto matrix = std::make_shared<sconce::metrics::ConfusionMatrix>(
@@ -1662,7 +1662,8 @@ TEST_CASE("gradients are reduced once per step and metrics once per epoch") {
   const auto group = one_with_gloo();
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
-  // Without a hook, DistributedDataParallel does not send the gradients of a single-process group.
+  // Without a communication hook, DistributedDataParallel does not communicate gradients in a
+  // single-process group.
   sconce::nn::DistributedDataParallel of_rank(model, group,
                                               {.comm_hook = sconce::nn::CommHook::bf16_compress});
   Trainer trainer({.num_gpus = 0, .accumulate_grad_batches = 2, .process_group = group});
