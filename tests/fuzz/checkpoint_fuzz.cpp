@@ -44,7 +44,7 @@ struct Run {
 };
 
 // Returns the storages in the order in which `save` numbers them: the model weight and bias, the
-// optimizer tensors, the count of the averages, the averages, and the generator state.
+// optimizer tensors, the averages' update count, the averages, and the generator state.
 std::vector<std::string> storages() {
   std::vector<std::string> all;
   for (const size_t size : {8, 4, 8, 4, 8, 8, 4}) all.emplace_back(size, '\0');
@@ -56,8 +56,8 @@ std::vector<std::string> storages() {
 }  // namespace
 
 // The input contains a list of changes to storages, followed by a pickle. The list starts with the
-// number of changes. For each change, it contains the storage index, the byte position, and the new
-// value.
+// number of changes. For each change, the list contains the storage index, the byte position, and
+// the new value.
 SCONCE_FUZZ_TARGET(checkpoint)(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const size_t changes = std::min<size_t>(data[0], (size - 1) / 3);

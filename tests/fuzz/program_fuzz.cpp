@@ -14,9 +14,9 @@ using sconce::test::folder;
 
 namespace {
 
-// Writes the input to a file. If the input begins with a brace, it is the JSON for a program. In
-// this case, the function adds a correct checksum and the weights that the corpus expects. Any
-// other input is a complete file.
+// Writes the input to a file. If the input begins with a brace, the input is a program's JSON, to
+// which this function adds a correct checksum and the weights that the corpus expects. Any other
+// input is a complete file.
 void write(std::string_view input, const std::filesystem::path& file) {
   if (!input.starts_with("{")) {
     folder().write(file.filename(), input);

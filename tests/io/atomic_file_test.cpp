@@ -32,16 +32,16 @@ using sconce::test::TempDir;
 
 namespace {
 
-// The number of calls to the functions below that still succeed before calls start to fail. If the
-// number is negative, all calls succeed.
+// The number of successful calls to the functions below before calls start to fail. With a negative
+// value, all calls succeed.
 int calls_left = -1;
 
 // The error code for the calls that fail. A signal interrupts a single call, but a broken disk
 // causes all later calls to fail.
 int call_error = EIO;
 
-// This function runs before each call to the functions below. It does not run before calls that it
-// makes itself.
+// The function to run before each call to the functions below. Calls that `before_call` itself
+// makes do not run `before_call` again.
 std::function<void()> before_call;
 
 // Returns whether the current call must fail.
@@ -60,8 +60,7 @@ bool fails() {
 // The error code that fsync sets for a folder, or 0 if fsync succeeds.
 int folder_error = 0;
 
-// Determines whether fsync really writes to the disk. Writing to the disk takes up most of the time
-// spent in a save.
+// Whether fsync actually writes to the disk. Disk writes account for most of a save's duration.
 bool waits_for_disk = true;
 
 bool is_folder(int fd) {
@@ -240,8 +239,8 @@ struct stat status_of(const fs::path& path) {
   return status;
 }
 
-// Returns whether any file in the folder can be read or written by a user who could not read or
-// write a file with the given status. The current user may own the file.
+// Returns whether any file in the folder has wider permissions than a file with the given status,
+// or has an owner other than that file's owner and the current user.
 bool has_wider_file(const TempDir& folder, const struct stat& before) {
   for (const auto& entry : fs::directory_iterator(folder.path())) {
     const struct stat now = status_of(entry.path());
@@ -359,7 +358,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a save keeps the file's access control list and does not inherit one from the folder") {
-  // The data starts with the version number 2, which is followed by the entries. Each entry
+  // An access control list is stored as the version number 2, followed by the entries. Each entry
   // contains a tag, permissions, and a user. The tags are 1 for the owner, 2 for a user, 4 for the
   // group, 16 for the mask, and 32 for others.
   const auto entry = [](uint16_t tag, uint16_t permissions, uint32_t user = ~uint32_t{0}) {
@@ -458,8 +457,8 @@ sconce::StateDict state_of(int64_t version) {
   return state;
 }
 
-// Describes how to save a version of some state in a folder and how to read back the version
-// number.
+// Two functions: one saves versioned state in a folder, and the other reads the version number
+// back.
 struct Way {
   std::function<void(const fs::path&, int64_t)> save;
   std::function<int64_t(const fs::path&)> version;

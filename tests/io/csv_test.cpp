@@ -39,8 +39,8 @@ CsvTable read_text(const std::string& text, const CsvOptions& options = {}) {
   return read_csv(folder.write("table.csv", text), options);
 }
 
-// Returns the error message without the leading function name and file. A message that does not
-// start with them is returned unchanged.
+// Returns the error message after removing the function name and the file name from its beginning,
+// if present.
 std::string message_of(const std::string& text, const CsvOptions& options = {}) {
   const TempDir folder;
   const auto file = folder.write("table.csv", text);
@@ -400,7 +400,7 @@ TEST_CASE("read_csv rejects a table larger than max_bytes, and the error names t
 
 namespace {
 
-// Returns a record of distinct strings.
+// Returns one CSV record whose fields are distinct strings.
 std::string numbered(size_t count, const std::string& before) {
   std::ostringstream all;
   for (size_t i = 0; i < count; ++i) all << (i == 0 ? "" : ",") << before << std::hex << i;

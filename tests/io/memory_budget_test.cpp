@@ -33,8 +33,8 @@ using sconce::test::thread_seconds;
 
 namespace {
 
-// Returns a pickle with a memo that contains a function, its arguments, a tensor, and parameter
-// arguments.
+// Returns a pickle whose memo contains a function, the function's arguments, a tensor, and the
+// arguments of a parameter.
 std::string with_memo() {
   return "ctorch._utils\n_rebuild_tensor_v2\nq\0((U\7storagectorch\nFloatStorage\n"s + "U\1" +
          "0U\3cpuK\4tq\5QK\0("s + repeated("K\1", 2 * 60) + "tq\6h\6\x89" +
@@ -114,8 +114,7 @@ std::string number(uint32_t i) {
   return std::string(reinterpret_cast<const char*>(&i), 4);
 }
 
-// Returns the pickle of a string with the given number of letters. The pickle puts the string into
-// the memo.
+// Returns the pickle of a string with the given number of letters. The pickle memoizes the string.
 std::string long_text(uint32_t letters) {
   return "X" + number(letters) + std::string(letters, 'k') + "q\7";
 }
@@ -175,7 +174,7 @@ TEST_CASE("reading a pickle that is twice as long allocates at most 2.5 times as
   });
 }
 
-// Without this limit, reading a file of n bytes would take time proportional to n * n.
+// Without the max_expansion limit, reading an n-byte file would take O(n^2) time.
 TEST_CASE("a long key in the pickle memo counts toward max_expansion each time it is used") {
   const TempDir folder;
   for (const std::string& use : {"}h\7Ns"s, "}h\7j\7\0\0\0s"s, "}(h\7Nh\7Nh\7Nu"s}) {

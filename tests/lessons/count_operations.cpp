@@ -6,10 +6,10 @@
 // Python loads the library after torch, as in counted.py. Without SCONCE_COUNTS, nothing is
 // counted.
 //
-// The library counts the operators that do a program's actual work, at any depth, rather than the
-// operators that the program itself calls, because torch::linear and Python's functional.linear
-// reach aten::addmm in different ways. The calls that such an operator makes are part of its work
-// and are not counted again, because they differ between devices.
+// The library counts the operators that do a program's actual work, at any nesting depth. The
+// operators that a program calls directly would not be comparable, because torch::linear and
+// Python's functional.linear reach aten::addmm through different calls. Calls made inside a counted
+// operator are not counted, because these calls differ between devices.
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>
@@ -76,8 +76,8 @@ std::string shape_of(at::IntArrayRef sizes) {
   return text;
 }
 
-// A transposed matrix is labeled as a transposed view, so the counts show when two equal dimensions
-// are swapped.
+// A transposed matrix is reported as a transposed view, so the counts reveal swapped dimensions
+// even if the two dimensions are equal.
 std::string describe(const at::Tensor& operand) {
   const bool is_transposed =
       operand.dim() == 2 && operand.stride(0) == 1 && operand.size(0) > 1 && operand.size(1) > 1;
@@ -105,12 +105,12 @@ void count_product(const Call& call, size_t position) {
   counts().add("floating-point operations", 2 * left->numel() * columns);
 }
 
-// Returns the number of operations for each value in the output of a convolution.
+// Returns the number of operations per output value of a convolution.
 int64_t operations_per_value(const at::Tensor& weight) {
   return 2 * weight.numel() / weight.size(0);
 }
 
-// Returns the number of operations for each value of the output.
+// Returns the number of operations per output value.
 int64_t count_convolution(const Call& call) {
   const auto images = input(call, 0), weight = input(call, 1);
   if (!images || !weight) return 0;

@@ -96,7 +96,8 @@ torch::Tensor label_scores(MetricDraw& draw, int64_t kind) {
   return metric->compute();
 }
 
-// Draws random thresholds. Also returns whether each probability must lie between two thresholds.
+// Draws random thresholds. The second result indicates whether each probability must lie between
+// two thresholds.
 std::pair<metrics::Thresholds, bool> draw_thresholds(MetricDraw& draw) {
   const int64_t form = draw(3);
   const int64_t grid = draw.of<int64_t>({2, 3, 5, 9});

@@ -50,7 +50,7 @@ TEST_CASE(
 }
 
 TEST_CASE("multilabel metrics are computed per label and averaged as in torchmetrics") {
-  // The third label has neither a target nor a prediction of 1.
+  // The third label has no positive targets and no positive predictions.
   const auto target = torch::tensor({{1, 0, 0}, {1, 1, 0}});
   const auto preds = torch::tensor({{0.9, 0.8, 0.1}, {0.1, 0.7, 0.2}});
   const auto value = [&](Average average) {

@@ -38,7 +38,8 @@ TEST_CASE("a mean error is nan before the first example, and an empty batch adds
 
 TEST_CASE("mean errors of float16 and integer tensors do not overflow") {
   MeanSquaredError metric;
-  // The square of 60,000 is inf in float16. torchmetrics computes in the type of the tensors.
+  // The square of 60,000 overflows to inf in float16. In torchmetrics, the metric is computed in
+  // the tensors' dtype.
   metric.update(torch::full({3}, 60000, torch::kHalf), torch::zeros({3}, torch::kHalf));
   CHECK(metric.compute().item<double>() == Catch::Approx(3.6e9));
   MeanAbsoluteError absolute;
@@ -119,8 +120,8 @@ TEST_CASE("R2Score is nan for fewer than two examples and matches Python for con
   CHECK(score.compute().item<double>() == 1);
   score.update(torch::full({1}, 3), torch::ones({1}));
   CHECK(score.compute().item<double>() == 0);
-  // In both cases, the sum of squares of targets that differ by 0.001 is treated as 0. In the first
-  // case, the sum of squared residuals is treated as 0, too.
+  // The sum of squares of targets that differ by 0.001 is treated as 0. For `near`, the sum of
+  // squared residuals is also treated as 0.
   const auto target = torch::tensor({0.001, 0.0});
   R2Score near, far;
   near.update(target.flip(0), target);

@@ -1,5 +1,5 @@
-// Tests operations on a single module, and on the core settings, that several threads may run at
-// the same time.
+// Tests operations on a single module and on the core settings that are safe to run from several
+// threads at the same time.
 
 #include <array>
 #include <memory>

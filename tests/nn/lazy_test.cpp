@@ -54,7 +54,7 @@ void load(M& module, const std::string& bytes) {
   torch::load(module, in);
 }
 
-// Calls `test(layer, input, twin)` for each kind of layer. `twin` is the corresponding regular
+// Calls `test(layer, input, twin)` for each kind of layer. `twin` is the corresponding non-lazy
 // layer.
 template <class F>
 void for_each_layer(const F& test) {
@@ -78,7 +78,8 @@ void for_each_layer(const F& test) {
   test(LazyConvTranspose3d(2, 2), ramp({1, 2, 2, 3, 2}), nn::ConvTranspose3d(2, 2, 2));
 }
 
-// A custom module with submodules. One of the submodules is lazy on two levels.
+// A custom module with two lazy layers. `Net` contains this module and another lazy layer, so lazy
+// layers occur on two levels.
 struct BlockImpl : torch::nn::Cloneable<BlockImpl> {
   BlockImpl() { reset(); }
   void reset() override {
@@ -176,7 +177,7 @@ Drawn drawn(const std::string& python, Layer layer, const std::vector<int64_t>& 
           [layer](const Tensor& x) mutable { return layer->forward(x); }, shape};
 }
 
-// Draws the shape of a batch with this number of channels and D additional dimensions.
+// Draws the shape of a batch with the given number of channels and D additional dimensions.
 std::vector<int64_t> draw_shape(std::mt19937& dice, int64_t channels, int64_t D) {
   std::vector<int64_t> shape = {1 + static_cast<int64_t>(dice() % 3), channels};
   for (int64_t i = 0; i < D; ++i) shape.push_back(2 + static_cast<int64_t>(dice() % 4));

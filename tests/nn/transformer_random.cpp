@@ -74,8 +74,9 @@ Case draw(Kind kind, int64_t seed) {
   c["src_mask_3d"] = below(2);
   c["src_padding"] = below(4);
   if (c["mode"] == fast && kind == full) {
-    // Python's fast path also treats float masks as bool masks here. In addition, Python's encoder
-    // leaves zeros at padded positions, which the decoder attends to.
+    // For a full Transformer, Python's fast path also treats float masks as bool masks. In
+    // addition, Python's encoder leaves zeros at padded positions, and the decoder attends to these
+    // positions.
     c["src_mask"] -= c["src_mask"] == 2 ? 1 : 0;
     c["src_padding"] = 0;
   }
@@ -246,8 +247,8 @@ void append(Tensors& all, const Tensors& more) {
   all.insert(all.end(), more.begin(), more.end());
 }
 
-// A model with inputs and masks, like the class of the same name in transformer.py. All numbers
-// except those for dropout are drawn on the CPU.
+// A model with inputs and masks, like the class of the same name in transformer.py. All random
+// numbers except the dropout masks are drawn on the CPU.
 struct Run {
   Run(const Case& of, torch::ScalarType type, torch::Device on = torch::kCPU)
       : c(of), dtype(type), device(on) {
@@ -310,7 +311,7 @@ Tensor joined(Tensors tensors) {
   return torch::cat(tensors);
 }
 
-// Returns the concatenated results of a case, computed in this type.
+// Returns the concatenated results of a case, computed in the given dtype.
 Tensor results(const Case& c, torch::ScalarType dtype, torch::Device device = torch::kCPU) {
   Run run(c, dtype, device);
   auto found = run.forward();
@@ -399,9 +400,9 @@ c10::impl::GenericDict dict_of(const sconce::StateDict& state) {
   return dict;
 }
 
-// Returns whether two results of a case agree as closely as results from two devices can. In
-// float32, the results must agree within Python's tolerances. In other types, the error of the
-// second result, compared with float32, may be at most twice the error of the first result.
+// Returns whether the results of a case on two devices are close enough. In float32, the results
+// must agree within Python's tolerances. In other dtypes, the error of the second result, relative
+// to a float32 result, may be at most twice the error of the first result.
 bool are_close(const Case& c, const Tensor& first, const Tensor& second) {
   if (c.at("dtype") == 0 && c.at("autocast") == 0) {
     return torch::allclose(second, first, 1.3e-6, 1e-5);
@@ -412,9 +413,9 @@ bool are_close(const Case& c, const Tensor& first, const Tensor& second) {
   return ((second - exact).abs().max() <= 2 * (first - exact).abs().max()).item<bool>();
 }
 
-// Turns off fused attention during its lifetime. GPUs, including simulated GPUs, select fused
-// attention by different criteria than the CPU, which uses it for any dim. Without fused attention,
-// GPUs and the CPU run the same sequence of operations.
+// Turns off fused attention during its lifetime. GPUs (including simulated GPUs) and the CPU select
+// fused attention by different criteria, and the CPU selects fused attention for any feature size.
+// Without fused attention, GPUs and the CPU run the same sequence of operations.
 class StepsAlone {
  public:
   StepsAlone() {
@@ -437,16 +438,16 @@ class StepsAlone {
   const bool cudnn_ = context_.userEnabledCuDNNSDP();
 };
 
-// Simulated GPUs run the CPU kernels. However, autocast on GPUs computes a softmax in float32, and
-// softmax is a separate step of attention when the weights are returned.
+// Simulated GPUs run the CPU kernels. However, autocast on GPUs computes softmax in float32, and
+// attention that returns its weights calls softmax as a separate operator.
 bool is_exact_on_simulated_gpus(Case c) {
   return c["autocast"] == 0 || c["kind"] != mha || c["need_weights"] == 0;
 }
 
 // Runs the cases without dropout on the CPU and on the first and the last GPU, and the cases with
-// dropout on the two GPUs. In some cases, the results do not have to be close. For example,
-// normalizing two features amplifies the difference between two sets of kernels. (Two sets of CPU
-// kernels, the second without flash attention and oneDNN, were not close in 1 of 100 cases.)
+// dropout on the two GPUs. Some cases may exceed the tolerances. For example, normalizing two
+// features amplifies the difference between two sets of kernels. (Two sets of CPU kernels, the
+// second without flash attention and oneDNN, were not close in 1 of 100 cases.)
 void compare_with_cpu(int64_t count) {
   at::globalContext().setAllowTF32CuBLAS(false);
   std::optional<StepsAlone> steps;

@@ -1,4 +1,5 @@
-// Compares networks that are recorded in C++ and exported by Python with the original networks.
+// Records networks in C++, exports these networks with Python, and compares both results with the
+// original networks.
 #include <ATen/Version.h>
 #include <torch/csrc/inductor/aoti_package/model_package_loader.h>
 

@@ -31,8 +31,9 @@ namespace nn = torch::nn;
 
 namespace {
 
-// A network with dropout, running statistics, and an LSTM whose biases have equal gradients,
-// together with a batch and an optimizer that divides each gradient by the scale.
+// Contains a network, its optimizer, and a batch. The network has dropout, running statistics, and
+// an LSTM whose biases receive equal gradients. The optimizer divides each gradient by the loss
+// scale.
 struct Training {
   Training() {
     sconce::seed_everything(0);
@@ -49,14 +50,14 @@ struct Training {
   Tensors step(const Tensors& of) {
     optimizer->zero_grad();
     auto hidden = of[0];
-    // The Inductor in LibTorch 2.11 does not compile LSTMs, so such a step is replayed.
+    // Inductor in LibTorch 2.11 does not compile LSTMs, so steps with an LSTM are replayed.
     if (TORCH_VERSION_MINOR >= 15) {
       hidden = std::get<0>(lstm->forward(hidden.unsqueeze(0))).squeeze(0);
     }
     auto logits = net->forward(hidden);
-    // For a noncontiguous tensor, dropout draws its random numbers in memory order. The Inductor in
-    // LibTorch 2.11 assigns the random numbers in a different order, so such a step is also
-    // replayed.
+    // For a noncontiguous tensor, dropout draws its random numbers in memory order. In LibTorch
+    // 2.11, Inductor assigns these random numbers in a different order, so steps with dropout on a
+    // noncontiguous tensor are replayed instead of compiled.
     if (TORCH_VERSION_MINOR >= 15) {
       logits = torch::dropout(logits.t(), 0.25, net->is_training()).t();
     }

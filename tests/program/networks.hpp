@@ -179,8 +179,8 @@ inline Network vit() {
                    [](int64_t rows) { return pictures(rows, 32); });
 }
 
-// If the last layer is initialized with zeros, the network returns only zeros, so comparing its
-// outputs would prove nothing.
+// A network whose last layer is initialized with zeros returns only zeros, so a comparison of the
+// outputs would be meaningless.
 inline void fill_zeros(torch::nn::Module& module) {
   const torch::NoGradGuard no_grad;
   for (auto& parameter : module.parameters()) {

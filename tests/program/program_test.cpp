@@ -34,7 +34,7 @@ std::string load_error(const std::filesystem::path& file) {
   return error_of([&] { Program::load(file); });
 }
 
-// A change to a program's JSON, and the expected error message after the file name.
+// A change to a program's JSON, and the text expected after the file name in the error message.
 struct ChangedFile {
   std::function<void(Json&)> change;
   std::string error;
@@ -454,7 +454,7 @@ TEST_CASE("if an operator in a program throws, the error reports the operator's 
   }));
   CHECK_THAT(error_of([&] { program.run({torch::zeros({2, 2})}); }),
              ContainsSubstring("sconce::program::Program::run: calls[0] aten::addmm"));
-  // For a large number of rows, the size does not fit in an int64_t.
+  // The length is 2e18 times the batch size, so a batch of five rows overflows int64_t.
   const auto huge = Program::load(with_json(file, [](Json& json) {
     json["calls"][1] =
         Json::parse(R"({"op": "aten::narrow", "overload": "", "results": [4], "args": {
@@ -470,7 +470,8 @@ TEST_CASE(
     "specifies") {
   const TempDir folder;
   const auto file = write_linear(folder);
-  // The call has one result instead of two, which is only detected when the program runs.
+  // The program expects one result from the call instead of two, an error that is detected only at
+  // run time.
   const auto program = Program::load(with_json(file, [](Json& json) {
     json["calls"][1] =
         Json::parse(R"({"op": "aten::chunk", "overload": "", "results": [[4]], "args": {

@@ -1,5 +1,5 @@
-// Compares random networks that are recorded in C++ and exported by Python with the original
-// networks.
+// Records random networks in C++, exports these networks with Python, and compares both results
+// with the original networks.
 #include "program/random_networks.hpp"
 
 #include <map>
@@ -17,7 +17,7 @@ using torch::Tensor;
 
 namespace {
 
-// Creates an input with this many rows.
+// Creates an input with the given number of rows.
 using MakeInput = std::function<Tensor(int64_t rows)>;
 
 MakeInput random_input(Draw& draw) {
@@ -102,7 +102,7 @@ RandomNetwork::RandomNetwork(uint32_t seed) {
 
 namespace {
 
-// Counts the rejections by reason, ignoring the position and the numbers.
+// Counts the rejections by reason, ignoring file names and numeric values in the messages.
 struct RefusalCounts {
   void add(const std::string& kind, const std::string& network, const std::string& reason) {
     const auto line = reason.substr(0, reason.find('\n'));

@@ -1,4 +1,4 @@
-// Tests which functions `record` rejects and the state that a rejection leaves behind.
+// Tests which functions `record` rejects and which state each rejection leaves behind.
 
 #include <ATen/ThreadLocalState.h>
 #include <torch/library.h>
@@ -63,7 +63,8 @@ std::string refusal_with(const StateDict& example, RecordOptions options) {
   });
 }
 
-// A function that `record` rejects, and the complete message that follows the call's number.
+// A function that `record` rejects, and the full text expected after the call's number in the error
+// message.
 struct Refused {
   OneInput function;
   std::string error;

@@ -1,4 +1,4 @@
-// Tests functions of tensors that are recorded and then run with other batch sizes.
+// Records functions of tensors, and runs the recorded programs with other batch sizes.
 #include <ATen/ops/add.h>
 
 #include "catch.hpp"
@@ -22,8 +22,7 @@ using torch::indexing::Slice;
 
 namespace {
 
-// Records the function with an input of this shape that has two rows, and checks the program with
-// different row counts.
+// Records the function with an input of two rows, and checks the program with other row counts.
 void check_recorded(const Function& function, std::vector<int64_t> shape,
                     RecordOptions options = {}, const std::vector<int64_t>& rows = {1, 3, 17}) {
   const TempDir folder;

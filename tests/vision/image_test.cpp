@@ -77,8 +77,8 @@ std::string picture_refusal(const fs::path& file) {
   return "";
 }
 
-// Does the same as the function above, but with a limit that prevents a damaged header from
-// requesting a lot of memory.
+// Reads the pixels with a limit that prevents a damaged header from requesting a lot of memory, and
+// returns the error message, or an empty string if the file can be read.
 std::string picture_refusal_of_small(const fs::path& path, ImageReadMode mode) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
                                                              std::fclose);
@@ -101,7 +101,7 @@ void check_no_picture(const fs::path& file, const std::string& why) {
       StartsWith("sconce::vision::read_image: " + file.string() + ": ") && ContainsSubstring(why));
 }
 
-// Runs the same checks as the function above for a file whose header is rejected.
+// Checks that both read_image and read_image_size reject a file with an invalid header.
 void check_no_header(const fs::path& file, const std::string& why) {
   check_no_picture(file, why);
   CHECK_THAT(error_of([&] { read_image_size(file); }),

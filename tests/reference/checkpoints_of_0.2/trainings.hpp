@@ -6,8 +6,8 @@
 // The first part of a training run was computed on a different CPU than the rest, so every CPU must
 // produce the same bits, regardless of whether its kernels sum 8 or 16 numbers at a time and
 // whether they fuse a product with a sum. Therefore, no tensor has more than two elements, and
-// gradients do not depend on the parameters. Data and options have few enough bits that every
-// product is exact before another number is added to it.
+// gradients do not depend on the parameters. The data and options use so few significant bits that
+// every product is exact before being added to another value.
 
 #include <torch/nn/module.h>
 
@@ -102,7 +102,8 @@ struct Training {
   void schedule(SchedulerInterval interval, Args&&... args) {
     call<LRScheduling>(*keep<Scheduler>(*optimizer, std::forward<Args>(args)...), interval);
   }
-  // The loss decreases, so in this mode, no epoch after the first one is an improvement.
+  // The monitored loss decreases, so with MetricMode::max, no epoch after the first counts as an
+  // improvement.
   void stop_early(int patience) {
     call<EarlyStopping>("test_loss",
                         EarlyStoppingOptions{.patience = patience, .mode = optim::MetricMode::max});
@@ -141,7 +142,7 @@ struct Training {
   c10::IValue scaler = {};  // the scaler's state after the fit
 };
 
-// Returns the results, excluding times, and all numbers in the state after a training run.
+// Returns the fit's results, excluding times, and all values in the run's final state.
 inline std::vector<double> numbers_of(const Training& training, const FitResult& result) {
   std::vector<double> numbers;
   for (const auto& epoch : result.epochs) {

@@ -41,7 +41,7 @@ c10::IValue bytes_of(const sconce::optim::Optimizer& optimizer) {
 }
 
 // Returns the state of a run as a dict and, if requested, as a LibTorch archive. The result also
-// contains the parameters at that point and the numbers at the end of the run.
+// contains the parameters at that point and all values at the end of the run.
 c10::IValue make_run(const Run& run, bool with_archive) {
   const auto parameters = make_parameters();
   const auto optimizer = make_optimizer(run, parameters);

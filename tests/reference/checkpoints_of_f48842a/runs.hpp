@@ -1,7 +1,7 @@
 #pragma once
 
 // The training and optimizer runs that wrote the files in this folder, updated to the current API
-// names. As in checkpoints_of_0.2/trainings.hpp, every CPU must compute the same bits.
+// names. As in checkpoints_of_0.2/trainings.hpp, every CPU must compute bitwise identical results.
 
 #include <map>
 #include <memory>
