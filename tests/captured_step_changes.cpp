@@ -1,5 +1,4 @@
-// Tests changes that may occur between or within calls to a captured step, other than changes to
-// its tensors.
+// Tests captured steps when state other than the step's tensors changes between or during calls.
 
 #include <c10/core/alignment.h>
 #include <torch/torch.h>
@@ -203,8 +202,7 @@ void update_metric_within(torch::Device device) {
   for (const auto& sums : earlier) CHECK(sums[1].item<double>() == 12);  // unchanged by later calls
 }
 
-// Adds this function to a step, calls the step repeatedly, and returns the error that a call
-// throws.
+// Repeatedly calls a captured step that runs `within`, and returns the error that a call throws.
 std::string error_of_step_with(torch::Device device, const std::function<void()>& within) {
   CapturedStep step(device, [&](const Tensors& batch) {
     within();

@@ -174,7 +174,7 @@ Layer dot_product_attention(LayerMaker& make) {
   };
 }
 
-// In bfloat16, the oneDNN LSTM does not always compute the same result.
+// The oneDNN LSTM is nondeterministic in bfloat16, so recurrent layers run in float32.
 template <class Module>
 Layer recurrent(Module module) {
   return [module](const Tensor& x) mutable {
@@ -519,7 +519,8 @@ class Training {
     average_ = std::make_unique<ExponentialMovingAverage>(*net);
   }
 
-  // Randomly selects other tensors that a step may update.
+  // Randomly selects objects other than the network and the optimizer, such as a metric, whose
+  // tensors the step may update.
   void draw_host_objects(Draw& draw) {
     schedules_inside_ = schedule_ && updates_inside_ && !device.is_cuda() && draw.one_in(3);
     if (schedules_inside_) kinds.insert("schedule inside");
@@ -594,8 +595,8 @@ void run_forward(Training& training, Tensor&) {
   training.net->forward(training.net->batch(training.net->rows)[0].to(training.device));
 }
 
-// It is not known which module contains the parameter, so the parameter's size is used to select an
-// arbitrary module.
+// Returns an arbitrary module, selected by the parameter's size, because the module that contains
+// the parameter is unknown.
 nn::Module& module_of(Training& training, const Tensor& p) {
   const auto modules = training.net->modules(/*include_self=*/false);
   return *modules[static_cast<size_t>(p.numel()) % modules.size()];
@@ -606,7 +607,7 @@ void change_mode(Training& training, Tensor& p) {
   module.train(!module.is_training());
 }
 
-// Moves the parameter to a new group at the end of the groups.
+// Moves the parameter to a new group, which is appended to the optimizer's parameter groups.
 void regroup(Training& training, Tensor& p) {
   auto& groups = training.optimizer->param_groups();
   for (auto& group : groups) {
@@ -676,9 +677,9 @@ bool are_same(const Tensor& a, const Tensor& b) {
          have_same_bits(without(x, x.isnan()), without(y, y.isnan()));
 }
 
-// Specifies how closely two tensors must agree. They must match bit for bit, unless different
-// kernels computed them, in which case the norm of the difference, relative to the tensors' norm,
-// must be within a bound.
+// Specifies how closely two tensors must agree. Tensors computed by the same kernels must match bit
+// for bit. For different kernels, the norm of the difference, relative to the tensors' norm, must
+// be within a bound.
 struct Agreement {
   bool operator()(const Tensor& a, const Tensor& b) const {
     if (tolerance == 0) return are_same(a, b);
@@ -825,7 +826,8 @@ class Comparison {
         first_difference(eager_.tensors(with_gradients), captured_.tensors(with_gradients));
   }
 
-  // The eager loop did not make this call, so the rejected call must not have any effect.
+  // Handles a rejected call, which must not have any effect, because the eager loop skipped this
+  // call.
   void refuse(const std::string& error) {
     outcome_.refusal = error.substr(error.rfind("got ") + 4);
     compare_tensors();
@@ -845,7 +847,7 @@ class Comparison {
   }
 
   // The first batch determines the shape. Simulated GPUs reject a replay that accumulates into a
-  // gradient that an eager step has released.
+  // gradient released by an eager step.
   Tensors draw_batch(bool may_have_other_shape) {
     const auto& net = *eager_.net;
     may_have_other_shape &= !eager_.device.is_cuda() || eager_.parts_of_batch() == 1;
@@ -877,7 +879,7 @@ class Comparison {
   Outcome outcome_ = {};
 };
 
-// Counts how many steps were replayed, how many only ran eagerly, and how many were rejected.
+// Counts the replayed steps, the steps that only ran eagerly, and the rejected steps.
 class Table {
  public:
   enum Fate { replayed, run_eagerly, refused };
@@ -914,8 +916,8 @@ class Table {
   std::map<std::string, std::array<int64_t, 3>> rows_ = {};
 };
 
-// A step may be rejected for only one reason: with non-fused kernels, the host reads whether the
-// scaler skips the step.
+// Returns whether a step's outcome is allowed. A step may be rejected only if its scaler is used
+// with non-fused kernels, because the host then reads whether to skip the step.
 bool is_allowed(const Outcome& outcome) {
   return outcome.refusal.empty() || (outcome.refusal.starts_with("one with a host read") &&
                                      outcome.kinds.contains("scaler on the host"));
@@ -984,8 +986,8 @@ TEST_CASE("60 random captured steps compile and produce the same losses as the e
       compare_steps(60, torch::kCPU, {.compiler = compiler(folder), .most_apart = 1});
   WARN(table.text());
   CHECK(table("compiled", Table::replayed) >= 45);
-  // Counts the steps whose package is rejected. Steps in which events prevent any replay are
-  // excluded.
+  // Counts the steps whose package is rejected. Steps that cannot be replayed because of an event
+  // are excluded.
   CHECK(table("all", Table::replayed) - table("compiled", Table::replayed) <= 3);
 }
 

@@ -48,8 +48,9 @@ Names library_files() {
   return names;
 }
 
-// Returns the sconce headers that a file includes, such as "vision/idx", including private headers.
-// With a different `pattern`, returns the matches of its capture group instead.
+// Returns the public and private sconce headers that a file includes, without extensions (for
+// example, "vision/idx"). With a different `pattern`, returns the matches of its capture group
+// instead.
 Names includes(const fs::path& file,
                const char* pattern = "#include \"(?:sconce/)?([^\"]+)\\.hpp\"") {
   const std::string text = read(file);
@@ -70,7 +71,7 @@ std::string folder_of(const std::string& concept_name) {
   return concept_name.substr(0, concept_name.find('/'));
 }
 
-// Returns the entries in the file list of a layer, such as "vision/idx".
+// Returns the entries (for example, "vision/idx") in a layer's file list.
 Names listed_in(const fs::path& list) {
   return includes(list, "\n  ([a-z_/]+)(?=[\n)])");
 }
@@ -227,7 +228,8 @@ TEST_CASE(
     CHECK(fs::exists(root / "include/sconce" / (std::string(part) + ".hpp")));
     CHECK_FALSE(found.contains("sconce/" + std::string(part) + ".hpp"));
   }
-  // fit_loop.cpp casts only to optimizers that have state.
+  // The casts in fit_loop.cpp may target stateful optimizers, but no callbacks, schedulers, or
+  // checkpoints.
   CHECK(includes(root / "src/training/fit_loop.cpp",
                  "_cast<([^>]*(Callback|Scheduler|Checkpoint)[^>]*)>")
             .empty());
@@ -285,7 +287,7 @@ TEST_CASE("every test file outside apps, except conventions_test.cpp, correspond
 
 namespace {
 
-// Returns the test sources. A long name is split into several literals on several lines.
+// Returns the test sources. A long name is split into adjacent string literals on several lines.
 std::string test_sources() {
   static const std::regex split("\"\\s*\n\\s*\"");
   std::string sources;
@@ -428,8 +430,8 @@ nlohmann::json preset_of(const char* kind, const std::string& name) {
 }  // namespace
 
 TEST_CASE("presets that list test programs build every program that they do not exclude") {
-  // These presets do not build the apps, so the test reads only the part of the file before the
-  // programs that need the apps.
+  // These presets do not build the apps, so the test ignores everything in tests/CMakeLists.txt
+  // from if(SCONCE_BUILD_APPS) onward.
   std::string added = read(root / "tests/CMakeLists.txt");
   added.resize(added.find("if(SCONCE_BUILD_APPS)"));
   const std::regex call("sconce_add_test_program\\((test-[a-z-]+)");

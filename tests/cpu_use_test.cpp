@@ -11,8 +11,8 @@ const std::string stat_before =
     "cpu2 100 0 0 100 0 0 0 0 0 0\n"
     "intr 1 2 3\n";
 
-// Returns the same counters five ticks later. CPU i was busy for busy[i] of the five ticks, and
-// each CPU counts its busy ticks in a different state.
+// Returns the same counters five ticks later. CPU i was busy for busy[i] of the five ticks. Each
+// CPU's busy ticks are counted in a different column of /proc/stat.
 std::string stat_after(const std::vector<int>& busy) {
   const std::string all[] = {
       std::to_string(100 + busy[0]) + " 0 0 " + std::to_string(105 - busy[0]),

@@ -70,8 +70,8 @@ struct ModeAndReason {
   std::string reason;
 };
 
-// Runs 40 steps in one process while `other` acts as another process and answers the votes. Returns
-// how the last step ran.
+// Runs 40 steps in one process, with `other` casting the votes of a second process. Returns the
+// last step's mode and the reason for that mode.
 ModeAndReason run_beside(const std::function<StepVote(const StepVote&)>& other) {
   std::shared_ptr<sconce::detail::StepBallot> ballot;
   const auto voting = [&](const Tensors& batch) {

@@ -45,8 +45,8 @@ long pages_for_100_steps() {
   return pages() - before;
 }
 
-// Returns whether the kernel has marked the memory for huge pages. If so, the VmFlags of the
-// memory's mapping contain "hg".
+// Returns whether the kernel has marked the memory for huge pages. The VmFlags of a marked mapping
+// in /proc/self/smaps contain "hg".
 bool is_marked(const at::Tensor& tensor) {
   const auto address = reinterpret_cast<uintptr_t>(tensor.const_data_ptr());
   std::ifstream maps("/proc/self/smaps");

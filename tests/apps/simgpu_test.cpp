@@ -32,8 +32,9 @@ RunResult fault(const std::string& name, const std::string& how, const std::stri
   return simulated(flags, std::string(SCONCE_SIMGPU_FAULTS " ") + name + " " + how);
 }
 
-// Runs two ranks with NCCL collectives that match, do not match, or start late. Races are not set
-// to throw, because a failed case frees its memory early, and the next case would then throw.
+// Runs two ranks with NCCL collectives that match, do not match, or start late. The option to throw
+// on races is not set, because a failed case frees its memory early, which would make the next case
+// throw.
 RunResult collectives(const std::string& how) {
   const TempDir folder;
   const std::string rank = simgpu + " --hide-real-gpus -- " + SCONCE_SIMGPU_COLLECTIVES " " +

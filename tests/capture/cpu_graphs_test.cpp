@@ -1,5 +1,5 @@
-// Tests captured steps on the CPU, which are recorded and replayed. tests/captured_step_test.cpp
-// tests the behavior that they share with CUDA graphs.
+// Tests captured steps on the CPU, where each step is recorded and then replayed. The behavior that
+// CPU captures share with CUDA graphs is tested in tests/captured_step_test.cpp.
 
 #include <ATen/core/boxing/KernelFunction.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -177,7 +177,7 @@ TEST_CASE(
   }
   // The host code runs during the warmup, during two recordings without gradients, and during two
   // recordings with gradients. The second capture without gradients reuses the memory of the first
-  // one, so the capture with gradients is repeated.
+  // capture, so the capture with gradients is repeated.
   CHECK(captured.host_runs == 7);
 }
 

@@ -34,8 +34,8 @@ FILE* open_with(const char* function, const char* name, const char* mode) {
 
 }  // namespace
 
-// The linker replaces the C library's functions with these, even for std::ifstream, which calls
-// fopen64 or, with g++ 16 and newer, fopen.
+// The linker substitutes these functions for the C library's functions. The substitution also
+// affects std::ifstream, which calls fopen64 or, with g++ 16 and newer, fopen.
 extern "C" FILE* fopen64(const char* name, const char* mode) {
   return open_with("fopen64", name, mode);
 }
@@ -51,7 +51,8 @@ TEST_CASE("memory_stats for the CPU reports the process's memory, and the peak c
   CHECK(before.max_allocated >= before.allocated);
   CHECK(before.reserved == before.allocated);
 
-  // This is far more memory than malloc keeps, so freeing it returns the memory to the system.
+  // The tensor is too large for malloc to retain its memory, so freeing the tensor returns the
+  // memory to the system.
   auto large = torch::ones({256 * MiB}, torch::kByte);
   const auto with = memory_stats(sconce::cpu());
   CHECK(with.allocated - before.allocated > 240 * MiB);

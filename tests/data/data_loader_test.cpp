@@ -443,8 +443,7 @@ TEST_CASE(
 
 namespace {
 
-// Checks that the loader never starts a batch too far ahead of the batches that the loop has
-// requested.
+// Checks that the loader does not start loading batches too far ahead of the loop's requests.
 struct Ahead {
   std::shared_ptr<std::atomic<int64_t>> asked = std::make_shared<std::atomic<int64_t>>(0);
   int64_t most = 0;

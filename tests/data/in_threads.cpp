@@ -54,7 +54,8 @@ float sum_of(const data::Dataset& batch) {
   return batch.data.sum().item<float>();
 }
 
-// Each epoch contains every number exactly once, regardless of which epoch a thread receives.
+// Returns whether this thread receives a complete epoch, in which every number occurs exactly once.
+// Any epoch number is allowed.
 template <class Source>
 bool has_whole_epoch(const Source& source) {
   float sum = 0;

@@ -23,8 +23,8 @@
 #include "support/error_of.hpp"
 #include "support/gloo_types.hpp"
 
-// Runs captured steps, compiled steps, and the eager loops that they must match in several
-// processes.
+// Runs captured steps and compiled steps in several processes, along with the eager loops that
+// serve as references.
 namespace sconce::test {
 
 using Tensors = std::vector<torch::Tensor>;

@@ -1,8 +1,8 @@
 // In a single-process group with a backend, DistributedDataParallel needs LibTorch's Reducer only
 // to compress gradients, to find unused parameters, and to support static graphs. Without the
-// Reducer, DistributedDataParallel must reject the same mistakes and produce the same gradients.
-// The models in these tests use small integer values, which float16 represents exactly, so a
-// Reducer that compresses gradients can serve as the reference.
+// Reducer, DistributedDataParallel must reject the same misuse and produce the same gradients as
+// with the Reducer. The models in these tests use small integer values, which float16 represents
+// exactly, so a Reducer that compresses gradients can serve as the reference.
 
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -47,8 +47,8 @@ struct Cut : torch::autograd::Function<Cut> {
 };
 
 struct Parts : torch::nn::Module {
-  // Returns two outputs. Each output has a bit mask, which selects the parameters used to compute
-  // that output.
+  // Returns two outputs. A bit mask for each output selects the parameters used to compute that
+  // output.
   std::pair<Tensor, Tensor> forward(const Tensor& x, std::array<unsigned, 2> bits) {
     std::array<Tensor, 2> outputs = {x.sum() * 1, x.sum() * 1};
     const std::array<Tensor, 4> terms = {a * x, b * x, c * x, Cut::apply(cut) * x};
@@ -171,7 +171,7 @@ TEST_CASE("random steps in a single-process group match the same steps with a Re
       }
     }
     if (error != nothing) CHECK_FALSE(named(error).empty());
-    // Like the corresponding Reducer error, this error is thrown again by later calls.
+    // As in LibTorch's Reducer, later calls throw this error again.
     if (kind(error) == unfinished) {
       CHECK(error_of([&] { run(alone, Step{.x = torch::ones({3})}); }) == error);
     }

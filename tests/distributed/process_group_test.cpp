@@ -85,7 +85,7 @@ std::string refusal(const InitOptions& options = {}) {
   return sconce::test::error_of([&] { return ProcessGroup::init(options); });
 }
 
-// Returns a non-loopback address of this machine, if there is one.
+// Returns a non-loopback address of this machine, if any.
 std::optional<std::string> network_address() {
   ifaddrs* all = nullptr;
   REQUIRE(getifaddrs(&all) == 0);
@@ -102,7 +102,8 @@ std::optional<std::string> network_address() {
   return found;
 }
 
-// Returns a job number, like the ones that Slurm or Open MPI assign, that maps to a free port.
+// Returns a job number that maps to a free port. The number resembles the job numbers that Slurm
+// and Open MPI assign.
 std::string job_with_a_free_port() {
   return std::to_string(71000 + sconce::test::reserve_port(29500, 1000) - 29500);
 }
@@ -114,7 +115,7 @@ std::vector<std::string> faulty(const std::string& what, const std::string& wher
                  "timeout=3000"});
 }
 
-// Checks that a process failed within the time limit, and that its exception contains the rank and
+// Checks that a process failed within the time limit, and that its exception reports the rank and
 // the operation.
 void check_survivor(const Process& process, int rank, int size, const std::string& operations,
                     double seconds) {
@@ -146,7 +147,7 @@ void require_success(const Processes& ranks) {
   }
 }
 
-// Runs reductions with each operation in random subgroups, both here and in Python.
+// Runs reductions with each operation in random subgroups, in both C++ and Python.
 void compare_subgroups(int size, uint32_t count) {
   const sconce::test::TempDir folder;
   {

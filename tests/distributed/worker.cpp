@@ -123,8 +123,8 @@ void collectives(const Words& words) {
   group.barrier();
 }
 
-// Runs the reductions listed in the file `cases`, like reference/subgroups.py, and prints all
-// results. Each line contains the ranks in a subgroup and the name of an operation.
+// Runs the reductions listed in the file `cases`, in the same way as reference/subgroups.py, and
+// prints all results. Each line contains the ranks in a subgroup and the name of an operation.
 void subgroups(const Words& words) {
   const auto group = join(words);
   const std::map<std::string, ReduceOp> ops = {{"sum", ReduceOp::sum},
@@ -183,9 +183,9 @@ sconce::AnyBatches of_torch() {
   return sconce::data::from_torch(torch::data::make_data_loader(std::move(rows)), 1);
 }
 
-// Fits a model while rank `victim` has one more batch than the other ranks. First prints the errors
-// for fits that are rejected because of a torch::data loader, arguments that differ between ranks,
-// or a different process group. Rejected fits leave the parameters unchanged.
+// Fits a model while rank `victim` has one more batch than the other ranks. Before this fit, prints
+// the errors for fits that are rejected: with a torch::data loader, with arguments that differ
+// between ranks, and with a different process group. Rejected fits leave the parameters unchanged.
 void uneven(const Words& words) {
   const auto group = join(words);
   const int64_t rows = group.rank() == std::stoi(words.at("victim")) ? 5 : 4;
@@ -314,9 +314,9 @@ void one_unwrapped(const Words& words) {
   }
 }
 
-// Trains a model with BatchNorm on each rank's rows. Tests the model on three batches that only
-// rank 0 has, using averaged weights if `ema` is 1, and makes predictions for these batches. Prints
-// the accuracy. Rank 0 also prints the accuracy computed by hand.
+// Trains a model with BatchNorm on each rank's rows. Tests the model on three batches of rank 0,
+// the only rank with test batches, using averaged weights if `ema` is 1. Makes predictions for the
+// same batches. Prints the accuracy. Rank 0 also prints the accuracy computed by hand.
 void evaluate(const Words& words) {
   const auto group = join(words);
   torch::manual_seed(group.rank());
@@ -379,7 +379,7 @@ struct OwnStep : torch::nn::Module {
   torch::nn::Linear linear = register_module("linear", torch::nn::Linear(2, 2));
 };
 
-// Trains a model with the model's own training step. Each rank trains on its share of every batch.
+// Trains a model that defines a custom training step. Each rank trains on its share of every batch.
 // The last rank requests a stop after `stop` steps, and all ranks stop at the next save. Prints the
 // outcome.
 void own_step(const Words& words) {
@@ -426,7 +426,8 @@ struct OnStepAndSave : sconce::TrainerCallback {
 };
 
 // Saves a fit every two steps, and raises SIGUSR1 on the last rank in the first step of the third
-// epoch. If `again` is 1, the next save raises the signal again. Prints what stopped the fit.
+// epoch. If `again` is 1, the next save raises the signal again. Prints the number of epochs, the
+// stop reason, the signal, and the latest checkpoint.
 void signal_in_fit(const Words& words) {
   const auto group = join(words);
   torch::manual_seed(1);
@@ -472,8 +473,8 @@ struct RankPoints {
   int64_t place = 0;
 };
 
-// Trains on a stream, starting a run or resuming one, and stops all ranks after `stop` steps.
-// Prints the weights.
+// Starts or resumes training on a stream, and stops all ranks after `stop` steps. Prints the
+// weights.
 void stream(const Words& words) {
   const auto group = join(words);
   torch::manual_seed(1);
@@ -538,8 +539,9 @@ void values(const Words& words) {
   }
 }
 
-// Trains and then tests a model with a loss that counts its targets. Rank 1 has no targets in its
-// first batches, and the last rank has no test batches. Prints the losses and parameters.
+// Trains and then tests a model whose loss is averaged over the targets that are not ignored. On
+// rank 1, all targets in the first batches are ignored, and the last rank has no test batches.
+// Prints the losses and parameters.
 void counts(const Words& words) {
   const auto group = join(words);
   torch::manual_seed(1);
@@ -598,8 +600,8 @@ void fault(const Words& words) {
   }
 }
 
-// Prints how captured steps in this group differ from eager steps, and how fits with captured steps
-// differ from eager fits.
+// Prints the differences between captured and eager steps in this group, and between fits with
+// captured steps and fits with eager steps.
 void captured(const Words& words) {
   const auto group = join(words);
   sconce::test::compare_captured_steps(group);
