@@ -1,4 +1,4 @@
-// Tests captured steps when state other than the step's tensors changes between or during calls.
+// Tests changes to state other than a captured step's tensors, both between and during calls.
 
 #include <c10/core/alignment.h>
 #include <torch/torch.h>

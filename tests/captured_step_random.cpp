@@ -678,8 +678,7 @@ bool are_same(const Tensor& a, const Tensor& b) {
 }
 
 // Specifies how closely two tensors must agree. Tensors computed by the same kernels must match bit
-// for bit. For different kernels, the norm of the difference, relative to the tensors' norm, must
-// be within a bound.
+// for bit. For different kernels, the relative norm of the difference must be within a bound.
 struct Agreement {
   bool operator()(const Tensor& a, const Tensor& b) const {
     if (tolerance == 0) return are_same(a, b);
@@ -749,7 +748,7 @@ struct Compiling {
   int most_apart = 0;
 };
 
-// Runs one random step both as a captured step and eagerly.
+// Runs one random step twice: as a captured step and eagerly.
 class Comparison {
  public:
   Comparison(uint32_t seed, torch::Device device, const Compiling& compiling)
@@ -973,7 +972,7 @@ TEST_CASE("random captured steps that run as programs produce the same losses as
 TEST_CASE("three random captured steps compile and produce the same losses as the eager loop",
           "[python]") {
   const sconce::test::TempDir folder;
-  // Each of these three steps consists of one part, so three packages are compiled.
+  // Each of the three steps has only one part, so three packages are compiled.
   const auto table = compare_steps(
       3, torch::kCPU, {.compiler = compiler(folder), .with_events = false, .first_seed = 12});
   CHECK(table("compiled", Table::replayed) == 3);

@@ -262,8 +262,9 @@ TEST_CASE(
   }
 }
 
-// Because of this convention, the package test that compiles each source separately also checks
-// that these headers are self-contained. .ci/run compiles the other headers.
+// Because each source includes its public header first, the package test that compiles each source
+// separately also checks that the public headers are self-contained. .ci/run compiles the other
+// headers.
 TEST_CASE("a source includes its public header first") {
   for (const auto& name : files_below("src", ".cpp")) {
     std::string header = without(name, ".cpp") + ".hpp";
@@ -382,7 +383,7 @@ TEST_CASE("the library never prints, terminates the process, or uses #if") {
     std::istringstream lines(read(root / name));
     for (std::string line; std::getline(lines, line);) {
       if (line.find("//") != std::string::npos) line.resize(line.find("//"));
-      // This call aborts the collectives but does not terminate the process.
+      // ProcessGroupNCCL::abort() aborts the collectives but does not terminate the process.
       if (line == "        ProcessGroupNCCL::abort();") continue;
       INFO(name << ": " << line);
       CHECK_FALSE(std::regex_search(line, forbidden));

@@ -43,7 +43,7 @@ torch::nn::Linear net_of_kinds() {
   return torch::nn::Linear(3, 2);
 }
 
-// Returns an archive like the ones that Python's compiler creates from a program, but without
+// Returns an archive in the format that Python's compiler creates from a program, but without
 // machine code.
 std::string package() {
   std::string bytes;

@@ -98,7 +98,7 @@ std::istream& operator>>(std::istream& line, Script& script) {
   return std::getline(line, script.expected);
 }
 
-// Runs the epochs, interrupting them once.
+// Runs the epochs and interrupts the run once.
 template <class Stream>
 std::string run(const Script& script) {
   const auto loader_of = [&] {

@@ -231,8 +231,8 @@ TEST_CASE("all ranks throw immediately if one rank does not wrap its model", "[d
 
 namespace {
 
-// Runs the worker on the given number of ranks, checks that they all print the same output, and
-// returns that output.
+// Runs the worker on the given number of ranks, checks that all ranks print the same output, and
+// returns the output.
 std::string output_of_ranks(int ranks, std::vector<std::string> words) {
   words.insert(words.begin(), SCONCE_WORKER);
   words.push_back("timeout=20000");
@@ -315,8 +315,8 @@ TEST_CASE("each rank's stream continues where a stopped fit left off", "[distrib
 
 namespace {
 
-// Runs the worker on the given number of ranks, checks that they all print the same output, and
-// returns the words of the output.
+// Runs the worker on the given number of ranks, checks that all ranks print the same output, and
+// returns the words in the output.
 std::vector<std::string> words_of_ranks(int ranks, const std::string& mode,
                                         const std::string& option = "") {
   std::istringstream words(output_of_ranks(ranks, {mode, option}));

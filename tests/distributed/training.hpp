@@ -75,7 +75,8 @@ struct CheckpointedImpl : torch::nn::Module {
 };
 TORCH_MODULE(Checkpointed);
 
-// These statements are separate, because the layers must draw their initial values in this order.
+// Each layer is created in a separate statement, because the layers must draw their initial values
+// in order.
 inline torch::nn::Sequential mlp(int64_t width) {
   torch::nn::Sequential model;
   model->push_back(torch::nn::Linear(20, width));

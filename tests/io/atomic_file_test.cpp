@@ -40,8 +40,8 @@ int calls_left = -1;
 // causes all later calls to fail.
 int call_error = EIO;
 
-// The function to run before each call to the functions below. Calls that `before_call` itself
-// makes do not run `before_call` again.
+// A hook that runs before each call to the functions below. Calls made inside the hook do not run
+// the hook again.
 std::function<void()> before_call;
 
 // Returns whether the current call must fail.

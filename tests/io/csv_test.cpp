@@ -39,8 +39,7 @@ CsvTable read_text(const std::string& text, const CsvOptions& options = {}) {
   return read_csv(folder.write("table.csv", text), options);
 }
 
-// Returns the error message after removing the function name and the file name from its beginning,
-// if present.
+// Strips the leading function name and file name, if present, from the error message.
 std::string message_of(const std::string& text, const CsvOptions& options = {}) {
   const TempDir folder;
   const auto file = folder.write("table.csv", text);

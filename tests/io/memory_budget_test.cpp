@@ -87,7 +87,7 @@ TEST_CASE(
 
 namespace {
 
-// Each of these values takes up only a few bytes. Some of these values use the pickle memo.
+// Pickled values of only a few bytes each, including values that use the pickle memo.
 const std::vector<std::string> values = {"N",
                                          "]",
                                          "}",

@@ -104,7 +104,7 @@ std::vector<std::pair<void*, size_t>> random_ranges;  // ranges with random-acce
 
 }  // namespace
 
-// The linker replaces the C library function with this one.
+// The linker substitutes this function for the C library's madvise.
 extern "C" int madvise(void* start, size_t size, int advice) noexcept {
   if (advice == MADV_RANDOM) random_ranges.emplace_back(start, size);
   return reinterpret_cast<decltype(madvise)*>(dlsym(RTLD_NEXT, "madvise"))(start, size, advice);

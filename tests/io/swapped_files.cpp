@@ -70,7 +70,7 @@ class Swapper {
 using Use = std::function<void(const fs::path&)>;
 
 // Uses the path repeatedly until the given number of swaps have occurred. Finally, uses the path
-// once more and returns the error from that use.
+// once more and returns the resulting error.
 std::string use_swapped(const Use& use, const std::string& bytes, int swaps) {
   const TempDir folder;
   folder.write("target", bytes);

@@ -6,10 +6,10 @@
 // Python loads the library after torch, as in counted.py. Without SCONCE_COUNTS, nothing is
 // counted.
 //
-// The library counts the operators that do a program's actual work, at any nesting depth. The
-// operators that a program calls directly would not be comparable, because torch::linear and
-// Python's functional.linear reach aten::addmm through different calls. Calls made inside a counted
-// operator are not counted, because these calls differ between devices.
+// The library counts the operators that do a program's actual work, at any nesting depth. Counts of
+// the operators that a program calls directly would not be comparable between C++ and Python,
+// because torch::linear and Python's functional.linear reach aten::addmm through different calls.
+// Calls made inside a counted operator are not counted, because these calls differ between devices.
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>
@@ -53,7 +53,7 @@ class Counts {
   std::map<std::string, int64_t> rows_;
 };
 
-// Both objects are used until the process exits.
+// The counts and the file name are never destroyed, because both are used until the process exits.
 Counts& counts() {
   static auto& all = *new Counts;
   return all;

@@ -96,7 +96,7 @@ torch::Tensor label_scores(MetricDraw& draw, int64_t kind) {
   return metric->compute();
 }
 
-// Draws random thresholds. The second result indicates whether each probability must lie between
+// Draws random thresholds. The returned flag indicates whether each probability must lie between
 // two thresholds.
 std::pair<metrics::Thresholds, bool> draw_thresholds(MetricDraw& draw) {
   const int64_t form = draw(3);

@@ -34,8 +34,8 @@ TEST_CASE(
 
 TEST_CASE("perplexity stays finite when a probability underflows or float16 would overflow") {
   Perplexity perplexity;
-  // torchmetrics returns inf here, because it computes the logarithm of the probability, which is
-  // 0.
+  // The target's probability underflows to 0, so torchmetrics, which computes the logarithm of the
+  // probability, returns inf.
   perplexity.update(torch::tensor({0.0f, 200.0f}).view({1, 1, 2}).to(torch::kHalf),
                     torch::zeros({1, 1}, torch::kLong));
   CHECK(perplexity.compute().item<double>() == Catch::Approx(std::exp(200.0)));

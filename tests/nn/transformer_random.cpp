@@ -198,8 +198,7 @@ std::vector<int64_t> sizes(Case c, int64_t length, int64_t features) {
   return {length, c["batch"], features};
 }
 
-// Each of the following three functions draws the same numbers as its counterpart in
-// transformer.py.
+// The next three functions draw the same random numbers as their counterparts in transformer.py.
 Tensor attn_mask(Case c, const std::string& which, int64_t length, int64_t source) {
   const int64_t kind = c[which];
   if (kind == 0) return {};
@@ -401,8 +400,8 @@ c10::impl::GenericDict dict_of(const sconce::StateDict& state) {
 }
 
 // Returns whether the results of a case on two devices are close enough. In float32, the results
-// must agree within Python's tolerances. In other dtypes, the error of the second result, relative
-// to a float32 result, may be at most twice the error of the first result.
+// must agree within Python's tolerances. In other dtypes, errors are measured against a float32
+// result, and the error of the second result may be at most twice the error of the first result.
 bool are_close(const Case& c, const Tensor& first, const Tensor& second) {
   if (c.at("dtype") == 0 && c.at("autocast") == 0) {
     return torch::allclose(second, first, 1.3e-6, 1e-5);

@@ -108,8 +108,8 @@ TEST_CASE(
   for (const auto& p : encoder->parameters()) CHECK(p.grad().isfinite().all().item<bool>());
   for (const auto& p : decoder->parameters()) CHECK(p.grad().isfinite().all().item<bool>());
 
-  // This call fails with the current LibTorch. If the call succeeds with a later LibTorch version,
-  // update docs/limits.md.
+  // With the current LibTorch, the call to torch::nn::TransformerEncoderLayer fails. If a later
+  // LibTorch version supports this call, update docs/limits.md.
   torch::nn::TransformerEncoderLayer theirs(
       torch::nn::TransformerEncoderLayerOptions(8, 2).dim_feedforward(12));
   if (!autocast) theirs->to(dtype);

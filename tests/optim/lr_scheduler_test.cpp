@@ -457,7 +457,7 @@ std::shared_ptr<sconce::optim::Optimizer> make_ours(const std::string& kind) {
   return made;
 }
 
-// Returns pairs of cycles. The second cycle in each pair replaces the first one and has the same
+// Returns pairs of cycles. In each pair, the second cycle replaces the first cycle and has the same
 // length but different values.
 std::vector<std::pair<Example, Example>> pairs_of_cycles() {
   std::vector<std::pair<Example, Example>> all;

@@ -106,7 +106,8 @@ sconce::test::Groups two_rates(const sconce::test::Kind& kind,
   return groups;
 }
 
-// Returns functions that create each optimizer, one for each supported kind of kernels.
+// Returns functions that create optimizers, one function for each combination of optimizer class
+// and supported kernels.
 std::vector<Maker> makers() {
   std::vector<Maker> all;
   sconce::test::for_each_kind([&](const auto& kind, Kernels kernels) {

@@ -73,7 +73,7 @@ TEST_CASE("RMSprop's momentum and centered can be turned on after the first step
       sconce::test::set_gradients(expected, step);
       optimizer.step();
       plain.step();
-      // With momentum, the first step gives the same result as a step without momentum.
+      // The first step with momentum gives the same result as a step without momentum.
       CHECK(sconce::test::close(p[0], expected[0]) == (step < 2));
     }
     const auto state = sconce::test::result_of(optimizer, p).tensors;

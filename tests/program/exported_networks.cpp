@@ -184,8 +184,8 @@ TEST_CASE(
     "[.][slow]") {
   const TempDir folder;
   auto outputs = record_all(sequence_networks(), folder);
-  // This comparison runs in a separate process, because ONNX's exporter replaces the decompositions
-  // of recurrent layers.
+  // The ONNX comparison runs in a separate process, because ONNX's exporter replaces the
+  // decompositions of recurrent layers.
   for (const auto& refusal : compare_in_python(folder, "--package all")) {
     INFO(refusal.network << " " << refusal.kind << ": " << refusal.reason);
     CHECK_THAT(refusal.network, Catch::Matchers::EndsWith("_over_lengths"));

@@ -10,9 +10,9 @@
 #include "program/step_parts.hpp"
 #include "sconce/step_compiler.hpp"
 
-// A stand-in for a compiler. Instead of compiling the parts of a step, it runs their recorded
-// programs operator by operator with the same kernels as a replay. The results are therefore
-// bitwise identical to the replay, and Python is not required.
+// A stand-in for a compiler. Instead of compiling the parts of a step, the stand-in runs each
+// part's recorded program operator by operator, with the same kernels as a replay. The results are
+// therefore bitwise identical to the replay, and Python is not required.
 namespace sconce::test {
 
 class InterpretedCode final : public detail::CompiledCode {

@@ -131,8 +131,7 @@ TEST_CASE(
     const auto file = folder.write("changed.safetensors", changed);
     INFO("byte " << at << " of " << bytes.size());
     const auto error = load_error(file);
-    // A changed byte in the "format" text is not an error, because only other readers use this
-    // text.
+    // A changed byte in the "format" text is not an error, because sconce does not use this text.
     if (error == "nothing was thrown") {
       CHECK(Program::load(file).run({x})[0].equal(expected));
     } else {
@@ -434,8 +433,8 @@ TEST_CASE("inputs are checked before the first operator runs") {
   const auto file = folder.path() / "net.safetensors";
   record(file, [](const Tensors& in) { return Tensors{in[0] + 1, in[1] + 1}; },
          {{"x", torch::zeros(2)}, {"y", torch::zeros(2)}});
-  // This program modifies its first input in place. The `record` function never writes such
-  // programs.
+  // The program modifies its first input in place. The `record` function never writes programs that
+  // modify their inputs.
   const auto changes = with_json(file, [](Json& json) { json["calls"][0]["op"] = "aten::add_"; });
   const auto program = Program::load(changes);
   const auto x = torch::zeros(2);

@@ -106,8 +106,8 @@ void check_reports(const Run& run, const Run& alone) {
   }
 }
 
-// A process has only one profiler, so each fit either writes its trace or warns that the profiler
-// is already running.
+// A process has only one profiler, so each fit either writes a trace or warns that the profiler is
+// already running.
 void check_trace(const Run& run) {
   const bool has_trace = fs::exists(run.folder.path() / "trace.json");
   CHECK(run.warnings.size() == (has_trace ? 0 : 1));

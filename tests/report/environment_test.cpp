@@ -15,7 +15,7 @@ using sconce::test::fake_environment;
 
 namespace {
 
-// Returns a machine with one GPU that LibTorch does not find.
+// Returns the environment of a machine whose only GPU is not visible to LibTorch.
 Environment none() {
   Environment facts = fake_environment();
   facts.torch.num_gpus = 0;

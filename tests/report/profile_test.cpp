@@ -57,7 +57,7 @@ std::map<std::string, std::vector<Range>> named_ranges(const fs::path& file) {
   return ranges;
 }
 
-// Trains for two epochs on `rows` rows, with one row per batch and a test after each epoch.
+// Trains for two epochs on `rows` examples, with a batch size of 1 and a test after each epoch.
 void fit(StepTrace& trace, int64_t rows, int accumulate = 1) {
   auto model = net();
   torch::optim::SGD sgd(model->parameters(), 0.1);

@@ -18,8 +18,8 @@ extern "C" void* __libc_memalign(size_t alignment, size_t size);
 namespace {
 
 // LibTorch's Dict allocates its table in a noexcept constructor, so a failed allocation there would
-// terminate the process. Tests can instead fail a larger allocation, which the reader makes
-// immediately before the table's allocation.
+// terminate the process. Instead, a test can fail the larger allocation that the reader makes
+// immediately before allocating the table.
 bool is_table_of_dict(size_t size) {
   using Place = ska_ordered::detailv3::sherwood_v3_entry<std::pair<c10::IValue, c10::IValue>>;
   return size == sizeof(Place) || size == 4 * sizeof(Place);
@@ -55,7 +55,7 @@ void operator delete(void* memory, size_t) noexcept {
   operator delete(memory);
 }
 
-// This replacement is needed because C libraries such as libpng call malloc.
+// The malloc function is also replaced, because C libraries such as libpng call malloc.
 extern "C" void* malloc(size_t size) noexcept {
   if (!fails()) return __libc_malloc(size);
   errno = ENOMEM;

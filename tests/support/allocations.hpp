@@ -6,9 +6,9 @@
 
 #include "catch.hpp"
 
-// Counts the memory that a program allocates, and makes individual allocations fail. For this
-// purpose, allocations.cpp replaces operator new and malloc. Only programs that are linked with
-// allocations.cpp can use this header.
+// Counts the memory that a program allocates, and makes individual allocations fail. Both features
+// rely on allocations.cpp, which replaces operator new and malloc. Only programs that are linked
+// with allocations.cpp can use this header.
 namespace sconce::test {
 
 struct Allocations {

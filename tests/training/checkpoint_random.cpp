@@ -62,7 +62,7 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-// Returns an in-memory folder if there is one, because syncing each checkpoint to a disk is slow.
+// Returns an in-memory folder, if available, because syncing each checkpoint to a disk is slow.
 fs::path quick_place() {
   return ::access("/dev/shm", W_OK) == 0 ? fs::path("/dev/shm") : fs::temp_directory_path();
 }

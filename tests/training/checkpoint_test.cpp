@@ -51,7 +51,7 @@ namespace lr_scheduler = sconce::optim::lr_scheduler;
 using Names = std::vector<std::string>;
 
 // A training run whose checkpoint contains a model, an optimizer, a scheduler, a scaler, and
-// averages. Runs with different seeds have different values.
+// averages. Runs with different seeds have different state.
 struct Run {
   explicit Run(uint64_t seed, torch::Device device = torch::kCPU) {
     torch::manual_seed(seed);
@@ -280,8 +280,8 @@ TEST_CASE(
       checkpoint.save({}, {.epoch = epoch}, sconce::MonitoredValue("score", value, mode));
     }
     CHECK(checkpoint.best().filename() == name);
-    // As in earlier versions, the file stores metrics so that higher is better, so a minimized
-    // metric is negated.
+    // As in earlier versions, a higher stored metric is always better, so a minimized metric is
+    // stored negated.
     CHECK(best_in_file(checkpoint).at("metric") == (is_min ? 0.25 : 0.75));
     CHECK(best_in_file(checkpoint).at("monitor") == (is_min ? "lowest score" : "highest score"));
   }
@@ -562,7 +562,8 @@ struct WithLibTorchs {
   std::shared_ptr<torch::optim::Optimizer> optimizer;
 };
 
-// Returns one model for each optimizer class, with options that make every key of the state appear.
+// Returns one model for each LibTorch optimizer class. The options are chosen so that every key
+// appears in the optimizer's state.
 std::vector<WithLibTorchs> libtorchs() {
   std::vector<WithLibTorchs> all;
   const auto add = [&]<class Optimizer>(const char* name, const auto& options,

@@ -114,7 +114,7 @@ const std::vector<Change> changes = {
 
 enum class When { after_a_step, after_an_epoch, between_fits };
 
-// Applies the change at one point in a fit and reverts it at a later point.
+// Applies a change at one point in a fit and reverts the change at a later point.
 class Changing : public sconce::TrainerCallback {
  public:
   Changing(Training& training, const Change& change, When when)

@@ -1,4 +1,4 @@
-// Tests the results of `Trainer::predict`, and which state `Trainer::predict` leaves unchanged.
+// Tests the results of `Trainer::predict` and the state that `Trainer::predict` must not change.
 #include <stdexcept>
 #include <tuple>
 #include <vector>
@@ -53,7 +53,7 @@ Tensors by_hand(torch::nn::Sequential model, const T& batches, Precision precisi
   return outputs;
 }
 
-// A model whose custom prediction step accepts batches that are tensors.
+// A model whose custom prediction step accepts tensors as batches.
 struct Doubles : torch::nn::Cloneable<Doubles> {
   Doubles() { reset(); }
   void reset() override { linear = register_module("linear", torch::nn::Linear(2, 2)); }

@@ -58,7 +58,7 @@ struct AtPlaces : sconce::TrainerCallback {
   void on_before_save(Fit&) override { call(place++); }
   void save(Fit&) override { call(place++); }
   std::string name() const override { return "places"; }
-  // This function is called while a checkpoint is being saved.
+  // The state function is called while a checkpoint is being saved.
   std::optional<sconce::Stateful> state() override {
     return sconce::Stateful(
         [this] {

@@ -958,7 +958,7 @@ TEST_CASE("evaluate uses validation_step if the model defines it and test_step o
 
 namespace {
 
-// A source that returns batches of any type one at a time.
+// A source that returns batches of an arbitrary type, one batch at a time.
 template <class T>
 struct Each {
   int64_t size() const { return std::ssize(batches); }

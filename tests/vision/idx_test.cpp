@@ -111,8 +111,8 @@ int64_t peak_resident_bytes() {
   return usage.ru_maxrss * 1024;  // Linux reports KiB
 }
 
-// Returns the value of the "VmSize" or "VmPeak" field. These sizes include memory that was
-// allocated but never touched.
+// Returns the value of the "VmSize" or "VmPeak" field. Both sizes include memory that was allocated
+// but never touched.
 int64_t address_space_bytes(const std::string& field) {
   std::ifstream status("/proc/self/status");
   std::string word;

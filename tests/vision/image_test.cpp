@@ -77,8 +77,8 @@ std::string picture_refusal(const fs::path& file) {
   return "";
 }
 
-// Reads the pixels with a limit that prevents a damaged header from requesting a lot of memory, and
-// returns the error message, or an empty string if the file can be read.
+// Reads the pixels with a limit that prevents a damaged header from requesting a lot of memory.
+// Returns the error message, or an empty string if the file can be read.
 std::string picture_refusal_of_small(const fs::path& path, ImageReadMode mode) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
                                                              std::fclose);

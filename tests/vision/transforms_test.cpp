@@ -204,7 +204,7 @@ TEST_CASE("RandomCrop matches torchvision's pad and crop at the same positions")
 }
 
 TEST_CASE("RandomCrop draws a separate position for each image and reaches every position") {
-  // The value of each pixel is its position, so a one-pixel crop shows where the crop was taken.
+  // Each pixel's value is its index, so a one-pixel crop reveals the crop position.
   const auto input = torch::arange(12).reshape({1, 1, 3, 4}).expand({1000, 1, 3, 4});
   const auto places = RandomCrop({1, 1})(input, seeded(0)).flatten();
   CHECK(std::get<0>(torch::_unique2(places)).equal(torch::arange(12)));

@@ -164,7 +164,7 @@ inline std::vector<double> numbers_of(const Training& training, const FitResult&
   return numbers;
 }
 
-// Writes one number per line, without rounding.
+// Writes one value per line in hexadecimal notation, so that no precision is lost.
 inline void write_numbers(const std::string& file, const std::vector<double>& numbers) {
   std::ofstream out(file);
   out << std::hexfloat;
