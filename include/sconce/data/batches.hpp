@@ -18,13 +18,13 @@ namespace sconce::data {
 ///
 /// Without `shuffle` or a sampler, batches are views of the dataset. Otherwise, batches contain
 /// copies of the rows on the dataset's device. With `shuffle`, the order is `torch.randperm(n)`
-/// drawn from a CPU generator seeded with seed + epoch. The order is therefore the same on every
-/// device and in Python, and no other generator is affected. With a `DistributedSampler`, all ranks
-/// process the same number of batches.
+/// drawn from a CPU generator seeded with seed + epoch. The order is the same on every device and
+/// in Python, and no other generator is affected. With a `DistributedSampler`, all ranks process
+/// the same number of batches.
 ///
 /// Each `begin()` starts an independent loop, so loops may be nested or run in several threads.
 /// Copying, moving, or destroying this object does not affect running loops. To split one tensor,
-/// or more than two, use `TensorBatches`. Python: `torch.utils.data.DataLoader` over a
+/// or more than two tensors, use `TensorBatches`. Python: `torch.utils.data.DataLoader` over a
 /// `DistributedSampler` with one replica.
 class Batches : public detail::LoaderBase {
  public:
@@ -43,7 +43,7 @@ class Batches : public detail::LoaderBase {
   explicit Batches(Example dataset, BatchesOptions options = {})
       : Batches(Dataset{std::move(dataset.data), std::move(dataset.target)}, std::move(options)) {}
 
-  /// Fails to compile, because `Batches` requires two tensors. Use `TensorBatches` to split a
+  /// Does not compile, because `Batches` requires two tensors. Use `TensorBatches` to split a
   /// single tensor.
   template <std::same_as<torch::Tensor> T>
   explicit Batches(const T&, const BatchesOptions& = {}) : Batches(Dataset()) {

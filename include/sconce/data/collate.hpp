@@ -73,8 +73,9 @@ struct PadSequence {
   double padding_value = 0;  ///< value of padded elements
 
   /// Returns the batch, which has the same type as the items.
-  /// @throw c10::Error if the items contain different numbers of tensors, or if corresponding
-  /// tensors differ in any dimension except the first.
+  /// @throw c10::Error if:
+  /// - the items contain different numbers of tensors;
+  /// - corresponding tensors differ in any dimension except the first.
   template <class Item>
   Item operator()(std::vector<Item> items) const {
     return detail::join_items(std::move(items), *this);

@@ -39,8 +39,8 @@ void check_not_empty(size_t sources);
 
 /// Concatenates several sources into one for a `DataLoader`. Construct a ConcatDataset as
 /// `ConcatDataset(a, b)` or from a `std::vector` of sources. The sources may have different types
-/// if their items have the same type. The ConcatDataset owns the sources, and its copies share
-/// them. `draws` is true if any source draws random numbers. Python:
+/// if their items have the same type. A ConcatDataset and its copies share ownership of the
+/// sources. `draws` is true if any source draws random numbers. Python:
 /// `torch.utils.data.ConcatDataset`.
 template <class Item, bool draws = false>
 class ConcatDataset {
@@ -80,7 +80,8 @@ class ConcatDataset {
     return item(index, generator);
   }
 
-  /// Returns the number of items in the first source, in the first two sources, and so on.
+  /// Returns the cumulative item counts: the number of items in the first source, in the first two
+  /// sources, and so on.
   /// Python: `cumulative_sizes`.
   const std::vector<int64_t>& cumulative_sizes() const { return sizes_.sums(); }
 

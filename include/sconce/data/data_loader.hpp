@@ -33,9 +33,9 @@ namespace sconce::data {
 ///
 /// Each `begin()` starts its own threads, so loops may be nested or run in several threads.
 /// Copying, moving, or destroying the loader does not affect running loops. If you leave a loop
-/// early, each thread stops after its current item. An exception thrown while reading an item or by
-/// the collate function ends the epoch. The loop rethrows the exception unchanged when it reaches
-/// that batch, and again on every later read. The iterator's `failed_item()` returns the index of
+/// early, each thread stops after its current item. An exception thrown by the source or by the
+/// collate function ends the epoch. The loop rethrows the exception unchanged when it reaches the
+/// failed batch, and again on every later read. The iterator's `failed_item()` returns the index of
 /// the item that failed, and the message of a c10::Error includes the index.
 /// Python: `torch.utils.data.DataLoader`.
 template <class Source, class Collate = Stack>
@@ -88,7 +88,7 @@ class DataLoader : public detail::LoaderBase {
   /// Returns the index of the item that caused the most recent exception in any loop over this
   /// loader or its copies. After a range-based for loop, if no other loops are running, this
   /// function returns the index of the item whose exception ended the loop. Returns `std::nullopt`
-  /// if no loop has thrown, or if the exception did not come from an item's `get`. If several loops
+  /// if no loop has thrown, or if the exception was not thrown by an item's `get`. If several loops
   /// run concurrently, call `failed_item()` on the iterator instead.
   std::optional<int64_t> failed_item() const {
     const int64_t item = parts_->failed_item;

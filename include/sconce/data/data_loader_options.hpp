@@ -34,14 +34,14 @@ struct DataLoaderOptions {
   int prefetch_factor = 2;  ///< number of batches that each worker prefetches
 
   /// Device to copy batches to. Copies to a GPU use pinned memory and a separate stream, and the
-  /// loop's stream waits for them. By default, batches stay on the device of their items.
+  /// loop's stream waits for the copies. By default, batches stay on the device of their items.
   std::optional<torch::Device> device = {};
 };
 
 /// Options for `StreamLoader`. Options shared with `DataLoader` have the same meaning.
 struct StreamLoaderOptions {
   int64_t batch_size = 1;  ///< items per batch, at least 1
-  /// Number of batches in an epoch. Each epoch continues where the previous one ended, and the
+  /// Number of batches in an epoch. Each epoch continues where the previous epoch ended, and the
   /// stream restarts when it is exhausted. If 0, an epoch is one pass over the stream, which your
   /// own training loop supports but a Trainer does not.
   int64_t batches_per_epoch = 0;

@@ -23,14 +23,14 @@ struct DistributedSamplerOptions {
 /// each rank gets every num_replicas-th row, so all ranks get the same number of rows. The order
 /// depends only on the seed and the epoch, and no global generator is used. To split the rows into
 /// batches, use `Batches(dataset, {.batch_size = 64, .sampler = sampler})`. In your own loop, call
-/// `set_epoch` on the batches before each epoch. The Trainer's `fit` calls `set_epoch` for you.
+/// `Batches::set_epoch` before each epoch. The Trainer's `fit` calls `set_epoch` for you.
 /// Python: `torch.utils.data.distributed.DistributedSampler`.
 class DistributedSampler {
  public:
   /// Uses the rank and size of `group`, which may be a `distributed::ProcessGroup` or any other
   /// type with `rank()` and `world_size()` functions.
   /// @throw c10::Error if `dataset_size` is negative, `num_replicas` is below 1, or `rank` is not
-  /// between 0 and num_replicas - 1.
+  /// in [0, num_replicas).
   template <class Group>
     requires requires(const Group& group) {
       { group.rank() } -> std::convertible_to<int>;
@@ -57,8 +57,8 @@ class DistributedSampler {
 
   /// Returns whether a loader's epoch is advanced only by `set_epoch`, and never by `begin()`.
   /// Returns true if `shuffle` is set, because an extra call to `begin()` on one rank must not
-  /// change the order on that rank only. A Python `DataLoader` with this sampler behaves the same
-  /// way.
+  /// change the order on that rank only. In Python, a `DataLoader` with a `DistributedSampler` also
+  /// advances the epoch only through `set_epoch`.
   bool requires_set_epoch() const { return options_.shuffle; }
 
   /// Returns the rows of the current epoch as an int64 tensor of shape `(size(),)` on the CPU.

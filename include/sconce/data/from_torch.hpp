@@ -50,18 +50,18 @@ class TorchBatches {
   int64_t size() const { return batches_; }
 
   /// Starts an epoch by calling the loader's `begin()`, which resets its sampler. A loader with
-  /// workers cannot restart within an epoch, so the remaining batches of the previous epoch are
-  /// read first. Only one loop can run at a time. After a second loop has started, continuing the
-  /// first loop throws an error.
+  /// workers cannot restart mid-epoch, so the remaining batches of the previous epoch are read
+  /// first. Only one loop can run at a time. After a second loop has started, continuing the first
+  /// loop throws an error.
   /// @throw any exception thrown while reading the rest of the previous epoch.
   Iterator begin() const { return begin(0, epochs_.take()); }
 
-  /// Starts an epoch like `begin()`. The loader chooses the order, so `epoch` only sets the number
-  /// that the iterator reports.
+  /// Starts an epoch, as `begin()` does. The loader determines the order, so `epoch` sets only the
+  /// epoch that the iterator reports.
   /// @throw c10::Error if `batch` is not 0 or `epoch` is negative.
   Iterator begin(int64_t batch, int64_t epoch) const;
 
-  /// Returns a sentinel that an iterator compares equal to at the end of its epoch.
+  /// Returns the end-of-epoch sentinel for comparison with iterators.
   std::default_sentinel_t end() const { return {}; }
 
   /// Checks that the process group has a single process.
@@ -94,11 +94,11 @@ class TorchBatches {
 
 /// Converts a loader returned by `torch::data::make_data_loader` to a source of batches for the
 /// Trainer or your own loop: `{.train = from_torch(std::move(loader), batches)}`. The loader does
-/// not report the number of batches in an epoch, so you must pass the number as `batches`. A loop
-/// ends after `batches` batches and throws if the loader yields fewer. You also cannot choose the
-/// epoch, because the loader's sampler draws from LibTorch's global generator. Therefore, a fit
-/// cannot resume within an epoch, and a fit in a process group with several processes throws an
-/// error. A `DataLoader` over the dataset does not have these limitations.
+/// not report the number of batches in an epoch, so you must specify `batches`. A loop ends after
+/// `batches` batches and throws if the loader yields fewer. You also cannot choose the epoch,
+/// because the loader's sampler draws from LibTorch's global generator. A fit over a `torch::data`
+/// loader cannot resume mid-epoch, and throws an error in a process group with several processes. A
+/// `DataLoader` over the dataset supports resuming mid-epoch and process groups.
 /// @throw c10::Error if `loader` is null or `batches` is below 1.
 template <class TorchLoader>
 TorchBatches<TorchLoader> from_torch(std::unique_ptr<TorchLoader> loader, int64_t batches) {

@@ -41,10 +41,10 @@ struct ItemOf<S> {
 
 /// A dataset that is read item by item. `size()` returns the number of items, and `get(index)`
 /// returns the item at `index`. A source that draws random numbers defines `get(index, generator)`,
-/// which loaders call instead. All of these functions are const and may be called concurrently from
-/// several threads. An item may have any type in which `nn::TensorTree` finds tensors: a tensor, a
-/// pair or tuple of tensors, a `Dataset` with the `data` and `target` of one row, or your own
-/// struct.
+/// which loaders call instead. The `size` and `get` functions are const and may be called
+/// concurrently from several threads. An item may have any type in which `nn::TensorTree` finds
+/// tensors: a tensor, a pair or tuple of tensors, a `Dataset` with the `data` and `target` of one
+/// row, or your own struct.
 /// Python: `torch.utils.data.Dataset` with `__len__` and `__getitem__`.
 template <class S>
 concept ItemSource = requires(const S& source) {
@@ -62,8 +62,8 @@ concept TorchDataset = std::copyable<S> && requires(S& source, c10::ArrayRef<siz
 };
 
 /// A `TorchDataset` whose next pass continues where the previous pass stopped, such as
-/// `torch::data::datasets::ChunkDataset`. Loaders reject such a dataset, because they read rows in
-/// arbitrary order.
+/// `torch::data::datasets::ChunkDataset`. Loaders reject a stateful dataset, because loaders read
+/// rows in arbitrary order.
 template <class S>
 concept StatefulTorchDataset = requires { requires bool(S::is_stateful); };
 

@@ -24,8 +24,8 @@ using StreamItem = std::remove_cvref_t<decltype(*std::declval<S&>().next())>;
 /// large to count. `next()` returns a `std::optional` that contains the next item, or is empty at
 /// the end of the stream. An item may have any type in which `nn::TensorTree` finds tensors.
 ///
-/// A loader copies the stream, and each pass over it starts from a new copy. If the stream defines
-/// `set_epoch(pass)`, the loader calls it on the copy with the pass number, starting at 0.
+/// A loader copies the stream, and each pass starts from a new copy. If the stream defines
+/// `set_epoch(pass)`, the loader calls `set_epoch` on the copy with the pass number, starting at 0.
 /// Python: `torch.utils.data.IterableDataset`.
 template <class S>
 concept ItemStream = std::copy_constructible<S> && requires(S& stream) {
@@ -33,10 +33,10 @@ concept ItemStream = std::copy_constructible<S> && requires(S& stream) {
   { stream.next() } -> std::same_as<std::optional<detail::StreamItem<S>>>;
 } && nn::TensorTree<detail::StreamItem<S>>::any;
 
-/// A stream that can continue where another copy of the stream stopped. `state_dict()` returns the
-/// position, and `load_state_dict(state)` restores it. For any other stream, a loader resumes by
-/// rereading all earlier items. Python: the `state_dict` and `load_state_dict` methods of a
-/// torchdata dataset.
+/// A stream that can resume at a position saved by another copy of the stream. `state_dict()`
+/// returns the position, and `load_state_dict(state)` restores the position. For a stream without
+/// these functions, a loader resumes by rereading all earlier items. Python: the `state_dict` and
+/// `load_state_dict` methods of a torchdata dataset.
 template <class S>
 concept ResumableStream =
     ItemStream<S> && requires(S& stream, const S& read, const c10::IValue& state) {

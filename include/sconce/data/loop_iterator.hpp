@@ -29,8 +29,8 @@ class LoopIterator {
 
   /// Returns the batch. The first call creates the batch or waits for it. The batch is kept until
   /// the iterator advances.
-  /// @throw any exception thrown while the batch was created, such as an item's exception. The
-  /// exception ends the epoch, and later calls to this function and `++` throw it again.
+  /// @throw any exception thrown while the batch was created, such as an item's exception.
+  /// The exception ends the epoch, and later calls to this function and `++` rethrow the exception.
   /// @throw c10::Error if the epoch has ended.
   const Batch& operator*() const& {
     return static_cast<const detail::TypedBatch<Batch>&>(loop_->batch()).batch;
@@ -42,8 +42,8 @@ class LoopIterator {
   /// @throw the same exceptions as `*`.
   const Batch* operator->() const { return &**this; }
 
-  /// Advances to the next batch and releases this one. If this batch has not been read, it is
-  /// created first.
+  /// Advances to the next batch and releases the current batch. If the current batch has not been
+  /// read, the batch is created first.
   /// @throw the same exceptions as `*`.
   LoopIterator& operator++() {
     loop_->advance();

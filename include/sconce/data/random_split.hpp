@@ -30,8 +30,9 @@ class SplitLengths {
   /// Sets the fraction of items in each part.
   SplitLengths(std::vector<double> fractions) : fractions_(std::move(fractions)) {}
 
-  /// Returns the number of items in each part of a source with `size` items. Fractions are rounded
-  /// down, and the remaining items are distributed in turn, one to each part, as in Python.
+  /// Returns the number of items in each part of a source with `size` items. Part sizes computed
+  /// from fractions are rounded down, and the remaining items are distributed round-robin, as in
+  /// Python.
   /// @throw c10::Error if:
   /// - there are no parts or no items, or the number of items in a part is zero or negative;
   /// - the lengths do not add up to `size`;
@@ -55,13 +56,13 @@ std::vector<std::vector<int64_t>> split_indices(std::optional<int64_t> size,
 /// Randomly splits a source into disjoint parts:
 /// `random_split(points, {0.8, 0.2}, at::make_generator<at::CPUGeneratorImpl>(42))`. The parts
 /// share ownership of the source. The parts of a `Dataset` contain copies of its rows, and the
-/// parts of a `torch::data` dataset contain copies of the dataset. The items and their order are
-/// drawn by a single `torch::randperm` over all items and match the result in Python for the same
-/// generator. By default, LibTorch's CPU generator is used. Python:
+/// parts of a `torch::data` dataset contain copies of the dataset. A single `torch::randperm` over
+/// all items determines the items and their order in every part, so the parts match Python's parts
+/// for the same generator. By default, LibTorch's CPU generator is used. Python:
 /// `torch.utils.data.random_split`.
 /// @throw c10::Error in the same cases as `SplitLengths::of`, or if a `torch::data` dataset has no
-/// size. If the function throws, the generator remains unchanged. **An empty part is an error**,
-/// whereas Python warns or accepts it.
+/// size. If the function throws, the generator remains unchanged. **An empty part causes an
+/// error**, whereas Python accepts empty parts, sometimes with a warning.
 template <class Source>
 std::vector<Subset<Source>> random_split(Source source, const SplitLengths& lengths,
                                          const std::optional<at::Generator>& generator = {}) {
@@ -78,7 +79,7 @@ std::vector<Subset<Source>> random_split(Source source, const SplitLengths& leng
   return subsets;
 }
 
-/// Randomly splits a subset of the rows of two tensors, such as a part of an earlier split.
+/// Randomly splits a subset of the rows of two tensors, such as one part of an earlier split.
 inline std::vector<Subset<Dataset>> random_split(
     const Subset<Dataset>& source, const SplitLengths& lengths,
     const std::optional<at::Generator>& generator = {}) {

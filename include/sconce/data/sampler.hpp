@@ -18,7 +18,7 @@ namespace sconce::data {
 /// and so on. A sampler may define two more functions:
 /// - `int64_t epoch() const` returns the loader's first epoch, instead of 0;
 /// - `bool requires_set_epoch() const` returns whether the epoch is advanced only by `set_epoch`,
-///   and never by `begin()`. Use this if several processes must agree on the order.
+///   and never by `begin()`. Return true if several processes must use the same order.
 ///
 /// Python: `torch.utils.data.Sampler`.
 template <class S>
@@ -30,8 +30,8 @@ concept Sampler = std::copyable<S> && requires(S sampler, const S& read, int64_t
 };
 
 /// Selects all rows in random order. The order is the result of `torch.randperm(n)` with a CPU
-/// generator seeded with seed + epoch. The order is therefore the same on every device and in
-/// Python, and no other generator is affected.
+/// generator seeded with seed + epoch. The order is the same on every device and in Python, and no
+/// other generator is affected.
 /// Python: `DistributedSampler(dataset, num_replicas=1, rank=0, seed=seed)`.
 class RandomSampler {
  public:

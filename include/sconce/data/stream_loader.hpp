@@ -35,9 +35,9 @@ namespace sconce::data {
 /// Python: `torch.utils.data.DataLoader` over an `IterableDataset`, where each worker reads all
 /// items unless the dataset divides them among the workers.
 ///
-/// With `shuffle_buffer`, the loader reads that many consecutive items at a time and returns them
-/// in the order of `torch.randperm(n)`, which uses a generator seeded with `mix_seeds(seed, pass,
-/// chunk)`. A fit that resumes from a checkpoint continues at the same item.
+/// With `shuffle_buffer`, the loader reads `shuffle_buffer` consecutive items at a time and returns
+/// them in the order of `torch.randperm(n)` for a generator seeded with `mix_seeds(seed, pass,
+/// chunk)`. A fit that resumes from a checkpoint continues at the checkpoint's position.
 template <class Stream, class Collate = Stack>
 class StreamLoader {
   static_assert(ItemStream<Stream>,
@@ -52,7 +52,7 @@ class StreamLoader {
   using Iterator = LoopIterator<Batch>;  ///< iterator type of a loop
 
   /// Constructs a loader over `stream`. `collate` combines a `std::vector` of items into a batch.
-  /// By default, it stacks the items. Workers call it concurrently.
+  /// By default, `collate` stacks the items. Workers call `collate` concurrently.
   /// @throw c10::Error if:
   /// - `batch_size`, `prefetch_factor`, or `num_replicas` is below 1, or another count is negative;
   /// - `rank` is not between 0 and `num_replicas` - 1;
@@ -78,7 +78,7 @@ class StreamLoader {
 
   /// Starts epoch `epoch` at batch `batch`, without changing the epoch for the next call to
   /// `begin()`. If neither the most recent loop nor the loop restored by `load_state_dict` is at
-  /// this position, all items before it are read again.
+  /// this position, all items before the position are read again.
   /// @throw c10::Error if `batch` or `epoch` is negative.
   Iterator begin(int64_t batch, int64_t epoch) const;
 
@@ -86,13 +86,13 @@ class StreamLoader {
   /// @throw c10::Error if `epoch` is negative.
   void set_epoch(int64_t epoch) { epochs_.set(epoch); }
 
-  /// Returns a sentinel that an iterator compares equal to at the end of its epoch.
+  /// Returns the end-of-epoch sentinel for comparison with iterators.
   std::default_sentinel_t end() const { return {}; }
 
   /// Returns the position of the loop that most recently returned a batch, as a dict. After
-  /// `load_state_dict`, a loop that starts at this position continues with the next item. For a
-  /// `ResumableStream`, the loop rereads only the items that are shuffled together with the next
-  /// item.
+  /// `load_state_dict`, a loop that starts at the restored position continues with the next item.
+  /// For a `ResumableStream`, the loop rereads only the items that are shuffled together with the
+  /// next item.
   /// Python: `StatefulDataLoader.state_dict`.
   c10::IValue state_dict() const { return parts_->places.state_dict(); }
 

@@ -51,7 +51,7 @@ auto shareable(Source source) {
 
 /// Selects items of a source by index, in the given order, for a `DataLoader`. Indices may repeat.
 /// The subset owns the source, and copies of the subset share the source. The subset's items are
-/// numbered from 0, so a loader's `failed_item()` returns one of these numbers, and `indices()`
+/// numbered from 0, so a loader's `failed_item()` returns an index in the subset, and `indices()`
 /// returns the corresponding indices in the source. The source may also be a `torch::data` dataset,
 /// which is copied with the subset. Python: `torch.utils.data.Subset`.
 template <class Source>
@@ -121,7 +121,7 @@ class Subset<Source> {
                 "got a stateful dataset");
 
  public:
-  /// Return type of `get_batch`, which is the same as the dataset's.
+  /// Return type of this class's `get_batch` and of the dataset's `get_batch`.
   using BatchType = typename Source::BatchType;
 
   /// Constructs a subset that owns a copy of the dataset.
@@ -140,7 +140,7 @@ class Subset<Source> {
     return source_.get(source_index(index));
   }
 
-  /// Returns the result of the dataset's `get_batch` for these items.
+  /// Returns the result of the dataset's `get_batch` for the items at `indices`.
   /// @throw c10::Error if an index is out of range.
   BatchType get_batch(c10::ArrayRef<size_t> indices) {
     std::vector<size_t> all;
@@ -170,8 +170,9 @@ template <>
 class Subset<Dataset> : public Dataset {
  public:
   /// Copies the rows.
-  /// @throw c10::Error if the two tensors do not have the same number of rows, or if an index is
-  /// not between 0 and the number of rows - 1.
+  /// @throw c10::Error if:
+  /// - the two tensors have different numbers of rows;
+  /// - an index is not between 0 and the number of rows - 1.
   Subset(const Dataset& source, std::vector<int64_t> indices);
 
   /// Returns the number of rows.

@@ -49,9 +49,9 @@ class BatchRows {
 ///     for (const auto& x : TensorBatches(images, {.batch_size = 32}))
 ///     for (const auto& [ids, mask, label] : TensorBatches(std::tuple(ids, mask, labels)))
 ///
-/// A batch has the same type as the input: a tensor, or a tuple, a vector, or another type in which
-/// `nn::TensorTree` finds tensors. Row i of each tensor belongs to example i. Views, row order,
-/// epochs, and samplers work as in `Batches`. Python: `DataLoader` over a `TensorDataset`.
+/// A batch has the same type as the input: a tensor, or a tuple, a vector, or any other type in
+/// which `nn::TensorTree` finds tensors. Row i of each tensor belongs to example i. Views, row
+/// order, epochs, and samplers work as in `Batches`. Python: `DataLoader` over a `TensorDataset`.
 template <class Batch>
 class TensorBatches : public detail::LoaderBase {
   static_assert(

@@ -46,9 +46,9 @@ struct TransformedBatchesOptions {
 /// source of batches that you can pass to the Trainer.
 ///
 /// The function accepts either the batch, or the batch and a CPU `at::Generator`. For each batch,
-/// the generator is seeded with `mix_seeds(seed, epoch, index)`, so a batch does not depend on
-/// where a loop starts. The function is called when a batch is read, in the thread that reads it.
-/// Copies of this object share the source and the function. Python: `map` over a DataLoader.
+/// the generator is seeded with `mix_seeds(seed, epoch, index)`, so starting a loop mid-epoch does
+/// not change the batches. Reading a batch calls the function in the reading thread. Copies of this
+/// object share the source and the function. Python: `map` over a DataLoader.
 template <class Source, class Function>
 class TransformedBatches {
   using SourceIterator = decltype(std::declval<const Source&>().begin());
@@ -80,7 +80,7 @@ class TransformedBatches {
   int64_t size() const { return parts_->source.size(); }
 
   /// Sets the epoch of the next `begin()`, for this object and its copies. If the source has
-  /// epochs, also sets the source's epoch. Running loops are not affected.
+  /// epochs, the source's epoch is also set to `epoch`. Running loops are not affected.
   /// @throw c10::Error if `epoch` is negative.
   void set_epoch(int64_t epoch) {
     epochs_.set(epoch);
@@ -88,9 +88,8 @@ class TransformedBatches {
   }
 
   /// Starts the next epoch by calling the source's `begin()`. If the source's iterator defines an
-  /// epoch, as in `Batches` and `DataLoader`, the generators use that epoch. For any other source,
-  /// the generators use epochs 0, 1, 2, and so on, which are counted across all copies of this
-  /// object.
+  /// epoch, as in `Batches` and `DataLoader`, the generators use that epoch. Otherwise, the
+  /// generators use epochs 0, 1, 2, and so on, which are counted across all copies of this object.
   Iterator begin() const {
     detail::SourcePlace<Source> place{nullptr, std::as_const(parts_->source).begin()};
     const int64_t epoch = epoch_of(place.iterator);
@@ -105,7 +104,7 @@ class TransformedBatches {
     return loop(detail::begin_at(std::as_const(parts_->source), batch, epoch), batch, epoch);
   }
 
-  /// Checks the size of the process group if the source defines such a check.
+  /// Checks the size of the process group if the source defines `check_world_size`.
   /// @throw c10::Error if the source cannot be used in a process group of this size.
   void check_world_size(int world_size) const
     requires requires(const Source& source) { source.check_world_size(world_size); }
@@ -113,8 +112,8 @@ class TransformedBatches {
     parts_->source.check_world_size(world_size);
   }
 
-  /// Returns the position of the loop over the source. Available if the source supports it, as
-  /// `StreamLoader` does.
+  /// Returns the position of the loop over the source. Available for sources that define
+  /// `state_dict()`, such as `StreamLoader`.
   c10::IValue state_dict() const
     requires requires(const Source& source) { source.state_dict(); }
   {
@@ -129,7 +128,7 @@ class TransformedBatches {
     parts_->source.load_state_dict(state);
   }
 
-  /// Returns a sentinel that an iterator compares equal to at the end of its epoch.
+  /// Returns the end-of-epoch sentinel for comparison with iterators.
   std::default_sentinel_t end() const { return {}; }
 
  private:

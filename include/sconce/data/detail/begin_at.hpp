@@ -46,8 +46,8 @@ struct SourcePlace {
   std::shared_ptr<const Source> copy;  ///< the copy to which `iterator` belongs, or null
   decltype(std::declval<const Source&>().begin()) iterator;  ///< the batch at this position
 
-  /// Checks that the position is before the end of the copy if there is one, or before the end of
-  /// the source otherwise.
+  /// Checks that the position is before the end of the copy, or before the end of the source if
+  /// there is no copy.
   /// @throw c10::Error in the same cases as `check_not_at_end`.
   void check(const Source& source, int64_t index) const {
     check_not_at_end(copy ? *copy : source, iterator, index);
@@ -56,8 +56,8 @@ struct SourcePlace {
 
 /// Returns the position of the given batch in the given epoch of the source. Calls
 /// `begin(batch, epoch)` if the source defines it, as `Batches` and `DataLoader` do. Otherwise, if
-/// the source defines `set_epoch`, calls it on a copy. Then calls `begin(batch)`, or calls
-/// `begin()` and skips the preceding batches.
+/// the source defines `set_epoch`, calls `set_epoch` on a copy of the source. Then calls
+/// `begin(batch)`, or calls `begin()` and skips the preceding batches.
 template <class Source>
 SourcePlace<Source> begin_at(const Source& source, int64_t batch, int64_t epoch) {
   if constexpr (requires { source.begin(batch, epoch); }) {

@@ -15,11 +15,11 @@
 namespace sconce::data::detail {
 
 /// Copies batches to a device while the loop processes an earlier batch. Copies to a GPU use pinned
-/// memory and a separate stream. Copies to any other device are synchronous.
+/// memory and a separate stream. Copies to any device other than a GPU are synchronous.
 class CopyStream {
  public:
   /// A function that makes the calling thread's current stream wait for the copies. The function
-  /// also keeps the memory of the copies from being reused before the work on that stream is done.
+  /// also keeps the copies' memory from being reused until the work on the current stream is done.
   /// The function is empty if there is nothing to wait for.
   using Wait = std::function<void()>;
 

@@ -37,7 +37,7 @@ class LoaderBase {
   /// Returns the number of batches in an epoch. Python: `len(loader)`.
   int64_t size() const;
 
-  /// Returns a sentinel that an iterator compares equal to at the end of its epoch.
+  /// Returns the end-of-epoch sentinel for comparison with iterators.
   std::default_sentinel_t end() const { return {}; }
 
  protected:

@@ -15,7 +15,7 @@ namespace sconce::data::detail {
 /// Creates batches in threads, ahead of the loop that consumes them, and returns them in order.
 /// This class implements the part of `DataLoader` that is independent of the item type, and it can
 /// also be used on its own. The owner retrieves batches from a single thread. Each worker runs with
-/// the thread state (gradients, autocast) of the thread that constructed this object and with a
+/// the thread state (grad mode and autocast) of the thread that constructed this object and with a
 /// single LibTorch thread, because the workers already share the cores. The destructor stops all
 /// threads and waits for running calls to `Make`.
 class ReadAhead {
@@ -24,7 +24,7 @@ class ReadAhead {
   /// function may return null or throw immediately.
   using Make = std::function<std::shared_ptr<void>(int64_t index, const std::stop_token& stop)>;
 
-  /// Starts a thread for each function in `workers`. The threads create the batches from index
+  /// Starts a thread for each function in `workers`. The threads create the batches with indices
   /// `first` to `last - 1` and stay fewer than `ahead` batches ahead of the next batch to be
   /// returned.
   /// @throw c10::Error if `workers` is empty or `ahead` is below 1.
@@ -34,7 +34,7 @@ class ReadAhead {
   ReadAhead& operator=(const ReadAhead&) = delete;
   ~ReadAhead();
 
-  /// Waits for the next batch and returns it, or returns null after the last one.
+  /// Waits for the next batch and returns it, or returns null after the last batch.
   /// @throw any exception thrown while the batch was created, after which there are no more
   /// batches.
   std::shared_ptr<void> next();
