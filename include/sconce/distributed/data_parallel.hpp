@@ -82,30 +82,32 @@ class DataParallelBase {
 /// device, runs a replica on each device in a separate thread, and concatenates the outputs. The
 /// gradients of all replicas are summed into the parameters of the module. `DataParallel` itself is
 /// not a module. Pass `module()` to optimizers, summaries, and functions that save or load files,
-/// and use it to change the mode, type, or device.
+/// and use `module()` to change the mode, type, or device.
 ///
 /// Tensors in the arguments, including tensors in vectors, tuples, pairs, maps, and optionals, are
 /// split along `dim` with `torch::chunk` and moved to the devices. If there are fewer chunks than
 /// devices, fewer replicas run. Undefined tensors and all other values are passed to every replica
-/// unchanged. Outputs must be tensors or containers of tensors as described above. The outputs are
-/// concatenated along `dim` on `output_device`. 0-dim tensors are combined into a vector, with a
-/// warning. With a single device, the module and the entire batch are moved to the device, and the
-/// outputs are returned unchanged. Without a device, the module runs on its current device.
+/// unchanged. Outputs must be tensors, or containers of the types supported for arguments. The
+/// outputs are concatenated along `dim` on `output_device`. 0-dim tensors are combined into a
+/// vector, with a warning. With a single device, the module and the entire batch are moved to the
+/// device, and the outputs are returned unchanged. Without a device, the module runs on its current
+/// device.
 ///
-/// Replica 0 is the module itself and runs in the caller's thread. Therefore, only the first chunk
-/// updates the module's buffers, such as BatchNorm statistics, and changes in the other replicas
-/// are lost. Replicas are created at construction, and again after a layer, parameter, or buffer
-/// has been replaced. Each forward pass copies only parameters, buffers, and training modes to the
-/// replicas, so set all other members of a module before construction. Tensor members of LibTorch's
-/// common layers may be set to any tensor, such as the weight of another layer to tie the weights.
-/// Tensor members of other classes must have the values set by `reset`, which is checked when
-/// replicas are created. Replicas run with the caller's grad mode, autocast state, number of
-/// intra-op threads, and current streams. The replicas' backward passes run in parallel on GPUs but
-/// not on CPUs. Run only one forward pass at a time.
+/// Replica 0 is the module itself and runs in the caller's thread. Only the first chunk updates the
+/// module's buffers, such as BatchNorm statistics, and the other replicas' buffer updates are lost.
+/// Replicas are created at construction, and again after a layer, parameter, or buffer has been
+/// replaced. Each forward pass copies only parameters, buffers, and training modes to the replicas,
+/// so set all other members of a module before construction. In LibTorch's common layers, a tensor
+/// member may be set to any tensor, for example to tie the weights of two layers. Tensor members of
+/// other classes must have the values set by `reset`, which is checked when replicas are created.
+/// Replicas run with the caller's grad mode, autocast state, number of intra-op threads, and
+/// current streams. The replicas' backward passes run in parallel on GPUs but not on CPUs. Run only
+/// one forward pass at a time.
 ///
 /// Replicas on CPUs share a single CPU generator, as threads do in Python. Random layers such as
-/// Dropout work correctly in each replica. However, replicas draw random numbers in no fixed order,
-/// so the same seed may produce different outputs. Each GPU has its own generator.
+/// Dropout work correctly in each replica. However, replicas draw random numbers in an
+/// unpredictable order, so the same seed may produce different outputs. Each GPU has its own
+/// generator.
 /// Python: `torch.nn.DataParallel`.
 template <class M>
 class DataParallel : public DataParallelBase {
@@ -116,11 +118,12 @@ class DataParallel : public DataParallelBase {
  public:
   /// Clones the module once for each additional device. Cloning does not change the state of any
   /// CPU or GPU generator. The module may contain uninitialized lazy layers, but it must be
-  /// initialized before the first forward pass.
-  /// @throw c10::Error if the module is null or a device is not available, or if there are several
-  /// devices and the module cannot be cloned. For the module to be cloned, each of its submodules
+  /// initialized before the first forward pass. For a module to be cloned, each of its submodules
   /// must derive from `torch::nn::Cloneable` and satisfy the conditions for members described
   /// above.
+  /// @throw c10::Error if:
+  /// - the module is null or a device is not available;
+  /// - there are several devices and the module cannot be cloned.
   explicit DataParallel(std::shared_ptr<M> module, const DataParallelOptions& options = {})
       : DataParallelBase(std::move(module), options) {}
 

@@ -27,15 +27,15 @@ enum class CommHook {
 /// Options for `DistributedDataParallel`, with the same names and defaults as in Python.
 struct DistributedDataParallelOptions {
   /// Whether rank 0 broadcasts its buffers to all ranks. The broadcast runs in the first forward
-  /// pass, and afterwards whenever the previous forward pass synchronized gradients. Forward passes
-  /// for evaluation are included, so if only one rank runs the evaluation, that rank must call
-  /// `module()` directly.
+  /// pass and in every forward pass that directly follows a forward pass with gradient
+  /// synchronization. The broadcast may also run in an evaluation pass, so if only one rank runs
+  /// the evaluation, that rank must call `module()` directly.
   bool broadcast_buffers = true;
-  std::optional<double> bucket_cap_mb = {};  ///< MiB per bucket; defaults to 25, or 1 for the first
-                                             ///< bucket
+  /// Size of each bucket in MiB. Defaults to 25, or to 1 for the first bucket.
+  std::optional<double> bucket_cap_mb = {};
   /// Whether a forward pass may skip parameters. Different ranks may skip different parameters.
   bool find_unused_parameters = false;
-  /// Whether every step uses the same parameters and uses each one the same number of times.
+  /// Whether every step uses the same parameters the same number of times.
   bool static_graph = false;
   CommHook comm_hook = CommHook::none;  ///< type used to communicate gradients
 };
@@ -113,8 +113,8 @@ class DistributedDataParallel {
                 "torch::nn::Module, or a module holder");
 
  public:
-  /// Checks that parameters and buffers match on all ranks, then sets all of them to the values on
-  /// rank 0. If `broadcast_buffers` is false, buffers keep their values.
+  /// Checks that parameters and buffers match on all ranks, then sets all parameters and buffers to
+  /// the values on rank 0. If `broadcast_buffers` is false, buffers keep their values.
   /// @throw c10::Error if:
   /// - the module is null, contains uninitialized lazy layers, or has no parameters that require
   ///   grad;
@@ -171,14 +171,15 @@ class DistributedDataParallel {
   bool broadcast_buffers() const { return core_.broadcast_buffers(); }
 
   /// Disables gradient averaging for the lifetime of the returned guard. While the guard is alive,
-  /// each rank accumulates its own gradients. The first forward and backward pass afterwards
-  /// averages the accumulated gradients. Python: `no_sync()`.
+  /// each rank accumulates its own gradients. After the guard is destroyed, the next forward and
+  /// backward passes average the accumulated gradients. Python: `no_sync()`.
   [[nodiscard]] NoSyncGuard no_sync() { return NoSyncGuard(*this); }
 
   /// Returns the size of each bucket in bytes, in the order in which buckets are sent. From the
-  /// second forward pass on, these are the sizes of the buckets rebuilt in the order in which the
-  /// gradients became ready. Returns an empty vector in a single-process group that does not send
-  /// gradients. Python: bucket_sizes and rebuilt_bucket_sizes of `_get_ddp_logging_data()`.
+  /// second forward pass on, returns the sizes of the buckets that were rebuilt in the order in
+  /// which the gradients became ready. Returns an empty vector in a single-process group that does
+  /// not send gradients. Python: bucket_sizes and rebuilt_bucket_sizes of
+  /// `_get_ddp_logging_data()`.
   std::vector<int64_t> bucket_sizes() const { return core_.bucket_sizes(); }
 
  private:

@@ -59,18 +59,18 @@ struct InitOptions {
 /// backend was requested. Without a backend, collectives do nothing.
 ///
 /// If a rank fails, stops responding, or is late, every other rank throws an exception within the
-/// timeout. The message identifies the operation and the rank that throws. The group cannot be used
-/// afterward. NCCL on GPUs behaves differently: its errors are reported asynchronously, and
-/// LibTorch's watchdog terminates the process. If a rank throws, the watchdog terminates the other
-/// processes. The rank that throws aborts its own collectives if the exception destroys its group,
-/// and the exception then propagates as usual.
+/// timeout. The message identifies the operation and the rank that threw the exception. The group
+/// cannot be used afterward. NCCL on GPUs behaves differently: its errors are reported
+/// asynchronously, and LibTorch's watchdog terminates the process. If a rank throws, the watchdog
+/// terminates the other processes. The rank that throws aborts its own collectives if the exception
+/// destroys its group, and the exception then propagates as usual.
 ///
 /// Tensors may be on the CPU or, if the backend supports it, on a GPU. On a GPU, the current stream
 /// waits for a collective, as in Python. Gradients do not flow through collectives. The connections
-/// are closed when the last owner of the group is destroyed. Owners are copies of the group and
-/// DistributedDataParallel objects. Collectives that are still running at that point end when their
-/// timeouts expire. With NCCL, the last owner waits for running collectives unless it is destroyed
-/// by an exception.
+/// are closed when the last owner of the group is destroyed. The owners are the group's copies and
+/// the DistributedDataParallel objects that use the group. Collectives that are still running when
+/// the connections are closed do not end until their timeouts expire. With NCCL, the last owner
+/// waits for running collectives unless an exception destroys the owner.
 /// Python: `torch.distributed` with its default group.
 class ProcessGroup {
  public:
@@ -78,18 +78,18 @@ class ProcessGroup {
   /// size are read from the first available source: the options, torchrun's RANK and WORLD_SIZE
   /// (which you can also set yourself), Open MPI's OMPI_COMM_WORLD_RANK, or Slurm's SLURM_PROCID.
   /// If none of these is set, the process forms a single-process group. A single-process group gets
-  /// a backend only if the options specify a backend and the options or a launcher set the group
-  /// size.
+  /// a backend only if one is specified in the options and the group size is set, either in the
+  /// options or by a launcher.
   ///
-  /// Slurm and Open MPI do not provide an address. On a single machine, the ranks then meet at
-  /// 127.0.0.1 on a port derived from the job number. Rank 0 usually listens only on the given
-  /// address. However, if some ranks may be on other machines and the host name resolves to a
-  /// loopback address or to several addresses on rank 0's machine, rank 0 listens on all addresses
-  /// of the machine, because other ranks may resolve the name to a different address. Gloo uses the
-  /// loopback interface if all ranks are on one machine. GLOO_SOCKET_IFNAME selects other
-  /// interfaces. This variable is required if ranks on several machines use a file as
-  /// `init_method`. Only one group initialized over TCP may exist at a time. If SIGPIPE would
-  /// terminate the process, the signal is ignored from then on, as in Python.
+  /// Slurm and Open MPI do not provide an address. If all ranks run on a single machine, they
+  /// connect to 127.0.0.1, on a port derived from the job number. Rank 0 usually listens only on
+  /// the given address. However, if some ranks may be on other machines and the host name resolves
+  /// to a loopback address or to several addresses on rank 0's machine, rank 0 listens on all
+  /// addresses of the machine, because other ranks may resolve the name to a different address.
+  /// Gloo uses the loopback interface if all ranks are on one machine. GLOO_SOCKET_IFNAME selects
+  /// other interfaces and is required if ranks on several machines use a file as `init_method`.
+  /// Only one group initialized over TCP may exist at a time. If SIGPIPE would terminate the
+  /// process, the signal is ignored from then on, as in Python.
   /// Python: `init_process_group`.
   /// @throw c10::Error if:
   /// - the environment variables are incomplete or invalid, or the options contradict each other;
@@ -105,7 +105,7 @@ class ProcessGroup {
                                                 // object
   ProcessGroup& operator=(const ProcessGroup&) = default;
 
-  /// Returns whether both objects are copies of the same group.
+  /// Returns whether both objects refer to the same group.
   bool operator==(const ProcessGroup&) const = default;
 
   int rank() const;        ///< 0 to world_size() - 1. Python: `get_rank()`
@@ -129,8 +129,9 @@ class ProcessGroup {
   /// Returns `std::nullopt` on a rank that is not in `ranks`. The new group keeps this group alive.
   /// `timeout` defaults to this group's timeout.
   /// Python: `torch.distributed.new_group(ranks, timeout)`.
-  /// @throw c10::Error if `ranks` is empty, contains a duplicate or nonexistent rank, or differs
-  /// between ranks, or if a rank does not call this function within the timeout.
+  /// @throw c10::Error if:
+  /// - `ranks` is empty, contains a duplicate or nonexistent rank, or differs between ranks;
+  /// - a rank does not call this function within the timeout.
   [[nodiscard]] std::optional<ProcessGroup> new_group(
       std::vector<int> ranks,
       std::optional<std::chrono::milliseconds> timeout = std::nullopt) const;
@@ -149,8 +150,8 @@ class ProcessGroup {
   /// @throw c10::Error in the same cases as `all_reduce`.
   [[nodiscard]] std::vector<torch::Tensor> all_gather(const torch::Tensor& tensor) const;
 
-  /// Reduces each tensor in `tensors` over all ranks and returns a new tensor with the result at
-  /// this rank's index. Python: `reduce_scatter`.
+  /// Reduces each tensor in `tensors` over all ranks, and returns the result for the tensor at this
+  /// rank's index as a new tensor. Python: `reduce_scatter`.
   /// @throw c10::Error if there is not exactly one tensor per rank, or in the same cases as
   /// `all_reduce`.
   [[nodiscard]] torch::Tensor reduce_scatter(const std::vector<torch::Tensor>& tensors,
@@ -160,9 +161,8 @@ class ProcessGroup {
   /// @throw c10::Error if a peer fails or times out.
   void barrier() const;
 
-  /// Returns the underlying LibTorch group, for access to its other functions, or null if there is
-  /// no backend. Requires
-  /// <torch/csrc/distributed/c10d/ProcessGroup.hpp>.
+  /// Returns the underlying LibTorch group, which provides additional functions, or null if there
+  /// is no backend. Requires <torch/csrc/distributed/c10d/ProcessGroup.hpp>.
   c10::intrusive_ptr<c10d::ProcessGroup> c10d() const;
 
  private:

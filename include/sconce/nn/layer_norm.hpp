@@ -44,7 +44,7 @@ class LayerNormImpl : public torch::nn::Cloneable<LayerNormImpl> {
     if (options.bias()) bias = register_parameter("bias", torch::zeros(options.normalized_shape()));
   }
 
-  /// Prints the same text as `repr`.
+  /// Prints the same text as Python's `repr`.
   void pretty_print(std::ostream& stream) const override { stream << repr(*this); }
 
   /// Normalizes `input`.

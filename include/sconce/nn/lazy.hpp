@@ -21,16 +21,16 @@ namespace sconce::nn {
 using FindTensor = std::function<torch::Tensor(const std::string& name)>;
 
 /// Base class for the lazy layers. The first call to `forward` infers the number of input features
-/// from the input, then creates and initializes the layer's tensors. Until then, the layer is
-/// uninitialized, which means that its parameters, and the running statistics of a BatchNorm, are
-/// empty placeholders of shape `[0]`. The placeholders later become the real tensors, so you can
-/// pass them to an optimizer immediately. The placeholders support `to(device)`, `to(dtype)`, and
+/// from the input, then creates and initializes the layer's tensors. Until the first call, the
+/// layer is uninitialized: its parameters, and the running statistics of a BatchNorm, are empty
+/// placeholders of shape `[0]`. The placeholders later become the real tensors, so you can pass
+/// them to an optimizer immediately. The placeholders support `to(device)`, `to(dtype)`, and
 /// `requires_grad_(false)`. The real tensors keep the placeholders' device and type and are
 /// initialized with the same random numbers as in Python. Running the first `forward` concurrently
 /// in two threads is a data race. Python: `torch.nn.modules.lazy.LazyModuleMixin`.
 class LazyLayer : public ReprOverride {
  public:
-  /// Returns whether the layer's tensors exist. Always true for a BatchNorm without tensors.
+  /// Returns whether the layer's tensors exist. Returns true for a BatchNorm without tensors.
   virtual bool is_initialized() const = 0;
 
   /// Returns the class name: `LazyLinear` before the first forward or load, and `Linear` afterward.
@@ -50,8 +50,9 @@ bool has_uninitialized_params(const torch::nn::Module& module);
 
 /// Checks that `module` contains no uninitialized lazy layers. Functions that use a module's
 /// tensors call this function first. For internal use.
-/// @throw c10::Error if `has_uninitialized_params(module)` is true. The message begins with `who`
-/// and contains "uninitialized", as well as the path and class of the first uninitialized layer.
+/// @throw c10::Error if `has_uninitialized_params(module)` is true.
+/// The message begins with `who` and contains "uninitialized" and the path and class of the first
+/// uninitialized layer.
 void check_initialized(const torch::nn::Module& module, const char* who);
 
 /// Initializes the lazy layers in `module` from a state dict with keys such as "net.0.weight". If a
@@ -69,8 +70,8 @@ struct LazyLinearOptions {
   TORCH_ARG(bool, bias) = true;      ///< whether to learn an additive bias
 };
 
-/// Options for the lazy convolutions, which match the options of `torch::nn::Conv1d` to `Conv3d`
-/// except for `in_channels`.
+/// Options for the lazy convolutions, which match the options of `torch::nn::Conv1d` through
+/// `Conv3d` except for `in_channels`.
 template <size_t D>
 struct LazyConvOptions {
   using padding_t = torch::nn::detail::conv_padding_t<D>;         ///< numbers, kValid, or kSame
@@ -126,9 +127,8 @@ class LazyModule : public Base, public LazyLayer {
 
   /// Applies the layer, initializing the layer first if necessary. The first call can initialize
   /// the layer in any grad mode.
-  /// @throw c10::Error if the layer does not accept the input's number of dimensions, if the input
-  /// has no features, or if `groups` does not divide the number of features. The layer then stays
-  /// uninitialized.
+  /// @throw c10::Error if the input has an unsupported number of dimensions or no features, or if
+  /// `groups` does not divide the number of features. The error leaves the layer uninitialized.
   torch::Tensor forward(const torch::Tensor& input);
 
   /// Reinitializes the parameters. Does nothing if the layer is uninitialized.
@@ -144,11 +144,11 @@ class LazyModule : public Base, public LazyLayer {
   void save(torch::serialize::OutputArchive& archive) const override;
 
   /// Loads and initializes the layer. Called by `torch::load`. As with all LibTorch layers, the
-  /// tensors then have the types stored in the archive.
+  /// loaded tensors have the types stored in the archive.
   /// @throw c10::Error if the layer is uninitialized and does not match the tensors in the archive.
   void load(torch::serialize::InputArchive& archive) override;
 
-  /// Prints the same text as `repr` if the layer is uninitialized, and as `Base` otherwise.
+  /// Prints Python's `repr` if the layer is uninitialized, and the same text as `Base` otherwise.
   void pretty_print(std::ostream& stream) const override;
 
   bool is_initialized() const override;
@@ -158,7 +158,7 @@ class LazyModule : public Base, public LazyLayer {
  protected:
   /// Returns the number of input features. `accessor` is the name of the calling function.
   int64_t features(const char* accessor) const;
-  /// Initializes the layer for inputs like `input`, if it is uninitialized.
+  /// If the layer is uninitialized, initializes the layer for inputs like `input`.
   void initialize_for(const torch::Tensor& input);
 
  private:
@@ -178,8 +178,8 @@ class LazyLinearImpl : public LazyModule<LazyLinearImpl, torch::nn::LinearImpl, 
 /// Module holder for `LazyLinearImpl`. Python: `torch.nn.LazyLinear`.
 TORCH_MODULE(LazyLinear);
 
-/// A 1d convolution that infers `in_channels` from the first input, of shape `(N, C, L)` or
-/// `(C, L)`. Python: `torch.nn.LazyConv1d`.
+/// A 1d convolution for inputs of shape `(N, C, L)` or `(C, L)`, with `in_channels` inferred from
+/// the first input. Python: `torch.nn.LazyConv1d`.
 class LazyConv1dImpl : public LazyModule<LazyConv1dImpl, torch::nn::Conv1dImpl, LazyConv1dOptions> {
  public:
   using LazyModule::LazyModule;
@@ -189,8 +189,8 @@ class LazyConv1dImpl : public LazyModule<LazyConv1dImpl, torch::nn::Conv1dImpl, 
 /// Module holder for `LazyConv1dImpl`. Python: `torch.nn.LazyConv1d`.
 TORCH_MODULE(LazyConv1d);
 
-/// A 2d convolution that infers `in_channels` from the first input, of shape `(N, C, H, W)` or
-/// `(C, H, W)`. Python: `torch.nn.LazyConv2d`.
+/// A 2d convolution for inputs of shape `(N, C, H, W)` or `(C, H, W)`, with `in_channels` inferred
+/// from the first input. Python: `torch.nn.LazyConv2d`.
 class LazyConv2dImpl : public LazyModule<LazyConv2dImpl, torch::nn::Conv2dImpl, LazyConv2dOptions> {
  public:
   using LazyModule::LazyModule;
@@ -200,8 +200,8 @@ class LazyConv2dImpl : public LazyModule<LazyConv2dImpl, torch::nn::Conv2dImpl, 
 /// Module holder for `LazyConv2dImpl`. Python: `torch.nn.LazyConv2d`.
 TORCH_MODULE(LazyConv2d);
 
-/// A 3d convolution that infers `in_channels` from the first input, of shape `(N, C, D, H, W)` or
-/// `(C, D, H, W)`. Python: `torch.nn.LazyConv3d`.
+/// A 3d convolution for inputs of shape `(N, C, D, H, W)` or `(C, D, H, W)`, with `in_channels`
+/// inferred from the first input. Python: `torch.nn.LazyConv3d`.
 class LazyConv3dImpl : public LazyModule<LazyConv3dImpl, torch::nn::Conv3dImpl, LazyConv3dOptions> {
  public:
   using LazyModule::LazyModule;
@@ -211,8 +211,8 @@ class LazyConv3dImpl : public LazyModule<LazyConv3dImpl, torch::nn::Conv3dImpl, 
 /// Module holder for `LazyConv3dImpl`. Python: `torch.nn.LazyConv3d`.
 TORCH_MODULE(LazyConv3d);
 
-/// A 1d batch norm that infers `num_features` from the first input, of shape `(N, C)` or
-/// `(N, C, L)`. Python: `torch.nn.LazyBatchNorm1d`.
+/// A 1d batch norm for inputs of shape `(N, C)` or `(N, C, L)`, with `num_features` inferred from
+/// the first input. Python: `torch.nn.LazyBatchNorm1d`.
 class LazyBatchNorm1dImpl
     : public LazyModule<LazyBatchNorm1dImpl, torch::nn::BatchNorm1dImpl, LazyBatchNorm1dOptions> {
  public:
@@ -223,8 +223,8 @@ class LazyBatchNorm1dImpl
 /// Module holder for `LazyBatchNorm1dImpl`. Python: `torch.nn.LazyBatchNorm1d`.
 TORCH_MODULE(LazyBatchNorm1d);
 
-/// A 2d batch norm that infers `num_features` from the first input, of shape `(N, C, H, W)`.
-/// Python: `torch.nn.LazyBatchNorm2d`.
+/// A 2d batch norm for inputs of shape `(N, C, H, W)`, with `num_features` inferred from the first
+/// input. Python: `torch.nn.LazyBatchNorm2d`.
 class LazyBatchNorm2dImpl
     : public LazyModule<LazyBatchNorm2dImpl, torch::nn::BatchNorm2dImpl, LazyBatchNorm2dOptions> {
  public:
@@ -235,8 +235,8 @@ class LazyBatchNorm2dImpl
 /// Module holder for `LazyBatchNorm2dImpl`. Python: `torch.nn.LazyBatchNorm2d`.
 TORCH_MODULE(LazyBatchNorm2d);
 
-/// A 3d batch norm that infers `num_features` from the first input, of shape `(N, C, D, H, W)`.
-/// Python: `torch.nn.LazyBatchNorm3d`.
+/// A 3d batch norm for inputs of shape `(N, C, D, H, W)`, with `num_features` inferred from the
+/// first input. Python: `torch.nn.LazyBatchNorm3d`.
 class LazyBatchNorm3dImpl
     : public LazyModule<LazyBatchNorm3dImpl, torch::nn::BatchNorm3dImpl, LazyBatchNorm3dOptions> {
  public:

@@ -5,7 +5,7 @@
 namespace sconce::nn {
 
 /// Options for the lazy transposed convolutions. These options match the options of
-/// `torch::nn::ConvTranspose1d` to `ConvTranspose3d`, except for `in_channels`.
+/// `torch::nn::ConvTranspose1d` through `ConvTranspose3d`, except for `in_channels`.
 template <size_t D>
 struct LazyConvTransposeOptions {
   using padding_mode_t = torch::nn::detail::conv_padding_mode_t;  ///< only kZeros, as in Python
@@ -32,8 +32,8 @@ using LazyConvTranspose2dOptions =
 using LazyConvTranspose3dOptions =
     LazyConvTransposeOptions<3>;  ///< options of `LazyConvTranspose3d`
 
-/// A 1d transposed convolution that infers `in_channels` from the first input, of shape `(N, C, L)`
-/// or `(C, L)`. Python: `torch.nn.LazyConvTranspose1d`.
+/// A 1d transposed convolution for inputs of shape `(N, C, L)` or `(C, L)`, with `in_channels`
+/// inferred from the first input. Python: `torch.nn.LazyConvTranspose1d`.
 class LazyConvTranspose1dImpl
     : public LazyModule<LazyConvTranspose1dImpl, torch::nn::ConvTranspose1dImpl,
                         LazyConvTranspose1dOptions> {
@@ -56,8 +56,8 @@ class LazyConvTranspose1dImpl
 /// Module holder for `LazyConvTranspose1dImpl`. Python: `torch.nn.LazyConvTranspose1d`.
 TORCH_MODULE(LazyConvTranspose1d);
 
-/// A 2d transposed convolution that infers `in_channels` from the first input, of shape
-/// `(N, C, H, W)` or `(C, H, W)`. Python: `torch.nn.LazyConvTranspose2d`.
+/// A 2d transposed convolution for inputs of shape `(N, C, H, W)` or `(C, H, W)`, with
+/// `in_channels` inferred from the first input. Python: `torch.nn.LazyConvTranspose2d`.
 class LazyConvTranspose2dImpl
     : public LazyModule<LazyConvTranspose2dImpl, torch::nn::ConvTranspose2dImpl,
                         LazyConvTranspose2dOptions> {
@@ -80,8 +80,8 @@ class LazyConvTranspose2dImpl
 /// Module holder for `LazyConvTranspose2dImpl`. Python: `torch.nn.LazyConvTranspose2d`.
 TORCH_MODULE(LazyConvTranspose2d);
 
-/// A 3d transposed convolution that infers `in_channels` from the first input, of shape
-/// `(N, C, D, H, W)` or `(C, D, H, W)`. Python: `torch.nn.LazyConvTranspose3d`.
+/// A 3d transposed convolution for inputs of shape `(N, C, D, H, W)` or `(C, D, H, W)`, with
+/// `in_channels` inferred from the first input. Python: `torch.nn.LazyConvTranspose3d`.
 class LazyConvTranspose3dImpl
     : public LazyModule<LazyConvTranspose3dImpl, torch::nn::ConvTranspose3dImpl,
                         LazyConvTranspose3dOptions> {

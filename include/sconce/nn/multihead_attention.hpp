@@ -41,9 +41,9 @@ struct AttentionArgs {                  // in Python's order
                                         ///< faster
   torch::Tensor attn_mask = {};         ///< `(L, S)` or `(N * num_heads, L, S)`
   bool average_attn_weights = true;     ///< whether to average the weights over heads
-  /// Hint that `attn_mask` is the causal mask. The mask is still required. If neither
-  /// `need_weights` nor `key_padding_mask` is set, this hint selects a faster kernel that does not
-  /// read the mask.
+  /// Hint that `attn_mask` is the causal mask. The mask is required even if this hint is set. If
+  /// neither `need_weights` nor `key_padding_mask` is set, this hint selects a faster kernel that
+  /// does not read the mask.
   bool is_causal = false;
 };
 
@@ -60,8 +60,9 @@ struct TensorTree<AttentionArgs>
 class MultiheadAttentionImpl : public torch::nn::Cloneable<MultiheadAttentionImpl> {
  public:
   /// Constructs a layer from `options_`. Draws the same random numbers as Python.
-  /// @throw c10::Error if `embed_dim` or `num_heads` is below 1, `num_heads` does not divide
-  /// `embed_dim`, `kdim` or `vdim` is below 1, or `dropout` is not between 0 and 1.
+  /// @throw c10::Error if:
+  /// - `embed_dim`, `num_heads`, `kdim`, or `vdim` is below 1;
+  /// - `num_heads` does not divide `embed_dim`, or `dropout` is not between 0 and 1.
   explicit MultiheadAttentionImpl(MultiheadAttentionOptions options_) : options(options_) {
     reset();
   }
@@ -71,17 +72,18 @@ class MultiheadAttentionImpl : public torch::nn::Cloneable<MultiheadAttentionImp
 
   void reset() override;
 
-  /// Prints the same text as `repr`.
+  /// Prints the same text as Python's `repr`.
   void pretty_print(std::ostream& stream) const override { stream << repr(*this); }
 
   /// Computes attention for `query` of shape `(L, N, E)`, `key` of shape `(S, N, kdim)`, and
-  /// `value` of shape `(S, N, vdim)`. With `batch_first`, N comes first. Unbatched inputs omit N.
-  /// Returns the output, with the shape of `query`, and the attention weights. The weights have
-  /// shape `(N, L, S)`, or `(N, num_heads, L, S)` if they are not averaged, and are undefined
-  /// without `need_weights`. Does not read tensor values on the host.
-  /// @throw c10::Error if a shape, or the type or device of a mask, does not match, if `is_causal`
-  /// is set without an `attn_mask`, or if an input is a nested tensor. All checks run before any
-  /// computation starts.
+  /// `value` of shape `(S, N, vdim)`. With `batch_first`, N is the first dimension. Unbatched
+  /// inputs omit N. Returns the output, with the shape of `query`, and the attention weights. The
+  /// weights have shape `(N, L, S)`, or `(N, num_heads, L, S)` if they are not averaged, and are
+  /// undefined without `need_weights`. Does not read tensor values on the host.
+  /// All checks run before any computation starts.
+  /// @throw c10::Error if:
+  /// - a shape, or the type or device of a mask, does not match;
+  /// - `is_causal` is set without an `attn_mask`, or an input is a nested tensor.
   std::tuple<torch::Tensor, torch::Tensor> forward(const torch::Tensor& query,
                                                    const torch::Tensor& key,
                                                    const torch::Tensor& value,

@@ -19,7 +19,7 @@ struct SizeMismatch {
   std::vector<int64_t> found = {};                    ///< shape in the state dict
 };
 
-/// Lists the differences between a state dict and a module by full dotted names, in order.
+/// Lists the full dotted names of the entries in which a state dict and a module differ, in order.
 /// Python: the return value of `module.load_state_dict`.
 struct LoadReport {
   std::vector<std::string> missing_keys = {};     ///< in the module but missing from the state dict
@@ -41,16 +41,16 @@ struct LoadOptions {
 /// Returns the parameters and buffers of `module`, keyed by dotted names such as `fc1.weight`. The
 /// tensors are detached and share memory with the module. Each layer's parameters come before its
 /// buffers, and both come before the entries of its children. A tensor with several names is listed
-/// once, under its first name. Python: `module.state_dict()`, which lists such a tensor under every
-/// name.
+/// once, under its first name. Python: `module.state_dict()`, which lists a tensor with several
+/// names under every name.
 [[nodiscard]] StateDict state_dict(const torch::nn::Module& module);
 
 /// Copies parameters and buffers from `state` into `module`. Values are converted if devices or
 /// types differ. Uninitialized lazy layers are initialized from the state dict. If a tensor has
-/// several names in the module, the state dict needs only one of them. As in Python, files from
-/// older versions can still be loaded: a BatchNorm's `num_batches_tracked` may be missing, in which
-/// case it is unchanged, and a tensor of shape `(1)` can be loaded into a 0-dim tensor. All checks
-/// run before any tensor is written, so if the call throws, the module is unchanged.
+/// several names in the module, the state dict needs only one of the names. As in Python, files
+/// from older versions can still be loaded. A BatchNorm's `num_batches_tracked` may be missing and
+/// is left unchanged, and a tensor of shape `(1)` can be loaded into a 0-dim tensor. All checks run
+/// before any tensor is written, so if the call throws, the module is unchanged.
 /// Python: `module.load_state_dict(state, strict)`.
 /// @throw c10::Error if:
 /// - `strict` is set and entries are missing, unexpected, or mismatched; the message lists the

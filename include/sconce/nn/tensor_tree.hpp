@@ -15,7 +15,8 @@ namespace sconce::nn {
 template <class T>
 struct TensorTree;
 
-/// Satisfied by types that contain tensors at any depth. `TensorTree` supports some of these types.
+/// Satisfied by types that contain tensors at any depth, including types that `TensorTree` does not
+/// support.
 template <class T>
 concept ContainerOfTensors =
     (requires { typename T::value_type; } && TensorTree<typename T::value_type>::any) ||
@@ -156,15 +157,15 @@ struct TensorMembers {
   using Types = std::tuple<decltype(type_of(members))...>;
 
  public:
-  static constexpr bool any = TensorTree<Types>::any;    ///< whether any member can contain tensors
-  static constexpr bool only = TensorTree<Types>::only;  ///< whether all members contain only
-                                                         ///< tensors
+  static constexpr bool any = TensorTree<Types>::any;  ///< whether any member can contain tensors
+  /// Whether all members contain only tensors.
+  static constexpr bool only = TensorTree<Types>::only;
   /// Calls `f` with the tensors of each member, in the order of the members.
   template <class Value, class F>
   static void for_each(Value& value, const F& f) {
     (for_each_tensor(value.*members, f), ...);
   }
-  /// Returns whether two values are alike in all members.
+  /// Returns whether corresponding members of two values are alike.
   static constexpr auto alike = [](const auto& a, const auto& b) {
     return (TensorTree<decltype(type_of(members))>::alike(a.*members, b.*members) && ...);
   };

@@ -67,7 +67,7 @@ struct TensorTree<DecoderArgs>
     : TensorMembers<&DecoderArgs::tgt_mask, &DecoderArgs::memory_mask,
                     &DecoderArgs::tgt_key_padding_mask, &DecoderArgs::memory_key_padding_mask> {};
 
-/// The members shared by both kinds of transformer layers.
+/// Members shared by transformer encoder and decoder layers.
 struct TransformerParts {
   TransformerLayerOptions options;         ///< options of the layer
   MultiheadAttention self_attn = nullptr;  ///< self-attention over the input
@@ -101,12 +101,12 @@ class TransformerEncoderLayerImpl : public torch::nn::Cloneable<TransformerEncod
 
   void reset() override;
 
-  /// Prints the same text as `repr`.
+  /// Prints the same text as Python's `repr`.
   void pretty_print(std::ostream& stream) const override { stream << repr(*this); }
 
   /// Passes `src` through the layer. `src` may be on any device and has shape `(L, N, E)`, or
-  /// `(N, L, E)` with `batch_first`, or `(L, E)` if it is unbatched. The output has the same shape.
-  /// Does not read tensor values on the host.
+  /// `(N, L, E)` with `batch_first`, or `(L, E)` if it is unbatched. The output has the same shape
+  /// as `src`. Does not read tensor values on the host.
   /// @throw c10::Error in the same cases as `MultiheadAttentionImpl::forward`. All checks run
   /// before any computation starts.
   torch::Tensor forward(const torch::Tensor& src, const EncoderArgs& args = {});
@@ -137,12 +137,12 @@ class TransformerDecoderLayerImpl : public torch::nn::Cloneable<TransformerDecod
 
   void reset() override;
 
-  /// Prints the same text as `repr`.
+  /// Prints the same text as Python's `repr`.
   void pretty_print(std::ostream& stream) const override { stream << repr(*this); }
 
   /// Passes `tgt` of shape `(L, N, E)` and `memory` of shape `(S, N, E)` through the layer. With
-  /// `batch_first`, N comes first. Unbatched inputs omit N. The output has the shape of `tgt`. Does
-  /// not read tensor values on the host.
+  /// `batch_first`, N is the first dimension. Unbatched inputs omit N. The output has the shape of
+  /// `tgt`. Does not read tensor values on the host.
   /// @throw c10::Error in the same cases as `MultiheadAttentionImpl::forward`. All checks run
   /// before any computation starts.
   torch::Tensor forward(const torch::Tensor& tgt, const torch::Tensor& memory,
@@ -171,7 +171,7 @@ class TransformerStack : public torch::nn::Cloneable<Derived> {
 
   void reset() override;
 
-  /// Prints the same text as `repr`.
+  /// Prints the same text as Python's `repr`.
   void pretty_print(std::ostream& stream) const override { stream << repr(*this); }
 
   torch::nn::ModuleList layers = nullptr;  ///< the layers

@@ -24,11 +24,11 @@ struct TransformerOptions {
   /// Activation between the linear layers: `torch::kReLU`, `torch::kGELU`, or a function of a
   /// tensor.
   TORCH_ARG(torch::nn::activation_t, activation) = torch::kReLU;
-  /// Custom encoder with a `forward` that matches `TransformerEncoderImpl::forward`. If empty, a
-  /// `TransformerEncoder` is created.
+  /// Custom encoder with a `forward` that matches `TransformerEncoderImpl::forward`. By default,
+  /// the model creates a `TransformerEncoder`.
   TORCH_ARG(torch::nn::AnyModule, custom_encoder);
-  /// Custom decoder with a `forward` that matches `TransformerDecoderImpl::forward`. If empty, a
-  /// `TransformerDecoder` is created.
+  /// Custom decoder with a `forward` that matches `TransformerDecoderImpl::forward`. By default,
+  /// the model creates a `TransformerDecoder`.
   TORCH_ARG(torch::nn::AnyModule, custom_decoder);
   TORCH_ARG(double, layer_norm_eps) = 1e-5;  ///< `eps` of the normalization layers
   TORCH_ARG(bool, batch_first) = false;      ///< whether batches are `(N, L, E)` instead of
@@ -69,8 +69,8 @@ class TransformerImpl : public torch::nn::Cloneable<TransformerImpl> {
   /// Constructs a model from `options_`. Draws the same random numbers as Python. As in Python, a
   /// custom encoder or decoder is not copied, and its parameters with two or more dimensions are
   /// reinitialized.
-  /// @throw c10::Error if the number of encoder or decoder layers is below 1, or in the same cases
-  /// as the constructor of `TransformerEncoderLayerImpl`.
+  /// @throw c10::Error if the number of encoder or decoder layers is below 1.
+  /// @throw c10::Error in the same cases as the constructor of `TransformerEncoderLayerImpl`.
   explicit TransformerImpl(TransformerOptions options_ = {}) : options(std::move(options_)) {
     reset();
   }
@@ -83,14 +83,15 @@ class TransformerImpl : public torch::nn::Cloneable<TransformerImpl> {
   /// Reinitializes all parameters with two or more dimensions.
   void reset_parameters();
 
-  /// Prints the same text as `repr`.
+  /// Prints the same text as Python's `repr`.
   void pretty_print(std::ostream& stream) const override { stream << repr(*this); }
 
   /// Passes `src` of shape `(S, N, E)` and `tgt` of shape `(T, N, E)` through the model. With
-  /// `batch_first`, N comes first. Unbatched inputs omit N. The output has the shape of `tgt`. Does
-  /// not read tensor values on the host, except to compare a mask on the CPU with the causal mask.
-  /// @throw c10::Error if the batch sizes differ, if the inputs do not have `d_model` features, or
-  /// in the same cases as `MultiheadAttentionImpl::forward`.
+  /// `batch_first`, N is the first dimension. Unbatched inputs omit N. The output has the shape of
+  /// `tgt`. Does not read tensor values on the host, except to compare a mask on the CPU with the
+  /// causal mask.
+  /// @throw c10::Error if the batch sizes differ or the inputs do not have `d_model` features.
+  /// @throw c10::Error in the same cases as `MultiheadAttentionImpl::forward`.
   torch::Tensor forward(const torch::Tensor& src, const torch::Tensor& tgt,
                         const TransformerArgs& args = {});
 
