@@ -17,9 +17,9 @@ namespace sconce {
 /// Options for `checkpoint`.
 struct ActivationCheckpointOptions {
   /// Whether the second run draws the same random numbers as the first. Disabling this option is
-  /// slightly faster for functions that draw no random numbers. It must be false while a CUDA graph
-  /// is captured, because a GPU generator cannot be reset during capture. In that case, the
-  /// function must not draw random numbers.
+  /// slightly faster for functions that draw no random numbers. During CUDA graph capture, this
+  /// option must be false, because GPU generators cannot be reset, and the function must not draw
+  /// random numbers.
   bool preserve_rng_state = true;
 };
 
@@ -28,8 +28,8 @@ namespace detail {
 class CheckpointFrame;  // in src/
 
 /// While the guard is alive, tensors that operations in this thread would save for the backward
-/// pass are discarded. When the backward pass needs these tensors, it calls `recompute` with
-/// `inputs` to compute them again.
+/// pass are discarded. When the backward pass needs the discarded tensors, it calls `recompute`
+/// with `inputs` to compute them again.
 class [[nodiscard]] CheckpointGuard {
  public:
   using Tensors = std::vector<torch::Tensor>;             ///< the inputs that are tensors
@@ -50,7 +50,7 @@ class [[nodiscard]] CheckpointGuard {
 template <class T>
 constexpr bool is_tensor = std::is_same_v<std::decay_t<T>, torch::Tensor>;
 
-/// Returns the input unchanged, or an undefined tensor if the input is a tensor.
+/// Returns an undefined tensor if the input is a tensor, and returns the input unchanged otherwise.
 template <class T>
 T without_memory(const T& input) {
   if constexpr (is_tensor<T>)
@@ -63,17 +63,17 @@ T without_memory(const T& input) {
 
 /// Calls `function(inputs...)` and returns its result, without keeping the tensors that its
 /// operations save for the backward pass. Only the inputs stay in memory. The backward pass runs
-/// the function again to recompute these tensors, trading a second forward pass for lower memory
-/// use.
+/// the function again to recompute the discarded tensors, trading a second forward pass for lower
+/// memory use.
 ///
 ///     x = sconce::checkpoint(block, x);
 ///
 /// The function must perform the same computation in both runs. The second run enables gradients,
 /// uses the autocast settings of the first run, and stops once all required tensors have been
 /// recomputed. By default, the second run draws the same random numbers as the first run, both from
-/// the CPU generator and from the generators of the inputs' GPUs. The generators are restored
-/// afterward. Other side effects of the function, such as updates to BatchNorm running statistics,
-/// happen twice.
+/// the CPU generator and from the generators of the inputs' GPUs. The generators are restored after
+/// the second run. Other side effects of the function, such as updates to BatchNorm running
+/// statistics, occur twice.
 ///
 /// `function` can be any callable, including a module holder. The function and all non-tensor
 /// inputs are copied. Checkpoints may be nested and also work in replicas of DataParallel and
@@ -84,8 +84,8 @@ T without_memory(const T& input) {
 /// @throw c10::Error if:
 /// - the function is called in a Python process, which has its own autograd engine;
 /// - a CUDA graph is being captured and `preserve_rng_state` is true;
-/// - during the backward pass, the second run saves fewer tensors than the first run, or saves
-///   tensors with different shapes, types, or devices.
+/// - the second run saves fewer tensors for the backward pass than the first run;
+/// - a tensor saved by the second run has a different shape, type, or device than in the first run.
 template <class Function, class... Inputs>
 auto checkpoint(const ActivationCheckpointOptions& options, Function function,
                 const Inputs&... inputs) {

@@ -6,8 +6,8 @@
 
 namespace sconce::backends {
 
-/// Controls how LibTorch computes on GPUs, and on CPUs that support bfloat16. The settings apply to
-/// the whole process. A field without a value leaves the corresponding setting unchanged.
+/// LibTorch settings for computations on GPUs, and on CPUs that support bfloat16. The settings
+/// apply to the whole process. A field without a value leaves the corresponding setting unchanged.
 struct Flags {
   /// Precision of float32 matrix products: "highest", "high", or "medium". "high" and "medium"
   /// allow LibTorch to round the operands to a lower-precision type.

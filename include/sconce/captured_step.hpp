@@ -22,8 +22,8 @@ class Conditions;  // in src/
 class CpuGraphs;   // in src/
 }  // namespace detail
 
-/// Specifies how a `CapturedStep` handles a batch with different shapes or types than the first
-/// batch.
+/// Specifies how a `CapturedStep` handles a batch whose shapes or types differ from the first
+/// batch's.
 enum class ShapeMismatch {
   run_eagerly,  ///< run the step without the graph
   error         ///< throw c10::Error
@@ -32,15 +32,15 @@ enum class ShapeMismatch {
 /// Options for `CapturedStep`.
 struct CapturedStepOptions {
   int num_warmup_iters = 3;  ///< number of eager steps before the capture, at least 1
-  /// How to handle a batch with different shapes or types than the first batch.
+  /// How to handle a batch whose shapes or types differ from the first batch's.
   ShapeMismatch on_shape_mismatch = ShapeMismatch::run_eagerly;
   /// Generators from which the step draws random numbers, in addition to the device's default
   /// generator.
   std::vector<at::Generator> generators = {};
-  /// Modules that the step runs and that may switch between training and evaluation mode. The step
-  /// is captured again when the mode of a module or submodule changes, or when one of their
-  /// parameters or buffers is moved, frozen, or unfrozen. On the CPU, changes to parameters and
-  /// buffers are detected even without this option.
+  /// Modules that run in the step and may switch between training and evaluation mode. The step is
+  /// captured again when the mode of a module or submodule changes, or when one of their parameters
+  /// or buffers is moved, frozen, or unfrozen. On the CPU, changes to parameters and buffers are
+  /// detected even without this option.
   std::vector<std::shared_ptr<torch::nn::Module>> modules = {};
   /// Compiler for the step. If null, the step is replayed without compilation. CPU only. See
   /// `sconce::program::inductor`.
@@ -75,12 +75,12 @@ struct CapturedStepOptions {
 /// the slice can make kernels round differently.
 ///
 /// On both devices, the function must follow the rules of CUDA graphs:
-/// - It does not read values on the host or perform synchronous copies, and it performs the same
-///   operations in each call, because a replay does not run the host code.
+/// - It does not read values on the host or perform synchronous copies.
+/// - It performs the same operations in each call, because a replay does not run the host code.
 /// - It calls `zero_grad` itself, so that the gradients are allocated in memory that belongs to the
 ///   capture.
-/// - It may step sconce optimizers for which `is_capturable()` returns true. On a GPU, a learning
-///   rate schedule takes effect if the learning rate is a tensor on that GPU.
+/// - It may step sconce optimizers for which `is_capturable()` returns true.
+///   On a GPU, a learning-rate schedule takes effect if the learning rate is a tensor on that GPU.
 /// - It may call `clip_grad_norm_`, use a GradScaler (including `update`) and AutocastGuards, and
 ///   call a metric's `update`.
 /// - No loss from an earlier step may keep the autograd graph of the parameters alive.
@@ -94,11 +94,11 @@ struct CapturedStepOptions {
 /// `ExponentialMovingAverage` updates, so you may change any of their options and state. On a GPU,
 /// a function that steps a scheduler or updates an ExponentialMovingAverage is rejected. On the
 /// CPU, gradients may also accumulate over several calls. If a parameter is moved, frozen, or
-/// resized, or if a gradient is released, the step is captured again, because the memory that it
-/// uses has changed.
+/// resized, or if a gradient is released, the step is captured again, because the memory that the
+/// captured step uses has changed.
 ///
 /// If a function cannot be replayed, the call that follows the recorded call throws an error before
-/// it runs any operation. The error occurs in the first call after the warmup or in a later call.
+/// running any operation. The error occurs in the first call after the warmup or in a later call.
 /// The function is rejected if it contains:
 /// - a call with side effects that a replay would not reproduce, such as `ReduceLROnPlateau::step`;
 /// - a read of a tensor value on the host, a data-dependent shape, or a sparse tensor;
@@ -128,8 +128,9 @@ class CapturedStep {
   using Step = std::function<Tensors(const Tensors& batch)>;  ///< the function to capture
 
   /// All objects that `step` captures by reference must outlive this object.
-  /// @throw c10::Error if `device` is not available, `step` is empty, `num_warmup_iters` is below
-  /// 1, a module is null, or a compiler is given for a device other than the CPU.
+  /// @throw c10::Error if:
+  /// - `device` is not available, `step` is empty, or a module is null;
+  /// - `num_warmup_iters` is below 1, or a compiler is given for a device other than the CPU.
   CapturedStep(torch::Device device, Step step, CapturedStepOptions options = {});
   ~CapturedStep();
   CapturedStep(const CapturedStep&) = delete;
@@ -153,8 +154,8 @@ class CapturedStep {
   /// Returns whether the step has been captured.
   bool is_captured() const;
 
-  /// Returns how the step ran in the most recent call with a batch that matched the first batch.
-  /// Calls that compare or time the replay and the compiled step count as replays.
+  /// Returns how the step ran in the most recent call with a batch that matched the first batch. A
+  /// call that compares or times the replay and the compiled step counts as a replay.
   StepMode mode() const;
 
   /// Returns the reason why the step is or is not compiled, such as the measured times of the

@@ -12,8 +12,7 @@ struct AutocastOptions {
   /// currently set for the device in this thread, which is initially bfloat16 on the CPU and
   /// float16 on GPUs.
   std::optional<torch::ScalarType> dtype = {};
-  bool enabled = true;  ///< whether to enable autocast; `false` disables autocast within an
-                        ///< enclosing scope
+  bool enabled = true;  ///< whether autocast is enabled; `false` overrides an enclosing scope
   /// Whether casts of parameters are cached until the outermost scope ends. By default, the current
   /// setting is kept.
   std::optional<bool> cache_enabled = {};

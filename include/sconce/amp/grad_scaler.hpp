@@ -70,8 +70,8 @@ class GradScaler {
   [[nodiscard]] std::vector<torch::Tensor> scale(const std::vector<torch::Tensor>& outputs);
 
   /// Divides the gradients of the optimizer's parameters by the scale, in place, and records on the
-  /// device whether any of them is inf or NaN. Call this function once per step, after all backward
-  /// passes.
+  /// device whether any gradient is inf or NaN. Call this function once per step, after all
+  /// backward passes.
   /// @throw c10::Error if called before the first `scale`, after `step`, or twice before `update`.
   /// @throw c10::ValueError if a gradient is float16, or bfloat16 on a GPU. In either case, no
   /// gradient is changed.
@@ -94,13 +94,14 @@ class GradScaler {
   /// gradient was inf or NaN, and by `growth_factor` after `growth_interval` consecutive updates
   /// without inf or NaN. If `new_scale` is given, sets the scale to `new_scale` instead. Does not
   /// read from the device.
-  /// @throw c10::Error if called before the first `scale`, or if `new_scale` is not given and no
-  /// gradients have been checked since the last update.
+  /// @throw c10::Error if:
+  /// - `scale` has not been called;
+  /// - `new_scale` is not given, and no gradients have been checked since the last update.
   void update(std::optional<double> new_scale = {});
 
-  /// Returns the scale, or 1 if the scaler is disabled. Reads the value from the device.
+  /// Returns the scale, or 1 if the scaler is disabled. Reads the scale from the device.
   double get_scale() const;
-  /// Returns whether the scaler is enabled. Always false for a CUDA scaler if CUDA is not
+  /// Returns whether the scaler is enabled. Returns false for a CUDA scaler if CUDA is not
   /// available.
   bool is_enabled() const { return options_.enabled; }
 
@@ -112,9 +113,9 @@ class GradScaler {
   double get_backoff_factor() const { return options_.backoff_factor; }
   /// Sets the factor by which `update` decreases the scale. The value is not checked, as in Python.
   void set_backoff_factor(double new_factor) { options_.backoff_factor = new_factor; }
-  /// Returns the number of consecutive updates without inf or NaN before the scale grows.
+  /// Returns the number of consecutive updates without inf or NaN after which the scale grows.
   int64_t get_growth_interval() const { return options_.growth_interval; }
-  /// Sets the number of consecutive updates without inf or NaN before the scale grows.
+  /// Sets the number of consecutive updates without inf or NaN after which the scale grows.
   void set_growth_interval(int64_t new_interval) { options_.growth_interval = new_interval; }
 
   /// Returns a dict with the same keys as in Python: "scale", "growth_factor", "backoff_factor",

@@ -38,12 +38,12 @@ class MixedPrecision {
   /// @throw c10::Error if `precision` is `tf32` and `device` is not a GPU.
   MixedPrecision(Precision precision, torch::Device device);
 
-  /// Returns a guard that sets LibTorch's float32 precision. Keep it alive for the whole loop,
-  /// including the backward passes.
+  /// Returns a guard that sets LibTorch's float32 precision. Keep the guard alive for the whole
+  /// loop, including the backward passes.
   backends::FlagsGuard flags() const;
 
-  /// Returns a guard that enables autocast for a forward pass and its loss. With `fp32` and `tf32`,
-  /// the guard disables autocast.
+  /// Returns a guard that enables autocast for the forward pass and the loss computation. With
+  /// `fp32` and `tf32`, the guard disables autocast.
   AutocastGuard autocast() const;
 
   /// With `fp16`, returns `loss` multiplied by the scale. Otherwise, returns `loss` unchanged.

@@ -23,7 +23,7 @@ namespace sconce::io {
 class AtomicFile {
  public:
   /// Opens a temporary file in the same folder as `path`. If `path` is a symbolic link, the object
-  /// writes the target of the link, even if the target does not exist yet. Links are followed as if
+  /// writes to the link's target, even if the target does not exist yet. Links are followed as if
   /// the system setting `fs.protected_symlinks` were enabled, regardless of its actual value.
   /// `caller` is the prefix of error messages.
   /// @throw c10::Error, with the file in the message, if:
@@ -46,8 +46,8 @@ class AtomicFile {
   /// Syncs the file and renames it, replacing any existing file with the same name.
   /// @throw c10::Error if the file cannot be synced or renamed. In that case, an existing file is
   /// kept.
-  /// @throw c10::Error if the folder cannot be synced because of a disk error. In that case, the
-  /// new file is in place but may be lost if the machine crashes.
+  /// @throw c10::Error if the folder cannot be synced because of a disk error.
+  /// In that case, the new file is in place but may be lost if the machine crashes.
   void finish();
 
  private:
@@ -83,7 +83,7 @@ std::string read_file(const std::filesystem::path& path, const std::string& call
 int sync_folder(const std::filesystem::path& folder);
 
 /// Removes incomplete files in `folder` that were left by killed writers and whose names begin with
-/// `prefix`. Keeps files that are still being written, which are locked. For internal use.
+/// `prefix`. Keeps locked files, which are still being written. For internal use.
 void sweep_parts(const std::filesystem::path& folder, const std::string& prefix);
 
 }  // namespace sconce::io

@@ -26,7 +26,7 @@ struct CsvColumn {
 
 /// Options for `read_csv`. Columns are identified by their names in the first line of the file.
 struct CsvOptions {
-  /// Column to return as `CsvTable::target`. If empty, there is no target.
+  /// Column to return as `CsvTable::target`. If the name is empty, the table has no target.
   std::string target = {};
 
   /// Columns to treat as categorical, even if their values are numbers.
@@ -38,8 +38,9 @@ struct CsvOptions {
   /// Names of all columns, for a file without a header line. Python: `names`.
   std::vector<std::string> names = {};
 
-  /// Strings to treat as missing values, such as "?", in addition to pandas' defaults. A number
-  /// matches every number with the same value, so "-999" also matches -999.0. Python: `na_values`.
+  /// Strings to treat as missing values, such as "?", in addition to pandas' defaults. A numeric
+  /// string matches every number with the same value, so "-999" also matches -999.0. Python:
+  /// `na_values`.
   std::vector<std::string> na_values = {};
 
   char delimiter = ',';
@@ -49,9 +50,9 @@ struct CsvOptions {
   /// A row with a missing target always counts as a bad row.
   bool keep_missing = false;
 
-  /// Whether to skip bad rows. If false, the first bad row causes an error. Skipping also causes an
-  /// error if a numeric column contains more text values than numbers, because the column is
-  /// probably categorical. Python: `on_bad_lines="skip"`, which only skips rows with too many
+  /// Whether to skip bad rows. If false, the first bad row causes an error. If true, a numeric
+  /// column that contains more text values than numbers still causes an error, because the column
+  /// is probably categorical. Python: `on_bad_lines="skip"`, which only skips rows with too many
   /// fields.
   bool skip_bad = false;
 
@@ -63,9 +64,10 @@ struct CsvOptions {
   /// in memory. The default is 16 times the size of the file plus 64 MiB.
   std::optional<int64_t> max_bytes = {};
 
-  /// Columns of a previously read table, such as `train.columns`. If set, the file is read with the
-  /// same columns, in the same order, and with the same categories. A row with an unknown category
-  /// counts as a bad row. Any other columns in the file are ignored.
+  /// Columns of a previously read table, such as `train.columns`. If set, the new table contains
+  /// the same columns, in the same order, and with the same categories as the earlier table. A row
+  /// with an unknown category counts as a bad row. Columns in the file that are not in this list
+  /// are ignored.
   std::vector<CsvColumn> columns = {};
 };
 
@@ -75,7 +77,7 @@ struct CsvTable {
   /// categorical column becomes one feature with values 0 and 1 per category.
   torch::Tensor data = {};
 
-  /// Targets: float32 numbers of shape `(N, 1)`, or int64 category indices of shape `(N,)`.
+  /// Targets: float32 values of shape `(N, 1)`, or int64 category indices of shape `(N,)`.
   /// Undefined if there is no target.
   torch::Tensor target = {};
 
@@ -88,8 +90,8 @@ struct CsvTable {
   /// Number of rows skipped because of `skip_bad`.
   int64_t skipped = 0;
 
-  /// Reasons for skipping, for up to the first ten skipped rows: "line 17, column 'rooms': expected
-  /// ...".
+  /// The reasons why rows were skipped, for at most the first ten skipped rows: "line 17, column
+  /// 'rooms': expected ...".
   std::vector<std::string> first_skipped = {};
 };
 

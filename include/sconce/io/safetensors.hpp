@@ -20,15 +20,15 @@ struct SafetensorsOptions {
 
   /// Whether to map the file into memory instead of reading it. With this option, CPU tensors are
   /// views of the file's pages, which are loaded on first access. Changes to the tensors are not
-  /// written to the file. The file must not be truncated while such a tensor exists. Replacing the
-  /// file with a new file, as `save_safetensors` does, does not affect such tensors.
+  /// written to the file. The file must not be truncated while a mapped tensor exists. Replacing
+  /// the file with a new file, as `save_safetensors` does, does not affect mapped tensors.
   bool mmap = true;
 
   /// Whether rows of mapped tensors are read in random order, for example by `data::Batches` with
-  /// `shuffle`. With this option, the system reads only the accessed pages. Without this option, it
-  /// reads several megabytes around each accessed page, which makes shuffling a file larger than
-  /// memory many times slower. Sequential reads are slower with this option. Requires `mmap` and
-  /// the CPU.
+  /// `shuffle`. With this option, the system reads only the accessed pages. Without this option,
+  /// the system reads several megabytes around each accessed page, and shuffling a file that is
+  /// larger than memory is many times slower. This option makes sequential reads slower. Requires
+  /// `mmap` and the CPU as the device.
   /// Python: `mmap.madvise(mmap.MADV_RANDOM)`.
   bool random_access = false;
 };
@@ -51,9 +51,11 @@ void save_safetensors(const std::filesystem::path& path, const StateDict& tensor
 
 /// Loads the tensors in a file, ordered by their position in the file.
 /// Python: `safetensors.torch.load_file(path, device)`.
-/// @throw c10::Error, with the path and the entry or offset in the message, if the file violates
-/// the format or contains a type that LibTorch does not support (F6), or if two mutually exclusive
-/// options are set. These checks run before memory is allocated for tensors.
+/// @throw c10::Error, with the path and the entry or offset in the message, if:
+/// - the file violates the format or contains a type that LibTorch does not support (F6);
+/// - two mutually exclusive options are set.
+///
+/// These checks run before memory is allocated for tensors.
 StateDict load_safetensors(const std::filesystem::path& path, SafetensorsOptions options = {});
 
 /// Reads only the metadata of a file. Returns an empty map if the file does not contain metadata.

@@ -14,12 +14,13 @@ namespace sconce::io {
 struct TorchFileOptions {
   torch::Device device = c10::kCPU;  ///< device of the loaded tensors; the saved device is ignored
 
-  /// Whether to reject files without checksums, in which damage cannot be detected.
+  /// Whether to reject files without checksums. Damage to a file without checksums cannot be
+  /// detected.
   bool require_checksums = false;
 
   /// Memory limit for data whose size in memory differs from its size in the file: compressed
-  /// records, and all values except tensor elements. The limit is 48 MiB plus this many bytes for
-  /// each byte of the file.
+  /// records, and all values except tensor elements. The limit is 48 MiB plus `max_expansion` bytes
+  /// for each byte of the file.
   uint64_t max_expansion = 12;
 };
 
@@ -43,9 +44,9 @@ struct TorchFileOptions {
 c10::IValue load_torch(const std::filesystem::path& path, TorchFileOptions options = {});
 
 /// Returns whether a file looks like the output of `torch.save`, based on its first bytes. Returns
-/// true for zip archives and for the bare pickles written by torch 1.5 and earlier. For such
+/// true for zip archives and for the bare pickles written by torch 1.5 and earlier. For bare
 /// pickles, `load_torch` throws an error that explains what to do. Use this function to distinguish
-/// such files from safetensors files, because file extensions may be misleading.
+/// the output of `torch.save` from safetensors files, because file extensions may be misleading.
 /// Python: `torch.serialization._is_zipfile`.
 /// @throw c10::Error, with the path in the message, if the file cannot be read or is not a regular
 /// file.
@@ -64,17 +65,16 @@ void save_torch(const std::filesystem::path& path, const c10::IValue& value);
 /// Loads a file saved by Python's `torch.save(module.state_dict(), path)`, for
 /// `nn::load_state_dict`.
 /// Python: `torch.load(path, map_location=device, weights_only=True)`.
-/// @throw c10::Error in the same cases as `load_torch`, or if the value is not a dict, a key is not
-/// a str, or a value is not a tensor. In the last two cases, the message contains the key.
+/// @throw c10::Error in the same cases as `load_torch` and `as_state_dict`.
 StateDict load_torch_state_dict(const std::filesystem::path& path, TorchFileOptions options = {});
 
-/// Saves a state dict in the same format as a dict. Python: `torch.save(state, path)`.
+/// Saves a state dict as a plain dict. Python: `torch.save(state, path)`.
 /// @throw c10::Error in the same cases as the other overload of `save_torch`.
 void save_torch(const std::filesystem::path& path, const StateDict& state);
 
-/// Converts a dict, such as one inside a larger value, to a state dict.
-/// @throw c10::Error if the value is not a dict, a key is not a str, or a value is not a tensor. In
-/// the last two cases, the message contains the key.
+/// Converts a dict, such as a dict nested in another value, to a state dict.
+/// @throw c10::Error if the value is not a dict, a key is not a str, or a value is not a tensor.
+/// For an invalid key or value, the message contains the key.
 StateDict as_state_dict(const c10::IValue& value);
 
 /// Converts a state dict to a dict that can be part of a larger value.

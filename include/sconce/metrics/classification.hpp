@@ -26,19 +26,19 @@ struct ClassificationOptions {
   std::optional<int64_t> ignore_index = {};  ///< target value whose positions are ignored
 };
 
-/// Base class for `Accuracy`, `Precision`, `Recall`, and `F1Score`. `update` accepts `preds`, which
-/// contains either floating-point logits of shape (N, C, ...) or integer classes of shape (N, ...),
-/// and `target`, which contains integer classes of shape (N, ...). Every position, such as a row or
-/// a pixel, is counted. `compute` returns a float64 tensor with values from 0 to 1. The tensor is
-/// 0-dim with averaging and has shape `(num_classes,)` without averaging. A score that would
-/// require a division by 0 is defined as 0.
+/// Base class for `Accuracy`, `Precision`, `Recall`, and `F1Score`. `update` accepts `preds` and
+/// `target`. `preds` contains either floating-point logits of shape (N, C, ...) or integer classes
+/// of shape (N, ...), and `target` contains integer classes of shape (N, ...). Every position, such
+/// as a row or a pixel, is counted. `compute` returns a float64 tensor with values from 0 to 1. The
+/// tensor is 0-dim with averaging and has shape `(num_classes,)` without averaging. A score that
+/// would require a division by 0 is defined as 0.
 ///
 /// A label that is not a valid class does not cause an error, because detecting it would require a
 /// device read. An invalid label in `preds` counts as an incorrect prediction, and an invalid label
 /// in `target` counts as a class that was not predicted. Without `num_classes`, every nonnegative
-/// integer is a class. If several logits are tied, the prediction is the first of them, or any of
-/// them if `top_k` is above 1. NaN is treated as larger than every number. An empty batch does not
-/// change the result.
+/// integer is a class. If several logits are tied, the first tied class is predicted, or an
+/// arbitrary tied class if `top_k` is above 1. NaN is treated as larger than every number. An empty
+/// batch does not change the result.
 /// @throw c10::Error from `update` if a type, a size, the number of classes, or the device is
 /// invalid.
 class ClassScore : public Metric {
@@ -49,7 +49,7 @@ class ClassScore : public Metric {
   /// followed by the prediction and target counts for each class.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
-  /// Returns true, because higher is better. The best possible score is 1.
+  /// Returns true, because higher values are better. The best possible score is 1.
   std::optional<bool> higher_is_better() const override { return true; }
 
  protected:
@@ -78,7 +78,7 @@ class Accuracy : public ClassScore {
       : ClassScore("sconce::metrics::Accuracy", Divisor::targets, options) {}
 };
 
-/// Computes, for each class, the fraction of predictions of that class that are correct.
+/// Computes, for each class, the fraction of its predictions that are correct.
 /// Python: `torchmetrics.Precision(task="multiclass")`.
 class Precision : public ClassScore {
  public:
@@ -88,7 +88,7 @@ class Precision : public ClassScore {
       : ClassScore("sconce::metrics::Precision", Divisor::answers, options) {}
 };
 
-/// Computes, for each class, the fraction of targets of that class that were predicted correctly.
+/// Computes, for each class, the fraction of its targets that were predicted correctly.
 /// Python: `torchmetrics.Recall(task="multiclass")`.
 class Recall : public ClassScore {
  public:

@@ -67,7 +67,7 @@ struct MultilabelCurveOptions {
 /// `compute` returns a float64 tensor with values from 0 to 1. The tensor is 0-dim or, without
 /// averaging, contains one value per class or label. A rate whose denominator is 0 is defined as 0.
 /// The macro average includes all classes or labels. Memory use does not grow with the number of
-/// batches, because the metric stores only two numbers per threshold for each class or label.
+/// batches, because the metric stores only two counts per threshold for each class or label.
 /// @throw c10::Error from `update` if a type, a size, or the device is invalid.
 class CurveScore : public Metric {
  public:
@@ -78,7 +78,7 @@ class CurveScore : public Metric {
   /// no threshold, only the first threshold, the first two thresholds, and so on.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
-  /// Returns true, because higher is better. The best possible area is 1.
+  /// Returns true, because higher values are better. The best possible area is 1.
   std::optional<bool> higher_is_better() const override { return true; }
 
  protected:

@@ -16,8 +16,8 @@
 ///     sconce::Metrics{{"acc", metrics::accuracy()},
 ///                     {"cells", metrics::confusion_matrix({.num_classes = 3})}}
 ///
-/// Unlike `std::make_shared`, these functions accept options in braces. Each function throws under
-/// the same conditions as the metric's constructor.
+/// Unlike `std::make_shared`, the metric factories accept options in braces. Each function throws
+/// under the same conditions as the metric's constructor.
 namespace sconce::metrics {
 
 /// Returns a new `Accuracy`.

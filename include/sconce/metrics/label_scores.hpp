@@ -24,14 +24,14 @@ struct MultilabelOptions {
 };
 
 /// Base class for binary-label metrics. `update` accepts `preds` and `target` of the same shape:
-/// (N, ...) for one label and `(N, num_labels, ...)` for several. `target` contains 0, 1, and
-/// `ignore_index`, in any real type. `preds` contains integer predictions of 0 and 1, or
-/// floating-point probabilities. If a value in the batch is outside [0, 1], the batch is treated as
-/// logits. This check runs on the device. 16-bit values are converted to float32. NaN counts as a
-/// prediction of 0.
+/// (N, ...) for one label or `(N, num_labels, ...)` for several labels. `target` contains only the
+/// values 0, 1, and `ignore_index`, in any real type. `preds` contains integer predictions of 0 and
+/// 1, or floating-point probabilities. If a value in the batch is outside [0, 1], the batch is
+/// treated as logits. This check runs on the device. 16-bit values are converted to float32. NaN
+/// counts as a prediction of 0.
 ///
 /// `compute` returns a float64 tensor with values from 0 to 1. The tensor is 0-dim or, without
-/// averaging, of shape `(num_labels,)`. A score whose denominator is 0 is defined as 0. The macro
+/// averaging, has shape `(num_labels,)`. A score whose denominator is 0 is defined as 0. The macro
 /// average includes all labels. An invalid target or prediction does not cause an error, because
 /// detecting it would require a device read. Instead, the result is NaN until the next `reset`. An
 /// empty batch does not change the result.
@@ -44,7 +44,7 @@ class LabelScore : public Metric {
   /// by the counts of false positives, positive targets, and negative targets.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
-  /// Returns true, because higher is better. The best score is 1.
+  /// Returns true, because higher values are better. The best score is 1.
   std::optional<bool> higher_is_better() const override { return true; }
 
  protected:

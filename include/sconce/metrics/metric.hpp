@@ -18,7 +18,8 @@ namespace sconce::metrics {
 ///
 /// To write a custom metric, derive from this class and override two functions: `update` adds a
 /// batch to the sums, and `compute` returns the value for the given sums. Add
-/// `using Metric::compute;` to keep the overload that uses the metric's own sums.
+/// `using Metric::compute;` to the derived class to keep the overload that uses the metric's own
+/// sums.
 ///
 ///     class MeanError : public metrics::Metric {
 ///      public:
@@ -43,8 +44,8 @@ class Metric {
   /// Adds a batch of model outputs and targets to the sums. Does not copy data to the host.
   virtual void update(const torch::Tensor& preds, const torch::Tensor& target) = 0;
 
-  /// Returns the value for `sums`, on the same device. The sums may be totals over all ranks or may
-  /// have been loaded from a checkpoint.
+  /// Returns the metric's value for `sums`, on the device of `sums`. The sums may be totals over
+  /// all ranks or may have been loaded from a checkpoint.
   virtual torch::Tensor compute(const torch::Tensor& sums) const = 0;
 
   /// Returns whether a higher value is better. Returns `std::nullopt` by default, which means that
@@ -60,12 +61,12 @@ class Metric {
   /// Python: `Metric.reset`.
   void reset();
 
-  /// Returns the sums: float64 of shape `(size,)`, on the device of the last batch, or on the CPU
-  /// before the first batch. Later batches do not change the returned tensor, because each batch
-  /// creates a new tensor.
+  /// Returns the sums as a float64 tensor of shape `(size,)`, on the device of the last batch, or
+  /// on the CPU before the first batch. Later batches do not change the returned tensor, because
+  /// each batch creates a new tensor.
   torch::Tensor sums() const;
 
-  /// Replaces the sums with a copy of `sums`. The next batch moves the sums to its device.
+  /// Replaces the sums with a copy of `sums`. The next batch moves the sums to the batch's device.
   /// @throw c10::Error if the number of sums does not match this metric.
   void set_sums(const torch::Tensor& sums);
 
@@ -76,8 +77,8 @@ class Metric {
   Metric(const Metric& other);
   Metric& operator=(const Metric& other);
 
-  /// Adds a batch's values to the sums. `batch_sums` contains `size` numbers of any type. Gradients
-  /// are not tracked.
+  /// Adds a batch's values to the sums. `batch_sums` contains `size` values of any numeric type.
+  /// Gradients are not tracked.
   /// @throw c10::Error if `batch_sums` has a different size.
   void add(const torch::Tensor& batch_sums);
 

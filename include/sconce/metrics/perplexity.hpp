@@ -31,7 +31,7 @@ class Perplexity : public Metric {
   /// and the number of tokens.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
-  /// Returns false, because lower is better. The best value is 1.
+  /// Returns false, because lower values are better. The best value is 1.
   std::optional<bool> higher_is_better() const override { return false; }
 
  private:

@@ -27,30 +27,32 @@ enum class Multioutput {
 
 /// Options for `R2Score`, with the same names and defaults as in torchmetrics.
 struct R2ScoreOptions {
-  /// Number of columns of `(N, num_outputs)`. Python infers this number from the first batch.
+  /// Number of outputs, which is the number of columns in tensors of shape `(N, num_outputs)`.
+  /// Python infers the number of outputs from the first batch.
   int64_t num_outputs = 1;
   int64_t adjusted = 0;  ///< number of regressors for the adjusted score, 0 or more
   Multioutput multioutput = Multioutput::uniform_average;  ///< how to combine the outputs
 };
 
-/// Computes the mean squared error between `preds` and `target` over all elements or for each
-/// column. Both tensors must have the same shape. The result is a float64 tensor that is 0-dim or
-/// of shape `(num_outputs,)`. The error is NaN if there are no examples or if any element is NaN.
-/// Differences are computed with at least float32 precision.
+/// Computes the mean squared error between `preds` and `target` over all elements or separately for
+/// each column. Both tensors must have the same shape. The result is a float64 tensor that is 0-dim
+/// or of shape `(num_outputs,)`. The error is NaN if there are no examples or if any element is
+/// NaN. Differences are computed with at least float32 precision.
 /// Python: `torchmetrics.MeanSquaredError`.
 class MeanSquaredError : public Metric {
  public:
   /// @throw c10::Error if `num_outputs` is below 1.
   explicit MeanSquaredError(MeanSquaredErrorOptions options = {});
   /// Adds a batch.
-  /// @throw c10::Error if the shapes differ, if `num_outputs` is above 1 and the shapes are not
-  /// `(N, num_outputs)`, or if a tensor is complex.
+  /// @throw c10::Error if:
+  /// - the shapes differ, or a tensor is complex;
+  /// - `num_outputs` is above 1, and the shapes are not `(N, num_outputs)`.
   void update(const torch::Tensor& preds, const torch::Tensor& target) override;
   /// Returns the error for `sums`, which contains the error sum for each output, followed by the
   /// number of examples.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
-  /// Returns false, because lower is better. The best value is 0.
+  /// Returns false, because lower values are better. The best value is 0.
   std::optional<bool> higher_is_better() const override { return false; }
 
  private:
@@ -65,14 +67,15 @@ class MeanAbsoluteError : public Metric {
   /// @throw c10::Error if `num_outputs` is below 1.
   explicit MeanAbsoluteError(MeanAbsoluteErrorOptions options = {});
   /// Adds a batch.
-  /// @throw c10::Error if the shapes differ, if `num_outputs` is above 1 and the shapes are not
-  /// `(N, num_outputs)`, or if a tensor is complex.
+  /// @throw c10::Error if:
+  /// - the shapes differ, or a tensor is complex;
+  /// - `num_outputs` is above 1, and the shapes are not `(N, num_outputs)`.
   void update(const torch::Tensor& preds, const torch::Tensor& target) override;
   /// Returns the error for `sums`, which contains the error sum for each output, followed by the
   /// number of examples.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
-  /// Returns false, because lower is better. The best value is 0.
+  /// Returns false, because lower values are better. The best value is 0.
   std::optional<bool> higher_is_better() const override { return false; }
 
  private:
@@ -93,7 +96,7 @@ class MeanAbsolutePercentageError : public Metric {
   /// Returns the error for `sums`, which contains the sum of the errors and the number of elements.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
-  /// Returns false, because lower is better. The best value is 0.
+  /// Returns false, because lower values are better. The best value is 0.
   std::optional<bool> higher_is_better() const override { return false; }
 };
 
@@ -119,7 +122,7 @@ class R2Score : public Metric {
   /// targets, and squared residuals), followed by the number of examples.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
-  /// Returns true, because higher is better. The best score is 1.
+  /// Returns true, because higher values are better. The best score is 1.
   std::optional<bool> higher_is_better() const override { return true; }
 
  private:

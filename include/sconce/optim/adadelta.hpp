@@ -28,9 +28,9 @@ struct AdadeltaParamState : TableParamState<Adadelta, AdadeltaParamState> {
 };
 
 /// Implements the Adadelta algorithm, which divides each gradient by the root mean square of past
-/// gradients and multiplies it by the root mean square of past steps. It runs the same foreach and
-/// loop kernels as Python. Save and load it with `torch::save` and `torch::load`. LibTorch does not
-/// provide Adadelta.
+/// gradients and multiplies the result by the root mean square of past steps. This class runs the
+/// same foreach and loop kernels as Python. Save and load the optimizer with `torch::save` and
+/// `torch::load`. LibTorch does not provide Adadelta.
 /// Python: `torch.optim.Adadelta`.
 class Adadelta : public OptimizerOf<Adadelta, AdadeltaOptions> {
  public:

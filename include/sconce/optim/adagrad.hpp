@@ -16,7 +16,7 @@ struct AdagradParamState : TableParamState<Adagrad, AdagradParamState> {
   torch::Tensor sum = {};   ///< sum of the squared gradients, like the parameter
 };
 
-/// Implements the Adagrad algorithm, with weight decay and learning rate decay. It accepts
+/// Implements the Adagrad algorithm, with weight decay and learning rate decay. This class accepts
 /// LibTorch's options and parameter groups and runs the same kernels as Python. `torch::save` and
 /// `torch::load` use the archive format of `torch::optim::Adagrad`.
 ///

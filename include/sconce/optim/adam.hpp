@@ -19,10 +19,10 @@ struct AdamParamState : TableParamState<Adam, AdamParamState> {
   torch::Tensor max_exp_avg_sq = {};  ///< like the parameter; undefined without amsgrad
 };
 
-/// Implements the Adam algorithm, in which the weight decay is added to the gradient. It accepts
-/// LibTorch's options and parameter groups and runs the same kernels as Python. With
-/// `Kernels::foreach`, the learning rate must be a number. `torch::save` and `torch::load` use the
-/// archive format of `torch::optim::Adam`.
+/// Implements the Adam algorithm, in which the weight decay is added to the gradient. This class
+/// accepts LibTorch's options and parameter groups and runs the same kernels as Python.
+/// `Kernels::foreach` does not support a learning rate stored in a tensor. `torch::save` and
+/// `torch::load` use the archive format of `torch::optim::Adam`.
 /// Python: `torch.optim.Adam`.
 class Adam : public OptimizerOf<Adam, torch::optim::AdamOptions> {
  public:
@@ -30,7 +30,7 @@ class Adam : public OptimizerOf<Adam, torch::optim::AdamOptions> {
 };
 
 /// Implements the AdamW algorithm, in which the weight decay is decoupled from the gradient. In all
-/// other respects, it works like `Adam`. Archives use the format of `torch::optim::AdamW`.
+/// other respects, `AdamW` works like `Adam`. Archives use the format of `torch::optim::AdamW`.
 /// Python: `torch.optim.AdamW`.
 class AdamW : public OptimizerOf<AdamW, torch::optim::AdamWOptions> {
  public:

@@ -32,7 +32,7 @@ struct OneCycleLROptions {
 
 /// In a single cycle, increases the learning rate to `max_lr`, then decreases it to far below the
 /// initial rate. The momentum of SGD and RMSprop, or the first beta of optimizers with betas, is
-/// cycled inversely. Step the scheduler after each batch.
+/// cycled inversely to the learning rate. Step the scheduler after each batch.
 ///
 ///     optim::lr_scheduler::OneCycleLR scheduler(optimizer, 0.1, {.total_steps = 1000});
 ///
@@ -47,12 +47,12 @@ class OneCycleLR final : public GroupLRScheduler {
   OneCycleLR(torch::optim::Optimizer& optimizer, const PerGroup<double>& max_lr,
              const OneCycleLROptions& options);
 
-  /// Returns the number of steps in the cycle, including a value restored from a state dict.
+  /// Returns the number of steps in the cycle, which may have been restored from a state dict.
   /// Python: `total_steps`.
   int64_t total_steps() const { return total_steps_; }
 
-  /// A phase of the learning-rate cycle. Each string is the key of a value at the start or end of
-  /// the phase, as in Python's state dict.
+  /// A phase of the learning-rate cycle. Each string is the state-dict key of a value at the start
+  /// or end of the phase, as in Python.
   struct Phase {
     double end_step = 0;  ///< the last step of the phase
     std::string start_lr = {}, end_lr = {}, start_momentum = {}, end_momentum = {};
@@ -102,10 +102,10 @@ struct CyclicLROptions {
 };
 
 /// Cycles the learning rate between `base_lr` and `max_lr`, with cycles of equal length. The
-/// momentum of SGD and RMSprop, or the first beta of optimizers with betas, is cycled inversely.
-/// Step the scheduler after each batch. As in Python, the first learning rate is the group's
-/// initial learning rate if another scheduler has set it, and `base_lr` otherwise. In a state dict,
-/// `scale_fn` is None.
+/// momentum of SGD and RMSprop, or the first beta of optimizers with betas, is cycled inversely to
+/// the learning rate. Step the scheduler after each batch. As in Python, the first learning rate is
+/// the group's initial learning rate if another scheduler has set it, and `base_lr` otherwise. In a
+/// state dict, `scale_fn` is None.
 /// Python: `CyclicLR`.
 class CyclicLR final : public GroupLRScheduler {
  public:
