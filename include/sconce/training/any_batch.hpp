@@ -27,10 +27,10 @@ struct InputsAndTarget {
 };
 
 /// Splits a batch into inputs and target, as in d2l: the last element is the target, and the
-/// preceding elements are the inputs. A single tensor is used as both, which is useful for
-/// autoencoders. Supported types are a tensor, a pair, tuple, or vector of tensors, and any type
-/// with the tensor members `data` and `target`, such as `data::Dataset` and `torch::data::Example`.
-/// For any other type, `inputs` is empty.
+/// preceding elements are the inputs. A single tensor serves as both input and target, which is
+/// useful for autoencoders. Supported types are a tensor, a pair, tuple, or vector of tensors, and
+/// any type with the tensor members `data` and `target`, such as `data::Dataset` and
+/// `torch::data::Example`. For any other type, `inputs` is empty.
 inline InputsAndTarget inputs_and_target(const torch::Tensor& batch) {
   return {{batch}, batch};
 }
@@ -43,11 +43,11 @@ template <class T>
 InputsAndTarget inputs_and_target(const T& batch) {
   return {{batch.data}, batch.target};
 }
-/// Returns the last tensor as the target and the other tensors as the inputs. A single tensor is
-/// used as both.
+/// Returns the last tensor as the target and the other tensors as the inputs. A single tensor
+/// serves as both input and target.
 InputsAndTarget inputs_and_target(const std::vector<torch::Tensor>& batch);
-/// Returns the last tensor as the target and the other tensors as the inputs. A single tensor is
-/// used as both.
+/// Returns the last tensor as the target and the other tensors as the inputs. A single tensor
+/// serves as both input and target.
 template <std::same_as<torch::Tensor>... Ts>
 InputsAndTarget inputs_and_target(const std::tuple<Ts...>& batch) {
   return std::apply(
@@ -95,10 +95,10 @@ class AnyBatch {
   /// Moves the tensors to the device, asynchronously if the device is a GPU.
   void to(torch::Device device);
 
-  /// Returns the tensors in the order of `nn::TensorTree`.
+  /// Returns the tensors in the order in which `nn::TensorTree` visits them.
   std::vector<torch::Tensor> tensors() const;
 
-  /// Replaces the tensors with the same number of new tensors, in the order of `tensors()`.
+  /// Replaces the tensors with an equal number of new tensors, in the order of `tensors()`.
   void set_tensors(const std::vector<torch::Tensor>& tensors);
 
   /// Splits the batch with the free function `inputs_and_target`.

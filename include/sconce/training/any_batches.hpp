@@ -75,9 +75,9 @@ class AnyBatches {
   /// @throw any exception thrown by the source.
   void load_state_dict(const c10::IValue& state) const { load_state_dict_(state); }
 
-  /// Starts an epoch with the source's `begin()`. For `data::Batches` and `data::DataLoader`, this
-  /// is the next epoch. Call the returned function once per batch. The function throws if the
-  /// source defines `end()` and has reached the end.
+  /// Starts an epoch with the source's `begin()`. For `data::Batches` and `data::DataLoader`,
+  /// `begin()` starts the next epoch. Call the returned function once per batch. The function
+  /// throws if the source defines `end()` and has reached the end.
   Next begin() const { return begin_(); }
 
   /// Starts the given epoch at the given batch index, without changing the epoch of the next

@@ -60,7 +60,7 @@ class Checkpoint {
 
   /// Locks the folder against other writers until this object is destroyed or rank 0's process
   /// exits. Call this function before the first step of a run. Otherwise, `save` locks the folder.
-  /// On NFS and on file systems without locks, the lock does not stop other writers.
+  /// On NFS and on file systems that do not support locks, the lock does not stop other writers.
   /// @throw c10::Error if another object has locked the folder, or if the folder cannot be opened.
   /// The message contains the folder name.
   void lock();
@@ -68,13 +68,14 @@ class Checkpoint {
   /// Writes `checkpoint-<epoch>-<batch>.pt`. Then removes checkpoints that no longer need to be
   /// kept, as well as files left by killed writers. A run that does not continue from the
   /// previously saved progress, such as a second fit, writes `checkpoint-<epoch>-<batch>-2.pt`. The
-  /// next such run writes `-3`, and so on. No file is overwritten.
+  /// next such run uses the suffix `-3`, and so on. No file is overwritten.
   ///
   /// If a monitored value is given, the link `best.pt` points to the checkpoint with the best
-  /// value. On a file system without links, `best.pt` is a copy. If the monitored value has a
-  /// different name or mode than the current best value, it becomes the best value without a
-  /// comparison, and a warning is issued. The parts are not modified. Values on a GPU are copied to
-  /// the host. Every rank returns after the file is complete.
+  /// value. On a file system that does not support links, `best.pt` is a copy. If the name or mode
+  /// of the monitored value differs from the name or mode of the current best value, the monitored
+  /// value becomes the best value without a comparison, and a warning is issued. The parts are not
+  /// modified. Values on a GPU are copied to the host. Every rank returns after the file is
+  /// complete.
   /// @throw c10::Error if:
   /// - the file cannot be written (the message contains its name and the cause, and earlier files
   ///   are kept);

@@ -17,8 +17,8 @@ class StateVisitor;  // writes and reads states, in src/
 struct EarlyStoppingOptions {
   double min_delta = 0;  ///< smallest change that counts as an improvement
   int patience = 3;      ///< number of epochs without improvement before the fit stops
-  /// Whether a lower or a higher value is better. Defaults to the value's own direction, which is
-  /// defined for losses and most metrics (`Fit::value_modes`).
+  /// Whether a lower or a higher value is better. Defaults to the direction of the monitored value,
+  /// which is defined for losses and most metrics (`Fit::value_modes`).
   std::optional<optim::MetricMode> mode = {};
   /// The name under which a checkpoint stores the state. Two EarlyStopping callbacks in the same
   /// fit must have different names.
@@ -43,9 +43,9 @@ class EarlyStopping : public TrainerCallback {
   /// @throw c10::Error if `monitor` is not one of the available names, which are listed in the
   /// message, or if it has no direction and no mode is set in the options.
   void setup(Fit& fit) override;
-  /// Stops a resumed fit immediately if the restored state says that the fit had already stopped.
-  /// If the restored state belongs to a different metric or mode, warns and discards the previous
-  /// best value instead.
+  /// Stops a resumed fit immediately if the restored state indicates that the fit had already
+  /// stopped. If the restored state belongs to a different metric or mode, warns and discards the
+  /// previous best value instead.
   void on_fit_start(Fit& fit) override;
   /// Compares this epoch's value with the best value so far.
   void on_epoch_end(Fit& fit) override;

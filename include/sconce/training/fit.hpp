@@ -30,17 +30,17 @@ struct FitSetup {
   int64_t num_training_batches;                    ///< number of batches per epoch, on each rank
   int64_t accumulate_grad_batches;                 ///< number of batches per step
 
-  /// Returns the number of steps in the first `count` batches of an epoch. The last step of an
-  /// epoch may process fewer batches than the other steps.
+  /// Returns the number of steps that process the first `count` batches of an epoch. The last step
+  /// of an epoch may process fewer batches than the other steps.
   int64_t steps_in(int64_t count) const { return at::ceil_div(count, accumulate_grad_batches); }
 };
 
 /// The state of a running fit that is passed to callbacks.
 class Fit : public FitSetup {
  public:
-  /// The names of the values that `EpochMetrics::at` will find in the results of each epoch. A
-  /// callback that adds values to the results must add their names in `setup`. The names of step
-  /// values (`StepOutput::values`) are added at the end of the first epoch.
+  /// The names under which `EpochMetrics::at` finds values in the results of each epoch. A callback
+  /// that adds values to the results must add their names in `setup`. The names of step values
+  /// (`StepOutput::values`) are added at the end of the first epoch.
   std::vector<std::string> value_names = {};
   /// Whether the model's steps may return values with names that are not yet in `value_names`.
   bool may_have_values = false;
@@ -55,7 +55,7 @@ class Fit : public FitSetup {
   /// loss is a 0-dim tensor on the device, so reading it waits for the device. Undefined before the
   /// first batch.
   torch::Tensor loss = {};
-  /// How steps were run at the end of the last epoch, and why. Examples are "replayed" and
+  /// How steps were executed at the end of the last epoch, and why. Examples are "replayed" and
   /// "compiled, because a compiled step takes 12 us, a replay 15 us". Empty if the Trainer does not
   /// capture steps.
   std::string step_mode = {};
@@ -67,10 +67,10 @@ class Fit : public FitSetup {
   Fit(const Fit&) = delete;
   Fit& operator=(const Fit&) = delete;
 
-  /// Ends the fit after this step. Other callbacks cannot undo this. In a process group, the fit
-  /// ends on all ranks at the next step or epoch end at which it can be saved. `reason` completes
-  /// the sentence "the fit stopped: ...", for example "test_loss is nan". The first nonempty reason
-  /// is kept.
+  /// Ends the fit after this step. Other callbacks cannot cancel the stop. In a process group, all
+  /// ranks stop at the next step or end of an epoch at which the fit can be saved. `reason`
+  /// completes the sentence "the fit stopped: ...", for example "test_loss is nan". The first
+  /// nonempty reason is kept.
   void stop(std::string reason = {}) {
     is_stopping_ = true;
     if (stop_reason_.empty()) stop_reason_ = std::move(reason);

@@ -14,8 +14,8 @@ class MetricValues {
   /// Constructs a list with the given values, in order.
   MetricValues(std::initializer_list<std::pair<std::string, double>> values) : values_(values) {}
 
-  /// Appends a value. The name should not exist yet, because `at` returns the first value with a
-  /// matching name.
+  /// Appends a value. The list should not already contain the name, because `at` returns the first
+  /// value with a matching name.
   void insert(std::string name, double value) { values_.emplace_back(std::move(name), value); }
   /// Returns whether there is a value with the given name.
   bool contains(const std::string& name) const;
@@ -46,7 +46,7 @@ struct EpochMetrics {
   /// Returns the metric with the given name, or the loss for the name "loss".
   /// @throw c10::Error if there is no such metric. The message lists all names.
   double at(const std::string& name) const { return name == "loss" ? loss : metrics.at(name); }
-  /// Returns whether `at` finds the given name.
+  /// Returns whether `at` can find the given name.
   bool contains(const std::string& name) const { return name == "loss" || metrics.contains(name); }
 };
 

@@ -49,14 +49,14 @@ class LRScheduling : public TrainerCallback {
   std::string name_;
 };
 
-/// Steps a `ReduceLROnPlateau` after each epoch with one of the metrics.
+/// Steps a `ReduceLROnPlateau` scheduler after each epoch, based on one of the metrics.
 class PlateauScheduling : public TrainerCallback {
  public:
   /// Constructs a callback. `monitor` is one of `Fit::value_names`, such as "loss" or "test_acc".
-  /// "val_acc" is an alias of "test_acc". A scheduler without a mode uses the value's own direction
-  /// (`Fit::value_modes`). `scheduler` must outlive this object. `name` is the name of the
-  /// scheduler's state in a checkpoint. If a fit has two PlateauScheduling callbacks, they must
-  /// have different names.
+  /// "val_acc" is an alias of "test_acc". A scheduler without a mode uses the direction of the
+  /// monitored value (`Fit::value_modes`). `scheduler` must outlive this object. `name` is the name
+  /// of the scheduler's state in a checkpoint. If a fit has two PlateauScheduling callbacks, they
+  /// must have different names.
   explicit PlateauScheduling(optim::lr_scheduler::ReduceLROnPlateau& scheduler,
                              std::string monitor = "test_loss", std::string name = "plateau")
       : scheduler_(scheduler), requested_monitor_(std::move(monitor)), name_(std::move(name)) {}
@@ -69,11 +69,11 @@ class PlateauScheduling : public TrainerCallback {
   void on_fit_start(Fit& fit) override;
   /// Steps the scheduler with the monitored value of the epoch.
   void on_epoch_end(Fit& fit) override;
-  /// Returns the name passed to the constructor. With the default name, a fit may also contain an
-  /// `LRScheduling` callback.
+  /// Returns the name passed to the constructor. If this callback has its default name, the fit may
+  /// also contain an `LRScheduling` callback.
   std::string name() const override { return name_; }
-  /// Returns "scheduler", which was the default name in 0.2, unless another name was passed to the
-  /// constructor.
+  /// Returns "scheduler", which was the default name in version 0.2, unless a different name was
+  /// passed to the constructor.
   std::vector<std::string> former_names() const override {
     return name_ == "plateau" ? std::vector<std::string>{"scheduler"} : std::vector<std::string>();
   }

@@ -16,9 +16,9 @@ struct ModelCheckpointOptions {
   /// One of `Fit::value_names`, such as "test_loss", which can also be written as "val_loss". By
   /// default, "test_acc" is monitored if it is available. Otherwise, there is no best checkpoint.
   std::optional<std::string> monitor = {};
-  /// Whether the lowest or the highest value is best. Defaults to the value's own direction, which
-  /// is defined for losses and most metrics (`Fit::value_modes`). With `min`, the file stores the
-  /// negated value as "best".
+  /// Whether the lowest or the highest value is best. Defaults to the direction of the monitored
+  /// value, which is defined for losses and most metrics (`Fit::value_modes`). With `min`, the file
+  /// stores the negated value as "best".
   std::optional<optim::MetricMode> mode = {};
   int64_t every_n_train_steps = 0;  ///< number of steps between saves within an epoch; 0 saves only
                                     ///< after each epoch
@@ -34,11 +34,11 @@ struct ModelCheckpointOptions {
 /// On the CPU, the result is bitwise identical regardless of how often the fit is stopped, killed,
 /// and resumed, given the same data, options, and number of threads. With three or more ranks, the
 /// first step after resuming may sum the gradients of the ranks in a different order. The folder is
-/// locked from before the first step until the Checkpoint is destroyed. A resumed fit restores the
-/// learning rates and the other options of the optimizer and the scheduler from the file, and warns
-/// if the restored values differ from the current ones. If `monitor` or `mode` has changed, the
-/// callback warns, and the next monitored value becomes the best value. Python: Lightning's
-/// `ModelCheckpoint`.
+/// locked before the first step and stays locked until the Checkpoint is destroyed. A resumed fit
+/// restores the learning rates and the other options of the optimizer and the scheduler from the
+/// file, and warns if the restored values differ from the current ones. If `monitor` or `mode` has
+/// changed, the callback warns, and the next monitored value becomes the best value. Python:
+/// Lightning's `ModelCheckpoint`.
 class ModelCheckpoint : public TrainerCallback {
  public:
   /// Constructs a callback that saves to `checkpoint`, which must outlive this object.

@@ -11,7 +11,7 @@ namespace sconce {
 struct MonitoredValue {
   /// Constructs an unnamed value, for which higher is better.
   MonitoredValue(double of = 0) : value(of) {}
-  /// Constructs a value with a name.
+  /// Constructs a named value with the given mode.
   MonitoredValue(std::string of_name, double of, optim::MetricMode of_mode)
       : name(std::move(of_name)), value(of), mode(of_mode) {}
 

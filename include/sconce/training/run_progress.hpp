@@ -6,7 +6,7 @@
 
 namespace sconce {
 
-/// How far a run has progressed.
+/// The progress of a run.
 struct RunProgress {
   int64_t epoch = 0;       ///< number of finished epochs
   int64_t batch = 0;       ///< number of finished batches in the current epoch

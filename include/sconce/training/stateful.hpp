@@ -101,7 +101,7 @@ class Stateful {
   std::vector<std::string> former_names_ = {};
 };
 
-/// A list of the named parts of a run, in loading order.
+/// A list of the named parts of a run, in the order in which they are loaded.
 using NamedStates = std::vector<std::pair<std::string, Stateful>>;
 
 }  // namespace sconce

@@ -19,19 +19,19 @@ struct StepOutput {
   torch::Tensor output = {};  ///< passed to the metrics with `target`; if undefined, metrics are
                               ///< not updated
   torch::Tensor target = {};  ///< passed to the metrics with `output`
-  /// Values to average over the epoch, weighted by the number of examples in each batch:
-  /// `{{"kl", kl}}` becomes "train_kl" and "test_kl". Each value is a tensor with one element on
-  /// the loss's device and is read at the end of the epoch. All steps of a loop must return values
-  /// with the same names.
+  /// Values to average over the epoch, weighted by the number of examples in each batch: `{{"kl",
+  /// kl}}` becomes "train_kl" and "test_kl". Each value is a one-element tensor on the loss's
+  /// device and is read at the end of the epoch. All steps of a loop must return values with the
+  /// same names.
   /// Python: Lightning's `self.log(name, value, on_epoch=True)`.
   std::vector<std::pair<std::string, torch::Tensor>> values = {};
-  /// The number of tokens or examples over which `loss` is summed, at least 0, as a tensor with one
-  /// element on the loss's device. With a count, the gradient of a step over several batches, in
-  /// one or more processes, is the gradient of the sum of all losses divided by the sum of all
-  /// counts. The loss of an epoch is also the sum of all losses divided by the sum of all counts. A
-  /// count must be returned by all steps of a loop on all ranks or by none of them. If the count is
-  /// undefined, the batches of a step have equal weight, and the batches of an epoch are weighted
-  /// by their number of examples.
+  /// The number of tokens or examples over which `loss` is summed, at least 0, as a one-element
+  /// tensor on the loss's device. If steps return counts, the gradient of a step over several
+  /// batches, in one or more processes, is the gradient of the total loss divided by the total
+  /// count. Likewise, the loss of an epoch is the total loss divided by the total count. Either all
+  /// steps of a loop return a count on all ranks, or none of the steps return a count. If the count
+  /// is undefined, the batches of a step have equal weight, and the batches of an epoch are
+  /// weighted by their number of examples.
   /// Python: `num_items_in_batch` in Hugging Face's Trainer.
   torch::Tensor count = {};
 };
@@ -60,7 +60,7 @@ struct sconce::nn::TensorTree<sconce::StepOutput> {
     f(step.count);
     for (auto& value : step.values) f(value.second);
   }
-  /// Returns whether two outputs have the same value names and leave the same tensors undefined.
+  /// Returns whether two outputs have the same value names and the same undefined tensors.
   static bool alike(const StepOutput& a, const StepOutput& b) {
     return a.loss.defined() == b.loss.defined() && a.output.defined() == b.output.defined() &&
            a.target.defined() == b.target.defined() && a.count.defined() == b.count.defined() &&

@@ -7,21 +7,21 @@
 
 namespace sconce {
 
-/// Ends a fit when a signal arrives. Job queues and launchers send a signal before they kill a
-/// process, and Ctrl-C also sends a signal. The fit finishes its current step, saves, and returns.
-/// `FitResult::stop_reason` contains the name of the signal. In a process group, the fit ends on
-/// all ranks at the next save or at the end of the epoch.
+/// Stops a fit when the process receives a signal. Job queues and launchers send a signal before
+/// they kill a process, and Ctrl-C also sends a signal. The fit finishes its current step, saves,
+/// and returns. `FitResult::stop_reason` contains the name of the signal. In a process group, the
+/// fit ends on all ranks at the next save or at the end of the epoch.
 ///
 ///     StopOnSignal stopping;
 ///     ModelCheckpoint saving(checkpoint);
 ///     trainer.fit(model, optimizer, {.train = batches, .callbacks = {&stopping, &saving}});
 ///     if (stopping.signal() != 0) return 128 + stopping.signal();
 ///
-/// Signals are handled only during the fit. When a signal arrives, its previous action is restored.
-/// If the same signal arrives again, it terminates the process unless the program itself handles
-/// the signal. If a file is being saved at that time, the earlier version of the file stays in
-/// place. Signals that the process ignores remain ignored. The handler applies to the entire
-/// process, so a signal ends all running fits that use this callback.
+/// Signals are handled only during the fit. When a signal arrives, the signal's previous action is
+/// restored. A second signal of the same type terminates the process unless the program itself
+/// handles that signal. If a file is being saved at that time, the earlier version of the file
+/// stays in place. Signals that the process ignores remain ignored. The handler applies to the
+/// entire process, so a signal ends all running fits that use this callback.
 class StopOnSignal : public TrainerCallback {
  public:
   /// Constructs a callback that handles the given signals.
@@ -38,7 +38,7 @@ class StopOnSignal : public TrainerCallback {
   void on_after_optimizer_step(Fit& fit) override;
   /// Stops the fit if a signal has arrived during the test.
   void on_epoch_end(Fit& fit) override;
-  /// Restores the actions that the signals had before the fit.
+  /// Restores the signal actions that were in effect before the fit.
   void on_fit_end(Fit& fit) override;
 
   /// Returns the signal that arrived during the last fit in this process, or 0.

@@ -18,7 +18,7 @@ struct NamedBatches {
   AnyBatches batches;  ///< the batches
 };
 
-/// The test sets of a fit. There may be no test set, a single unnamed test set, or several named
+/// The test sets of a fit. A fit can have no test set, a single unnamed test set, or several named
 /// test sets, such as `{{"val", a}, {"hard", b}}`. An unnamed test set is called "test".
 /// Python: a list of loaders passed as Lightning's `val_dataloaders`.
 class TestSets {

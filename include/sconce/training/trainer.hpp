@@ -36,26 +36,26 @@ class TrainStep;  // in src/
 /// type in which `nn::TensorTree` finds tensors.
 /// - If the model defines `training_step(batch)`, the Trainer calls it. The step returns the loss
 ///   (a 0-dim tensor with the mean over the examples) or a `StepOutput`. A test calls the first of
-///   `validation_step(batch)`, `test_step(batch)`, and `training_step` that the model defines. All
-///   of these and `predict_step` may accept Lightning's second argument, an integer `batch_idx`
-///   with the index of the batch in its epoch.
+///   `validation_step(batch)`, `test_step(batch)`, and `training_step` that the model defines. As
+///   in Lightning, these functions and `predict_step` may accept a second argument, `batch_idx`,
+///   the integer index of the batch within its epoch.
 /// - For any other model, a step computes `loss(forward(inputs...), target)`, with up to four
 ///   inputs. `inputs_and_target` splits the batch into inputs and target.
 /// - The model may be wrapped in `nn::DataParallel`, whose first device must be the Trainer's
 ///   device. In a process group with several processes, the model must be wrapped in
-///   `nn::DistributedDataParallel`. Every rank then makes the same calls with its own rows
-///   (`data::DistributedSampler`) and the same number of batches.
+///   `nn::DistributedDataParallel`. All ranks must then make the same calls with the same number of
+///   batches, but each rank uses its own rows (`data::DistributedSampler`).
 ///
 /// In a profile, each step appears as a range "step" that contains "data", "forward", "backward",
-/// and "optimizer". Each test appears as a "test" range, and each prediction as "predict".
+/// and "optimizer". Tests and predictions appear as the ranges "test" and "predict".
 ///
 /// After each call, the metrics contain the sums from that call. A nested `evaluate` or fit, for
 /// example in a callback, restores the sums of the metrics that it shares with the outer fit, even
 /// if the nested call throws. A nested fit with the same Trainer also restores the loss scale.
 ///
-/// Callbacks handle all other tasks, such as saving checkpoints. Within an epoch, the loop does not
-/// read from the device, except for saves and, in fp16, for optimizers without fused kernels. At
-/// the end of an epoch, the loop reads the sums of the loss, the metrics, and the test.
+/// Callbacks handle all other tasks, such as saving checkpoints. Within an epoch, the loop reads
+/// from the device only to save a checkpoint and, in fp16, to step an optimizer without fused
+/// kernels. At the end of an epoch, the loop reads the sums of the loss, the metrics, and the test.
 class Trainer {
  public:
   /// @throw c10::Error if:
@@ -117,21 +117,21 @@ class Trainer {
   ///   loss, or has the name of the loss, a metric, or another value, or if steps or ranks return
   ///   values with different names;
   /// - a loss is undefined, has more than one element, or does not require grad, or no optimizer
-  ///   parameter has a gradient after the backward passes, such as with another model's optimizer.
+  ///   parameter has a gradient after the backward passes, as with another model's optimizer.
   /// @throw any exception thrown by the model, the loss, the metrics, or the callbacks.
   template <class M>
   FitResult fit(M& model, torch::optim::Optimizer& optimizer, const FitData& data) {
     return fit_model(detail::steps_of(model, loss_), optimizer, data);
   }
 
-  /// Overload for a braced list, which clang 14 would otherwise report as a mistake.
+  /// Overload for a braced list, which clang 14 would otherwise reject.
   template <class M>
   FitResult fit(M& model, torch::optim::Optimizer& optimizer, FitData&& data) {
     return fit(model, optimizer, std::as_const(data));
   }
 
-  /// Trains the model on the batches as above, without tests or callbacks. A braced list that does
-  /// not match `FitData` fails to compile.
+  /// Trains the model on the given batches without running tests or callbacks. A braced list that
+  /// does not match `FitData` fails to compile.
   /// @throw the same exceptions as above.
   template <class M, class Train = detail::MistakenFitData>
     requires(!std::same_as<std::remove_cvref_t<Train>, FitData>)
@@ -148,7 +148,7 @@ class Trainer {
     }
   }
 
-  /// Trains the model on the batches and tests it after each epoch, as above.
+  /// Trains the model on the given batches and tests the model after each epoch.
   /// @throw the same exceptions as above.
   template <class M>
   FitResult fit(M& model, torch::optim::Optimizer& optimizer, AnyBatches train, AnyBatches test) {
@@ -174,13 +174,13 @@ class Trainer {
     return {};
   }
 
-  /// Trains the model, which must be on the device, on the next epoch of the batches (their
-  /// `begin()`), leaves it in training mode, and returns the metrics of epoch 1. Use this function
-  /// in your own loop. It does not run callbacks or save checkpoints. With `graph` on the CPU, the
-  /// capture, with its gradients and memory, is kept for the next call with the same model,
-  /// optimizer, and parameters. Learning rates, modes, shapes, and tensors may change in between,
-  /// but any other value read by host code, such as a dropout rate, keeps its captured value.
-  /// Models on a GPU and models not owned by a `std::shared_ptr` are captured again in each call.
+  /// Trains the model on the next epoch of the batches (their `begin()`) and returns the metrics of
+  /// epoch 1. The model must be on the device and is left in training mode. Use this function in
+  /// your own loop. No callbacks are run, and no checkpoints are saved. With `graph` on the CPU,
+  /// the capture (with its gradients and memory) is kept for the next call with the same model,
+  /// optimizer, and parameters. Learning rates, modes, shapes, and tensors may change between
+  /// calls, but any other value read by host code, such as a dropout rate, keeps its captured
+  /// value. Models on a GPU or not owned by a `std::shared_ptr` are recaptured on each call.
   /// @throw c10::Error under the same conditions as `fit`.
   template <class M>
   EpochMetrics fit_epoch(M& model, torch::optim::Optimizer& optimizer, const AnyBatches& train) {
@@ -208,9 +208,9 @@ class Trainer {
   ///
   /// Runs in the Trainer's precision, in evaluation mode, and without gradients, and restores the
   /// mode of every module. `use` itself runs without autocast. In a process group, each rank
-  /// receives the outputs for its own batches, if any, and its buffers are replaced as in
-  /// `evaluate`. Like your own loop, this function uses the next epoch of the batches. The function
-  /// does not otherwise affect earlier or later fits.
+  /// receives the outputs for its own batches, if any, and the model's buffers are replaced as in
+  /// `evaluate`. Like your own loop, this function uses the next epoch of the batches. Otherwise,
+  /// the function does not affect earlier or later fits.
   /// @throw c10::Error if there are no batches, the model or `use` is null, the model does not
   /// accept the inputs, an output is undefined, or the model is a DistributedDataParallel with a
   /// different process group or device. If the process group or device differs, or if the ranks

@@ -25,11 +25,11 @@ class TrainerCallback {
   virtual ~TrainerCallback() = default;
 
   /// Checks the callback's requirements and resets state left from earlier fits. Called before all
-  /// other callback functions and before the fit changes anything. At this point, the model may be
-  /// on a different device.
+  /// other callback functions and before the fit changes anything. When this function is called,
+  /// the model may not yet be on the Trainer's device.
   virtual void setup(Fit&) {}
-  /// Restores `fit.states` and then the position (`fit.resume`) of an earlier fit, if the callback
-  /// has saved one. Called before all functions below.
+  /// If the callback has saved an earlier fit, restores `fit.states` and then the position of that
+  /// fit (`fit.resume`). Called before all of the following functions.
   virtual void load(Fit&) {}
   /// Called before the first step. `fit.epochs` and `fit.batch` contain the position of a resumed
   /// fit.

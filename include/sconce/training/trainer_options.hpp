@@ -18,10 +18,10 @@ namespace sconce {
 /// Options for `Trainer`. The first three options have the same names as in d2l's `Trainer`.
 struct TrainerOptions {
   int max_epochs = 1;  ///< number of epochs, at least 1
-  /// 0 for the CPU, or 1 for a GPU, which is `gpu(local_rank() % num_gpus())` in a process group.
-  /// On a machine without a GPU, a value of 1 causes a warning, and the Trainer uses the CPU. If
-  /// neither `num_gpus` nor `device` is set, the Trainer uses the device of the process group,
-  /// which is `try_gpu()` for a single-process group.
+  /// Number of GPUs to use: 0 for the CPU or 1 for a GPU. In a process group, the GPU is
+  /// `gpu(local_rank() % num_gpus())`. On a machine without a GPU, a value of 1 causes a warning,
+  /// and the Trainer uses the CPU. If neither `num_gpus` nor `device` is set, the Trainer uses the
+  /// device of the process group, which is `try_gpu()` for a single-process group.
   std::optional<int> num_gpus = {};
   double gradient_clip_val = 0;  ///< maximum norm of all the optimizer's gradients together; 0
                                  ///< disables clipping
@@ -31,35 +31,35 @@ struct TrainerOptions {
   /// weights the gradients by `StepOutput::count`.
   int accumulate_grad_batches = 1;
   /// Maximum duration of a fit, such as `std::chrono::hours(12)`. When the time is up, the fit
-  /// stops after the current step. Only the time in the current call counts, so a resumed fit gets
-  /// the full duration again. In a process group, once the time is up on any rank, the fit stops at
-  /// the next save or at the end of the epoch, whichever comes first.
+  /// stops after the current step. The limit applies to each call separately, so a resumed fit can
+  /// run for the full duration again. In a process group, once the time is up on any rank, all
+  /// ranks stop at the next save or at the end of the epoch, whichever comes first.
   std::optional<std::chrono::duration<double>> max_time = {};
   std::optional<torch::Device> device = {};  ///< device to use instead of `num_gpus`
   /// Whether to replay each step of a fit, as a CUDA graph on a GPU. See `CapturedStep`. The
-  /// optimizer must be a sconce optimizer for which `is_capturable()` returns true. Batches with a
-  /// different shape than the first batch, such as a smaller last batch, run uncaptured. With
-  /// `graph`, `on_before_optimizer_step` is called only after the step. Callbacks may change the
-  /// mode of a layer, freeze or unfreeze parameters, and change parameter groups or the learning
-  /// rate. The step is then captured again, unless only the learning rate has changed. On a GPU,
-  /// momentum schedules do not take effect. Process groups with several processes are supported
-  /// only on the CPU.
+  /// optimizer must be a sconce optimizer for which `is_capturable()` returns true. Batches that
+  /// differ in shape from the first batch, such as a smaller last batch, run without capture. With
+  /// `graph`, `on_before_optimizer_step` is not called until after the step. Callbacks may change
+  /// the mode of a layer, freeze or unfreeze parameters, and change parameter groups or the
+  /// learning rate. The step is then captured again, unless only the learning rate has changed. On
+  /// a GPU, momentum schedules do not take effect. Process groups with several processes are
+  /// supported only on the CPU.
   bool graph = false;
   /// Compiler for the training steps of a fit on the CPU. The fit keeps either the compiled step or
   /// the replay, whichever is faster. See `sconce::program::inductor`. Implies `graph`. The choice
   /// is stored in checkpoints. A resumed fit and all ranks of a process group use the same choice.
   std::shared_ptr<StepCompiler> compiler = {};
-  /// Whether to run only a single training batch and a single test batch, to find errors.
-  /// Checkpoints are neither loaded nor saved.
+  /// Whether to run only a single training batch and a single test batch, as a quick check for
+  /// errors. Checkpoints are neither loaded nor saved.
   bool fast_dev_run = false;
 
-  /// Loss function for models without a `training_step`, such as `torch::mse_loss`. Defaults to the
-  /// cross entropy for int64 targets, ignoring targets of -100. If the loss function returns a
-  /// `LossSum`, batches are weighted by their number of tokens.
+  /// Loss function for models without a `training_step`, such as `torch::mse_loss`. Defaults to
+  /// cross entropy for int64 targets. Targets equal to -100 are ignored. If the loss function
+  /// returns a `LossSum`, batches are weighted by their number of tokens.
   Loss loss = {};
   /// Metrics in addition to the loss, such as `sconce::Metrics{{"acc", metrics::accuracy()}}`.
-  /// Defaults to the accuracy, named "acc", if `loss` is empty and no step of the model returns
-  /// only a loss.
+  /// Defaults to the accuracy, under the name "acc", unless `loss` is set or a step of the model
+  /// returns only a loss.
   std::optional<Metrics> metrics = {};
 
   /// The processes that train together. Metrics are computed over all processes.

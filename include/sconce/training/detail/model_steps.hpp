@@ -25,14 +25,14 @@ struct ModelSteps {
   Step train = {};            ///< the training step
   Step test = {};             ///< the test step
   Predict predict = {};       ///< the prediction step
-  /// Function that disables gradient averaging while its result is alive. Empty unless the model is
-  /// a DistributedDataParallel.
+  /// Function that returns an object and disables gradient averaging for the lifetime of that
+  /// object. Empty unless the model is a DistributedDataParallel.
   std::function<std::shared_ptr<void>()> no_sync = {};
   /// The process group of a DistributedDataParallel.
   std::optional<distributed::ProcessGroup> group = {};
   bool broadcast_buffers = true;  ///< whether all ranks test with the buffers of rank 0
-  /// The name of the training step if the step returns a loss without the output and target that
-  /// metrics require, or null otherwise.
+  /// If the training step returns a loss without the output and target that metrics require, the
+  /// name of the training step. Otherwise, null.
   const char* train_without_output = nullptr;
   const char* test_without_output = nullptr;
   /// Whether steps may produce values or counts, either because a step returns a StepOutput or

@@ -37,7 +37,8 @@ concept AveragesGradients = requires(T& model) { model.no_sync(); };
 template <class T>
 using InnerOf = std::remove_cvref_t<decltype(*std::declval<T&>().module())>;
 
-/// Returns a function that calls `predict_step`, or calls `forward` with the inputs of a batch.
+/// Returns a function that calls `predict_step` if the model defines it, and otherwise calls
+/// `forward` with the inputs of a batch.
 template <class M, class Callee>
 ModelSteps::Predict predict_step(Callee& callee) {
   return [&callee](const AnyBatch& batch) {
@@ -81,9 +82,9 @@ ModelSteps steps_of_module(M& module, const Loss& loss) {
   return steps;
 }
 
-/// Runs the step on each replica with a part of the batch. The means of the loss and of the values
-/// are weighted by the number of examples in each part. If a step returns a count, the losses of
-/// the parts are summed.
+/// Runs the step on each replica with a part of the batch. The loss and the values are averaged
+/// over the parts, weighted by the number of examples in each part. If a step returns a count, the
+/// losses of the parts are summed.
 template <class M, bool Test, Replicas R>
 ModelSteps::Step step_in_replicas(R& replicas) {
   using Own = OwnStep<M, Test>;
@@ -121,7 +122,7 @@ ModelSteps steps_of_replicas(R& replicas, const Loss& loss) {
   return steps;
 }
 
-/// In tests and predictions, ranks may have different numbers of batches, so a forward pass must
+/// During tests and predictions, the batch count may differ between ranks, so a forward pass must
 /// not wait for other ranks. Therefore, these steps call the module directly.
 template <AveragesGradients D>
 ModelSteps steps_of_rank(D& model, const Loss& loss) {
