@@ -31,8 +31,8 @@ struct DecayGroups {
 /// registered directly by a module whose class name contains "Norm" or "Embedding".
 ///
 /// A parameter shared by several modules belongs to only one group. A shared parameter has no
-/// weight decay if one of its modules is a normalization or embedding layer. Frozen parameters are
-/// included, because a step skips them. A group without parameters is omitted.
+/// weight decay if any of the modules that share it is a normalization or embedding layer. Frozen
+/// parameters are included, because a step skips them. A group without parameters is omitted.
 /// Python: `get_decay_parameter_names` in Hugging Face's Trainer, which applies weight decay to
 /// embeddings.
 /// @throw c10::Error if the model has no parameters, or if `weight_decay` is negative or not

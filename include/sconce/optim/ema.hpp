@@ -33,9 +33,10 @@ struct ExponentialMovingAverageOptions {
 ///
 /// This class owns the averages and shares the model's tensors, which it keeps alive even if the
 /// model is destroyed. The averages reflect updates made by an optimizer, but do not reflect layers
-/// or parameters that are registered or replaced after construction. Before construction, lazy
-/// layers must have run their first forward pass, and the model should already be on its device. No
-/// data is copied to the host unless the averages are on the CPU and the model is not.
+/// or parameters that are registered or replaced after construction. Before this object is
+/// constructed, lazy layers must have run their first forward pass, and the model should be on the
+/// device on which it will be trained. No data is copied to the host unless the averages are on the
+/// CPU and the model is not.
 /// Python: `torch.optim.swa_utils.AveragedModel` with `multi_avg_fn=get_ema_multi_avg_fn(decay)`
 /// and the arguments `device` and `use_buffers`.
 class ExponentialMovingAverage {
@@ -60,11 +61,11 @@ class ExponentialMovingAverage {
   int64_t n_averaged() const { return n_averaged_; }
 
   /// Replaces the model's values with the averages while the guard is alive, then restores the
-  /// original values, bit for bit, even if an exception ends the scope. If the averages and the
-  /// model are on the same device, no data is copied. While the guard is alive, any change to the
-  /// model's values, for example by a BatchNorm forward pass in training mode, changes the averages
-  /// instead, or is lost if the averages are on a different device. A CUDA graph that was captured
-  /// earlier still reads the original values.
+  /// original values, bit for bit, even if the scope exits with an exception. If the averages and
+  /// the model are on the same device, no data is copied. While the guard is alive, any change to
+  /// the model's values (for example, by a BatchNorm forward pass in training mode) changes the
+  /// averages instead. If the averages are on a different device, the change is lost. A CUDA graph
+  /// that was captured earlier still reads the original values.
   class [[nodiscard]] SwapGuard {
    public:
     /// Swaps the values. `averages` must outlive the guard.

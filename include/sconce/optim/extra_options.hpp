@@ -16,18 +16,18 @@ enum class Kernels {
   for_loop  ///< each operation runs on one tensor: `foreach=False`, Python's default on the CPU
 };
 
-/// Options for the entire optimizer that are not part of LibTorch's option types.
+/// Optimizer-wide options that are not part of LibTorch's option types.
 struct ExtraOptions {
   Kernels kernels = Kernels::automatic;  ///< which kernels to use
   bool maximize = false;                 ///< whether to maximize the objective instead of
                                          ///< minimizing it
 
-  /// Default learning rate, as a tensor with one element. If set, each group stores its learning
-  /// rate in a separate tensor with the same type and device. The first group that does not specify
-  /// a learning rate uses this tensor itself. All other groups without their own learning rate
-  /// start with the tensor's value. When you or a scheduler changes the learning rate in a group's
-  /// options, the next step writes it to the group's tensor. Filling this tensor changes only the
-  /// group that uses it.
+  /// Default learning rate, as a one-element tensor. If set, each group stores its learning rate in
+  /// a separate tensor with the same type and device. The first group that does not specify a
+  /// learning rate uses this tensor itself. Every other group that does not specify a learning rate
+  /// starts with the tensor's value. When you or a scheduler changes the learning rate in a group's
+  /// options, the next step writes the new learning rate to the group's tensor. Filling this tensor
+  /// changes only the group that uses it.
   std::optional<at::Tensor> lr = {};
 };
 

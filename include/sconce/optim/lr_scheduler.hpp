@@ -10,8 +10,8 @@
 #include "sconce/optim/reduce_lr_on_plateau.hpp"
 #include "sconce/optim/warm_restarts.hpp"
 
-/// The learning rate schedulers from Python, for any `torch::optim::Optimizer`. A scheduler sets
-/// the learning rates in the options of the parameter groups, starting when it is constructed.
+/// PyTorch's learning rate schedulers, for any `torch::optim::Optimizer`. A scheduler sets the
+/// learning rates in the options of the parameter groups, starting when it is constructed.
 ///
 ///     optim::lr_scheduler::StepLR scheduler(optimizer, /*step_size=*/30);
 ///     for (int epoch = 0; epoch < 100; ++epoch) {
@@ -138,8 +138,8 @@ class CosineAnnealingLR final : public GroupLRScheduler {
 /// Python: `ConstantLR`.
 class ConstantLR final : public GroupLRScheduler {
  public:
-  /// @throw c10::Error if `factor` is not above 0 and at most 1. Python accepts 0 but fails in
-  /// epoch `total_iters`, where it divides by `factor`.
+  /// @throw c10::Error if `factor` is not in (0, 1]. Python accepts 0 but fails in epoch
+  /// `total_iters`, when the scheduler divides by `factor`.
   explicit ConstantLR(torch::optim::Optimizer& optimizer, double factor = 1.0 / 3,
                       int64_t total_iters = 5);
 
@@ -153,7 +153,8 @@ class ConstantLR final : public GroupLRScheduler {
 };
 
 /// Decays the learning rate to 0 over `total_iters` epochs by multiplying the initial rate by
-/// `(1 - epoch / total_iters)^power`. Python: `PolynomialLR`.
+/// `(1 - epoch / total_iters)^power`.
+/// Python: `PolynomialLR`.
 class PolynomialLR final : public GroupLRScheduler {
  public:
   /// @throw c10::Error if `power` is negative, which would cause a division by 0 in epoch

@@ -57,16 +57,17 @@ class Scheduler {
   /// Python: `last_epoch`.
   int64_t last_epoch() const { return last_epoch_; }
 
-  /// Returns a dict with the same keys as in Python, which Python's `load_state_dict` accepts.
-  /// Values are numbers, strings, None, and lists and dicts of these. The dict omits MultiStepLR's
-  /// `milestones` and OneCycleLR's `use_beta1`, which Python derives from the arguments, as well as
-  /// flags that are set only during a step. LambdaLR functions are stored as None.
+  /// Returns a dict with the same keys as in Python, which Python's `load_state_dict` accepts. Each
+  /// value is a number, a string, None, or a list or dict of such values. The dict omits
+  /// MultiStepLR's `milestones` and OneCycleLR's `use_beta1`, which Python derives from the
+  /// arguments, as well as flags that are set only during a step. LambdaLR functions are stored as
+  /// None.
   [[nodiscard]] c10::IValue state_dict() const;
 
   /// Restores the progress and the options from a dict that `state_dict` returned in C++ or in
   /// Python. Does not change the optimizer, whose own state dict contains the learning rates. If
-  /// the saved run added parameter groups later, add the same groups to the optimizer before you
-  /// call this function. You can add the groups before or after you construct the scheduler.
+  /// the saved run called `add_param_group`, add the same groups to the optimizer before you call
+  /// this function. You can add the groups before or after you construct the scheduler.
   /// @throw c10::Error if the dict lacks a key, the type or length of a value does not match the
   /// scheduler, or a list is longer than the number of parameter groups. In these cases, the
   /// scheduler is unchanged.

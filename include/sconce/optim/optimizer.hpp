@@ -57,13 +57,13 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  /// Returns the kernels in use, never `Kernels::automatic`. Only SGD and Adagrad support sparse
-  /// gradients. For sparse gradients, they use for-loop kernels if the kernels are foreach or were
-  /// chosen automatically.
+  /// Returns the kernels in use, which are never `Kernels::automatic`. Only SGD and Adagrad support
+  /// sparse gradients. With foreach or automatically chosen kernels, SGD and Adagrad process sparse
+  /// gradients with for-loop kernels.
   Kernels kernels() const;
 
   /// Adds a parameter group. The group's learning rate may be any number, because a schedule may
-  /// have decreased it below 0. Parameters that were removed from a group may be added again and
+  /// have decreased it below 0. Parameters that were removed from a group can be added again and
   /// keep their state.
   /// Python: `optimizer.add_param_group`.
   /// @throw c10::Error if the constructor would reject the other options or the parameters. In that
@@ -93,18 +93,19 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   /// result is always true, and all other options may change as well. On a GPU, the learning rate
   /// must be a tensor on a GPU, and the optimizer must use the fastest kernels of its class, which
   /// are fused kernels if available and foreach kernels otherwise. In a GPU graph, all other
-  /// options keep the values from the capture.
+  /// options keep their captured values.
   /// Python: the argument `capturable`.
   bool is_capturable() const;
 
-  /// Writes changed learning rates from the group options to the groups' tensors, if they exist.
-  /// Optimizer steps and scheduler steps call this function. If you change the options yourself,
-  /// call this function before you replay a graph of the step. Does not read values on the host.
+  /// Writes changed learning rates from the group options to the groups' learning rate tensors, if
+  /// any. Optimizer steps and scheduler steps call this function. If you change the options
+  /// yourself, call this function before you replay a graph of the step. This function does not
+  /// read tensor values on the host.
   void write_lr();
 
   /// Calls `write_lr`, then copies changed learning rate tensors back to the options, for example
-  /// after `ExtraOptions::lr` has been filled with a new value. This function does not read changes
-  /// made by a captured step. Schedulers and reports call this function.
+  /// after `ExtraOptions::lr` has been filled with a new value. This function does not detect
+  /// changes made by a captured step. Schedulers and reports call this function.
   void read_lr();
 
   /// The values that schedulers store for a parameter group, keyed by the same names as in Python,
@@ -126,19 +127,19 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   [[nodiscard]] c10::IValue options() const;
 
   /// Loads the state and the options from a dict that `state_dict()` returned in C++ or in Python.
-  /// Tensors are copied and converted to the types and devices of the parameters. The kernels and
-  /// any scheduler values that are missing from the dict are unchanged. The learning rate may be
-  /// any number, because a schedule may have decreased it below 0.
+  /// Tensors are copied and converted to the types and devices of the parameters. The kernels are
+  /// unchanged, and so are any scheduler values that the dict does not contain. The learning rate
+  /// may be any number, because a schedule may have decreased it below 0.
   /// @throw c10::Error if the groups, a size, or `maximize` does not match this optimizer, if an
   /// option is invalid, or if a key is missing. In these cases, the optimizer is unchanged.
   void load_state_dict(const c10::IValue& state_dict);
 
-  /// Writes an archive that can be read by LibTorch's optimizer with the same name, if it exists.
-  /// Called by `torch::save`.
+  /// Writes an archive. If LibTorch has an optimizer with the same name, that optimizer can read
+  /// the archive. Called by `torch::save`.
   void save(torch::serialize::OutputArchive& archive) const final;
 
-  /// Reads an archive, including an archive written by LibTorch's optimizer with the same name.
-  /// Called by `torch::load`. If this function throws, the optimizer is unchanged.
+  /// Reads an archive written by this class or by LibTorch's optimizer with the same name. Called
+  /// by `torch::load`. If this function throws, the optimizer is unchanged.
   void load(torch::serialize::InputArchive& archive) final;
 
  protected:

@@ -6,9 +6,9 @@
 
 namespace sconce::optim {
 
-/// Identifies the parameter to which a state belongs. LibTorch stores states by the address of the
-/// parameter. While this object exists, no other tensor can have this address. The object does not
-/// keep the parameter's memory alive. Not for direct use.
+/// Identifies the parameter to which a state belongs. LibTorch's optimizer states are keyed by
+/// parameter address. While this object exists, no other tensor can be allocated at the parameter's
+/// address. The object does not keep the parameter's memory alive. Not for direct use.
 class StateOwner {
  public:
   StateOwner() = default;
@@ -25,11 +25,11 @@ template <class Class, class Derived>
 struct TableParamState : torch::optim::OptimizerCloneableParamState<Derived> {
   StateOwner owner = {};  ///< the parameter
 
-  /// Reads the state from an archive, including an archive written by LibTorch's optimizer with the
-  /// same name, if it exists.
+  /// Reads the state from an archive written by this class or, if LibTorch has an optimizer with
+  /// the same name, by LibTorch.
   void serialize(torch::serialize::InputArchive& archive) override;
-  /// Writes the state to an archive, in the format of LibTorch's optimizer with the same name, if
-  /// it exists.
+  /// Writes the state to an archive. If LibTorch has an optimizer with the same name, the archive
+  /// uses that optimizer's format.
   void serialize(torch::serialize::OutputArchive& archive) const override;
 };
 

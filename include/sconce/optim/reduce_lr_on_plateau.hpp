@@ -35,8 +35,8 @@ struct ReduceLROnPlateauOptions {
 /// Python: `ReduceLROnPlateau`.
 class ReduceLROnPlateau final : public Scheduler {
  public:
-  /// @throw c10::Error if `factor` is not below 1, or if `min_lr` is a list and its length does not
-  /// equal the number of parameter groups.
+  /// @throw c10::Error if `factor` is not below 1, or if `min_lr` is a list whose length differs
+  /// from the number of parameter groups.
   explicit ReduceLROnPlateau(torch::optim::Optimizer& optimizer,
                              const ReduceLROnPlateauOptions& options = {});
 
@@ -51,7 +51,7 @@ class ReduceLROnPlateau final : public Scheduler {
   /// `set_mode` or `load_state_dict` changes it.
   MetricMode mode() const { return mode_; }
   /// Sets the mode. If the new mode differs from the current mode, the best metric and the number
-  /// of bad epochs are discarded. Returns whether a metric was discarded.
+  /// of bad epochs are discarded. Returns whether a best metric was discarded.
   bool set_mode(MetricMode mode);
 
  private:

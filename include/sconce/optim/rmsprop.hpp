@@ -19,8 +19,8 @@ struct RMSpropParamState : TableParamState<RMSprop, RMSpropParamState> {
 };
 
 /// Implements the RMSprop algorithm, with optional momentum, weight decay, and centering. RMSprop
-/// accepts LibTorch's options and parameter groups and runs the same foreach and loop kernels as
-/// Python. `torch::save` and `torch::load` use the archive format of `torch::optim::RMSprop`.
+/// accepts LibTorch's options and parameter groups and runs the same foreach and for-loop kernels
+/// as Python. `torch::save` and `torch::load` use the archive format of `torch::optim::RMSprop`.
 /// Python: `torch.optim.RMSprop`.
 class RMSprop : public OptimizerOf<RMSprop, torch::optim::RMSpropOptions> {
  public:

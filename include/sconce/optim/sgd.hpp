@@ -14,8 +14,8 @@ struct SGDParamState : TableParamState<SGD, SGDParamState> {
                                        ///< undefined before the first step
 
   /// A 0-dim float32 tensor on the parameter's device. The value is 1 until the first step that is
-  /// not skipped, and 0 afterward. The tensor is undefined without dampening, because only
-  /// dampening treats the first step differently.
+  /// not skipped, and 0 afterward. Without dampening, the tensor is undefined, because the first
+  /// step is a special case only with dampening.
   torch::Tensor first_step_pending = {};
 };
 

@@ -52,7 +52,7 @@ class SWALR final : public lr_scheduler::GroupLRScheduler {
 };
 
 /// A function that returns the new average after adding the value `current` to the average
-/// `averaged`. `num_averaged` is a 0-dim int64 tensor that contains the number of values in the
+/// `averaged`. `num_averaged` is a 0-dim int64 tensor that contains the number of values in each
 /// average.
 using AvgFn =
     std::function<torch::Tensor(const torch::Tensor& averaged, const torch::Tensor& current,
@@ -71,8 +71,8 @@ AvgFn get_swa_avg_fn();
 /// Python: `get_ema_avg_fn`.
 /// @throw c10::Error if `decay` is not in [0, 1].
 AvgFn get_ema_avg_fn(double decay = 0.999);
-/// Returns a function that computes the mean of all values. Unlike the Python function, it accepts
-/// integers and rounds their means toward zero.
+/// Returns a function that computes the mean of all values. Unlike the Python function, the
+/// returned function accepts integers and rounds their means toward zero.
 /// Python: `get_swa_multi_avg_fn`.
 MultiAvgFn get_swa_multi_avg_fn();
 /// Returns a function that computes `decay * average + (1 - decay) * value`.
@@ -95,7 +95,7 @@ class AveragedModelBase : public torch::nn::Module, public ReprOverride {
  public:
   /// Updates the averages with the values of `model`. The first call copies the model's values into
   /// the averages. Call this function after the optimizer's step. As in Python, this function reads
-  /// the number of updates on the host.
+  /// the update count on the host.
   /// @throw c10::Error if a tensor of the model has a different shape or type than its average, or
   /// in a captured step. If the function throws, the averages are unchanged.
   void update_parameters(const torch::nn::Module& model);
@@ -124,7 +124,7 @@ class AveragedModelBase : public torch::nn::Module, public ReprOverride {
   AveragedModelOptions options_;
 };
 
-/// Contains a copy of a model with averages of the model's parameters.
+/// Maintains running averages of a model's parameters in a copy of the model.
 ///
 ///     optim::swa_utils::AveragedModel averaged(net);
 ///     ...  // after each step, or each epoch:
@@ -143,8 +143,8 @@ class AveragedModelBase : public torch::nn::Module, public ReprOverride {
 template <std::derived_from<torch::nn::Module> M>
 class AveragedModel : public AveragedModelBase {
  public:
-  /// Copies `model` with its `clone`, without drawing random numbers. Lazy layers must have run
-  /// their first forward pass.
+  /// Copies `model` by calling its `clone` function, without consuming random numbers. Lazy layers
+  /// must have run their first forward pass.
   /// @throw c10::Error if:
   /// - `model` cannot be cloned, because it or one of its modules does not derive from
   ///   `torch::nn::Cloneable`;
@@ -211,7 +211,7 @@ torch::Tensor input_of(const Batch& batch) {
 
 /// Recomputes the running statistics of all BatchNorm layers as means over the loader's batches.
 /// Does nothing if the model has no such layers. Each batch is a tensor, or a tuple, pair, vector,
-/// `data::Dataset`, or `torch::data::Example` that begins with the input. Afterwards, each layer's
+/// `data::Dataset`, or `torch::data::Example` that begins with the input. Afterward, each layer's
 /// previous momentum and mode are restored, even if an exception is thrown.
 /// Python: `update_bn`, which sets all layers to the model's mode.
 template <class Loader, nn::Model M>

@@ -7,7 +7,7 @@
 
 namespace sconce::optim {
 
-/// Base class for options that contain a momentum that a scheduler may cycle.
+/// Base class for options with a momentum that schedulers can cycle.
 class MomentumOptions {
  public:
   virtual ~MomentumOptions() = default;

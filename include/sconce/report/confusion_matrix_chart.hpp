@@ -16,13 +16,13 @@ class BestEffort;  // warns once if a file cannot be written; defined in src/
 
 /// Draws a confusion matrix as an SVG with a width of 600 pixels. The SVG is self-contained and
 /// uses light or dark colors according to the viewer's preference. Cells with a larger share of the
-/// row total are darker. The counts are shown in the cells if all of them fit.
+/// row total are darker. If every count fits in its cell, the cells show the counts.
 /// Python: scikit-learn's `ConfusionMatrixDisplay`, and torchmetrics'
 /// `MulticlassConfusionMatrix.plot`.
 struct ConfusionMatrixChart {
   std::string title = "Confusion matrix";  ///< title above the matrix
-  /// Counts of shape `(C, C)` with C from 2 to 100, on any device. Each row is a true class, and
-  /// each column is a predicted class. Counts must not be negative.
+  /// Counts of shape `(C, C)` with C from 2 to 100, on any device. Each row represents a true
+  /// class, and each column represents a predicted class. Counts must not be negative.
   torch::Tensor counts = {};
   std::vector<std::string> class_names =
       {};  ///< class names, which may contain any bytes; if empty, the classes are numbered from 0
@@ -52,7 +52,7 @@ class ConfusionMatrixLogger : public TrainerCallback {
                         std::shared_ptr<metrics::ConfusionMatrix> matrix,
                         std::vector<std::string> class_names = {});
 
-  /// Draws the matrix. Does nothing if the epoch ran no test.
+  /// Draws the matrix. Does nothing if no test ran in the epoch.
   void on_epoch_end(Fit& fit) override;
 
  private:

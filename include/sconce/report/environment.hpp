@@ -49,7 +49,7 @@ struct Environment {
   std::optional<std::string> device_order = {};     ///< CUDA_DEVICE_ORDER, if set
 };
 
-/// Whether a GPU can be used, and the reason if it cannot.
+/// Whether a GPU can be used, and if not, why.
 enum class GpuStatus {
   usable,           ///< a GPU can be used
   no_driver,        ///< there is no NVIDIA driver, or it does not respond
@@ -61,14 +61,14 @@ enum class GpuStatus {
 };
 
 /// Returns information about this process and its machine. Queries CUDA for the number of GPUs
-/// without creating contexts on the GPUs. Memory and utilization are the current values.
+/// without creating contexts on the GPUs. Memory and utilization reflect the time of the call.
 Environment environment();
 
-/// Returns the GPU status, which depends only on `facts`.
+/// Returns the GPU status, determined from `facts` alone.
 GpuStatus gpu_status(const Environment& facts);
 
 /// Returns the GPU status as a sentence without a period. If no GPU can be used, the sentence
-/// states the reason.
+/// explains why.
 std::string gpu_status_text(const Environment& facts);
 
 /// Returns the number and names of the GPUs that LibTorch can use, such as "1 GPU (NVIDIA H100)".

@@ -21,9 +21,9 @@ struct ChartPanel {
 
 /// Draws a line chart as an SVG with a width of 600 pixels. The SVG is self-contained and uses
 /// light or dark colors according to the viewer's preference. A line with few points has a marker
-/// at each point. For a line with many points, only the points that change a pixel are kept, so the
-/// file stays small. Names may contain any bytes. Long names are truncated, and a tooltip shows the
-/// full name. Python: matplotlib's `subplots(sharex=True)` and `plot`.
+/// at each point. For a line with many points, only the points that affect at least one pixel are
+/// kept, so the file stays small. Names may contain any bytes. Long names are truncated, and a
+/// tooltip shows the full name. Python: matplotlib's `subplots(sharex=True)` and `plot`.
 struct LineChart {
   std::string title = {};               ///< title above the panels
   std::string x_label = {};             ///< label of the x axis

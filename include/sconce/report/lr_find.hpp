@@ -76,10 +76,10 @@ class LRSweep : public TrainerCallback {
 }  // namespace detail
 
 /// Trains the model for `num_it` steps while exponentially increasing the learning rate of all
-/// parameter groups, and returns the smoothed loss at each learning rate. Afterwards, restores the
+/// parameter groups, and returns the smoothed loss at each learning rate. Afterward, restores the
 /// parameters, buffers, gradients, and modes of the model, the state and options of the optimizer,
-/// and the random number generators of the CPU and the trainer's device, bit for bit. As after a
-/// fit, the model stays on the trainer's device. The epoch counter of `train` does not change.
+/// and the random number generators of the CPU and the Trainer's device, bit for bit. As with a
+/// fit, the model remains on the Trainer's device. The epoch counter of `train` does not change.
 ///
 /// The loss of a step is the loss of its last batch, averaged over the ranks of a process group.
 /// Losses are smoothed by an exponential moving average with a decay of 0.98. If the loss becomes

@@ -17,16 +17,16 @@ struct TerminalBarOptions {
   /// to a terminal. Defaults to the stream's file descriptor for `std::cout`, `std::cerr`, and
   /// `std::clog`, and to -1 for other streams.
   std::optional<int> file_descriptor = {};
-  /// Function that returns the current time. Tests replace it with a fake clock.
+  /// Function that returns the current time. Tests replace this function with a fake clock.
   std::function<std::chrono::steady_clock::time_point()> clock = std::chrono::steady_clock::now;
 };
 
 /// Draws a progress bar on a terminal. The line shows a title, the bar, the number of completed
 /// steps, the total number of steps, the steps per second, the remaining time, and the given text.
 /// The line is redrawn at most ten times per second. The line is as wide as the terminal. If the
-/// width of the terminal is unknown, the value of COLUMNS is used, or 80 columns if COLUMNS is not
-/// set. Parts that do not fit are omitted. Nothing is drawn if the stream is not a terminal, or if
-/// TERM is unset or "dumb". Other output to the terminal starts in the first column of the bar's
+/// width of the terminal is unknown, the width is the value of COLUMNS, or 80 columns if COLUMNS is
+/// not set. Parts that do not fit are omitted. Nothing is drawn if the stream is not a terminal, or
+/// if TERM is unset or "dumb". Other output to the terminal starts in the first column of the bar's
 /// line. If the output is shorter than the bar, the rest of the bar remains visible.
 /// Python: `tqdm`.
 class TerminalBar {
@@ -40,11 +40,13 @@ class TerminalBar {
   /// Returns whether the bar is drawn.
   bool is_drawn() const { return file_descriptor_ >= 0; }
 
-  /// Starts a loop of `total` steps at the current time. `done` steps are already completed.
+  /// Starts the bar and the clock for a loop of `total` steps. `done` is the number of steps
+  /// already completed.
   void begin(std::string title, int64_t total, int64_t done = 0);
-  /// Draws the bar if at least a tenth of a second has passed.
+  /// Draws the bar if at least a tenth of a second has passed since the bar was last drawn.
   void update(int64_t done, const std::string& text = {});
-  /// Calls `text` and draws the bar if at least a tenth of a second has passed.
+  /// Calls `text` and draws the bar if at least a tenth of a second has passed since the bar was
+  /// last drawn.
   void update(int64_t done, const std::function<std::string()>& text);
   /// Clears the line. The next output starts in the first column of this line.
   void clear();
@@ -86,7 +88,7 @@ class ProgressBar : public TrainerCallback {
   void on_fit_start(Fit& fit) override;
   /// Clears the bar. If a callback stopped the fit, prints a line that shows where and why.
   void on_fit_end(Fit& fit) override;
-  /// Draws the bar if at least a tenth of a second has passed.
+  /// Draws the bar if at least a tenth of a second has passed since the bar was last drawn.
   void on_after_optimizer_step(Fit& fit) override;
   /// Prints the line for the epoch and draws the bar for the next epoch.
   void on_epoch_end(Fit& fit) override;

@@ -29,8 +29,8 @@ struct ScalarLogOptions {
 /// A resumed fit continues from its checkpoint and discards scalars from later steps. Put this
 /// callback before a ModelCheckpoint in the list of callbacks, so that the scalars are always
 /// written before the checkpoint. If the files cannot be written, the logger warns once and the fit
-/// continues. The values are written once disk space is available. Python: Lightning's
-/// `TensorBoardLogger` and `CSVLogger`, with `LearningRateMonitor`.
+/// continues. The values are written once disk space is available.
+/// Python: Lightning's `TensorBoardLogger` and `CSVLogger`, with `LearningRateMonitor`.
 class ScalarLogger : public TrainerCallback {
  public:
   /// Constructs a logger that writes to `folder`.
@@ -50,7 +50,8 @@ class ScalarLogger : public TrainerCallback {
   void on_after_optimizer_step(Fit& fit) override;
   /// Stores the scalars of the epoch and writes the files.
   void on_epoch_end(Fit& fit) override;
-  /// Writes the files, so that they are at least as recent as the checkpoint.
+  /// Writes the files before a checkpoint is saved, so that the files are never older than the
+  /// checkpoint.
   void on_before_save(Fit& fit) override;
 
  private:

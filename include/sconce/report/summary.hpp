@@ -82,10 +82,10 @@ Summary summarize(torch::nn::Module& model, const SummaryCalls& calls);
 ///
 /// LibTorch modules do not support hooks. Therefore, output shapes are known only for the model
 /// itself, for the modules of a `torch::nn::Sequential` model, and for layers whose calls can be
-/// detected from the operators that they run. Such layers are LibTorch and sconce layers with
-/// tensors, layers of a `Sequential`, and parts of transformers. If a layer ran several times, the
-/// shape of its last output is used. The shapes of other modules, such as a custom module inside a
-/// custom module, are unknown.
+/// detected from the operators that they run. The detectable layers are LibTorch and sconce layers
+/// that contain tensors, layers of a `Sequential`, and transformer components. If a layer ran
+/// several times, the shape of its last output is used. The shapes of other modules, such as a
+/// custom module inside a custom module, are unknown.
 /// Python: `torchinfo.summary(model, input_data=inputs)`.
 /// @throw c10::Error if an input is on a device on which the model has no tensors. Exceptions
 /// thrown by `forward` are propagated.

@@ -20,8 +20,8 @@ namespace sconce::utils::tensorboard {
 
 /// Options for `SummaryWriter`.
 struct SummaryWriterOptions {
-  /// Step at which a resumed run continues. TensorBoard hides previously written values from this
-  /// step on.
+  /// Step at which a resumed run continues. TensorBoard hides previously written values for this
+  /// step and all later steps.
   std::optional<int64_t> purge_step = {};
 };
 
@@ -60,7 +60,8 @@ struct AddHistogramRawOptions {
   std::optional<double> walltime = {};  ///< seconds since 1970; defaults to the current time
 };
 
-/// A precomputed histogram, with the same values as the arguments of Python's `add_histogram_raw`.
+/// A precomputed histogram whose members correspond to the arguments of Python's
+/// `add_histogram_raw`.
 struct RawHistogram {
   double min = 0;                          ///< smallest value
   double max = 0;                          ///< largest value
@@ -131,7 +132,7 @@ class SummaryWriter {
                   const AddImagesOptions& options = {});
 
   /// Stores a histogram of the tensor's values for the next flush. Values are counted in float64.
-  /// In Python, `bins` may also be a number or the name of a NumPy binning rule.
+  /// In Python, `bins` may also be a bin count or the name of a NumPy binning rule.
   /// @throw c10::Error if there are no values within the bins, if a value is NaN or infinite, if
   /// there are fewer than two edges, if an edge is NaN or the edges are not in ascending order, if
   /// `max_bins` is below 1, or if the tensor is sparse, complex, or on the meta device.
@@ -143,13 +144,13 @@ class SummaryWriter {
   void add_histogram_raw(const std::string& tag, const RawHistogram& raw, int64_t global_step = 0,
                          AddHistogramRawOptions options = {});
 
-  /// Stores text for the next flush. TensorBoard displays it as Markdown.
+  /// Stores text for the next flush. TensorBoard displays the text as Markdown.
   void add_text(const std::string& tag, const std::string& text_string, int64_t global_step = 0,
                 AddTextOptions options = {});
 
-  /// Immediately writes the hyperparameters and final metrics of a run to a file in the folder
-  /// `run_name` within the log_dir. TensorBoard's HPARAMS tab shows one row per folder. As in
-  /// Python, a bool is stored as 1 or 0.
+  /// Immediately writes the hyperparameters and final metrics of a run to a file in the subfolder
+  /// `run_name` of the log_dir. TensorBoard's HPARAMS tab shows one row per folder. As in Python, a
+  /// bool is stored as 1 or 0.
   /// @throw c10::Error if a name is duplicated, if `hparam_domain_discrete` contains an unknown
   /// name or a value of a different type, or if the file cannot be written.
   void add_hparams(const HParams& hparam_dict,

@@ -12,8 +12,8 @@ namespace sconce {
 
 class BestEffort;  // warns once if a file cannot be written; defined in src/
 
-/// Per-epoch values of a training run. Unknown values are NaN. Unknown values at the end may be
-/// omitted instead.
+/// Per-epoch values of a training run. Unknown values are NaN, except that unknown values at the
+/// end of a list may be omitted.
 struct TrainingHistory {
   std::vector<EpochMetrics> epochs = {};    ///< loss and metrics of each epoch
   std::vector<double> learning_rates = {};  ///< learning rate at the last step of each epoch
@@ -27,7 +27,7 @@ LineChart training_chart(const TrainingHistory& history, std::string title = "Tr
 
 /// Draws the chart of a fit after each epoch, on rank 0. The learning rate is taken from the first
 /// parameter group at the epoch's last step. If the scaler is enabled, its scale is read from the
-/// device once per epoch. A resumed fit also draws the earlier epochs, but without learning rates
+/// device once per epoch. A resumed fit also plots the earlier epochs, but without learning rates
 /// and scales, because checkpoints do not store them. If the file cannot be written, the callback
 /// warns once and the fit continues.
 class TrainingCurve : public TrainerCallback {
@@ -38,11 +38,10 @@ class TrainingCurve : public TrainerCallback {
   /// Returns the values shown in the chart.
   const TrainingHistory& history() const { return history_; }
 
-  /// Initializes the chart with the epochs before this fit, and draws those epochs if there are
-  /// any.
+  /// Initializes the chart with the epochs before this fit, and plots any such epochs.
   /// @throw c10::Error if the fit is nested in another fit that this object is drawing.
   void on_fit_start(Fit& fit) override;
-  /// Ends the chart of the fit but keeps the values.
+  /// Finishes the chart of the fit but keeps its values.
   void on_fit_end(Fit& fit) override;
   /// Reads the learning rate of the step.
   void on_before_optimizer_step(Fit& fit) override;
