@@ -18,10 +18,10 @@ class ModuleHolder;
 
 namespace sconce {
 
-/// Returns the same text that Python prints for a tensor with the same version of LibTorch and
+/// Returns the text that Python prints for the same tensor, with the same LibTorch version and
 /// default print options: `tensor([1., 2.], device='cuda:0', grad_fn=<MulBackward0>)`. A parameter
-/// is printed like any other tensor, with `requires_grad=True`. Only the elements that are printed
-/// are read.
+/// is printed like any other tensor, with `requires_grad=True`. The function reads only the
+/// elements that it prints.
 /// Python: `repr(tensor)`.
 /// @throw c10::Error if the tensor is undefined, sparse, quantized, or nested, or if its type is
 /// not bool, an integer type, float16, bfloat16, float32, or float64.
@@ -50,8 +50,8 @@ std::string repr(double value);
 
 /// Returns a description of the module with its options, followed by its indented children. Modules
 /// from torch::nn are printed with their name in torch::nn. Any other module is printed with its
-/// class name, without namespaces and without `Impl`. If its constructor passed a name other than
-/// the full class name to `torch::nn::Module`, that name is printed unchanged. A module can
+/// class name, without namespaces and without `Impl`. If a module's constructor passed a name other
+/// than the full class name to `torch::nn::Module`, that name is printed unchanged. A module can
 /// override both the name and the options with `ReprOverride`. Unlike Python, C++ does not remember
 /// whether an option was specified as a number or as a tuple (such as the kernel size of
 /// `MaxPool2d`), so equal numbers are printed as a single number.
@@ -96,8 +96,8 @@ std::string repr(const std::tuple<First, Rest...>& values) {
       values);
 }
 
-/// Base class for modules that customize their text. `repr` calls the functions of this class
-/// first.
+/// Base class for modules that customize their printed form. `repr` calls the functions of this
+/// class first.
 class ReprOverride {
  public:
   virtual ~ReprOverride() = default;

@@ -34,7 +34,8 @@ enum class KeptStep {
 /// Options for `StepCompiler`.
 struct StepCompilerOptions {
   KeptStep keep = KeptStep::faster;  ///< the form of a step to keep
-  /// Whether to wait for the compiler. If false, the step is replayed until compilation finishes.
+  /// Whether to wait for compilation to finish. If false, the step is replayed until compilation
+  /// finishes.
   bool wait = false;
 };
 

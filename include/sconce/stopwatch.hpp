@@ -38,9 +38,9 @@ class Stopwatch {
 /// function waits for each call to finish, so the time includes queueing the work, running it, and
 /// waiting for completion. If `work` takes only a few microseconds, this time is longer than the
 /// average time per call in a sequence of calls. In contrast, Python's
-/// `torch.utils.benchmark.Timer` waits once for a block of calls and divides by the number of
-/// calls. The block contains enough calls to hide the overhead of reading the clock. Exceptions
-/// thrown by `work` are propagated.
+/// `torch.utils.benchmark.Timer` waits once for a block of calls and divides the elapsed time by
+/// the number of calls. The block contains enough calls to hide the overhead of reading the clock.
+/// Exceptions thrown by `work` are propagated.
 /// @throw c10::Error if `runs` is below 1, or under the same conditions as `synchronize(device)`.
 double median_seconds(const std::function<void()>& work, torch::Device device = cpu(),
                       int runs = 9);

@@ -4,23 +4,23 @@
 
 namespace sconce {
 
-/// The choice made by `tune_threads`.
+/// The result of `tune_threads`.
 struct TunedThreads {
   int threads = 1;          ///< number of threads that LibTorch uses for CPU computations
   std::string reason = {};  ///< why the number is lower than the default; otherwise empty
 };
 
 /// Sets the number of LibTorch's CPU threads to the number of CPUs that are available to the
-/// current process and not kept busy by other processes, and returns the choice. By default,
+/// current process and not kept busy by other processes, and returns the result. By default,
 /// LibTorch uses one thread per core. OpenMP threads wait for each other at the end of each loop,
-/// so if another process occupies the CPU of one thread, all threads wait. A step may then take 70
-/// times as long as with a single thread.
+/// so if another process occupies the CPU of one thread, all threads wait. In that case, a step can
+/// take 70 times as long as with a single thread.
 ///
 /// The function respects the process's CPU affinity (`taskset`, Slurm) and cgroup quota
 /// (containers). The function measures CPU usage only once, for 50 ms, so it does not detect
 /// processes that start later. The function has no effect if OMP_NUM_THREADS or MKL_NUM_THREADS is
 /// set. Call this function first in `main`, before LibTorch runs any computation.
-/// Python: `torch.set_num_threads`, with a number that you choose.
+/// Python: `torch.set_num_threads`, with a thread count that you choose.
 TunedThreads tune_threads();
 
 }  // namespace sconce

@@ -31,13 +31,13 @@ struct TensorSpec {
 
 /// Options for `Program::load`.
 struct LoadOptions {
-  /// Device on which to run the program. Defaults to the type of device on which the program was
+  /// Device on which to run the program. Defaults to the device type on which the program was
   /// recorded. `cuda` refers to the current GPU.
   std::optional<torch::Device> device = {};
 };
 
-/// A function of tensors that was saved to a file by `record`. A program consists of a sequence of
-/// operators and the weights. A program runs without Python and without the network's class. It
+/// A tensor function that `record` saved to a file. A program consists of a sequence of operators
+/// and the weights. A program runs without Python and without the network's class. A program
 /// computes the same result as the recorded function in evaluation mode, without gradients. Copies
 /// share the weights.
 ///
@@ -55,7 +55,7 @@ class Program {
   /// - the device is not available.
   static Program load(const std::filesystem::path& path, LoadOptions options = {});
 
-  /// Runs the program. `inputs` must be in the order of `inputs()` and on the program's device.
+  /// Runs the program. `inputs` must be on the program's device, in the same order as `inputs()`.
   /// Autocast and gradients are disabled. Any number of threads may call this function
   /// concurrently.
   /// @throw c10::Error, with the input in the message, if the number of inputs, or the type,

@@ -21,8 +21,8 @@
 
 namespace sconce::program {
 
-/// A dimension of an input whose size may differ between calls. Dimensions with the same `name`
-/// always have the same size. Python: an entry in `dynamic_shapes` in `torch.export.export`.
+/// An input dimension whose size may differ between calls. Dimensions with the same `name` always
+/// have the same size. Python: an entry in `dynamic_shapes` in `torch.export.export`.
 struct DynamicDim {
   std::string input = {};      ///< name of the input
   int64_t dim = 0;             ///< index of the dimension, from 0
@@ -38,8 +38,8 @@ struct RecordOptions {
   /// Names of the outputs. Defaults to "output", or to "output_0", "output_1", and so on.
   std::vector<std::string> output_names = {};
 
-  /// Whether to store the example and its outputs in the file, so that programs converted from it
-  /// can be verified.
+  /// Whether to store the example and its outputs in the file, so that converted programs can be
+  /// verified.
   bool save_example = false;
 
   /// The module that the recorded function uses. The parameters and buffers of this module keep
@@ -105,13 +105,13 @@ Tensors call_forward_with(M& module, const Tensors& in) {
 ///
 /// The file contains LibTorch's operators in the order in which the function calls them, the named
 /// weights, and descriptions of the inputs and outputs. The Python module `sconce_cpp` converts the
-/// file to a `torch.export.ExportedProgram`, to ONNX, or to a package. In C++, run it with
-/// `Program`.
+/// file to a `torch.export.ExportedProgram`, to ONNX, or to a package. In C++, run the recorded
+/// program with `Program`.
 ///
 /// With dynamic sizes, the function also runs on inputs of other sizes, which are created from the
 /// example's rows. Each integer that differs between these runs is replaced with an expression in
-/// the sizes. Before the file is written, the program is run once, and its outputs are compared
-/// with the function's outputs.
+/// terms of the sizes. Before the file is written, the program is run once, and its outputs are
+/// compared with the function's outputs.
 ///
 /// The function runs without gradients in the network's current mode, so call `eval()` first.
 /// Python: `torch.export.export(module, args, dynamic_shapes=...)` and `torch.export.save`.
@@ -123,8 +123,8 @@ Tensors call_forward_with(M& module, const Tensors& in) {
 /// - calls an operator that is not part of LibTorch, calls a collective, or runs operators in other
 ///   threads;
 /// - uses sparse or quantized tensors, or a GPU other than the example's GPU;
-/// - calls different operators for different sizes, or passes a number that cannot be written as a
-///   sum of products of the sizes and integers.
+/// - calls different operators for different sizes, or passes a scalar that cannot be written as a
+///   multilinear polynomial of the sizes with integer coefficients.
 /// @throw c10::Error if the example is empty, the name of an input or output is not an identifier
 /// or is duplicated, a dimension does not exist, or the file cannot be written.
 template <detail::IsFunction F>
@@ -136,8 +136,8 @@ void record(const std::filesystem::path& path, const F& function, const StateDic
 
 /// Records the `forward` function of a model with one to four inputs. `forward` must return a
 /// tensor, or a vector, tuple, pair, or map of tensors. The weights keep their names from
-/// `named_parameters` and `named_buffers`. In all other respects, this overload works like the one
-/// above.
+/// `named_parameters` and `named_buffers`. In all other respects, this overload works like the
+/// previous overload.
 ///
 ///     net->eval();
 ///     sconce::program::record("net.safetensors", net, {{"x", x}}, {.dynamic_shapes = {{"x", 0}}});

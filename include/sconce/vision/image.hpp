@@ -25,9 +25,10 @@ enum class ImageReadMode {
 /// Default of `ImageLimits::max_pixels`. Python: `PIL.Image.MAX_IMAGE_PIXELS`.
 inline constexpr int64_t max_image_pixels = 89'478'485;
 
-/// Limits the cost of reading an image. Regardless of the file size, reading an image may use 20
-/// bytes of memory per pixel plus 16 MB. The time is proportional to the number of pixels and, for
-/// a progressive JPEG, to the number of scans. Lower the limits for images from unknown sources.
+/// Limits the cost of reading an image. Regardless of the file size, reading an image uses at most
+/// 20 bytes of memory per pixel plus 16 MB. The reading time is proportional to the number of
+/// pixels and, for a progressive JPEG, to the number of scans. Lower the limits for images from
+/// unknown sources.
 struct ImageLimits {
   int64_t max_pixels = max_image_pixels;  ///< maximum width times height
   int max_scans = 64;  ///< maximum number of scans in a JPEG. Encoders write about ten scans.
@@ -72,8 +73,8 @@ std::array<int64_t, 2> read_image_size(const std::filesystem::path& path,
                                        const ImageLimits& limits = {});
 
 /// Writes an image to a PNG file, which becomes visible only once it is complete. `input` is a
-/// uint8 tensor of shape `(C, H, W)` on the CPU with gray, gray and alpha, RGB, or RGB and alpha
-/// channels. `compression_level` ranges from 0 (fastest) to 9 (smallest).
+/// uint8 tensor of shape `(C, H, W)` on the CPU with 1 (gray), 2 (gray and alpha), 3 (RGB), or 4
+/// (RGB and alpha) channels. `compression_level` ranges from 0 (fastest) to 9 (smallest).
 /// Python: `torchvision.io.write_png(input, filename, compression_level)`, which accepts 1 or 3
 /// channels.
 /// @throw c10::Error if the type, shape, or device of `input` is invalid, if there are no pixels,

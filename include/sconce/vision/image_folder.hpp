@@ -28,9 +28,10 @@ struct ImageSample {
 
 /// Options for `ImageFolder`.
 struct ImageFolderOptions {
-  /// Transform that is called with each image, a uint8 tensor of shape `(C, H, W)`, and the item's
-  /// generator. The transform is called from several threads. If images have different sizes, the
-  /// transform must resize them to the same size so that a `DataLoader` can stack them.
+  /// Transform that is called with each image (a uint8 tensor of shape `(C, H, W)`) and the item's
+  /// generator. The transform may be called from several threads concurrently. If images have
+  /// different sizes, the transform must resize them to the same size so that a `DataLoader` can
+  /// stack them.
   transforms::Compose transform = transforms::Compose();
 
   /// Channels of the images. torchvision's image loader also converts images to RGB.

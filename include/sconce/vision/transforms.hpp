@@ -68,8 +68,8 @@ class Resize {
 class RandomCrop {
  public:
   /// Constructs a transform that crops images to `size`, the height and width in pixels, after
-  /// padding with zeros. `padding` is a single number of pixels for all sides, or the left, top,
-  /// right, and bottom padding.
+  /// padding with zeros. `padding` contains either a single value for all sides or the left, top,
+  /// right, and bottom values, in pixels.
   /// @throw c10::Error if a value in `size` is below 1, or if a value in `padding` is below 0.
   explicit RandomCrop(std::array<int64_t, 2> size, torch::ExpandingArray<4> padding = 0);
 
@@ -94,7 +94,7 @@ class RandomHorizontalFlip {
   /// @throw c10::Error if `p` is not between 0 and 1.
   explicit RandomHorizontalFlip(double p = 0.5);
 
-  /// Returns a new batch. Draws random numbers with a single `torch.rand(N)`.
+  /// Returns a new batch. Draws the random numbers with a single call to `torch.rand(N)`.
   /// @throw c10::Error if `images` is undefined or neither `(N, C, H, W)` nor `(C, H, W)`, or if
   /// `generator` is not a CPU generator.
   torch::Tensor operator()(const torch::Tensor& images, const at::Generator& generator) const;
@@ -160,7 +160,7 @@ struct ColorJitterOptions {
 
 /// Randomly changes the brightness, contrast, saturation, and hue of each image, in random order.
 /// Python: `torchvision.transforms.v2.ColorJitter(brightness, contrast, saturation, hue)`, called
-/// for one image at a time. With the same seed, sconce and torchvision make the same changes.
+/// for one image at a time. With the same seed, sconce and torchvision apply the same changes.
 class ColorJitter {
  public:
   /// Constructs a transform with the given options.

@@ -43,8 +43,8 @@ enum class ResNetBlock {
 class ResNetImpl : public torch::nn::Cloneable<ResNetImpl> {
  public:
   /// Constructs a network with four layers. `layers` contains the number of blocks in each layer.
-  /// @throw c10::Error if a number is below 1, or if basic blocks are combined with groups, a width
-  /// per group other than 64, or dilation.
+  /// @throw c10::Error if a size or count is below 1, or if basic blocks are combined with groups,
+  /// a width per group other than 64, or dilation.
   ResNetImpl(ResNetBlock block, std::array<int64_t, 4> layers, ResNetOptions options = {});
 
   void reset() override;

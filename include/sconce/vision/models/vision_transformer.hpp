@@ -37,7 +37,7 @@ struct VisionTransformerOptions {
 class VisionTransformerImpl : public torch::nn::Cloneable<VisionTransformerImpl> {
  public:
   /// Constructs a network with the given options.
-  /// @throw c10::Error if a number is below 1, `patch_size` does not divide `image_size`,
+  /// @throw c10::Error if a size or count is below 1, `patch_size` does not divide `image_size`,
   /// `num_heads` does not divide `hidden_dim`, or a dropout probability is not between 0 and 1.
   explicit VisionTransformerImpl(VisionTransformerOptions options = {});
 
