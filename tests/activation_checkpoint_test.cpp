@@ -211,7 +211,9 @@ TEST_CASE("without preserve_rng_state, recomputation draws new random numbers") 
   CHECK(x.grad().equal(same.detach()));
 }
 
-TEST_CASE("backward reports the tensor that differs if recomputation saves different tensors") {
+TEST_CASE(
+    "if recomputation saves a different tensor, backward throws an error that identifies the "
+    "tensor") {
   int runs = 0;
   const auto x = torch::randn({4, 3}).requires_grad_();
   const auto error_of_second = [&](auto second) {
@@ -244,7 +246,7 @@ TEST_CASE("backward reports a checkpoint input that was modified in place after 
              ContainsSubstring("modified by an inplace operation"));
 }
 
-TEST_CASE("tensors are saved normally after a checkpointed function throws") {
+TEST_CASE("after a checkpointed function throws, autograd saves tensors normally again") {
   const auto x = torch::randn({3}).requires_grad_();
   const auto throwing = [](const Tensor&) -> Tensor { throw std::runtime_error("planted"); };
   CHECK_THROWS_WITH(checkpoint(throwing, x), "planted");

@@ -189,7 +189,7 @@ TEST_CASE(
       StartsWith("sconce::CapturedStep: expected a batch of tensors, got an undefined tensor"));
 }
 
-TEST_CASE("a batch that is rejected or whose step throws does not count as the first batch") {
+TEST_CASE("a batch does not count as the first batch if it is rejected or its step throws") {
   const auto device = sconce::try_gpu();
   const auto sum = [](const StepTensors& batch) {
     TORCH_CHECK(batch[0].dim() == 1, "expected a vector");
@@ -230,7 +230,8 @@ TEST_CASE("a step that throws does not count toward the warmup", "[gpu]") {
   CHECK(step.is_captured());
 }
 
-TEST_CASE("an error thrown by a step is reported even if waiting for its stream fails", "[gpu]") {
+TEST_CASE("an error thrown by a step is reported even if waiting for the step's stream fails",
+          "[gpu]") {
   sconce::test::require_gpu();
   std::optional<c10::Stream> stream;
   std::unique_ptr<sconce::StepGraph> graph;

@@ -452,8 +452,7 @@ TEST_CASE("presets that list test programs build every program that they do not 
 }
 
 TEST_CASE(
-    "the installation page first builds the preset that it installs, and that preset compiles with "
-    "-O3") {
+    "the installation page builds the preset that it installs, and that preset compiles with -O3") {
   const auto presets = nlohmann::json::parse(read(root / "CMakePresets.json"));
   const auto page = root / "docs/installation.md";
   const auto built = includes(page, "cmake --workflow --preset ([a-z-]+)\n");

@@ -383,7 +383,7 @@ TEST_CASE("a tensor prints as in Python") {
   CHECK(repr(torch::ones({1, 1, 2})) == "tensor([[[1., 1.]]])");
 }
 
-TEST_CASE("repr of a tensor shows the attributes that its elements do not reveal") {
+TEST_CASE("repr of a tensor shows attributes that cannot be inferred from the elements") {
   CHECK(repr(torch::empty({0})) == "tensor([])");
   CHECK(repr(torch::empty({2, 0})) == "tensor([], size=(2, 0))");
   CHECK(repr(torch::empty({0}, torch::kInt64)) == "tensor([], dtype=torch.int64)");
@@ -512,7 +512,7 @@ TEST_CASE("2400 generated tensors print as in Python", "[python]") {
   CHECK(count == 2400);
 }
 
-TEST_CASE("every other value in repr.py prints as in Python", "[python]") {
+TEST_CASE("every value in repr.py prints as in Python", "[python]") {
   const sconce::test::TempDir folder;
   auto file = sconce::test::ask_python(folder, "repr.py", "texts");
   std::map<std::string, std::string> theirs;

@@ -32,7 +32,7 @@ CapturedStep captured(const std::shared_ptr<InterpretedSteps>& compiler) {
 }  // namespace
 
 TEST_CASE(
-    "a step alternates between its replayed and compiled forms before the faster form is kept") {
+    "a step alternates between its replayed and compiled forms until the faster form is chosen") {
   const auto compiler = std::make_shared<InterpretedSteps>(sconce::StepCompilerOptions{});
   auto step = captured(compiler);
   const auto x = torch::rand({16});
@@ -105,13 +105,14 @@ TEST_CASE("each process keeps the form that is faster across all processes") {
   }
 }
 
-TEST_CASE("a process replays its step until all processes have agreed on a form") {
+TEST_CASE(
+    "each process replays its step until all processes agree on which form of the step to use") {
   const std::string undecided = "the processes in the group have not agreed on a form";
   CHECK(run_beside([](const StepVote&) { return StepVote(); }) ==
         ModeAndReason{StepMode::replayed, undecided});
 }
 
-TEST_CASE("a process keeps the form that another process already uses") {
+TEST_CASE("a process keeps the form of a step that another process already uses") {
   const std::string reason = "another process in the group keeps this form";
   CHECK(run_beside([](const StepVote&) {
           return StepVote{.stage = StepVote::settled, .form = StepVote::compiled};
@@ -204,7 +205,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a compiler rejects a state that does not map step keys to forms") {
+TEST_CASE("a compiler rejects a state that does not map step keys to forms of the step") {
   InterpretedSteps compiler(sconce::StepCompilerOptions{});
   c10::impl::GenericDict wrong(c10::StringType::get(), c10::AnyType::get());
   wrong.insert("step", "fast");

@@ -208,7 +208,7 @@ TEST_CASE("an exception ends an autocast scope and restores the previous state")
   CHECK(torch::mm(weight, weight).scalar_type() == torch::kFloat);
 }
 
-TEST_CASE("a disabled scope inside an autocast scope computes in float32") {
+TEST_CASE("inside an autocast scope, operations in a disabled nested scope run in float32") {
   const auto x = torch::ones({3, 3});
   const AutocastGuard outer(torch::kCPU);
   CHECK(torch::mm(x, x).scalar_type() == torch::kBFloat16);

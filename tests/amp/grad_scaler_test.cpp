@@ -275,7 +275,7 @@ TEST_CASE(
 
 TEST_CASE(
     "a GradScaler skips a step with inf gradients and halves the scale, and doubles the scale "
-    "after good steps") {
+    "after enough finite steps") {
   const auto p = parameter_of(torch::ones({2}));
   torch::optim::SGD optimizer({p}, torch::optim::SGDOptions(0.5));
   auto scaler = cpu_scaler({.init_scale = 8, .growth_interval = 2});

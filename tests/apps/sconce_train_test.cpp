@@ -758,7 +758,7 @@ TEST_CASE("a chart's title contains the name of the data folder rather than its 
              ContainsSubstring(">linear on my-digits<") && !ContainsSubstring("a/my-digits"));
 }
 
-TEST_CASE("a run that writes to another run's folder is rejected without --overwrite") {
+TEST_CASE("without --overwrite, a run cannot write to another run's folder") {
   const TempDir folder;
   const std::string out = (folder.path() / "out").string();
   const auto run = [&](const std::string& flags) {
@@ -914,7 +914,7 @@ TEST_CASE(
   CHECK(learnt_in(log) == learnt);
 }
 
-TEST_CASE("a run whose scalars do not fit on the disk warns once and completes") {
+TEST_CASE("a run that cannot write its scalars to a full disk warns once and completes") {
   const TempDir folder;
   const std::string log = (folder.path() / "log").string();
   const std::string command = train_command("--model linear --epochs 20 --device cpu --scalars ");
@@ -1153,7 +1153,8 @@ TEST_CASE("sconce-train --restart-schedule requires a run to resume") {
 }
 
 TEST_CASE(
-    "sconce-train --parallel data and a group of one produce the same losses as --parallel none",
+    "sconce-train produces the same losses with --parallel data and in a single-process group as "
+    "with --parallel none",
     "[alone]") {
   const std::string flags = "--model mlp --epochs 2 --device auto --parallel ";
   const auto none = losses(flags + "none");

@@ -232,7 +232,7 @@ TEST_CASE(
                                 "\n(.*\n)*main .*\n(.*\n)*"));
 }
 
-TEST_CASE("graph replays are counted both in their range and in the whole run") {
+TEST_CASE("graph replays are counted both for the named range and for the whole run") {
   const TempDir folder;
   const std::string file = (folder.path() / "counts.json").string();
   const RunResult ran = simulated("--counts " + file, train + " --model mlp --epochs 1 --graph");
@@ -285,7 +285,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "custom kernels and operators run CPU code in stream order, and their races are reported") {
+    "custom kernels and operators run their CPU code in stream order, and races between them are "
+    "reported") {
   const auto run = [](const std::string& name, const std::string& how) {
     return simulated("--races throw", SCONCE_SIMGPU_KERNELS " " + name + " " + how);
   };
@@ -316,7 +317,7 @@ TEST_CASE("docs/simulated_gpus.md shows the CPU function that the tests use") {
       ContainsSubstring(sconce::test::contents(SCONCE_TESTS_DIR "/apps/simgpu_scale_on_cpu.cpp")));
 }
 
-TEST_CASE("LibTorch's copies of CPU indices are counted") {
+TEST_CASE("sconce-simgpu counts the copies that LibTorch makes of CPU indices") {
   const TempDir folder;
   const std::string file = (folder.path() / "counts.json").string();
   REQUIRE(fault("copied_indices", "wrong", "--counts " + file).out == "[10]\n");
@@ -333,8 +334,8 @@ TEST_CASE("LibTorch's copies of CPU indices are counted") {
 }
 
 TEST_CASE(
-    "a graph replay uses a CPU number's value from the capture, and a later change to the number "
-    "is reported") {
+    "a graph replay uses the value that a CPU scalar had during the capture, and a later change to "
+    "the scalar is reported") {
   const RunResult wrong = fault("factor", "wrong");
   CHECK(wrong.out == "4 float\n");
   CHECK_THAT(wrong.err, ContainsSubstring("a graph replay: aten::add_.Tensor uses the number 2 "
@@ -471,7 +472,7 @@ TEST_CASE("CUDA and NCCL functions reject invalid handles and null pointers with
 }
 
 TEST_CASE(
-    "a slow kernel keeps its stream busy and does not make earlier copies complete too soon") {
+    "a slow kernel keeps its stream busy and does not cause earlier copies to complete too soon") {
   const RunResult ran = fault("sleep", "right", "--races throw");
   INFO(ran.err);
   CHECK(ran.out == "1 1 1\n");
@@ -488,7 +489,7 @@ TEST_CASE("a capture does not change the results of work outside the capture") {
   CHECK(fault("capture", "right", "--late-copies off").out == "1 0 2 7\n");
 }
 
-TEST_CASE("a race is reported and the program continues unless --races is throw or strict") {
+TEST_CASE("the program continues after a race is reported unless --races is throw or strict") {
   const RunResult failed = fault("prefetch", "wrong", "--races fail");
   CHECK(failed.exit_code == 1);
   CHECK_THAT(failed.out, ContainsSubstring("nan"));
@@ -499,7 +500,8 @@ TEST_CASE("a race is reported and the program continues unless --races is throw 
   CHECK_THAT(fault("prefetch", "wrong", "--races off").out, ContainsSubstring("nan"));
 }
 
-TEST_CASE("reports are written to a file as JSON or JUnit XML, and known reports are ignored") {
+TEST_CASE(
+    "reports are written to a file as JSON or JUnit XML, and reports listed as known are ignored") {
   const TempDir folder;
   const auto known =
       folder.write("known", "# Tried and found to be harmless.\n*a copy from a GPU*\n");

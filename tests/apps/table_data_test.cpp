@@ -107,8 +107,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "large numbers that are close together keep their differences, and a constant column becomes "
-    "0") {
+    "standardizing a column preserves the differences between large values that are close "
+    "together, and maps a constant column to 0") {
   std::string text = "year,same,y\n";
   for (int i = 0; i < 10; ++i)
     text += std::to_string(16000000 + i) + ",0.1," + std::to_string(i) + '\n';
@@ -285,7 +285,9 @@ TEST_CASE("a table model loaded from its weights file has the same columns and s
   for (const std::string bad : {"0", "-1"}) refuse("std", one_less + "\n" + bad);
 }
 
-TEST_CASE("a regression run converges to the least-squares solution and uses it for predictions") {
+TEST_CASE(
+    "a regression run converges to the least-squares solution, and its predictions use that "
+    "solution") {
   const TempDir folder;
   const fs::path out = folder.path() / "out";
   const fs::path file = folder.write("houses.csv", houses());

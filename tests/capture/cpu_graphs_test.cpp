@@ -151,7 +151,7 @@ TEST_CASE("a step is captured again after parameters are moved or frozen or thei
 }
 
 TEST_CASE(
-    "gradients match the eager loop even if they are dropped or accumulated outside the step") {
+    "gradients match the eager loop even if they are cleared or accumulated outside the step") {
   Fit plain, captured;
   const auto backward = [](Fit& fit, const StepTensors& batch) {
     ++fit.host_runs;
@@ -220,8 +220,8 @@ TEST_CASE("replays update parameter averages and their update counts") {
 }
 
 TEST_CASE(
-    "a captured step throws before running an operation that it cannot replay and names the "
-    "operation") {
+    "a captured step throws before running an operation that it cannot replay, and the error names "
+    "the operation") {
   check_refused(
       [](const StepTensors& batch) { return StepTensors{batch[0] * batch[0].sum().item<float>()}; },
       "a host read (aten::_local_scalar_dense)");
@@ -259,7 +259,7 @@ TEST_CASE(
       "host memory wrapped by a tensor within the step (from_blob)");
 }
 
-TEST_CASE("replays read the current values of host memory behind a from_blob tensor") {
+TEST_CASE("replays read the current values of the host memory that a from_blob tensor wraps") {
   std::vector<float> weights = {1, 2, 3, 4};
   const auto of_host = torch::from_blob(weights.data(), {4});
   CapturedStep step(torch::kCPU,
@@ -290,7 +290,7 @@ TEST_CASE("a step can call requires_grad_ on its batch without changing the call
 }
 
 TEST_CASE(
-    "a captured step rejects a list of numbers that changes in each step and accepts a constant "
+    "a captured step rejects a list of numbers that changes between steps and accepts a constant "
     "list") {
   for (const bool stays : {true, false}) {
     int steps = 0;
@@ -311,7 +311,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a captured step rejects numbers recomputed on the host, and the error names the operator") {
+    "a captured step rejects scalars that the host recomputes in each step, and the error names "
+    "the operator") {
   // LibTorch's own Adam counts its steps on the host and creates its state in the first step.
   const auto warmup = GENERATE(1, 2, 3);
   INFO("warmup " << warmup);
@@ -396,7 +397,8 @@ TEST_CASE("a step whose parameters change size is captured again") {
   CHECK(captured.host_runs == 4 + 2 + 2);
 }
 
-TEST_CASE("repeated casts match the eager loop even if the tensors are modified in between") {
+TEST_CASE(
+    "repeated casts match the eager loop even if the tensors are modified between the casts") {
   torch::nn::BatchNorm1d norm(3);
   const auto weight = torch::ones({3});
   const auto run = [](const torch::Tensor& x, torch::nn::BatchNorm1d layer, torch::Tensor w) {
@@ -473,8 +475,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a step can end or run host code right after it allocates as much memory as a freed result "
-    "used") {
+    "a captured step can end or run host code right after a result is freed and memory of the same "
+    "size is allocated") {
   const auto x = torch::randn({1 << 9, 1 << 10});  // too large for replays to keep the results
   for (const bool calls_host : {false, true}) {
     CAPTURE(calls_host);

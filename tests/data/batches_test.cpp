@@ -152,7 +152,8 @@ TEST_CASE("Batches returns every row exactly once") {
   CHECK(sorted(order(batches)) == order(Batches(counting(20))));
 }
 
-TEST_CASE("Batches ends an epoch with a shorter batch if rows remain") {
+TEST_CASE(
+    "Batches ends an epoch with a shorter batch if batch_size does not divide the row count") {
   CHECK(lengths(Batches(counting(10), {.batch_size = 4})) == std::vector<int64_t>{4, 4, 2});
   CHECK(lengths(Batches(counting(8), {.batch_size = 4})) == std::vector<int64_t>{4, 4});
   CHECK(lengths(Batches(counting(3), {.batch_size = 4, .shuffle = true})) ==
@@ -253,7 +254,9 @@ TEST_CASE("on a GPU, Batches keeps batches on the device, in the same order as o
   }
 }
 
-TEST_CASE("Batches rejects data and targets that do not match") {
+TEST_CASE(
+    "Batches rejects data and targets that are undefined or zero-dimensional or that have "
+    "different row counts") {
   const Dataset good = counting(4);
   CHECK(refusal({{}, good.target}) ==
         "sconce::data::Batches: data: expected a tensor, got an undefined one");

@@ -272,7 +272,9 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("skipping a batch whose item throws rethrows the exception, and so does the next call") {
+TEST_CASE(
+    "skipping a batch rethrows the exception of an item in that batch, and the next call rethrows "
+    "it again") {
   const auto workers = GENERATE(0, 2);
   const DataLoader loader(Broken{"c10"}, {.num_workers = workers});
   auto place = loader.begin();
@@ -348,7 +350,7 @@ TEST_CASE("nested and concurrent loops over a DataLoader each report their own f
   CHECK(right == 4);
 }
 
-TEST_CASE("no failed item is reported for an exception in the collate function") {
+TEST_CASE("no failed item is reported if the collate function throws") {
   const auto workers = GENERATE(0, 2);
   const auto collate = [](const std::vector<torch::Tensor>& items) {
     if (items.at(0).item<int64_t>() == 4) throw Strange{.code = 1};
@@ -410,7 +412,7 @@ TEST_CASE(
 
 TEST_CASE(
     "nested and concurrent loops over a DataLoader do not interfere with each other and may "
-    "outlive it") {
+    "outlive the DataLoader") {
   const auto workers = GENERATE(0, 2);
   const Dataset rows = table(12);
   auto loader = std::make_unique<DataLoader<Rows>>(

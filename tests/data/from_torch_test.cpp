@@ -111,9 +111,7 @@ TEST_CASE("a fit over from_torch matches a plain loop over the same loader") {
   CHECK(torch::equal(model.linear->bias, expected.linear->bias));
 }
 
-TEST_CASE(
-    "a fit over from_torch resumes exactly after an epoch and cannot resume in the middle of an "
-    "epoch") {
+TEST_CASE("a fit over from_torch resumes exactly after an epoch and cannot resume mid-epoch") {
   const sconce::test::TempDir folder;
   const auto train = [](const std::string& to, int epochs, int64_t stop_at = -1) {
     torch::manual_seed(5);
@@ -183,7 +181,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("from_torch cannot start in the middle of an epoch or be shared by several processes") {
+TEST_CASE("from_torch cannot start mid-epoch or be shared by several processes") {
   const auto batches = from_torch(torch_loader<InOrder>(0), 4);
   CHECK(rows_of(batches) == in_order);
   CHECK(batches.begin(0, 7).epoch() == 7);

@@ -112,7 +112,8 @@ TEST_CASE("random_split splits tensor pairs and LibTorch datasets like any other
   CHECK((*loader.begin()).data[1].item<int64_t>() == parts[1].indices()[1]);
 }
 
-TEST_CASE("a part of a tensor pair can be split again and remains a tensor pair") {
+TEST_CASE(
+    "random_split splits a tensor pair into parts that are tensor pairs and can be split again") {
   const auto rows = torch::arange(10);
   const auto parts = random_split(Dataset{rows, -rows}, {8, 2}, generator_of(3));
   const std::vector<Subset<Dataset>> halves = random_split(parts[0], {0.5, 0.5}, generator_of(4));

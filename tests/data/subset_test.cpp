@@ -86,13 +86,13 @@ TEST_CASE(
   CHECK(&second.dataset() == shared.get());
 }
 
-TEST_CASE("Subset seeds a source's random numbers by position in the subset") {
+TEST_CASE("Subset seeds each item's random numbers by the item's position in the subset") {
   const DataLoader whole(OneDraw(), {.batch_size = 3, .seed = 4});
   const DataLoader part(Subset(OneDraw(), {7, 1, 2}), {.batch_size = 3, .seed = 4});
   CHECK((*part.begin()).equal(*whole.begin() + torch::tensor({700, 0, 0})));
 }
 
-TEST_CASE("Subset reads a LibTorch dataset through copies, item by item or in batches") {
+TEST_CASE("Subset reads copies of a LibTorch dataset, item by item or in batches") {
   const Subset subset(TensOfTorch(), some);
   for (const int workers : {0, 2}) {
     const DataLoader loader(subset, {.batch_size = 3, .num_workers = workers});
@@ -106,7 +106,7 @@ TEST_CASE("Subset reads a LibTorch dataset through copies, item by item or in ba
   CHECK(items(DataLoader(batches, {.batch_size = 3})) == std::vector<int64_t>{50, 20, 20, 70});
 }
 
-TEST_CASE("a Subset of a tensor pair is a dataset of copied rows") {
+TEST_CASE("a Subset of a tensor pair is a Dataset with copies of the selected rows") {
   const Dataset table{torch::arange(16).reshape({8, 2}), 10 * torch::arange(8)};
   const Subset subset(table, some);
   CHECK(subset.size() == 4);

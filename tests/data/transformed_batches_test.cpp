@@ -77,7 +77,9 @@ TEST_CASE("TransformedBatches applies its function to each batch") {
   CHECK(first == 9);
 }
 
-TEST_CASE("a range-based for loop keeps temporary batches alive") {
+TEST_CASE(
+    "a range-based for loop over a temporary TransformedBatches keeps its source and function "
+    "alive") {
   const Dataset rows = numbered(7);
   std::vector<torch::Tensor> got;
   for (const auto& [data, target] : TransformedBatches(
@@ -94,7 +96,8 @@ TEST_CASE("a range-based for loop keeps temporary batches alive") {
   CHECK(torch::equal(torch::cat(got), rows.target));
 }
 
-TEST_CASE("TransformedBatches draws the same numbers only for the same seed, epoch, and batch") {
+TEST_CASE(
+    "TransformedBatches draws the same random numbers only for the same seed, epoch, and batch") {
   const Batches source(numbered(6), {.batch_size = 3});
   TransformedBatches batches(source, noisy);
   const auto first = data_of(batches);
@@ -227,7 +230,9 @@ struct Shifted {
   std::array<int64_t, 3> numbers = {0, 1, 2};
 };
 
-TEST_CASE("TransformedBatches starts an epoch in a copy of a source that only supports set_epoch") {
+TEST_CASE(
+    "if a source supports only set_epoch, TransformedBatches starts an epoch in a copy of the "
+    "source") {
   TransformedBatches doubles(Shifted(), [](int64_t number) { return 2 * number; });
   auto place = doubles.begin(1, 4);
   CHECK(*place == 2 * 41);

@@ -214,7 +214,9 @@ TEST_CASE("replicas run under the caller's autocast") {
   CHECK(flags.forward(torch::zeros({9})).equal(torch::full({9}, cached ? 1.0f : 0.0f)));
 }
 
-TEST_CASE("under autocast, DataParallel uses the current parameters, even without gradients") {
+TEST_CASE(
+    "under autocast, DataParallel uses the current parameter values, even with gradients "
+    "disabled") {
   torch::manual_seed(5);
   auto module = mlp();
   DataParallel net(module, cpus());
@@ -401,7 +403,8 @@ TEST_CASE("DataParallel accepts a module whose forward returns nothing or undefi
   CHECK_FALSE(output[1].defined());
 }
 
-TEST_CASE("DataParallel scatters inputs and gathers outputs along a different dimension") {
+TEST_CASE(
+    "DataParallel scatters inputs and gathers outputs along the dimension given in its options") {
   auto options = cpus(2);
   options.dim = 1;
   DataParallel net(calling([](auto&, const Tensor& x) { return x.mul(x.size(1)); }), options);
@@ -663,7 +666,7 @@ TORCH_MODULE(Scale);
 
 }  // namespace
 
-TEST_CASE("replicas use a parameter that is replaced after construction") {
+TEST_CASE("replicas pick up a parameter that was replaced after DataParallel was constructed") {
   torch::manual_seed(13);
   nn::Linear linear(3, 3);
   nn::BatchNorm1d norm(3);
@@ -693,7 +696,9 @@ TEST_CASE("replicas use a parameter that is replaced after construction") {
   CHECK_THAT(error_of([&] { net.forward(X); }), ContainsSubstring("torch::nn::LinearImpl"));
 }
 
-TEST_CASE("DataParallel rejects a layer that shares another layer's tensor outside its own reset") {
+TEST_CASE(
+    "DataParallel rejects a layer with a tensor member that the layer's own reset() does not "
+    "create") {
   struct TiesOwn : nn::Cloneable<TiesOwn> {
     TiesOwn() { reset(); }
     void reset() override {

@@ -141,8 +141,8 @@ TEST_CASE("two processes match one process that trains on the combined batch", "
 }
 
 TEST_CASE(
-    "the Trainer rejects ranks with different arguments, a different process group, and from_torch "
-    "batches",
+    "the Trainer rejects from_torch batches, a different process group, and arguments that differ "
+    "between ranks",
     "[distributed]") {
   auto ranks = start_ranks(2, {SCONCE_WORKER, "uneven", "victim=1", "timeout=20000"});
   wait_for(ranks, Seconds(60));
@@ -193,7 +193,9 @@ TEST_CASE("in a group of several ranks, the Trainer accepts only a DistributedDa
   }
 }
 
-TEST_CASE("all ranks throw immediately if one rank does not wrap its model", "[distributed]") {
+TEST_CASE(
+    "all ranks throw immediately if one rank does not wrap its model in DistributedDataParallel",
+    "[distributed]") {
   auto ranks = start_ranks(2, {SCONCE_WORKER, "one_unwrapped", "timeout=20000"});
   wait_for(ranks, Seconds(60));
   const std::string mixed[] = {
@@ -268,7 +270,7 @@ TEST_CASE("two processes that train a model with a custom training step match on
   CHECK(count == 3 + 6);
 }
 
-TEST_CASE("all ranks stop together at a saved step if one rank requests a stop", "[distributed]") {
+TEST_CASE("if one rank requests a stop, all ranks stop at the same saved step", "[distributed]") {
   // Each epoch has four steps. The state of each rank is saved every two steps.
   CHECK_THAT(train_own_step(2, "1"), ContainsSubstring("epochs: 0\n"));
   CHECK_THAT(train_own_step(2, "3"), ContainsSubstring("epochs: 1\n"));
@@ -397,7 +399,7 @@ TEST_CASE(
   sconce::test::require_gloo_of_16_bits();
 }
 
-TEST_CASE("two processes choose the same form of a step at the same call", "[distributed]") {
+TEST_CASE("two processes choose the same form of a step in the same call", "[distributed]") {
   const auto lines = output_of_ranks(2, {"compiled"});
   INFO(lines);
   for (const std::string line :
@@ -412,7 +414,7 @@ TEST_CASE("two processes choose the same form of a step at the same call", "[dis
   }
 }
 
-TEST_CASE("in a group of one, DistributedDataParallel runs the module itself") {
+TEST_CASE("in a single-process group, DistributedDataParallel calls the module directly") {
   torch::nn::Linear linear(3, 2);
   const auto group = ProcessGroup::init();
   DistributedDataParallel model(linear, group, {.comm_hook = CommHook::bf16_compress});

@@ -217,7 +217,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "in a single-process group, the error reports a parameter that was frozen after construction") {
+    "in a single-process group, DistributedDataParallel reports the name of a parameter frozen "
+    "after construction") {
   const auto group = one_with_gloo();
   torch::nn::Linear linear(3, 2);
   DistributedDataParallel model(linear, group);

@@ -215,7 +215,7 @@ TEST_CASE("copies of a process group compare equal and keep the group alive") {
   CHECK(tensor.item<float>() == 1);
 }
 
-TEST_CASE("device_of assigns the visible GPUs to the ranks, or the CPU if no GPU is visible") {
+TEST_CASE("device_of assigns a visible GPU to each rank, or the CPU if no GPU is visible") {
   using sconce::distributed::device_of;
   CHECK(device_of(3, 0) == sconce::cpu());
   CHECK(device_of(3, 4) == sconce::gpu(3));
@@ -374,7 +374,7 @@ TEST_CASE("an endpoint finds a listening address or reports why it cannot find o
                         "rank 0 has not joined"));
 }
 
-TEST_CASE("an endpoint listens on the first usable address unless its port is already in use") {
+TEST_CASE("an endpoint listens on the first usable address unless the port is already in use") {
   using sconce::distributed::Endpoint;
   using sconce::distributed::resolve;
   const sconce::test::Listener taken;
@@ -760,8 +760,9 @@ TEST_CASE("all ranks report the same error if one rank has a parameter with a di
   }
 }
 
-TEST_CASE("the other ranks fail within the timeout if a rank never starts or stops before it joins",
-          "[distributed]") {
+TEST_CASE(
+    "if a rank never starts, or stops before it joins, the other ranks fail within the timeout",
+    "[distributed]") {
   const int victim = GENERATE(0, 1);
   const bool stopped = GENERATE(false, true);
   auto ranks = start_ranks(3, faulty("stopped", stopped ? "start" : "", victim));

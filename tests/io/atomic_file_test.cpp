@@ -215,7 +215,9 @@ TEST_CASE(
   CHECK(contents(folder.path() / "other") == "new");
 }
 
-TEST_CASE("a save by root keeps another user as the file's owner and clears setuid", "[alone]") {
+TEST_CASE(
+    "when root saves another user's file, the owner is preserved and the setuid bit is cleared",
+    "[alone]") {
   const TempDir folder;
   const auto file = folder.write("file", "before");
   if (::chown(file.c_str(), AsNobody::nobody, AsNobody::nobody) != 0 ||
@@ -336,8 +338,8 @@ TEST_CASE("a save keeps the permissions that the file has when the save finishes
 }
 
 TEST_CASE(
-    "a save that cannot keep the group does not grant other users more permissions than the group "
-    "had",
+    "a save that cannot preserve the file's group does not grant other users more permissions than "
+    "the group had",
     "[alone]") {
   const TempDir folder;
   fs::permissions(folder.path(), fs::perms::all);
@@ -592,7 +594,7 @@ TEST_CASE("best.pt is a copy of the best checkpoint if the file system does not 
   CHECK(fs::read_symlink(best) == checkpoint.latest().filename());
 }
 
-TEST_CASE("a save beyond the file size limit keeps the earlier file and reports the cause",
+TEST_CASE("a save that exceeds the file size limit keeps the earlier file and reports the cause",
           "[alone]") {
   const TempDir folder;
   const auto file = folder.write("file", "before");

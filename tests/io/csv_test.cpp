@@ -170,7 +170,7 @@ TEST_CASE("a single text value turns all categories of a column into text") {
         "column, or raise max_categories");
 }
 
-TEST_CASE("a categorical target becomes category indices") {
+TEST_CASE("a categorical target is converted to category indices") {
   const auto table =
       read_text("length,kind\n1,virginica\n2,setosa\n3,setosa\n", {.target = "kind"});
   CHECK(same_values(table.target, torch::tensor({1, 0, 0}, torch::kLong)));
@@ -279,8 +279,8 @@ TEST_CASE("a bad row throws an error that reports its line and column, or is ski
 }
 
 TEST_CASE(
-    "a number in a text column is reported with its line, and skip_bad does not drop the text "
-    "values") {
+    "a number in a text column is reported with its line, and skip_bad does not drop rows that "
+    "contain text") {
   std::string text = "x,code\n";
   for (int i = 0; i < 60; ++i) text += "1,A" + std::to_string(i) + "\n";
   text += "1,1e5\n";
@@ -301,7 +301,7 @@ TEST_CASE(
             .data.size(0) == 1);
 }
 
-TEST_CASE("a column of infinite numbers is rejected, but a text column may contain inf") {
+TEST_CASE("a numeric column with infinite values is rejected, but a text column may contain inf") {
   CHECK(message_of("x,y\n1,inf\n2,-Infinity\n") ==
         "line 2, column 'y': expected a finite number, got 'inf'; this is the first of 2 bad rows");
   CHECK(read_text("y\ninf\nabc\n").features == Names{"y_abc", "y_inf"});
@@ -318,7 +318,7 @@ TEST_CASE("a number in na_values matches every spelling of that number") {
         "line 4, column 'x': expected a value, got '+9007199254740992.'");
 }
 
-TEST_CASE("the error and the table report the number of bad rows") {
+TEST_CASE("both the error message and the table report the number of bad rows") {
   std::string text = "a,b\n1,2\n";
   for (int i = 0; i < 12; ++i) text += "3\n";
   CHECK(message_of(text) == "line 3: expected 2 fields, got 1; this is the first of 12 bad rows");

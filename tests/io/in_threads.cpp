@@ -56,7 +56,8 @@ TEST_CASE("four threads read the same table concurrently") {
 }
 
 TEST_CASE(
-    "a Checkpoint in another thread is rejected while the first Checkpoint writes to the folder") {
+    "a Checkpoint in another thread is rejected while the first Checkpoint is writing to the "
+    "folder") {
   const sconce::test::TempDir folder;
   sconce::Checkpoint first(folder.path());
   first.lock();

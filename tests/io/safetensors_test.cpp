@@ -453,7 +453,7 @@ TEST_CASE("a model trained in C++ produces the same outputs in Python", "[python
   CHECK(line == "1 equal");
 }
 
-TEST_CASE("on a GPU, tensors are saved to safetensors and loaded back onto the GPU", "[gpu]") {
+TEST_CASE("on a GPU, tensors saved to a safetensors file are loaded back onto the GPU", "[gpu]") {
   sconce::test::require_gpu();
   const TempDir folder;
   const auto file = folder.path() / "file";

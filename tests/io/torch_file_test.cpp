@@ -146,7 +146,9 @@ TEST_CASE("load_torch immediately rejects a path that is not a regular file") {
   CHECK_THAT(refusal(folder.path() / "none"), ContainsSubstring("No such file"));
 }
 
-TEST_CASE("values and tensors load as they were saved, with the same shared storage") {
+TEST_CASE(
+    "values and tensors are the same after saving and loading, and tensors that shared storage "
+    "still share it") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   save_torch(file, something());
@@ -157,7 +159,8 @@ TEST_CASE("values and tensors load as they were saved, with the same shared stor
   CHECK(entry(entry(loaded, "state"), "row").toTensor().storage_offset() == 3);
 }
 
-TEST_CASE("a module's state dict is saved and loaded, and other values are rejected") {
+TEST_CASE(
+    "load_torch_state_dict loads a saved module's state dict and rejects files with other values") {
   const TempDir folder;
   const torch::nn::Linear from(3, 2);
   torch::nn::Linear to(3, 2);
@@ -445,8 +448,10 @@ TEST_CASE("load_torch frees unused, self-referential, and deeply nested values i
   CHECK(sconce::test::peak_memory() - before < 64);
 }
 
-TEST_CASE("on a GPU, tensors are saved and loaded back onto the GPU with the same shared storage",
-          "[gpu]") {
+TEST_CASE(
+    "on a GPU, saved tensors are loaded back onto the GPU, and tensors that shared storage still "
+    "share it",
+    "[gpu]") {
   sconce::test::require_gpu();
   const TempDir folder;
   const auto weight = torch::arange(6.F, torch::kCUDA).reshape({2, 3});

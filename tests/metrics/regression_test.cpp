@@ -79,7 +79,7 @@ TEST_CASE("MeanAbsolutePercentageError matches torchmetrics") {
                                "target of the same sizes, got [4, 1] and [4]"));
 }
 
-TEST_CASE("MeanAbsolutePercentageError is the same for transposed inputs") {
+TEST_CASE("MeanAbsolutePercentageError returns the same value for transposed inputs") {
   const auto preds = torch::tensor({{1.0, 2.0, 3.0}, {4.0, 5.0, 6.0}});
   MeanAbsolutePercentageError strided, packed;
   strided.update(preds.t(), preds.t() + 2);

@@ -505,8 +505,8 @@ TEST_CASE("step and zero_grad have no effect before a lazy layer's first forward
 }
 
 TEST_CASE(
-    "the first forward pass initializes a lazy layer in any grad mode, and its parameters still "
-    "train") {
+    "the first forward pass initializes a lazy layer in any grad mode, and the parameters remain "
+    "trainable") {
   const int mode = GENERATE(0, 1, 2);
   LazyLinear layer(2);
   LazyLinear frozen(2);

@@ -203,7 +203,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "load_state_dict reports no expected size for a mismatch in an uninitialized lazy layer") {
+    "for a mismatch in an uninitialized lazy layer, load_state_dict reports no expected size") {
   sconce::nn::LazyLinear lazy(2);
   StateDict wrong;
   wrong.insert("weight", torch::ones({3, 4}));

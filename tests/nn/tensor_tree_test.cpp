@@ -133,7 +133,7 @@ TEST_CASE("TensorTree::alike compares lengths, keys, and the positions of undefi
 
 TEST_CASE(
     "ContainerOfTensors recognizes containers of tensors at any depth, including unsupported "
-    "ones") {
+    "containers") {
   STATIC_CHECK(ContainerOfTensors<std::array<Tensor, 2>>);
   STATIC_CHECK(ContainerOfTensors<std::unordered_map<std::string, Tensor>>);
   STATIC_CHECK(ContainerOfTensors<at::TensorList>);

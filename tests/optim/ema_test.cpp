@@ -121,7 +121,7 @@ TEST_CASE("SwapGuard restores the model's own values when an exception leaves it
 
 TEST_CASE(
     "within one autocast scope, layers use the averages inside a SwapGuard and their own values "
-    "outside it") {
+    "outside the SwapGuard") {
   torch::nn::Linear net(2, 2);
   fill_all(*net, 1);
   ExponentialMovingAverage ema(*net);

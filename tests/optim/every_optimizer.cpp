@@ -121,8 +121,8 @@ TEST_CASE("a step reads only fused-kernel step counts and tensor learning rates 
 }
 
 TEST_CASE(
-    "an optimizer rejects kernels that LibTorch does not provide for it and chooses the fastest by "
-    "default") {
+    "an optimizer rejects kernels that LibTorch does not provide for that optimizer and uses the "
+    "fastest kernels by default") {
   for (const Kind& kind : kinds()) {
     INFO(kind.name);
     const auto p = torch::ones({2, 1}).requires_grad_();
@@ -161,7 +161,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a state dict must contain every tensor that a step needs, and its scalars remain in float32") {
+    "an optimizer rejects a state dict that lacks a tensor needed by a step, and scalar state "
+    "remains in float32") {
   for_each_kind([](const Kind& kind, Kernels kernels) {
     const auto p = torch::ones({3}, torch::kBFloat16).requires_grad_();
     p.mutable_grad() = torch::ones({3}, torch::kBFloat16);

@@ -220,8 +220,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "LambdaLR and OneCycleLR still reject a group added later after loading a state that includes "
-    "it") {
+    "LambdaLR and OneCycleLR reject a group added after construction, even after they load a state "
+    "that includes the group") {
   const LambdaLR::Function one = [](int64_t) { return 1.0; };
   const OneCycleLROptions of_six{.total_steps = 6, .cycle_momentum = false};
   auto run = make_sgd(0.8);
@@ -242,7 +242,7 @@ TEST_CASE(
                                       "parameter groups that the optimizer has values for"));
 }
 
-TEST_CASE("SequentialLR can be built after groups were added or removed") {
+TEST_CASE("SequentialLR can be constructed after parameter groups were added or removed") {
   sconce::optim::SGD optimizer({torch::zeros(1)}, SGDOptions(0.8));
   const auto first = std::make_shared<StepLR>(optimizer, 1, 0.5);
   const auto second = std::make_shared<StepLR>(optimizer, 1, 0.5);

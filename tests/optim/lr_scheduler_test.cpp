@@ -1012,7 +1012,7 @@ TEST_CASE("SequentialLR starts with the second scheduler if the first milestone 
   CHECK(scheduler.get_last_lr() == std::vector<double>{0.1 * 0.25, 0.003 * 0.25});
 }
 
-TEST_CASE("OneCycleLR throws at the next step after loading a state with unknown phases") {
+TEST_CASE("after loading a state with unknown phases, OneCycleLR throws at the next step") {
   const auto optimizer = make_optimizer("SGD");
   OneCycleLR scheduler(*optimizer, 0.1, {.total_steps = 9});
   const auto state = scheduler.state_dict().toGenericDict();

@@ -236,7 +236,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("fused steps match for_loop steps after gradients, groups, options, or state change") {
+TEST_CASE(
+    "fused steps match for_loop steps after changes to gradients, groups, options, or state") {
   torch::manual_seed(0);
   const std::vector<torch::Tensor> fused = {parameter({5}), parameter({7, 3}), parameter({40000}),
                                             parameter({2, 2})};
@@ -494,7 +495,7 @@ TEST_CASE("add_param_group rejects an invalid group and leaves the optimizer unc
   refuse(AdamW({p}), AdamWOptions(0.1).weight_decay(-1), "expected weight_decay >= 0, got -1");
 }
 
-TEST_CASE("a group can be added with a scheduled learning rate that is just below 0") {
+TEST_CASE("a parameter group can be added with a scheduled learning rate slightly below 0") {
   using sconce::optim::lr_scheduler::LinearLR;
   int below = 0;
   const auto add = [&](auto&& optimizer, auto options) {

@@ -153,7 +153,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a weight that switches to channels-last is updated to the values computed by hand") {
+TEST_CASE("updates to a weight that switches to channels-last match updates computed by hand") {
   for (const auto kernels : {Kernels::fused, Kernels::foreach, Kernels::for_loop}) {
     auto p = torch::zeros({1, 2, 2, 2}).requires_grad_();
     p.mutable_grad() = torch::arange(8.0F).reshape({1, 2, 2, 2});

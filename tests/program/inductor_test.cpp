@@ -104,7 +104,8 @@ struct CapturedTraining {
 }  // namespace
 
 TEST_CASE(
-    "a compiled step trains like the eager loop, and later runs load the step from an intact cache",
+    "training with a compiled step matches the eager loop, and later runs load the step from an "
+    "intact cache",
     "[python]") {
   const TempDir folder;
   const auto temporary_files = folder.path() / "temporary";

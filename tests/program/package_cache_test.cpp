@@ -147,7 +147,9 @@ TEST_CASE("a package that is already in the cache is not compiled again") {
   CHECK(compile_error(filled.cache, fake_python(filled.folder, "exit 1")).empty());
 }
 
-TEST_CASE("Python receives the program, the module, and the caches, and inherits no open files") {
+TEST_CASE(
+    "a compilation's Python process receives the program, the module, and the caches, and inherits "
+    "no open files") {
   const TempDir folder;
   const PackageCache cache(folder.path() / "cache");
   const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -289,8 +291,8 @@ TEST_CASE("an Inductor cache that is a link or that other users can write to cau
 }
 
 TEST_CASE(
-    "a cache creates its folder and missing parent folders so that only this user can access "
-    "them") {
+    "a cache creates its folder and missing parent folders so that only the current user can "
+    "access them") {
   const TempDir folder;
   const auto umask_before = ::umask(0);
   const PackageCache cache(folder.path() / "a" / "b" / "");
@@ -353,7 +355,7 @@ TEST_CASE("a folder that belongs to another user is rejected", "[alone]") {
                                    folder.path().string() + "'"));
 }
 
-TEST_CASE("a path that is not a folder is rejected") {
+TEST_CASE("PackageCache rejects a path that is not a folder") {
   const TempDir folder;
   const auto file = folder.write("file", "");
   CHECK_THAT(cache_error(file), StartsWith("sconce::program::PackageCache: " + file.string() +
@@ -388,7 +390,7 @@ TEST_CASE(
   CHECK(lines_in(starts) == 2);
 }
 
-TEST_CASE("a waiting compilation starts Python when the first compilation fails") {
+TEST_CASE("a waiting compilation starts Python if the first compilation fails") {
   const TempDir folder;
   const auto started = folder.path() / "started", go = folder.path() / "go";
   const auto fails =
@@ -528,7 +530,9 @@ TEST_CASE("a relative path to Python is resolved against the current folder of t
   CHECK(compile_error(PackageCache(folder.path() / "cache"), python).empty());
 }
 
-TEST_CASE("a lock that cannot be acquired or a file in place of a cache entry causes an error") {
+TEST_CASE(
+    "a compilation fails if its cache cannot acquire a lock or contains a regular file in place of "
+    "an entry") {
   const TempDir folder;
   const PackageCache cache(folder.path() / "cache");
   const auto python = fake_python(folder, writes_package);
@@ -551,7 +555,9 @@ TEST_CASE("an error is reported if another part of the program collects Python's
   CHECK(error == "another part of the program collected its exit code");
 }
 
-TEST_CASE("a choice is stored next to the package and removed when the package is replaced") {
+TEST_CASE(
+    "the chosen form of a step is stored next to the package and removed when the package is "
+    "replaced") {
   const FilledCache filled;
   CHECK(filled.cache.choice(cache_key).empty());
   CHECK(filled.cache.store_choice(cache_key, "package").empty());
@@ -608,7 +614,7 @@ std::string error_on_small_disk(const std::string& script, const Graph& program 
 
 }  // namespace
 
-TEST_CASE("a compilation that cannot write the program reports a full disk", "[alone]") {
+TEST_CASE("a compilation reports a full disk if it cannot write the program", "[alone]") {
   Graph program;
   program.weights = {{.name = "constant",
                       .kind = sconce::program::detail::WeightKind::constant,
@@ -619,20 +625,20 @@ TEST_CASE("a compilation that cannot write the program reports a full disk", "[a
   CHECK_THAT(error_on_small_disk("", program), ContainsSubstring("No space left on device"));
 }
 
-TEST_CASE("a compilation whose Python process cannot write the package reports a full disk",
+TEST_CASE("a compilation reports a full disk if its Python process cannot write the package",
           "[alone]") {
   CHECK(error_on_small_disk("head -c 1000000 /dev/zero > \"$4\"") == "exit code 1");
   CHECK_THAT(error_on_small_disk("echo > log\nhead -c 1000000 /dev/zero > \"$4\""),
              ContainsSubstring("No space left on device"));
 }
 
-TEST_CASE("a compilation that cannot write the package's description reports a full disk",
+TEST_CASE("a compilation reports a full disk if it cannot write the package description",
           "[alone]") {
   CHECK_THAT(error_on_small_disk(writes_package + "\nfill\nexit 0"),
              ContainsSubstring("about.json: cannot write it: No space left on device"));
 }
 
-TEST_CASE("storing a choice on a full disk returns an error", "[alone]") {
+TEST_CASE("storing the chosen form of a step on a full disk returns an error", "[alone]") {
   const SmallDisk disk;
   const PackageCache cache(disk.path() / "cache");
   CHECK(cache.store_choice(cache_key, "package").empty());

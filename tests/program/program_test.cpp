@@ -140,7 +140,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("altered weights and operators are reported as damage") {
+TEST_CASE("a program with altered weights or operators is reported as damaged") {
   const TempDir folder;
   const auto file = write_linear(folder);
   auto texts = sconce::io::load_safetensors_metadata(file);
@@ -160,7 +160,7 @@ TEST_CASE("altered weights and operators are reported as damage") {
                  ContainsSubstring("; the file is damaged"));
 }
 
-TEST_CASE("files that are not programs are rejected") {
+TEST_CASE("Program::load rejects files that are not programs") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   const auto error = [&] { return load_error(file); };
@@ -305,7 +305,7 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("arguments of each type reject values of other types") {
+TEST_CASE("an operator argument of any type rejects values of other types") {
   const auto call = [](const std::string& op, const std::string& args, const std::string& error,
                        const std::string& overload = "") {
     return other_call(
@@ -346,7 +346,9 @@ TEST_CASE("arguments of each type reject values of other types") {
   });
 }
 
-TEST_CASE("a program with invalid value numbers is rejected, and the error reports the call") {
+TEST_CASE(
+    "a program with invalid value indices is rejected, and the error identifies the operator "
+    "call") {
   check_changed({
       {[](Json& json) { json["calls"][0]["args"]["mat1"] = Json::parse(R"({"value": 4})"); },
        "calls[0] aten::addmm: expected values that are defined before the call, got 4"},
@@ -387,7 +389,9 @@ TEST_CASE("a program with out-of-range numbers is rejected, and the error report
   CHECK_THAT(load_error(with_text(file, "[]")), ContainsSubstring("expected an object, got []"));
 }
 
-TEST_CASE("mismatched inputs are rejected before anything runs, and the error names them") {
+TEST_CASE(
+    "a program rejects mismatched inputs before running any operator, and the error names the "
+    "inputs") {
   const TempDir folder;
   const auto file = folder.path() / "net.safetensors";
   const auto function = [](const Tensors& in) {
@@ -428,7 +432,7 @@ TEST_CASE("mismatched inputs are rejected before anything runs, and the error na
   CHECK(program.run({x, index})[0].sizes() == torch::IntArrayRef({2, 5}));
 }
 
-TEST_CASE("inputs are checked before the first operator runs") {
+TEST_CASE("a program checks all inputs before running its first operator") {
   const TempDir folder;
   const auto file = folder.path() / "net.safetensors";
   record(file, [](const Tensors& in) { return Tensors{in[0] + 1, in[1] + 1}; },
@@ -444,7 +448,7 @@ TEST_CASE("inputs are checked before the first operator runs") {
   CHECK(x.equal(torch::ones(2)));
 }
 
-TEST_CASE("if an operator in a program throws, the error reports the operator's call") {
+TEST_CASE("if an operator in a program throws, the error identifies the operator call") {
   const TempDir folder;
   const auto file = write_linear(folder);
   const auto program = Program::load(with_json(file, [](Json& json) {

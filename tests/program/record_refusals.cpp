@@ -229,7 +229,7 @@ TEST_CASE("record rejects collectives") {
         "record the network without DistributedDataParallel");
 }
 
-TEST_CASE("record rejects integers that are not sums of products of the sizes") {
+TEST_CASE("record rejects integers that are not sums of products of sizes and integers") {
   const std::string expected =
       ": expected a sum of products of the dynamic sizes and integers, got another number";
   CHECK_THAT(refusal_of([](const auto& x) { return x.narrow(0, 0, x.size(0) / 2); }),
@@ -241,7 +241,7 @@ TEST_CASE("record rejects integers that are not sums of products of the sizes") 
              ContainsSubstring("aten::mul: argument 'other' at batch = 11" + expected));
 }
 
-TEST_CASE("record rejects non-integer numbers that depend on the size") {
+TEST_CASE("record rejects non-integer values computed from a dynamic size") {
   CHECK_THAT(
       refusal_of([](const auto& x) { return x * (1.0 / static_cast<double>(x.size(0))); }),
       ContainsSubstring(

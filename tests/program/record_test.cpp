@@ -47,7 +47,8 @@ TEST_CASE("a lazy layer must be initialized before it is recorded") {
   CHECK(torch::equal(Program::load(file).run({example["x"]})[0], net->forward(example["x"])));
 }
 
-TEST_CASE("a program accepts one row unless the function treats a single row differently") {
+TEST_CASE(
+    "a program accepts a single row unless the recorded function treats a single row differently") {
   const TempDir folder;
   const auto file = folder.path() / "program.safetensors";
   const StateDict example = {{"x", torch::randn({3, 4})}};

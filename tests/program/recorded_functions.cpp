@@ -126,7 +126,9 @@ TEST_CASE("a function that allocates a tensor and then fills it in parts is reco
       {2, 4});
 }
 
-TEST_CASE("numbers that depend on the batch size are recorded as sums of products") {
+TEST_CASE(
+    "integers that depend on the batch size are recorded as sums of products of sizes and "
+    "integers") {
   check_recorded(
       [](const Tensor& x) {
         const auto rows = x.size(0);
@@ -153,7 +155,7 @@ TEST_CASE("take_along_dim is recorded as gather, since torch.export makes its si
   CHECK_THAT(text, !Catch::Matchers::ContainsSubstring("take_along_dim"));
 }
 
-TEST_CASE("outputs can include an input, a weight, a view, and the same tensor twice") {
+TEST_CASE("outputs can include an input, a weight, a view, and the same tensor more than once") {
   torch::nn::Linear net(4, 4);
   check_recorded(
       [&](const Tensors& in) {
@@ -231,7 +233,8 @@ TEST_CASE("a function that fails at other sizes is rejected, and the error repor
   CHECK_THAT(error, Catch::Matchers::ContainsSubstring("but at batch = 3 it throws: The size of "));
 }
 
-TEST_CASE("an output whose size is not a sum of products of the dynamic sizes is rejected") {
+TEST_CASE(
+    "record rejects an output whose size is not a sum of products of dynamic sizes and integers") {
   const auto error = error_of(
       [] { check_recorded([](const Tensor& x) { return torch::max_pool1d(x.t(), 2); }, {2, 4}); });
   CHECK_THAT(error, Catch::Matchers::ContainsSubstring(

@@ -50,8 +50,7 @@ TEST_CASE("AppendFile appends each piece to the existing contents") {
 }
 
 TEST_CASE(
-    "AppendFile removes a piece that does not fit on the disk, and later pieces can still be "
-    "written",
+    "if the disk is full, AppendFile removes a partially written piece and can append later pieces",
     "[alone]") {
   const sconce::test::TempDir folder;
   const auto path = folder.path() / "lines";

@@ -11,7 +11,7 @@
 using sconce::axis_of;
 using Labels = std::vector<std::string>;
 
-TEST_CASE("an axis has round tick labels and at most most_ticks intervals between ticks") {
+TEST_CASE("an axis has round tick labels and no more than most_ticks intervals between ticks") {
   CHECK(axis_of(0, 1, {.max_ticks = 5}).labels == Labels{"0", "0.2", "0.4", "0.6", "0.8", "1.0"});
   CHECK(axis_of(0, 1, {.max_ticks = 4}).labels == Labels{"0", "0.5", "1.0"});
   CHECK(axis_of(1, 1000, {.max_ticks = 5}).labels == Labels{"200", "400", "600", "800", "1000"});
@@ -19,7 +19,7 @@ TEST_CASE("an axis has round tick labels and at most most_ticks intervals betwee
   CHECK(axis_of(0.9132, 0.9871, {.max_ticks = 4}).labels == Labels{"0.92", "0.94", "0.96", "0.98"});
 }
 
-TEST_CASE("large and small tick labels use exponents") {
+TEST_CASE("tick labels with very large or very small values use exponents") {
   CHECK(axis_of(1e-5, 4e-5, {.max_ticks = 3}).labels == Labels{"1e-5", "2e-5", "3e-5", "4e-5"});
   CHECK(axis_of(0, 2e6, {.max_ticks = 4}).labels == Labels{"0", "5e5", "1.0e6", "1.5e6", "2.0e6"});
   CHECK(axis_of(0, 65536, {.max_ticks = 4}).labels == Labels{"0", "20000", "40000", "60000"});
@@ -49,7 +49,7 @@ TEST_CASE("an axis is padded at both ends but does not extend below 0 for positi
   CHECK(axis_of(-1, 1, {.pad = 0.1}).low < -1);
 }
 
-TEST_CASE("an axis of integers has integer ticks") {
+TEST_CASE("an axis with integer values has integer ticks") {
   CHECK(axis_of(1, 3, {.max_ticks = 10, .whole = true}).labels == Labels{"1", "2", "3"});
 }
 

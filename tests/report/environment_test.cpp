@@ -31,7 +31,7 @@ void check_verdict(const Environment& facts, GpuStatus verdict, const std::strin
 
 }  // namespace
 
-TEST_CASE("the GPU verdict is usable if LibTorch finds a GPU") {
+TEST_CASE("the GPU verdict is 'usable' if LibTorch finds a GPU") {
   check_verdict(fake_environment(), GpuStatus::usable, "1 GPU (H) can be used");
   Environment no_nvml = fake_environment();  // as in a container with only CUDA
   no_nvml.driver = {.error = "cannot load libnvidia-ml.so.1"};
@@ -68,7 +68,7 @@ TEST_CASE("the GPU verdict is driver_too_old if the driver supports only an olde
   check_verdict(facts, GpuStatus::driver_too_old, "too old");
 }
 
-TEST_CASE("the GPU verdict is hidden if CUDA_VISIBLE_DEVICES hides all GPUs") {
+TEST_CASE("the GPU verdict is 'hidden' if CUDA_VISIBLE_DEVICES hides all GPUs") {
   Environment facts = none();
   facts.visible_devices = "-1";
   check_verdict(facts, GpuStatus::hidden,
@@ -78,7 +78,7 @@ TEST_CASE("the GPU verdict is hidden if CUDA_VISIBLE_DEVICES hides all GPUs") {
                 "CUDA_VISIBLE_DEVICES='-1 2' hides all GPUs on this machine (1)");
 }
 
-TEST_CASE("the GPU verdict is unusable if no GPU is found for an unknown reason") {
+TEST_CASE("the GPU verdict is 'unusable' if no GPU is found for an unknown reason") {
   check_verdict(none(), GpuStatus::unusable, "the driver lists 1, but CUDA cannot use any");
   Environment facts = none();
   facts.driver.gpus.clear();

@@ -92,7 +92,7 @@ TEST_CASE("non-finite values leave a gap in the line, and an isolated point is d
   CHECK(markers(of_many) == 1);
 }
 
-TEST_CASE("a chart with no finite values displays a message that says so") {
+TEST_CASE("a chart with no finite values displays a message instead of a plot") {
   for (const auto& values : {std::vector<double>(), {no_number}, {no_number, infinity}}) {
     const auto svg = chart_of(values).svg();
     CHECK(svg_problem(svg) == "");
@@ -110,7 +110,7 @@ TEST_CASE("a chart file stays small regardless of the number of points") {
   CHECK(chart_of(noise).svg().size() < 30'000);
 }
 
-TEST_CASE("a line with many points still shows the highest and the lowest value") {
+TEST_CASE("a line with many points still shows the highest and lowest values") {
   std::vector<double> values(100'000, 1);
   values[50'001] = 3;
   values[70'001] = -1;

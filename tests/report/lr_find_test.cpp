@@ -88,7 +88,7 @@ TEST_CASE("lr_find restores the model, optimizer, modes, gradients, and generato
   check_restored<torch::optim::SGD>(torch::optim::SGDOptions(0.1).momentum(0.9));
 }
 
-TEST_CASE("lr_find returns the smoothed losses of a sweep, with a suggestion and a chart") {
+TEST_CASE("lr_find returns smoothed losses, a suggested learning rate, and a chart") {
   const auto batches = sconce::test::data().train;  // 6 batches, so there are several epochs
   auto model = sconce::test::net_without_dropout(), twin = sconce::test::net_without_dropout();
   torch::optim::SGD optimizer(model->parameters(), 0.1), of_twin(twin->parameters(), 0.1);
@@ -142,7 +142,7 @@ struct Diverging : torch::nn::Module {
 
 }  // namespace
 
-TEST_CASE("lr_find stops when the loss diverges and reports a loss that diverges immediately") {
+TEST_CASE("lr_find stops when the loss diverges and throws if the loss diverges immediately") {
   const auto batches = sconce::test::data().train;
   const auto find = [&](double first, double factor, sconce::LRFindOptions options = on_the_cpu) {
     Diverging model(first, factor);

@@ -108,7 +108,7 @@ TEST_CASE("a trace writes nothing to stderr, even on a machine without a GPU") {
   CHECK(fs::exists(folder.path() / "trace.json"));
 }
 
-TEST_CASE("a trace ends with the fit if it requests more steps than the fit has") {
+TEST_CASE("a trace that is set to record more steps than the fit runs ends with the fit") {
   const TempDir folder;
   const auto file = folder.path() / "trace.json";
   StepTrace trace(file, 100);
@@ -119,7 +119,7 @@ TEST_CASE("a trace ends with the fit if it requests more steps than the fit has"
   CHECK(contents(file) == text);
 }
 
-TEST_CASE("a one-step fit writes no trace and warns") {
+TEST_CASE("tracing a one-step fit writes no file and warns") {
   const TempDir folder;
   const Warnings warnings;
   StepTrace trace(folder.path() / "trace.json", 1);
@@ -166,7 +166,7 @@ TEST_CASE("a profile of a custom loop is written only once") {
   const Profile next;  // its records are never requested
 }
 
-TEST_CASE("a profile does not use the folder for temporary files") {
+TEST_CASE("a profile is exported without temporary files in TMPDIR") {
   const TempDir folder;
   const TempDir temporary;
   const auto theirs =
@@ -275,8 +275,8 @@ TEST_CASE("Profile throws while a LibTorch profiler runs in another thread") {
 }
 
 TEST_CASE(
-    "a fit that runs during another profile continues without its trace, and a warning explains "
-    "why") {
+    "a fit that runs while another profile is active continues without a trace, and a warning "
+    "explains why") {
   const TempDir folder;
   const Warnings warnings;
   const auto file = folder.path() / "trace.json";

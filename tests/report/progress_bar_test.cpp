@@ -239,7 +239,7 @@ TEST_CASE("if the progress bar cannot be drawn, only plain lines are written") {
   CHECK(TerminalBar(std::cerr).is_drawn() == (::isatty(STDERR_FILENO) == 1));
 }
 
-TEST_CASE("on a terminal, the plain lines remain and the progress bar disappears") {
+TEST_CASE("on a terminal, the progress bar disappears at the end and the plain lines remain") {
   const Variable term("TERM", "xterm");
   Terminal terminal(80);
   ProgressBar bar(terminal.out(), {.bar = {.file_descriptor = terminal.file_descriptor()}});
@@ -326,7 +326,8 @@ TEST_CASE("only rank 0 draws the progress bar, writes its lines, and logs scalar
   CHECK_FALSE(std::filesystem::exists(folder.path() / "1"));
 }
 
-TEST_CASE("the rate of a resumed epoch counts only the batches run since the fit was resumed") {
+TEST_CASE(
+    "in a resumed epoch, the batch rate counts only the batches run since the fit was resumed") {
   const Variable term("TERM", "xterm");
   Terminal terminal(80);
   Clock clock;

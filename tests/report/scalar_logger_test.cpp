@@ -199,7 +199,8 @@ TEST_CASE("every_n_steps logs the loss of a step's last batch without a host rea
   check_same_in_both_files(folder.path());
 }
 
-TEST_CASE("on a GPU, each flush of the scalar log reads all values of its steps at once", "[gpu]") {
+TEST_CASE("on a GPU, each flush of the scalar log reads all values of its steps in one host read",
+          "[gpu]") {
   sconce::test::require_gpu();
   const auto reads_of = [](const sconce::Callbacks& callbacks) {
     ScalarRun run;
@@ -213,7 +214,7 @@ TEST_CASE("on a GPU, each flush of the scalar log reads all values of its steps 
   check_same_in_both_files(folder.path());
 }
 
-TEST_CASE("scalars keep their order even if they do not fit in one read") {
+TEST_CASE("scalars keep their order even if a single device read cannot return all of them") {
   const TempDir folder;
   ScalarLogger log(folder.path(), {.every_n_steps = 1});
   auto model = net();
@@ -306,7 +307,7 @@ TEST_CASE("the scale of an enabled GradScaler is logged, even in a custom loop")
   log.on_fit_end(steps.fit);
 }
 
-TEST_CASE("a loss of shape (1) is logged together with the scale of the GradScaler") {
+TEST_CASE("a loss of shape (1) is logged together with the GradScaler's scale") {
   const TempDir folder;
   const sconce::test::Warnings warnings;
   StepsByHand steps;
@@ -401,7 +402,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a fit that does not resume leaves another run's scalars unchanged and throws before it "
+    "a fit that does not resume leaves another run's scalars unchanged and throws before training "
     "starts") {
   const TempDir folder;
   ScalarLogger log(folder.path());

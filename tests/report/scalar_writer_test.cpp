@@ -86,8 +86,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a run killed before its first save restarts its scalars, no matter where scalars.csv was "
-    "truncated") {
+    "if a run is killed before its first save, the resumed run replaces its scalars, no matter "
+    "where scalars.csv was truncated") {
   const TempDir whole;
   write_run(whole.path(), 1, 2);
   const auto csv = contents(whole.path() / "scalars.csv");
@@ -121,7 +121,9 @@ TEST_CASE("ScalarWriter rejects a new run in another run's folder") {
   CHECK(contents(folder.path() / "scalars.csv") == before);
 }
 
-TEST_CASE("ScalarWriter reports foreign and damaged files and leaves them unchanged") {
+TEST_CASE(
+    "ScalarWriter rejects damaged files and files with a different header, and leaves them "
+    "unchanged") {
   const auto refuses = [](const std::string& bytes, const std::string& error) {
     const TempDir folder;
     const auto path = folder.write("scalars.csv", bytes);

@@ -345,7 +345,7 @@ TEST_CASE("summary omits output shapes that cannot be inferred from any operator
   CHECK(shape_of(of, "inner") == Shapes{{4, 4}});
 }
 
-TEST_CASE("summary shows the output shapes in a residual block, even of uninitialized layers") {
+TEST_CASE("summary shows the output shapes in a residual block, even for uninitialized layers") {
   sconce::nn::LazyLinear wide(8);
   nn::Linear narrow(8, 4);
   nn::LayerNorm norm(nn::LayerNormOptions({4}));
@@ -397,7 +397,8 @@ TEST_CASE("summary uses the class to distinguish layers that share a weight") {
 }
 
 TEST_CASE(
-    "summary shows the shape for the first of two layers of the same class that share a weight") {
+    "if two layers of the same class share a weight, summary shows the output shape only for the "
+    "first") {
   nn::Linear first(4, 4), second(4, 4);
   second->weight.set_data(first->weight);
   auto model = custom({{"first", first.ptr()}, {"second", second.ptr()}},

@@ -139,7 +139,7 @@ std::pair<std::vector<Event>, std::vector<Event>> both(const std::filesystem::pa
 
 }  // namespace
 
-TEST_CASE("an event file has the same bytes as in Python") {
+TEST_CASE("an event file matches Python's event file byte for byte") {
   const TempDir folder;
   {
     SummaryWriter writer(folder.path(), {.purge_step = 7});
@@ -212,7 +212,7 @@ TEST_CASE("SummaryWriter reports a folder that it cannot create and a tag that i
              ContainsSubstring("SummaryWriter::add_scalar: expected a tag in UTF-8"));
 }
 
-TEST_CASE("images, histograms, and text are written with the same bytes as in Python") {
+TEST_CASE("written images, histograms, and text match Python's output byte for byte") {
   const TempDir folder;
   {
     SummaryWriter writer(folder.path());
@@ -246,8 +246,8 @@ TEST_CASE("images, histograms, and text are written with the same bytes as in Py
 }
 
 TEST_CASE(
-    "hyperparameters are written with the same bytes as in Python to a subfolder of the writer's "
-    "folder") {
+    "hyperparameters are written to a subfolder of the writer's folder and match Python's output "
+    "byte for byte") {
   const TempDir folder;
   SummaryWriter writer(folder.path() / "run");
   writer.add_hparams(
@@ -282,7 +282,7 @@ TEST_CASE("without a run_name, each set of hyperparameters is written to a separ
   }
 }
 
-TEST_CASE("events added after close go to a new file, and closing again has no effect") {
+TEST_CASE("events added after close are written to a new file, and closing again has no effect") {
   const TempDir folder;
   {
     SummaryWriter writer(folder.path(), {.purge_step = 5});

@@ -89,8 +89,8 @@ TEST_CASE("the chart of a training run has a series for each named test set") {
 }
 
 TEST_CASE(
-    "a training chart omits panels for unknown learning rates and scales, and can be drawn without "
-    "epochs") {
+    "a training chart omits the panels of unknown learning rates and scales, and can be drawn "
+    "without epochs") {
   const auto chart = sconce::training_chart({.scales = {std::nan(""), std::nan("")}});
   CHECK(labels_of(chart) == std::vector<std::string>{"loss: train"});
   CHECK(svg_problem(chart.svg()) == "");
@@ -148,7 +148,9 @@ TEST_CASE("the training curve shows the scale of an enabled GradScaler") {
   CHECK_THAT(contents(folder.path() / "training.svg"), ContainsSubstring(">scale</text>"));
 }
 
-TEST_CASE("a resumed fit draws earlier epochs, even if the earlier run did not draw a chart") {
+TEST_CASE(
+    "the chart of a resumed fit includes earlier epochs, even if the earlier run did not draw a "
+    "chart") {
   const TempDir folder;
   const auto saved = folder.path() / "run";
   {

@@ -119,7 +119,9 @@ TEST_CASE("a state visitor reads back every kind of member that it wrote, in the
   }
 }
 
-TEST_CASE("a state visitor accepts a tensor or a bool as a number and a list as a pair") {
+TEST_CASE(
+    "a state visitor accepts a tensor or a bool in place of a number and a list in place of a "
+    "pair") {
   const auto state = sconce::as_state(example()).toGenericDict();
   c10::impl::GenericList pair(c10::AnyType::get());
   pair.push_back(torch::full({1}, 0.5));

@@ -17,7 +17,7 @@ using sconce::AnyBatch;
 using sconce::AnyBatches;
 using torch::Tensor;
 
-TEST_CASE("the last part of a batch is its target, and a single tensor is both input and target") {
+TEST_CASE("the last part of a batch is the target, and a single tensor is both input and target") {
   const auto a = torch::ones({2}), b = torch::zeros({2, 3}), c = torch::ones({2, 4});
   const auto check = [](const AnyBatch& batch, const std::vector<Tensor>& inputs,
                         const Tensor& target) {
@@ -183,7 +183,8 @@ struct OfEpoch {
 }  // namespace
 
 TEST_CASE(
-    "requesting another epoch does not change the epoch of a source that defines only set_epoch") {
+    "starting another epoch does not change the current epoch of a source that defines only "
+    "set_epoch") {
   OfEpoch source(2);
   AnyBatches loader = source;
   const auto epoch_of = [](const AnyBatches::Next& next) {

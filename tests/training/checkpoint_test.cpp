@@ -135,8 +135,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "the most recent checkpoints and the best one are kept, and a resumed run remembers the best "
-    "one") {
+    "the most recent checkpoints and the best one are kept, and a resumed run remembers which "
+    "checkpoint is best") {
   const TempDir folder;
   const auto save = [](Checkpoint& to, int64_t epoch, std::optional<double> metric) {
     to.save({}, {.epoch = epoch}, metric);
@@ -295,7 +295,8 @@ TEST_CASE(
   CHECK(best_in_file(resumed).at("metric") == (is_min ? 0.5 : 1.0));
 }
 
-TEST_CASE("the latest checkpoint is the one written last, even after the folder is reopened") {
+TEST_CASE(
+    "the latest checkpoint is the most recently written one, even after the folder is reopened") {
   const TempDir folder;
   const auto save = [](Checkpoint& to, int64_t epoch) {
     to.save({}, {.epoch = epoch});
@@ -380,7 +381,8 @@ TEST_CASE("the lock on a checkpoint folder is not inherited by programs that the
   CHECK(locks == 1);
 }
 
-TEST_CASE("on a file system without locks, checkpoints are saved without a lock", "[alone]") {
+TEST_CASE("on a file system that does not support locks, checkpoints are saved without a lock",
+          "[alone]") {
   errno_of_flock = GENERATE(ENOSYS, ENOLCK, EOPNOTSUPP, EBADF);
   const TempDir folder;
   Checkpoint first(folder.path()), second(folder.path());

@@ -165,8 +165,8 @@ TEST_CASE("a fit with compile and a LossSum has the same losses as a fit without
 }
 
 TEST_CASE(
-    "the log of a fit with compile ends with a line that reports the step form and the reason for "
-    "it") {
+    "the log of a fit with compile ends with the form of the step and the reason for choosing that "
+    "form") {
   const auto log_of = [](int epochs, std::shared_ptr<sconce::StepCompiler> by) {
     Training training;
     training.fit({.max_epochs = epochs, .compiler = std::move(by)});
@@ -268,7 +268,7 @@ TEST_CASE("a checkpoint can be resumed with or without compile, regardless of ho
   check_equal(fit_in_parts({compiling(), nullptr, last}).first, plain.first);
 }
 
-TEST_CASE("freezing a layer between two epochs causes the step to be compiled again") {
+TEST_CASE("freezing a layer between two epochs causes the step to be recompiled") {
   const auto counting = compiler(KeptStep::compiled);
   const auto fit = [](Training& training, std::shared_ptr<sconce::StepCompiler> by) {
     Freezing freezing(2);

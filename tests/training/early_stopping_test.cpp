@@ -200,8 +200,8 @@ TEST_CASE("EarlyStopping without a mode uses the direction of its metric") {
 }
 
 TEST_CASE(
-    "before the first step, EarlyStopping without a mode rejects a value whose direction is "
-    "unknown") {
+    "without a mode, EarlyStopping rejects a monitored value of unknown direction before the first "
+    "step") {
   const auto fit = [](const std::string& monitor, std::optional<MetricMode> mode) {
     auto model = net();
     const auto before = model->parameters()[0].detach().clone();
@@ -226,7 +226,7 @@ TEST_CASE(
   CHECK_NOTHROW(fit("test_own_loss", {}));  // a loss, judging by its name
 }
 
-TEST_CASE("the result of a fit says why EarlyStopping ended the fit, even after resuming") {
+TEST_CASE("the result of a fit reports why EarlyStopping ended the fit, even after resuming") {
   const sconce::test::TempDir folder;
   const auto reason_of = [&](std::vector<double> values, bool saves = false) {
     sconce::Checkpoint checkpoint(folder.path(), {.resume = true});

@@ -302,8 +302,8 @@ TEST_CASE("a fit resumed with a different monitor restarts the selection of the 
 }
 
 TEST_CASE(
-    "without a mode, ModelCheckpoint rejects a value with no known direction before the first "
-    "step") {
+    "without a mode, ModelCheckpoint rejects a monitored value of unknown direction before the "
+    "first step") {
   const sconce::test::TempDir folder;
   Checkpoint checkpoint(folder.path() / "run");
   SavedFitting fitting(checkpoint);

@@ -64,7 +64,7 @@ void check_old_file(const fs::path& file, const std::function<void(Training&)>& 
 
 }  // namespace
 
-TEST_CASE("checkpoints saved by version 0.2 during or after an epoch resume bit for bit") {
+TEST_CASE("checkpoints that version 0.2 saved mid-epoch or after an epoch resume bit for bit") {
   const fs::path checkpoints = fs::path(SCONCE_TESTS_DIR) / "reference/checkpoints_of_0.2";
   for (const auto& [name, make_ready] : sconce::test::of_0_2::trainings()) {
     check_old_file(checkpoints / name / "checkpoint-000001-00000002.pt", make_ready, 6);

@@ -125,8 +125,8 @@ TEST_CASE("predict disables autocast while it calls the function that receives t
 }
 
 TEST_CASE(
-    "predict uses predict_step if the model defines it and forward otherwise, even in replicas and "
-    "ranks") {
+    "predict uses predict_step if the model defines it and forward otherwise, in every replica and "
+    "on every rank") {
   torch::manual_seed(1);
   auto own = std::make_shared<Doubles>();
   const auto x = points(10).data;

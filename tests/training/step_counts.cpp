@@ -159,7 +159,7 @@ TEST_CASE("sconce's SGD and Adam make far fewer operator calls per step than tor
         calls(torch::optim::Adam(parameters, 0.01)));
 }
 
-TEST_CASE("the overhead of scaling and clipping in a mixed precision step is bounded") {
+TEST_CASE("the overhead of scaling and clipping in a mixed-precision step is bounded") {
   auto model = simple_nn();
   const auto parameters = model->parameters();
   const auto batch = pictures(rows, {64});

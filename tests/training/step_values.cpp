@@ -245,8 +245,7 @@ TEST_CASE("step values are read only at the end of an epoch") {
 }
 
 TEST_CASE(
-    "the Trainer rejects step values that are not a single number or whose names are already in "
-    "use") {
+    "the Trainer rejects step values that are not scalars or whose names are already in use") {
   const std::string who = "sconce::Trainer: expected ";
   const auto named = [](const std::string& name) {
     return [name](const torch::Tensor& mean) { return NamedTensors{{name, mean}}; };
@@ -279,7 +278,9 @@ TEST_CASE(
         }) == who + "the values [] from each step (as in the first step), got [kl]");
 }
 
-TEST_CASE("callbacks can monitor step values, and a missing value is reported after an epoch") {
+TEST_CASE(
+    "callbacks can monitor step values, and a monitored value that is missing after an epoch is "
+    "reported") {
   using sconce::optim::MetricMode;
   const auto fit = [](const std::string& monitor, bool has_test) {
     ValuesFitting fitting;
@@ -395,7 +396,9 @@ TEST_CASE("a step with no counted targets leaves the parameters unchanged") {
   CHECK(fit.parameters.equal(flat_parameters(*linear_with_seed())));
 }
 
-TEST_CASE("a captured step with a count matches an eager step, and the count adds no host reads") {
+TEST_CASE(
+    "a captured step that returns a count matches an eager step, and the count adds no host "
+    "reads") {
   const auto dataset = with_ignored_targets();
   const auto eager = fit_counted(dataset, 4, {.max_epochs = 3});
   const auto graph = fit_counted(dataset, 4, {.max_epochs = 3, .graph = true});
@@ -449,8 +452,7 @@ TEST_CASE("the losses and counts from all replicas are summed") {
   CHECK(two.first.at("train_mean") == Approx(one.first.at("train_mean")));
 }
 
-TEST_CASE(
-    "the Trainer rejects counts that are not a single number or that only some steps return") {
+TEST_CASE("the Trainer rejects counts that are not scalars or that only some steps return") {
   const std::string who = "sconce::Trainer: expected ";
   CHECK(refusal_of_count(targets_of) == "nothing was thrown");
   CHECK(refusal_of_count([](const Dataset& batch) { return batch.target != -100; }) ==
@@ -492,8 +494,8 @@ TEST_CASE("a loss over counted targets is the same on simulated or real GPUs as 
 }
 
 TEST_CASE(
-    "step values from several test sets are prefixed with the set names, and val_ is not an alias "
-    "for test_") {
+    "with several test sets, step values are prefixed with the name of their set, and val_ does "
+    "not stand for test_") {
   ValuesFitting fitting;
   const Batches a(points(6, /*seed=*/2), {.batch_size = 4});
   const Batches b(points(10, /*seed=*/3), {.batch_size = 4});

@@ -97,7 +97,9 @@ TEST_CASE("on the CPU, all epochs of a loop with graph share one capture") {
   CHECK(host_runs(rate) == std::vector<int>{4, 0, 0, 0, 0, 0});
 }
 
-TEST_CASE("a different model, optimizer, or group is captured again, even at the same address") {
+TEST_CASE(
+    "a step is captured again if its model, optimizer, or parameter group is replaced, even at the "
+    "same address") {
   const std::vector<int> anew = {4, 0, 0, 4, 0, 0};
   const auto other_model = [](EpochTraining& training) {
     training.model = std::make_shared<CountingModel>(5);
@@ -134,7 +136,7 @@ TEST_CASE("a model that is destroyed and rebuilt at the same address is captured
   CHECK(losses(true) == losses(false));
 }
 
-TEST_CASE("a model that is not owned by a shared pointer is captured again in each call") {
+TEST_CASE("a step is captured again in each call if its model is not owned by a shared pointer") {
   CountingModel model;
   sconce::optim::SGD optimizer(model.parameters(), 0.1);
   Trainer trainer({.num_gpus = 0, .graph = true});
@@ -142,7 +144,7 @@ TEST_CASE("a model that is not owned by a shared pointer is captured again in ea
   CHECK(model.host_runs == 8);
 }
 
-TEST_CASE("a parameter whose size changes between two epochs is captured again") {
+TEST_CASE("a step is captured again if the size of a parameter changes between two epochs") {
   const auto resize = [](EpochTraining& training) {
     torch::manual_seed(3);
     const torch::NoGradGuard no_grad;
@@ -159,7 +161,8 @@ TEST_CASE("a parameter whose size changes between two epochs is captured again")
 }
 
 TEST_CASE(
-    "a batch with a new shape is captured again, and the capture for the old shape is dropped") {
+    "a step is captured again for a batch with a new shape, and the capture for the old shape is "
+    "dropped") {
   EpochTraining plain(false), captured(true);
   for (const int64_t batch_size : {16, 16, 8, 8, 16}) {
     const auto train = [&](EpochTraining& training) {
@@ -172,7 +175,7 @@ TEST_CASE(
   CHECK(captured.model->host_runs == 4);
 }
 
-TEST_CASE("a layer whose mode changes between two epochs is captured again") {
+TEST_CASE("a step is captured again if the mode of a layer changes between two epochs") {
   struct Frozen : CountingModel {
     void train(bool on = true) override {
       CountingModel::train(on);

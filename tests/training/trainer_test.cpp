@@ -272,7 +272,7 @@ TEST_CASE("on a GPU with graph, an optimizer that cannot be captured is rejected
   CHECK_THROWS_WITH(trainer.fit(model, number, data()), expected);
 }
 
-TEST_CASE("fit learns and reports one entry per epoch") {
+TEST_CASE("fit trains the model and reports one entry per epoch") {
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.5);
   const auto result = Trainer({.max_epochs = 12, .num_gpus = 0}).fit(model, optimizer, data());
@@ -471,7 +471,7 @@ TEST_CASE("nested and concurrent fits over the same batches each use their own r
   CHECK(other.trained == rows_of({0, 1, 2}));
 }
 
-TEST_CASE("a fit resumed within or after an epoch keeps its row order") {
+TEST_CASE("a fit resumed mid-epoch or after an epoch keeps its row order") {
   const int steps = GENERATE(2, 3, 5, 6);  // with three steps per epoch
   const sconce::test::TempDir folder;
   const Batches batches = shuffled_rows();
@@ -493,7 +493,7 @@ TEST_CASE("a fit resumed within or after an epoch keeps its row order") {
   CHECK(trained == rows_of({0, 1, 2}));
 }
 
-TEST_CASE("a custom loop resumed within an epoch keeps its row order") {
+TEST_CASE("a custom loop resumed mid-epoch keeps its row order") {
   const Batches batches = shuffled_rows();
   Reading::Order rows;
   const auto read = [&](int64_t from, int64_t to, int64_t epoch) {
@@ -659,7 +659,7 @@ TEST_CASE("the number of host reads does not grow with the number of steps") {
   CHECK(reads_of(48) == reads_of(4));
 }
 
-TEST_CASE("gradient_clip_val limits the size of a step") {
+TEST_CASE("gradient_clip_val limits the size of the parameter update") {
   auto model = std::make_shared<Plain>();
   const auto before = model->linear->weight.detach().clone();
   torch::optim::SGD optimizer(model->parameters(), 1.0);
@@ -750,7 +750,8 @@ TEST_CASE("with logits for each pixel, accuracy is the fraction of correct pixel
   CHECK(metrics.examples == 10);
 }
 
-TEST_CASE("a target without exactly one class for each row of logits is rejected") {
+TEST_CASE(
+    "the Trainer rejects targets that do not contain exactly one class for each row of logits") {
   Plain model;
   torch::optim::SGD optimizer(model.parameters(), 0.1);
   const auto x = torch::randn({2, 2});
@@ -815,7 +816,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "callbacks that have started are also ended when another callback throws, and the exception is "
+    "if a callback throws, callbacks that have already started are ended, and the exception is "
     "propagated") {
   Recorder first, second;
   second.throws_after = 16;
@@ -826,7 +827,7 @@ TEST_CASE(
   CHECK(second.verbs == "load begin before after end ");
 }
 
-TEST_CASE("weight averages are removed from a model whose test throws") {
+TEST_CASE("if a test throws, the model's own weights are restored in place of the averages") {
   auto model = net();
   sconce::optim::ExponentialMovingAverage ema(*model, {.decay = 1});
   sconce::WeightAveraging averaging(ema);
@@ -1007,7 +1008,7 @@ TEST_CASE("with graph, a batch keeps its non-tensor parts, even if it is a small
 }
 
 TEST_CASE(
-    "the only tensor in a batch is both input and target, and the last of several tensors is the "
+    "the last of several tensors in a batch is the target, and a single tensor is both input and "
     "target") {
   struct Sum : torch::nn::Module {
     torch::Tensor forward(const torch::Tensor& a, const torch::Tensor& b) { return (a + b) * w; }
@@ -1042,8 +1043,8 @@ TEST_CASE("a model with a method called module is trained like any other model")
 }
 
 TEST_CASE(
-    "batches that the model does not accept are rejected, and the error reports both types or "
-    "counts") {
+    "batches that the model does not accept are rejected, and the error reports the expected and "
+    "actual types or counts") {
   auto model = made<OwnStep>();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
   CHECK_THROWS_WITH(
@@ -1325,7 +1326,8 @@ TEST_CASE("outside a fit, evaluate leaves its sums in the metrics, even after a 
   CHECK(accuracy->sums().sum().item<double>() > 0);
 }
 
-TEST_CASE("a metric with two names keeps its sums after a run, and a nested run restores them") {
+TEST_CASE(
+    "a metric with two names keeps its sums after a run, and a nested run restores the sums") {
   const auto accuracy = std::make_shared<sconce::metrics::Accuracy>();
   Trainer trainer({.num_gpus = 0, .metrics = sconce::Metrics{{"a", accuracy}, {"b", accuracy}}});
   auto model = net_without_dropout();
@@ -1388,7 +1390,7 @@ TEST_CASE(
   CHECK(model->parameters()[0].equal(twin->parameters()[0]));
 }
 
-TEST_CASE("evaluating inside a fit restores modes, gradients, and autocast") {
+TEST_CASE("evaluating inside a fit restores training modes, gradient mode, and autocast state") {
   struct Watching : Plain {
     torch::Tensor forward(const torch::Tensor& x) {
       CHECK(is_training() == torch::GradMode::is_enabled());
@@ -1611,7 +1613,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "training in a process group of one gives the same results as training the module itself, even "
+    "training in a single-process group gives the same results as training the module itself, even "
     "with accumulation") {
   const auto train = [](const sconce::distributed::ProcessGroup& group, bool wrapped) {
     auto model = net();
@@ -1736,7 +1738,7 @@ TEST_CASE("on a GPU, a device without an index means the current GPU", "[gpu]") 
   CHECK(Trainer({.device = torch::Device("cuda")}).device() == sconce::gpu());
 }
 
-TEST_CASE("a fit that cannot compute gradients reports what it expected and got") {
+TEST_CASE("a fit that cannot compute gradients throws an error that reports the cause") {
   auto model = net();
   sconce::optim::SGD optimizer(model->parameters(), 0.1);
   Trainer trainer({.num_gpus = 0});
@@ -1789,7 +1791,7 @@ TEST_CASE("the Trainer rejects an optimizer whose step needs a closure and names
                                "closure, such as sconce::optim::AdamW, got torch::optim::LBFGS"));
 }
 
-TEST_CASE("a fit stops and saves after max_time, even in the middle of an epoch") {
+TEST_CASE("a fit stops and saves after max_time, even mid-epoch") {
   const sconce::test::TempDir folder;
   sconce::Checkpoint checkpoint(folder.path());
   sconce::ModelCheckpoint saving(checkpoint);
@@ -1872,7 +1874,7 @@ torch::Tensor sum_loss(const torch::Tensor& output, const torch::Tensor& target,
 
 }  // namespace
 
-TEST_CASE("a loss with additional arguments whose defaults are unknown is rejected") {
+TEST_CASE("a loss function with additional arguments whose defaults are unknown is rejected") {
   CHECK_THROWS_WITH(Trainer({.loss = sum_loss}),
                     StartsWith("sconce::TrainerOptions: loss: expected a function of two tensors "
                                "or a LibTorch loss, got another function"));

@@ -323,8 +323,7 @@ TEST_CASE("read_idx rejects a gzip stream that is truncated at any byte") {
 }
 
 TEST_CASE(
-    "read_idx reads a file that contains several gzip streams and ignores any other bytes after "
-    "them") {
+    "read_idx reads a file that consists of several gzip streams and ignores trailing bytes") {
   const TempDir dir;
   const std::string bytes = header(0x08, {200}) + counting_bytes(200);
   const std::string packed = gzip(bytes.substr(0, 90)) + gzip("") + gzip(bytes.substr(90));

@@ -118,7 +118,7 @@ TEST_CASE("Resize matches torchvision") {
   }
 }
 
-TEST_CASE("Resize rounds integers when it computes in floating point") {
+TEST_CASE("Resize computes integer images in floating point and rounds the result") {
   const auto input = sample_images(torch::kShort, {2, 3, 9, 8});
   const Resize resize({5, 11});
   CHECK(torch::equal(resize(input), resize(input.to(torch::kFloat)).round().to(torch::kShort)));

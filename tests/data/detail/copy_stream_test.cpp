@@ -19,7 +19,7 @@ TEST_CASE("a copy to a device without streams completes immediately") {
   CHECK(here.is_meta());
 }
 
-TEST_CASE("on a GPU, the current stream waits for the copies", "[gpu]") {
+TEST_CASE("on a GPU, the current stream waits for copies made on the copy stream", "[gpu]") {
   sconce::test::require_gpu();
   const CopyStream copies(sconce::gpu());
   for (int turn = 0; turn < 20; ++turn) {
@@ -35,8 +35,10 @@ TEST_CASE("on a GPU, the current stream waits for the copies", "[gpu]") {
   }
 }
 
-TEST_CASE("on a GPU, the memory of a freed copy is reused only after the work that reads it",
-          "[gpu]") {
+TEST_CASE(
+    "on a GPU, the memory of a freed copy is reused only after work that reads the copy has "
+    "finished",
+    "[gpu]") {
   sconce::test::require_gpu();
   const CopyStream copies(sconce::gpu());
   auto sum = torch::zeros({}, sconce::gpu());
