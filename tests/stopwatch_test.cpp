@@ -78,7 +78,7 @@ TEST_CASE("median_seconds ignores the first call and slow outliers", "[alone]") 
 }
 
 TEST_CASE(
-    "timers synchronize the GPU before and after each timed call, but not before the first call",
+    "timers synchronize the GPU before and after each timed call, but not before the warm-up call",
     "[alone]") {
   std::string events;
   const RecordingGpu gpu(events);

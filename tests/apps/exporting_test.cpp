@@ -33,7 +33,8 @@ namespace fs = std::filesystem;
 }  // namespace
 
 TEST_CASE(
-    "a network recorded by one example returns the same outputs when another example serves it") {
+    "a network recorded by one example program returns the same outputs when another example "
+    "program serves the network") {
   const TempDir temporary;
   const fs::path& folder = temporary.path();
   const auto recorded = run_example(folder, "exporting digits.safetensors inputs.pt");

@@ -132,7 +132,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "columns listed in --categories are treated as categories, and columns listed in --drop are "
+    "columns listed in --categories are treated as categorical, and columns listed in --drop are "
     "omitted") {
   const train::CommandLine line{.target = "class", .categories = {"class"}, .drop = {"id"}};
   std::string text = "id,x,class\n";

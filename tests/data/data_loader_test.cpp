@@ -384,8 +384,8 @@ std::vector<torch::Tensor> epoch_of(const Dataset& all, int64_t batch_size, uint
 }  // namespace
 
 TEST_CASE(
-    "a source draws new random numbers in each epoch, or only after set_epoch with a "
-    "DistributedSampler") {
+    "a source draws new random numbers in each epoch or, with a DistributedSampler, only after "
+    "set_epoch") {
   const auto workers = GENERATE(0, 2);
   const sconce::test::Warnings warnings;
   DataLoaderOptions options{.batch_size = 3, .num_workers = workers};

@@ -108,7 +108,7 @@ TEST_CASE("Batches with a WeightedRandomSampler returns the drawn rows in order"
   CHECK(torch::equal(torch::cat(rows), sampler.indices()));
 }
 
-TEST_CASE("WeightedRandomSampler rejects weights and sample counts that it cannot draw from") {
+TEST_CASE("WeightedRandomSampler rejects invalid weights and sample counts") {
   const std::string name = "sconce::data::WeightedRandomSampler: expected ";
   const auto nan = std::numeric_limits<double>::quiet_NaN();
   const auto infinity = std::numeric_limits<double>::infinity();

@@ -247,7 +247,7 @@ TEST_CASE(
   CHECK(torch::equal(tensor, torch::tensor({1.F, 2.F})));
 }
 
-TEST_CASE("a broken pipe does not terminate a process that belongs to a group", "[alone]") {
+TEST_CASE("a broken pipe does not terminate a process that belongs to a process group", "[alone]") {
   const auto group = sconce::test::one_with_gloo();
   CHECK(raise(SIGPIPE) == 0);
 }

@@ -69,7 +69,7 @@ TEST_CASE("BinaryAUROC with max_fpr computes the scaled partial area up to max_f
   CHECK(none.compute().item<double>() == 0);
 }
 
-TEST_CASE("multiclass and multilabel areas are averaged or returned per class") {
+TEST_CASE("multiclass and multilabel areas under curves are averaged or returned per class") {
   const auto logits = torch::tensor({{2.0, 0.0, 1.0}, {0.0, 3.0, -1.0}, {0.5, 0.25, 4.0}});
   const auto classes = torch::tensor({0, 1, 0});
   const auto value = [&](Average average) {

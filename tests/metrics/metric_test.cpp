@@ -152,7 +152,7 @@ TEST_CASE("a metric continues from saved sums, even in a different dtype") {
   CHECK(metric.compute().item<double>() == 4);
 }
 
-TEST_CASE("a metric rejects the wrong number of sums") {
+TEST_CASE("a metric rejects a tensor with the wrong number of sums") {
   MeanLargestError metric;
   CHECK_THAT(error_of([&] { metric.set_sums(torch::ones({3})); }),
              ContainsSubstring("sconce::metrics::Metric::set_sums: expected 2 sums, got a tensor "

@@ -27,8 +27,8 @@ double lr_of(torch::optim::SGD& optimizer) {
 }  // namespace
 
 TEST_CASE(
-    "all schedulers of an optimizer share its initial learning rate as long as any of them "
-    "exists") {
+    "all schedulers of an optimizer share the optimizer's initial learning rate as long as any of "
+    "the schedulers exists") {
   auto optimizer = make_sgd(0.8);
   std::optional<LinearLR> first(std::in_place, optimizer, LinearLROptions{.start_factor = 0.5});
   CHECK(lr_of(optimizer) == 0.4);
@@ -174,8 +174,8 @@ TEST_CASE("a group added later is scheduled unless the scheduler needs its initi
 }
 
 TEST_CASE(
-    "a run with a group added later can be resumed, whether the group is added before or after the "
-    "scheduler") {
+    "a run with a parameter group added later can be resumed, whether the group is added before or "
+    "after the scheduler") {
   using Make = std::function<std::shared_ptr<LRScheduler>(torch::optim::Optimizer&)>;
   const std::vector<Make> makes = {
       [](auto& o) { return std::make_shared<StepLR>(o, 1, 0.5); },

@@ -806,7 +806,7 @@ TEST_CASE("an optimizer rejects a mismatched state dict and stays unchanged") {
   refuse(half, "expected the state of a parameter to have exp_avg");
 }
 
-TEST_CASE("a run whose schedule rounded the learning rate to just below 0 can be resumed") {
+TEST_CASE("a run whose schedule rounded the learning rate to slightly below 0 can be resumed") {
   using sconce::optim::lr_scheduler::LinearLR;
   const auto lr_of = [](Adam& optimizer) { return optimizer.param_groups()[0].options().get_lr(); };
   int below = 0;
@@ -836,7 +836,9 @@ TEST_CASE("a run whose schedule rounded the learning rate to just below 0 can be
   CHECK(below > 0);
 }
 
-TEST_CASE("a group added before loading accepts a loaded learning rate just below 0") {
+TEST_CASE(
+    "a group added before a state is loaded accepts a learning rate slightly below 0 from the "
+    "state") {
   const std::vector<torch::Tensor> p = {parameter({3}), parameter({2})};
   Adam run({torch::optim::OptimizerParamGroup({p[0]}), torch::optim::OptimizerParamGroup({p[1]})});
   run.step();

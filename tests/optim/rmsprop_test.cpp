@@ -60,7 +60,7 @@ std::vector<sconce::test::Case> sconce::test::rmsprop_cases() {
   return cases_of_rows("rmsprop", {Kernels::foreach, Kernels::for_loop}, rmsprop_case);
 }
 
-TEST_CASE("RMSprop's momentum and centered can be turned on after the first step") {
+TEST_CASE("RMSprop's momentum and centered options can be enabled after the first step") {
   for (const auto kernels : {Kernels::foreach, Kernels::for_loop}) {
     auto p = sconce::test::make_parameters(torch::kFloat);
     auto expected = sconce::test::make_parameters(torch::kFloat);

@@ -328,8 +328,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a folder that the group or others can write to is rejected, and the error shows how to fix "
-    "it") {
+    "PackageCache rejects a folder that the group or others can write to, and the error shows the "
+    "command to fix it") {
   const TempDir folder;
   const auto path = folder.path().string();
   for (const mode_t mode : {0770, 0720, 0707, 01777}) {
@@ -344,7 +344,7 @@ TEST_CASE(
   CHECK(PackageCache(path).folder() == fs::canonical(path));
 }
 
-TEST_CASE("a folder that belongs to another user is rejected", "[alone]") {
+TEST_CASE("PackageCache rejects a folder that belongs to another user", "[alone]") {
   const TempDir folder;
   if (::chown(folder.path().c_str(), 65534, 65534) != 0) {
     SKIP("needs permission to change the owner of a folder: " << std::strerror(errno));
@@ -672,7 +672,7 @@ TEST_CASE("a GPU package's target contains the GPU's name", "[gpu]") {
   CHECK(package_target(device).device == sconce::cuda::get_device_properties(device).name);
 }
 
-TEST_CASE("the default Python is the one that contains the LibTorch in use") {
+TEST_CASE("the default Python is the interpreter whose installation contains the LibTorch in use") {
   const fs::path python = SCONCE_PYTHON;
   const auto found = sconce::program::detail::default_python();
   if (!fs::exists(python) || python.parent_path() == "/usr/bin") {  // none, or from a distribution

@@ -63,8 +63,7 @@ TEST_CASE(
              Catch::Matchers::ContainsSubstring("expected batch to be at least 2, got 1"));
 }
 
-TEST_CASE(
-    "module holders, modules, and pointers to them are recorded like functions that call them") {
+TEST_CASE("record accepts modules, module holders, and pointers to modules in place of functions") {
   const TempDir folder;
   const auto file = folder.path() / "net.safetensors";
   torch::nn::Linear net(3, 2);

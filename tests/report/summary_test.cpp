@@ -385,7 +385,7 @@ TEST_CASE("if a layer runs twice, summary shows its last output shape and counts
   CHECK(of.forward_backward_bytes == 2 * 4 * 6 * (5 + 2));
 }
 
-TEST_CASE("summary uses the class to distinguish layers that share a weight") {
+TEST_CASE("summary distinguishes layers that share a weight by class") {
   nn::Embedding words(9, 4);
   nn::Linear scores(nn::LinearOptions(4, 9).bias(false));
   scores->weight.set_data(words->weight);

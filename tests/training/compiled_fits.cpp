@@ -147,7 +147,7 @@ TEST_CASE(
   for (size_t i = 0; i < expected.size(); ++i) CHECK(found[i].allclose(expected[i], 1e-5, 1e-6));
 }
 
-TEST_CASE("a fit with compile and a LossSum has the same losses as a fit without compile") {
+TEST_CASE("a fit with compile and a LossSum produces the same losses as a fit without compile") {
   const auto counting = compiler(KeptStep::compiled);
   const auto over_positive = [](const torch::Tensor& output, const torch::Tensor& target) {
     const auto losses = torch::nn::functional::cross_entropy(

@@ -94,7 +94,7 @@ TEST_CASE("a resumed fit reads only the rows that its stream has not returned ye
   CHECK(*second.read == 36);  // the same 6 again, up to 84 rows in total
 }
 
-TEST_CASE("a fit on a stream requires a number of steps per epoch") {
+TEST_CASE("a fit on a stream requires batches_per_epoch") {
   Fitting fitting({}, {StreamLoader(Rows())});
   CHECK_THAT(sconce::test::error_of([&] { fitting.fit(); }),
              ContainsSubstring("expected batches_per_epoch (a stream has no size), got none"));

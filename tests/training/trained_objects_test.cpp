@@ -115,7 +115,7 @@ TEST_CASE(
   CHECK(host_runs(other_group) == anew);
 }
 
-TEST_CASE("a model that is destroyed and rebuilt at the same address is captured again") {
+TEST_CASE("a step is captured again if its model is destroyed and rebuilt at the same address") {
   alignas(CountingModel) std::byte place[sizeof(CountingModel)];
   const auto losses = [&](bool graph) {
     Trainer trainer({.num_gpus = 0, .graph = graph});

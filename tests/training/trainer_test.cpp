@@ -532,7 +532,8 @@ TEST_CASE("fit over a DistributedSampler does not warn, but fit_epoch without se
 }
 
 TEST_CASE(
-    "accumulated batches are averaged into one step, including the last batches of an epoch") {
+    "accumulated batches give the same step as one larger batch, including at the end of an "
+    "epoch") {
   auto model = net();
   auto twin = net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
@@ -1913,7 +1914,7 @@ TEST_CASE("a training_step with batch_idx receives the index of the batch in its
   CHECK(trainer.predict(model, test)[1].eq(1).all().item<bool>());
 }
 
-TEST_CASE("replicas receive the index of the whole batch") {
+TEST_CASE("replicas receive the batch_idx of the batch before it was split") {
   struct Numbered : OwnStep {
     torch::Tensor training_step(const sconce::data::Dataset& batch, int64_t batch_idx) {
       return forward(batch.data).sum() * 0 + static_cast<double>(batch_idx);
