@@ -195,7 +195,7 @@ def gpt_gpt2(variant, size):
         h = layer_norm(h, norm_w, norm_b).reshape(-1, h.shape[-1])
         return (cross_entropy(h @ tokens.T, y),)
 
-    return forms(variant, losses_of, updates.AdamW(1e-3, weight_decay=0.01), scanned=2)
+    return forms(variant, losses_of, updates.AdamW(1e-3, weight_decay=0.01), scanned=3)
 
 
 def steps_table(variant, size):
