@@ -131,7 +131,7 @@ void DataParallelBase::replicate(size_t count) {
   for (const auto& pair : replicas_.front().tensors) {
     TORCH_CHECK(pair.original.device() == device_ids_.front(), data_parallel_name,
                 ": expected the module's parameters and buffers on the first device (",
-                device_ids_.front(), "), got one on ", pair.original.device());
+                device_ids_.front(), "), got a tensor on ", pair.original.device());
   }
   const bool with_grad = at::GradMode::is_enabled();
   const c10::InferenceMode trainable(false);  // also enables grad mode, so it comes first
@@ -156,8 +156,8 @@ std::vector<DataParallelBase::Tensors> DataParallelBase::scatter(const Tensors& 
     if (!count) count = input_chunks.size();
     TORCH_CHECK(count == input_chunks.size(), data_parallel_name,
                 ": expected every tensor to have ", *count, " chunks along dimension ", dim_,
-                " on ", devices, " devices (like the first), got one of shape ", input.sizes(),
-                " with ", input_chunks.size());
+                " on ", devices, " devices (like the first tensor), got a tensor of shape ",
+                input.sizes(), " with ", input_chunks.size(), " chunks");
   }
   std::vector<Tensors> replicas(count.value_or(devices), Tensors(inputs.size()));
   for (size_t i = 0; i < replicas.size(); ++i) {
@@ -219,8 +219,9 @@ DataParallelBase::Tensors DataParallelBase::gather(const std::vector<Tensors>& o
 
 void DataParallelBase::refuse_outputs(size_t index) {
   TORCH_CHECK(false, data_parallel_name,
-              ": expected outputs with the same lengths, keys, and undefined tensors ",
-              "from every replica, got different outputs from replicas 0 and ", index);
+              ": expected outputs with the same structure (lengths, keys, and undefined tensors) "
+              "from every replica, got different structures from replicas 0 and ",
+              index);
 }
 
 }  // namespace sconce::nn

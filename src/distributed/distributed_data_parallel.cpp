@@ -68,11 +68,11 @@ void check(const torch::nn::Module& module, const Parameters& parameters,
   const auto device = parameters.tensors.front().device();
   for (size_t i = 0; i < parameters.tensors.size(); ++i) {
     TORCH_CHECK(parameters.tensors[i].device() == device, name, ": expected all parameters on ",
-                device, " (like the first), got ", parameters.names.at(i), " on ",
+                device, " (like the first parameter), got ", parameters.names.at(i), " on ",
                 parameters.tensors[i].device());
   }
   TORCH_CHECK(group.backend() != "nccl" || device.is_cuda(), name,
-              ": expected a module on a GPU for backend nccl, got one on ", device);
+              ": expected a module on a GPU for backend nccl, got a module on ", device);
 }
 
 // Returns one line for each tensor that must match on all ranks.
@@ -380,9 +380,11 @@ void DistributedCore::before_forward() {
   using sconce::detail::CaptureScope;
   const bool grad = torch::GradMode::is_enabled();
   const bool sync = grad && sync_;
-  TORCH_CHECK(!sync || engine.not_replayed == nullptr || !CaptureScope::is_active(), name,
-              ": expected none of find_unused_parameters, static_graph, and sparse gradients in a ",
-              "captured step on the CPU, got ", engine.not_replayed);
+  TORCH_CHECK(
+      !sync || engine.not_replayed == nullptr || !CaptureScope::is_active(), name,
+      ": expected no find_unused_parameters, static_graph, or sparse gradients in a captured "
+      "step on the CPU, got ",
+      engine.not_replayed);
   if (sync) engine.reducer->prepare_for_forward();
   const std::weak_ptr<Engine> weak = engine_;
   sconce::detail::depend_on(&engine, [weak, sync_outside = engine.sync_outside] {

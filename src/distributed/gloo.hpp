@@ -132,8 +132,8 @@ inline std::vector<std::shared_ptr<::gloo::transport::Device>> gloo_devices(c10d
     return devices;
   }
   TORCH_CHECK(!launch.spans_machines() || !launch.address.empty(),
-              "expected GLOO_SOCKET_IFNAME to specify the network interface to the other machines "
-              "(init_method file:// contains no address), got none");
+              "expected GLOO_SOCKET_IFNAME to specify the network interface that reaches the other "
+              "machines (init_method file:// contains no address), got no interface");
   return {ProcessGroupGloo::createDeviceForHostname(gloo_address(store, launch))};
 }
 

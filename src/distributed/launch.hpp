@@ -146,8 +146,8 @@ inline void read_place(Launch& launch, const Launcher& from) {
 inline Launch read_launcher(const Launcher& from) {
   const auto required = [&](const char* name) {
     const auto value = integer_variable(name);
-    TORCH_CHECK(value, init_name, "expected ", name, " in the environment, because some of ",
-                from.name, " are set");
+    TORCH_CHECK(value, init_name, "expected ", name,
+                " in the environment, which contains only some of ", from.name);
     return *value;
   };
   Launch launch{.launcher = from.name};
@@ -164,7 +164,7 @@ inline void read_meeting_point(Launch& launch) {
   if (!launch.job_number || launch.local_world_size < launch.world_size) {
     TORCH_CHECK(address && port, init_name,
                 "expected MASTER_ADDR and MASTER_PORT (the address of rank 0 and a free port "
-                "there) in the environment in addition to ",
+                "on its machine) in the environment in addition to ",
                 launch.launcher, "; there is no ", address ? "MASTER_PORT" : "MASTER_ADDR");
   }
   launch.address = address.value_or("127.0.0.1");
@@ -210,10 +210,12 @@ inline Launch read_launch(const InitOptions& options) {
   if (explicit_ranks) detail::read_place(launch, detail::torchrun);
   const bool by_environment = options.init_method == "env://";
   TORCH_CHECK(!launch.launcher.empty() || (by_environment && !options.rank && !options.world_size),
-              init_name, "expected rank and world_size, both in the options or both from a ",
-              "launcher, with init_method '", options.init_method, "'");
+              init_name,
+              "expected both rank and world_size, either in the options or from "
+              "a launcher, with init_method '",
+              options.init_method, "'");
   TORCH_CHECK(launch.world_size >= 1 && launch.rank >= 0 && launch.rank < launch.world_size,
-              init_name, "expected a rank of 0 to world_size - 1, got rank ", launch.rank, " of ",
+              init_name, "expected a rank from 0 to world_size - 1, got rank ", launch.rank, " of ",
               launch.world_size, " from ", launch.launcher);
   if (!by_environment) {
     detail::parse_meeting_point(launch, options.init_method);

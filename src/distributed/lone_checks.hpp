@@ -50,9 +50,11 @@ class LoneChecks {
     for (size_t i = 0; i < arrived_.size(); ++i) {
       if (!arrived_[i]) missing += (missing.empty() ? "" : ", ") + names_.at(i);
     }
-    TORCH_CHECK(false, caller_, "::forward: Expected to have finished reduction in the prior ",
-                "iteration before starting a new one. Expected that backward reaches all ",
-                "parameters, or find_unused_parameters = true, got no gradient for ", missing);
+    TORCH_CHECK(false, caller_,
+                "::forward: Expected to have finished reduction in the prior "
+                "iteration before starting a new one. Expected that backward reaches all "
+                "parameters, or find_unused_parameters = true, got no gradient for ",
+                missing);
   }
 
   /// Called after each forward pass that synchronizes gradients.
@@ -86,8 +88,8 @@ class LoneChecks {
     arrived_[i] = started_ = true;
     const auto& gradient = parameters_[i].grad();
     TORCH_CHECK(!gradient.defined() || gradient.options().type_equal(parameters_[i].options()),
-                caller_, ": expected ", parameters_[i].toString(), ", the type of ", names_.at(i),
-                ", for its gradient, got ", gradient.toString());
+                caller_, ": expected type ", parameters_[i].toString(), " for the gradient of ",
+                names_.at(i), " (the type of the parameter), got ", gradient.toString());
     if (++count_ < arrived_.size()) return;
     torch::autograd::Engine::get_default_engine().queue_callback([this] { finish(); });
   }

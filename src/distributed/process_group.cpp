@@ -39,7 +39,7 @@ void check_backend(const std::string& named) {
   TORCH_CHECK(is_known, detail::init_name, "expected backend gloo, nccl, or ", both_backends,
               ", got '", named, "'");
   TORCH_CHECK(named.empty() || named == "gloo" || is_nccl_available(), detail::init_name,
-              "expected backend gloo, got '", named, "' but sconce was built without NCCL");
+              "expected backend gloo (sconce was built without NCCL), got '", named, "'");
 }
 
 // Returns a unique store prefix for each group that this process joins. Single-process groups are
@@ -125,7 +125,7 @@ std::vector<int> checked_ranks(std::vector<int> ranks, int world_size) {
   TORCH_CHECK(std::adjacent_find(ranks.begin(), ranks.end()) == ranks.end(), new_group_name,
               "expected each rank once, got ", ranks);
   TORCH_CHECK(ranks.front() >= 0 && ranks.back() < world_size, new_group_name,
-              "expected ranks of 0 to ", world_size - 1, ", got ", ranks);
+              "expected ranks from 0 to ", world_size - 1, ", got ", ranks);
   return ranks;
 }
 
@@ -138,7 +138,8 @@ void agree_ranks(c10d::Store& store, const Launch& launch, const std::vector<int
   const auto all = ranks_from(0, launch);
   wait_for_ranks(store, all, "joined", deadline);
   for (const auto& text : announced_values(store, all, "joined")) {
-    TORCH_CHECK(text == own, "expected the same ranks on every rank, got ", ranks, " and ", text);
+    TORCH_CHECK(text == own, "expected the same list of ranks on every rank, got ", ranks, " and ",
+                text);
   }
 }
 
@@ -276,7 +277,7 @@ void ProcessGroup::all_reduce(const torch::Tensor& tensor, ReduceOp op) const {
 
 void ProcessGroup::broadcast(const torch::Tensor& tensor, int src) const {
   TORCH_CHECK(src >= 0 && src < world_size(),
-              "sconce::distributed::ProcessGroup::broadcast: ", "expected a src of 0 to ",
+              "sconce::distributed::ProcessGroup::broadcast: expected src from 0 to ",
               world_size() - 1, ", got ", src);
   if (!core_->group) return;
   in_place(tensor, [&](auto& tensors) {
@@ -300,7 +301,7 @@ torch::Tensor ProcessGroup::reduce_scatter(const std::vector<torch::Tensor>& ten
                                            ReduceOp op) const {
   TORCH_CHECK(tensors.size() == static_cast<size_t>(world_size()),
               "sconce::distributed::ProcessGroup::reduce_scatter: expected ", world_size(),
-              " tensors, one for every rank, got ", tensors.size());
+              " tensors (one per rank), got ", tensors.size());
   const at::NoGradGuard no_grad;
   std::vector<std::vector<torch::Tensor>> inputs(1);
   for (const auto& tensor : tensors) inputs[0].push_back(tensor.detach().contiguous());

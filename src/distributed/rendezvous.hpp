@@ -92,7 +92,7 @@ inline std::vector<SocketAddress> resolve(const std::string& host, uint16_t port
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   const int failed = getaddrinfo(host.c_str(), number.c_str(), &hints, &found);
-  TORCH_CHECK(failed == 0, "expected an address that resolves, got ", host, ":", number, " (",
+  TORCH_CHECK(failed == 0, "expected a resolvable address, got ", host, ":", number, " (",
               gai_strerror(failed), ")");
   std::vector<SocketAddress> addresses;
   for (const auto* each = found; each != nullptr; each = each->ai_next) {
@@ -143,7 +143,7 @@ class Endpoint {
       if (error == EADDRINUSE) break;  // peers would connect to the other program
     }
     TORCH_CHECK(false, "cannot listen on ", text_, " (", std::strerror(error),
-                "); MASTER_PORT or init_method can specify another port");
+                "); specify a different port with MASTER_PORT or init_method");
   }
 
   struct Answer {
@@ -221,9 +221,10 @@ class Endpoint {
 inline void check_leads_to_rank_0(const Launch& launch, const Endpoint& endpoint) {
   const bool is_intended = launch.address == "localhost" || is_numeric(launch.address);
   const bool elsewhere = launch.spans_machines() && launch.rank > 0 && launch.local_rank == 0;
-  TORCH_CHECK(is_intended || !elsewhere || !endpoint.is_loopback(),
-              "expected an address that reaches rank 0's machine, got ", launch.address,
-              ", which is a loopback address here; use the address of a network interface there");
+  TORCH_CHECK(
+      is_intended || !elsewhere || !endpoint.is_loopback(),
+      "expected an address that reaches rank 0's machine, got ", launch.address,
+      ", a loopback address on this machine; use a network interface address of rank 0's machine");
 }
 
 // Returns the socket on which rank 0 listens. If other machines are certain to use the same

@@ -40,10 +40,10 @@ bool is_one_of(const torch::nn::Module& module) {
   const std::string class_name = class_of(module);
   TORCH_CHECK((!is_one_of<torch::nn::ParameterListImpl, torch::nn::ParameterDictImpl>(module)),
               data_parallel_name, ": expected modules that can be cloned, got ", class_name,
-              ", whose parameters LibTorch's clone loses: register them with register_parameter in "
-              "the reset() of the enclosing module");
-  TORCH_CHECK(false, data_parallel_name, ": expected modules that can be cloned, so ", class_name,
-              " derived from torch::nn::Cloneable<", class_name, ">, got: ", reason);
+              ", whose parameters LibTorch's clone() drops; register the parameters with "
+              "register_parameter in the reset() function of the enclosing module");
+  TORCH_CHECK(false, data_parallel_name, ": expected modules that can be cloned (", class_name,
+              " must derive from torch::nn::Cloneable<", class_name, ">), got the error: ", reason);
 }
 
 ModulePtr clone_of(const torch::nn::Module& module, std::optional<torch::Device> device = {}) {
@@ -158,7 +158,7 @@ void DataParallelBase::Replica::pair_up_tensors(
       // constructor as an option. `set_members` sets the layer's members later.
       TORCH_CHECK(!tensor_members(layer).empty(), data_parallel_name, ": expected reset() of ",
                   class_of(layer), " to register a new tensor for '", item.key(),
-                  "', got a clone that registers the original's tensor");
+                  "', got a clone that shares the original module's tensor");
       copy = to_device(copy.detach(), device, /*copy=*/true);
     }
     // The copy passes gradients only through an autograd edge to the original. If requires_grad is
@@ -206,8 +206,9 @@ void DataParallelBase::Replica::check_members() const {
     TORCH_CHECK(
         counts == usual_counts(*original, originals) || counts == count_members(*copy, copies),
         data_parallel_name, ": expected ", class_of(*original),
-        " to have the tensor members that its reset() sets, got ",
-        "one set to another tensor, which a replica cannot copy; only LibTorch's standard layers, "
+        " to have the tensor members that its reset() sets, got a "
+        "member set to a different tensor, which a replica cannot copy; only LibTorch's standard "
+        "layers, "
         "such as Linear and Embedding, may have such members");
   }
 }

@@ -29,8 +29,8 @@ constexpr size_t message_size = 10;
 void check_message(const std::vector<int64_t>& message, size_t rank, std::string_view call) {
   const auto called = calls.at(static_cast<size_t>(message[call_index]));
   TORCH_CHECK(called == call, call, ": expected the same call on every rank, got ", called,
-              " on rank ", rank, ": is the model wrapped in a DistributedDataParallel on every ",
-              "rank?");
+              " on rank ", rank,
+              "; check that every rank wraps the model in a DistributedDataParallel");
   if (message[failure_index] == 0) return;
   TORCH_CHECK(call != calls.back(), call,
               ": another rank failed; see its error message for the cause");

@@ -534,11 +534,12 @@ TEST_CASE(
                    }),
                    cpus());
   const auto two = torch::ones({2});
-  CHECK_THAT(error_of([&] { net.forward(torch::tensor({1, 2}), two); }),
-             ContainsSubstring("sconce::nn::DataParallel: expected outputs with the same lengths"));
+  CHECK_THAT(
+      error_of([&] { net.forward(torch::tensor({1, 2}), two); }),
+      ContainsSubstring("sconce::nn::DataParallel: expected outputs with the same structure"));
   CHECK_THAT(error_of([&] { net.forward(two, torch::ones({1})); }),
              ContainsSubstring("every tensor to have 2 chunks along dimension 0 on 2 devices (like "
-                               "the first), got one of shape [1] with 1"));
+                               "the first tensor), got a tensor of shape [1] with 1 chunks"));
   CHECK_THAT(error_of([&] { net.forward(two, torch::ones({})); }),
              ContainsSubstring("with at least one dimension, got a 0-dim tensor"));
 }
@@ -1079,5 +1080,5 @@ TEST_CASE("on a GPU, DataParallel rejects a parameter that is not on the first d
   DataParallel net(mlp(), {.device_ids = {sconce::gpu(), sconce::cpu()}});
   CHECK_THAT(error_of([&] { net.forward(torch::ones({2, 3})); }),
              ContainsSubstring("sconce::nn::DataParallel: expected the module's parameters and "
-                               "buffers on the first device (cuda:0), got one on cpu"));
+                               "buffers on the first device (cuda:0), got a tensor on cpu"));
 }

@@ -211,8 +211,8 @@ TEST_CASE(
     const std::string error = error_of([&] { loss.backward(); });
     CHECK(error != nothing);
     if (hook != CommHook::none) continue;
-    CHECK_THAT(error, ContainsSubstring("expected CPUFloatType, the type of weight, for its "
-                                        "gradient, got SparseCPUFloatType"));
+    CHECK_THAT(error, ContainsSubstring("expected type CPUFloatType for the gradient of weight "
+                                        "(the type of the parameter), got SparseCPUFloatType"));
   }
 }
 

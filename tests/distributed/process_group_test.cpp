@@ -196,7 +196,7 @@ TEST_CASE("without a launcher, init returns a single-process group whose collect
   CHECK(torch::equal(gathered[0], tensor));
   CHECK_FALSE(gathered[0].is_alias_of(tensor));
   CHECK(torch::equal(group.reduce_scatter({tensor}), tensor));
-  CHECK_THROWS_WITH(group.broadcast(tensor, 1), ContainsSubstring("src of 0 to 0, got 1"));
+  CHECK_THROWS_WITH(group.broadcast(tensor, 1), ContainsSubstring("src from 0 to 0, got 1"));
   CHECK_THROWS_WITH(group.reduce_scatter({tensor, tensor}),
                     ContainsSubstring("expected 1 tensors"));
 }
@@ -475,9 +475,9 @@ TEST_CASE("new_group throws on all ranks if one of them passes different ranks",
   wait_for(ranks, Seconds(60));
   for (int rank = 0; rank < 3; ++rank) {
     CHECK(ranks[rank]->exit_code == 1);
-    CHECK_THAT(ranks[rank]->err(),
-               ContainsSubstring(c10::str("ProcessGroup::new_group: rank ", rank,
-                                          " of 3: expected ", "the same ranks on every rank")));
+    CHECK_THAT(ranks[rank]->err(), ContainsSubstring(c10::str(
+                                       "ProcessGroup::new_group: rank ", rank, " of 3: expected ",
+                                       "the same list of ranks on every rank")));
   }
 }
 
@@ -503,8 +503,8 @@ TEST_CASE(
   const std::string who = "sconce::distributed::ProcessGroup::new_group: expected ";
   CHECK_THAT(refusal_of({}), StartsWith(who + "at least one rank, got none"));
   CHECK_THAT(refusal_of({0, 0}), StartsWith(who + "each rank once, got "));
-  CHECK_THAT(refusal_of({1}), StartsWith(who + "ranks of 0 to 0, got "));
-  CHECK_THAT(refusal_of({-1}), StartsWith(who + "ranks of 0 to 0, got "));
+  CHECK_THAT(refusal_of({1}), StartsWith(who + "ranks from 0 to 0, got "));
+  CHECK_THAT(refusal_of({-1}), StartsWith(who + "ranks from 0 to 0, got "));
   CHECK_THROWS_WITH(group.new_group({0}, std::chrono::milliseconds(0)),
                     ContainsSubstring("expected a timeout above 0"));
   const auto same = group.new_group({0});
