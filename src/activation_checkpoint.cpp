@@ -256,7 +256,7 @@ void CheckpointFrame::add_again(const torch::Tensor& tensor) {
   TORCH_CHECK(tensor.sizes() == shapes_[place] && tensor.dtype() == kind.dtype() &&
                   tensor.device() == kind.device(),
               "sconce::checkpoint: expected the second run of the function to save the same "
-              "tensors as the first: tensor ",
+              "tensors as the first run: tensor ",
               place + 1, " of shape ", at::IntArrayRef(shapes_[place]), ", ", kind.dtype(), " on ",
               kind.device(), ", got shape ", tensor.sizes(), ", ", tensor.dtype(), " on ",
               tensor.device());

@@ -60,7 +60,7 @@ std::shared_ptr<StepBallot> CaptureScope::ballot() {
 void check_not_capturing_graph(std::string_view function) {
   TORCH_CHECK(CaptureScope::graph_conditions() == nullptr, function,
               ": expected a call outside a captured step on a GPU (replays do not run host code), "
-              "got a call inside one");
+              "got a call inside a captured step");
 }
 
 }  // namespace sconce::detail

@@ -60,7 +60,7 @@ void try_to_wait(const c10::Stream& waiting, const c10::Stream& for_this) {
   try {
     wait(waiting, for_this);
   } catch (const c10::Error& error) {
-    TORCH_WARN(step_name, ": expected a stream to wait for another, got the error: ",
+    TORCH_WARN(step_name, ": expected one stream to wait for another stream, got the error: ",
                error.what_without_backtrace());
   }
 }
@@ -78,8 +78,8 @@ class SingleCallGuard {
  public:
   explicit SingleCallGuard(std::atomic<bool>& in_use) : in_use_(in_use) {
     TORCH_CHECK(!in_use_.exchange(true), step_name,
-                ": expected one call at a time, got a call during another call, made by another "
-                "thread or by the step itself");
+                ": expected one call at a time, got a call during another call, from another "
+                "thread or from the step itself");
   }
   ~SingleCallGuard() { in_use_ = false; }
   SingleCallGuard(const SingleCallGuard&) = delete;
@@ -136,8 +136,8 @@ void CapturedStep::drop_graph() {
 CapturedStep::Tensors CapturedStep::operator()(const Tensors& batch) {
   const SingleCallGuard single_call(is_running_);
   TORCH_CHECK(!detail::is_recording(), step_name,
-              ": expected no captured step inside another captured step, got one while the other "
-              "is being captured");
+              ": expected no captured step inside another captured step, got a call while "
+              "another step is being captured");
   check_batch(batch);
   if (inputs_) return step(batch);
   Tensors inputs;
@@ -213,9 +213,9 @@ bool CapturedStep::is_like_first(const Tensors& batch) const {
     const auto& first = (*inputs_)[i];
     is_like = batch[i].sizes() == first.sizes() && batch[i].scalar_type() == first.scalar_type();
     TORCH_CHECK(is_like || options_.on_shape_mismatch == ShapeMismatch::run_eagerly, step_name,
-                ": expected tensor ", i, " of the batch to be ", first.scalar_type(), " of sizes ",
-                first.sizes(), " (as in the first), got ", batch[i].scalar_type(), " of sizes ",
-                batch[i].sizes());
+                ": expected tensor ", i, " in the batch to have dtype ", first.scalar_type(),
+                " and sizes ", first.sizes(), " (as in the first batch), got dtype ",
+                batch[i].scalar_type(), " and sizes ", batch[i].sizes());
   }
   return is_like;
 }

@@ -13,7 +13,7 @@ inline void check_path(const std::filesystem::path& path, const std::string& cal
   const std::string& text = path.native();
   const size_t end = text.find('\0');
   TORCH_CHECK(end == text.npos, caller, ": ", text.substr(0, end),
-              ": expected a path without NUL bytes, got one after ", end, " bytes");
+              ": expected a path without NUL bytes, got a NUL byte after ", end, " bytes");
 }
 
 }  // namespace sconce

@@ -264,8 +264,9 @@ void check_scaler_without_update() {
       scaler.update();
     }
   };
-  CHECK_THAT(error_of(train), ContainsSubstring("sconce::amp::GradScaler::unscale_ or step "
-                                                "without update in the same captured step"));
+  CHECK_THAT(error_of(train),
+             ContainsSubstring("sconce::amp::GradScaler::unscale_ or step "
+                               "without a call to update in the same captured step"));
 }
 
 }  // namespace

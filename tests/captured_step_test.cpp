@@ -163,10 +163,11 @@ TEST_CASE(
   CapturedStep one(device, sum, {.on_shape_mismatch = ShapeMismatch::error});
   one({torch::ones({4, 2})});
   CHECK_THAT(error_of([&] { one({torch::ones({3, 2})}); }),
-             StartsWith("sconce::CapturedStep: expected tensor 0 of the batch to be Float "
-                        "of sizes [4, 2] (as in the first), got Float of sizes [3, 2]"));
+             StartsWith("sconce::CapturedStep: expected tensor 0 in the batch to have dtype "
+                        "Float and sizes [4, 2] (as in the first batch), got dtype Float and sizes "
+                        "[3, 2]"));
   CHECK_THAT(error_of([&] { one({torch::ones({4, 2}, torch::kLong)}); }),
-             ContainsSubstring("got Long of sizes [4, 2]"));
+             ContainsSubstring("got dtype Long and sizes [4, 2]"));
   CHECK_THAT(
       error_of([&] { one({}); }),
       StartsWith(

@@ -32,13 +32,13 @@ QUERIES = {
     "static assertion failed: sconce::FitData: expected the validation data as .test": "docs/compile_errors",
     "sconce::program::record: aten::dropout: expected no random numbers, got some; call eval() on the network, run lazy"
     " layers once before recording, or pass the numbers as an input": "reference/errors",
-    "sconce::amp::GradScaler::update: expected gradients checked for inf since the last update, by unscale_ or step":
+    "sconce::amp::GradScaler::update: expected unscale_ or step to have checked gradients for inf since the last update":
         "reference/errors",
     "sconce::Trainer: expected num_gpus 0 or 1 (a Trainer uses one device), got 2": "reference/errors",
     "sconce::io::load_safetensors: runs/best.safetensors: expected a header of 5417 bytes, found a file of 1024":
         "reference/errors",
     "sconce::data::Stack: expected tensors of the same size, got [3, 32, 32] in item 0 of the batch and [1, 28, 28] in "
-    "item 7; sconce::data::PadSequence pads the shorter ones": "reference/errors",
+    "item 7; sconce::data::PadSequence pads shorter tensors": "reference/errors",
 }
 
 # The parts of the browser API that the scripts use before they display a result.

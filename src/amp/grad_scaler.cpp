@@ -47,7 +47,7 @@ void visit_state(ScalerState& scaler, StateVisitor& state) {
 
 // Replays do not track which optimizers were stepped or which optimizers' gradients were unscaled.
 constexpr auto without_update =
-    "sconce::amp::GradScaler::unscale_ or step without update in the same captured step";
+    "sconce::amp::GradScaler::unscale_ or step without a call to update in the same captured step";
 
 enum class Float16Gradients { refused, accepted };
 
@@ -72,11 +72,12 @@ TensorGroups gradients_of(torch::optim::Optimizer& optimizer, Float16Gradients f
       TORCH_CHECK_VALUE(
           float16 == Float16Gradients::accepted || parameter.grad().scalar_type() != c10::kHalf,
           "sconce::amp::GradScaler::unscale_: expected gradients with more precision than float16, "
-          "which would lose precision when divided by the scale; keep the parameters in float32");
-      TORCH_CHECK_VALUE(
-          !parameter.is_cuda() || parameter.grad().scalar_type() != c10::kBFloat16,
-          "sconce::amp::GradScaler: expected no bfloat16 gradients on a GPU, for "
-          "which LibTorch has no kernel; keep the parameters in float32, or do not use a scaler");
+          "because dividing float16 gradients by the scale loses precision; keep the parameters in "
+          "float32");
+      TORCH_CHECK_VALUE(!parameter.is_cuda() || parameter.grad().scalar_type() != c10::kBFloat16,
+                        "sconce::amp::GradScaler: expected no bfloat16 gradients on a GPU, because "
+                        "LibTorch has no kernel to unscale them; keep the parameters in float32, "
+                        "or do not use a scaler");
       add_to_group(gradients, values_of(parameter));
     }
   }
@@ -176,9 +177,10 @@ torch::Tensor GradScaler::step(torch::optim::Optimizer& optimizer,
   if (!is_enabled()) return optimizer.step(std::move(closure));
   TORCH_CHECK(closure == nullptr,
               "sconce::amp::GradScaler::step: expected no closure, because an enabled scaler does "
-              "not support one");
+              "not support closures");
   auto& state = state_of(optimizer, "step");
-  TORCH_CHECK(state.stage != Stage::stepped, "sconce::amp::GradScaler::step: expected one call ",
+  TORCH_CHECK(state.stage != Stage::stepped,
+              "sconce::amp::GradScaler::step: expected one call "
               "per optimizer between updates; step has already been called for this optimizer");
   torch::Tensor result;
   auto* amp_scaling = dynamic_cast<optim::AmpScaling*>(&optimizer);
@@ -208,7 +210,8 @@ void GradScaler::step_in_kernels(optim::AmpScaling& amp_scaling, torch::optim::O
 torch::Tensor GradScaler::step_from_host(torch::optim::Optimizer& optimizer,
                                          OptimizerState& state) {
   if (state.stage == Stage::ready) unscale(optimizer, state);
-  TORCH_CHECK(!state.found_infs.empty(), "sconce::amp::GradScaler::step: expected a gradient to ",
+  TORCH_CHECK(!state.found_infs.empty(),
+              "sconce::amp::GradScaler::step: expected a gradient to "
               "check for inf, but none of the optimizer's parameters has a gradient");
   return combined(state.found_infs).is_nonzero() ? torch::Tensor() : optimizer.step();
 }
@@ -225,8 +228,9 @@ void GradScaler::update(std::optional<double> new_scale) {
     for (const auto& [optimizer, state] : states_) {
       found_infs.insert(found_infs.end(), state.found_infs.begin(), state.found_infs.end());
     }
-    TORCH_CHECK(!found_infs.empty(), "sconce::amp::GradScaler::update: expected gradients checked ",
-                "for inf since the last update, by unscale_ or step");
+    TORCH_CHECK(!found_infs.empty(),
+                "sconce::amp::GradScaler::update: expected unscale_ or step "
+                "to have checked gradients for inf since the last update");
     depend_on_options();
     at::_amp_update_scale_(scale_, growth_tracker_, combined(found_infs), options_.growth_factor,
                            options_.backoff_factor, options_.growth_interval);

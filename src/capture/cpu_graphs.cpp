@@ -61,9 +61,10 @@ CpuGraphs::Graph* CpuGraphs::find_fitting() {
     if (fit == Fit::fits) return &graph;
     is_gone |= fit == Fit::gone;
   }
-  TORCH_CHECK(!is_gone, "sconce::CapturedStep: expected the parameters that the step was captured ",
-              "with, got a parameter that no longer exists; capture the new parameters with "
-              "another CapturedStep");
+  TORCH_CHECK(!is_gone,
+              "sconce::CapturedStep: expected the parameters used during the capture, "
+              "got a parameter that no longer exists; capture the new parameters with a new "
+              "CapturedStep");
   return nullptr;
 }
 

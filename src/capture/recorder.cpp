@@ -289,7 +289,7 @@ void Recorder::end_gradients() {
 
 RecordingOutcome Recorder::finish() {
   for (const size_t hash : memory_.host_values()) {
-    step_->trace.host_values.push_back({"memory that the host writes", hash});
+    step_->trace.host_values.push_back({"memory written by the host", hash});
   }
   if (!reject_reason_.empty()) return {nullptr, std::move(reject_reason_)};
   end_gradients();

@@ -62,7 +62,7 @@ std::string operator_rejection(const c10::OperatorHandle& op,
       op.hasTag(at::Tag::dynamic_output_shape) || has_trait(name, Trait::reads_lengths);
   const bool is_known = (has_trait(name, Trait::takes_indices) && !has_mask(arguments)) ||
                         (has_trait(name, Trait::takes_count) && has_count(arguments));
-  if (depends_on_values && !is_known) return named("a shape that depends on values", op);
+  if (depends_on_values && !is_known) return named("a data-dependent shape", op);
   return {};
 }
 

@@ -79,7 +79,7 @@ void reset_peak_memory_stats(torch::Device device) {
     file << 5 << std::flush;  // writing 5 resets only the peak value
     TORCH_CHECK(
         file, caller,
-        ": expected to write to /proc/self/clear_refs (which resets the peak), got an error");
+        ": expected /proc/self/clear_refs to be writable (to reset the peak), got an error");
   } else if (auto* allocator = gpu_allocator()) {
     allocator->resetPeakStats(resolve_device(device, caller).index());
   }

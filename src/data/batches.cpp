@@ -15,7 +15,8 @@ constexpr auto batches_name = "sconce::data::Batches";
 int64_t checked_rows(const Dataset& dataset) {
   const auto& [data, target] = dataset;
   detail::check_rows(batches_name, "data", data, data, "data");
-  TORCH_CHECK(target.defined(), batches_name, ": target: expected a tensor, got an undefined one; ",
+  TORCH_CHECK(target.defined(), batches_name,
+              ": target: expected a tensor, got an undefined tensor; ",
               "sconce::data::TensorBatches splits a single tensor");
   detail::check_rows(batches_name, "target", target, data, "data");
   return data.size(0);

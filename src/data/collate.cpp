@@ -27,7 +27,7 @@ torch::Tensor Stack::tensors(const std::vector<torch::Tensor>& tensors) const {
     TORCH_CHECK(tensors[i].sizes() == tensors[0].sizes(),
                 "sconce::data::Stack: expected tensors of the same size, got ", tensors[0].sizes(),
                 " in item 0 of the batch and ", tensors[i].sizes(), " in item ", i,
-                "; sconce::data::PadSequence pads the shorter ones");
+                "; sconce::data::PadSequence pads shorter tensors");
   }
   if (!pin_memory || !stack_without_change(tensors)) return at::stack(tensors);
   std::vector<int64_t> sizes = tensors[0].sizes().vec();

@@ -15,22 +15,22 @@ constexpr auto split_name = "sconce::data::random_split";
 
 void check_lengths(c10::ArrayRef<int64_t> lengths, int64_t size) {
   for (const int64_t length : lengths) {
-    TORCH_CHECK(length >= 1 && length <= size, split_name, ": expected lengths of 1 to ", size,
+    TORCH_CHECK(length >= 1 && length <= size, split_name, ": expected lengths from 1 to ", size,
                 " (the number of items), got ", lengths);
   }
   const int64_t sum = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
   TORCH_CHECK(sum == size, split_name, ": expected lengths that add up to ", size,
-              " (the number of items), got ", lengths, ", which add up to ", sum);
+              " (the number of items), got ", lengths, " with a sum of ", sum);
 }
 
 void check_fractions(c10::ArrayRef<double> fractions) {
   for (const double fraction : fractions) {
-    TORCH_CHECK(fraction >= 0 && fraction <= 1, split_name, ": expected fractions of 0 to 1, got ",
-                fractions);
+    TORCH_CHECK(fraction >= 0 && fraction <= 1, split_name,
+                ": expected fractions from 0 to 1, got ", fractions);
   }
   const double sum = std::accumulate(fractions.begin(), fractions.end(), 0.);
   TORCH_CHECK(std::abs(sum - 1) <= 1e-9, split_name, ": expected fractions that add up to 1, got ",
-              fractions, ", which add up to ", sum);
+              fractions, " with a sum of ", sum);
 }
 
 std::vector<int64_t> lengths_of(c10::ArrayRef<double> fractions, int64_t size) {
@@ -63,7 +63,8 @@ std::vector<int64_t> SplitLengths::of(int64_t size) const {
 std::vector<std::vector<int64_t>> detail::split_indices(
     std::optional<int64_t> size, const SplitLengths& lengths,
     const std::optional<at::Generator>& generator) {
-  TORCH_CHECK(size, split_name, ": expected a dataset with a known size, got one without a size");
+  TORCH_CHECK(size, split_name,
+              ": expected a dataset with a known size, got a dataset without a size");
   const auto lengths_of_parts = lengths.of(*size);
   const auto order = at::randperm(*size, generator, at::kLong);
   const auto* next = order.const_data_ptr<int64_t>();

@@ -22,7 +22,7 @@ namespace detail {
 SubsetIndices::SubsetIndices(std::vector<int64_t> indices, std::optional<int64_t> source_size)
     : all_(std::make_shared<const std::vector<int64_t>>(std::move(indices))) {
   TORCH_CHECK(source_size, subset_name,
-              ": expected a dataset with a known size, got one without a size");
+              ": expected a dataset with a known size, got a dataset without a size");
   const auto outside = [&](int64_t index) { return index < 0 || index >= *source_size; };
   const auto found = std::find_if(all_->begin(), all_->end(), outside);
   TORCH_CHECK(found == all_->end(), subset_name, ": expected non-negative indices below ",

@@ -14,13 +14,13 @@ DataLoaderOptions data_loader_options(BatchesOptions options) {
 
 void check_rows(const char* caller, const std::string& name, const torch::Tensor& tensor,
                 const torch::Tensor& first, const char* first_name) {
-  TORCH_CHECK(tensor.defined(), caller, ": ", name, ": expected a tensor, got an undefined one");
+  TORCH_CHECK(tensor.defined(), caller, ": ", name, ": expected a tensor, got an undefined tensor");
   TORCH_CHECK(tensor.dim() >= 1, caller, ": ", name,
               ": expected at least 1 dimension, got a 0-dim tensor");
   TORCH_CHECK(tensor.size(0) == first.size(0), caller, ": ", name, ": expected ", first.size(0),
               " rows as in ", first_name, ", got ", tensor.size(0));
   TORCH_CHECK(tensor.device() == first.device(), caller, ": ", name, ": expected a tensor on ",
-              first.device(), " (like ", first_name, "), got one on ", tensor.device());
+              first.device(), " (like ", first_name, "), got a tensor on ", tensor.device());
 }
 
 BatchRows::BatchRows(const EpochItems& items, int64_t index)

@@ -26,7 +26,7 @@ torch::Tensor checked(const torch::Tensor& weights) {
   const double sum = copy.sum().item<double>();
   TORCH_CHECK(least >= 0, name, "non-negative weights, got ", least);
   TORCH_CHECK(sum > 0 && sum <= std::numeric_limits<double>::max(), name,
-              "weights with a finite sum above 0, got ", sum);
+              "weights with a finite, positive sum, got ", sum);
   return copy;
 }
 

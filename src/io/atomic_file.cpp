@@ -111,7 +111,7 @@ void AtomicFile::finish() {
   ::close(std::exchange(fd_, -1));
   const int error = sync_folder(folder_);
   TORCH_CHECK(error == 0, caller_, ": ", path_.string(),
-              ": cannot sync its folder: ", std::strerror(error));
+              ": cannot sync the folder: ", std::strerror(error));
 }
 
 // Checks the path before anything is written. Without this check, an unwritable file would be

@@ -39,7 +39,7 @@ class CsvRecords {
       const std::string_view raw = text_.substr(begin, at_ - begin);
       if (is_blank(raw)) continue;
       if (raw.find('\0') != raw.npos) problem_ = "expected text, got a NUL byte";
-      if (!is_utf8(raw)) problem_ = "expected UTF-8, got other bytes";
+      if (!is_utf8(raw)) problem_ = "expected valid UTF-8, got invalid bytes";
       return true;
     }
     count_ = 0;
@@ -67,7 +67,7 @@ class CsvRecords {
     if (is_quoted) read_quoted(field);
     const size_t end = std::min(text_.find_first_of(ends_, at_), text_.size());
     if (is_quoted && end > at_)
-      problem_ = "expected a quoted field to end with its closing quote, got more text";
+      problem_ = "expected a quoted field to end with its closing quote, got text after the quote";
     field += text_.substr(at_, end - at_);
     at_ = end;
     if (at_ == text_.size()) return false;

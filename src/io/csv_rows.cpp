@@ -58,9 +58,10 @@ class RowReader {
 
   void check_good() const {
     const bool is_good = rows_.skipped == 0 || (options_.skip_bad && !rows_.cells.empty());
-    TORCH_CHECK(
-        is_good, file_.error_prefix, rows_.first_skipped.front(),
-        rows_.skipped > 1 ? c10::str("; this is the first of ", rows_.skipped, " bad rows") : "");
+    TORCH_CHECK(is_good, file_.error_prefix, rows_.first_skipped.front(),
+                rows_.skipped > 1
+                    ? c10::str("; this row is the first of ", rows_.skipped, " bad rows")
+                    : "");
     TORCH_CHECK(!rows_.cells.empty(), file_.error_prefix, "expected rows, found none");
   }
 
@@ -86,7 +87,7 @@ class RowReader {
         c10::str(place_of(row, column), "expected ", expected, ", got ", shown(row[column.field]));
     if (column.number_line == 0 || expected != "a number") return problem;
     return c10::str(problem, " (line ", column.number_line,
-                    " made this column numeric; list it in .categories to read strings)");
+                    " made this column numeric; to read strings, add the column to .categories)");
   }
 
   static std::string place_of(const CsvRecords& row, const TableColumn& column) {

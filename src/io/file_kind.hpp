@@ -70,7 +70,7 @@ inline const char* name_of(FileKind kind) {
     case FileKind::json:
       return "a JSON text";
     case FileKind::unknown:
-      return "a file of an unknown type";
+      return "a file of unknown type";
   }
   return "";
 }

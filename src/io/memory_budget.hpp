@@ -26,8 +26,8 @@ class MemoryBudget {
   void take(uint64_t size, const std::string& error_prefix) {
     TORCH_CHECK(size <= left_, error_prefix, "expected a file that needs at most ", limit_,
                 " bytes of memory (", base, " and max_expansion = ", max_expansion_,
-                " bytes for each byte of the file), got one that needs more; to load it, use "
-                "a larger max_expansion");
+                " bytes for each byte of the file), got a file that needs more memory; to load "
+                "the file, increase max_expansion");
     left_ -= size;
   }
 

@@ -46,7 +46,7 @@ class Arguments {
   size_t left() const { return items_.size() - next_; }
 
   const c10::IValue& next(bool (c10::IValue::*is_kind)() const, const char* what) {
-    TORCH_CHECK(left() > 0, place_, "expected ", what, ", got no more arguments");
+    TORCH_CHECK(left() > 0, place_, "expected ", what, ", got the end of the arguments");
     const auto& value = items_[next_++];
     TORCH_CHECK((value.*is_kind)(), place_, "expected ", what, ", got ", kind_of(value));
     return value;
@@ -81,15 +81,15 @@ class Arguments {
   // Skips the attributes that a user set on a tensor. The attributes are either a dict, or a pair
   // of a dict and the attributes in __slots__.
   void skip_attributes() {
-    TORCH_CHECK(left() > 0, place_, "expected tensor attributes, got no more arguments");
+    TORCH_CHECK(left() > 0, place_, "expected tensor attributes, got the end of the arguments");
     const auto& value = items_[next_++];
     const bool is_pair = value.isTuple() && value.toTupleRef().elements().size() == 2;
     TORCH_CHECK(value.isNone() || value.isGenericDict() || is_pair, place_,
-                "expected a dict of a tensor's attributes, got ", kind_of(value));
+                "expected a dict of tensor attributes, got ", kind_of(value));
   }
 
   void finish() const {
-    TORCH_CHECK(left() == 0, place_, "expected no more arguments, got ", left());
+    TORCH_CHECK(left() == 0, place_, "expected the end of the arguments, got ", left(), " more");
   }
 
  private:
@@ -130,8 +130,8 @@ at::Tensor view_of(const c10::Storage& storage, c10::ScalarType type, int64_t of
                    c10::IntArrayRef sizes, c10::IntArrayRef strides, const Place& place) {
   const uint64_t elements = storage.nbytes() / c10::elementSize(type);
   TORCH_CHECK(fits_in_storage(offset, sizes, strides, elements), place,
-              "expected a tensor that fits in its ", "storage of ", elements,
-              " elements, got offset ", offset, ", sizes ", sizes, " and strides ", strides);
+              "expected a tensor that fits in its storage of ", elements, " elements, got offset ",
+              offset, ", sizes ", sizes, " and strides ", strides);
   const auto options = at::TensorOptions(type).device(storage.device());
   return at::empty({0}, options).set_(storage, offset, sizes, strides);
 }
@@ -179,7 +179,7 @@ c10::IValue rebuild_with_attributes(Arguments arguments, Containers& containers,
   const auto global = named(function)->global;
   TORCH_CHECK(
       global == Global::tensor_v2 || global == Global::tensor_v3 || global == Global::parameter,
-      place, "expected a function that creates a tensor, got another function");
+      place, "expected a function that creates a tensor, got a different kind of function");
   arguments.next_named(Global::tensor_class, "a tensor class");
   const auto& function_arguments = arguments.next(&c10::IValue::isTuple, "a tuple of arguments");
   arguments.skip_attributes();
@@ -211,8 +211,8 @@ c10::IValue find_global(std::string_view module, std::string_view name, Containe
   const auto* dtype = find_torch_type([&](const TorchType& type) { return name == type.name; });
   const bool is_known = module == "torch" && (storage != nullptr || dtype != nullptr);
   TORCH_CHECK(is_known, place,
-              "expected a type that a state dict of strided tensors can contain, got ",
-              "the global ", module, ".", name, ", which is not loaded");
+              "expected a type that is allowed in a state dict of strided tensors, got the global ",
+              module, ".", name);
   return storage != nullptr ? capsule(Global::storage_class, storage->type)
                             : capsule(Global::dtype, dtype->type);
 }

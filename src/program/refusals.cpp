@@ -28,7 +28,7 @@ constexpr std::array<Refusal, 5> refusals = {{
     {"a host read",
      "expected operators that return tensors, got one that returns a value to the host; keep the "
      "value in a tensor, for example with torch::where instead of a branch"},
-    {"a shape that depends on values",
+    {"a data-dependent shape",
      "expected results whose shapes depend only on the inputs' shapes, got one whose shape depends "
      "on values; keep all elements and use a mask, for example with torch::where"},
     {"a collective",

@@ -227,7 +227,7 @@ TEST_CASE(
       "a host read (aten::_local_scalar_dense)");
   check_refused(
       [](const StepTensors& batch) { return StepTensors{batch[0].masked_select(batch[0] > 0)}; },
-      "a shape that depends on values (aten::masked_select)");
+      "a data-dependent shape (aten::masked_select)");
   check_refused(
       [](const StepTensors& batch) { return StepTensors{batch[0].to_sparse().to_dense()}; },
       "a sparse tensor (aten::_to_sparse)");
@@ -534,8 +534,8 @@ TEST_CASE("a replay throws if the model has been destroyed") {
   fit.reset();
   for (int i = 0; i < 2; ++i) {
     CHECK_THAT(error_of([&] { step(some_batch(5)); }),
-               StartsWith("sconce::CapturedStep: expected the parameters that the step was "
-                          "captured with, got a parameter that no longer exists"));
+               StartsWith("sconce::CapturedStep: expected the parameters used during the "
+                          "capture, got a parameter that no longer exists"));
   }
 }
 

@@ -259,9 +259,9 @@ TEST_CASE(
     "different row counts") {
   const Dataset good = counting(4);
   CHECK(refusal({{}, good.target}) ==
-        "sconce::data::Batches: data: expected a tensor, got an undefined one");
+        "sconce::data::Batches: data: expected a tensor, got an undefined tensor");
   CHECK(refusal({good.data, {}}) ==
-        "sconce::data::Batches: target: expected a tensor, got an undefined one; "
+        "sconce::data::Batches: target: expected a tensor, got an undefined tensor; "
         "sconce::data::TensorBatches splits a single tensor");
   CHECK(refusal({torch::tensor(1), good.target}) ==
         "sconce::data::Batches: data: expected at least 1 dimension, got a 0-dim tensor");
@@ -269,8 +269,9 @@ TEST_CASE(
         "sconce::data::Batches: target: expected at least 1 dimension, got a 0-dim tensor");
   CHECK(refusal({good.data, torch::arange(3)}) ==
         "sconce::data::Batches: target: expected 4 rows as in data, got 3");
-  CHECK(refusal({good.data, good.target.to(torch::kMeta)}) ==
-        "sconce::data::Batches: target: expected a tensor on cpu (like data), got one on meta");
+  CHECK(
+      refusal({good.data, good.target.to(torch::kMeta)}) ==
+      "sconce::data::Batches: target: expected a tensor on cpu (like data), got a tensor on meta");
 }
 
 TEST_CASE("Batches rejects a batch_size below 1 and a negative epoch") {
@@ -430,7 +431,7 @@ TEST_CASE(
   const sconce::data::RandomSampler sampler(9);
   const std::string who = "sconce::data::Batches: expected ";
   CHECK(refusal(counting(8), {.sampler = sampler}) ==
-        who + "a sampler for 8 items (the number of items in the dataset), got one for 9");
+        who + "a sampler for 8 items (the number of items in the dataset), got a sampler for 9");
   CHECK(refusal(counting(9), {.shuffle = true, .sampler = sampler}) ==
         who + "either shuffle or a sampler (which sets the order), got both");
 }

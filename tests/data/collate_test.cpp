@@ -48,7 +48,7 @@ TEST_CASE("Stack and PadSequence reject mismatched items and report their positi
   CHECK(refusal(Stack(), std::vector{two, two, three}) ==
         "sconce::data::Stack: expected tensors of the same size, got [2] in item 0 of the batch "
         "and [3] "
-        "in item 2; sconce::data::PadSequence pads the shorter ones");
+        "in item 2; sconce::data::PadSequence pads shorter tensors");
   CHECK_THAT(refusal(PadSequence(), std::vector{torch::ones({1, 2}), torch::ones({1, 3})}),
              ContainsSubstring("got [1, 2] in item 0 of the batch and [1, 3] in item 1"));
   CHECK_THAT(refusal(PadSequence(), std::vector{two, torch::ones({2, 1})}),

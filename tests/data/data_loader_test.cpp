@@ -597,10 +597,9 @@ TEST_CASE("DataLoader rejects invalid options before reading an item") {
   CHECK(refusal({.prefetch_factor = 0}) == who + "prefetch_factor to be at least 1, got 0");
   CHECK_THAT(refusal({.shuffle = true, .sampler = sconce::data::RandomSampler(12)}),
              ContainsSubstring("expected either shuffle or a sampler"));
-  CHECK_THAT(
-      refusal({.sampler = sconce::data::RandomSampler(9)}),
-      ContainsSubstring(
-          "expected a sampler for 12 items (the number of items in the dataset), got one for 9"));
+  CHECK_THAT(refusal({.sampler = sconce::data::RandomSampler(9)}),
+             ContainsSubstring("expected a sampler for 12 items (the number of items in the "
+                               "dataset), got a sampler for 9"));
   DataLoader loader(Broken{"any"});
   CHECK_THROWS_WITH(loader.set_epoch(-1), ContainsSubstring("epoch to be at least 0, got -1"));
 }

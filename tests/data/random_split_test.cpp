@@ -128,22 +128,22 @@ TEST_CASE(
 
 TEST_CASE("random_split rejects mismatched lengths and empty parts before drawing random numbers") {
   const std::string who = "sconce::data::random_split: expected ";
-  const auto lengths_of_10 = who + "lengths of 1 to 10 (the number of items), got ";
+  const auto lengths_of_10 = who + "lengths from 1 to 10 (the number of items), got ";
   const auto adding_to_10 = who + "lengths that add up to 10 (the number of items), got ";
   torch::manual_seed(5);
-  CHECK(refusal({7, 2}) == adding_to_10 + "[7, 2], which add up to 9");
-  CHECK(refusal({7, 4}) == adding_to_10 + "[7, 4], which add up to 11");
+  CHECK(refusal({7, 2}) == adding_to_10 + "[7, 2] with a sum of 9");
+  CHECK(refusal({7, 4}) == adding_to_10 + "[7, 4] with a sum of 11");
   CHECK(refusal({10, 0}) == lengths_of_10 + "[10, 0]");
   CHECK(refusal({12, -2}) == lengths_of_10 + "[12, -2]");
   const auto most = std::numeric_limits<int64_t>::max();
   CHECK(refusal({most, most}).starts_with(lengths_of_10));
   CHECK(refusal({0.7, 0.2}) ==
-        who + "fractions that add up to 1, got [0.7, 0.2], which add up to 0.9");
+        who + "fractions that add up to 1, got [0.7, 0.2] with a sum of 0.9");
   CHECK(refusal({0.7, 0.4}) ==
-        who + "fractions that add up to 1, got [0.7, 0.4], which add up to 1.1");
-  CHECK(refusal({1.5, -0.5}) == who + "fractions of 0 to 1, got [1.5, -0.5]");
+        who + "fractions that add up to 1, got [0.7, 0.4] with a sum of 1.1");
+  CHECK(refusal({1.5, -0.5}) == who + "fractions from 0 to 1, got [1.5, -0.5]");
   const auto nan = std::numeric_limits<double>::quiet_NaN();
-  CHECK(refusal({nan, 0.5}).starts_with(who + "fractions of 0 to 1, got ["));
+  CHECK(refusal({nan, 0.5}).starts_with(who + "fractions from 0 to 1, got ["));
   CHECK(refusal({0.95, 0.05, 0.0}) == who +
                                           "fractions that assign each part at least one of 10 "
                                           "items, got [0.95, 0.05, 0], which give " +
@@ -155,7 +155,7 @@ TEST_CASE("random_split rejects mismatched lengths and empty parts before drawin
   UpToOfTorch unsized;
   unsized.count.reset();
   CHECK(error_of([&] { random_split(unsized, {1}); }) ==
-        who + "a dataset with a known size, got one without a size");
+        who + "a dataset with a known size, got a dataset without a size");
   const auto x = torch::ones({3});
   CHECK(error_of([&] { random_split(Dataset{x, torch::ones({2})}, {3}); }) ==
         "sconce::data::Subset: expected as many rows in target as in data (3), got 2");

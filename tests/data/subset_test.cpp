@@ -146,7 +146,7 @@ TEST_CASE("Subset rejects a null source, a source without a size, and out-of-ran
   TensOfTorch unsized;
   unsized.has_size = false;
   CHECK(error_of([&] { Subset(unsized, {0}); }) ==
-        expected + "a dataset with a known size, got one without a size");
+        expected + "a dataset with a known size, got a dataset without a size");
   const auto x = torch::ones({8});
   CHECK(error_of([&] { Subset(Dataset{x, x}, {8}); }) == indices_of_8 + ", got 8");
   CHECK(error_of([&] { Subset(Dataset{x, torch::ones({7})}, {0}); }) ==

@@ -78,11 +78,11 @@ TEST_CASE("TensorBatches rejects tensors with different row counts and tensors w
   CHECK(error_of([&] { (void)TensorBatches(std::vector<torch::Tensor>()); }) ==
         who + "expected a tensor, got none");
   CHECK(error_of([&] { (void)TensorBatches(std::tuple(x, torch::Tensor())); }) ==
-        who + "tensor 1: expected a tensor, got an undefined one");
+        who + "tensor 1: expected a tensor, got an undefined tensor");
   CHECK(error_of([&] { (void)TensorBatches(std::tuple(x, x, torch::ones({4}))); }) ==
         who + "tensor 2: expected 3 rows as in the first, got 4");
   CHECK(error_of([&] { (void)TensorBatches(torch::ones({})); }) ==
         who + "tensor 0: expected at least 1 dimension, got a 0-dim tensor");
   CHECK(error_of([&] { (void)TensorBatches(std::tuple(x, x.to(torch::kMeta))); }) ==
-        who + "tensor 1: expected a tensor on cpu (like the first), got one on meta");
+        who + "tensor 1: expected a tensor on cpu (like the first), got a tensor on meta");
 }

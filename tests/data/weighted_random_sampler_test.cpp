@@ -124,8 +124,9 @@ TEST_CASE("WeightedRandomSampler rejects invalid weights and sample counts") {
   CHECK_THAT(weights_refusal(torch::tensor({1., nan}), 1),
              ContainsSubstring("non-negative weights, got") && ContainsSubstring("nan"));
   CHECK(weights_refusal(torch::tensor({1., infinity}), 1) ==
-        name + "weights with a finite sum above 0, got inf");
-  CHECK(weights_refusal(torch::zeros({3}), 1) == name + "weights with a finite sum above 0, got 0");
+        name + "weights with a finite, positive sum, got inf");
+  CHECK(weights_refusal(torch::zeros({3}), 1) ==
+        name + "weights with a finite, positive sum, got 0");
   CHECK(weights_refusal(torch::ones({3}), 0) == name + "num_samples to be at least 1, got 0");
   CHECK(
       weights_refusal(torch::tensor({1., 0., 2.}), 3, {.replacement = false}) ==

@@ -555,7 +555,7 @@ TEST_CASE(
   for (const int error : {EIO, ENOSPC}) {
     CHECK_THAT(
         save_with(error, ""),
-        ContainsSubstring(file.string() + ": cannot sync its folder: " + std::strerror(error)));
+        ContainsSubstring(file.string() + ": cannot sync the folder: " + std::strerror(error)));
   }
 }
 

@@ -193,7 +193,7 @@ TEST_CASE("a missing value becomes NaN or a separate category") {
       same_values(table.data, torch::tensor({{nan, 0.F, 1.F}, {2.F, 0.F, 1.F}, {4.F, 1.F, 0.F}})));
   CHECK(table.first_skipped == Names{"line 5, column 'price': expected a target, got ''"});
   CHECK(message_of(text) ==
-        "line 2, column 'rooms': expected a value, got 'NA'; this is the first of "
+        "line 2, column 'rooms': expected a value, got 'NA'; this row is the first of "
         "2 bad rows");
   const auto unknown = read_text("x,y\n1,\n2,NULL\n", {.keep_missing = true});
   CHECK(same_values(unknown.data, torch::tensor({{1.F, nan}, {2.F, nan}})));
@@ -242,7 +242,7 @@ TEST_CASE("a second table uses the columns and categories of the first table") {
 
 TEST_CASE("a bad row throws an error that reports its line and column, or is skipped") {
   const std::string hint =
-      " (line 2 made this column numeric; list it in .categories to read strings)";
+      " (line 2 made this column numeric; to read strings, add the column to .categories)";
   const auto check = [](const std::string& row, const std::string& problem) {
     INFO(row);
     const std::string text = "a,b,c\n1,x,2\n\n3,\"\n\",4\n" + row + "\n5,y,6\n";
@@ -273,8 +273,8 @@ TEST_CASE("a bad row throws an error that reports its line and column, or is ski
   }
   check("7,null,8", "line 6, column 'b': expected a value, got 'null'");
   check("7,\"z\"x,8",
-        "line 6: expected a quoted field to end with its closing quote, got more text");
-  check("7,z\xff,8", "line 6: expected UTF-8, got other bytes");
+        "line 6: expected a quoted field to end with its closing quote, got text after the quote");
+  check("7,z\xff,8", "line 6: expected valid UTF-8, got invalid bytes");
   check(std::string("7,\0,8", 5), "line 6: expected text, got a NUL byte");
 }
 
@@ -285,9 +285,9 @@ TEST_CASE(
   for (int i = 0; i < 60; ++i) text += "1,A" + std::to_string(i) + "\n";
   text += "1,1e5\n";
   const std::string problem =
-      "line 2, column 'code': expected a number, got 'A0' (line 62 made this column numeric; list "
-      "it in .categories to read strings)";
-  CHECK(message_of(text) == problem + "; this is the first of 60 bad rows");
+      "line 2, column 'code': expected a number, got 'A0' (line 62 made this column numeric; to "
+      "read strings, add the column to .categories)";
+  CHECK(message_of(text) == problem + "; this row is the first of 60 bad rows");
   CHECK(message_of(text, {.skip_bad = true}) ==
         problem + "; skip_bad would drop 60 of 61 values in the column");
   CHECK(read_text(text, {.categories = {"code"}}).features.size() == 62);
@@ -303,7 +303,8 @@ TEST_CASE(
 
 TEST_CASE("a numeric column with infinite values is rejected, but a text column may contain inf") {
   CHECK(message_of("x,y\n1,inf\n2,-Infinity\n") ==
-        "line 2, column 'y': expected a finite number, got 'inf'; this is the first of 2 bad rows");
+        "line 2, column 'y': expected a finite number, got 'inf'; this row is the first of 2 bad "
+        "rows");
   CHECK(read_text("y\ninf\nabc\n").features == Names{"y_abc", "y_inf"});
 }
 
@@ -321,7 +322,8 @@ TEST_CASE("a number in na_values matches every spelling of that number") {
 TEST_CASE("both the error message and the table report the number of bad rows") {
   std::string text = "a,b\n1,2\n";
   for (int i = 0; i < 12; ++i) text += "3\n";
-  CHECK(message_of(text) == "line 3: expected 2 fields, got 1; this is the first of 12 bad rows");
+  CHECK(message_of(text) ==
+        "line 3: expected 2 fields, got 1; this row is the first of 12 bad rows");
   const auto table = read_text(text, {.skip_bad = true});
   CHECK(table.skipped == 12);
   CHECK(table.first_skipped.size() == 10);
@@ -336,7 +338,7 @@ TEST_CASE("read_csv rejects a malformed table and reports the problem") {
   CHECK(message_of("a,b\n\n") == "expected rows, found none");
   CHECK(message_of("a,b,a\n1,2,3\n") == "expected unique column names, got 'a' twice");
   CHECK(message_of("a,\"b\"c\n1,2\n") ==
-        "line 1: expected a quoted field to end with its closing quote, got more text");
+        "line 1: expected a quoted field to end with its closing quote, got text after the quote");
   CHECK(message_of("a,b\n1,2\n\"3,4\n5,6\n") ==
         "line 3: expected a quote that closes the field, got the end of the file");
   CHECK(message_of("a\n1\n\"2", {.skip_bad = true}) ==

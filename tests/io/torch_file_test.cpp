@@ -393,7 +393,7 @@ TEST_CASE("load_torch reads a file of small values only if max_expansion is larg
   CHECK_THAT(refusal(file),
              ContainsSubstring("'archive/data.pkl': expected a file that needs at most ") &&
                  ContainsSubstring(" (50331648 and max_expansion = 12 bytes for each byte of the "
-                                   "file), got one that needs more"));
+                                   "file), got a file that needs more"));
   CHECK(load_torch(file, {.max_expansion = 1000}).toListRef().size() == 200'000);
   CHECK(load_torch(file, {.max_expansion = ~uint64_t{0}}).toListRef().size() == 200'000);
 }

@@ -249,8 +249,8 @@ class File:
             parts.append(self.names[column].replace("\n", " ") + "': expected")
         if kind in ("text", "texts"):
             numbers = [i for i, text in self.values(column) if NUMBER.fullmatch(text)]
-            parts.append(f"(line {self.lines[numbers[0]]} made this column numeric; list it in .categories")
-        return [*parts, DIFFERENT.get(kind, "expected UTF-8")], kind
+            parts.append(f"(line {self.lines[numbers[0]]} made this column numeric; to read strings, add the column")
+        return [*parts, DIFFERENT.get(kind, "expected valid UTF-8")], kind
 
 
 def decimal(text):

@@ -309,7 +309,7 @@ def refused_pickles():
     yield "call-nothing", b"\x80\x02N)R.", "expected a callable, got None"
     yield "call-dtype", b"\x80\x02ctorch\nfloat32\n)R.", "expected a callable, got a dtype"
     yield "dtype-itself", b"\x80\x02ctorch\nfloat32\n.", "expected values and tensors, got a type"
-    yield "no-arguments", b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n)R.", "no more arguments"
+    yield "no-arguments", b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n)R.", "got the end of the arguments"
     yield "attributes", b"\x80\x02}}b.", "expected attributes of an OrderedDict"
     yield "class", b"\x80\x02ctorch\nTensor\n)R.", "a callable, got a dtype or a class"
     from_type = b"\x80\x02ctorch._tensor\n_rebuild_from_type_v2\n("
@@ -393,7 +393,7 @@ def refusals(folder):
     expect("bzip2", "expected a record that is stored or deflated, got method 12")
     archive(folder / "bomb", good, [("data/0", bytes(100_000_000))],
             compression=zipfile.ZIP_DEFLATED)
-    expect("bomb", "to load it, use a larger max_expansion")
+    expect("bomb", "to load the file, increase max_expansion")
     archive(folder / "byte-order", good, data, byteorder="middle")
     expect("byte-order", "expected 'little' or 'big', got 'middle'")
     for version in ["0", "11", "x", ""]:

@@ -23,7 +23,7 @@ std::string name_of(const std::string& error) {
       {"none has a gradient", "no gradient"},
       {"expected monitor to be one of", "monitor"},
       {"element 0 of tensors does not require grad", "frozen"},
-      {"expected gradients checked for inf since the last update", "no check for inf"},
+      {"checked gradients for inf since the last update", "no check for inf"},
       {"expected a gradient to check for inf", "no gradient"},
       {"expected a batch index from 0", "batch index"},
   };

@@ -29,8 +29,8 @@ int64_t EpochCount::take() const {
     TORCH_WARN(
         caller_,
         "::begin: expected a call to set_epoch before each epoch, because a DistributedSampler "
-        "changes its order only in set_epoch; this epoch uses the order of epoch ",
-        epoch, " again. Call set_epoch on the loader, which contains a copy of the sampler");
+        "changes its order only in set_epoch; this epoch repeats the order of epoch ",
+        epoch, ". Call set_epoch on the loader, because the loader contains a copy of the sampler");
   }
   return epoch;
 }

@@ -23,7 +23,8 @@ std::vector<int64_t> EpochItems::of(int64_t batch) const {
 
 LoaderBase::LoaderBase(const char* caller, DataLoaderOptions options, std::optional<int64_t> items)
     : caller_(caller), options_(std::move(options)), epochs_(caller, options_.sampler) {
-  TORCH_CHECK(items, caller, ": expected a dataset with a known size, got one without a size");
+  TORCH_CHECK(items, caller,
+              ": expected a dataset with a known size, got a dataset without a size");
   items_ = *items;
   TORCH_CHECK(items_ >= 0, caller, ": expected a source with a non-negative size, got ", items_);
   check_loading(caller, options_);
@@ -31,7 +32,7 @@ LoaderBase::LoaderBase(const char* caller, DataLoaderOptions options, std::optio
               ": expected either shuffle or a sampler (which sets the order), got both");
   TORCH_CHECK(!options_.sampler || options_.sampler.dataset_size() == items_, caller,
               ": expected a sampler for ", items_,
-              " items (the number of items in the dataset), got one for ",
+              " items (the number of items in the dataset), got a sampler for ",
               options_.sampler.dataset_size());
   if (options_.shuffle) options_.sampler = RandomSampler(items_, options_.seed);
 }

@@ -22,7 +22,7 @@ void check_stream_options(const StreamLoaderOptions& options) {
   TORCH_CHECK(options.rank >= 0 && options.rank < options.num_replicas, error_prefix,
               "a rank from 0 to ", options.num_replicas - 1, ", got ", options.rank);
   TORCH_CHECK(!options.drop_last || options.batches_per_epoch == 0, error_prefix,
-              "drop_last without batches_per_epoch (which makes every batch full), got both");
+              "either drop_last or batches_per_epoch (which makes every batch full), got both");
 }
 
 std::vector<int64_t> chunk_order(const StreamLoaderOptions& options, const StreamPlace& place,

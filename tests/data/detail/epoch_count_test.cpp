@@ -80,7 +80,7 @@ TEST_CASE(
   REQUIRE(warnings.messages().size() == 1);
   CHECK_THAT(warnings.messages()[0],
              ContainsSubstring("Who::begin: expected a call to set_epoch before each epoch") &&
-                 ContainsSubstring("uses the order of epoch 1 again."));
+                 ContainsSubstring("repeats the order of epoch 1."));
 }
 
 TEST_CASE("an epoch count rejects negative epochs, and the error names the loader") {
