@@ -55,30 +55,32 @@ CommandLine parse_command_line(int argc, char** argv) {
       ->default_str("8GiB");
   app.add_option(
          "--races", line.races,
-         "How to handle a race: ignore it (off), report it, fail at the end, throw an error, or "
-         "(strict) also throw if memory is freed too early and nothing uses it again")
+         "How to handle a race: ignore the race (off), report the race (report), fail at the end "
+         "(fail), throw an error (throw), or also throw if memory is freed too early but not "
+         "reused (strict)")
       ->check(apps::one_of({"off", "report", "fail", "throw", "strict"}))
       ->type_name("MODE")
       ->capture_default_str();
   app.add_option("--late-copies", late,
-                 "When the result of an asynchronous copy becomes visible: on, only after the "
-                 "program waits for it; off, immediately")
+                 "When the result of an asynchronous copy becomes visible: only after the program "
+                 "waits for the copy (on) or immediately (off)")
       ->check(apps::one_of({"on", "off"}))
       ->type_name("MODE")
       ->capture_default_str();
   app.add_option("--counts", line.counts,
-                 "Write counts of the program's requests to GPUs to this file, as JSON")
+                 "Write the counts of the program's GPU requests to this file in JSON format")
       ->type_name("FILE");
-  app.add_flag("--places", line.places,
-               "Report where both pieces of work were requested; this makes small steps take a "
-               "third longer");
+  app.add_flag(
+      "--places", line.places,
+      "Show in each report where the program issued both operations; small steps take a third "
+      "longer");
   app.add_option(
          "--ignore", line.ignore,
          "Ignore reports that match a line of this file, where * matches any text. Each line "
          "must follow a comment with the reason: # ...")
       ->type_name("FILE");
   app.add_option("--report", line.report,
-                 "Write the reports to this file, as JUnit if it ends in .xml, otherwise as JSON")
+                 "Write the reports to this file: JUnit for a .xml file name, otherwise JSON")
       ->type_name("FILE");
   app.add_flag("--hide-real-gpus", line.hide_real_gpus,
                "Start even if the machine has a GPU, and hide it from the program");

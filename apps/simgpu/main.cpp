@@ -43,8 +43,7 @@ void check_environment(const CommandLine& line) {
     throw UsageError(std::string("expected LD_PRELOAD to be unset, got ") + preloaded);
   }
   if (!line.hide_real_gpus && has_driver()) {
-    throw UsageError(
-        "this machine has a GPU; use --hide-real-gpus to replace it with simulated ones");
+    throw UsageError("this machine has a GPU; use --hide-real-gpus to use simulated GPUs instead");
   }
 }
 
@@ -96,7 +95,7 @@ void print_gpus(const CommandLine& line) {
     std::cerr << ", and CUDA_VISIBLE_DEVICES exposes "
               << simgpu::find_visible_gpus(line.gpus).size();
   }
-  std::cerr << "; their timings and rounding differ from a real GPU's" << std::endl;
+  std::cerr << "; simulated and real GPUs differ in timing and rounding" << std::endl;
 }
 
 // The default backend of torch.compile generates kernels that cannot run here. If the variable is

@@ -40,13 +40,13 @@ void check_is_dynamic(const std::filesystem::path& path, std::ifstream& file) {
                       std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 &&
                       header.e_ident[EI_CLASS] == ELFCLASS64;
   if (!is_elf) {
-    throw UsageError(path.string() + ": expected a 64-bit program, or a script that starts " +
-                     "with #!");
+    throw UsageError(path.string() +
+                     ": expected a 64-bit program, or a script that starts with #!");
   }
   if (!is_dynamic(file, header)) {
     throw UsageError(path.string() +
-                     ": expected a program that loads LibTorch as a shared library; it is linked "
-                     "statically");
+                     ": expected a program that loads LibTorch as a shared library, but "
+                     "the program is linked statically");
   }
 }
 
@@ -74,7 +74,7 @@ std::filesystem::path find_program(const std::string& name) {
     const auto file = std::filesystem::path(folder.empty() ? "." : folder) / name;
     if (can_run(file)) return file;
   }
-  throw UsageError("'" + name + "': no such program, or it is not executable");
+  throw UsageError("'" + name + "': no such program, or the program is not executable");
 }
 
 std::filesystem::path executable_of(const std::filesystem::path& program) {

@@ -81,7 +81,8 @@ void check_torch(const std::filesystem::path& program, const std::filesystem::pa
   const auto version = version_at(folder);
   if (!version.empty() && version != wanted) {
     throw UsageError(program.string() + ": expected LibTorch " + wanted +
-                     ", which sconce-simgpu was built with; " + folder.string() + " is " + version);
+                     ", the version that sconce-simgpu was built with; " + folder.string() +
+                     " is " + version);
   }
 }
 

@@ -125,7 +125,7 @@ TEST_CASE(
   if (run_program("cc -static -o " + program + " " + program + ".c").exit_code != 0) {
     SKIP("this machine links no program statically");
   }
-  check_refused(simulated("", program), "it is linked statically");
+  check_refused(simulated("", program), "the program is linked statically");
 }
 
 TEST_CASE("next to a real GPU driver, sconce-simgpu starts only with --hide-real-gpus") {
@@ -253,7 +253,7 @@ TEST_CASE(
       {"prefetch", "nothing orders", "28000"},
       {"record_stream", "record_stream is missing", "1", "strict"},
       {"reuse", "record_stream is missing", "1"},
-      {"early_read", "before the copy to it", "0 1", "fail"},
+      {"early_read", "before the copy to that memory", "0 1", "fail"},
       {"two_copies", "nothing orders", "1", "fail"},
       {"caught", "nothing orders", "28000"},
       {"freed_last", "record_stream is missing", "1", "strict"},
@@ -338,8 +338,9 @@ TEST_CASE(
     "the scalar is reported") {
   const RunResult wrong = fault("factor", "wrong");
   CHECK(wrong.out == "4 float\n");
-  CHECK_THAT(wrong.err, ContainsSubstring("a graph replay: aten::add_.Tensor uses the number 2 "
-                                          "from the capture, but it is now 5 on the CPU"));
+  CHECK_THAT(wrong.err,
+             ContainsSubstring("during a graph replay, aten::add_.Tensor uses the captured "
+                               "value 2 of a CPU scalar, but the current value is 5"));
   CHECK(fault("factor", "wrong", "--races throw").exit_code == 1);
   CHECK(fault("factor", "right", "--races throw").out == "7 float\n");
 }
@@ -386,7 +387,7 @@ TEST_CASE(
   CHECK_THAT(ran.err, ContainsSubstring(" s for rank 0 in " + send + "0; rank 0 has waited "));
   // If one rank finishes its call first, the other rank's call may succeed.
   CHECK(count_of(ran.out, "order fails") >= 1);
-  const std::string queued = " s for earlier work on its stream before ";
+  const std::string queued = " s for earlier work on its stream to finish before ";
   CHECK(count_of(ran.err, " s for rank 1 in " + reduce_100 + "; rank 1 has waited ") +
             count_of(ran.err, " s for rank 0 in " + reduce_200 + "; rank 0 has waited ") >=
         1);
@@ -421,7 +422,7 @@ TEST_CASE("replaying a graph that uses memory freed after the capture reports th
       simulated("--races throw", SCONCE_PYTHON " " SCONCE_TESTS_DIR "/apps/simgpu_graphs.py");
   INFO(ran.err);
   CHECK(ran.exit_code == 1);  // even though the script catches the exception
-  const std::string line = "simulated GPUs: a graph replay: ";
+  const std::string line = "simulated GPUs: during a graph replay, ";
   const std::string freed = ", which were freed after the capture\n";
   CHECK_THAT(ran.out, StartsWith("freed wrong fails: " + line));
   CHECK_THAT(ran.out,
@@ -450,7 +451,7 @@ TEST_CASE(
     "or "
     "late") {
   const auto is_named =
-      ContainsSubstring("4000 bytes of pinned memory changed after a copy from it");
+      ContainsSubstring("4000 bytes of pinned memory changed after a copy from that memory");
   const RunResult right = fault("pinned_write", "right");
   CHECK(right.out == "1\n");
   CHECK_THAT(right.err, !is_named);
@@ -565,10 +566,10 @@ TEST_CASE(
     const auto end = source.begin() + static_cast<std::ptrdiff_t>(source.find(comment));
     return script + ":" + std::to_string(1 + std::count(source.begin(), end, '\n'));
   };
-  CHECK_THAT(ran.err,
-             ContainsSubstring("of cuda:0 at " + line_of("# the reader") +
-                               ", which aten::fill_.Scalar writes on stream 1 of cuda:0 at " +
-                               line_of("# the writer") + ", and nothing orders the two"));
+  CHECK_THAT(ran.err, ContainsSubstring(
+                          "of cuda:0 at " + line_of("# the reader") +
+                          ", which aten::fill_.Scalar writes on stream 1 of cuda:0 at " +
+                          line_of("# the writer") + ", and nothing orders the two operations"));
 }
 
 TEST_CASE("exactly one GPU test case needs a real GPU") {

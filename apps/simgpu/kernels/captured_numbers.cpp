@@ -19,9 +19,9 @@ void CapturedNumber::check(const char* operator_name) const {
   const at::Tensor number(std::move(locked));
   // Compares the scalars byte by byte, because NaN does not compare equal to itself.
   if (std::memcmp(number.const_data_ptr(), copy_.const_data_ptr(), copy_.nbytes()) == 0) return;
-  report_race(c10::str("simulated GPUs: a graph replay: ", operator_name, " uses the number ",
-                       copy_.item(), " from the capture, but it is now ", number.item(),
-                       " on the CPU"));
+  report_race(c10::str("simulated GPUs: during a graph replay, ", operator_name,
+                       " uses the captured value ", copy_.item(),
+                       " of a CPU scalar, but the current value is ", number.item()));
 }
 
 }  // namespace simgpu

@@ -232,7 +232,7 @@ SequenceCall efficient_call(const Tensor& query, const Tensor& key, const Tensor
   const bool is_packed = given(query_starts).has_value();
   TORCH_CHECK_NOT_IMPLEMENTED(
       !window.value_or(0) && !(is_packed && given(bias)),
-      "simulated GPUs: efficient attention with a window, or with a bias of packed sequences, is "
+      "simulated GPUs: efficient attention with a window, or with a bias and packed sequences, is "
       "not supported");
   return {query,
           key,

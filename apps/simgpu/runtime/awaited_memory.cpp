@@ -47,8 +47,8 @@ void set_rights(const Access& memory, int rights) {
 void report(const Guarded& used, bool is_write) {
   report_race_unthrown("simulated GPUs: the host " + std::string(is_write ? "writes" : "reads") +
                        " " + std::to_string(used.memory.size) + " bytes of pinned memory" +
-                       at(requested_at()) + " before the copy to it" + at(used.place) +
-                       " has finished: the host does not wait for it");
+                       at(requested_at()) + " before the copy to that memory" + at(used.place) +
+                       " has finished; the host does not wait for the copy");
 }
 
 }  // namespace

@@ -30,9 +30,8 @@ SIMGPU_NO_PROFILER(cuptiSubscribe)
 SIMGPU_NO_PROFILER(cuptiUnsubscribe)
 
 // LibTorch's profiler calls this function first if GPU activities are requested.
-SIMGPU_DEFINE(
-    simgpu_cuptiGetVersion, "cuptiGetVersion",
-    (simgpu::write_once("simulated GPUs: a profile contains only the host's work and times"),
-     CUPTI_ERROR_NOT_INITIALIZED))
+SIMGPU_DEFINE(simgpu_cuptiGetVersion, "cuptiGetVersion",
+              (simgpu::write_once("simulated GPUs: profiles contain only host activity"),
+               CUPTI_ERROR_NOT_INITIALIZED))
 
 #undef SIMGPU_NO_PROFILER

@@ -81,11 +81,11 @@ void name_block(uintptr_t address, const void* context) {
     const auto begin = block.begin.load();
     if (begin == 0 || address - begin >= block.size) continue;
     line << " memory of cuda:" << static_cast<size_t>(block.device.load())
-         << " through its pointer, in a block of " << block.size.load()
-         << " bytes; the host cannot access a GPU's memory\n";
+         << " through a device pointer into a block of " << block.size.load()
+         << " bytes; the host cannot access GPU memory\n";
     return line.write_to_standard_error();
   }
-  line << " GPU memory through a pointer outside all blocks, such as a freed pointer\n";
+  line << " GPU memory through a pointer outside all allocated blocks, such as a freed pointer\n";
   line.write_to_standard_error();
 }
 

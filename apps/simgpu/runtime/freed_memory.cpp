@@ -18,7 +18,7 @@ namespace {
 
 std::string describe_user(const User& user) {
   return " are freed while " + std::string(user.label) + " on " + describe(*user.stream) +
-         at(user.place) + " may still use it";
+         at(user.place) + " may still use the memory";
 }
 
 void report_freed(const Block& block, size_t size, const std::vector<Conflict>& uses) {

@@ -18,7 +18,7 @@ std::vector<std::weak_ptr<GraphMemories>>& followed() {
 }
 
 std::string describe_freed(const GraphMemory& memory) {
-  return std::string("simulated GPUs: a graph replay: ") + memory.label +
+  return std::string("simulated GPUs: during a graph replay, ") + memory.label +
          (memory.access.writes ? " writes " : " reads ") + std::to_string(memory.access.size) +
          " bytes of " +
          (memory.device == pinned ? "pinned memory" : "cuda:" + std::to_string(memory.device)) +

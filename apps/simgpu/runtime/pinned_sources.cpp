@@ -56,8 +56,8 @@ void check(const Source& source) {
   report_race_later(
       "simulated GPUs: " + std::to_string(source.access.size) + " bytes of " +
       std::string(block != nullptr && block->is_registered ? "registered" : "pinned") +
-      " memory changed after a copy from it on " + describe(*source.stream) + " was requested" +
-      at(source.place) + ", but before the host waited for the copy");
+      " memory changed after a copy from that memory on " + describe(*source.stream) +
+      " was requested" + at(source.place) + ", but before the host waited for the copy");
 }
 
 template <class Predicate>

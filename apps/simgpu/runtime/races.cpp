@@ -52,7 +52,7 @@ std::string describe_race(const Conflict& former, const User& user, const Access
          (access.writes ? " writes " : " reads ") + rows + std::to_string(access.size) +
          " bytes on " + describe(*user.stream) + at(user.place) + ", which " + former.user.label +
          (former.writes ? " writes on " : " reads on ") + describe(*former.user.stream) +
-         at(former.user.place) + ", and nothing orders the two" +
+         at(former.user.place) + ", and nothing orders the two operations" +
          (former.user.memory_freed ? ". The memory was freed in between: record_stream is missing"
                                    : "");
 }

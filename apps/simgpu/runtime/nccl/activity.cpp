@@ -51,7 +51,8 @@ std::string describe(int rank, const ActivityRecord::State& state) {
     case Activity::none:
       return name + " has not used this communicator for " + time;
     case Activity::queued:
-      return name + " has waited " + time + " for earlier work on its stream before " + state.call;
+      return name + " has waited " + time + " for earlier work on its stream to finish before " +
+             state.call;
     case Activity::exchanging:
       break;
   }

@@ -209,7 +209,7 @@ void Peers::check_running(const std::function<Ranks()>& missing) const {
     throw Failure(ncclRemoteError, "rank " + std::to_string(rank) + " (process " +
                                        std::to_string(member.process.id) +
                                        ") has ended, but rank " + std::to_string(rank_) +
-                                       " is still waiting for it");
+                                       " is still waiting for that rank");
   }
 }
 

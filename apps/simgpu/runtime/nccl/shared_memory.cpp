@@ -75,10 +75,10 @@ OpenFiles& open_files() {
 
 char* map_file(int file, size_t size) {
   if (ftruncate(file, static_cast<off_t>(size)) != 0) {
-    throw system_failure("shared memory of a communicator");
+    throw system_failure("cannot access a communicator's shared memory");
   }
   void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  if (data == MAP_FAILED) throw system_failure("shared memory of a communicator");
+  if (data == MAP_FAILED) throw system_failure("cannot access a communicator's shared memory");
   return static_cast<char*>(data);
 }
 
@@ -88,7 +88,7 @@ int open_file(const Location& location) {
   const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (file < 0) {
     throw system_failure("process " + std::to_string(location.process) +
-                         ", which created the ncclUniqueId, does not share it");
+                         ", which created the ncclUniqueId, does not share the ID");
   }
   uint64_t key = 0;
   if (pread(file, &key, sizeof key, 0) != sizeof key || key != location.key) {
@@ -107,7 +107,7 @@ ncclUniqueId SharedMemory::create() {
   if (file < 0) throw system_failure("memfd_create");
   if (pwrite(file, &key, sizeof key, 0) != sizeof key) {
     close(file);
-    throw system_failure("shared memory of a communicator");
+    throw system_failure("cannot access a communicator's shared memory");
   }
   auto& open = open_files();
   const std::lock_guard lock(open.mutex);
