@@ -12,5 +12,5 @@ int main() {
   auto x = torch::randn({n, n}), y = torch::randn({n, n});
   auto on_cpu = [&] { return torch::matmul(x, y); };
   std::printf("~ n = %d: CPU %.3f ms\n", n, sconce::median_seconds(on_cpu) * 1e3);
-  std::cout << "Still to do: " << sconce::try_gpu() << ", with and without copies\n";
+  std::cout << "Still to do: " << sconce::try_gpu() << " times with and without copies\n";
 }

@@ -11,5 +11,5 @@ int main() {
   nn::Linear net(3, 2);
   net->to(sconce::try_gpu());
   std::cout << sconce::repr(net->weight.data()) << '\n';
-  std::cout << "Still to do: read one weight as a number, and write the parameters\n";
+  std::cout << "Still to do: read one weight as a scalar, and set the parameters\n";
 }

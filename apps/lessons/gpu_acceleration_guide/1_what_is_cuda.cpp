@@ -20,7 +20,7 @@ int main() {
     std::cout << "squares computed by one call on " << squares.device() << ": "
               << squares.numel() << ", sum " << squares.sum().item<int64_t>() << '\n';
     auto seconds = sconce::median_seconds([&] { return x * x; }, sconce::try_gpu());
-    std::printf("~ time of the call: %.1f us\n", seconds * 1e6);
+    std::printf("~ call time: %.1f us\n", seconds * 1e6);
   }
 
   // T4.why
@@ -39,11 +39,11 @@ int main() {
   };
   for (int width : {16, 128, 1024}) {
     auto cpu = step_seconds(width, sconce::cpu());
-    std::printf("~ a step of width %d on the CPU: %.3f ms\n", width, cpu * 1e3);
+    std::printf("~ step at width %d on the CPU: %.3f ms\n", width, cpu * 1e3);
     if (!torch::cuda::is_available()) continue;
     auto gpu = step_seconds(width, sconce::gpu());
-    std::printf("~ a step of width %d on the GPU: %.3f ms, %.1f times as fast\n", width,
+    std::printf("~ step at width %d on the GPU: %.3f ms, %.1f times as fast\n", width,
                 gpu * 1e3, cpu / gpu);
   }
-  if (!torch::cuda::is_available()) std::cout << "needs a GPU to compare with\n";
+  if (!torch::cuda::is_available()) std::cout << "needs a GPU for comparison\n";
 }

@@ -33,7 +33,7 @@ for count in [1, 1000, 1000000]:
     print(f"squares computed by one call on {squares.device}: "
           f"{squares.numel()}, sum {squares.sum().item()}")
     seconds = median_seconds(lambda: x * x, device)
-    print(f"~ time of the call: {seconds * 1e6:.1f} us")
+    print(f"~ call time: {seconds * 1e6:.1f} us")
 
 
 # T4.why
@@ -53,10 +53,10 @@ def step_seconds(width, device):
 
 for width in [16, 128, 1024]:
     cpu = step_seconds(width, torch.device("cpu"))
-    print(f"~ a step of width {width} on the CPU: {cpu * 1e3:.3f} ms")
+    print(f"~ step at width {width} on the CPU: {cpu * 1e3:.3f} ms")
     if not torch.cuda.is_available():
         continue
     gpu = step_seconds(width, torch.device("cuda:0"))
-    print(f"~ a step of width {width} on the GPU: {gpu * 1e3:.3f} ms, {cpu / gpu:.1f} times as fast")
+    print(f"~ step at width {width} on the GPU: {gpu * 1e3:.3f} ms, {cpu / gpu:.1f} times as fast")
 if not torch.cuda.is_available():
-    print("needs a GPU to compare with")
+    print("needs a GPU for comparison")

@@ -18,8 +18,8 @@ int main() {
   std::cout << tensor.device() << " equals " << device << ": "
             << sconce::repr(tensor.device() == device) << '\n';
   tensor.to(torch::kHalf);
-  std::cout << "after tensor.to without an assignment: "
+  std::cout << "dtype after tensor.to without an assignment: "
             << sconce::repr(tensor.scalar_type()) << '\n';
-  std::cout << "to(device) again returns the same tensor: "
+  std::cout << "a second to(device) returns the same tensor: "
             << sconce::repr(tensor.to(device).is_same(tensor)) << '\n';
 }

@@ -42,7 +42,7 @@ int main() {
   try {
     model(left_behind);
   } catch (const c10::Error&) {
-    std::cout << "a batch on " << left_behind.device() << " does not match a model on "
+    std::cout << "a batch on " << left_behind.device() << " cannot be fed to a model on "
               << model->fc1->weight.device() << '\n';
   }
 }

@@ -32,4 +32,4 @@ left_behind = torch.ones(4, 3, device="cpu" if device.type == "cuda" else "meta"
 try:
     model(left_behind)
 except RuntimeError:
-    print(f"a batch on {left_behind.device} does not match a model on {model.fc1.weight.device}")
+    print(f"a batch on {left_behind.device} cannot be fed to a model on {model.fc1.weight.device}")

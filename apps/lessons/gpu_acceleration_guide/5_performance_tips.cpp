@@ -61,7 +61,7 @@ int main() {
       scaler.step(sgd);
       scaler.update();
     };
-    std::printf("~ a step of width %d in %s: %.2f ms\n", width,
+    std::printf("~ step at width %d in %s: %.2f ms\n", width,
                 mixed ? "mixed precision" : "float32",
                 sconce::median_seconds(step, device) * 1e3);
   }

@@ -68,7 +68,7 @@ for mixed in [False, True]:
         scaler.step(sgd)
         scaler.update()
 
-    print(f"~ a step of width {width} in {'mixed precision' if mixed else 'float32'}: "
+    print(f"~ step at width {width} in {'mixed precision' if mixed else 'float32'}: "
           f"{median_seconds(step, device) * 1e3:.2f} ms")
 
 # Beyond the tutorial

@@ -51,7 +51,7 @@ int main() {
   auto rows = [](SimpleNNImpl&, torch::Tensor x) {
     return torch::tensor({{x.size(0), int64_t{x.get_device()}}}, x.device());
   };
-  std::cout << "rows of each replica, and its GPU (-1 is the CPU):\n"
+  std::cout << "rows and GPU of each replica (-1 is the CPU):\n"
             << sconce::repr(model.call(rows, inputs)) << '\n';
   if (torch::cuda::device_count() < 2) std::cout << "needs two GPUs to split the batch\n";
 }

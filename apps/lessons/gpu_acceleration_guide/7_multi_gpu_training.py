@@ -40,6 +40,6 @@ class Rows(nn.Module):
         return torch.tensor([[x.size(0), x.get_device()]], device=x.device)
 
 
-print("rows of each replica, and its GPU (-1 is the CPU):", nn.DataParallel(Rows())(inputs), sep="\n")
+print("rows and GPU of each replica (-1 is the CPU):", nn.DataParallel(Rows())(inputs), sep="\n")
 if torch.cuda.device_count() < 2:
     print("needs two GPUs to split the batch")

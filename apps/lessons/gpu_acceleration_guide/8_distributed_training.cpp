@@ -58,6 +58,6 @@ int main() {
   }
   auto sums = group.all_gather(model->fc1->weight.detach().sum());
   for (int rank = 0; group.rank() == 0 && rank < group.world_size(); ++rank)
-    std::printf("sum of the weights of rank %d of %d: %.6f\n", rank, group.world_size(),
+    std::printf("sum of the weights on rank %d of %d: %.6f\n", rank, group.world_size(),
                 sums[rank].item<double>());
 }

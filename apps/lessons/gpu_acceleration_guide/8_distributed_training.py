@@ -53,6 +53,6 @@ weights = model.module.fc1.weight.detach().sum()
 sums = [torch.empty_like(weights) for _ in range(world_size)]
 dist.all_gather(sums, weights)
 for other in range(world_size if rank == 0 else 0):
-    print(f"sum of the weights of rank {other} of {world_size}: {sums[other].item():.6f}")
+    print(f"sum of the weights on rank {other} of {world_size}: {sums[other].item():.6f}")
 del model  # it also keeps the process group alive
 dist.destroy_process_group()

@@ -56,6 +56,5 @@ int main() {
   report("copy from pinned memory", copy_pinned);
   report("copy back", copy_back);
   report("product", multiply);
-  if (device.is_cpu())
-    std::cout << "Without a GPU, these are copies within the CPU's memory.\n";
+  if (device.is_cpu()) std::cout << "Without a GPU, these copies stay in CPU memory.\n";
 }

@@ -81,4 +81,4 @@ report("copy from pinned memory", copy_pinned)
 report("copy back", copy_back)
 report("product", multiply)
 if device.type == "cpu":
-    print("Without a GPU, these are copies within the CPU's memory.")
+    print("Without a GPU, these copies stay in CPU memory.")

@@ -47,7 +47,7 @@ int main() {
               << " fails, and the program continues\n";
   }
   if (device.is_cpu()) {
-    std::cout << "On the CPU, a call returns when its work is finished.\n"
+    std::cout << "On the CPU, a call returns only after its work is finished.\n"
               << "Without a GPU, no GPU memory is allocated, and all figures are 0.\n";
   }
 }

@@ -47,5 +47,5 @@ try:
 except RuntimeError:
     print(f"allocating a pebibyte on {device.type} fails, and the program continues")
 if device.type == "cpu":
-    print("On the CPU, a call returns when its work is finished.")
+    print("On the CPU, a call returns only after its work is finished.")
     print("Without a GPU, no GPU memory is allocated, and all figures are 0.")

@@ -48,7 +48,7 @@ int main() {
   const double finished = stopwatch.seconds();
   std::printf("~ the launch returned after %.3f ms: speedup %.2f\n", returned * 1e3,
               cpu_time / returned);
-  std::printf("~ the product was finished after %.3f ms: speedup %.2f\n", finished * 1e3,
+  std::printf("~ the product finished after %.3f ms: speedup %.2f\n", finished * 1e3,
               cpu_time / finished);
 
   const auto gflops = [&](const torch::Tensor& a, const torch::Tensor& b) {

@@ -58,7 +58,7 @@ returned = time.perf_counter() - start
 synchronize(device)
 finished = time.perf_counter() - start
 print(f"~ the launch returned after {returned * 1e3:.3f} ms: speedup {cpu_time / returned:.2f}")
-print(f"~ the product was finished after {finished * 1e3:.3f} ms: "
+print(f"~ the product finished after {finished * 1e3:.3f} ms: "
       f"speedup {cpu_time / finished:.2f}")
 
 
