@@ -94,7 +94,7 @@ class Classifier {
   // before calling this function, because it reads x.
   torch::Tensor view_rows(const char* function, const float* x, int64_t rows) const {
     const auto view = torch::from_blob(const_cast<float*>(x), {rows, inputs_}, torch::kFloat);
-    TORCH_CHECK(view.isfinite().all().item<bool>(), function, ": expected finite numbers in x");
+    TORCH_CHECK(view.isfinite().all().item<bool>(), function, ": expected finite values in x");
     return view;
   }
 
@@ -196,8 +196,8 @@ std::atomic<pid_t> process = 0;  // the first process that called sc_create
 void check_process() {
   const pid_t first = process, current = getpid();
   TORCH_CHECK(first == 0 || first == current, "c_interface: expected a call from process ", first,
-              " (the first to call sc_create), got one from process ", current,
-              ", which was forked from it; call sc_create only after the fork");
+              " (the first process to call sc_create), got a call from process ", current,
+              ", which was forked from the first process; call sc_create only after the fork");
 }
 
 thread_local char error_text[4096] = "";  // needs no destructor at thread exit
@@ -224,7 +224,7 @@ int guarded(const Body& body) noexcept {
   } catch (const std::exception& error) {
     keep_error(error.what());
   } catch (...) {
-    keep_error("an exception of an unknown type");
+    keep_error("an exception of unknown type");
   }
   return 1;
 }

@@ -17,7 +17,7 @@ int main(int argc, char** argv) try {
       transforms::Normalize({0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}));
   const sconce::vision::ImageFolder train(argv[1], {.transform = to_input});
   const sconce::vision::ImageFolder test(argv[2], {.transform = to_input});
-  TORCH_CHECK(train.classes() == test.classes(), argv[2], ": expected the classes of ", argv[1]);
+  TORCH_CHECK(train.classes() == test.classes(), argv[2], ": expected the classes in ", argv[1]);
   const auto device = sconce::try_gpu();
   sconce::data::DataLoaderOptions options{.batch_size = 8, .num_workers = 2, .device = device};
   const sconce::data::DataLoader test_batches(test, options);

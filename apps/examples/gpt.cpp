@@ -167,9 +167,9 @@ void train(const Options& o) {
 }
 
 int main(int argc, char** argv) try {
-  CLI::App app("Trains a GPT on a text, byte by byte, and prints the text that it generates.");
+  CLI::App app("Trains a byte-level GPT on text and prints the generated text.");
   Options o;
-  app.add_option("--text", o.text, "A file, or a folder of files")->check(CLI::ExistingPath);
+  app.add_option("--text", o.text, "A file or a folder of files")->check(CLI::ExistingPath);
   app.add_option("--epochs", o.epochs)->check(CLI::PositiveNumber);
   app.add_option("--accumulate", o.accumulate)->check(CLI::PositiveNumber);
   for (const auto& [name, number] : {std::pair("--batch", &o.batch),

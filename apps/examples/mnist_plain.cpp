@@ -17,7 +17,7 @@ torch::Tensor read_idx(const std::string& path) {
   const auto at = [&](size_t i) { return static_cast<unsigned char>(bytes.at(i)); };
   TORCH_CHECK(bytes.size() > 4 && at(0) == 0 && at(1) == 0 && at(2) == 8 &&
                   bytes.size() >= 4 + 4 * size_t{at(3)},
-              path, ": expected an IDX file of bytes");
+              path, ": expected an IDX file of unsigned bytes");
   std::vector<int64_t> sizes;
   for (size_t i = 4; i < 4 + 4 * size_t{at(3)}; i += 4) {
     sizes.push_back(at(i) << 24 | at(i + 1) << 16 | at(i + 2) << 8 | at(i + 3));

@@ -72,7 +72,7 @@ inline Run checked(const Run& run, int64_t max_batch) {
   for (const int64_t rows : {int64_t{1}, max_batch}) {
     const auto y = run(torch::zeros({rows, width}));
     TORCH_CHECK(y.dim() == 2 && y.size(0) == rows && y.scalar_type() == torch::kFloat,
-                "expected outputs (", rows, ", N) in float32, got ", sconce::repr(y.sizes()));
+                "expected float32 outputs (", rows, ", N), got shape ", sconce::repr(y.sizes()));
   }
   return run;
 }

@@ -183,7 +183,7 @@ Tensor parse_rows(const std::string& body, int64_t max_rows) {
   }
   const auto x = torch::stack(xs);
   TORCH_CHECK_VALUE(x.isfinite().all().item<bool>(),
-                    "expected numbers that fit in float32, got a larger number");
+                    "expected numbers in the range of float32, got a value outside this range");
   return x;
 }
 
@@ -319,11 +319,11 @@ int main(int argc, char** argv) try {
       ->check(CLI::Range(0, 65535));
   app.add_option("--workers", o.workers, "Number of compute threads")->check(CLI::Range(1, 1024));
   app.add_option("--connections", o.connections,
-                 "Number of connections served at once; others wait")
+                 "Maximum number of concurrent connections; further connections wait")
       ->check(CLI::Range(1, 10'000));
   app.add_option("--max-batch", o.max_batch, "Maximum number of rows per batch")
       ->check(CLI::Range(1, 4096));
-  app.add_option("--wait-ms", o.wait_ms, "Milliseconds to wait for more rows")
+  app.add_option("--wait-ms", o.wait_ms, "Milliseconds to wait for additional rows")
       ->check(CLI::Range(0, 10'000));
   app.failure_message([](const CLI::App*, const CLI::Error& error) {
     return std::string("server: ") + error.what() + " (--help lists the options)\n";

@@ -51,7 +51,7 @@ int main(int argc, char** argv) try {
                   argv[3 + on_cpu.second[i].item<int64_t>()], on_cpu.first[i].item<double>());
     }
   }
-  std::printf("~ %.1f pictures a second\n",
+  std::printf("~ %.1f images per second\n",
               static_cast<double>(pictures.size()) / stopwatch.seconds());
 } catch (const c10::Error& error) {
   std::cerr << "serving: " << error.what_without_backtrace() << '\n';

@@ -21,4 +21,4 @@ with torch.no_grad():
         probabilities, indices = net(torch.stack(batch)).softmax(1).max(1)
         for file, p, index in zip(files[first:], probabilities, indices):
             print(f"{file.name}: {classes[index]}, {p:.3f}")
-print(f"~ {len(files) / (time.perf_counter() - start):.1f} pictures a second")
+print(f"~ {len(files) / (time.perf_counter() - start):.1f} images per second")

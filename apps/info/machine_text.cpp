@@ -30,7 +30,7 @@ std::string torch_line(const sconce::TorchInfo& torch) {
 
 std::string driver_line(const sconce::DriverInfo& driver) {
   if (!driver.error.empty()) return "none: " + driver.error;
-  return or_unknown(driver.version) + ", for CUDA up to " + or_unknown(driver.cuda);
+  return or_unknown(driver.version) + ", supports CUDA up to " + or_unknown(driver.cuda);
 }
 
 std::string gpu_line(const sconce::GpuInfo& gpu) {

@@ -12,7 +12,8 @@ constexpr auto program = "sconce-info";
 int main(int argc, char** argv) {
   try {
     CLI::App app(
-        "Shows the versions, GPUs, and environment variables of this machine, and whether a GPU "
+        "Shows this machine's software versions, GPUs, and environment variables, and whether a "
+        "GPU "
         "can be used.",
         program);
     bool json = false;

@@ -42,10 +42,10 @@ void add_flags(CLI::App& app, CommandLine& line) {
 CLI::App* add_predict(CLI::App& app, CommandLine& line, PredictLine& predict) {
   CLI::App* command = app.add_subcommand(
       "predict",
-      "Predict classes for images or targets for rows, using the weights or the program of a run");
+      "Predict image classes or row targets with the weights or the exported program of a run");
   command
       ->add_option("--weights", predict.weights,
-                   "File model.safetensors from an --out folder, or a file written by --export")
+                   "The model.safetensors file from an --out folder, or a file written by --export")
       ->required()
       ->check(path_of("a file"))
       ->type_name("FILE");

@@ -18,13 +18,13 @@ namespace fs = std::filesystem;
 void check_checkpoints(const CommandLine& line) {
   const bool has_run = !latest_checkpoint(line).empty();
   if (line.restart_schedule && !has_run) {
-    throw UsageError("--restart-schedule: there is no run in " + line.checkpoint.string());
+    throw UsageError("--restart-schedule: found no run in " + line.checkpoint.string());
   }
   if (line.resume || !has_run) return;
   throw UsageError(
       "--checkpoint: " + line.checkpoint.string() +
-      " contains the checkpoints of a run; continue it with --resume, or specify another "
-      "folder");
+      " contains checkpoints from an earlier run; continue that run with --resume, or specify "
+      "another folder");
 }
 
 bool is_scalar_file(const std::string& name) {
@@ -42,8 +42,8 @@ void check_scalars(const CommandLine& line) {
   if (line.scalars.empty() || continues_run(line)) return;
   const std::string instead = line.resume
                                   ? ", and " + line.checkpoint.string() +
-                                        " has no run to continue; specify that run's --checkpoint "
-                                        "folder or another --scalars folder"
+                                        " contains no run to continue; specify the --checkpoint "
+                                        "folder of the earlier run or another --scalars folder"
                                   : "; specify another folder, or continue that run with --resume";
   std::error_code ignored;  // if the folder cannot be read, only the scalars are lost
   for (const auto& entry : fs::directory_iterator(line.scalars, ignored)) {
@@ -69,7 +69,7 @@ void check_results(const CommandLine& line) {
     if (are_of_resumed_run(line.out / metrics_name, line)) return;
     throw UsageError(
         "--out: " + line.out.string() + " contains the " + name +
-        " of another run; specify another folder, or replace its files with --overwrite");
+        " from another run; specify another folder, or replace the files with --overwrite");
   }
 }
 

@@ -87,8 +87,9 @@ Rules model_rules() {
        }},
       {{"--image-size"},
        [](const Line& line) {
-         return error_unless(line.model != "lenet" || line.image_size >= 4,
-                             "lenet requires at least 4, not " + std::to_string(line.image_size));
+         return error_unless(
+             line.model != "lenet" || line.image_size >= 4,
+             "lenet requires a size of at least 4, not " + std::to_string(line.image_size));
        }},
       {{"--model"},
        [](const Line& line) {
@@ -103,9 +104,9 @@ Rules model_rules() {
        }},
       {{"--image-size"},
        [](const Line& line) {
-         return error_unless(
-             line.model != "vit_b_16" || line.image_size % 16 == 0,
-             "vit_b_16 requires a multiple of 16, not " + std::to_string(line.image_size));
+         return error_unless(line.model != "vit_b_16" || line.image_size % 16 == 0,
+                             "vit_b_16 requires a size that is a multiple of 16, not " +
+                                 std::to_string(line.image_size));
        }},
   };
 }
@@ -121,7 +122,7 @@ Rules device_rules() {
        [](const Line& line) {
          return error_unless(
              line.parallel != "distributed" || !line.device.starts_with("cuda"),
-             "distributed chooses the GPU of each process and requires --device auto, not " +
+             "distributed assigns a GPU to each process and requires --device auto, not " +
                  line.device);
        }},
       {{"--timeout"},

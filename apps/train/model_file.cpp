@@ -94,7 +94,7 @@ class Texts {
       T value = 0;
       const char* last = line.data() + line.size();
       const auto [end, error] = std::from_chars(line.data(), last, value);
-      check(error == std::errc() && end == last, key, "a number in each line");
+      check(error == std::errc() && end == last, key, "a number on each line");
       values.push_back(value);
     }
     return values;
@@ -114,7 +114,7 @@ std::vector<sconce::io::CsvColumn> read_columns(const Texts& texts) {
   for (const auto& line : texts.lines(columns_key)) {
     const bool is_column = line.starts_with(column_word);
     texts.check(is_column || (line.starts_with(category_word) && !columns.empty()), columns_key,
-                "a column or a category in each line");
+                "a column or a category on each line");
     if (is_column) {
       columns.push_back({.name = line.substr(column_word.size())});
     } else {
@@ -144,10 +144,10 @@ Task read_task(const Texts& texts) {
   const auto count = static_cast<size_t>(shape[0]) + (task.is_regression() ? 1 : 0);
   texts.check(
       task.mean.size() == count && std::all_of(task.mean.begin(), task.mean.end(), is_finite),
-      mean_key, "a finite number for each channel or column");
+      mean_key, "a finite value for each channel or column");
   texts.check(
       task.std.size() == count && std::all_of(task.std.begin(), task.std.end(), is_positive),
-      std_key, "a number above 0 for each channel or column");
+      std_key, "a positive value for each channel or column");
   return task;
 }
 
@@ -217,7 +217,7 @@ TrainedModel load_model(const std::filesystem::path& file) {
   TrainedModel model{.name = texts.text(model_key), .task = read_task(texts)};
   const auto& names = model_names();
   texts.check(std::find(names.begin(), names.end(), model.name) != names.end(), model_key,
-              "the name of a network");
+              "a network name");
   try {
     const sconce::StateDict weights = sconce::io::load_safetensors(file);
     check_fits(model, weights);

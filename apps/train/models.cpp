@@ -103,7 +103,8 @@ nn::Sequential make_network(const std::string& name, torch::IntArrayRef image, i
   const int64_t pixels = c10::multiply_integers(image);
   if (name == "linear") return linear(pixels, classes);
   if (name == "mlp") return mlp(pixels, classes);
-  TORCH_CHECK(image.size() == 3, "make_model: ", name, " requires images, got rows of ", pixels);
+  TORCH_CHECK(image.size() == 3, "make_model: ", name,
+              " requires images, got table rows of length ", pixels);
   if (is_vision_model(name)) return vision_model(name, image, classes);
   if (name == "resnet") return resnet(image[0], classes);
   TORCH_CHECK(name == "lenet", "make_model: unknown model ", name);

@@ -94,7 +94,7 @@ std::shared_ptr<const ImageFolder> open_folder(const fs::path& folder,
                                                const ImageLimits& limits) {
   auto opened = std::make_shared<const ImageFolder>(folder, folder_options(shape, limits));
   TORCH_CHECK(opened->classes().size() > 1, folder.string(),
-              ": expected at least two classes, found one folder, ", opened->classes()[0]);
+              ": expected at least two class folders, found only ", opened->classes()[0]);
   return opened;
 }
 

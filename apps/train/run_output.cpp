@@ -66,8 +66,8 @@ void print_task(std::ostream& out, const CommandLine& line, const TrainingData& 
     out << ", of which " << count_numbers(trained_parameters(model)) << " are trained";
   if (!line.weights.empty()) out << "\nweights: " << line.weights.string();
   if (network.replaced) {
-    out << "; their last layer, for " << *network.replaced << " classes, is replaced by one for "
-        << data.task.classes.size();
+    out << "; replaced the last layer (" << *network.replaced << " classes) with a layer for "
+        << data.task.classes.size() << " classes";
   }
   out << std::endl;
 }

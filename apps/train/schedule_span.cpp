@@ -16,7 +16,7 @@ ScheduleSpan schedule_span(const CommandLine& line, const std::optional<SavedRun
       done * steps_per_epoch + at::ceil_div<int64_t>(saved->batch, line.accumulate);
   if (line.restart_schedule && done >= line.epochs) {
     throw UsageError("--restart-schedule: " + run + " has finished " + std::to_string(done) +
-                     " epochs, leaving none of --epochs " + std::to_string(line.epochs));
+                     " epochs, so no epochs remain with --epochs " + std::to_string(line.epochs));
   }
   const int64_t made_for = saved->schedule_epochs.value_or(line.epochs);
   if (line.restart_schedule && (made_for != line.epochs || !saved->schedule_epochs)) {

@@ -31,8 +31,8 @@ path find_folder(const std::string& data) {
   if (data == "digits") return find_digits("/proc/self/exe", SCONCE_DIGITS_DIR);
   if (data != "fashion-mnist") return data;
   const path installed = "/usr/share/datasets/fashion-mnist";
-  TORCH_CHECK(std::filesystem::is_directory(installed), "--data fashion-mnist: not found in ",
-              installed.string(),
+  TORCH_CHECK(std::filesystem::is_directory(installed),
+              "--data fashion-mnist: found no dataset in ", installed.string(),
               "; install it with `apt install dataset-fashion-mnist`, or specify the folder that "
               "contains its four files: --data DIR");
   return installed;
@@ -68,8 +68,8 @@ TrainingData open_idx(const CommandLine& line, const ProcessGroup& group, const 
   TORCH_CHECK(highest < classes, folder.string(), ": expected test labels below ", classes,
               ", the number of classes in the training data, found ", highest);
   TORCH_CHECK(test.data.sizes().slice(1) == task.shape, folder.string(),
-              ": expected test images of ", train.data.sizes().slice(1),
-              " like the training images, found ", test.data.sizes().slice(1));
+              ": expected test images of shape ", train.data.sizes().slice(1),
+              " (like the training images), found shape ", test.data.sizes().slice(1));
   for (int64_t i = 0; i < classes; ++i) task.classes.push_back(std::to_string(i));
   if (task.mean.empty()) {
     task.mean = {train.data.mean().item<double>()};
@@ -148,10 +148,10 @@ path find_digits(const path& program, const path& sources) {
   if (!error && std::filesystem::is_directory(installed, ignored)) return installed;
   if (std::filesystem::is_directory(sources, ignored)) return sources;
   const std::string missing =
-      error ? "cannot determine where this program is installed from " + program.string() + ": " +
-                  error.message()
+      error ? "but cannot determine this program's installation folder from " + program.string() +
+                  ": " + error.message()
             : "found neither " + installed.string() + " nor " + sources.string();
-  TORCH_CHECK(false, "--data digits: expected the folder with the digits, ", missing,
+  TORCH_CHECK(false, "--data digits: expected the folder with the digits dataset, ", missing,
               "; specify the folder that contains the four files: --data DIR");
 }
 
@@ -205,8 +205,10 @@ ExampleSplit split_examples(const at::Tensor& targets, const std::vector<int64_t
     begin = end;
   }
   if (split.test.empty()) {
-    throw std::runtime_error("--test-fraction: no examples are left for testing: a class has " +
-                             std::to_string(indices.size() / classes) + " on average");
+    throw std::runtime_error(
+        "--test-fraction: no examples are left for testing; "
+        "the average number of examples per class is " +
+        std::to_string(indices.size() / classes));
   }
   return split;
 }

@@ -80,9 +80,9 @@ std::vector<std::string> epochs_of(const fs::path& csv) {
 TEST_CASE("an image folder with only one class is rejected, and the error names the folder") {
   const TempDir folder;
   write_file(folder.path() / "cat/a.png", "");
-  CHECK_THAT(what_of([&] { train::open_folder(folder.path(), {3, 8, 8}); }),
-             StartsWith(folder.path().string() +
-                        ": expected at least two classes, found one folder, cat"));
+  CHECK_THAT(
+      what_of([&] { train::open_folder(folder.path(), {3, 8, 8}); }),
+      StartsWith(folder.path().string() + ": expected at least two class folders, found only cat"));
 }
 
 TEST_CASE(
@@ -158,7 +158,7 @@ TEST_CASE(
           program.string() + ": No such file or directory" + instead);
   CHECK(train::find_digits(program, folder.path()) == folder.path());
   fs::create_symlink(folder.path() / "bin/sconce-train", program);
-  CHECK(error() == "--data digits: expected the folder with the digits, found neither " +
+  CHECK(error() == "--data digits: expected the folder with the digits dataset, found neither " +
                        installed.string() + " nor " + (folder.path() / "none").string() + instead);
   CHECK(train::find_digits(program, folder.path()) == folder.path());
   fs::create_directories(installed);
@@ -503,8 +503,8 @@ TEST_CASE("sconce-train fine-tunes the last layer of a torchvision network", "[a
   CHECK_THAT(ran.out, ContainsSubstring("model: resnet18, 11177538 parameters, of which 1026 are "
                                         "trained\nweights: " +
                                         weights.string() +
-                                        "; their last layer, for 1000 classes, is replaced by one "
-                                        "for 2\n"));
+                                        "; replaced the last layer (1000 classes) with a layer for "
+                                        "2 classes\n"));
   const auto file = folder.path() / "whole/model.safetensors";
   const auto state = sconce::io::load_safetensors(file);
   for (const auto& item : sconce::nn::state_dict(*net)) {

@@ -225,7 +225,7 @@ TEST_CASE("sconce-train rejects incompatible multi-device flags") {
   if (sconce::num_gpus() > 0) {
     check_usage_errors(
         {{"--parallel distributed --device cuda:0",
-          "--parallel: distributed chooses the GPU of each process and requires --device "
+          "--parallel: distributed assigns a GPU to each process and requires --device "
           "auto, not cuda:0"}});
   }
   check_each_usage_error("--parallel distributed ",
@@ -251,8 +251,8 @@ TEST_CASE("sconce-train rejects invalid image flags and any image flags for othe
   check_usage_errors(
       {{"--data / --image-size 0", size},
        {"--data / --image-size 1025", size},
-       {"--data / --image-size 1", "--image-size: lenet requires at least 4, not 1"},
-       {"--data / --image-size 3", "--image-size: lenet requires at least 4, not 3"},
+       {"--data / --image-size 1", "--image-size: lenet requires a size of at least 4, not 1"},
+       {"--data / --image-size 3", "--image-size: lenet requires a size of at least 4, not 3"},
        {"--data / --test-fraction 0", fraction},
        {"--data / --test-fraction 1", fraction},
        {"--data / --workers -1", "--workers: must be a whole number from 0 to 1024"},
@@ -301,7 +301,7 @@ TEST_CASE("sconce-train rejects data and sizes that torchvision networks do not 
       {{"--model resnet18", "--model: resnet18 requires a folder of images for --data"},
        {"--data / --model resnet50 --gray", "--gray: resnet50 requires color images"},
        {"--data / --model vit_b_16 --image-size 40",
-        "--image-size: vit_b_16 requires a multiple of 16, not 40"},
+        "--image-size: vit_b_16 requires a size that is a multiple of 16, not 40"},
        {"--freeze", "--freeze: requires --weights"}});
   CHECK(parsed({"--data", "/"}).image_size == 32);
   CHECK(parsed({"--data", "/", "--model", "resnet34"}).image_size == 224);
@@ -778,8 +778,8 @@ TEST_CASE("without --overwrite, a run cannot write to another run's folder") {
     INFO(flags);
     check_refused(run(flags), 2,
                   "sconce-train: --out: " + out +
-                      " contains the metrics.csv of another run; specify " +
-                      "another folder, or replace its files with --overwrite");
+                      " contains the metrics.csv from another run; specify " +
+                      "another folder, or replace the files with --overwrite");
     CHECK(files() == kept);
     CHECK_FALSE(fs::exists(saved));
   }
@@ -901,7 +901,7 @@ TEST_CASE(
     const RunResult ran = run(checkpoint);
     check_refused(ran, 2, "sconce-train: --scalars: " + log + " contains the ");
     CHECK_THAT(ran.err,
-               ContainsSubstring(checkpoint.string() + " has no run to continue; specify "));
+               ContainsSubstring(checkpoint.string() + " contains no run to continue; specify "));
     CHECK(names_in(log) == names);
     CHECK(contents(fs::path(log) / "scalars.csv") == csv);
   }
@@ -1082,7 +1082,7 @@ TEST_CASE(
                     "--epochs: the run in " + run.saved().string() + " has 2, not 4; ");
   run.check_refused("--epochs 2 --resume --restart-schedule",
                     "--restart-schedule: the run in " + run.saved().string() +
-                        " has finished 2 epochs, leaving none of --epochs 2");
+                        " has finished 2 epochs, so no epochs remain with --epochs 2");
   const RunResult more = run.train("--epochs 4 --resume --restart-schedule");
   INFO(more.err);
   CHECK(more.exit_code == 0);
@@ -1147,8 +1147,7 @@ TEST_CASE("sconce-train --restart-schedule requires a run to resume") {
       run_train("--model linear --resume --restart-schedule --checkpoint " + empty.string());
   INFO(ran.err);
   CHECK(ran.exit_code == 2);
-  CHECK_THAT(ran.err,
-             ContainsSubstring("--restart-schedule: there is no run in " + empty.string()));
+  CHECK_THAT(ran.err, ContainsSubstring("--restart-schedule: found no run in " + empty.string()));
   CHECK_THAT(ran.out, !ContainsSubstring("epoch 1/"));
 }
 
@@ -1271,8 +1270,9 @@ TEST_CASE(
   CHECK(losses_of(fs::path(run) / "metrics.csv") == losses_of(fs::path(whole) / "metrics.csv"));
 
   check_refused(run_train("--model lenet --device cpu --checkpoint " + run), 2,
-                "--checkpoint: " + run + " contains the checkpoints of a run; continue it with " +
-                    "--resume, or specify another folder");
+                "--checkpoint: " + run +
+                    " contains checkpoints from an earlier run; continue that " +
+                    "run with --resume, or specify another folder");
 }
 
 TEST_CASE("a run terminated by a signal leaves charts that show only its finished epochs",

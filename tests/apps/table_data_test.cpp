@@ -377,7 +377,7 @@ TEST_CASE("sconce-train learns the categories of a table and predicts them by na
   const RunResult bad = run_train(data + out.string());
   check_refused(bad, 1,
                 "line 62, column 'width': expected a number, got 'x' (line 2 made "
-                "this column numeric; list it in .categories to read strings); this "
+                "this column numeric; to read strings, add the column to .categories); this row "
                 "is the first of 2 bad rows");
   CHECK_FALSE(fs::exists(out));
   const RunResult ran = run_train(data + out.string() + " --skip-bad");

@@ -102,7 +102,7 @@ TEST_CASE(
       {pictures / "0.png", pictures / "1.png", pictures / "4.png", pictures / "5.png"},
       folder / "tuned.pt");
   CHECK_THAT(served.out, StartsWith(expected));
-  CHECK_THAT(served.out, ContainsSubstring(" pictures a second\n"));
+  CHECK_THAT(served.out, ContainsSubstring(" images per second\n"));
 }
 
 TEST_CASE("the image examples reject invalid arguments with a one-line error") {
