@@ -129,7 +129,7 @@ const std::vector<ScalarRow> two_epochs = {{1, 1, "loss_step", 0.25},
                                            {2, 2, "loss_step", 0.5},
                                            {2, 2, "scale", 1024}};
 
-// A three-epoch fit with six batches in four steps per epoch, and its results.
+// A three-epoch fit with seven batches in four steps per epoch, and its results.
 struct ScalarRun {
   torch::nn::Sequential model = net();
   sconce::optim::SGD optimizer{model->parameters(), torch::optim::SGDOptions(0.5).momentum(0.9)};
