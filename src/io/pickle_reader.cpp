@@ -38,7 +38,7 @@ class PickleReader {
     }
     const auto result = pop();
     check(stack_.empty() && marks_.empty() && next_ == pickle_.size(),
-          "expected one value and the end of the pickle, got more");
+          "expected a pickle with a single value, got more data");
     containers_.check(result);
     return result;
   }
@@ -67,7 +67,7 @@ class PickleReader {
 
   std::string_view take_line() {
     const size_t end = pickle_.find('\n', next_);
-    check(end != std::string_view::npos, "expected the end of a line");
+    check(end != std::string_view::npos, "expected a newline, found none");
     const auto line = take(end + 1 - next_);
     return line.substr(0, line.size() - 1);
   }
@@ -85,7 +85,7 @@ class PickleReader {
   size_t last_mark() const { return marks_.empty() ? 0 : marks_.back(); }
 
   c10::IValue& top() {
-    check(stack_.size() > last_mark(), "expected a value on the stack");
+    check(stack_.size() > last_mark(), "expected a value on the stack, found none");
     return stack_.back();
   }
 
@@ -96,7 +96,7 @@ class PickleReader {
   }
 
   std::vector<c10::IValue> pop_to_mark() {
-    check(!marks_.empty(), "expected a mark on the stack");
+    check(!marks_.empty(), "expected a mark on the stack, found none");
     const auto begin = stack_.begin() + static_cast<ptrdiff_t>(marks_.back());
     std::vector<c10::IValue> items(std::make_move_iterator(begin),
                                    std::make_move_iterator(stack_.end()));
@@ -109,10 +109,10 @@ class PickleReader {
   // then pops the values above the mark.
   template <class F>
   void with_items(const F& use) {
-    check(!marks_.empty(), "expected a mark on the stack");
+    check(!marks_.empty(), "expected a mark on the stack, found none");
     const size_t begin = marks_.back();
     marks_.pop_back();
-    check(begin > last_mark(), "expected a value on the stack");
+    check(begin > last_mark(), "expected a value on the stack, found none");
     use(stack_[begin - 1], c10::ArrayRef<c10::IValue>(stack_).slice(begin));
     stack_.resize(begin);
   }
@@ -128,14 +128,14 @@ class PickleReader {
   }
 
   void push_text(std::string_view text) {
-    check(is_utf8(text), "expected a str in UTF-8");
+    check(is_utf8(text), "expected a str of valid UTF-8");
     containers_.take(text_bytes + text.size());
     push(std::string(text));
   }
 
   void push_long() {
     const size_t size = take<uint8_t>();
-    check(size <= 8, "expected an int of at most 64 bits, got one with ", size, " bytes");
+    check(size <= 8, "expected an int of at most 64 bits, got an int of ", size, " bytes");
     const auto bytes = take(size);
     const bool negative = size > 0 && (bytes.back() & 0x80) != 0;
     int64_t number = negative ? -1 : 0;
@@ -156,7 +156,7 @@ class PickleReader {
   }
 
   void append(const c10::IValue& list, c10::ArrayRef<c10::IValue> items) {
-    check(list.isList(), "expected a list to add to, got ", kind_of(list));
+    check(list.isList(), "expected a list to append to, got ", kind_of(list));
     containers_.append(list, items);
   }
 
@@ -166,8 +166,8 @@ class PickleReader {
   }
 
   void insert(const c10::IValue& dict, c10::ArrayRef<c10::IValue> items) {
-    check(dict.isGenericDict(), "expected a dict to add to, got ", kind_of(dict));
-    check(items.size() % 2 == 0, "expected a value for each key of a dict");
+    check(dict.isGenericDict(), "expected a dict to insert into, got ", kind_of(dict));
+    check(items.size() % 2 == 0, "expected a value for each dict key, got a key without a value");
     containers_.insert(dict, items, place());
   }
 
@@ -178,7 +178,7 @@ class PickleReader {
 
   void get(size_t index) {
     const auto kept = memo_.find(index);
-    check(kept != memo_.end(), "expected a value in the memo at ", index);
+    check(kept != memo_.end(), "expected a value at memo index ", index);
     push(kept->second);
   }
 
@@ -202,7 +202,7 @@ class PickleReader {
   void drop_attributes() {
     const auto attributes = pop();
     check(attributes.isGenericDict() && containers_.is_ordered_dict(top()),
-          "expected attributes of an OrderedDict, got ", kind_of(attributes), " for ",
+          "expected a dict of OrderedDict attributes, got ", kind_of(attributes), " for ",
           kind_of(top()));
   }
 
@@ -213,7 +213,7 @@ class PickleReader {
     const auto items = id.toTupleRef().elements().asArrayRef();
     check(items.size() == 5 && items[0].isString() && items[1].isCapsule() && items[2].isString() &&
               items[3].isString() && items[4].isInt() && items[0].toStringView() == "storage",
-          "expected a storage ID, got another tuple");
+          "expected a storage ID, got a tuple with different contents");
     const auto& key = items[2].toStringRef();
     check(key.size() <= 0xFFFF, "expected a storage key of at most 65535 bytes, got ", key.size(),
           " bytes");

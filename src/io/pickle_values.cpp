@@ -180,7 +180,7 @@ void Containers::insert(const c10::IValue& dict, c10::ArrayRef<c10::IValue> item
 size_t Containers::height(const c10::IValue& value, size_t depth, size_t inside) {
   if (!is_container(value)) {
     TORCH_CHECK(named(value) == nullptr, Place{error_prefix_, inside},
-                "expected values and tensors, got ", kind_of(value));
+                "expected only values and tensors, got ", kind_of(value));
     return 0;
   }
   auto& record = records_.at(value.internalToPointer());

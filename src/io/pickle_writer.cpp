@@ -110,7 +110,7 @@ class PickleWriter {
       repeat(kept->second);
       return kept->second;
     }
-    check(is_utf8(text), "expected a str in UTF-8");
+    check(is_utf8(text), "expected a str of valid UTF-8");
     check(text.size() <= std::numeric_limits<uint32_t>::max(), "expected a str smaller than 4 GiB");
     put("X");
     put_number(static_cast<uint32_t>(text.size()));
@@ -212,7 +212,7 @@ class PickleWriter {
           tensor.scalar_type());
     check(tensor.layout() == c10::kStrided && !tensor.is_nested() && tensor.has_storage() &&
               !tensor.is_meta() && !tensor._is_zerotensor(),
-          "expected a strided tensor with memory");
+          "expected a strided tensor with data");
     check(tensor.dim() <= 64, "expected a tensor of at most 64 dimensions, got ", tensor.dim());
     const uint64_t elements = tensor.storage().nbytes() / c10::elementSize(tensor.scalar_type());
     check(fits_in_storage(tensor.storage_offset(), tensor.sizes(), tensor.strides(), elements),

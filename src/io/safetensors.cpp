@@ -81,9 +81,9 @@ std::vector<std::pair<SafetensorsEntry, torch::Tensor>> in_order(const StateDict
     const auto& [name, tensor] = item.pair();
     const std::string where = error_prefix + "'" + name + "': ";
     TORCH_CHECK(name != "__metadata__", where,
-                "expected a different name, got the one that the format reserves for metadata");
+                "expected a different tensor name, got a name reserved for metadata");
     TORCH_CHECK(tensor.defined() && tensor.layout() == c10::kStrided && !tensor.is_meta(), where,
-                "expected a strided tensor with values");
+                "expected a strided tensor with data");
     const auto* type = find_type(tensor.scalar_type());
     TORCH_CHECK(type != nullptr, where, "expected a type that the format supports, got ",
                 tensor.scalar_type());
@@ -132,7 +132,7 @@ void save_safetensors(const std::filesystem::path& path, const StateDict& tensor
 StateDict load_safetensors(const std::filesystem::path& path, SafetensorsOptions options) {
   const InputFile file(path, "sconce::io::load_safetensors");
   TORCH_CHECK(!options.random_access || (options.mmap && options.device.is_cpu()), file.name(),
-              "expected mmap and the CPU with random_access, got ",
+              "expected mmap on the CPU when random_access is set, got ",
               options.mmap ? c10::str("device ", options.device) : "mmap = false");
   const auto [header, data] = read_header(file);
   const auto mapped = options.mmap ? file.map(options.random_access) : nullptr;

@@ -65,7 +65,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
     if (skips()) return true;
     if (level_ != Level::array) return refuse(std::to_string(value));
     constexpr uint64_t largest = std::numeric_limits<int64_t>::max();
-    TORCH_CHECK(value <= largest, where(), "expected numbers of at most ", largest, ", got ",
+    TORCH_CHECK(value <= largest, where(), "expected integers of at most ", largest, ", got ",
                 value);
     numbers_.push_back(static_cast<int64_t>(value));
     return true;
@@ -74,8 +74,8 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   bool string(string_t& text) override {
     if (skips()) return true;
     if (level_ == Level::metadata) {
-      TORCH_CHECK(header_.metadata.emplace(field_, text).second, where(), "expected the key '",
-                  field_, "' once, got it twice");
+      TORCH_CHECK(header_.metadata.emplace(field_, text).second, where(),
+                  "expected unique metadata keys, got '", field_, "' twice");
       return true;
     }
     if (level_ != Level::entry || field_ != "dtype") return refuse("'" + text + "'");
@@ -104,12 +104,13 @@ class HeaderReader : public nlohmann::json_sax<Json> {
     if (skipped_ > 0) return true;
     if (level_ == Level::top) {
       name_ = name;
-      TORCH_CHECK(names_.insert(name).second, where(), "expected the name once, got it twice");
+      TORCH_CHECK(names_.insert(name).second, where(),
+                  "expected unique tensor names, got a duplicate");
       return true;
     }
     field_ = name;
     if (level_ == Level::metadata || is_unknown()) return true;
-    TORCH_CHECK(fields_.insert(name).second, where(), "expected ", name, " once, got it twice");
+    TORCH_CHECK(fields_.insert(name).second, where(), "expected ", name, " once, got a duplicate");
     return true;
   }
 
@@ -178,7 +179,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
         {Level::outside, "an object"},
         {Level::top, "an object"},
         {Level::metadata, "texts"},
-        {Level::entry, "a dtype in quotes, and lists of numbers"},
+        {Level::entry, "a dtype string and lists of integers"},
         {Level::array, "non-negative integers"}};
     TORCH_CHECK(false, where(), "expected ", expected.at(level_), ", got ", what);
   }
@@ -209,9 +210,9 @@ uint64_t bytes_of(const SafetensorsEntry& entry, const std::string& where) {
   uint64_t limit = 0;
   fits = fits && !c10::mul_overflows(elements, static_cast<uint64_t>(entry.type.bits), &bits) &&
          !c10::mul_overflows(strides, uint64_t{64}, &limit);
-  TORCH_CHECK(fits, where, "expected a shape whose size fits in 64 bits, got a larger one");
+  TORCH_CHECK(fits, where, "expected a shape whose size fits in 64 bits, got a larger size");
   const bool whole = entry.type.bits >= 8 || (!entry.shape.empty() && entry.shape.back() % 2 == 0);
-  TORCH_CHECK(whole, where, "expected an even last size for ", entry.type.name);
+  TORCH_CHECK(whole, where, "expected an even size in the last dimension for ", entry.type.name);
   return bits / 8;
 }
 
@@ -230,7 +231,7 @@ void check_entries(std::vector<SafetensorsEntry>& entries, uint64_t data_size,
                 " (the number of bytes after the header), got ", entry.end);
     const uint64_t bytes = bytes_of(entry, where);
     TORCH_CHECK(entry.end - entry.begin == bytes, where, "expected ", bytes,
-                " bytes for its shape and dtype, got data_offsets of ", entry.end - entry.begin);
+                " bytes for this shape and dtype, got data_offsets of ", entry.end - entry.begin);
     next = entry.end;
   }
   TORCH_CHECK(next == data_size, error_prefix, "expected ", next, " bytes after the header, found ",
@@ -274,7 +275,7 @@ SafetensorsHeader parse_header(std::string_view text, uint64_t data_size,
               "expected a header that begins with {");
   const size_t nul = text.find('\0');  // the parser would treat it as the end of the text
   TORCH_CHECK(nul == text.npos, error_prefix, "expected JSON at byte ", nul + 8,
-              " of the file, got a 0");
+              " of the file, got a null byte");
   HeaderReader reader(error_prefix);
   Json::sax_parse(text.begin(), text.end(), &reader);
   SafetensorsHeader header = reader.take();

@@ -30,7 +30,7 @@ void check_begin(const InputFile& file) {
   const auto kind = file_kind(file);
   TORCH_CHECK(kind != FileKind::pickle, file.name(),
               "expected a zip archive, got a bare pickle, as written by torch.save before torch "
-              "1.6 or without _use_new_zipfile_serialization: ",
+              "1.6 or without _use_new_zipfile_serialization: "
               "save it again with Python");
   TORCH_CHECK(kind != FileKind::unknown, file.name(),
               "expected a zip archive written by torch.save, got a file of ", file.size(),
@@ -59,7 +59,7 @@ std::string folder_of(ZipReader& zip, const std::string& error_prefix) {
               "written by torch.jit.save or C++'s torch::save");
   TORCH_CHECK(!folder.empty() && zip.find(folder + "data.pkl") != nullptr, error_prefix,
               "expected an archive written by torch.save with a record '", folder,
-              "data.pkl', got a zip ", "archive that begins with '", first, "'");
+              "data.pkl', got a zip archive that begins with '", first, "'");
   return folder;
 }
 

@@ -52,7 +52,7 @@ bool read_end64(const InputFile& file, uint64_t file_end, Directory& directory) 
   const uint64_t at = file_end - end_size - locator_size - end64_size;
   TORCH_CHECK(number<uint64_t>(&locator[8]) == at && number<uint32_t>(&locator[4]) == 0 &&
                   number<uint32_t>(&locator[16]) == 1,
-              file.name(), "expected a single-file zip64 end record at byte ", at, ", got one at ",
+              file.name(), "expected a single-file zip64 end record at byte ", at, ", got ",
               number<uint64_t>(&locator[8]));
   std::array<char, end64_size> end = {};
   file.read(at, end.data(), end64_size);
@@ -106,10 +106,10 @@ Directory read_end(const InputFile& file) {
   const auto agrees = [is64](uint64_t here, uint64_t there, uint64_t unknown) {
     return here == there || (is64 && here == unknown);
   };
-  TORCH_CHECK(agrees(entries, directory.entries, unknown16) &&
-                  agrees(size, directory.size, unknown32) &&
-                  agrees(begin, directory.begin, unknown32),
-              file.name(), "expected the two end records to agree, got different values");
+  TORCH_CHECK(
+      agrees(entries, directory.entries, unknown16) && agrees(size, directory.size, unknown32) &&
+          agrees(begin, directory.begin, unknown32),
+      file.name(), "expected both end records to contain the same values, got different values");
   TORCH_CHECK(
       directory.size <= directory.end && directory.begin == directory.end - directory.size &&
           directory.entries <= directory.size / entry_size,
@@ -202,8 +202,8 @@ void locate(const InputFile& file, Entry& entry, uint64_t from, uint64_t to) {
   auto& record = entry.record;
   const std::string where = file.name() + "'" + record.name + "': ";
   const uint64_t room = entry.header >= from && entry.header <= to ? to - entry.header : 0;
-  TORCH_CHECK(local_size + record.name.size() <= room, where, "expected a header at a byte from ",
-              from, " to ", to, ", got one at ", entry.header);
+  TORCH_CHECK(local_size + record.name.size() <= room, where, "expected a header offset from ",
+              from, " to ", to, ", got ", entry.header);
   std::string bytes(local_size + record.name.size(), '\0');
   file.read(entry.header, bytes.data(), bytes.size());
   const size_t extra_size = number<uint16_t>(&bytes[28]);
@@ -211,7 +211,7 @@ void locate(const InputFile& file, Entry& entry, uint64_t from, uint64_t to) {
                   number<uint16_t>(&bytes[8]) == record.method &&
                   number<uint16_t>(&bytes[26]) == record.name.size() &&
                   std::string_view(bytes).substr(local_size) == record.name,
-              where, "its header at byte ", entry.header, " and the zip directory disagree");
+              where, "the header at byte ", entry.header, " does not match the zip directory");
   TORCH_CHECK(extra_size <= room - bytes.size() && record.size <= room - bytes.size() - extra_size,
               where, "expected ", record.size, " bytes between byte ", entry.header, " and byte ",
               to);
@@ -222,8 +222,8 @@ void locate(const InputFile& file, Entry& entry, uint64_t from, uint64_t to) {
   file.read(entry.header + bytes.size(), extra.data(), extra_size);
   TORCH_CHECK(read_zip64(extra.data(), extra_size, {&unpacked, &size}) && size == record.size &&
                   unpacked == record.unpacked && number<uint32_t>(&bytes[14]) == record.crc,
-              where, "its header at byte ", entry.header,
-              " and the zip directory disagree on the size or the checksum");
+              where, "the header at byte ", entry.header,
+              " does not match the size or the checksum in the zip directory");
 }
 
 constexpr size_t chunk_size = size_t{1} << 18;  // the data stays in the cache for the checksum
@@ -276,7 +276,7 @@ uint32_t inflate_record(const InputFile& file, const ZipRecord& record, char* da
     crc = add_to_checksum(crc, to, size);
     made += size;
     TORCH_CHECK(result == Z_OK || result == Z_STREAM_END, where, "expected ", record.unpacked,
-                " deflated bytes, got ", made, " and then invalid data: the file is damaged");
+                " deflated bytes, got ", made, " followed by invalid data: the file is damaged");
   }
   TORCH_CHECK(made == record.unpacked && stream.avail_in == 0 && taken == record.size, where,
               "expected ", record.size, " bytes that unpack to ", record.unpacked,
@@ -320,13 +320,12 @@ uint64_t ZipReader::unpacked_size() const {
 
 void ZipReader::read(ZipRecord& record, void* data) const {
   TORCH_CHECK(record.method == stored || record.method == deflated, file_.name(), "'", record.name,
-              "': expected a record that is stored or deflated, got method ", record.method);
+              "': expected a stored or deflated record, got method ", record.method);
   auto* to = static_cast<char*>(data);
   const uint32_t crc =
       record.method == stored ? copy(file_, record, to) : inflate_record(file_, record, to);
   TORCH_CHECK(!has_checksums_ || crc == record.crc, file_.name(), "'", record.name,
-              "': expected bytes with checksum ", record.crc, ", got ", crc,
-              ": the file is damaged");
+              "': expected the checksum ", record.crc, ", got ", crc, ": the file is damaged");
   record.read = true;
 }
 

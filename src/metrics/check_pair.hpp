@@ -16,8 +16,9 @@ inline void check_tensors(const torch::Tensor& preds, const torch::Tensor& targe
   TORCH_CHECK(preds.device() == target.device(), caller,
               ": expected preds and target on the same device, got ", preds.device(), " and ",
               target.device());
-  TORCH_CHECK(!preds.is_complex() && !target.is_complex(), caller, ": expected real numbers, got ",
-              preds.scalar_type(), " and ", target.scalar_type());
+  TORCH_CHECK(!preds.is_complex() && !target.is_complex(), caller,
+              ": expected real-valued tensors, got ", preds.scalar_type(), " and ",
+              target.scalar_type());
 }
 
 /// Checks that preds and target are tensors of real numbers, on the same device and with the same

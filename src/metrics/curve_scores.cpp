@@ -34,7 +34,7 @@ MultilabelCurveOptions per_class_options(const MulticlassCurveOptions& options,
   TORCH_CHECK(options.num_classes >= 2, caller, ": expected num_classes to be at least 2, got ",
               options.num_classes);
   TORCH_CHECK(options.average != Average::micro, caller,
-              ": expected the average macro, weighted, or none, got micro");
+              ": expected average to be macro, weighted, or none, got micro");
   return {.num_labels = options.num_classes,
           .average = options.average,
           .thresholds = options.thresholds,

@@ -22,9 +22,9 @@ void check_labels(const torch::Tensor& preds, const torch::Tensor& target,
   TORCH_CHECK(logits ? preds.is_floating_point()
                      : at::isIntegralType(preds.scalar_type(), /*includeBool=*/true),
               caller,
-              ": expected logits (N, C, ...) to be floating point and classes (N, ...) to be ",
-              "integers, got preds ", preds.sizes(), " of ", preds.scalar_type(), " for a target ",
-              target.sizes());
+              ": expected logits (N, C, ...) to be floating point and classes (N, ...) to be "
+              "integers, got preds ",
+              preds.sizes(), " of ", preds.scalar_type(), " for a target ", target.sizes());
   if (!logits) {
     TORCH_CHECK(options.top_k == 1, caller, ": expected logits (N, C, ...) for a top_k of ",
                 options.top_k, ", got classes ", preds.sizes());

@@ -14,7 +14,7 @@ namespace {
 
 void check_sums(const torch::Tensor& sums, int64_t size, const char* caller) {
   TORCH_CHECK(sums.defined(), caller, ": expected ", size, " sums, got an undefined tensor");
-  TORCH_CHECK(sums.numel() == size, caller, ": expected ", size, " sums, got a tensor of sizes ",
+  TORCH_CHECK(sums.numel() == size, caller, ": expected ", size, " sums, got a tensor of shape ",
               sums.sizes());
 }
 

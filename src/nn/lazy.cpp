@@ -187,7 +187,7 @@ bool is_uninitialized_layer(const torch::nn::Module& module) {
                          const torch::nn::Module& layer) {
   TORCH_CHECK(false, caller, ": expected an initialized layer, but ",
               path.empty() ? "" : "'" + path + "', ", layer,
-              " is uninitialized; run its forward once or load a full state to initialize it");
+              " is uninitialized; to initialize the layer, run forward once or load a full state");
 }
 
 // Returns the options shared by both kinds of lazy convolutions.

@@ -179,7 +179,7 @@ void MultiheadAttentionImpl::check(const char* caller, const Tensor& query, cons
              {c10::IntArrayRef(padding).slice(dim == 3 ? 0 : 1)});
   check_mask(caller, "attn_mask", args.attn_mask, query.device(), {two, three});
   TORCH_CHECK(!args.is_causal || args.attn_mask.defined(), caller,
-              ": expected a mask together with is_causal (is_causal is only a hint), got none");
+              ": expected a mask together with is_causal (is_causal is only a hint), got no mask");
 }
 
 std::tuple<Tensor, Tensor> MultiheadAttentionImpl::forward(const Tensor& query, const Tensor& key,

@@ -23,7 +23,7 @@ inline void check_name_hashes(const std::vector<std::string_view>& names,
   const auto check = [&](size_t bucket) {
     TORCH_CHECK(hashes.bucket_size(bucket) <= most, error_prefix,
                 "expected names with different hashes, got more than ", most,
-                " that share a bucket in a torch::OrderedDict");
+                " names in one bucket of a torch::OrderedDict");
   };
   for (const auto name : names) {
     hashes.insert(std::hash<std::string_view>()(name));

@@ -60,7 +60,7 @@ void check_values(const std::vector<Target>& targets, const StateDict& state) {
       const auto* from = state.find(name);
       if (from == nullptr) continue;
       TORCH_CHECK(from->defined() && from->layout() == c10::kStrided && !from->is_meta(), loader,
-                  "expected a strided tensor with values for '", name, "'");
+                  "expected a strided tensor with data for '", name, "'");
       TORCH_CHECK(can_copy(tensor, *from), loader, "expected values that can be converted to ",
                   tensor.scalar_type(), " for '", name, "', got a ", from->toString());
     }
@@ -74,8 +74,8 @@ StateDict renamed(const StateDict& state, const LoadOptions& options) {
   for (const auto& item : state) {
     const std::string name = options.rename(item.key());
     if (name.empty()) continue;
-    TORCH_CHECK(names.insert(name).second, loader, "rename: expected a different name for '",
-                item.key(), "', got '", name, "', which another entry already uses");
+    TORCH_CHECK(names.insert(name).second, loader, "rename: expected a unique name for '",
+                item.key(), "', got '", name, "', the name of another entry");
     entries.emplace_back(name, item.value());
   }
   std::vector<std::string_view> in_order;
@@ -192,7 +192,7 @@ LoadReport load_state_dict(torch::nn::Module& module, const StateDict& given,
   }
   const std::string faults = text(report);
   TORCH_CHECK(!options.strict || faults.empty(), loader,
-              "expected a state with the module's names and sizes", faults);
+              "expected a state that matches the module's names and shapes", faults);
   materialize_from(module, state);  // uses set_data, so `copies` stays valid
   for (const auto& [to, from] : copies) to.copy_(from);
   return report;

@@ -64,7 +64,7 @@ torch::Tensor decode_image(const torch::Tensor& input, ImageReadMode mode,
                            const ImageLimits& limits) {
   TORCH_CHECK(
       input.defined() && input.dim() == 1 && input.scalar_type() == at::kByte && input.is_cpu(),
-      "sconce::vision::decode_image: expected the bytes of a file, uint8 (n,) on the CPU, ", "got ",
+      "sconce::vision::decode_image: expected file contents, uint8 (n,) on the CPU, got ",
       input.toString(), " of shape ", input.defined() ? input.sizes() : at::IntArrayRef());
   return with_name("sconce::vision::decode_image", [&] {
     if (input.numel() == 0) throw ImageError("expected a PNG or JPEG image, got an empty buffer");
@@ -89,8 +89,8 @@ void write_png(const torch::Tensor& input, const fs::path& path, int compression
   TORCH_CHECK(input.defined() && input.dim() == 3 && input.scalar_type() == at::kByte &&
                   input.is_cpu() && input.size(0) >= 1 && input.size(0) <= 4 && input.numel() > 0,
               caller,
-              ": expected an image, uint8 (C, H, W) on the CPU, with 1 to 4 channels and at least "
-              "one pixel, got ",
+              ": expected a uint8 image (C, H, W) on the CPU with 1 to 4 channels and at least one "
+              "pixel, got ",
               input.toString(), " of shape ", input.defined() ? input.sizes() : at::IntArrayRef());
   TORCH_CHECK(std::max(input.size(1), input.size(2)) < int64_t{1} << 31, caller,
               ": expected a height and width below 2^31, got shape ", input.sizes());

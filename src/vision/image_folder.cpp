@@ -104,8 +104,9 @@ ImageFolder::ImageFolder(const fs::path& root, ImageFolderOptions options)
 }
 
 data::Dataset ImageFolder::get(int64_t index, const at::Generator& generator) const {
-  TORCH_CHECK_INDEX(index >= 0 && index < size(), "sconce::vision::ImageFolder: expected an index ",
-                    "from 0 to ", size() - 1, ", got ", index);
+  TORCH_CHECK_INDEX(index >= 0 && index < size(),
+                    "sconce::vision::ImageFolder: expected an index from 0 to ", size() - 1,
+                    ", got ", index);
   const ImageSample& sample = samples_[static_cast<size_t>(index)];
   return {options_.transform(read_image(sample.path, options_.mode, options_.limits), generator),
           at::scalar_tensor(sample.target, at::kLong)};

@@ -37,7 +37,7 @@ torch::Tensor apply_to_batch(const torch::Tensor& images, const std::string& nam
 
 void check_generator(const at::Generator& generator, const char* name) {
   TORCH_CHECK(generator.defined(), name, ": expected a CPU generator, got an undefined one");
-  TORCH_CHECK(generator.device().is_cpu(), name, ": expected a CPU generator, got one on ",
+  TORCH_CHECK(generator.device().is_cpu(), name, ": expected a CPU generator, got a generator on ",
               generator.device());
 }
 
@@ -133,7 +133,7 @@ Normalize::Normalize(std::vector<double> mean, std::vector<double> std)
     : mean_(std::move(mean)), std_(std::move(std)) {
   TORCH_CHECK(!mean_.empty() && mean_.size() == std_.size(),
               "sconce::vision::transforms::Normalize: expected mean and std to contain the same "
-              "number of values, at least one, got ",
+              "nonzero number of values, got ",
               mean_.size(), " and ", std_.size());
   TORCH_CHECK(std::find(std_.begin(), std_.end(), 0.) == std_.end(),
               "sconce::vision::transforms::Normalize: expected nonzero std values, got ", std_);

@@ -256,7 +256,7 @@ TEST_CASE("save_torch rejects values that Python could not load and keeps the ea
     return error_of([&] { save_torch(file, state); });
   };
   const auto place = "sconce::io::save_torch: " + file.string() + ": ['state'][0]: expected ";
-  const auto dense = "a strided tensor with memory";
+  const auto dense = "a strided tensor with data";
   CHECK_THAT(refuse(torch::eye(2).to_sparse()), ContainsSubstring(place + dense));
   CHECK_THAT(refuse(torch::ones({2}, torch::kMeta)), ContainsSubstring(place + dense));
   CHECK_THAT(refuse(torch::_efficientzerotensor({2})), ContainsSubstring(place + dense));
@@ -264,7 +264,7 @@ TEST_CASE("save_torch rejects values that Python could not load and keeps the ea
   CHECK_THAT(refuse(torch::quantize_per_tensor(torch::ones({2}), 1, 0, torch::kQInt8)),
              ContainsSubstring(place + "a tensor type that save_torch supports, got QInt8"));
   CHECK_THAT(refuse(c10::IValue(c10::complex<double>(1, 2))), ContainsSubstring("got Complex"));
-  CHECK_THAT(refuse("\xff"), ContainsSubstring(place + "a str in UTF-8"));
+  CHECK_THAT(refuse("\xff"), ContainsSubstring(place + "a str of valid UTF-8"));
   const auto freed = torch::ones({2});
   freed.storage().unsafeGetStorageImpl()->set_nbytes(0);
   CHECK_THAT(refuse(freed), ContainsSubstring(place + "a tensor that fits in its storage"));
@@ -365,7 +365,7 @@ TEST_CASE("each of 2,000 flipped bits in a file's tensor data causes an error") 
     flipped[begin + bit / 8] = static_cast<char>(flipped[begin + bit / 8] ^ (1 << (bit % 8)));
     folder.write("file", flipped);
     INFO("bit " << bit);
-    REQUIRE_THAT(refusal(file), ContainsSubstring("/data/0': expected bytes with checksum"));
+    REQUIRE_THAT(refusal(file), ContainsSubstring("/data/0': expected the checksum"));
   }
 }
 

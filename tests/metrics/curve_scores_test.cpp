@@ -153,7 +153,7 @@ TEST_CASE(
       error_of([] {
         MulticlassAUROC auroc({.num_classes = 3, .average = Average::micro, .thresholds = 5});
       }),
-      ContainsSubstring("expected the average macro, weighted, or none, got micro"));
+      ContainsSubstring("expected average to be macro, weighted, or none, got micro"));
 }
 
 TEST_CASE(

@@ -155,8 +155,8 @@ TEST_CASE("a metric continues from saved sums, even in a different dtype") {
 TEST_CASE("a metric rejects a tensor with the wrong number of sums") {
   MeanLargestError metric;
   CHECK_THAT(error_of([&] { metric.set_sums(torch::ones({3})); }),
-             ContainsSubstring("sconce::metrics::Metric::set_sums: expected 2 sums, got a tensor "
-                               "of sizes [3]"));
+             ContainsSubstring(
+                 "sconce::metrics::Metric::set_sums: expected 2 sums, got a tensor of shape [3]"));
   CHECK_THAT(error_of([&] { metric.set_sums({}); }), ContainsSubstring("an undefined tensor"));
   CHECK_THAT(error_of([&] { metric.add_too_many(); }),
              ContainsSubstring("sconce::metrics::Metric::add: expected 2 sums"));

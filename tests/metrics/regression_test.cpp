@@ -61,7 +61,7 @@ TEST_CASE("mean errors reject inputs that would need broadcasting") {
              ContainsSubstring("expected num_outputs to be at least 1, got 0"));
   const auto complex = torch::zeros({2}, torch::kComplexFloat);
   CHECK_THAT(error_of([&] { metric.update(complex, complex); }),
-             ContainsSubstring("expected real numbers, got ComplexFloat"));
+             ContainsSubstring("expected real-valued tensors, got ComplexFloat"));
 }
 
 // The expected values were computed by torchmetrics 1.9.0 after set_dtype(torch.float64).
@@ -145,5 +145,5 @@ TEST_CASE("R2Score rejects invalid sizes and options") {
              ContainsSubstring("expected adjusted to be at least 0, got -1"));
   const auto complex = torch::zeros({2}, torch::kComplexFloat);
   CHECK_THAT(error_of([&] { score.update(complex, complex); }),
-             ContainsSubstring("expected real numbers, got ComplexFloat"));
+             ContainsSubstring("expected real-valued tensors, got ComplexFloat"));
 }

@@ -429,8 +429,8 @@ TEST_CASE("accessors of a lazy layer throw until the layer is initialized") {
   LazyLinear linear(LazyLinearOptions(1));
   CHECK(error_of([&] { linear->in_features(); }) ==
         "sconce::nn::LazyLinear::in_features: expected an initialized layer, but "
-        "LazyLinear(in_features=0, out_features=1, bias=True) is uninitialized; run its forward "
-        "once or load a full state to initialize it");
+        "LazyLinear(in_features=0, out_features=1, bias=True) is uninitialized; to initialize the "
+        "layer, run forward once or load a full state");
   LazyConv2d conv(2, 3);
   CHECK_THROWS_WITH(conv->in_channels(),
                     ContainsSubstring("LazyConv2d::in_channels") && ContainsSubstring("uninit"));
@@ -699,8 +699,8 @@ TEST_CASE("check_initialized reports the calling function, the path, and the lay
   CHECK(
       error() ==
       "sconce::io::save: expected an initialized layer, but 'block.fc', LazyLinear(in_features=0, "
-      "out_features=5, bias=True) is uninitialized; run its forward once or load a full state to "
-      "initialize it");
+      "out_features=5, bias=True) is uninitialized; to initialize the layer, run forward once or "
+      "load a full state");
   net->block->fc(ramp({2, 3}));
   CHECK_THAT(error(), ContainsSubstring("'block.norm', LazyBatchNorm1d(0, eps=1e-05"));
   net(ramp({2, 3}));

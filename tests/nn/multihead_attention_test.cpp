@@ -121,7 +121,7 @@ TEST_CASE("attention rejects invalid arguments before doing any work") {
   CHECK(error({.key_padding_mask = torch::ones({3, 4}, torch::kInt64)}) ==
         who + "expected a boolean or floating-point mask, got key_padding_mask of Long");
   CHECK(error({.is_causal = true}) ==
-        who + "expected a mask together with is_causal (is_causal is only a hint), got none");
+        who + "expected a mask together with is_causal (is_causal is only a hint), got no mask");
 
   const auto shapes = [&](const Tensor& query, const Tensor& key, const Tensor& value) {
     return error_of([&] { attention(query, key, value); });

@@ -270,24 +270,24 @@ def refused_pickles():
     yield "new-object", b"\x80\x02ccollections\nOrderedDict\n)\x81.", "got number 129"
     yield "set", saved({1, 2}), "the global __builtin__.set"
     yield "bytes", saved(b"\xff"), "the global _codecs.encode"
-    yield "long", saved({"a": 2**63}), "expected an int of at most 64 bits, got one with 9 bytes"
+    yield "long", saved({"a": 2**63}), "expected an int of at most 64 bits, got an int of 9 bytes"
     yield "very-long", saved(2**4000), "got number 139"
-    yield "not-utf8", b"\x80\x02X\x01\0\0\0\xff.", "expected a str in UTF-8"
-    yield "surrogate", b"\x80\x02X\x03\0\0\0\xed\xa0\x80.", "expected a str in UTF-8"
+    yield "not-utf8", b"\x80\x02X\x01\0\0\0\xff.", "expected a str of valid UTF-8"
+    yield "surrogate", b"\x80\x02X\x03\0\0\0\xed\xa0\x80.", "expected a str of valid UTF-8"
     yield "text-too-long", b"\x80\x02X\xff\xff\xff\xff.", "expected 4294967295 more bytes, found 1"
     yield "cut", b"\x80\x02}", "byte 3: expected 1 more bytes"
-    yield "no-line", b"\x80\x02ccollections", "expected the end of a line"
-    yield "empty-stack", b"\x80\x02.", "expected a value on the stack"
+    yield "no-line", b"\x80\x02ccollections", "expected a newline, found none"
+    yield "empty-stack", b"\x80\x02.", "expected a value on the stack, found none"
     yield "no-mark", b"\x80\x02t.", "expected a mark"
-    yield "below-mark", b"\x80\x02N(\x85.", "expected a value on the stack"
-    yield "mark-left", b"\x80\x02N(N.", "expected one value and the end of the pickle"
-    yield "two-values", b"\x80\x02NN.", "expected one value and the end of the pickle"
-    yield "more", b"\x80\x02N.N", "expected one value and the end of the pickle"
-    yield "no-memo", b"\x80\x02h\1.", "expected a value in the memo at 1"
+    yield "below-mark", b"\x80\x02N(\x85.", "expected a value on the stack, found none"
+    yield "mark-left", b"\x80\x02N(N.", "expected a pickle with a single value"
+    yield "two-values", b"\x80\x02NN.", "expected a pickle with a single value"
+    yield "more", b"\x80\x02N.N", "expected a pickle with a single value"
+    yield "no-memo", b"\x80\x02h\1.", "expected a value at memo index 1"
     yield "far-memo", b"\x80\x02Nr\xff\xff\xff\xff.", "expected a memo index below 9, got 4294967295"
-    yield "append-to-dict", b"\x80\x02}Na.", "expected a list to add to, got a dict"
-    yield "item-of-list", b"\x80\x02]NNs.", "expected a dict to add to, got a list"
-    yield "odd-items", b"\x80\x02}(Nu.", "expected a value for each key"
+    yield "append-to-dict", b"\x80\x02}Na.", "expected a list to append to, got a dict"
+    yield "item-of-list", b"\x80\x02]NNs.", "expected a dict to insert into, got a list"
+    yield "odd-items", b"\x80\x02}(Nu.", "expected a value for each dict key"
     yield "key-of-float", saved({1.5: 1}), "str or int keys, got a float"
     yield "key-of-tuple", saved({(1,): 1}), "str or int keys, got a tuple"
     yield "key-of-bool", saved({True: 1}), "str or int keys, got a bool"
@@ -298,8 +298,8 @@ def refused_pickles():
     yield "good-keys", saved({987 * i: i for i in range(1000)}), "nothing was thrown"
     yield "good-same-keys", b"\x80\x02}(" + b"K\1N" * 99 + b"u.", "nothing was thrown"
     yield "own-list", b"\x80\x02]q\0h\0a.", "containers without cycles, got a list"
-    yield "own-dict", b"\x80\x02}q\0K\1(h\0tq\1K\2h\1s.", "expected a dict to add to"
-    yield "in-tuple", b"\x80\x02]q\0(h\0tq\1h\0h\1a.", "expected one value"
+    yield "own-dict", b"\x80\x02}q\0K\1(h\0tq\1K\2h\1s.", "expected a dict to insert into"
+    yield "in-tuple", b"\x80\x02]q\0(h\0tq\1h\0h\1a.", "expected a pickle with a single value"
     yield "own-in-tuple", b"\x80\x02]q\0(h\0tq\1a.", "containers without cycles"
     yield "deep", b"\x80\x02" + b"]" * 1001 + b"a" * 1000 + b".", "nested at most 1000 levels deep"
     yield "deeper", b"\x80\x02" + b"]" * 100000 + b"a" * 99999 + b".", "at most 1000 levels deep"
@@ -369,7 +369,7 @@ def refusals(folder):
         "sparse": (torch.eye(2).to_sparse(), "the global torch._utils._rebuild_sparse_tensor"),
         "complex": (1j, "the global __builtin__.complex"),
         "device": (torch.device("cpu"), "the global torch.device"),
-        "storage": (torch.ones(2).untyped_storage(), "expected values and tensors, got a storage")}
+        "storage": (torch.ones(2).untyped_storage(), "expected only values and tensors, got a storage")}
     for name, (value, error) in saved.items():
         torch.save(value, folder / name)
         expect(name, error)
@@ -390,7 +390,7 @@ def refusals(folder):
     archive(folder / "no-data", good)
     expect("no-data", "expected a storage record 'archive/data/0', found none")
     archive(folder / "bzip2", good, data, compression=zipfile.ZIP_BZIP2)
-    expect("bzip2", "expected a record that is stored or deflated, got method 12")
+    expect("bzip2", "expected a stored or deflated record, got method 12")
     archive(folder / "bomb", good, [("data/0", bytes(100_000_000))],
             compression=zipfile.ZIP_DEFLATED)
     expect("bomb", "to load the file, increase max_expansion")
@@ -412,8 +412,8 @@ def refusals(folder):
     (folder / "empty").write_bytes(b"")
     expect("empty", "a file of 0 bytes without the expected header")
     damages = {
-        "damaged-version": (b"3\nPK", b"4\nPK", "version': expected bytes with checksum"),
-        "damaged-name": (b"name/version", b"name/Version", "and the zip directory disagree")}
+        "damaged-version": (b"3\nPK", b"4\nPK", "version': expected the checksum"),
+        "damaged-name": (b"name/version", b"name/Version", "does not match the zip directory")}
     for name, (good_bytes, bad_bytes, error) in damages.items():
         torch.save({"a": torch.ones(2)}, folder / name)
         data = (folder / name).read_bytes()

@@ -206,7 +206,7 @@ TEST_CASE(
         error_of([&] { write_png(picture, file, level); }),
         StartsWith("sconce::vision::write_png: " + file.string() + ": ") && ContainsSubstring(why));
   };
-  refused(torch::Tensor(), "expected an image");
+  refused(torch::Tensor(), "expected a uint8 image");
   refused(sample(3).to(torch::kFloat), "CPUFloatType of shape [3, 5, 7]");
   refused(sample(3).unsqueeze(0), "shape [1, 3, 5, 7]");
   refused(sample(5), "with 1 to 4 channels");

@@ -172,8 +172,8 @@ TEST_CASE("Normalize matches torchvision") {
 
 TEST_CASE("Normalize rejects mismatched means, standard deviations, and images") {
   CHECK(error_of([] { Normalize({}, {}); }) ==
-        "sconce::vision::transforms::Normalize: expected mean and std to contain the same number "
-        "of values, at least one, got "
+        "sconce::vision::transforms::Normalize: expected mean and std to contain the same nonzero "
+        "number of values, got "
         "0 and 0");
   CHECK_THAT(error_of([] { Normalize({0, 0}, {1}); }), ContainsSubstring("got 2 and 1"));
   CHECK_THAT(error_of([] { Normalize({0, 0}, {1, 0}); }),

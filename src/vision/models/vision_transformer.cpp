@@ -184,7 +184,7 @@ void VisionTransformerImpl::reset() {
 torch::Tensor VisionTransformerImpl::forward(const torch::Tensor& x) {
   const int64_t size = options_.image_size;
   TORCH_CHECK(x.dim() == 4 && x.size(1) == 3 && x.size(2) == size && x.size(3) == size, expected,
-              "images of sizes [N, 3, ", size, ", ", size, "], got ", x.sizes());
+              "images of shape [N, 3, ", size, ", ", size, "], got ", x.sizes());
   const auto patches = conv_proj(x).flatten(2).permute({0, 2, 1});  // (N, S - 1, E)
   const auto tokens = at::cat({class_token.expand({x.size(0), -1, -1}), patches}, 1);
   return heads->forward(encoder.forward(tokens).select(1, 0));
@@ -195,9 +195,8 @@ VisionTransformer vit_b_16(const VisionTransformerOptions& options) {
   TORCH_CHECK(options.patch_size == of.patch_size && options.num_layers == of.num_layers &&
                   options.num_heads == of.num_heads && options.hidden_dim == of.hidden_dim &&
                   options.mlp_dim == of.mlp_dim,
-              "sconce::vision::models::vit_b_16: expected the sizes of ViT-B/16, got different "
-              "sizes: build "
-              "another network with VisionTransformer(options)");
+              "sconce::vision::models::vit_b_16: expected the ViT-B/16 sizes, got different sizes: "
+              "build a network with VisionTransformer(options)");
   return VisionTransformer(options);
 }
 

@@ -73,10 +73,10 @@ TEST_CASE("a VisionTransformer rejects invalid options and images and reports th
                     ContainsSubstring("expected a dropout between 0 and 1, got 1.5"));
   CHECK_THROWS_WITH(
       vit_b_16({.num_layers = 3}),
-      ContainsSubstring("vit_b_16: expected the sizes of ViT-B/16, got different sizes"));
+      ContainsSubstring("vit_b_16: expected the ViT-B/16 sizes, got different sizes"));
   VisionTransformer net(small());
   CHECK_THROWS_WITH(net(torch::zeros({2, 3, 24, 32})),
-                    ContainsSubstring("images of sizes [N, 3, 24, 24], got [2, 3, 24, 32]"));
+                    ContainsSubstring("images of shape [N, 3, 24, 24], got [2, 3, 24, 32]"));
 }
 
 }  // namespace
