@@ -54,7 +54,7 @@ void Algorithm::choose_kernels(ExtraOptions extra, const std::vector<ParamGroup>
 
 void Algorithm::check_parameter(const at::Tensor& parameter) const {
   TORCH_CHECK(kernels_ != Kernels::fused || fits_fused(parameter), name(),
-              ": Kernels::fused requires every parameter to be dense, ",
+              ": Kernels::fused requires every parameter to be dense, "
               "of type float64, float32, float16, or bfloat16, and on a device that has fused ",
               "kernels, got one of ", parameter.scalar_type(), ", strides ",
               parameter.layout() == at::kStrided ? parameter.strides() : at::IntArrayRef{},
@@ -71,13 +71,13 @@ bool Algorithm::state_fits(const torch::optim::Optimizer& optimizer, size_t grou
   const auto& parameter = optimizer.param_groups()[group].params()[index];
   TORCH_CHECK_VALUE(parameter.grad().sizes() == parameter.sizes(), name(),
                     "::step: expected the gradient of parameter ", index, " of group ", group,
-                    " to have its parameter's sizes (", parameter.sizes(), "), got ",
+                    " to have the parameter's shape (", parameter.sizes(), "), got ",
                     parameter.grad().sizes());
   check_parameter(parameter);
   if (!state.defined()) return true;
   TORCH_CHECK_VALUE(state.sizes() == parameter.sizes(), name(), "::step: expected parameter ",
-                    index, " of group ", group, " to have the sizes of its state (", state.sizes(),
-                    "), got ", parameter.sizes());
+                    index, " of group ", group, " to have the shape of the optimizer state (",
+                    state.sizes(), "), got ", parameter.sizes());
   if (state.device() != parameter.device() || state.scalar_type() != parameter.scalar_type()) {
     return false;
   }

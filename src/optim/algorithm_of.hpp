@@ -208,7 +208,7 @@ class AlgorithmOf : public Algorithm {
                                          const at::Tensor& parameter) const override {
     for (const auto& field : Table::fields) {
       TORCH_CHECK(field.needed != Needed::always || tensors.contains(field.key), name(),
-                  ": expected the state of a parameter to have ", field.key);
+                  ": expected each parameter's state to contain ", field.key);
     }
     auto state = std::make_unique<State>();
     for (const auto& field : Table::fields) {

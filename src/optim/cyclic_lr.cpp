@@ -133,13 +133,13 @@ double OneCycleLR::anneal(double start, double end, double pct) const {
 }
 
 double OneCycleLR::get_lr(size_t group, double, bool) const {
-  expect(last_epoch_ <= total_steps_, "OneCycleLR", total_steps_, " steps in total, got step ",
+  expect(last_epoch_ <= total_steps_, "OneCycleLR", total_steps_, " steps or fewer, got step ",
          last_epoch_);
   base_lr(group);  // throws if the group was added later
   // A loaded state may contain the group's initial learning rate, but the other values are stored
   // only in the optimizer.
   expect(group < groups_->size(), "OneCycleLR", "the ", groups_->size(),
-         " parameter groups that the optimizer has values for, got more");
+         " parameter groups that existed at construction, got more groups");
   const auto value = [&](const std::string& name) {
     const auto found = groups_->at(group).find(name);
     TORCH_CHECK(found != groups_->at(group).end(),

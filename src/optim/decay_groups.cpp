@@ -51,7 +51,7 @@ DecayGroups decay_groups(const torch::nn::Module& model, double weight_decay) {
   add_parameters(model, parameters);
   TORCH_CHECK(!parameters.all.empty(), caller, ": expected a model with parameters, got ",
               c10::demangle(typeid(model).name()),
-              " without parameters; layers must be registered in their module");
+              " without parameters; register each layer in its module");
   std::vector<DecayGroups::Group> groups;
   for (const bool decays : {true, false}) {
     DecayGroups::Group group = {.params = {}, .weight_decay = decays ? weight_decay : 0};

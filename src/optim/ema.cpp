@@ -50,9 +50,9 @@ void ExponentialMovingAverage::add(const std::string& name, const torch::Tensor&
 }
 
 void ExponentialMovingAverage::check(const char* what) const {
-  TORCH_CHECK(!is_swapped_, "sconce::optim::ExponentialMovingAverage::", what,
-              ": expected the model to have its own values, got the averages of a SwapGuard that "
-              "is still alive");
+  TORCH_CHECK(
+      !is_swapped_, "sconce::optim::ExponentialMovingAverage::", what,
+      ": expected the model's own values, got the averages because a SwapGuard is still alive");
   for (const auto& [name, value, average, is_copied] : averages_) {
     TORCH_CHECK(value.sizes() == average.sizes() && value.scalar_type() == average.scalar_type(),
                 "sconce::optim::ExponentialMovingAverage::", what, ": expected '", name,

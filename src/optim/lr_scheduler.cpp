@@ -26,7 +26,7 @@ Functions functions_of(const PerGroup<LambdaLR::Function>& given,
 // A loaded state may include the initial learning rate of a group that was added later.
 double factor(const Functions& functions, size_t group, int64_t epoch, const char* caller) {
   expect(group < functions.size(), caller, "the ", functions.size(),
-         " parameter groups that existed at construction, got more");
+         " parameter groups that existed at construction, got more groups");
   return functions[group](epoch);
 }
 
@@ -250,7 +250,7 @@ SequentialLR::SequentialLR(torch::optim::Optimizer& optimizer,
   constexpr const char* caller = "SequentialLR";
   expect(!schedulers_.empty(), caller, "at least one scheduler, got none");
   expect(milestones_.size() + 1 == schedulers_.size(), caller,
-         "one milestone fewer than schedulers, got ", milestones_.size(), " for ",
+         "one fewer milestone than schedulers, got ", milestones_.size(), " for ",
          schedulers_.size());
   expect(std::is_sorted(milestones_.begin(), milestones_.end()), caller,
          "milestones in order, got ", milestones_);

@@ -81,16 +81,16 @@ void Scheduler::visit_per_group(const char* key, std::vector<double>& values,
   const size_t most = std::max(values.size(), optimizer_.param_groups().size());
   state.any_length(key, values);
   state.check(!values.empty() && values.size() <= most,
-              c10::str("a list of 1 to ", most, " numbers, one for each parameter group").c_str());
+              c10::str("a list of 1 to ", most, " values, one for each parameter group").c_str());
 }
 
 std::vector<double> Scheduler::current_lrs() const {
   read_lrs();
   std::vector<double> lrs;
   for (const auto& group : optimizer_.param_groups()) lrs.push_back(group.options().get_lr());
-  TORCH_CHECK(!lrs.empty(), c10::demangle(typeid(*this).name()),
-              ": expected an optimizer with parameter groups, got one without parameter groups, "
-              "which may have been moved from");
+  TORCH_CHECK(
+      !lrs.empty(), c10::demangle(typeid(*this).name()),
+      ": expected an optimizer with parameter groups, got an empty, possibly moved-from optimizer");
   return lrs;
 }
 
@@ -153,7 +153,7 @@ void GroupLRScheduler::set_lrs(const std::function<double(size_t group, double l
 
 double GroupLRScheduler::base_lr(size_t group) const {
   TORCH_CHECK(group < base_lrs_.size(), c10::demangle(typeid(*this).name()), ": expected the ",
-              base_lrs_.size(), " parameter groups that existed at construction, got more");
+              base_lrs_.size(), " parameter groups that existed at construction, got more groups");
   return base_lrs_[group];
 }
 

@@ -16,8 +16,8 @@ namespace sconce::optim {
 /// @throw c10::ValueError if there are no parameters.
 inline std::vector<torch::optim::OptimizerParamGroup> one_group(const std::string& name,
                                                                 std::vector<at::Tensor> params) {
-  TORCH_CHECK_VALUE(!params.empty(), name, ": expected parameters, got an empty list; layers must ",
-                    "be registered in their module");
+  TORCH_CHECK_VALUE(!params.empty(), name,
+                    ": expected parameters, got an empty list; register each layer in its module");
   return {torch::optim::OptimizerParamGroup(std::move(params))};
 }
 

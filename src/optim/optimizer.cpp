@@ -115,7 +115,7 @@ void Optimizer::drop_duplicates(ParamGroup& group) {
   for (const auto& parameter : group.params()) {
     TORCH_CHECK_VALUE(!other_parameters.contains(parameter.unsafeGetTensorImpl()),
                       algorithm_->name(),
-                      ": expected each parameter in one group, got one in two groups");
+                      ": expected each parameter in only one group, got a parameter in two groups");
     if (seen.insert(parameter.unsafeGetTensorImpl()).second) once.push_back(parameter);
   }
   group.params() = std::move(once);
@@ -214,7 +214,7 @@ torch::Tensor Optimizer::step(LossClosure closure) {
 void Optimizer::step_with_amp_scaling(const torch::Tensor& grad_scale,
                                       const torch::Tensor& found_inf) {
   TORCH_CHECK(kernels() == Kernels::fused, algorithm_->name(),
-              "::step_with_amp_scaling: only Kernels::fused supports it");
+              "::step_with_amp_scaling: expected Kernels::fused, got different kernels");
   const auto one_float = [](const torch::Tensor& tensor) {
     return tensor.numel() == 1 && tensor.scalar_type() == at::kFloat;
   };
@@ -252,8 +252,9 @@ void Optimizer::step_now(const torch::Tensor& grad_scale, const torch::Tensor& f
   const size_t count = param_groups_.size();
   bool is_sparse = false;
   for (size_t i = 0; i < count; ++i) is_sparse |= algorithm_->prepare_group(*this, i);
-  TORCH_CHECK(supports_sparse || !is_sparse, algorithm_->name(),
-              ": expected dense gradients, got a sparse one, which these kernels do not support");
+  TORCH_CHECK(
+      supports_sparse || !is_sparse, algorithm_->name(),
+      ": expected dense gradients, got a sparse gradient, which these kernels do not support");
   write_lr();
   ExtraOptions extra = algorithm_->extra();
   for (size_t i = 0; i < count; ++i) {
@@ -307,7 +308,7 @@ class Optimizer::DictForm : public OptimizerDictForm {
     group("maximize", maximize, false);
     TORCH_CHECK_VALUE(maximize == algorithm.extra().maximize, where_,
                       ": expected maximize=", algorithm.extra().maximize,
-                      ", as in this optimizer, got ", maximize);
+                      " (this optimizer's setting), got ", maximize);
     group.write_only("foreach",
                      is_fused ? IValue() : IValue(algorithm.kernels() == Kernels::foreach));
     group.write_only("differentiable", false);

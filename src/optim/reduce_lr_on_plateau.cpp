@@ -71,8 +71,8 @@ bool ReduceLROnPlateau::is_better(double metric) const {
 void ReduceLROnPlateau::reduce() {
   auto& groups = optimizer_.param_groups();
   if (groups.size() != min_lrs_.size()) {
-    TORCH_CHECK(default_min_lr_, "sconce::optim::lr_scheduler::ReduceLROnPlateau: expected the ",
-                min_lrs_.size(), " parameter groups that min_lr lists values for, got ",
+    TORCH_CHECK(default_min_lr_, "sconce::optim::lr_scheduler::ReduceLROnPlateau: expected ",
+                min_lrs_.size(), " parameter groups (the number of min_lr values), got ",
                 groups.size());
     min_lrs_.assign(groups.size(), *default_min_lr_);
   }

@@ -22,7 +22,8 @@ void read_states(const std::vector<at::Tensor>& parameters, const std::vector<in
   for (size_t i = 0; i < parameters.size(); ++i) {
     const auto found = states.find(indices[i]);
     TORCH_CHECK_VALUE(found != states.end() || !form.needs_every_state(), where,
-                      ": expected a state for each parameter, got none for parameter ", indices[i]);
+                      ": expected a state for each parameter, got no state for parameter ",
+                      indices[i]);
     if (found == states.end()) continue;
     contents.states[parameters[i].unsafeGetTensorImpl()] =
         form.read_state(found->value(), parameters, i, options);

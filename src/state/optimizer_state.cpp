@@ -333,11 +333,11 @@ OptimizerState optimizer_state(const LibTorchOptimizer& optimizer) {
   if (type == typeid(libtorch::LBFGS)) return functions<libtorch::LBFGS, LBFGSForm>();
   if (type == typeid(libtorch::RMSprop)) return functions<libtorch::RMSprop, RMSpropForm>();
   if (type == typeid(libtorch::SGD)) return functions<libtorch::SGD, SGDForm>();
-  TORCH_CHECK_TYPE(
-      false, "sconce::Stateful: expected one of sconce's optimizers, or ",
-      "torch::optim::Adagrad, Adam, AdamW, LBFGS, RMSprop, or SGD, or a class with its "
-      "own state_dict and load_state_dict, got a ",
-      c10::demangle(type.name()));
+  TORCH_CHECK_TYPE(false,
+                   "sconce::Stateful: expected a sconce optimizer, a torch::optim optimizer "
+                   "(Adagrad, Adam, AdamW, LBFGS, RMSprop, or SGD), or a class with its own "
+                   "state_dict and load_state_dict, got a ",
+                   c10::demangle(type.name()));
 }
 
 }  // namespace sconce::optim

@@ -82,7 +82,7 @@ TEST_CASE("Adagrad supports sparse gradients without weight decay, except with K
     CHECK(steps_of(optimizer, 0) == 0);
   };
   refuse(Adagrad({p}, {}, {.kernels = Kernels::fused}),
-         "expected dense gradients, got a sparse one");
+         "expected dense gradients, got a sparse gradient");
   refuse(Adagrad({p}, AdagradOptions().weight_decay(0.1)),
          "expected dense gradients (weight_decay is set), got a sparse gradient");
   Adagrad automatic({p}, AdagradOptions(0.5).eps(0));

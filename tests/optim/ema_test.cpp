@@ -95,9 +95,10 @@ TEST_CASE(
     const ExponentialMovingAverage::SwapGuard guard(averaged.ema);
     averaged.check_all(1);
     CHECK(averaged.net.parameters()[0].requires_grad());
-    CHECK_THROWS_WITH(averaged.ema.update(),
-                      ContainsSubstring("sconce::optim::ExponentialMovingAverage::update: expected "
-                                        "the model to have its own values"));
+    CHECK_THROWS_WITH(
+        averaged.ema.update(),
+        ContainsSubstring(
+            "sconce::optim::ExponentialMovingAverage::update: expected the model's own values"));
     CHECK_THROWS_WITH(ExponentialMovingAverage::SwapGuard(averaged.ema),
                       ContainsSubstring("ExponentialMovingAverage::SwapGuard: expected the model"));
     averaged.check_all(1);

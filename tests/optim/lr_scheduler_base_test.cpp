@@ -96,7 +96,7 @@ TEST_CASE("a scheduler rejects a mismatched state and stays unchanged") {
   };
   refused("_last_lr", {}, "a dict with the key '_last_lr'");
   refused("_last_lr", 3, "a list of length 1 for '_last_lr', got Int");
-  const std::string one = " to be a list of 1 to 1 numbers, one for each parameter group";
+  const std::string one = " to be a list of 1 to 1 values, one for each parameter group";
   for (const auto& lrs : {std::vector<double>(), std::vector<double>{0.1, 0.2}}) {
     refused("_last_lr", lrs, "'_last_lr'" + one);
     refused("base_lrs", lrs, "'base_lrs'" + one);
@@ -239,7 +239,7 @@ TEST_CASE(
                                       "parameter groups that existed at construction"));
   CHECK_THROWS_WITH(fresh_cycle.step(),
                     ContainsSubstring("sconce::optim::lr_scheduler::OneCycleLR: expected the 1 "
-                                      "parameter groups that the optimizer has values for"));
+                                      "parameter groups that existed at construction"));
 }
 
 TEST_CASE("SequentialLR can be constructed after parameter groups were added or removed") {
@@ -267,7 +267,8 @@ TEST_CASE(
   StepLR schedule(optimizer, 1);
   ReduceLROnPlateau plateau(optimizer);
   const auto elsewhere = std::move(optimizer);
-  const auto expected = ContainsSubstring("expected an optimizer with parameter groups, got one");
+  const auto expected =
+      ContainsSubstring("expected an optimizer with parameter groups, got an empty");
   CHECK_THROWS_WITH(schedule.step(),
                     StartsWith("sconce::optim::lr_scheduler::StepLR: ") && expected);
   CHECK_THROWS_WITH(plateau.step(1), expected);

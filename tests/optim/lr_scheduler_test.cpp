@@ -952,7 +952,7 @@ TEST_CASE("schedulers reject invalid arguments for the same reasons as Python") 
   const auto step_lr = std::make_shared<StepLR>(o, 3);
   const auto other = make_optimizer("SGD");
   refused([&] { SequentialLR(o, {}, {}); }, sequence + "at least one scheduler");
-  refused([&] { SequentialLR(o, {step_lr}, {1}); }, sequence + "one milestone fewer");
+  refused([&] { SequentialLR(o, {step_lr}, {1}); }, sequence + "one fewer milestone");
   refused([&] { SequentialLR(o, {step_lr, step_lr, step_lr}, {5, 1}); },
           sequence + "milestones in order");
   refused([&] { SequentialLR(o, {step_lr, nullptr}, {5}); }, sequence + "schedulers, got a null");

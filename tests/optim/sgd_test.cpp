@@ -150,11 +150,12 @@ TEST_CASE("SGD supports sparse gradients, except with Kernels::fused") {
   }
   const auto p = parameter();
   SGD fused({p}, SGDOptions(0.5), {.kernels = Kernels::fused});
-  CHECK_THROWS_WITH(fused.step(), ContainsSubstring("expected dense gradients, got a sparse one"));
+  CHECK_THROWS_WITH(fused.step(),
+                    ContainsSubstring("expected dense gradients, got a sparse gradient"));
   SGD automatic({p}, SGDOptions(0.5));
   CHECK_FALSE(automatic.step_supports_amp_scaling());
   CHECK_THROWS_WITH(automatic.step_with_amp_scaling({}, torch::zeros({})),
-                    ContainsSubstring("expected dense gradients, got a sparse one"));
+                    ContainsSubstring("expected dense gradients, got a sparse gradient"));
   CHECK(p.equal(torch::ones({4, 1})));
 }
 

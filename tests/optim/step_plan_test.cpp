@@ -68,12 +68,12 @@ TEST_CASE("step reports a changed parameter size before updating any parameter")
       optimizer->step();
       become(second, torch::ones(after));
       const auto first_before = first.detach().clone();
-      CHECK_THROWS_WITH(optimizer->step(),
-                        ContainsSubstring(c10::str(
-                            "sconce::optim::", kind.name,
-                            "::step: expected parameter 0 of group 1 to have the sizes of "
-                            "its state (",
-                            torch::IntArrayRef(before), "), got ", torch::IntArrayRef(after))));
+      CHECK_THROWS_WITH(
+          optimizer->step(),
+          ContainsSubstring(c10::str(
+              "sconce::optim::", kind.name,
+              "::step: expected parameter 0 of group 1 to have the shape of the optimizer state (",
+              torch::IntArrayRef(before), "), got ", torch::IntArrayRef(after))));
       CHECK(first.equal(first_before));
       CHECK(second.equal(torch::ones(after)));
 
@@ -111,7 +111,7 @@ TEST_CASE("step reports a gradient with a mismatched size before updating any pa
             optimizer->step(),
             ContainsSubstring(c10::str("sconce::optim::", kind.name,
                                        "::step: expected the gradient of parameter 0 of group 1 to "
-                                       "have its parameter's sizes ([4]), got ",
+                                       "have the parameter's shape ([4]), got ",
                                        torch::IntArrayRef(sizes))));
         CHECK(first.equal(first_before));
         CHECK(second.equal(second_before));

@@ -214,7 +214,7 @@ TEST_CASE("a LibTorch optimizer rejects a mismatched state and stays unchanged")
                      in_state("momentum_buffer", torch::zeros({})));
   check_refused<RMSprop>(RMSpropOptions(0.01).momentum(0.9), "with the key 'momentum_buffer'",
                          without("momentum_buffer"));
-  check_refused<Adagrad>(AdagradOptions(0.1), "got none for parameter 1",
+  check_refused<Adagrad>(AdagradOptions(0.1), "got no state for parameter 1",
                          [](GenericDict& state) { remove(state.at("state").toGenericDict(), 1); });
   const auto lbfgs = [](const char* error, const char* key, const c10::IValue& value) {
     check_refused<LBFGS>(LBFGSOptions(0.1).history_size(3), error, [&](GenericDict& state) {
@@ -240,7 +240,7 @@ TEST_CASE("a checkpoint from a different LibTorch optimizer is rejected before a
   torch::manual_seed(3);
   CHECK_THROWS_WITH(
       sconce::Checkpoint(folder.path(), {.resume = true}).load(other.parts()),
-      ContainsSubstring("the class Adam for 'optimizer' (as when it was saved), got AdamW"));
+      ContainsSubstring("the class Adam for 'optimizer' (as in the checkpoint), got AdamW"));
   const auto next = torch::rand({1});
   torch::manual_seed(3);
   CHECK(torch::equal(torch::rand({1}), next));
