@@ -110,7 +110,7 @@ Argument argument_of(const c10::IValue& value, const c10::Type& given,
   if (value.isComplexDouble()) return {value.toComplexDouble()};
   if (value.isString()) return {value.toStringRef()};
   if (value.isDevice()) return {value.toDevice().type()};
-  TORCH_CHECK(value.isList(), "expected an argument of a type that programs support, got a ",
+  TORCH_CHECK(value.isList(), "expected an argument type that programs support, got ",
               value.tagKind());
   Argument::List list;
   for (const c10::IValue& element : value.toListRef()) {

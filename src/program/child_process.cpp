@@ -15,7 +15,7 @@ namespace sconce::program::detail {
 
 namespace {
 
-constexpr const char* lost = "another part of the program collected its exit code";
+constexpr const char* lost = "another part of the program collected the child's exit code";
 
 void check_spawn(int error, const char* what) {
   if (error != 0) throw std::system_error(error, std::generic_category(), what);

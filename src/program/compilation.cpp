@@ -127,7 +127,7 @@ void Compilation::check(const ChildProcess& child) const {
   const auto& failure = child.failure();
   if (failure.empty()) {
     TORCH_CHECK(fs::exists(folder_->path() / compiled_name),
-                "expected Python to write a package, but it wrote none");
+                "expected Python to write a package, but no package was written");
     return;
   }
   const auto line = last_line(io::read_file(folder_->path() / "log", "sconce::program"));

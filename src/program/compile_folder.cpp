@@ -56,7 +56,7 @@ CompileFolder::CompileFolder(const fs::path& cache, const std::string& key) {
   while (fd_ < 0) {
     std::string name = pattern;
     TORCH_CHECK(::mkdtemp(name.data()) != nullptr, cache.string(),
-                ": cannot create a folder in it: ", std::strerror(errno));
+                ": cannot create a subfolder: ", std::strerror(errno));
     path_ = name;
     fd_ = open_folder(path_);
     TORCH_CHECK(fd_ >= 0 || errno == ENOENT, name, ": cannot open it: ", std::strerror(errno));

@@ -27,8 +27,8 @@ void check_name(const std::string& name, const char* what) {
   };
   const bool fits = !name.empty() && std::all_of(name.begin(), name.end(), is_letter) &&
                     !std::isdigit(static_cast<unsigned char>(name.front()));
-  TORCH_CHECK(fits, record_error_prefix, "expected identifiers for the names of ", what, ", got '",
-              name, "'");
+  TORCH_CHECK(fits, record_error_prefix, "expected identifiers as names of ", what, ", got '", name,
+              "'");
 }
 
 DynamicSizes::DynamicSizes(const StateDict& example, const std::vector<DynamicDim>& dims) {
@@ -78,17 +78,18 @@ std::vector<Size> DynamicSizes::shape(size_t index, const at::Tensor& input) con
 void DynamicSizes::add(const StateDict& example, const DynamicDim& given) {
   size_t input = 0;
   while (input < example.size() && example[input].key() != given.input) ++input;
-  TORCH_CHECK(input < example.size(), record_error_prefix,
-              "dynamic: expected the name of an input, got '", given.input, "'");
+  TORCH_CHECK(input < example.size(), record_error_prefix, "dynamic: expected an input name, got '",
+              given.input, "'");
   const auto& tensor = example[input].value();
-  TORCH_CHECK(tensor.dim() > 0, record_error_prefix, "dynamic: expected a dimension of '",
-              given.input, "', which is a 0-dim tensor, got ", given.dim);
+  TORCH_CHECK(tensor.dim() > 0, record_error_prefix,
+              "dynamic: expected an input with at least one dimension, got dimension ", given.dim,
+              " of the 0-dim tensor '", given.input, "'");
   TORCH_CHECK(given.dim >= 0 && given.dim < tensor.dim(), record_error_prefix,
               "dynamic: expected a dimension of '", given.input, "' from 0 to ", tensor.dim() - 1,
               ", got ", given.dim);
   TORCH_CHECK(tensor.size(given.dim) > 0, record_error_prefix,
-              "dynamic: expected an example with rows in dimension ", given.dim, " of '",
-              given.input, "', got none");
+              "dynamic: expected a nonzero example size in dimension ", given.dim, " of '",
+              given.input, "', got 0");
   check_name(given.name, "dynamic sizes");
   const auto found = std::find(names_.begin(), names_.end(), given.name);
   const auto size = static_cast<size_t>(found - names_.begin());

@@ -47,7 +47,7 @@ class Reader {
     if (min < 0) node["min"].refuse("at least 0");
     auto& sizes = parsed_.graph.sizes;
     if (!size_indices_.emplace(name, sizes.size()).second)
-      node.refuse("a different name for each size");
+      node.refuse("a unique name for each size");
     sizes.push_back({name, min});
   }
 
@@ -62,7 +62,7 @@ class Reader {
     Size size;
     for (const auto& term : node["sum"].elements()) {
       const auto factors = term.elements();
-      if (factors.size() == 0) term.refuse("a coefficient and size names");
+      if (factors.size() == 0) term.refuse("a coefficient followed by size names");
       Size::Term read{factors[0].integer(), {}};
       for (size_t i = 1; i < factors.size(); ++i) read.sizes.push_back(size_index(factors[i]));
       if (read.coefficient != 0) size.terms.push_back(std::move(read));
@@ -101,7 +101,7 @@ class Reader {
     std::vector<bool> taken(parsed_.graph.values);
     for (size_t i = 0; i < inputs.size(); ++i) {
       const auto& port = parsed_.graph.inputs[i];
-      if (taken[port.value]) inputs[i].refuse("a different value for each input");
+      if (taken[port.value]) inputs[i].refuse("a distinct value for each input");
       taken[port.value] = true;
       for (const auto& dim : port.shape) {
         if (dim.constant()) continue;
@@ -113,7 +113,7 @@ class Reader {
       }
     }
     for (size_t i = 0; i < found.size(); ++i) {
-      if (!found[i]) root_["sizes"].elements()[i].refuse("a size of an input");
+      if (!found[i]) root_["sizes"].elements()[i].refuse("a size used by an input shape");
     }
   }
 
@@ -165,7 +165,7 @@ class Reader {
     const auto& schema = call.op.schema();
     for (const auto& item : given.json().items()) {
       if (!schema.argumentIndexWithName(item.key())) {
-        given.refuse("the names of the operator's arguments", "'", item.key(), "'");
+        given.refuse("the operator's argument names", "'", item.key(), "'");
       }
     }
     const auto no_tensor = [](const at::Tensor&) { return Argument(); };
@@ -217,7 +217,7 @@ class Reader {
       for (const auto& element : node.elements()) list.push_back(argument(element));
       return {std::move(list)};
     }
-    if (!json.is_object() || json.size() != 1) node.refuse("an argument with one key");
+    if (!json.is_object() || json.size() != 1) node.refuse("an argument with exactly one key");
     if (json.contains("sum")) return {size(node)};
     if (json.contains("value")) return {ValueId{node["value"].index(parsed_.graph.values)}};
     if (json.contains("number")) return {wrapped(node["number"])};
@@ -289,7 +289,7 @@ void check_depth(const std::string& text, const std::string& error_prefix) {
     } else if (!in_text) {
       depth += (c == '[' || c == '{') - (c == ']' || c == '}');
       TORCH_CHECK(depth <= most, error_prefix, "expected a program nested at most ", most,
-                  " levels deep, got more at byte ", i);
+                  " levels deep, got deeper nesting at byte ", i);
     }
   }
 }
@@ -302,7 +302,7 @@ ParsedProgram parse_program(const std::string& text, const std::string& error_pr
     const ParsedJson parsed(text);
     return Reader(parsed.json(), error_prefix, text.size()).read();
   } catch (const nlohmann::json::exception& error) {
-    TORCH_CHECK(false, error_prefix, "expected the JSON of a program: ", error.what());
+    TORCH_CHECK(false, error_prefix, "expected a program in JSON format: ", error.what());
   }
 }
 

@@ -43,7 +43,7 @@ std::string name_in(const Names& names, T value) {
   for (const auto& [name, named] : names) {
     if (named == value) return name;
   }
-  TORCH_CHECK(false, record_error_prefix, "expected a value that programs support, got number ",
+  TORCH_CHECK(false, record_error_prefix, "expected an enum value that programs support, got ",
               static_cast<int64_t>(value));
 }
 

@@ -136,8 +136,7 @@ std::vector<Call> merge_traces(const std::vector<TraceAt>& corners,
     TORCH_CHECK(
         other.empty(), record_error_prefix, "expected the same operators for all sizes, but ",
         other, " at ", at_text(first.sizes, names), " and ", at_text(corner.sizes, names),
-        "; replace the loop or branch that depends on the size with operators on the whole ",
-        "tensor");
+        "; replace loops and branches that depend on sizes with operators on whole tensors");
   }
   const Merger merger(smaller);
   std::vector<Call> calls;
@@ -148,9 +147,10 @@ std::vector<Call> merge_traces(const std::vector<TraceAt>& corners,
       for (const auto& corner : corners) all.push_back(&corner.trace.calls[i].arguments[j]);
       auto merged = merger.merge(all);
       TORCH_CHECK(merged.has_value(), record_error_prefix, place_of(i, call.op), ": argument '",
-                  call.op.schema().arguments()[j].name(), "': expected the same value for all ",
-                  "sizes, or an integer that depends on them, got a list of a different length or "
-                  "a different value; compute the value with operators, or pass it as an input");
+                  call.op.schema().arguments()[j].name(),
+                  "': expected the same value for all sizes, or an integer computed from the "
+                  "sizes, got different values or list lengths; compute the value with operators, "
+                  "or pass the value as an input");
       call.arguments[j] = *std::move(merged);
     }
   }
@@ -167,13 +167,14 @@ std::string difference(const std::vector<Call>& calls, const TraceAt& other,
         continue;
       return place_of(i, calls[i].op) + ": argument '" +
              calls[i].op.schema().arguments()[j].name() + "' at " + at_text(other.sizes, names) +
-             ": expected a sum of products of the dynamic sizes and integers, got another "
-             "number; " +
-             "compute the number with operators, or pass a tensor that contains it as an input";
+             ": expected a polynomial in the dynamic sizes with integer coefficients, got a "
+             "different integer; " +
+             "compute the integer with operators, or pass a tensor that contains the integer as an "
+             "input";
     }
     if (calls[i].results != other.trace.calls[i].results) {
-      return place_of(i, calls[i].op) + ": expected the same number of results at " +
-             at_text(other.sizes, names) + ", got a different number";
+      return place_of(i, calls[i].op) + ": expected the same result count at " +
+             at_text(other.sizes, names) + ", got a different count";
     }
   }
   return {};
@@ -188,8 +189,8 @@ std::string difference(const std::vector<Weight>& constants, const std::vector<W
            a.sizes() == b.sizes() && at::equal(a, b);
   }
   return same ? ""
-              : "expected tensors that the host creates in the function to be the same for all "
-                "inputs, got different ones; create them with operators, or pass them as inputs";
+              : "expected host-created tensors to be the same for all inputs, got different "
+                "tensors; create the tensors with operators, or pass the tensors as inputs";
 }
 
 }  // namespace sconce::program::detail

@@ -188,9 +188,10 @@ bool observe_operators(Tracer& tracer, OperatorNames& opened,
   }
   if (opened.size() != opened_before) return false;
   if (observed_run.error) std::rethrow_exception(observed_run.error);
-  TORCH_CHECK(calls_of_other_threads == before, record_error_prefix, "expected operators in ",
-              "the thread that calls record, got some in another thread; compute in one thread, ",
-              "and record the network without DataParallel");
+  TORCH_CHECK(
+      calls_of_other_threads == before, record_error_prefix,
+      "expected operators in the thread that calls record, got operators in another thread; run "
+      "the whole computation in one thread, and record the network without DataParallel");
   return true;
 }
 

@@ -34,7 +34,7 @@ fs::path default_cache() {
   if (cache != nullptr && fs::path(cache).is_absolute()) return fs::path(cache) / "sconce/steps";
   const char* home = std::getenv("HOME");
   TORCH_CHECK(home != nullptr && fs::path(home).is_absolute(), cache_error_prefix,
-              "expected an absolute path in XDG_CACHE_HOME or HOME, found none; to set one: ",
+              "expected an absolute path in XDG_CACHE_HOME or HOME, found none; to set a path: "
               "export XDG_CACHE_HOME=/path");
   return fs::path(home) / ".cache/sconce/steps";
 }
@@ -69,8 +69,8 @@ void check_package(const fs::path& folder, const PackageTarget& target) {
               package.size(), "; the file is damaged");
   const auto expected = json.at("crc32").get<std::string>();
   const auto found = crc32_of(package);
-  TORCH_CHECK(found == expected, path.string(), ": expected bytes with the CRC-32 ", expected,
-              ", found ", found, "; the file is damaged");
+  TORCH_CHECK(found == expected, path.string(), ": expected the CRC-32 ", expected, ", found ",
+              found, "; the file is damaged");
 }
 
 }  // namespace
@@ -83,8 +83,8 @@ PackageCache::PackageCache(const fs::path& folder) {
   TORCH_CHECK(::stat(path.c_str(), &status) == 0, cache_error_prefix, path.string(),
               ": cannot inspect it: ", std::strerror(errno));
   TORCH_CHECK(S_ISDIR(status.st_mode), cache_error_prefix, path.string(),
-              ": expected a folder, found ", io::kind_of(status.st_mode), "; to remove it: rm '",
-              path.string(), "'");
+              ": expected a folder, found ", io::kind_of(status.st_mode),
+              "; to delete the file: rm '", path.string(), "'");
   check_private(path, status, cache_error_prefix);
   folder_ = fs::canonical(path);  // later changes to links have no effect
 }

@@ -83,7 +83,7 @@ void PreparedProgram::check_values(const std::string& error_prefix) const {
   std::vector<bool> is_input = defined;
   for (const auto& weight : graph_.weights) {
     TORCH_CHECK(!is_input[weight.value], error_prefix, "weights '", weight.name,
-                "': expected a new value, got ", weight.value, " again, which is already an input");
+                "': expected a new value, got ", weight.value, ", which is already an input");
     defined[weight.value] = true;
   }
   for (size_t i = 0; i < graph_.calls.size(); ++i) {
@@ -157,14 +157,14 @@ std::vector<int64_t> PreparedProgram::sizes_of(const Tensors& inputs) const {
     const auto& port = graph_.inputs[i];
     const auto& input = inputs[i];
     TORCH_CHECK(input.defined(), error_prefix, "input '", port.name,
-                "': expected a tensor, got an undefined ", "one");
+                "': expected a tensor, got an undefined one");
     TORCH_CHECK(input.scalar_type() == port.dtype, error_prefix, "input '", port.name,
                 "': expected ", repr(port.dtype), ", got ", repr(input.scalar_type()));
     TORCH_CHECK(input.device() == device_, error_prefix, "input '", port.name,
                 "': expected a tensor on ", device_, ", got one on ", input.device());
     TORCH_CHECK(input.layout() == c10::kStrided && !input.is_nested(), error_prefix, "input '",
                 port.name, "': expected a dense tensor, got a ",
-                input.is_nested() ? "nested" : "sparse", " one");
+                input.is_nested() ? "nested" : "sparse", " tensor");
     bool fits = input.dim() == static_cast<int64_t>(port.shape.size());
     for (size_t dim = 0; fits && dim < port.shape.size(); ++dim) {
       const int64_t size = input.sizes()[dim];

@@ -48,11 +48,11 @@ void check_private(const std::filesystem::path& path, const struct stat& status,
   TORCH_CHECK(status.st_uid == user, error_prefix, path.string(),
               ": expected the owner to be user ", user,
               " (packages contain machine code), found user ", status.st_uid,
-              "; to change it: sudo chown ", user, " '", path.string(), "'");
+              "; to change the owner: sudo chown ", user, " '", path.string(), "'");
   TORCH_CHECK((status.st_mode & (S_IWGRP | S_IWOTH)) == 0, error_prefix, path.string(),
               ": expected a folder that only its owner can write to (packages contain machine "
               "code), found the mode ",
-              octal(status.st_mode), "; to change it: chmod go-w '", path.string(), "'");
+              octal(status.st_mode), "; to change the mode: chmod go-w '", path.string(), "'");
 }
 
 }  // namespace sconce::program::detail

@@ -36,7 +36,7 @@ struct FileTensors {
 
   void add(const std::string& name, const at::Tensor& tensor, const std::string& error_prefix) {
     TORCH_CHECK(!all.contains(name), error_prefix, "expected no weight named '", name,
-                "', a name that the file format reserves");
+                "', a name reserved by the file format");
     all.insert(name, tensor);
     checksums.emplace(name, crc32_of_tensor(tensor));
   }
@@ -62,8 +62,9 @@ const std::string& text_of(const io::Metadata& texts, const char* key,
                            const std::string& error_prefix) {
   const auto found = texts.find(key);
   TORCH_CHECK(found != texts.end(), error_prefix,
-              "expected a program written by sconce::program::record, ",
-              "got a safetensors file without the metadata key '", key, "'");
+              "expected a program written by sconce::program::record, got a safetensors file "
+              "without the metadata key '",
+              key, "'");
   return found->second;
 }
 
@@ -105,11 +106,11 @@ Graph read_program(const std::filesystem::path& path, const std::string& error_p
   const auto tensors = io::load_safetensors(path, {.mmap = false});
   for (const auto& item : tensors) {
     const auto checksum = parsed.checksums.find(item.key());
-    TORCH_CHECK(checksum != parsed.checksums.end(), error_prefix, "crc32: expected the key '",
-                item.key(), "', which is a tensor in the file, got none");
+    TORCH_CHECK(checksum != parsed.checksums.end(), error_prefix,
+                "crc32: expected a checksum for the tensor '", item.key(), "', got none");
     const auto actual_crc32 = crc32_of_tensor(item.value());
     TORCH_CHECK(checksum->second == actual_crc32, error_prefix, "tensor '", item.key(),
-                "': expected bytes with the CRC-32 ", checksum->second, ", got ", actual_crc32,
+                "': expected the CRC-32 ", checksum->second, ", got ", actual_crc32,
                 "; the file is damaged");
   }
   auto& graph = parsed.graph;
@@ -123,7 +124,7 @@ Graph read_program(const std::filesystem::path& path, const std::string& error_p
                 "': expected a tensor '", name, "' in the file, got none");
     const auto& first = names.emplace(weight.value, name).first->second;
     TORCH_CHECK(first == name, error_prefix, "weights[", i, "] '", weight.name,
-                "': expected one tensor for each value, got '", first, "' and '", name, "'");
+                "': expected a single tensor for the value, got '", first, "' and '", name, "'");
     weight.tensor = *tensor;
   }
   for (const auto& [key, value] : texts) {

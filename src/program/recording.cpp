@@ -28,19 +28,19 @@ void check_example(const StateDict& example) {
               "expected an example with at least one input, got none");
   const auto device = example[0].value().defined() ? example[0].value().device() : c10::kCPU;
   TORCH_CHECK(device.is_cpu() || device.is_cuda(), record_error_prefix,
-              "expected an example on the CPU or a GPU, ", "got one on ", device);
+              "expected an example on the CPU or a GPU, got an example on ", device);
   for (const auto& item : example) {
     check_name(item.key(), "inputs");
     TORCH_CHECK(item.value().defined(), record_error_prefix, "example '", item.key(),
                 "': expected a tensor, got an undefined one");
     TORCH_CHECK(item.value().layout() == at::kStrided && !item.value().is_quantized(),
                 record_error_prefix, "example '", item.key(),
-                "': expected a dense tensor, got a sparse or quantized one");
+                "': expected a dense tensor, got a sparse or quantized tensor");
     TORCH_CHECK(!item.value().is_nested(), record_error_prefix, "example '", item.key(),
-                "': expected a dense tensor, got a nested one");
+                "': expected a dense tensor, got a nested tensor");
     TORCH_CHECK(item.value().device() == device, record_error_prefix, "example '", item.key(),
-                "': expected a tensor on ", device, " (like the first), got one on ",
-                item.value().device());
+                "': expected a tensor on ", device,
+                " (the device of the first tensor), got a tensor on ", item.value().device());
   }
 }
 
@@ -127,7 +127,8 @@ Recording::Recording(const Function& function, const torch::nn::Module* module,
       options_(options),
       sizes_(example, options.dynamic_shapes),
       weights_(weights_of(module, example.size())) {
-  TORCH_CHECK(function_ != nullptr, record_error_prefix, "expected a function, got an empty one");
+  TORCH_CHECK(function_ != nullptr, record_error_prefix,
+              "expected a function, got an empty std::function");
 }
 
 Graph Recording::record() {
@@ -165,7 +166,7 @@ Tensors Recording::run_at(const std::vector<int64_t>& sizes, const Tensors& inpu
   } catch (const c10::Error& error) {
     if (sizes.empty()) throw;
     TORCH_CHECK(false, record_error_prefix,
-                "expected a function that supports any dynamic sizes, but at ",
+                "expected a function that supports all dynamic sizes, but at ",
                 at_text(sizes, sizes_.names()), " it throws: ", error.what_without_backtrace());
   }
 }
@@ -268,9 +269,10 @@ void Recording::check_shapes(const Graph& graph, const TraceAt& other) const {
     for (const auto& size : graph.outputs[i].shape) shape.push_back(size.at(other.sizes));
     const auto& found = other.trace.outputs[i].shape;
     TORCH_CHECK(shape == found, record_error_prefix, "output '", graph.outputs[i].name,
-                "': expected sizes that are sums of products of the dynamic sizes and integers, ",
-                "so the shape ", repr(c10::IntArrayRef(shape)), " at ",
-                at_text(other.sizes, sizes_.names()), ", got ", repr(c10::IntArrayRef(found)),
+                "': expected sizes that are polynomials in the dynamic sizes with integer "
+                "coefficients, and therefore the shape ",
+                repr(c10::IntArrayRef(shape)), " at ", at_text(other.sizes, sizes_.names()),
+                ", got ", repr(c10::IntArrayRef(found)),
                 "; make the dimension static, or pool it to a fixed size");
   }
 }
@@ -283,11 +285,11 @@ void Recording::compare_outputs(const PreparedProgram& program) const {
     if (input.is_floating_point()) input = input * 0.75;
   }
   const auto differs = first_difference(program.run(inputs), run(inputs));
-  TORCH_CHECK(
-      !differs, record_error_prefix, "output '", program.outputs()[differs.value_or(0)].name,
-      "': expected a program that matches the function for other inputs, got different values; "
-      "the function depends on values that cannot be recorded, such as elements read on "
-      "the host or state kept between calls");
+  TORCH_CHECK(!differs, record_error_prefix, "output '",
+              program.outputs()[differs.value_or(0)].name,
+              "': expected the program to match the function for other inputs, got different "
+              "values; the function depends on values that cannot be recorded, such as elements "
+              "read on the host or state kept between calls");
 }
 
 void Recording::add_example(Graph& graph) const {

@@ -23,8 +23,8 @@ struct Refusal {
 
 constexpr std::array<Refusal, 5> refusals = {{
     {"a host read (aten::equal)",
-     "expected operators that return tensors, got one that returns a value to the host; compare "
-     "elements with torch::eq, and use sconce::nn's attention instead of LibTorch's"},
+     "expected operators that return tensors, got an operator that returns a value to the host; "
+     "compare elements with torch::eq, and use sconce::nn attention instead of LibTorch attention"},
     {"a host read",
      "expected operators that return tensors, got one that returns a value to the host; keep the "
      "value in a tensor, for example with torch::where instead of a branch"},
@@ -33,11 +33,10 @@ constexpr std::array<Refusal, 5> refusals = {{
      "on values; keep all elements and use a mask, for example with torch::where"},
     {"a collective",
      "expected operators that run in a single process, got a collective; record the network "
-     "without "
-     "DistributedDataParallel"},
+     "without DistributedDataParallel"},
     {"a tensor whose memory is replaced",
-     "expected tensors that keep their memory, got an operator that replaces it; create a new "
-     "tensor instead of resizing one"},
+     "expected tensors that keep their storage, got an operator that replaces a tensor's storage; "
+     "create a new tensor instead of resizing an existing tensor"},
 }};
 
 // Returns whether the operator sets a tensor's memory or sizes without any checks. C++ code does
@@ -50,13 +49,13 @@ bool is_unchecked(std::string_view op) {
 void check_tensors(const RecordedCall& call, c10::ArrayRef<c10::IValue> values) {
   const auto reason = sconce::detail::layout_rejection(call.op, values);
   TORCH_CHECK(reason.empty(), record_error_prefix, call.place,
-              ": expected dense tensors, got a sparse or ",
-              "quantized one; call to_dense() or dequantize() first");
+              ": expected dense tensors, got a sparse or quantized tensor; call to_dense() or "
+              "dequantize() first");
   sconce::detail::for_each_tensor(values, [&](const at::Tensor& tensor) {
     if (!tensor.defined()) return;
     TORCH_CHECK(tensor.is_cpu() || tensor.device() == call.device, record_error_prefix, call.place,
                 ": expected tensors on the CPU or on ", call.device,
-                " (the example's device), got one on ", tensor.device());
+                " (the example's device), got a tensor on ", tensor.device());
   });
 }
 
@@ -84,7 +83,7 @@ void check_call(const RecordedCall& call, c10::ArrayRef<c10::IValue> arguments) 
   const auto not_in_files = file_rejection(call.op.operator_name());
   TORCH_CHECK(
       not_in_files.empty(), record_error_prefix, call.place,
-      ": expected operators in the aten namespace, which Python also provides, got ", not_in_files,
+      ": expected operators from the aten namespace (also available in Python), got ", not_in_files,
       "; implement the operation with LibTorch's operators, or pass its result as an input");
   for (const auto& argument : arguments) {
     if (argument.isGenerator()) reject_random(call.place);
@@ -98,14 +97,15 @@ void check_results(const RecordedCall& call, c10::ArrayRef<c10::IValue> results)
 
 void reject_write(const std::string& place, const std::string& what) {
   TORCH_CHECK(false, record_error_prefix, place,
-              ": expected a function that changes only its own tensors, got a ", "change of ", what,
-              "; call eval() on the network, or clone() before the change");
+              ": expected a function that writes only to its own tensors, got a write to ", what,
+              "; call eval() on the network, or clone the tensor before writing to it");
 }
 
 void reject_random(const std::string& place) {
-  TORCH_CHECK(false, record_error_prefix, place,
-              ": expected no random numbers, got some; call eval() on the ",
-              "network, run lazy layers once before recording, or pass the numbers as an input");
+  TORCH_CHECK(
+      false, record_error_prefix, place,
+      ": expected no random numbers, got an operator that generates random numbers; call eval() on "
+      "the network, run lazy layers once before recording, or pass the random numbers as an input");
 }
 
 }  // namespace sconce::program::detail

@@ -203,7 +203,7 @@ size_t PartWriter::number_of(const at::Tensor& tensor) {
               "expected a dense tensor, got a different kind of tensor");
   auto& memory = memory_of(tensor);
   TORCH_CHECK(memory.name.scalar_type() == tensor.scalar_type(),
-              "expected memory of a single type, got memory used as ", memory.name.scalar_type(),
+              "expected memory with a single dtype, got memory used as ", memory.name.scalar_type(),
               " and as ", tensor.scalar_type());
   const auto placement = Placement::of(tensor);
   const auto key = c10::str(placement.sizes, placement.strides, placement.offset);
@@ -270,8 +270,9 @@ std::vector<Argument> PartWriter::results_of(const OperatorCall& call,
     for (const auto& tensor : made) list.push_back(result(tensor));
     return {{std::move(list)}};
   }
-  TORCH_CHECK(made.size() == returns.size(), "expected an operator that returns tensors or one ",
-              "list, got ", call.op.schema().name());
+  TORCH_CHECK(made.size() == returns.size(),
+              "expected an operator that returns tensors or one tensor list, got ",
+              call.op.schema().name());
   for (size_t i = 0; i < made.size(); ++i) results[i] = result(made[i]);
   return results;
 }

@@ -118,7 +118,7 @@ void Tracer::check_write(const Memory& memory, const c10::OperatorHandle& op) co
   if (memory.owner == Owner::step) return;
   reject_write(here(op), memory.owner == Owner::input    ? "the input '" + memory.name + "'"
                          : memory.owner == Owner::weight ? "the weight '" + memory.name + "'"
-                                                         : "a tensor that the host created");
+                                                         : "a tensor created on the host");
 }
 
 Tracer::Running Tracer::begin(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
@@ -132,9 +132,9 @@ Tracer::Running Tracer::begin(const c10::OperatorHandle& op, c10::ArrayRef<c10::
       if (!tensor.defined() || tensor.unsafeGetTensorImpl()->is_wrapped_number()) return;
       number_of(tensor);
       auto* const memory = memory_of(tensor);
-      TORCH_CHECK(
-          memory != nullptr, record_error_prefix, here(op), ": expected tensors that keep their ",
-          "memory, got one whose memory has been replaced; run lazy layers once before recording");
+      TORCH_CHECK(memory != nullptr, record_error_prefix, here(op),
+                  ": expected tensors that keep their storage, got a tensor whose storage was "
+                  "replaced; run lazy layers once before recording");
       if (memory->allocation && !has_trait(schema.name(), Trait::allocation)) {
         if (fills(schema, i)) {
           memory->allocation.reset();

@@ -231,13 +231,13 @@ TEST_CASE("a package that is damaged or that other users can change is ignored a
   };
   const std::vector<std::pair<std::function<void()>, std::string>> changes = {
       {[&] { write(package, "compile"); }, "expected 9 bytes, found 7; the file is damaged"},
-      {[&] { write(package, "Compiled\n"); }, "expected bytes with the CRC-32"},
+      {[&] { write(package, "Compiled\n"); }, "expected the CRC-32"},
       {[&] { write(about, "{\"torch\": "); }, "about.json: expected a JSON object"},
       {[&] { write(about, "{\"torch\": 2}"); }, "type must be string"},
       {[&] { write(about, "{}"); }, "key 'torch' not found"},
       {[&] { fs::remove(about); }, "about.json: cannot open it: No such file"},
       {[&] { ::chmod(package.c_str(), 0620); },
-       "found the mode 0620; to change it: chmod go-w '" + package.string() + "'"},
+       "found the mode 0620; to change the mode: chmod go-w '" + package.string() + "'"},
       {[&] { fs::remove(package), fs::create_symlink("/dev/null", package); },
        "expected a regular file, found a link"}};
   for (const auto& [change, reason] : changes) {
@@ -338,7 +338,7 @@ TEST_CASE(
                StartsWith("sconce::program::PackageCache: " + path +
                           ": expected a folder that only its owner can write to (packages contain "
                           "machine code), found the mode ") &&
-                   ContainsSubstring("; to change it: chmod go-w '" + path + "'"));
+                   ContainsSubstring("; to change the mode: chmod go-w '" + path + "'"));
   }
   REQUIRE(::chmod(path.c_str(), 0755) == 0);
   CHECK(PackageCache(path).folder() == fs::canonical(path));
@@ -351,17 +351,17 @@ TEST_CASE("PackageCache rejects a folder that belongs to another user", "[alone]
   }
   CHECK_THAT(cache_error(folder.path()),
              ContainsSubstring("expected the owner to be user 0") &&
-                 ContainsSubstring("found user 65534; to change it: sudo chown 0 '" +
+                 ContainsSubstring("found user 65534; to change the owner: sudo chown 0 '" +
                                    folder.path().string() + "'"));
 }
 
 TEST_CASE("PackageCache rejects a path that is not a folder") {
   const TempDir folder;
   const auto file = folder.write("file", "");
-  CHECK_THAT(cache_error(file), StartsWith("sconce::program::PackageCache: " + file.string() +
-                                           ": expected a folder, found a regular file; to remove "
-                                           "it: rm '" +
-                                           file.string() + "'"));
+  CHECK_THAT(cache_error(file),
+             StartsWith("sconce::program::PackageCache: " + file.string() +
+                        ": expected a folder, found a regular file; to delete the file: rm '" +
+                        file.string() + "'"));
   CHECK_THAT(cache_error(file / "below"), ContainsSubstring(": cannot create the folder: Not a"));
   CHECK_THAT(cache_error(std::string("a\0b", 3)), ContainsSubstring("without NUL bytes"));
 }
@@ -506,7 +506,8 @@ TEST_CASE(
   CHECK(error_with("echo first; echo 'ValueError: of Inductor' >&2; echo ' '; exit 1") ==
         "ValueError: of Inductor");
   CHECK(error_with("exit 3") == "exit code 3");
-  CHECK(error_with("echo done") == "expected Python to write a package, but it wrote none");
+  CHECK(error_with("echo done") ==
+        "expected Python to write a package, but no package was written");
   CHECK(error_with(writes_package + "; exit 4") == "exit code 4");
   CHECK(!cache.find(cache_key, some_target).package);
 }
@@ -552,7 +553,7 @@ TEST_CASE("an error is reported if another part of the program collects Python's
   const auto handler = std::signal(SIGCHLD, SIG_IGN);
   const auto error = compile_error(cache, fake_python(folder, "exit 3"));
   std::signal(SIGCHLD, handler);
-  CHECK(error == "another part of the program collected its exit code");
+  CHECK(error == "another part of the program collected the child's exit code");
 }
 
 TEST_CASE(

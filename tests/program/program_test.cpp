@@ -113,7 +113,7 @@ TEST_CASE(
   for (size_t size = 0; size < text.size(); size += 7) {
     const auto cut = with_text(file, text.substr(0, size));
     CHECK_THAT(load_error(cut),
-               ContainsSubstring(cut.string() + ": expected the JSON of a program") &&
+               ContainsSubstring(cut.string() + ": expected a program in JSON format") &&
                    ContainsSubstring("column " + std::to_string(size + 1)));
   }
 }
@@ -149,8 +149,7 @@ TEST_CASE("a program with altered weights or operators is reported as damaged") 
   const auto changed = folder.path() / "changed.safetensors";
   sconce::io::save_safetensors(changed, tensors, texts);
   CHECK_THAT(load_error(changed),
-             ContainsSubstring(changed.string() + ": tensor 'bias': expected bytes "
-                                                  "with the CRC-32 ") &&
+             ContainsSubstring(changed.string() + ": tensor 'bias': expected the CRC-32 ") &&
                  ContainsSubstring("; the file is damaged"));
   auto& text = texts["sconce.program"];
   text.replace(text.find("aten::elu"), 9, "aten::exp");
@@ -197,9 +196,9 @@ TEST_CASE(
       field("/values", "4", "outputs[0] value: expected a non-negative number below 4, got 4"),
       field("/sizes/0/min", "-1", "sizes[0] min: expected at least 0, got -1"),
       field("/sizes/1", R"({"name": "batch", "min": 1})",
-            R"(sizes[1]: expected a different name for each size, got {"min":1,"name":"batch"})"),
+            R"(sizes[1]: expected a unique name for each size, got {"min":1,"name":"batch"})"),
       field("/sizes/1", R"({"name": "rows", "min": 1})",
-            R"(sizes[1]: expected a size of an input, got {"min":1,"name":"rows"})"),
+            R"(sizes[1]: expected a size used by an input shape, got {"min":1,"name":"rows"})"),
       field("/sizes", "{}", "sizes: expected a list, got {}"),
       field("/inputs/0/dtype", "\"float33\"",
             R"(inputs[0] dtype: expected a dtype that LibTorch supports, got "float33")"),
@@ -212,7 +211,7 @@ TEST_CASE(
       field("/inputs/0/shape/1", R"({"sum": [[1, "rows"]]})",
             R"(inputs[0] shape[1] sum[0][1]: expected a size name, got "rows")"),
       field("/inputs/0/shape/1", R"({"sum": [[]]})",
-            "inputs[0] shape[1] sum[0]: expected a coefficient and size names, got []"),
+            "inputs[0] shape[1] sum[0]: expected a coefficient followed by size names, got []"),
       field("/outputs/0/name", "7", "outputs[0] name: expected a string, got 7"),
       field("/outputs/1", R"({"name": "output", "value": 3, "dtype": "float32", "shape": []})",
             R"(outputs[1] name: expected unique names, got "output")"),
@@ -223,11 +222,11 @@ TEST_CASE(
       field("/weights/0/tensor", "\"other\"",
             "weights[0] 'weight': expected a tensor 'other' in the file, got none"),
       field("/weights/0/value", "2",
-            "weights[1] 'bias': expected one tensor for each value, got 'weight' and 'bias'"),
+            "weights[1] 'bias': expected a single tensor for the value, got 'weight' and 'bias'"),
       field("/weights/0/value", "0",
-            "weights 'weight': expected a new value, got 0 again, which is already an input"),
+            "weights 'weight': expected a new value, got 0, which is already an input"),
       {[](Json& json) { json["crc32"].erase("bias"); },
-       "crc32: expected the key 'bias', which is a tensor in the file, got none"},
+       "crc32: expected a checksum for the tensor 'bias', got none"},
       field("/crc32", "[]", "crc32: expected an object, got []"),
       field("/example", "1", "example: expected true or false, got 1"),
       field("/example", "true",
@@ -268,7 +267,7 @@ TEST_CASE(
     "a program with an invalid operator argument is rejected, and the error names the argument") {
   check_changed({
       {[](Json& json) { json["calls"][0]["args"]["wieght"] = nullptr; },
-       "calls[0] aten::addmm args: expected the names of the operator's arguments, got 'wieght'"},
+       "calls[0] aten::addmm args: expected the operator's argument names, got 'wieght'"},
       {[](Json& json) { json["calls"][0]["args"].erase("mat2"); },
        "calls[0] aten::addmm: argument 'mat2': expected Tensor, got None"},
       {[](Json& json) { json["calls"][0]["args"] = Json::array(); },
@@ -293,7 +292,7 @@ TEST_CASE(
       other_argument("mat2", R"({"value": 9})",
                      " value: expected a non-negative number below 5, got 9"),
       other_argument("mat2", R"({"value": 1, "number": 1})",
-                     R"(: expected an argument with one key, got {"number":1,"value":1})"),
+                     R"(: expected an argument with exactly one key, got {"number":1,"value":1})"),
       other_argument("mat2", R"({"tensor": 1})",
                      R"(: expected a supported kind of argument, got {"tensor":1})"),
       other_argument("mat2", R"({"float": "big"})",
@@ -382,10 +381,11 @@ TEST_CASE("a program with out-of-range numbers is rejected, and the error report
   const auto text = sconce::test::program_text(file);
   CHECK_THAT(
       load_error(with_text(file, std::string(100000, '['))),
-      ContainsSubstring("expected a program nested at most 32 levels deep, got more at byte 32"));
-  CHECK_THAT(
-      load_error(with_text(file, "{\"version\": 1e999}")),
-      ContainsSubstring("expected the JSON of a program") && ContainsSubstring("number overflow"));
+      ContainsSubstring(
+          "expected a program nested at most 32 levels deep, got deeper nesting at byte 32"));
+  CHECK_THAT(load_error(with_text(file, "{\"version\": 1e999}")),
+             ContainsSubstring("expected a program in JSON format") &&
+                 ContainsSubstring("number overflow"));
   CHECK_THAT(load_error(with_text(file, "[]")), ContainsSubstring("expected an object, got []"));
 }
 
@@ -417,7 +417,7 @@ TEST_CASE(
       {run(x, index.to(torch::kInt)), who + "input 'index': expected torch.int64, got torch.int32"},
       {run(x.to(torch::kMeta), index),
        who + "input 'x': expected a tensor on cpu, got one on meta"},
-      {run(x.to_sparse(), index), who + "input 'x': expected a dense tensor, got a sparse one"},
+      {run(x.to_sparse(), index), who + "input 'x': expected a dense tensor, got a sparse tensor"},
       {run(torch::zeros(3), index),
        who + "input 'x': expected the shape (batch, width), got torch.Size([3])"},
       {run(x, torch::ones({3, 4}, torch::kLong)),
@@ -426,7 +426,7 @@ TEST_CASE(
        who + "input 'index': expected width = 3 as before, got 2"},
       {run(torch::zeros({0, 3}), index), who + "input 'x': expected batch to be at least 1, got 0"},
       {run(at::_nested_tensor_from_tensor_list({x}), index),
-       who + "input 'x': expected a dense tensor, got a nested one"},
+       who + "input 'x': expected a dense tensor, got a nested tensor"},
   };
   for (const auto& [call, error] : refused) CHECK(error_of(call) == error);
   CHECK(program.run({x, index})[0].sizes() == torch::IntArrayRef({2, 5}));

@@ -82,7 +82,7 @@ void check_refused(const std::vector<Refused>& all) {
 
 TEST_CASE("record rejects operators that read values on the host") {
   const std::string expected =
-      ": expected operators that return tensors, got one that returns a value to the host; "
+      ": expected operators that return tensors, got an operator that returns a value to the host; "
       "keep the value in a tensor, for example with torch::where instead of a branch";
   check_refused({
       {[](const auto& x) { return x * x.sum().template item<float>(); }, "aten::item" + expected},
@@ -91,9 +91,9 @@ TEST_CASE("record rejects operators that read values on the host") {
       {[](const auto& x) { return (x > 0).all().template item<bool>() ? x : x + 1; },
        "aten::item" + expected},
       {[](const auto& x) { return torch::equal(x, x + 1) ? x : x + 1; },
-       "aten::equal: expected operators that return tensors, got one that returns a value to the "
-       "host; compare elements with torch::eq, and use sconce::nn's attention instead of "
-       "LibTorch's"},
+       "aten::equal: expected operators that return tensors, got an operator that returns a value "
+       "to the host; compare elements with torch::eq, and use sconce::nn attention instead of "
+       "LibTorch attention"},
       {[](const auto& x) { return torch::allclose(x, x + 1) ? x : x + 1; },
        "aten::allclose" + expected},
   });
@@ -101,9 +101,8 @@ TEST_CASE("record rejects operators that read values on the host") {
 
 TEST_CASE("record rejects operators whose output shapes depend on values") {
   const std::string expected =
-      ": expected results whose shapes depend only on the inputs' shapes, got one whose shape "
-      "depends on "
-      "values; keep all elements and use a mask, for example with torch::where";
+      ": expected results whose shapes depend only on input shapes, got a result whose shape "
+      "depends on values; keep all elements and use a mask, for example with torch::where";
   check_refused({
       {[](const auto& x) { return x.nonzero(); }, "aten::nonzero" + expected},
       {[](const auto& x) { return x.masked_select(x > 0.5); }, "aten::masked_select" + expected},
@@ -126,8 +125,8 @@ TEST_CASE("record rejects operators whose output shapes depend on values") {
 
 TEST_CASE("record rejects functions that draw random numbers") {
   const std::string expected =
-      ": expected no random numbers, got some; call eval() on the network, run lazy layers once "
-      "before recording, or pass the numbers as an input";
+      ": expected no random numbers, got an operator that generates random numbers; call eval() on "
+      "the network, run lazy layers once before recording, or pass the random numbers as an input";
   auto generator = at::make_generator<at::CPUGeneratorImpl>(1);
   check_refused({
       {[](const auto& x) { return torch::dropout(x, 0.5, true); }, "aten::dropout" + expected},
@@ -146,15 +145,16 @@ TEST_CASE("record rejects functions that draw random numbers") {
 
 TEST_CASE("record rejects changes to inputs, weights, and tensors created before the call") {
   const std::string expected =
-      ": expected a function that changes only its own tensors, got a change of ";
-  const std::string advice = "; call eval() on the network, or clone() before the change";
+      ": expected a function that writes only to its own tensors, got a write to ";
+  const std::string advice =
+      "; call eval() on the network, or clone the tensor before writing to it";
   auto outside = torch::zeros(3);
   check_refused({
       {[](auto x) { return x.add_(1); }, "aten::add_" + expected + "the input 'x'" + advice},
       {[](auto x) { return x.view({-1}).mul_(2); },
        "aten::mul_" + expected + "the input 'x'" + advice},
       {[=](const auto& x) { return outside.add_(1) + x; },
-       "aten::add_" + expected + "a tensor that the host created" + advice},
+       "aten::add_" + expected + "a tensor created on the host" + advice},
   });
   const torch::nn::Linear net(3, 3);
   const auto error = refusal_of(
@@ -190,10 +190,11 @@ TEST_CASE("record rejects BatchNorm in training mode and restores its running st
 TEST_CASE("record rejects sparse and quantized tensors") {
   check_refused({
       {[](const auto& x) { return x.to_sparse(); },
-       "aten::to_sparse: expected dense tensors, got a sparse or quantized one; call to_dense() or "
+       "aten::to_sparse: expected dense tensors, got a sparse or quantized tensor; call to_dense() "
+       "or "
        "dequantize() first"},
       {[](const auto& x) { return torch::quantize_per_tensor(x, 0.1, 0, torch::kQInt8); },
-       "aten::quantize_per_tensor: expected dense tensors, got a sparse or quantized one; call "
+       "aten::quantize_per_tensor: expected dense tensors, got a sparse or quantized tensor; call "
        "to_dense() or dequantize() first"},
   });
 }
@@ -206,15 +207,16 @@ TEST_CASE("record rejects operators that are not part of LibTorch") {
                             .template typed<torch::Tensor(const torch::Tensor&)>();
                     return op.call(x);
                   },
-                  "sconce_refusals::twice: expected operators in the aten namespace, which Python "
-                  "also provides, got an operator from outside LibTorch; implement the operation "
-                  "with LibTorch's operators, or pass its result as an input"}});
+                  "sconce_refusals::twice: expected operators from the aten namespace (also "
+                  "available in Python), got an operator from outside LibTorch; implement the "
+                  "operation with LibTorch's operators, or pass its result as an input"}});
 }
 
 TEST_CASE("record rejects operators that replace a tensor's memory") {
-  check_refused({{[](auto x) { return x.clone().resize_({2, 3}); },
-                  "aten::resize_: expected tensors that keep their memory, got an operator that "
-                  "replaces it; create a new tensor instead of resizing one"}});
+  check_refused(
+      {{[](auto x) { return x.clone().resize_({2, 3}); },
+        "aten::resize_: expected tensors that keep their storage, got an operator that replaces a "
+        "tensor's storage; create a new tensor instead of resizing an existing tensor"}});
 }
 
 TEST_CASE("record rejects collectives") {
@@ -231,7 +233,8 @@ TEST_CASE("record rejects collectives") {
 
 TEST_CASE("record rejects integers that are not sums of products of sizes and integers") {
   const std::string expected =
-      ": expected a sum of products of the dynamic sizes and integers, got another number";
+      ": expected a polynomial in the dynamic sizes with integer coefficients, got a different "
+      "integer";
   CHECK_THAT(refusal_of([](const auto& x) { return x.narrow(0, 0, x.size(0) / 2); }),
              ContainsSubstring("aten::narrow: argument 'length' at batch = 11" + expected));
   CHECK_THAT(
@@ -263,8 +266,8 @@ TEST_CASE("record rejects functions whose number of operator calls depends on th
       error,
       StartsWith(
           "sconce::program::record: expected the same operators for all sizes, but calls[") &&
-          EndsWith("; replace the loop or branch that depends on the size with operators on the "
-                   "whole tensor"));
+          EndsWith(
+              "; replace loops and branches that depend on sizes with operators on whole tensors"));
 }
 
 TEST_CASE("record detects values that the host reads from a tensor's memory") {
@@ -272,7 +275,7 @@ TEST_CASE("record detects values that the host reads from a tensor's memory") {
   CHECK_THAT(refusal_of(reads), ContainsSubstring("expected the same value for all sizes"));
   CHECK_THAT(refusal_of(reads, torch::rand({4, 3}) + 1, {}),
              ContainsSubstring(
-                 "output 'output': expected a program that matches the function for other inputs"));
+                 "output 'output': expected the program to match the function for other inputs"));
   const OneInput copies = [](const auto& x) {
     return torch::from_blob(x.data_ptr(), {3}).clone() + x;
   };
@@ -284,39 +287,36 @@ TEST_CASE("record detects functions that keep state between calls") {
   CHECK_THAT(refusal_of([&](const auto& x) { return x + 0.5 * static_cast<double>(++calls); }),
              ContainsSubstring("expected the same value for all sizes"));
   torch::Tensor sum = torch::zeros(3);
-  CHECK_THAT(
-      refusal_of([&](const auto& x) {
-        sum = sum + x.sum(0);
-        return sum * 1;
-      }),
-      ContainsSubstring(
-          "expected tensors that the host creates in the function to be the same for all inputs"));
+  CHECK_THAT(refusal_of([&](const auto& x) {
+               sum = sum + x.sum(0);
+               return sum * 1;
+             }),
+             ContainsSubstring("expected host-created tensors to be the same for all inputs"));
 }
 
 TEST_CASE("record rejects operators that run in other threads") {
   const auto in_thread = [](const std::function<void()>& f) { std::thread(f).join(); };
   // The new thread uses the caller's thread-local state, as do the threads that autograd and
   // LibTorch create.
-  CHECK_THAT(refusal_of([&](const auto& x) {
-               torch::Tensor y;
-               const at::ThreadLocalState state;
-               in_thread([&] {
-                 const at::ThreadLocalStateGuard guard(state);
-                 y = x + 1;
-               });
-               return y * 2;
-             }),
-             ContainsSubstring(
-                 "expected operators in the thread that calls record, got some in another thread; "
-                 "compute in one thread, and record the network without DataParallel"));
   CHECK_THAT(
       refusal_of([&](const auto& x) {
         torch::Tensor y;
-        in_thread([&] { y = x + 1; });
+        const at::ThreadLocalState state;
+        in_thread([&] {
+          const at::ThreadLocalStateGuard guard(state);
+          y = x + 1;
+        });
         return y * 2;
       }),
       ContainsSubstring(
-          "expected tensors that the host creates in the function to be the same for all inputs"));
+          "expected operators in the thread that calls record, got operators in another thread; "
+          "run the whole computation in one thread, and record the network without DataParallel"));
+  CHECK_THAT(refusal_of([&](const auto& x) {
+               torch::Tensor y;
+               in_thread([&] { y = x + 1; });
+               return y * 2;
+             }),
+             ContainsSubstring("expected host-created tensors to be the same for all inputs"));
 }
 
 TEST_CASE("record rejects DataParallel, and its replicas remain usable") {
@@ -336,16 +336,18 @@ TEST_CASE("record rejects invalid examples") {
   CHECK(refusal_with({{"x", torch::Tensor()}}, {}) ==
         who + "example 'x': expected a tensor, got an undefined one");
   CHECK(refusal_with({{"x", x.to_sparse()}}, {}) ==
-        who + "example 'x': expected a dense tensor, got a sparse or quantized one");
+        who + "example 'x': expected a dense tensor, got a sparse or quantized tensor");
   CHECK(refusal_with({{"x", x.to(torch::kMeta)}}, {}) ==
-        who + "expected an example on the CPU or a GPU, got one on meta");
+        who + "expected an example on the CPU or a GPU, got an example on meta");
   CHECK(refusal_with({{"x", x}, {"y", x.to(torch::kMeta)}}, {}) ==
-        who + "example 'y': expected a tensor on cpu (like the first), got one on meta");
+        who +
+            "example 'y': expected a tensor on cpu (the device of the first tensor), got a tensor "
+            "on meta");
   CHECK(refusal_with({{"x", at::_nested_tensor_from_tensor_list({x})}}, {}) ==
-        who + "example 'x': expected a dense tensor, got a nested one");
+        who + "example 'x': expected a dense tensor, got a nested tensor");
   for (const char* name : {"", "1x", "a b", "x.y", "é"}) {
     CHECK(refusal_with({{name, x}}, {}) ==
-          who + "expected identifiers for the names of inputs, got '" + name + "'");
+          who + "expected identifiers as names of inputs, got '" + name + "'");
   }
 }
 
@@ -354,20 +356,22 @@ TEST_CASE("record rejects invalid options") {
   const StateDict two = {{"x", torch::zeros({2, 3})}, {"y", torch::zeros({4, 3, 5, 6})}};
   const std::string who = "sconce::program::record: ";
   CHECK(refusal_with(x, {.dynamic_shapes = {{"z", 0}}}) ==
-        who + "dynamic: expected the name of an input, got 'z'");
+        who + "dynamic: expected an input name, got 'z'");
   CHECK(refusal_with(x, {.dynamic_shapes = {{"x", 2}}}) ==
         who + "dynamic: expected a dimension of 'x' from 0 to 1, got 2");
   CHECK(refusal_with(x, {.dynamic_shapes = {{"x", -1}}}) ==
         who + "dynamic: expected a dimension of 'x' from 0 to 1, got -1");
   CHECK(refusal_with({{"x", torch::tensor(1.0)}}, {.dynamic_shapes = {{"x", 0}}}) ==
-        who + "dynamic: expected a dimension of 'x', which is a 0-dim tensor, got 0");
+        who +
+            "dynamic: expected an input with at least one dimension, got dimension 0 of the 0-dim "
+            "tensor 'x'");
   CHECK(refusal_with(x, {.dynamic_shapes = {{"x", 0, "a size"}}}) ==
-        who + "expected identifiers for the names of dynamic sizes, got 'a size'");
+        who + "expected identifiers as names of dynamic sizes, got 'a size'");
   CHECK(refusal_with(x, {.dynamic_shapes = {{"x", 0}, {"x", 0, "rows"}}}) ==
         who +
             "dynamic: expected a single size name for dimension 0 of 'x', got 'batch' and 'rows'");
   CHECK(refusal_with({{"x", torch::zeros({0, 3})}}, {.dynamic_shapes = {{"x", 0}}}) ==
-        who + "dynamic: expected an example with rows in dimension 0 of 'x', got none");
+        who + "dynamic: expected a nonzero example size in dimension 0 of 'x', got 0");
   CHECK(refusal_with(two, {.dynamic_shapes = {{"x", 0}, {"y", 0}}}) ==
         who +
             "dynamic: expected batch = 2 in 'y' as before, got 4; use different names for "
@@ -382,7 +386,7 @@ TEST_CASE("record rejects invalid options") {
             "outputs: expected unique names, got 'x' twice; output names must also differ from "
             "input names");
   CHECK(refusal_with(x, {.output_names = {"a.b"}}) ==
-        who + "expected identifiers for the names of outputs, got 'a.b'");
+        who + "expected identifiers as names of outputs, got 'a.b'");
   CHECK(refusal_with({{"output", torch::zeros(2)}}, {}) ==
         who +
             "outputs: expected unique names, got 'output' twice; output names must also differ "
@@ -394,7 +398,7 @@ TEST_CASE("record rejects functions that return no tensors") {
     const TempDir folder;
     return error_of([&] { record(folder.path() / "net", function, {{"x", torch::zeros(2)}}); });
   };
-  CHECK(error({}) == "sconce::program::record: expected a function, got an empty one");
+  CHECK(error({}) == "sconce::program::record: expected a function, got an empty std::function");
   CHECK(error([](const Tensors&) { return Tensors(); }) ==
         "sconce::program::record: expected a function that returns tensors, got none");
   CHECK(error([](const Tensors&) { return Tensors(1); }) ==

@@ -108,7 +108,7 @@ def parse_size(reader, entry, sizes, place):
     parsed = []
     for term in terms:
         reader.check(isinstance(term, list) and term and type(term[0]) is int and abs(term[0]) < 2**63,
-                     f"{place}: expected a coefficient and size names, got {term!r:.80}")
+                     f"{place}: expected a coefficient followed by size names, got {term!r:.80}")
         for name in term[1:]:
             reader.check(isinstance(name, str) and name in sizes,
                          f"{place}: expected the name of a dynamic size, got {name!r:.80}")
