@@ -164,7 +164,7 @@ void check_supported(const torch::Tensor& tensor) {
   TORCH_CHECK(is_float || dtype == torch::kBool || at::isIntegralType(dtype, false) ||
                   dtype == torch::kUInt16 || dtype == torch::kUInt32 || dtype == torch::kUInt64,
               "sconce::repr: expected a tensor of bool, integers, float16, bfloat16, float32, or "
-              "float64, got one of ",
+              "float64, got a tensor of ",
               dtype);
 }
 

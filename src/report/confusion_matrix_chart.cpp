@@ -33,7 +33,7 @@ constexpr double on_dark = 0.58;  // at this opacity, numbers switch to the back
 void check_classes(int64_t classes, size_t names, const char* caller) {
   TORCH_CHECK(classes >= 2 && classes <= 100, caller, ": expected 2 to 100 classes, got ", classes);
   TORCH_CHECK(names == 0 || std::cmp_equal(names, classes), caller, ": expected ", classes,
-              " class names, or none, got ", names);
+              " class names or an empty list, got ", names);
 }
 
 torch::Tensor checked_counts(const ConfusionMatrixChart& chart) {

@@ -57,7 +57,7 @@ at::Tensor image_pixels(const std::string& caller, const at::Tensor& image,
   const std::string letters = in_capitals(dataformats);
   const std::string order = letters.size() == 4 ? "NCHW" : letters.size() == 3 ? "HWC" : "HW";
   TORCH_CHECK(std::is_permutation(letters.begin(), letters.end(), order.begin(), order.end()),
-              caller, ": expected dataformats with each letter of CHW, HW, or NCHW once, got \"",
+              caller, ": expected dataformats to be a permutation of CHW, HW, or NCHW, got \"",
               dataformats, '"');
   TORCH_CHECK(image.defined() && image.dim() == std::ssize(letters), caller,
               ": expected a tensor of ", letters.size(), " dimensions (dataformats is \"",

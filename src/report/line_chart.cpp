@@ -265,8 +265,9 @@ void check(const LineChart& chart) {
   TORCH_CHECK(!chart.panels.empty(), "sconce::LineChart: expected at least one panel, got none");
   for (const auto& panel : chart.panels) {
     for (const auto& series : panel.series) {
-      TORCH_CHECK(series.x.size() == series.y.size(), "sconce::LineChart: expected as many y as ",
-                  series.x.size(), " x in the series '", series.name, "', got ", series.y.size());
+      TORCH_CHECK(series.x.size() == series.y.size(), "sconce::LineChart: expected ",
+                  series.x.size(), " y values (one for each x value) in the series '", series.name,
+                  "', got ", series.y.size());
     }
   }
 }

@@ -176,7 +176,7 @@ LRFindResult LRSweep::result() const {
   TORCH_CHECK(
       !diverged_ || last > first, lr_find_name, ": expected a loss that stays finite and below ",
       lr_find_divergence, " times its lowest value for more than ", first + left_out_end,
-      " steps, got one that diverged after ", found_.lrs.size(), " steps, at a learning rate of ",
+      " steps, got a loss that diverged after ", found_.lrs.size(), " steps at a learning rate of ",
       found_.lrs.empty() ? options_.start_lr : found_.lrs.back(),
       "; choose a smaller start_lr, or check the data and the loss");
   LRFindResult result = found_;

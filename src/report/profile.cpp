@@ -69,7 +69,7 @@ std::string saved(torch::autograd::profiler::ProfilerResult& result,
                   const std::filesystem::path& file) {
   std::string folder = (file.parent_path() / ".sconce-trace-XXXXXX").string();
   TORCH_CHECK(::mkdtemp(folder.data()) != nullptr, caller, ": ", file.string(),
-              ": cannot create a folder next to it: ", std::strerror(errno));
+              ": cannot create a temporary folder next to the file: ", std::strerror(errno));
   const auto cleanup = c10::make_scope_exit([&] {
     std::error_code error;
     std::filesystem::remove_all(folder, error);
@@ -80,7 +80,7 @@ std::string saved(torch::autograd::profiler::ProfilerResult& result,
   std::string text{std::istreambuf_iterator<char>(in), {}};
   const auto end = text.find_last_not_of(" \n");
   TORCH_CHECK(end != text.npos && text[end] == '}', caller, ": ", file.string(),
-              ": expected enough disk space for two copies of the trace, got less");
+              ": expected enough disk space for two copies of the trace, found too little space");
   return text;
 }
 
@@ -93,7 +93,7 @@ Profile::Profile() {
   });
   TORCH_CHECK(is_first && !is_other_profile_active(),
               "sconce::profiler::Profile: expected no other active profile (a process has only one "
-              "profiler), got one");
+              "profiler), got an active profile");
   const impl::ProfilerConfig config(impl::ProfilerState::KINETO);
   std::set<impl::ActivityType> activities = {impl::ActivityType::CPU};
   if (num_gpus() > 0) activities.insert(impl::ActivityType::CUDA);
@@ -115,7 +115,7 @@ Profile::~Profile() {
 
 void Profile::export_chrome_trace(const std::filesystem::path& file) {
   check_path(file, caller);
-  TORCH_CHECK(is_active_, caller, ": expected an active profile, got one that has ended");
+  TORCH_CHECK(is_active_, caller, ": expected an active profile, got a profile that has ended");
   if (num_gpus() > 0) synchronize(c10::Device(c10::kCUDA));
   is_active_ = false;
   const auto deactivate = c10::make_scope_exit([] { is_profile_active = false; });

@@ -86,8 +86,8 @@ class ScalarWriter::Csv {
   static void check_new(const fs::path& folder) {
     const std::string earlier = earlier_file(folder);
     TORCH_CHECK(earlier.empty(), caller, ": ", folder.string(),
-                ": expected a folder without scalars for a new run, got one with ", earlier,
-                ": choose another folder, or resume that run");
+                ": expected a folder without scalars for a new run, got a folder with ", earlier,
+                ": choose another folder, or resume the run in this folder");
   }
 
   // Keeps the lines up to and including the given step.
@@ -101,7 +101,7 @@ class ScalarWriter::Csv {
     }
     TORCH_CHECK(text.starts_with(csv_header), caller, ": ", path_.string(),
                 ": expected a file that begins with ", csv_header.substr(0, csv_header.size() - 1),
-                ", got another");
+                ", got different contents");
     pending_.clear();
     std::string kept = kept_lines(text, last_step);
     if (kept != text) kept_ = std::move(kept);
@@ -118,12 +118,12 @@ class ScalarWriter::Csv {
       const auto place = csv_place(line);
       ++number;
       TORCH_CHECK(place, caller, ": ", path_.string(), ":", number,
-                  ": expected a line with a scalar, got another line");
+                  ": expected a line in the scalar format, got an invalid line");
       const auto [step, epoch] = *place;
-      TORCH_CHECK(last_step > 0 || epoch <= 1, caller, ": ", path_.string(),
-                  ": expected scalars up to epoch 1 (the run starts over), got scalars "
-                  "of epoch ",
-                  epoch, ": choose another folder, or remove this one");
+      TORCH_CHECK(
+          last_step > 0 || epoch <= 1, caller, ": ", path_.string(),
+          ": expected no scalars after epoch 1 (the run starts over), got scalars from epoch ",
+          epoch, ": choose another folder, or delete this folder");
       if (step <= last_step) kept += line + '\n';
     }
     return kept;

@@ -109,13 +109,13 @@ std::string name_of(const char* function) {
 }
 
 void check_tag(const std::string& function, const std::string& tag) {
-  TORCH_CHECK(io::is_utf8(tag), function, ": expected a tag in UTF-8, got other bytes");
+  TORCH_CHECK(io::is_utf8(tag), function, ": expected a tag in UTF-8, got invalid UTF-8");
 }
 
 void check_text(const std::string& function, const std::string& name, const HParam& value) {
   const auto* text = std::get_if<std::string>(&value);
   TORCH_CHECK(!text || io::is_utf8(*text), function, ": ", name,
-              ": expected text in UTF-8, got other bytes");
+              ": expected text in UTF-8, got invalid UTF-8");
 }
 
 void check_hparams(const std::string& function, const HParams& hparams,
@@ -124,13 +124,13 @@ void check_hparams(const std::string& function, const HParams& hparams,
   for (const auto& [name, value] : hparams) {
     check_tag(function, name);
     TORCH_CHECK(types.emplace(name, value.index()).second, function,
-                ": expected each hyperparameter once, got ", name, " again");
+                ": expected each hyperparameter once, got ", name, " twice");
     check_text(function, name, value);
   }
   for (const auto& [name, values] : domains) {
     const auto type = types.find(name);
     TORCH_CHECK(type != types.end(), function, ": hparam_domain_discrete: ", name,
-                ": expected the name of a hyperparameter");
+                ": expected a hyperparameter name");
     for (const auto& value : values) {
       TORCH_CHECK(value.index() == type->second, function, ": hparam_domain_discrete: ", name,
                   ": expected values of the hyperparameter's type, got a different type");
@@ -205,7 +205,7 @@ void SummaryWriter::add_text(const std::string& tag, const std::string& text_str
                              int64_t global_step, AddTextOptions options) {
   const std::string function = name_of("add_text");
   check_tag(function, tag);
-  TORCH_CHECK(io::is_utf8(text_string), function, ": expected text in UTF-8, got other bytes");
+  TORCH_CHECK(io::is_utf8(text_string), function, ": expected text in UTF-8, got invalid UTF-8");
   keep(global_step, options.walltime, text(tag, text_string));
 }
 
@@ -218,7 +218,7 @@ void SummaryWriter::add_hparams(const HParams& hparam_dict,
   for (const auto& metric : metric_dict) {
     check_tag(function, metric.first);
     TORCH_CHECK(metrics.insert(metric.first).second, function, ": expected each metric once, got ",
-                metric.first, " again");
+                metric.first, " twice");
   }
   SummaryWriter run(log_dir_ / (options.run_name.empty()
                                     ? format(now(), std::chars_format::fixed, 6)

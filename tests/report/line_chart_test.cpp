@@ -157,8 +157,9 @@ TEST_CASE("LineChart rejects a chart without panels and a series with too few y 
              ContainsSubstring("sconce::LineChart: expected at least one panel, got none"));
   LineChart chart = chart_of({1, 2});
   chart.panels[0].series[0].x.push_back(3);
-  CHECK_THAT(error_of([&] { chart.svg(); }),
-             ContainsSubstring("expected as many y as 3 x in the series 'train', got 2"));
+  CHECK_THAT(
+      error_of([&] { chart.svg(); }),
+      ContainsSubstring("expected 3 y values (one for each x value) in the series 'train', got 2"));
 }
 
 TEST_CASE("saving a chart writes the whole file and leaves no other files") {

@@ -159,10 +159,10 @@ TEST_CASE("lr_find stops when the loss diverges and throws if the loss diverges 
         50);
   const std::string message =
       "sconce::lr_find: expected a loss that stays finite and below 4 times "
-      "its lowest value for more than 15 steps, got one that diverged after ";
+      "its lowest value for more than 15 steps, got a loss that diverged after ";
   CHECK_THROWS_WITH(find(1, 2), ContainsSubstring(message));
   CHECK_THROWS_WITH(find(std::nan(""), 1),
-                    ContainsSubstring(message + "0 steps, at a learning rate of 1e-07"));
+                    ContainsSubstring(message + "0 steps at a learning rate of 1e-07"));
 }
 
 TEST_CASE(

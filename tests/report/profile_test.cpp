@@ -162,7 +162,7 @@ TEST_CASE("a profile of a custom loop is written only once") {
   CHECK(named_ranges(file).at("mine").size() == 1);
   CHECK_THAT(contents(file), ContainsSubstring("aten::mm") && ContainsSubstring("MmBackward0"));
   CHECK_THAT(error_of([&] { profile.export_chrome_trace(file); }),
-             ContainsSubstring("got one that has ended"));
+             ContainsSubstring("got a profile that has ended"));
   const Profile next;  // its records are never requested
 }
 

@@ -111,12 +111,12 @@ TEST_CASE("ScalarWriter rejects a new run in another run's folder") {
     other.write(name, contents(folder.path() / name));
     CHECK_THAT(error_of([&] { ScalarWriter{other.path()}; }),
                ContainsSubstring("sconce::ScalarWriter: " + other.path().string()) &&
-                   ContainsSubstring("got one with " + name));
+                   ContainsSubstring("got a folder with " + name));
     CHECK(names_in(other.path()) == std::vector{name});
   }
   const auto names = names_in(folder.path());
   CHECK_THAT(error_of_resuming(folder, 0),
-             ContainsSubstring("(the run starts over), got scalars of epoch 2"));
+             ContainsSubstring("(the run starts over), got scalars from epoch 2"));
   CHECK(names_in(folder.path()) == names);  // another event file would hide the first one's scalars
   CHECK(contents(folder.path() / "scalars.csv") == before);
 }
@@ -132,7 +132,7 @@ TEST_CASE(
         ContainsSubstring("sconce::ScalarWriter: " + path.string()) && ContainsSubstring(error));
     CHECK(contents(path) == bytes);
   };
-  refuses("a,b\n1,2\n", "begins with step,epoch,tag,value,wall_time, got another");
+  refuses("a,b\n1,2\n", "begins with step,epoch,tag,value,wall_time, got different contents");
   const std::string header = "step,epoch,tag,value,wall_time\n";
   refuses(header + "1,1,loss,0.5,0.5\nx,1,loss,0.5,0.5\n", "scalars.csv:3: ");
   refuses(header + "1\n", "scalars.csv:2: ");

@@ -352,7 +352,7 @@ TEST_CASE("add_image and add_images reject an invalid image and write nothing") 
   };
   for (const char* formats : {"", "C", "HH", "CHN", "CHWC", "NCHWD", "HC"}) {
     refused(sample({3, 4, 4}), formats,
-            "expected dataformats with each letter of CHW, HW, or NCHW");
+            "expected dataformats to be a permutation of CHW, HW, or NCHW");
   }
   refused(sample({3, 4, 4}), "NCHW", "expected a tensor of 4 dimensions");
   refused(sample({3, 4, 4}), "HW", "got shape [3, 4, 4]");
@@ -410,17 +410,17 @@ TEST_CASE("add_hparams rejects invalid hyperparameters and writes nothing") {
                    ContainsSubstring(why));
     CHECK(sconce::test::names_in(folder.path()).empty());
   };
-  refused({{"lr", 0.1}, {"lr", 0.2}}, {}, "expected each hyperparameter once, got lr again");
+  refused({{"lr", 0.1}, {"lr", 0.2}}, {}, "expected each hyperparameter once, got lr twice");
   refused({{"lr", 0.1}}, {.hparam_domain_discrete = {{"lr", {0.1, 1}}}},
           "hparam_domain_discrete: lr: expected values of the hyperparameter's type");
   refused({{"lr", 0.1}}, {.hparam_domain_discrete = {{"momentum", {0.1}}}},
-          "hparam_domain_discrete: momentum: expected the name of a hyperparameter");
+          "hparam_domain_discrete: momentum: expected a hyperparameter name");
   refused({{"\xff", 0.1}}, {}, "UTF-8");
   refused({{"name", "\xff"}}, {}, "name: expected text in UTF-8");
   const TempDir folder;
   SummaryWriter writer(folder.path());
   CHECK_THAT(error_of([&] { writer.add_hparams({}, {{"a", 1}, {"a", 2}}); }),
-             ContainsSubstring("add_hparams: expected each metric once, got a again"));
+             ContainsSubstring("add_hparams: expected each metric once, got a twice"));
   CHECK_THAT(error_of([&] { writer.add_hparams({}, {{"\xff", 1}}); }), ContainsSubstring("UTF-8"));
   folder.write("taken", "");
   CHECK_THAT(error_of([&] { writer.add_hparams({{"lr", 0.1}}, {}, {.run_name = "taken"}); }),
