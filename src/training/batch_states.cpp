@@ -38,9 +38,8 @@ void load_state_of_rank(const AnyBatches& batches, const c10::IValue& states,
                         const distributed::ProcessGroup& group) {
   const auto ranks = static_cast<size_t>(group.world_size());
   const size_t saved = states.isList() ? states.toListRef().size() : 0;
-  TORCH_CHECK(saved == ranks,
-              "sconce::Trainer::fit: expected the state of the training batches for ", ranks,
-              " ranks in a checkpoint's 'train', got the state for ", saved);
+  TORCH_CHECK(saved == ranks, "sconce::Trainer::fit: expected training-batch state for ", ranks,
+              " ranks in a checkpoint's 'train', got state for ", saved);
   batches.load_state_dict(states.toListRef()[static_cast<size_t>(group.rank())]);
 }
 

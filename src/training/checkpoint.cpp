@@ -85,7 +85,7 @@ void check_random_state(const torch::Tensor& state, const std::string& where) {
   trial.set_state(state.narrow(0, 0, size).clone());
   const auto engine = at::check_generator<at::CPUGeneratorImpl>(trial)->engine().data();
   TORCH_CHECK(engine.left_ + static_cast<int64_t>(engine.next_) <= at::MERSENNE_STATE_N + 1, where,
-              ": expected the state of a random generator, got a damaged state");
+              ": expected a random generator state, got a damaged state");
 }
 
 // If this machine has more GPUs than there are GPU states in the file, the generators of the
@@ -163,7 +163,7 @@ void check_classes(const StateVisitor& saved, const NamedStates& parts, const st
     classes(name.c_str(), type);
     // Earlier versions saved class names with their namespaces.
     TORCH_CHECK(type == part.type() || type.ends_with("::" + part.type()), where,
-                ": expected the class ", type, " for '", name, "' (as when it was saved), got ",
+                ": expected the class ", type, " for '", name, "' (as in the checkpoint), got ",
                 part.type());
   }
 }
@@ -175,11 +175,11 @@ void check_parts(const StateVisitor& saved, const NamedStates& parts, const std:
     if (!other_keys.contains(name) && !entry.value().isNone()) left.insert(name);
   }
   for (const auto& [name, part] : parts) {
-    TORCH_CHECK(left.erase(name) > 0, where, ": expected a run without '", name,
-                "', as when it was saved");
+    TORCH_CHECK(left.erase(name) > 0, where, ": expected a run without the part '", name,
+                "' (as in the checkpoint)");
   }
-  TORCH_CHECK(left.empty(), where, ": expected a run with '", *left.begin(),
-              "', as when it was saved");
+  TORCH_CHECK(left.empty(), where, ": expected a run with the part '", *left.begin(),
+              "' (as in the checkpoint)");
   check_classes(saved, parts, where);
 }
 
@@ -235,7 +235,7 @@ std::shared_ptr<const int> lock_folder(const fs::path& folder) {
   const bool is_taken = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   TORCH_CHECK(!is_taken, checkpoint_name, folder.string(),
               ": expected a folder that no other Checkpoint writes to, but another Checkpoint (in "
-              "this process or in another process) is writing to it");
+              "this process or another process) is writing to it");
   return lock;
 }
 
@@ -281,7 +281,7 @@ Checkpoint::Checkpoint(fs::path folder, const CheckpointOptions& options)
     if (fs::create_directories(folder_, error)) io::sync_folder(folder_.parent_path());
     TORCH_CHECK(!error, checkpoint_name, folder_.string(),
                 ": cannot create the folder: ", error.message());
-    if (!options.resume) check_own("a folder without checkpoints, or resume");
+    if (!options.resume) check_own("a folder without checkpoints, or the resume option");
   });
 }
 
@@ -306,7 +306,7 @@ void Checkpoint::save(const NamedStates& parts, const RunProgress& progress,
                       const std::optional<MonitoredValue>& monitored) {
   const auto fits = [](int64_t number) { return number >= 0 && number <= largest_in_name; };
   TORCH_CHECK(fits(progress.epoch) && fits(progress.batch), checkpoint_name,
-              "expected an epoch and a batch of 0 to ", largest_in_name, ", got epoch ",
+              "expected an epoch and a batch from 0 to ", largest_in_name, ", got epoch ",
               progress.epoch, " and batch ", progress.batch);
   Position position = {last_ ? last_->front() : 1, progress.epoch, progress.batch};
   if (position <= last_) ++position.front();
@@ -317,7 +317,7 @@ void Checkpoint::save(const NamedStates& parts, const RunProgress& progress,
   auto best = best_;
   if (monitored && is_better(*monitored)) {
     if (has_other_monitor(*monitored) && writes(options_)) {
-      TORCH_WARN(checkpoint_name, folder_.string(), ": the best checkpoint is the one with the ",
+      TORCH_WARN(checkpoint_name, folder_.string(), ": the best checkpoint so far has the ",
                  describe_best(best_->of.mode, best_->of.name), "; restarting with the ",
                  describe_best(monitored->mode, monitored->name));
     }
@@ -365,7 +365,7 @@ std::optional<RunProgress> Checkpoint::load(const NamedStates& parts) {
   const auto& group = options_.process_group;
   if (!options_.resume) {
     together(group, [&] {
-      if (writes(options_)) check_own("a folder without checkpoints, or resume");
+      if (writes(options_)) check_own("a folder without checkpoints, or the resume option");
     });
     return {};
   }
@@ -387,7 +387,7 @@ Checkpoint::RunState Checkpoint::read(const std::string& name, const NamedStates
   const auto& group = options_.process_group;
   const auto ranks = static_cast<size_t>(group.world_size());
   TORCH_CHECK(run.generators.size() == ranks, where, ": expected a run of ", run.generators.size(),
-              " processes (according to its 'generators'), got ", ranks);
+              " processes (as in the saved 'generators'), got ", ranks);
   const auto& own = run.generators[static_cast<size_t>(group.rank())];
   check_random_state(own, where + ": 'generators'");
   const NamedStates found = by_keys(saved, parts);

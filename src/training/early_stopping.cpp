@@ -63,7 +63,7 @@ void EarlyStopping::on_epoch_end(Fit& fit) {
 std::string EarlyStopping::reason(const Fit& fit) const {
   const bool has_value = !fit.epochs.empty() && fit.epochs.back().contains(monitor_);
   const double score = has_value ? fit.epochs.back().at(monitor_) : state_.best_score;
-  if (!std::isfinite(score)) return monitor_ + " is " + repr(score) + ", not a finite number";
+  if (!std::isfinite(score)) return monitor_ + " is not finite: " + repr(score);
   return c10::str(monitor_, " has not improved for ", state_.wait_count,
                   state_.wait_count == 1 ? " epoch" : " epochs", "; the ",
                   mode_ == optim::MetricMode::min ? "lowest" : "highest", " was ",

@@ -66,8 +66,8 @@ void EpochSums::add(const StepOutput& step, int64_t examples) {
   add_values(step, examples);
   if (metrics_.empty()) return;
   TORCH_CHECK(step.output.defined(),
-              "sconce::Trainer: expected a step that returns a StepOutput with the metrics' "
-              "inputs, or no metrics ",
+              "sconce::Trainer: expected a step that returns a StepOutput with the metric inputs, "
+              "or a fit without metrics "
               "(TrainerOptions::metrics = sconce::Metrics())");
   const auto output = step.output.detach();
   for (const auto& [name, metric] : metrics_) metric->update(output, step.target);
@@ -89,8 +89,9 @@ void EpochSums::add_values(const StepOutput& step, int64_t examples) {
                   "', which is reserved for the count");
       names.push_back(value.first);
     }
-    TORCH_CHECK(!names_, "sconce::Trainer: expected the values [", c10::Join(", ", *names_),
-                "] from each step (as in the first step), got [", c10::Join(", ", names), "]");
+    TORCH_CHECK(!names_, "sconce::Trainer: expected each step to return the values [",
+                c10::Join(", ", *names_), "] (as in the first step), got [", c10::Join(", ", names),
+                "]");
     set_names(std::move(names));
   }
   auto sum = values_.begin();
@@ -109,11 +110,11 @@ void EpochSums::set_names(std::vector<std::string> names) {
     const auto before = names.begin() + static_cast<std::ptrdiff_t>(i);
     TORCH_CHECK(
         !names[i].empty() && names[i].find('\0') == std::string::npos,
-        "sconce::Trainer: expected values with names, got an empty name or a name with a null ",
+        "sconce::Trainer: expected non-empty value names, got an empty name or a name with a null "
         "character");
     TORCH_CHECK(!is_metric && names[i] != "loss",
                 "sconce::Trainer: expected a value with a unique name, got '", names[i],
-                "', which is ", is_metric ? "the name of a metric" : "the name of the loss");
+                "', which is reserved for ", is_metric ? "a metric" : "the loss");
     TORCH_CHECK(std::find(names.begin(), before, names[i]) == before,
                 "sconce::Trainer: expected values with different names, got two called '", names[i],
                 "'");
@@ -130,10 +131,10 @@ void EpochSums::agree_on_names(const distributed::ProcessGroup& group) {
   for (size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank].empty()) continue;
     if (!first) first = rank;
-    TORCH_CHECK(all[rank] == all[*first], "sconce::Trainer: expected steps that return the ",
-                "same values on every rank, got [", c10::Join(", ", names_of(all[*first])),
-                "] on rank ", *first, " and [", c10::Join(", ", names_of(all[rank])), "] on rank ",
-                rank);
+    TORCH_CHECK(all[rank] == all[*first],
+                "sconce::Trainer: expected steps that return the same values on every rank, got [",
+                c10::Join(", ", names_of(all[*first])), "] on rank ", *first, " and [",
+                c10::Join(", ", names_of(all[rank])), "] on rank ", rank);
   }
   if (first && !names_) set_names(names_of(all[*first]));
 }
@@ -169,12 +170,12 @@ void EpochSums::load(const at::Tensor& all_sums, std::vector<std::string> names,
                      double seconds) {
   if (!names.empty()) set_names(std::move(names));
   const int64_t size = sums().numel();
-  TORCH_CHECK(all_sums.dim() == 2 && all_sums.size(0) > rank && all_sums.size(1) == size,
-              "sconce::Trainer::fit: expected the same metrics as in the checkpoint (which was "
-              "saved within an epoch with 'sums' of sizes ",
-              all_sums.sizes(), "), got metrics with ", size,
-              " sums; a checkpoint that an earlier version of sconce saved within an epoch cannot "
-              "be resumed");
+  TORCH_CHECK(
+      all_sums.dim() == 2 && all_sums.size(0) > rank && all_sums.size(1) == size,
+      "sconce::Trainer::fit: expected the same metrics as in the checkpoint (saved mid-epoch with "
+      "'sums' of shape ",
+      all_sums.sizes(), "), got metrics with ", size,
+      " sums; checkpoints saved mid-epoch by an earlier version of sconce cannot be resumed");
   const auto own = all_sums[rank].to(at::kCPU, at::kDouble).contiguous();
   loss_.copy_(own.narrow(0, 0, 1));
   set_examples_and_metrics(own);

@@ -19,20 +19,22 @@ namespace {
 
 void check_optimizer(const torch::optim::Optimizer& optimizer, const char* caller) {
   TORCH_CHECK(
-      typeid(optimizer) != typeid(torch::optim::LBFGS), caller, ": expected an optimizer ",
-      "whose step requires no closure, such as sconce::optim::AdamW, got torch::optim::LBFGS, ",
-      "which computes the loss several times per step");
+      typeid(optimizer) != typeid(torch::optim::LBFGS), caller,
+      ": expected an optimizer whose step requires no closure, such as sconce::optim::AdamW, got "
+      "torch::optim::LBFGS, which computes the loss several times per step");
 }
 
 void check_gradients_enabled(const torch::nn::Module& model, const char* caller) {
   TORCH_CHECK(!c10::InferenceMode::is_enabled(), caller,
-              ": expected gradients, got a call within c10::InferenceMode, which disables them");
+              ": expected gradients to be enabled, got a call in c10::InferenceMode, which "
+              "disables gradients");
   TORCH_CHECK(c10::GradMode::is_enabled(), caller,
-              ": expected gradients, got a call with gradients disabled, for example by "
-              "torch::NoGradGuard");
+              ": expected gradients to be enabled, got a call with gradients disabled, for example "
+              "by torch::NoGradGuard");
   for (const auto& parameter : model.named_parameters()) {
-    TORCH_CHECK(!parameter.value().is_inference(), caller, ": expected parameters that can have a ",
-                "gradient, got ", parameter.key(), ", which was created within c10::InferenceMode");
+    TORCH_CHECK(!parameter.value().is_inference(), caller,
+                ": expected parameters that can have a gradient, got ", parameter.key(),
+                ", an inference tensor created in c10::InferenceMode");
   }
 }
 
@@ -52,9 +54,9 @@ void check_test_sets(const TestSets& test, int world_size, const char* caller) {
   std::set<std::string> names;
   for (const auto& [name, batches] : test) {
     TORCH_CHECK(!name.empty() && name != "train", caller,
-                ": expected test sets with names such as ", "'val', got '", name, "'");
+                ": expected test sets with names such as 'val', got '", name, "'");
     TORCH_CHECK(names.insert(name).second, caller,
-                ": expected test sets with different names, got two ", "called '", name, "'");
+                ": expected test sets with different names, got two called '", name, "'");
     batches.check_world_size(world_size);
   }
 }
@@ -80,14 +82,15 @@ void check_wrapper(const TrainerOptions& options, const detail::ModelSteps& mode
   if (!model.group) return;
   const auto& group = options.process_group;
   const bool are_alone = group.world_size() == 1 && model.group->world_size() == 1;
-  TORCH_CHECK(are_alone || *model.group == group, caller, ": expected the process group of the ",
-              "DistributedDataParallel (of ", model.group->world_size(),
-              " ranks) as TrainerOptions::process_group, got another group, of ",
-              group.world_size());
+  TORCH_CHECK(
+      are_alone || *model.group == group, caller,
+      ": expected TrainerOptions::process_group to be the DistributedDataParallel process group (",
+      model.group->world_size(), " ranks), got a different process group of size ",
+      group.world_size());
   const auto device = model.module.parameters().front().device();
   TORCH_CHECK(device == *options.device, caller,
-              ": expected a DistributedDataParallel whose module has been on ", *options.device,
-              " since its construction, got a module on ", device);
+              ": expected a DistributedDataParallel whose module was already on ", *options.device,
+              " at construction, got a module on ", device);
 }
 
 void check_batches(int64_t batches, const char* caller, const char* expected) {
@@ -104,7 +107,7 @@ void check_callbacks(const Callbacks& callbacks, const char* caller) {
 void check_output(const TrainerOptions& options, const char* without_output, const char* caller) {
   const bool has_metrics = options.metrics && !options.metrics->empty();
   TORCH_CHECK(!has_metrics || without_output == nullptr, caller, ": expected ", without_output,
-              " to return a StepOutput with the metrics' inputs, or no metrics");
+              " to return a StepOutput with the metric inputs, or a fit without metrics");
 }
 
 void check_fit(const TrainerOptions& options, const detail::ModelSteps& model,

@@ -42,11 +42,11 @@ NamedStates states_of(const FitSetup& setup, const Callbacks& callbacks) {
     auto state = callback->state();
     if (!state) continue;
     state->set_former_names(callback->former_names());
-    TORCH_CHECK(names.insert(callback->name()).second, "sconce::Trainer::fit: expected callbacks ",
-                "with a state to have different names, and none called 'model', 'optimizer', or "
-                "'scaler', got two called '",
+    TORCH_CHECK(names.insert(callback->name()).second,
+                "sconce::Trainer::fit: expected stateful callbacks to have unique names other than "
+                "'model', 'optimizer', and 'scaler', got two called '",
                 callback->name(),
-                "'; give one of them another name, for example with EarlyStoppingOptions::name");
+                "'; rename one callback, for example with EarlyStoppingOptions::name");
     states.emplace_back(callback->name(), std::move(*state));
   }
   return states;

@@ -63,8 +63,9 @@ void check_metrics(const Metrics& metrics) {
   std::set<std::string> names;
   for (const auto& [name, metric] : metrics) {
     TORCH_CHECK(metric, "sconce::Trainer: expected a metric for '", name, "', got null");
-    TORCH_CHECK(name != "loss", "sconce::Trainer: expected no metric called 'loss', which is the ",
-                "name of the loss");
+    TORCH_CHECK(name != "loss",
+                "sconce::Trainer: expected a metric name other than 'loss', which is reserved for "
+                "the loss");
     TORCH_CHECK(names.insert(name).second,
                 "sconce::Trainer: expected metrics with different names, got two called '", name,
                 "'");

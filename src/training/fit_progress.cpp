@@ -14,8 +14,8 @@ void visit_state(EpochMetrics& epoch, StateVisitor& state) {
     return name == "epoch" || name == "examples" || name == "seconds";
   };
   for (const auto& [name, value] : epoch.metrics) {
-    TORCH_CHECK(!is_other(name), "sconce::Fit: expected callbacks to use other names than '", name,
-                "', which the epoch already uses, got another value with this name");
+    TORCH_CHECK(!is_other(name), "sconce::Fit: expected callbacks to avoid the reserved name '",
+                name, "', got a callback value with this name");
     state.write_only(name.c_str(), value);
   }
   for (const auto& entry : state.dict()) {

@@ -22,11 +22,10 @@ void LRScheduling::on_fit_start(Fit& fit) {
       by_steps ? epochs_left * fit.steps_in(fit.num_training_batches) - fit.steps_in(fit.batch)
                : epochs_left;
   const int64_t needed = schedule->last_epoch() + left;
-  TORCH_CHECK(
-      left <= 0 || needed <= schedule->total_steps(),
-      "sconce::LRScheduling: expected a OneCycleLR with at least ", needed, " steps (for ",
-      fit.max_epochs, " epochs), got one with ", schedule->total_steps(),
-      "; a scheduler restored from a checkpoint keeps the number of steps that it was saved with");
+  TORCH_CHECK(left <= 0 || needed <= schedule->total_steps(),
+              "sconce::LRScheduling: expected a OneCycleLR with at least ", needed, " steps (for ",
+              fit.max_epochs, " epochs), got a schedule with ", schedule->total_steps(),
+              "; a scheduler restored from a checkpoint keeps the saved number of steps");
 }
 
 void LRScheduling::on_after_optimizer_step(Fit&) {

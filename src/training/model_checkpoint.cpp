@@ -39,7 +39,7 @@ void ModelCheckpoint::setup(Fit& fit) {
   const int fit_ranks = fit.process_group.world_size();
   const int ranks = checkpoint_.process_group().world_size();
   TORCH_CHECK(ranks == fit_ranks, model_checkpoint, ": expected a checkpoint from ", fit_ranks,
-              " processes (as in this fit), got one from ", ranks);
+              " processes (as in this fit), got a process count of ", ranks);
 }
 
 void ModelCheckpoint::load(Fit& fit) {
@@ -50,7 +50,7 @@ void ModelCheckpoint::load(Fit& fit) {
   resume(fit, *saved, checkpoint_.latest());
   const std::string changes = describe_changes(given, settings_of(fit.states));
   if (!changes.empty() && fit.process_group.rank() == 0) {
-    TORCH_WARN(model_checkpoint, ": continues with the checkpoint's options: ", changes);
+    TORCH_WARN(model_checkpoint, ": continuing with the checkpoint's options: ", changes);
   }
 }
 

@@ -102,9 +102,9 @@ class CountedBatches {
     return model_parameters.contains(parameter.unsafeGetTensorImpl());
   });
   TORCH_CHECK(false, "sconce::Trainer: expected an optimizer for the parameters of ",
-              c10::demangle(typeid(model).name()), ", got one for ", all.size(),
-              " parameters, of which ", common,
-              " belong to the model and none has a gradient after the backward pass");
+              c10::demangle(typeid(model).name()), ", got an optimizer for ", all.size(),
+              " parameters (", common,
+              " from the model), and no parameter has a gradient after the backward pass");
 }
 
 // The error from LibTorch mentions neither the Trainer nor the model.
@@ -115,7 +115,7 @@ void check_requires_grad(const torch::Tensor& loss, const torch::nn::Module& mod
       all.begin(), all.end(), [](const auto& parameter) { return parameter.requires_grad(); });
   TORCH_CHECK(false,
               "sconce::Trainer: expected the loss to depend on a parameter that requires a "
-              "gradient, but it depends on none; of the ",
+              "gradient, got a loss that depends on no such parameter; of the ",
               all.size(), " parameters of ", c10::demangle(typeid(model).name()), ", ", trained,
               " require a gradient");
 }
@@ -268,8 +268,7 @@ class GraphStep final : public TrainStep {
     if (!captured_) return {};
     const StepMode form = captured_->mode();
     if (compiler_ == nullptr) {
-      return form == StepMode::replayed ? "replayed"
-                                        : "not replayed, because it is not captured yet";
+      return form == StepMode::replayed ? "replayed" : "not replayed until the capture is complete";
     }
     const bool is_compiled = form == StepMode::compiled;
     return (is_compiled ? "compiled, because " : "not compiled, because ") +
@@ -312,16 +311,17 @@ std::shared_ptr<TrainStep> make_train_step(const TrainerOptions& options,
   const auto device = options.device.value();
   const char* const option = capturing_option(options);
   const auto* ours = dynamic_cast<optim::Optimizer*>(&optimizer);
-  TORCH_CHECK(ours != nullptr, "sconce::Trainer: expected one of sconce's optimizers with ", option,
-              " (their steps can be replayed), got another optimizer");
-  TORCH_CHECK(!model.train_takes_index, "sconce::Trainer: expected a training_step(batch) with ",
-              option, ", got one with batch_idx, which a replay would not update");
-  TORCH_CHECK(ours->is_capturable(), "sconce::Trainer: expected one of sconce's optimizers with ",
-              option, ", its fastest kernels, and a learning rate stored in a tensor on ", device,
-              " (ExtraOptions::lr), got another optimizer");
-  TORCH_CHECK(!precision.scaler().is_enabled() || ours->step_supports_amp_scaling(),
-              "sconce::Trainer: expected an optimizer with fused kernels with ", option,
-              " and fp16 (fused kernels skip overflows without the host), got another optimizer");
+  TORCH_CHECK(ours != nullptr, "sconce::Trainer: expected a sconce optimizer with ", option,
+              " (only sconce optimizer steps can be replayed), got a different optimizer");
+  TORCH_CHECK(!model.train_takes_index, "sconce::Trainer: expected training_step(batch) with ",
+              option, ", got a training_step with batch_idx, which a replay would not update");
+  TORCH_CHECK(ours->is_capturable(), "sconce::Trainer: expected a sconce optimizer with ", option,
+              ", the fastest kernels, and a learning rate stored in a tensor on ", device,
+              " (ExtraOptions::lr), got a different optimizer");
+  TORCH_CHECK(
+      !precision.scaler().is_enabled() || ours->step_supports_amp_scaling(),
+      "sconce::Trainer: expected an optimizer with fused kernels for ", option,
+      " and fp16 (fused kernels skip overflows without the host), got a different optimizer");
   auto* graph = dynamic_cast<GraphStep*>(earlier.get());
   if (graph == nullptr) return std::make_shared<GraphStep>(step, options);
   graph->use_for(step);

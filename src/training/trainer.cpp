@@ -57,7 +57,7 @@ void check_options(const TrainerOptions& options) {
               "sconce::Trainer: expected accumulate_grad_batches to be at least 1, got ",
               options.accumulate_grad_batches);
   TORCH_CHECK(!options.graph || options.accumulate_grad_batches == 1,
-              "sconce::Trainer: expected accumulate_grad_batches 1 with ",
+              "sconce::Trainer: expected accumulate_grad_batches to be 1 with ",
               capturing_option(options), ", got ", options.accumulate_grad_batches);
   TORCH_CHECK(options.compiler == nullptr || options.device->is_cpu(),
               "sconce::Trainer: expected a CPU device when compiler is set, got ", *options.device);
@@ -68,8 +68,9 @@ void check_options(const TrainerOptions& options) {
   if (options.metrics) check_metrics(*options.metrics);
   if (options.precision == amp::Precision::fp16 && options.device->is_cpu() &&
       options.process_group.rank() == 0) {
-    TORCH_WARN("sconce::Trainer: fp16 on a CPU takes several times as long as fp32 on most CPUs; ",
-               "fp32 is faster, and so is bf16 on CPUs with AVX512-BF16 or AMX");
+    TORCH_WARN(
+        "sconce::Trainer: fp16 on a CPU takes several times as long as fp32 on most CPUs; fp32 is "
+        "faster, and so is bf16 on CPUs with AVX512-BF16 or AMX");
   }
 }
 
@@ -112,7 +113,7 @@ void Trainer::predict_model(const detail::ModelSteps& model, const AnyBatches& b
   RECORD_USER_SCOPE("predict");
   constexpr auto caller = "sconce::Trainer::predict";
   detail::check_not_capturing(caller);
-  TORCH_CHECK(use, caller, ": expected a function, got an empty one");
+  TORCH_CHECK(use, caller, ": expected a function, got an empty std::function");
   check_evaluation(options_, model, batches, /*without_output=*/nullptr, caller);
   const EvaluationScope scope(options_, precision_, model, batches, caller);
   scope.for_each_batch({}, [&](const AnyBatch& batch) {

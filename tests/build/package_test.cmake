@@ -25,7 +25,7 @@ program(attention "TransformerEncoder")
 program(layers "// program, io" PRINTS "epoch 2/2: loss [0-9.]+, train acc [0-9.]+\n.*the step is replayed\n.*Linear "
         WRITES network.safetensors)
 program(limits "lazy->weight.sizes()"
-        PRINTS "^.0.\nsconce::Trainer: expected accumulate_grad_batches 1 with graph, got 2\n$")
+        PRINTS "^.0.\nsconce::Trainer: expected accumulate_grad_batches to be 1 with graph, got 2\n$")
 program(mixed_precision "scaler.unscale_" PRINTS "^")
 program(weights "save_safetensors" PRINTS "2.weight .2, 4.\n2.bias .2.\n" WRITES net.safetensors)
 program(own_data "struct Points" PRINTS "epoch 5/5: loss [0-9.]+, train acc [0-9.]+\n")

@@ -167,10 +167,10 @@ TEST_CASE(
         {"5", "expected test data, got no batch"},
         {"6", is_first ? of_other : "expected callbacks, got null at position 1 of 1"},
         {"7",
-         "expected the process group of the DistributedDataParallel (of 2 ranks) as "
-         "TrainerOptions::process_group, got another group, of 1"},
+         "expected TrainerOptions::process_group to be the DistributedDataParallel process group "
+         "(2 ranks), got a different process group of size 1"},
         {"10", "expected as many compilers on every rank, got 1 on rank 0 and 0 on rank 1"},
-        {"9", is_first ? of_other : "expected callbacks with a state to have different names"}};
+        {"9", is_first ? of_other : "expected stateful callbacks to have unique names"}};
     for (const auto& [call, why] : refused) {
       CHECK_THAT(rank->err(), ContainsSubstring(call + " sconce::Trainer::fit: " + why));
     }
@@ -215,8 +215,8 @@ TEST_CASE(
     CHECK_THAT(err, ContainsSubstring(mixed[rank]));
     CHECK_THAT(err, ContainsSubstring(frozen[rank]));
     const std::string other =
-        "expected the process group of the DistributedDataParallel (of 2 "
-        "ranks) as TrainerOptions::process_group, got another group, of 1";
+        "expected TrainerOptions::process_group to be the DistributedDataParallel process group (2 "
+        "ranks), got a different process group of size 1";
     CHECK_THAT(err, ContainsSubstring("2 sconce::Trainer::evaluate: " + other));
     CHECK_THAT(err, ContainsSubstring("3 sconce::Trainer::predict: " + other));
     CHECK_THAT(

@@ -16,11 +16,11 @@ using sconce::Fit;
 // Maps an error message to the name that oracle.py uses for the error.
 std::string name_of(const std::string& error) {
   static const std::vector<std::pair<std::string, std::string>> names = {
-      {"to have different names", "names"},
+      {"to have unique names", "names"},
       {"Expected more than 1 value per channel", "one value"},
       {"got no batch", "no batch"},
       {"expected callbacks, got null", "null"},
-      {"none has a gradient", "no gradient"},
+      {"no parameter has a gradient", "no gradient"},
       {"expected monitor to be one of", "monitor"},
       {"element 0 of tensors does not require grad", "frozen"},
       {"checked gradients for inf since the last update", "no check for inf"},

@@ -129,9 +129,10 @@ TEST_CASE(
   CHECK(checkpoint.latest().empty());
   checkpoint.save(run.parts(), {.epoch = 1});
   CHECK(checkpoint.latest() == inner / "checkpoint-000001-00000000.pt");
-  CHECK_THROWS_WITH(Checkpoint(inner),
-                    ContainsSubstring("expected a folder without checkpoints, or resume; found ") &&
-                        ContainsSubstring("checkpoint-000001-00000000.pt"));
+  CHECK_THROWS_WITH(
+      Checkpoint(inner),
+      ContainsSubstring("expected a folder without checkpoints, or the resume option; found ") &&
+          ContainsSubstring("checkpoint-000001-00000000.pt"));
 }
 
 TEST_CASE(
@@ -178,7 +179,7 @@ TEST_CASE(
   constexpr int64_t beyond = largest + 1;
   const TempDir folder;
   const auto refusal = [](const std::string& got) {
-    return ContainsSubstring("expected an epoch and a batch of 0 to 999999999999999999, got " +
+    return ContainsSubstring("expected an epoch and a batch from 0 to 999999999999999999, got " +
                              got);
   };
   {
@@ -426,8 +427,9 @@ TEST_CASE("loading a checkpoint with different parts throws before anything chan
   Checkpoint checkpoint(folder.path(), {.resume = true});
   auto parts = other.parts();
   parts.pop_back();
-  CHECK_THROWS_WITH(checkpoint.load(parts), ContainsSubstring(checkpoint.latest().string()) &&
-                                                ContainsSubstring("expected a run with 'ema'"));
+  CHECK_THROWS_WITH(checkpoint.load(parts),
+                    ContainsSubstring(checkpoint.latest().string()) &&
+                        ContainsSubstring("expected a run with the part 'ema'"));
   CHECK(torch::equal(other.net->parameters()[0], weight));
   torch::nn::Linear another(4, 3);
   parts = other.parts();
@@ -455,8 +457,9 @@ TEST_CASE(
   torch::NoGradGuard no_grad;
   net->weight.add_(1);
   Checkpoint resumed(folder.path(), {.resume = true});
-  CHECK_THROWS_WITH(resumed.load({{"model", renamed}, {"net", *other}}),
-                    ContainsSubstring("expected a run without 'model', as when it was saved"));
+  CHECK_THROWS_WITH(
+      resumed.load({{"model", renamed}, {"net", *other}}),
+      ContainsSubstring("expected a run without the part 'model' (as in the checkpoint)"));
   CHECK(resumed.load({{"model", renamed}}));
   CHECK(torch::equal(net->weight, weight));
 }
@@ -498,11 +501,11 @@ TEST_CASE(
   lr_scheduler::ExponentialLR shrinks(adam, 0.5);
   CHECK_THROWS_WITH(
       resumed.load(parts(adamw, steps)),
-      ContainsSubstring("the class Adam for 'optimizer' (as when it was saved), got AdamW"));
+      ContainsSubstring("the class Adam for 'optimizer' (as in the checkpoint), got AdamW"));
   CHECK_THROWS_WITH(
       resumed.load(parts(adam, shrinks)),
       ContainsSubstring(
-          "the class StepLR for 'scheduler' (as when it was saved), got ExponentialLR"));
+          "the class StepLR for 'scheduler' (as in the checkpoint), got ExponentialLR"));
   CHECK(torch::equal(net->weight, weight + 1));
   CHECK(resumed.load(parts(adam, steps)));
   CHECK(torch::equal(net->weight, weight));

@@ -240,7 +240,7 @@ TEST_CASE("the result of a fit reports why EarlyStopping ended the fit, even aft
   const std::string expected = "loss has not improved for 2 epochs; the lowest was 1.5";
   CHECK(reason_of({2, 1.5, 3, 3}, true) == expected);
   CHECK(reason_of({}, true) == expected);
-  CHECK(reason_of({2, std::nan("")}) == "loss is nan, not a finite number");
+  CHECK(reason_of({2, std::nan("")}) == "loss is not finite: nan");
 }
 
 TEST_CASE("two EarlyStopping callbacks with different names keep separate states") {

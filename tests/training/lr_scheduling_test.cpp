@@ -91,8 +91,8 @@ TEST_CASE("a OneCycleLR that would end before the fit is rejected before the fir
   const sconce::test::Warnings of_the_resumed;
   CHECK_THROWS_WITH(
       run(4, SchedulerInterval::step, 8),
-      ContainsSubstring("at least 8 steps (for 4 epochs), got one with 6; a scheduler "
-                        "restored from a checkpoint keeps the number of steps"));
+      ContainsSubstring("at least 8 steps (for 4 epochs), got a schedule with 6; a scheduler "
+                        "restored from a checkpoint keeps the saved number of steps"));
 }
 
 TEST_CASE("PlateauScheduling steps ReduceLROnPlateau with the monitored metric") {

@@ -198,7 +198,7 @@ TEST_CASE("predict rejects invalid arguments and reports the expected and actual
   CHECK(error_of([&] { trainer.predict(model, Tensors()); }) ==
         "sconce::Trainer::predict: expected data, got no batch");
   CHECK(error_of([&] { trainer.predict(model, batches, nullptr); }) ==
-        "sconce::Trainer::predict: expected a function, got an empty one");
+        "sconce::Trainer::predict: expected a function, got an empty std::function");
   std::shared_ptr<Doubles> null;
   CHECK(error_of([&] { trainer.predict(null, batches); }) ==
         "sconce::Trainer: expected a model, got null");

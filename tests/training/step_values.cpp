@@ -264,18 +264,18 @@ TEST_CASE(
           return NamedTensors{{"kl", mean}, {"kl", mean}};
         }) == who + "values with different names, got two called 'kl'");
   CHECK(refusal_of(named("acc")) ==
-        who + "a value with a unique name, got 'acc', which is the name of a metric");
+        who + "a value with a unique name, got 'acc', which is reserved for a metric");
   CHECK(refusal_of(named("loss")) ==
-        who + "a value with a unique name, got 'loss', which is the name of the loss");
-  CHECK_THAT(refusal_of(named("")), ContainsSubstring("values with names"));
+        who + "a value with a unique name, got 'loss', which is reserved for the loss");
+  CHECK_THAT(refusal_of(named("")), ContainsSubstring("non-empty value names"));
   int step = 0;
   CHECK(refusal_of([&](const torch::Tensor& mean) {
           return step++ == 0 ? NamedTensors{{"kl", mean}} : NamedTensors{};
-        }) == who + "the values [kl] from each step (as in the first step), got []");
+        }) == who + "each step to return the values [kl] (as in the first step), got []");
   step = 0;
   CHECK(refusal_of([&](const torch::Tensor& mean) {
           return step++ == 0 ? NamedTensors{} : NamedTensors{{"kl", mean}};
-        }) == who + "the values [] from each step (as in the first step), got [kl]");
+        }) == who + "each step to return the values [] (as in the first step), got [kl]");
 }
 
 TEST_CASE(
@@ -464,12 +464,11 @@ TEST_CASE("the Trainer rejects counts that are not scalars or that only some ste
             "the count from the model's training_step on the device of the loss (cpu), "
             "got it on meta");
   int step = 0;
-  CHECK(
-      refusal_of_count([&](const Dataset& batch) {
-        return step++ == 0 ? targets_of(batch) : torch::Tensor();
-      }) ==
-      who +
-          "the values [StepOutput::count, mean] from each step (as in the first step), got [mean]");
+  CHECK(refusal_of_count([&](const Dataset& batch) {
+          return step++ == 0 ? targets_of(batch) : torch::Tensor();
+        }) == who +
+                  "each step to return the values [StepOutput::count, mean] (as in the first "
+                  "step), got [mean]");
   const auto without_count = [](const torch::Tensor& output, const torch::Tensor& target) {
     return sconce::LossSum{.sum = over_targets(output, target).sum};
   };

@@ -167,7 +167,7 @@ TEST_CASE("the Trainer rejects invalid options and names them in the error") {
       {{.num_gpus = 0, .metrics = Metrics{{"a", accuracy}, {"a", accuracy}}},
        "expected metrics with different names, got two called 'a'"},
       {{.num_gpus = 0, .metrics = Metrics{{"loss", accuracy}}},
-       "expected no metric called 'loss', which is the name of the loss"},
+       "expected a metric name other than 'loss', which is reserved for the loss"},
       {{.num_gpus = 0, .accumulate_grad_batches = 0},
        "expected accumulate_grad_batches to be at least 1, got 0"},
       {{.num_gpus = 1, .device = sconce::cpu()},
@@ -182,9 +182,10 @@ TEST_CASE("the Trainer rejects invalid options and names them in the error") {
 }
 
 TEST_CASE("the Trainer rejects graph together with accumulate_grad_batches") {
-  CHECK_THROWS_WITH(Trainer({.num_gpus = 0, .accumulate_grad_batches = 2, .graph = true}),
-                    ContainsSubstring("sconce::Trainer: expected accumulate_grad_batches 1 with "
-                                      "graph, got 2"));
+  CHECK_THROWS_WITH(
+      Trainer({.num_gpus = 0, .accumulate_grad_batches = 2, .graph = true}),
+      ContainsSubstring(
+          "sconce::Trainer: expected accumulate_grad_batches to be 1 with graph, got 2"));
 }
 
 namespace {
@@ -234,7 +235,7 @@ TEST_CASE(
   Trainer trainer({.precision = Precision::fp16, .device = sconce::try_gpu(), .graph = true});
   CHECK_THROWS_WITH(
       trainer.fit(model, optimizer, data()),
-      StartsWith("sconce::Trainer: expected an optimizer with fused kernels with graph and fp16"));
+      StartsWith("sconce::Trainer: expected an optimizer with fused kernels for graph and fp16"));
   CHECK(model->parameters()[0].cpu().equal(before));
 }
 
@@ -262,7 +263,7 @@ TEST_CASE(
 TEST_CASE("on a GPU with graph, an optimizer that cannot be captured is rejected", "[gpu]") {
   sconce::test::require_gpu();
   const auto expected =
-      ContainsSubstring("sconce::Trainer: expected one of sconce's optimizers with graph");
+      ContainsSubstring("sconce::Trainer: expected a sconce optimizer with graph");
   auto model = net();
   Trainer trainer({.num_gpus = 1, .graph = true});
   trainer.prepare_model(*model);
@@ -870,9 +871,9 @@ TEST_CASE("callbacks whose states share a name or use a reserved name are reject
   with.callbacks = {&one, &two};
   CHECK_THROWS_WITH(
       Trainer({.num_gpus = 0}).fit(model, optimizer, with),
-      ContainsSubstring("different names, and none called 'model', 'optimizer', or "
-                        "'scaler', got two called 'early_stopping'; give one of "
-                        "them another name, for example with EarlyStoppingOptions::name"));
+      ContainsSubstring(
+          "unique names other than 'model', 'optimizer', and 'scaler', got two called "
+          "'early_stopping'; rename one callback, for example with EarlyStoppingOptions::name"));
   struct Named : sconce::EarlyStopping {
     explicit Named(std::string given) : own_name(std::move(given)) {}
     std::string name() const override { return own_name; }
@@ -1078,7 +1079,7 @@ TEST_CASE(
   CHECK_THROWS_WITH(Trainer({.num_gpus = 0, .metrics = sconce::Metrics{{"acc", accuracy}}})
                         .fit(model, optimizer, data()),
                     StartsWith("sconce::Trainer::fit: expected the model's training_step to return "
-                               "a StepOutput with the metrics' inputs, or no metrics"));
+                               "a StepOutput with the metric inputs, or a fit without metrics"));
   const auto epoch = Trainer({.num_gpus = 0}).fit(model, optimizer, data()).epochs[0];
   CHECK(epoch.at("test_loss") > 0);
   CHECK_FALSE(epoch.contains("train_acc"));
@@ -1531,12 +1532,11 @@ TEST_CASE("an optimizer whose parameters all lack gradients is rejected in each 
   const auto expected = StartsWith(
       "sconce::Trainer: expected an optimizer for the parameters of (anonymous "
       "namespace)::OwnStep, "
-      "got one for 2 parameters, of which 0 belong to the model and none has a gradient after the "
-      "backward pass");
+      "got an optimizer for 2 parameters (0 from the model), and no parameter has a gradient after "
+      "the backward pass");
   const auto before = other->linear->weight.detach().clone();
   CHECK_THROWS_WITH(Trainer(options).fit(model, optimizer, data()), expected);
-  const auto of_libtorch =
-      StartsWith("sconce::Trainer: expected one of sconce's optimizers with graph (");
+  const auto of_libtorch = StartsWith("sconce::Trainer: expected a sconce optimizer with graph (");
   CHECK_THROWS_WITH(Trainer(options).fit(model, libtorchs, data()), graph ? of_libtorch : expected);
   CHECK_THROWS_WITH(Trainer(options).fit_epoch(model, optimizer, data().train), expected);
   sconce::nn::DataParallel replicas(model, {.device_ids = {torch::kCPU, torch::kCPU}});
@@ -1746,27 +1746,29 @@ TEST_CASE("a fit that cannot compute gradients throws an error that reports the 
   const auto fit = [&] { trainer.fit(model, optimizer, data()); };
   {
     const torch::NoGradGuard no_grad;
-    CHECK_THROWS_WITH(fit(), StartsWith("sconce::Trainer::fit: expected gradients, got a call with "
-                                        "gradients disabled, for example by torch::NoGradGuard"));
+    CHECK_THROWS_WITH(
+        fit(), StartsWith("sconce::Trainer::fit: expected gradients to be enabled, got a call with "
+                          "gradients disabled, for example by torch::NoGradGuard"));
     CHECK_THROWS_WITH(trainer.fit_epoch(model, optimizer, data().train),
                       StartsWith("sconce::Trainer::fit_epoch: expected gradients"));
   }
   {
     const c10::InferenceMode inference;
-    CHECK_THROWS_WITH(fit(), StartsWith("sconce::Trainer::fit: expected gradients, got a call "
-                                        "within c10::InferenceMode"));
+    CHECK_THROWS_WITH(fit(), StartsWith("sconce::Trainer::fit: expected gradients to be enabled, "
+                                        "got a call in c10::InferenceMode"));
     model->push_back(torch::nn::Linear(2, 2));
   }
   CHECK_THROWS_WITH(fit(), StartsWith("sconce::Trainer::fit: expected parameters that can have a "
-                                      "gradient, got 4.weight, which was created within"));
+                                      "gradient, got 4.weight, an inference tensor created in"));
   model = net();
   sconce::nn::requires_grad_(*model, false);
   const bool graph = GENERATE(false, true);
   sconce::optim::SGD frozen(model->parameters(), 0.1);
-  CHECK_THROWS_WITH(Trainer({.num_gpus = 0, .graph = graph}).fit(model, frozen, data()),
-                    ContainsSubstring("sconce::Trainer: expected the loss to depend on a parameter "
-                                      "that requires a gradient, but it depends on none; of "
-                                      "the 4 parameters of torch::nn::SequentialImpl, 0 require"));
+  CHECK_THROWS_WITH(
+      Trainer({.num_gpus = 0, .graph = graph}).fit(model, frozen, data()),
+      ContainsSubstring("sconce::Trainer: expected the loss to depend on a parameter that requires "
+                        "a gradient, got a loss that depends on no such parameter; of the 4 "
+                        "parameters of torch::nn::SequentialImpl, 0 require"));
 }
 
 TEST_CASE("a loss with several elements is rejected in both training and testing") {
@@ -1948,8 +1950,7 @@ TEST_CASE(
   NumbersBatches model;
   sconce::optim::SGD optimizer(model.parameters(), 0.1);
   const Batches batches(points(4), {.batch_size = 2});
-  CHECK_THROWS_WITH(
-      Trainer({.num_gpus = 0, .graph = true}).fit(model, optimizer, batches),
-      StartsWith(
-          "sconce::Trainer: expected a training_step(batch) with graph, got one with batch_idx"));
+  CHECK_THROWS_WITH(Trainer({.num_gpus = 0, .graph = true}).fit(model, optimizer, batches),
+                    StartsWith("sconce::Trainer: expected training_step(batch) with graph, got a "
+                               "training_step with batch_idx"));
 }
