@@ -205,7 +205,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a compiler rejects a state that does not map step keys to forms of the step") {
+TEST_CASE("a compiler rejects a state that does not map step keys to step variants") {
   InterpretedSteps compiler(sconce::StepCompilerOptions{});
   c10::impl::GenericDict wrong(c10::StringType::get(), c10::AnyType::get());
   wrong.insert("step", "fast");

@@ -56,8 +56,8 @@ torch::Tensor export_and_serve(const TempDir& folder) {
 }  // namespace
 
 TEST_CASE(
-    "a program exported by Python returns the same outputs as in Python, and mismatched inputs or "
-    "machines are rejected",
+    "a program exported from Python returns the same outputs as in Python and rejects inputs or "
+    "machines that do not match the export",
     "[python]") {
   const TempDir temporary;
   const fs::path& folder = temporary.path();

@@ -527,8 +527,8 @@ TEST_CASE("replicas can use activation checkpointing") {
 }
 
 TEST_CASE(
-    "DataParallel rejects outputs with different lengths or keys and inputs that split into fewer "
-    "chunks") {
+    "DataParallel rejects outputs whose lengths or keys differ, and inputs that split into fewer "
+    "chunks than other inputs") {
   DataParallel net(calling([](auto&, const Tensor& x, const Tensor& y) {
                      return std::vector<Tensor>(static_cast<size_t>(x[0].item<int64_t>()), y);
                    }),

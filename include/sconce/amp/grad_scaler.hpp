@@ -107,11 +107,11 @@ class GradScaler {
 
   /// Returns the factor by which `update` increases the scale.
   double get_growth_factor() const { return options_.growth_factor; }
-  /// Sets the factor by which `update` increases the scale. The value is not checked, as in Python.
+  /// Sets the factor by which `update` increases the scale. As in Python, the value is not checked.
   void set_growth_factor(double new_factor) { options_.growth_factor = new_factor; }
   /// Returns the factor by which `update` decreases the scale.
   double get_backoff_factor() const { return options_.backoff_factor; }
-  /// Sets the factor by which `update` decreases the scale. The value is not checked, as in Python.
+  /// Sets the factor by which `update` decreases the scale. As in Python, the value is not checked.
   void set_backoff_factor(double new_factor) { options_.backoff_factor = new_factor; }
   /// Returns the number of consecutive updates without inf or NaN after which the scale grows.
   int64_t get_growth_interval() const { return options_.growth_interval; }

@@ -64,7 +64,7 @@ class ConcatDataset {
   /// Returns the total number of items. Python: `len(dataset)`.
   int64_t size() const { return sizes_.total(); }
 
-  /// Returns the item at `index`. The items of the first source come first.
+  /// Returns the item at `index`. Items from the first source come first.
   /// @throw c10::Error if `index` is out of range.
   Item get(int64_t index) const
     requires(!draws)
