@@ -26,11 +26,11 @@ constexpr std::array<Refusal, 5> refusals = {{
      "expected operators that return tensors, got an operator that returns a value to the host; "
      "compare elements with torch::eq, and use sconce::nn attention instead of LibTorch attention"},
     {"a host read",
-     "expected operators that return tensors, got one that returns a value to the host; keep the "
-     "value in a tensor, for example with torch::where instead of a branch"},
+     "expected operators that return tensors, got an operator that returns a value to the host; "
+     "keep the value in a tensor, for example with torch::where instead of a branch"},
     {"a data-dependent shape",
-     "expected results whose shapes depend only on the inputs' shapes, got a result with a "
-     "shape that depends on values; keep all elements and use a mask, for example with torch::where"},
+     "expected results whose shapes depend only on input shapes, got a result whose shape depends "
+     "on values; keep all elements and use a mask, for example with torch::where"},
     {"a collective",
      "expected operators that run in a single process, got a collective; record the network "
      "without DistributedDataParallel"},
