@@ -17,9 +17,9 @@ namespace sconce {
 /// Options for `checkpoint`.
 struct ActivationCheckpointOptions {
   /// Whether the second run draws the same random numbers as the first. Disabling this option is
-  /// slightly faster for functions that draw no random numbers. During CUDA graph capture, this
-  /// option must be false, because GPU generators cannot be reset, and the function must not draw
-  /// random numbers.
+  /// slightly faster for functions that draw no random numbers. During CUDA graph capture, GPU
+  /// generators cannot be reset, so this option must be false and the function must not draw random
+  /// numbers.
   bool preserve_rng_state = true;
 };
 
@@ -27,9 +27,9 @@ namespace detail {
 
 class CheckpointFrame;  // in src/
 
-/// While the guard is alive, tensors that operations in this thread would save for the backward
-/// pass are discarded. When the backward pass needs the discarded tensors, it calls `recompute`
-/// with `inputs` to compute them again.
+/// While the guard is alive, tensors that this thread's operations would otherwise save for the
+/// backward pass are discarded. When the backward pass needs the discarded tensors, it calls
+/// `recompute` with `inputs` to compute them again.
 class [[nodiscard]] CheckpointGuard {
  public:
   using Tensors = std::vector<torch::Tensor>;             ///< the inputs that are tensors
@@ -70,16 +70,15 @@ T without_memory(const T& input) {
 ///
 /// The function must perform the same computation in both runs. The second run enables gradients,
 /// uses the autocast settings of the first run, and stops once all required tensors have been
-/// recomputed. By default, the second run draws the same random numbers as the first run, both from
-/// the CPU generator and from the generators of the inputs' GPUs. The generators are restored after
-/// the second run. Other side effects of the function, such as updates to BatchNorm running
-/// statistics, occur twice.
+/// recomputed. By default, the CPU generator and the generators of the inputs' GPUs produce the
+/// same random numbers in both runs. The generators are restored after the second run. Other side
+/// effects of the function, such as updates to BatchNorm running statistics, occur twice.
 ///
 /// `function` can be any callable, including a module holder. The function and all non-tensor
-/// inputs are copied. Checkpoints may be nested and also work in replicas of DataParallel and
-/// DistributedDataParallel, because gradients flow through the usual autograd graph. If gradients
-/// are disabled, the function is called without checkpointing. This function is unrelated to the
-/// class `Checkpoint`, which saves the state of a run to files.
+/// inputs are copied. Checkpointed calls may be nested, and they also work in DataParallel and
+/// DistributedDataParallel replicas, because gradients flow through the usual autograd graph. If
+/// gradients are disabled, the function is called without checkpointing. This function is unrelated
+/// to the `Checkpoint` class, which saves a run's state to files.
 /// Python: `torch.utils.checkpoint.checkpoint` with `use_reentrant=False`.
 /// @throw c10::Error if:
 /// - the function is called in a Python process, which has its own autograd engine;

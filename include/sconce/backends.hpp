@@ -7,7 +7,7 @@
 namespace sconce::backends {
 
 /// LibTorch settings for computations on GPUs, and on CPUs that support bfloat16. The settings
-/// apply to the whole process. A field without a value leaves the corresponding setting unchanged.
+/// apply to the whole process. An unset field leaves the corresponding setting unchanged.
 struct Flags {
   /// Precision of float32 matrix products: "highest", "high", or "medium". "high" and "medium"
   /// allow LibTorch to round the operands to a lower-precision type.
@@ -34,8 +34,8 @@ struct Flags {
 /// flag is set.
 void set_flags(const Flags& flags);
 
-/// Applies flags for the lifetime of the guard, then restores the previous settings. The flags also
-/// apply to other threads.
+/// Applies flags for the lifetime of the guard, then restores the previous settings. The flags
+/// apply to all threads.
 ///
 ///     const backends::FlagsGuard flags({.cudnn_benchmark = true});
 ///

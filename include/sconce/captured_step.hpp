@@ -38,8 +38,8 @@ struct CapturedStepOptions {
   /// generator.
   std::vector<at::Generator> generators = {};
   /// Modules that run in the step and may switch between training and evaluation mode. The step is
-  /// captured again when the mode of a module or submodule changes, or when one of their parameters
-  /// or buffers is moved, frozen, or unfrozen. On the CPU, changes to parameters and buffers are
+  /// captured again when a module or submodule changes its mode, or when any of its parameters or
+  /// buffers is moved, frozen, or unfrozen. On the CPU, changes to parameters and buffers are
   /// detected even without this option.
   std::vector<std::shared_ptr<torch::nn::Module>> modules = {};
   /// Compiler for the step. If null, the step is replayed without compilation. CPU only. See
@@ -69,10 +69,10 @@ struct CapturedStepOptions {
 /// throws, its batch does not count as the first batch. On a GPU, the side stream waits for the
 /// current stream before each call, and the current stream then waits for the side stream.
 ///
-/// The result of each call is bitwise identical to the result of calling the function on a fresh
-/// copy of the batch with the memory format of the first batch. Calling the function directly may
-/// produce slightly different values if its input is a slice, because the strides or alignment of
-/// the slice can make kernels round differently.
+/// Each call's result is bitwise identical to the result of calling the function on a fresh copy of
+/// the batch in the first batch's memory format. Calling the function directly may produce slightly
+/// different values if its input is a slice, because the strides or alignment of the slice can make
+/// kernels round differently.
 ///
 /// On both devices, the function must follow the rules of CUDA graphs:
 /// - It does not read values on the host or perform synchronous copies.
@@ -85,10 +85,10 @@ struct CapturedStepOptions {
 ///   call a metric's `update`.
 /// - No loss from an earlier step may keep the autograd graph of the parameters alive.
 ///
-/// The step is captured again if an optimizer gains or loses parameter groups, if a parameter in an
-/// optimizer is frozen or unfrozen, if the factors of the scaler change, or if one of the `modules`
-/// in the options changes. Before the new capture, a step on the CPU runs eagerly for one more
-/// call, and a step on a GPU repeats the warmup.
+/// The step is captured again if an optimizer gains or loses parameter groups, if any of its
+/// parameters is frozen or unfrozen, if the scaler's factors change, or if any of the `modules` in
+/// the options changes. Before the new capture, a step on the CPU runs eagerly for one more call,
+/// and a step on a GPU repeats the warmup.
 ///
 /// On the CPU, a replay directly calls sconce optimizers, schedulers, and
 /// `ExponentialMovingAverage` updates, so you may change any of their options and state. On a GPU,
@@ -98,7 +98,7 @@ struct CapturedStepOptions {
 /// captured step uses has changed.
 ///
 /// If a function cannot be replayed, the call that follows the recorded call throws an error before
-/// running any operation. The error occurs in the first call after the warmup or in a later call.
+/// running any operation. The first call after the warmup, or any later call, may throw this error.
 /// The function is rejected if it contains:
 /// - a call with side effects that a replay would not reproduce, such as `ReduceLROnPlateau::step`;
 /// - a read of a tensor value on the host, a data-dependent shape, or a sparse tensor;
@@ -113,9 +113,8 @@ struct CapturedStepOptions {
 ///
 /// In a process group on the CPU, the step may run a DistributedDataParallel model. A replay runs
 /// the same collectives as an eager step, so ranks that replay the step may train together with
-/// ranks that run it eagerly. If a compiler is set, the processes agree on whether to use the
-/// compiled step and on the call in which they switch to it. Set a compiler in all processes or in
-/// none of them.
+/// ranks that run it eagerly. If a compiler is set, the processes agree on whether and when to
+/// switch to the compiled step. Set a compiler in all processes or in none of them.
 ///
 /// During a call, the autocast cache is disabled, because a replay would otherwise reuse weights
 /// that were cast during the capture. On the CPU, a replay computes identical casts only once.
@@ -137,9 +136,9 @@ class CapturedStep {
   CapturedStep& operator=(const CapturedStep&) = delete;
 
   /// Runs one step and returns the function's outputs, detached. A batch on a different device is
-  /// first copied to the device of this object. Every replay returns the same tensors, so the next
-  /// call overwrites their values. If a CPU replay fails, for example because an index is out of
-  /// range, the step remains partially executed, as it would without capture.
+  /// first copied to this object's device. Every replay returns the same tensors, so the next call
+  /// overwrites their values. If a CPU replay fails, for example because an index is out of range,
+  /// the step remains partially executed, as it would without capture.
   /// @throw c10::Error if:
   /// - the batch contains an undefined tensor;
   /// - the batch has different shapes or types than the first batch, and `on_shape_mismatch` is
@@ -154,8 +153,8 @@ class CapturedStep {
   /// Returns whether the step has been captured.
   bool is_captured() const;
 
-  /// Returns how the step ran in the most recent call with a batch that matched the first batch. A
-  /// call that compares or times the replay and the compiled step counts as a replay.
+  /// Returns how the step ran in the most recent call with a batch that matched the first batch.
+  /// Calls that compare or time the replay and the compiled step count as replays.
   StepMode mode() const;
 
   /// Returns the reason why the step is or is not compiled, such as the measured times of the

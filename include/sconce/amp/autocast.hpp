@@ -8,9 +8,8 @@ namespace sconce::amp {
 
 /// Options for `AutocastGuard`. Names and defaults match the arguments of `torch.autocast`.
 struct AutocastOptions {
-  /// Lower-precision type to compute in, float16 or bfloat16. Defaults to the autocast type that is
-  /// currently set for the device in this thread, which is initially bfloat16 on the CPU and
-  /// float16 on GPUs.
+  /// Lower-precision type to compute in, float16 or bfloat16. Defaults to this thread's current
+  /// autocast type for the device, which is initially bfloat16 on the CPU and float16 on GPUs.
   std::optional<torch::ScalarType> dtype = {};
   bool enabled = true;  ///< whether autocast is enabled; `false` overrides an enclosing scope
   /// Whether casts of parameters are cached until the outermost scope ends. By default, the current

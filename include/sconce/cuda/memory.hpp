@@ -17,10 +17,10 @@ struct MemoryStats {
 /// Returns the memory that this process uses on `device`. For a GPU, the values come from
 /// LibTorch's allocator. Reading memory statistics does not wait for the device. Before the first
 /// tensor is created on a GPU, the GPU values are 0. The CPU allocator does not keep statistics, so
-/// `allocated` and `reserved` both report the resident memory of the process, including LibTorch's
-/// code. If /proc/self/status does not contain VmHWM, as is the case in gVisor, the peak for the
-/// CPU comes from getrusage and cannot be reset. Python: `torch.cuda.memory_stats`,
-/// `memory_allocated`, `memory_reserved`, and their `max_` variants.
+/// `allocated` and `reserved` both report the process's resident memory, including LibTorch's code.
+/// If /proc/self/status does not contain VmHWM, as in gVisor, the CPU peak comes from getrusage and
+/// cannot be reset. Python: `torch.cuda.memory_stats`, `memory_allocated`, `memory_reserved`, and
+/// their `max_` variants.
 /// @throw c10::Error if:
 /// - the device is neither a CPU nor a CUDA device;
 /// - it is a GPU that this process cannot use (checked only once a tensor has been created on a

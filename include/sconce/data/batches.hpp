@@ -58,15 +58,15 @@ class Batches : public detail::LoaderBase {
   /// Starts the next epoch. Epochs are numbered consecutively across all copies of this object,
   /// starting at 0 or at the epoch set by `set_epoch` or the sampler. Several threads may call this
   /// function concurrently. Each call starts a different epoch. With `shuffle` or a sampler, the
-  /// order is computed once per epoch and moved to the device of the data. **With a
+  /// order is computed once per epoch and moved to the data's device. **With a
   /// `DistributedSampler`, only `set_epoch` advances the epoch**, and a second `begin()` without a
   /// call to `set_epoch` warns once.
   /// Python: `iter(loader)`.
   /// @throw c10::Error if the sampler returns a row outside the dataset.
   Iterator begin() const { return begin(0, take_epoch()); }
 
-  /// Starts epoch `epoch` at batch `batch`, without changing the epoch of the next `begin()`. Use
-  /// this overload to resume a loop or to inspect a single batch.
+  /// Starts epoch `epoch` at batch `batch`, without changing the epoch for the next call to
+  /// `begin()`. Use this overload to resume a loop or to inspect a single batch.
   /// @throw c10::Error in the same cases as above, if `batch` is not between 0 and `size()`, or if
   /// `epoch` is negative.
   Iterator begin(int64_t batch, int64_t epoch) const;

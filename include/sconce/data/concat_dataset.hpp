@@ -72,8 +72,8 @@ class ConcatDataset {
     return item(index, {});
   }
 
-  /// Returns the item at `index`, for which the source draws random numbers from `generator`. This
-  /// overload is available only if at least one source draws random numbers.
+  /// Returns the item at `index`. The source draws random numbers for the item from `generator`.
+  /// This overload is available only if at least one source draws random numbers.
   Item get(int64_t index, const at::Generator& generator) const
     requires draws
   {

@@ -76,13 +76,13 @@ class DataLoader : public detail::LoaderBase {
   /// @throw c10::Error if the sampler returns an index outside the source.
   Iterator begin() const { return begin(0, take_epoch()); }
 
-  /// Starts epoch `epoch` at batch `batch`, without changing the epoch that the next `begin()`
-  /// starts.
+  /// Starts epoch `epoch` at batch `batch`, without changing the epoch for the next call to
+  /// `begin()`.
   /// @throw c10::Error in the same cases as above, if `batch` is out of range, or if `epoch` is
   /// negative.
   Iterator begin(int64_t batch, int64_t epoch) const;
 
-  /// Returns the source of the items. Python: `loader.dataset`.
+  /// Returns the item source. Python: `loader.dataset`.
   const Source& dataset() const { return parts_->source; }
 
   /// Returns the index of the item that caused the most recent exception in any loop over this

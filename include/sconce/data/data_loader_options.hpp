@@ -42,8 +42,8 @@ struct DataLoaderOptions {
 struct StreamLoaderOptions {
   int64_t batch_size = 1;  ///< items per batch, at least 1
   /// Number of batches in an epoch. Each epoch continues where the previous epoch ended, and the
-  /// stream restarts when it is exhausted. If 0, an epoch is one pass over the stream, which your
-  /// own training loop supports but a Trainer does not.
+  /// stream restarts when it is exhausted. If 0, an epoch is one pass over the stream. Your own
+  /// training loop can use 0, but a Trainer requires a positive value.
   int64_t batches_per_epoch = 0;
   int64_t shuffle_buffer = 0;  ///< number of items that are shuffled together; 0 disables shuffling
   int num_workers = 0;         ///< number of worker threads; 0 creates batches in the loop's thread
@@ -52,8 +52,8 @@ struct StreamLoaderOptions {
   int prefetch_factor = 2;     ///< number of batches that each worker prefetches
   /// Device to copy batches to, as in `DataLoaderOptions`.
   std::optional<torch::Device> device = {};
-  /// Number of ranks that share the stream. Each rank gets one of every `num_replicas` consecutive
-  /// items. Items left over at the end of a pass are dropped.
+  /// Number of ranks that share the stream. Each rank receives one item out of every `num_replicas`
+  /// consecutive items. Items left over at the end of a pass are dropped.
   int num_replicas = 1;
   int rank = 0;  ///< rank of this loader among the replicas
 };

@@ -56,8 +56,8 @@ class DistributedSampler {
   int64_t epoch() const { return epoch_; }
 
   /// Returns whether a loader's epoch is advanced only by `set_epoch`, and never by `begin()`.
-  /// Returns true if `shuffle` is set, because an extra call to `begin()` on one rank must not
-  /// change the order on that rank only. In Python, a `DataLoader` with a `DistributedSampler` also
+  /// Returns true if `shuffle` is set, so that an extra call to `begin()` on one rank cannot change
+  /// the order on that rank only. In Python, a `DataLoader` with a `DistributedSampler` also
   /// advances the epoch only through `set_epoch`.
   bool requires_set_epoch() const { return options_.shuffle; }
 

@@ -30,7 +30,7 @@ constexpr bool is_list_of_examples<std::vector<torch::data::Example<Data, Target
 template <class TorchLoader>
 class TorchBatches {
  public:
-  /// The batch type of the loader.
+  /// The loader's batch type.
   using Batch = typename TorchLoader::BatchType;
   using Iterator = LoopIterator<Batch>;  ///< iterator type of a loop
   static_assert(!detail::is_list_of_examples<Batch>,
@@ -50,9 +50,9 @@ class TorchBatches {
   int64_t size() const { return batches_; }
 
   /// Starts an epoch by calling the loader's `begin()`, which resets its sampler. A loader with
-  /// workers cannot restart mid-epoch, so the remaining batches of the previous epoch are read
-  /// first. Only one loop can run at a time. After a second loop has started, continuing the first
-  /// loop throws an error.
+  /// workers cannot restart mid-epoch, so the previous epoch's remaining batches are read first.
+  /// Only one loop can run at a time. After a second loop has started, continuing the first loop
+  /// throws an error.
   /// @throw any exception thrown while reading the rest of the previous epoch.
   Iterator begin() const { return begin(0, epochs_.take()); }
 
@@ -96,9 +96,10 @@ class TorchBatches {
 /// Trainer or your own loop: `{.train = from_torch(std::move(loader), batches)}`. The loader does
 /// not report the number of batches in an epoch, so you must specify `batches`. A loop ends after
 /// `batches` batches and throws if the loader yields fewer. You also cannot choose the epoch,
-/// because the loader's sampler draws from LibTorch's global generator. A fit over a `torch::data`
-/// loader cannot resume mid-epoch, and throws an error in a process group with several processes. A
-/// `DataLoader` over the dataset supports resuming mid-epoch and process groups.
+/// because the loader's sampler draws from LibTorch's global generator. With a `torch::data`
+/// loader, the Trainer's `fit` cannot resume mid-epoch and throws an error if the process group has
+/// several processes. To resume mid-epoch or to train in several processes, use a `DataLoader` over
+/// the dataset.
 /// @throw c10::Error if `loader` is null or `batches` is below 1.
 template <class TorchLoader>
 TorchBatches<TorchLoader> from_torch(std::unique_ptr<TorchLoader> loader, int64_t batches) {

@@ -34,9 +34,9 @@ concept ItemStream = std::copy_constructible<S> && requires(S& stream) {
 } && nn::TensorTree<detail::StreamItem<S>>::any;
 
 /// A stream that can resume at a position saved by another copy of the stream. `state_dict()`
-/// returns the position, and `load_state_dict(state)` restores the position. For a stream without
-/// these functions, a loader resumes by rereading all earlier items. Python: the `state_dict` and
-/// `load_state_dict` methods of a torchdata dataset.
+/// returns the position, and `load_state_dict(state)` restores the position. If a stream does not
+/// define these functions, a loader resumes by rereading all earlier items. Python: the
+/// `state_dict` and `load_state_dict` methods of a torchdata dataset.
 template <class S>
 concept ResumableStream =
     ItemStream<S> && requires(S& stream, const S& read, const c10::IValue& state) {

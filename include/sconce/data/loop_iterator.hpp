@@ -50,7 +50,7 @@ class LoopIterator {
     return *this;
   }
 
-  /// Advances to the next batch. Returns void, because an input iterator cannot go back.
+  /// Advances to the next batch. Returns void, because input iterators are single-pass.
   void operator++(int) { ++*this; }
 
   /// Returns the epoch of this loop.

@@ -11,11 +11,11 @@
 namespace sconce::data {
 
 /// Selects the dataset rows for an epoch and determines their order. `indices()` returns the rows
-/// for the epoch given to `set_epoch`, as an int64 tensor of shape `(size(),)` on the CPU.
+/// for the epoch passed to `set_epoch`, as an int64 tensor of shape `(size(),)` on the CPU.
 /// `RandomSampler`, `WeightedRandomSampler`, and `DistributedSampler` are samplers.
 ///
-/// Each call to a loader's `begin()` sets the epoch of the loader's copy of the sampler to 0, 1, 2,
-/// and so on. A sampler may define two more functions:
+/// A loader copies its sampler, and successive calls to the loader's `begin()` set the copy's epoch
+/// to 0, 1, 2, and so on. A sampler may define two more functions:
 /// - `int64_t epoch() const` returns the loader's first epoch, instead of 0;
 /// - `bool requires_set_epoch() const` returns whether the epoch is advanced only by `set_epoch`,
 ///   and never by `begin()`. Return true if several processes must use the same order.
@@ -56,7 +56,7 @@ class RandomSampler {
   int64_t epoch_ = 0;
 };
 
-/// Contains a copy of any sampler, or no sampler.
+/// A type-erased copy of a sampler. May be empty.
 class AnySampler {
  public:
   AnySampler() = default;

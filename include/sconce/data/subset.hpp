@@ -49,11 +49,11 @@ auto shareable(Source source) {
 
 }  // namespace detail
 
-/// Selects items of a source by index, in the given order, for a `DataLoader`. Indices may repeat.
-/// The subset owns the source, and copies of the subset share the source. The subset's items are
-/// numbered from 0, so a loader's `failed_item()` returns an index in the subset, and `indices()`
-/// returns the corresponding indices in the source. The source may also be a `torch::data` dataset,
-/// which is copied with the subset. Python: `torch.utils.data.Subset`.
+/// Selects items from a source by index, in the given order, for a `DataLoader`. Indices may
+/// repeat. The subset owns the source, and copies of the subset share the source. The subset's
+/// items are numbered from 0, so a loader's `failed_item()` returns an index in the subset, and
+/// `indices()` returns the corresponding indices in the source. The source may also be a
+/// `torch::data` dataset, which is copied with the subset. Python: `torch.utils.data.Subset`.
 template <class Source>
 class Subset {
   static_assert(ItemSource<Source>,
@@ -83,7 +83,7 @@ class Subset {
     return source_->get(indices_.at(index));
   }
 
-  /// Returns the source's item at `indices()[index]`, which the source computes with random numbers
+  /// Returns the source's item at `indices()[index]`. The source draws random numbers for the item
   /// from `generator`. Available if the source uses random numbers.
   auto get(int64_t index, const at::Generator& generator) const
     requires detail::DrawsItem<Source>
@@ -111,7 +111,7 @@ class Subset {
 template <class Source>
 Subset(std::shared_ptr<Source>, std::vector<int64_t>) -> Subset<std::remove_const_t<Source>>;
 
-/// Selects items of a `torch::data` dataset for a `DataLoader`. Each copy of the subset contains
+/// Selects items from a `torch::data` dataset for a `DataLoader`. Each copy of the subset contains
 /// its own copy of the dataset, because the functions that read from the dataset are not const.
 template <class Source>
   requires(TorchDataset<Source> && !ItemSource<Source>)
@@ -165,7 +165,7 @@ class Subset<Source> {
 
 /// @endcond
 
-/// Copies selected rows of two tensors, on their device, into a `Dataset` for `Batches`.
+/// Copies selected rows of two tensors into a `Dataset` on the same device, for `Batches`.
 template <>
 class Subset<Dataset> : public Dataset {
  public:

@@ -62,7 +62,7 @@ class TensorBatches : public detail::LoaderBase {
  public:
   using Iterator = LoopIterator<Batch>;  ///< iterator type of a loop
 
-  /// Stores the tensors without copying them. Tensors without rows yield no batches.
+  /// Stores the tensors without copying them. Tensors with no rows yield no batches.
   /// @throw c10::Error if:
   /// - there are no tensors, or a tensor is undefined or 0-dim;
   /// - two tensors differ in their first dimension or device;

@@ -47,7 +47,7 @@ struct TransformedBatchesOptions {
 ///
 /// The function accepts either the batch, or the batch and a CPU `at::Generator`. For each batch,
 /// the generator is seeded with `mix_seeds(seed, epoch, index)`, so starting a loop mid-epoch does
-/// not change the batches. Reading a batch calls the function in the reading thread. Copies of this
+/// not change the batches. The function runs in the thread that reads the batch. Copies of this
 /// object share the source and the function. Python: `map` over a DataLoader.
 template <class Source, class Function>
 class TransformedBatches {
@@ -79,7 +79,7 @@ class TransformedBatches {
   /// Returns the number of batches in an epoch, which equals the number of batches in the source.
   int64_t size() const { return parts_->source.size(); }
 
-  /// Sets the epoch of the next `begin()`, for this object and its copies. If the source has
+  /// Sets the epoch for the next call to `begin()` on this object and its copies. If the source has
   /// epochs, the source's epoch is also set to `epoch`. Running loops are not affected.
   /// @throw c10::Error if `epoch` is negative.
   void set_epoch(int64_t epoch) {
@@ -87,7 +87,7 @@ class TransformedBatches {
     if constexpr (requires { parts_->source.set_epoch(epoch); }) parts_->source.set_epoch(epoch);
   }
 
-  /// Starts the next epoch by calling the source's `begin()`. If the source's iterator defines an
+  /// Starts the next epoch by calling the source's `begin()`. If the source's iterator reports an
   /// epoch, as in `Batches` and `DataLoader`, the generators use that epoch. Otherwise, the
   /// generators use epochs 0, 1, 2, and so on, which are counted across all copies of this object.
   Iterator begin() const {
@@ -96,8 +96,9 @@ class TransformedBatches {
     return loop(std::move(place), 0, epoch);
   }
 
-  /// Starts epoch `epoch` at batch `batch`, without changing the epoch of the next `begin()`. If
-  /// the source defines `set_epoch` but not `begin(batch, epoch)`, the source is copied first.
+  /// Starts epoch `epoch` at batch `batch`, without changing the epoch for the next call to
+  /// `begin()`. If the source defines `set_epoch` but not `begin(batch, epoch)`, the source is
+  /// copied first.
   /// @throw c10::Error if `epoch` is negative, and any exception thrown by the source.
   Iterator begin(int64_t batch, int64_t epoch) const {
     epochs_.named(epoch);

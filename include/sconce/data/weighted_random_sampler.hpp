@@ -19,7 +19,7 @@ struct WeightedRandomSamplerOptions {
 /// are equally likely. The rows are drawn with a separate CPU generator seeded with seed + epoch,
 /// and no other generator is affected. To split the rows into batches, use
 /// `Batches(dataset, {.batch_size = 64, .sampler = sampler})`.
-/// Python: `torch.utils.data.WeightedRandomSampler` with a generator that has this seed.
+/// Python: `torch.utils.data.WeightedRandomSampler` with an identically seeded generator.
 class WeightedRandomSampler {
  public:
   /// Copies `weights`, a tensor of shape `(dataset_size,)` with any floating-point or integer type

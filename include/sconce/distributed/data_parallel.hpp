@@ -80,18 +80,18 @@ class DataParallelBase {
 
 /// Runs a module on several devices in parallel. DataParallel splits the batch into one chunk per
 /// device, runs a replica on each device in a separate thread, and concatenates the outputs. The
-/// gradients of all replicas are summed into the parameters of the module. `DataParallel` itself is
-/// not a module. Pass `module()` to optimizers, summaries, and functions that save or load files,
-/// and use `module()` to change the mode, type, or device.
+/// gradients of all replicas are summed into the module's parameters. `DataParallel` itself is not
+/// a module. Pass `module()` to optimizers, summaries, and functions that save or load files, and
+/// use `module()` to change the mode, type, or device.
 ///
 /// Tensors in the arguments, including tensors in vectors, tuples, pairs, maps, and optionals, are
 /// split along `dim` with `torch::chunk` and moved to the devices. If there are fewer chunks than
-/// devices, fewer replicas run. Undefined tensors and all other values are passed to every replica
-/// unchanged. Outputs must be tensors, or containers of the types supported for arguments. The
-/// outputs are concatenated along `dim` on `output_device`. 0-dim tensors are combined into a
-/// vector, with a warning. With a single device, the module and the entire batch are moved to the
-/// device, and the outputs are returned unchanged. Without a device, the module runs on its current
-/// device.
+/// devices, only one replica per chunk runs. Undefined tensors and non-tensor values are passed to
+/// every replica unchanged. Outputs must be tensors or containers of any type supported for
+/// arguments. The outputs are concatenated along `dim` on `output_device`. 0-dim tensors are
+/// combined into a vector, with a warning. With a single device, the module and the entire batch
+/// are moved to the device, and the outputs are returned unchanged. If the device list is empty,
+/// the module runs on its current device.
 ///
 /// Replica 0 is the module itself and runs in the caller's thread. Only the first chunk updates the
 /// module's buffers, such as BatchNorm statistics, and the other replicas' buffer updates are lost.
@@ -134,10 +134,9 @@ class DataParallel : public DataParallelBase {
 
   /// Runs `forward` on the replicas and returns the concatenated outputs. If a replica throws, its
   /// exception is rethrown after all replicas have finished. If several replicas throw, the
-  /// exception from the replica with the lowest index is rethrown. The message contains the index
-  /// of the replica and its device, and the original exception is nested
-  /// (`std::rethrow_if_nested`). A c10::Error remains a c10::Error, and any other exception becomes
-  /// a std::runtime_error.
+  /// exception from the replica with the lowest index is rethrown. The message contains the
+  /// replica's index and device, and the original exception is nested (`std::rethrow_if_nested`). A
+  /// c10::Error remains a c10::Error, and any other exception becomes a std::runtime_error.
   /// @throw c10::Error if:
   /// - a parameter or buffer is not on the first device, or a layer is uninitialized;
   /// - splitting the tensors in the arguments yields different chunk counts;

@@ -98,9 +98,9 @@ class [[nodiscard]] NoSyncGuard {
 /// checks but are neither sent nor copied, unless `comm_hook`, `find_unused_parameters`,
 /// `static_graph`, or sparse gradients require the Reducer.
 ///
-/// Before construction, move the module to the CPU or to a single GPU. Move inputs to the device of
-/// the module. Pass the module's own parameters to optimizers, save and load the module itself, and
-/// do not add or remove parameters during the lifetime of this object. All ranks must call the
+/// Before construction, move the module to the CPU or to a single GPU. Move inputs to the module's
+/// device. Pass the module's own parameters to optimizers, save and load the module itself, and do
+/// not add or remove parameters during the lifetime of this object. All ranks must call the
 /// constructor, `forward`, and `backward` in the same order. Buffers are broadcast as described for
 /// `broadcast_buffers`. A CapturedStep on the CPU replays the same collectives. The first call to
 /// the CapturedStep throws if `find_unused_parameters`, `static_graph`, or sparse gradients are
@@ -131,8 +131,8 @@ class DistributedDataParallel {
                           DistributedDataParallelOptions options = {})
       : DistributedDataParallel(holder.ptr(), group, options) {}
 
-  /// Calls the module's `forward` and, if grad mode is enabled, prepares the following backward
-  /// pass. With `find_unused_parameters` or `static_graph`, TensorTree finds the tensors in the
+  /// Calls the module's `forward` and, if grad mode is enabled, prepares for the backward pass that
+  /// follows. With `find_unused_parameters` or `static_graph`, TensorTree finds the tensors in the
   /// output, and tensors that require grad are replaced with copies.
   /// @throw c10::Error if a peer fails or times out, or if the previous backward pass did not send
   /// all gradients.
@@ -175,11 +175,10 @@ class DistributedDataParallel {
   /// backward passes average the accumulated gradients. Python: `no_sync()`.
   [[nodiscard]] NoSyncGuard no_sync() { return NoSyncGuard(*this); }
 
-  /// Returns the size of each bucket in bytes, in the order in which buckets are sent. From the
-  /// second forward pass on, returns the sizes of the buckets that were rebuilt in the order in
-  /// which the gradients became ready. Returns an empty vector in a single-process group that does
-  /// not send gradients. Python: bucket_sizes and rebuilt_bucket_sizes of
-  /// `_get_ddp_logging_data()`.
+  /// Returns the size of each bucket in bytes, in the order in which buckets are sent. In the
+  /// second forward pass, the buckets are rebuilt in the order in which the gradients became ready.
+  /// Returns an empty vector in a single-process group that does not send gradients. Python: the
+  /// `bucket_sizes` and `rebuilt_bucket_sizes` entries of `_get_ddp_logging_data()`.
   std::vector<int64_t> bucket_sizes() const { return core_.bucket_sizes(); }
 
  private:

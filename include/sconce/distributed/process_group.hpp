@@ -62,15 +62,15 @@ struct InitOptions {
 /// timeout. The message identifies the operation and the rank that threw the exception. The group
 /// cannot be used afterward. NCCL on GPUs behaves differently: its errors are reported
 /// asynchronously, and LibTorch's watchdog terminates the process. If a rank throws, the watchdog
-/// terminates the other processes. The rank that throws aborts its own collectives if the exception
-/// destroys its group, and the exception then propagates as usual.
+/// terminates the other processes. If the exception destroys the group on the rank that throws,
+/// that rank aborts its collectives, and the exception then propagates as usual.
 ///
-/// Tensors may be on the CPU or, if the backend supports it, on a GPU. On a GPU, the current stream
-/// waits for a collective, as in Python. Gradients do not flow through collectives. The connections
-/// are closed when the last owner of the group is destroyed. The owners are the group's copies and
-/// the DistributedDataParallel objects that use the group. Collectives that are still running when
-/// the connections are closed do not end until their timeouts expire. With NCCL, the last owner
-/// waits for running collectives unless an exception destroys the owner.
+/// Tensors may be on the CPU or, if the backend supports it, on a GPU. As in Python, the current
+/// GPU stream waits for a collective to finish. Gradients do not flow through collectives. The
+/// connections are closed when the last owner of the group is destroyed. The owners are the group's
+/// copies and the DistributedDataParallel objects that use the group. Collectives that are still
+/// running when the connections are closed do not end until their timeouts expire. With NCCL, the
+/// last owner waits for running collectives unless an exception destroys the owner.
 /// Python: `torch.distributed` with its default group.
 class ProcessGroup {
  public:
@@ -86,10 +86,11 @@ class ProcessGroup {
   /// the given address. However, if some ranks may be on other machines and the host name resolves
   /// to a loopback address or to several addresses on rank 0's machine, rank 0 listens on all
   /// addresses of the machine, because other ranks may resolve the name to a different address.
-  /// Gloo uses the loopback interface if all ranks are on one machine. GLOO_SOCKET_IFNAME selects
-  /// other interfaces and is required if ranks on several machines use a file as `init_method`.
-  /// Only one group initialized over TCP may exist at a time. If SIGPIPE would terminate the
-  /// process, the signal is ignored from then on, as in Python.
+  /// Gloo uses the loopback interface if all ranks are on one machine. The environment variable
+  /// GLOO_SOCKET_IFNAME selects a different network interface, and it must be set if ranks on
+  /// several machines use a file as `init_method`. Only one group initialized over TCP may exist at
+  /// a time. If SIGPIPE would terminate the process, the signal is ignored from then on, as in
+  /// Python.
   /// Python: `init_process_group`.
   /// @throw c10::Error if:
   /// - the environment variables are incomplete or invalid, or the options contradict each other;
@@ -98,7 +99,7 @@ class ProcessGroup {
   /// - the backend is unknown or unavailable, or other ranks specify a different backend.
   [[nodiscard]] static ProcessGroup init(const InitOptions& options = {});
 
-  /// Constructs a group without a backend that contains only the current process, even if a
+  /// Constructs a group that has no backend and contains only the current process, even if a
   /// launcher started the process.
   ProcessGroup();
   ProcessGroup(const ProcessGroup&) = default;  // not movable, because a move would leave an empty
@@ -124,7 +125,7 @@ class ProcessGroup {
   const std::string& backend() const;
 
   /// Creates a group that contains a subset of this group's ranks and uses the same backend. Every
-  /// rank of this group must call this function with the same `ranks`, and all calls return when
+  /// rank of this group must call this function with the same `ranks`, and each call returns once
   /// the new group is connected. Ranks in the new group have the same order as in this group.
   /// Returns `std::nullopt` on a rank that is not in `ranks`. The new group keeps this group alive.
   /// `timeout` defaults to this group's timeout.

@@ -17,9 +17,9 @@ namespace sconce::io {
 /// If the file replaces an existing file, the new file receives the permissions, the access control
 /// list, the group, and, if possible, the owner of the existing file. The setuid, setgid, and
 /// sticky bits are not kept. If the group or the access control list cannot be kept, the
-/// permissions are reduced so that nobody gains access. Until `finish` is called, only the current
-/// user can read the new content, even if the writer is killed. If the file does not exist yet, the
-/// new file is created with the permissions that the umask allows.
+/// permissions are reduced so that no additional users gain access. Until `finish` is called, only
+/// the current user can read the new content, even if the writer is killed. If the file does not
+/// exist yet, the new file is created with the permissions allowed by the umask.
 class AtomicFile {
  public:
   /// Opens a temporary file in the same folder as `path`. If `path` is a symbolic link, the object

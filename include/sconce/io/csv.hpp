@@ -16,11 +16,11 @@ namespace sconce::io {
 struct CsvColumn {
   std::string name = {};
 
-  /// The categories in sorted order: by value if all of them are numbers, otherwise by their bytes.
-  /// Numbers with the same value, such as 1 and 1.0, form one category, which is named after the
-  /// first one in the file. Values are compared exactly, so integers of any length remain distinct.
-  /// The category for missing values is "nan" and comes last. The list is empty for a numeric
-  /// column.
+  /// The categories, sorted by value if all of them are numbers, and by their bytes otherwise.
+  /// Numbers with the same value, such as 1 and 1.0, form a single category, which is named after
+  /// whichever number comes first in the file. Values are compared exactly, so integers of any
+  /// length remain distinct. The category for missing values is "nan" and comes last. The list is
+  /// empty for a numeric column.
   std::vector<std::string> categories = {};
 };
 
@@ -52,7 +52,7 @@ struct CsvOptions {
 
   /// Whether to skip bad rows. If false, the first bad row causes an error. If true, a numeric
   /// column that contains more text values than numbers still causes an error, because the column
-  /// is probably categorical. Python: `on_bad_lines="skip"`, which only skips rows with too many
+  /// is probably categorical. Python: `on_bad_lines="skip"`, which skips only rows with too many
   /// fields.
   bool skip_bad = false;
 
@@ -74,7 +74,7 @@ struct CsvOptions {
 /// A table stored as tensors on the CPU.
 struct CsvTable {
   /// Features, as a float32 tensor of shape `(N, F)`. A numeric column becomes one feature, and a
-  /// categorical column becomes one feature with values 0 and 1 per category.
+  /// categorical column becomes one 0/1 feature per category.
   torch::Tensor data = {};
 
   /// Targets: float32 values of shape `(N, 1)`, or int64 category indices of shape `(N,)`.
@@ -90,8 +90,8 @@ struct CsvTable {
   /// Number of rows skipped because of `skip_bad`.
   int64_t skipped = 0;
 
-  /// The reasons why rows were skipped, for at most the first ten skipped rows: "line 17, column
-  /// 'rooms': expected ...".
+  /// Reasons why rows were skipped, such as "line 17, column 'rooms': expected ...", for at most
+  /// the first ten skipped rows.
   std::vector<std::string> first_skipped = {};
 };
 
@@ -107,7 +107,7 @@ struct CsvTable {
 /// NUL byte, invalid UTF-8, or text after a closing quote.
 ///
 /// Python: `pandas.read_csv(path)`, then `pandas.get_dummies(table, dummy_na=True)`. Unlike in
-/// pandas, columns keep their order in the file, and a column for missing values is added only if
+/// pandas, columns keep their order from the file, and a column for missing values is added only if
 /// values are missing.
 /// @throw c10::Error, with the file and, if applicable, the line and column in the message, if:
 /// - the file cannot be read, is empty, or contains only bad rows;

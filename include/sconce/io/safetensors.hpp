@@ -28,7 +28,7 @@ struct SafetensorsOptions {
   /// `shuffle`. With this option, the system reads only the accessed pages. Without this option,
   /// the system reads several megabytes around each accessed page, and shuffling a file that is
   /// larger than memory is many times slower. This option makes sequential reads slower. Requires
-  /// `mmap` and the CPU as the device.
+  /// `mmap` and a CPU device.
   /// Python: `mmap.madvise(mmap.MADV_RANDOM)`.
   bool random_access = false;
 };

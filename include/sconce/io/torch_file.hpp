@@ -74,7 +74,7 @@ void save_torch(const std::filesystem::path& path, const StateDict& state);
 
 /// Converts a dict, such as a dict nested in another value, to a state dict.
 /// @throw c10::Error if the value is not a dict, a key is not a str, or a value is not a tensor.
-/// For an invalid key or value, the message contains the key.
+/// If a key or value is invalid, the error message contains the key.
 StateDict as_state_dict(const c10::IValue& value);
 
 /// Converts a state dict to a dict that can be part of a larger value.

@@ -36,24 +36,24 @@ struct ClassificationOptions {
 /// A label that is not a valid class does not cause an error, because detecting it would require a
 /// device read. An invalid label in `preds` counts as an incorrect prediction, and an invalid label
 /// in `target` counts as a class that was not predicted. Without `num_classes`, every nonnegative
-/// integer is a class. If several logits are tied, the first tied class is predicted, or an
-/// arbitrary tied class if `top_k` is above 1. NaN is treated as larger than every number. An empty
-/// batch does not change the result.
+/// integer is a class. If several logits are tied, the first tied class is predicted. If `top_k` is
+/// above 1, the choice among tied classes is arbitrary. NaN is treated as larger than every number.
+/// An empty batch does not change the result.
 /// @throw c10::Error from `update` if a type, a size, the number of classes, or the device is
 /// invalid.
 class ClassScore : public Metric {
  public:
   /// Adds a batch.
   void update(const torch::Tensor& preds, const torch::Tensor& target) override;
-  /// Returns the score for `sums`, which contains the number of correct predictions for each class,
-  /// followed by the prediction and target counts for each class.
+  /// Computes the score from `sums`, which contains the number of correct predictions for each
+  /// class, followed by the prediction and target counts for each class.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
   /// Returns true, because higher values are better. The best possible score is 1.
   std::optional<bool> higher_is_better() const override { return true; }
 
  protected:
-  /// The divisor for the number of correct predictions in a class.
+  /// The denominator of a class's score, whose numerator is the number of correct predictions.
   enum class Divisor { answers, targets, mean_of_both };
 
   /// Constructs the metric. Error messages begin with `name`.
@@ -67,8 +67,8 @@ class ClassScore : public Metric {
   ClassificationOptions options_;
 };
 
-/// Computes the fraction of correct predictions. With any average other than micro, the accuracy of
-/// a class is the fraction of its targets that were predicted correctly.
+/// Computes the fraction of correct predictions. Except with micro averaging, a class's accuracy is
+/// the fraction of its targets that were predicted correctly.
 /// Python: `torchmetrics.Accuracy(task="multiclass")`.
 class Accuracy : public ClassScore {
  public:

@@ -73,9 +73,9 @@ class CurveScore : public Metric {
  public:
   /// Adds a batch.
   void update(const torch::Tensor& preds, const torch::Tensor& target) override;
-  /// Returns the area for `sums`. For each class or label, `sums` contains counts for the negative
-  /// targets, followed by counts for the positive targets. Each group counts the `preds` that reach
-  /// no threshold, only the first threshold, the first two thresholds, and so on.
+  /// Computes the area from `sums`. For each class or label, `sums` contains counts for the
+  /// negative targets, followed by counts for the positive targets. In each group, entry k is the
+  /// number of `preds` that reach exactly the first k thresholds, starting with k = 0.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
   /// Returns true, because higher values are better. The best possible area is 1.
@@ -114,7 +114,7 @@ class CurveScore : public Metric {
 };
 
 /// Computes the area under the ROC curve (true positive rate as a function of false positive rate)
-/// with the trapezoidal rule.
+/// using the trapezoidal rule.
 /// Python: `torchmetrics.classification.BinaryAUROC` with `thresholds`.
 class BinaryAUROC : public CurveScore {
  public:

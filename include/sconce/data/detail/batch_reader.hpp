@@ -15,7 +15,7 @@
 #include "sconce/data/item_source.hpp"
 #include "sconce/fwd.hpp"
 
-/// The parts of a `DataLoader` that read the items of a batch. For internal use.
+/// The parts of a `DataLoader` that read a batch's items. For internal use.
 namespace sconce::data::detail {
 
 // Returns the generator for an item, which does not depend on the thread that reads the item.

@@ -46,8 +46,8 @@ struct SourcePlace {
   std::shared_ptr<const Source> copy;  ///< the copy to which `iterator` belongs, or null
   decltype(std::declval<const Source&>().begin()) iterator;  ///< the batch at this position
 
-  /// Checks that the position is before the end of the copy, or before the end of the source if
-  /// there is no copy.
+  /// Checks that the position is before the end of the copied source, or before the end of the
+  /// original source if it was not copied.
   /// @throw c10::Error in the same cases as `check_not_at_end`.
   void check(const Source& source, int64_t index) const {
     check_not_at_end(copy ? *copy : source, iterator, index);

@@ -14,13 +14,13 @@
 
 namespace sconce::data::detail {
 
-/// Copies batches to a device while the loop processes an earlier batch. Copies to a GPU use pinned
-/// memory and a separate stream. Copies to any device other than a GPU are synchronous.
+/// Copies a batch to a device while the loop is still processing an earlier batch. Copies to a GPU
+/// use pinned memory and a separate stream. Copies to non-GPU devices are synchronous.
 class CopyStream {
  public:
   /// A function that makes the calling thread's current stream wait for the copies. The function
-  /// also keeps the copies' memory from being reused until the work on the current stream is done.
-  /// The function is empty if there is nothing to wait for.
+  /// also prevents the copies' memory from being reused until the work on the current stream is
+  /// done. The function is empty if there is nothing to wait for.
   using Wait = std::function<void()>;
 
   /// Acquires a stream for the device from LibTorch's pool.
@@ -52,9 +52,9 @@ class CopyStream {
 /// caches memory per stream, so a new stream for each loop would reserve additional memory.
 class CopyStreams {
  public:
-  /// Returns the stream for copies to a device. A device without an index refers to the current
-  /// GPU. The first call for a GPU acquires a stream from LibTorch's pool. The reference remains
-  /// valid for the lifetime of this object.
+  /// Returns the stream used for copies to a device. A device without an index refers to the
+  /// current GPU. The first call for a GPU acquires a stream from LibTorch's pool. The reference
+  /// remains valid for the lifetime of this object.
   const CopyStream& to(torch::Device device);
 
  private:

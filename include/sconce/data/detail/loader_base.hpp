@@ -28,8 +28,9 @@ struct EpochItems {
 // epoch counter.
 class LoaderBase {
  public:
-  /// Sets the epoch of the next `begin()`, for this loader and its copies. The epoch determines the
-  /// order of the items and the seeds of their generators. Running loops are not affected.
+  /// Sets the epoch for the next call to `begin()` on this loader and its copies. The epoch
+  /// determines the order of the items and the seeds of their generators. Running loops are not
+  /// affected.
   /// Python: `DistributedSampler.set_epoch(epoch)`.
   /// @throw c10::Error if `epoch` is negative.
   void set_epoch(int64_t epoch);

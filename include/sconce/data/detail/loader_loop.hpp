@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-/// The part of a loader that retrieves the batches of one loop. For internal use.
+/// The part of a loader that fetches batches for a single loop. For internal use.
 namespace sconce::data::detail {
 
 class ReadAhead;

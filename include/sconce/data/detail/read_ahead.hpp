@@ -25,7 +25,7 @@ class ReadAhead {
   using Make = std::function<std::shared_ptr<void>(int64_t index, const std::stop_token& stop)>;
 
   /// Starts a thread for each function in `workers`. The threads create the batches with indices
-  /// `first` to `last - 1` and stay fewer than `ahead` batches ahead of the next batch to be
+  /// `first` to `last - 1` and run fewer than `ahead` batches ahead of the next batch to be
   /// returned.
   /// @throw c10::Error if `workers` is empty or `ahead` is below 1.
   ReadAhead(std::vector<Make> workers, int64_t ahead, int64_t first, int64_t last);
