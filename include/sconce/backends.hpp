@@ -24,7 +24,7 @@ struct Flags {
   /// Python: `torch.backends.cudnn.deterministic`.
   std::optional<bool> cudnn_deterministic = {};
   /// Whether operations without a deterministic algorithm throw an error. For deterministic matrix
-  /// products on CUDA, also set the environment variable CUBLAS_WORKSPACE_CONFIG=:4096:8.
+  /// products on CUDA, also set the CUBLAS_WORKSPACE_CONFIG environment variable to `:4096:8`.
   /// Python: `torch.use_deterministic_algorithms`.
   std::optional<bool> deterministic_algorithms = {};
 };

@@ -46,7 +46,7 @@ Item join_items(std::vector<Item> items, const Collate& collate) {
 }  // namespace detail
 
 /// Collates items into a batch by stacking their tensors. Each tensor of the batch has a new first
-/// dimension, and row i is the corresponding tensor of item i.
+/// dimension, and row i is the corresponding tensor from item i.
 /// Python: `torch.utils.data.default_collate`.
 struct Stack {
   bool pin_memory = false;  ///< whether to allocate batches in pinned memory, which requires a GPU

@@ -25,18 +25,18 @@
 
 namespace sconce::data {
 
-/// Combines the items of a source into batches for a range-based for loop:
-/// `for (const auto& [data, target] : loader)`. Worker threads prefetch batches. The batches and
-/// their order are the same for any number of workers, even if the source draws random numbers,
-/// because each item uses a separate generator that is seeded from the seed, the epoch, and the
-/// item's index. At most `num_workers * prefetch_factor` batches are prefetched.
+/// Combines the items of a source into batches for a range-based for loop: `for (const auto& [data,
+/// target] : loader)`. Worker threads prefetch batches. The batches and their order do not depend
+/// on the number of workers, even if the source draws random numbers. Each item uses a separate
+/// generator seeded from the seed, the epoch, and the item's index. At most `num_workers *
+/// prefetch_factor` batches are prefetched.
 ///
 /// Each `begin()` starts its own threads, so loops may be nested or run in several threads.
-/// Copying, moving, or destroying the loader does not affect running loops. If you leave a loop
+/// Copying, moving, or destroying the loader does not affect running loops. If you exit a loop
 /// early, each thread stops after its current item. An exception thrown by the source or by the
 /// collate function ends the epoch. The loop rethrows the exception unchanged when it reaches the
-/// failed batch, and again on every later read. The iterator's `failed_item()` returns the index of
-/// the item that failed, and the message of a c10::Error includes the index.
+/// failed batch, and again on every later read. The iterator's `failed_item()` returns the failed
+/// item's index, and the message of a c10::Error includes the index.
 /// Python: `torch.utils.data.DataLoader`.
 template <class Source, class Collate = Stack>
 class DataLoader : public detail::LoaderBase {

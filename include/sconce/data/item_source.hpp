@@ -52,8 +52,8 @@ concept ItemSource = requires(const S& source) {
   typename detail::ItemOf<S>::type;
 } && nn::TensorTree<typename detail::ItemOf<S>::type>::any;
 
-/// A `torch::data` dataset whose `get_batch` accepts indices. Each thread reads from its own copy,
-/// because `get` and `get_batch` are not const.
+/// A `torch::data` dataset whose `get_batch` accepts indices. Each thread reads from a separate
+/// copy, because `get` and `get_batch` are not const.
 template <class S>
 concept TorchDataset = std::copyable<S> && requires(S& source, c10::ArrayRef<size_t> indices) {
   typename S::BatchType;

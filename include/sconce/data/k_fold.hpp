@@ -16,7 +16,7 @@ struct Fold {
 struct KFoldOptions {
   int64_t n_splits = 5;  ///< number of folds, from 2 to the number of items
   bool shuffle = false;  ///< whether the folds are random rather than consecutive ranges
-  /// Seed of the CPU generator from which `torch.randperm` draws random folds. Requires `shuffle`.
+  /// Seed of the CPU generator that `torch.randperm` uses to draw random folds. Requires `shuffle`.
   /// scikit-learn uses NumPy's generator and produces different folds for the same seed.
   uint64_t random_state = 0;
 };

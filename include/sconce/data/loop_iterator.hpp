@@ -12,10 +12,10 @@
 
 namespace sconce::data {
 
-/// The iterator type of `Batches`, `DataLoader`, and `TransformedBatches`, which represents the
-/// position of one loop in its epoch. The iterator is a C++20 input iterator, and copies of an
-/// iterator share its position. An iterator may outlive the object that created it. Use an iterator
-/// from a single thread only.
+/// The iterator type of `Batches`, `DataLoader`, and `TransformedBatches`, which represents a
+/// loop's position in its epoch. The iterator is a C++20 input iterator, and copies of an iterator
+/// share its position. An iterator may outlive the object that created it. Use an iterator from a
+/// single thread only.
 /// Python: `iter(loader)`.
 template <class Batch>
 class LoopIterator {

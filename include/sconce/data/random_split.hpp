@@ -79,7 +79,7 @@ std::vector<Subset<Source>> random_split(Source source, const SplitLengths& leng
   return subsets;
 }
 
-/// Randomly splits a subset of the rows of two tensors, such as one part of an earlier split.
+/// Randomly splits selected rows of two tensors, such as a part from an earlier split.
 inline std::vector<Subset<Dataset>> random_split(
     const Subset<Dataset>& source, const SplitLengths& lengths,
     const std::optional<at::Generator>& generator = {}) {

@@ -37,7 +37,7 @@ namespace sconce::data {
 ///
 /// With `shuffle_buffer`, the loader reads `shuffle_buffer` consecutive items at a time and returns
 /// them in the order of `torch.randperm(n)` for a generator seeded with `mix_seeds(seed, pass,
-/// chunk)`. A fit that resumes from a checkpoint continues at the checkpoint's position.
+/// chunk)`. A resumed `fit` continues at the checkpoint's position.
 template <class Stream, class Collate = Stack>
 class StreamLoader {
   static_assert(ItemStream<Stream>,

@@ -84,7 +84,7 @@ class Subset {
   }
 
   /// Returns the source's item at `indices()[index]`. The source draws random numbers for the item
-  /// from `generator`. Available if the source uses random numbers.
+  /// from `generator`. This overload is available only if the source draws random numbers.
   auto get(int64_t index, const at::Generator& generator) const
     requires detail::DrawsItem<Source>
   {
@@ -112,7 +112,7 @@ template <class Source>
 Subset(std::shared_ptr<Source>, std::vector<int64_t>) -> Subset<std::remove_const_t<Source>>;
 
 /// Selects items from a `torch::data` dataset for a `DataLoader`. Each copy of the subset contains
-/// its own copy of the dataset, because the functions that read from the dataset are not const.
+/// a separate copy of the dataset, because the functions that read from the dataset are not const.
 template <class Source>
   requires(TorchDataset<Source> && !ItemSource<Source>)
 class Subset<Source> {

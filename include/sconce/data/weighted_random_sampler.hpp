@@ -22,9 +22,8 @@ struct WeightedRandomSamplerOptions {
 /// Python: `torch.utils.data.WeightedRandomSampler` with an identically seeded generator.
 class WeightedRandomSampler {
  public:
-  /// Copies `weights`, a tensor of shape `(dataset_size,)` with any floating-point or integer type
-  /// on any device. The weights do not have to sum to 1. `num_samples` is the number of rows to
-  /// draw.
+  /// Copies `weights`, a `(dataset_size,)` tensor of any floating-point or integer type, on any
+  /// device. The weights do not have to sum to 1. `num_samples` is the number of rows to draw.
   /// @throw c10::Error if:
   /// - `weights` is undefined, not one-dimensional, empty, complex, or longer than LibTorch's limit
   ///   of 2^24;

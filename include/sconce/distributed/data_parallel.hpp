@@ -26,7 +26,7 @@ struct DataParallelOptions {
   int64_t dim = 0;  ///< dimension along which inputs are split and outputs concatenated
 };
 
-/// The part of `DataParallel` that does not depend on the type of the module. For internal use.
+/// The part of `DataParallel` that does not depend on the module type. For internal use.
 class DataParallelBase {
  public:
   DataParallelBase(const DataParallelBase&) = delete;
@@ -36,7 +36,7 @@ class DataParallelBase {
   /// empty if no devices were specified and no GPUs are available.
   const std::vector<torch::Device>& device_ids() const { return device_ids_; }
 
-  /// Returns the device of the outputs, or the CPU if the list of devices is empty.
+  /// Returns the output device, or the CPU if the device list is empty.
   torch::Device output_device() const { return output_device_; }
 
  protected:
@@ -97,7 +97,7 @@ class DataParallelBase {
 /// module's buffers, such as BatchNorm statistics, and the other replicas' buffer updates are lost.
 /// Replicas are created at construction, and again after a layer, parameter, or buffer has been
 /// replaced. Each forward pass copies only parameters, buffers, and training modes to the replicas,
-/// so set all other members of a module before construction. In LibTorch's common layers, a tensor
+/// so set a module's other members before construction. In LibTorch's common layers, a tensor
 /// member may be set to any tensor, for example to tie the weights of two layers. Tensor members of
 /// other classes must have the values set by `reset`, which is checked when replicas are created.
 /// Replicas run with the caller's grad mode, autocast state, number of intra-op threads, and

@@ -103,9 +103,10 @@ class [[nodiscard]] NoSyncGuard {
 /// not add or remove parameters during the lifetime of this object. All ranks must call the
 /// constructor, `forward`, and `backward` in the same order. Buffers are broadcast as described for
 /// `broadcast_buffers`. A CapturedStep on the CPU replays the same collectives. The first call to
-/// the CapturedStep throws if `find_unused_parameters`, `static_graph`, or sparse gradients are
-/// used. If a peer fails, `forward` or `loss.backward()` throws an error on the other ranks, as
-/// described in `distributed::ProcessGroup`. Python: `torch.nn.parallel.DistributedDataParallel`.
+/// such a CapturedStep throws if the model uses `find_unused_parameters`, `static_graph`, or sparse
+/// gradients. If a peer fails, `forward` or `loss.backward()` throws an error on the other ranks,
+/// as described in `distributed::ProcessGroup`. Python:
+/// `torch.nn.parallel.DistributedDataParallel`.
 template <class M>
 class DistributedDataParallel {
   static_assert(std::is_base_of_v<torch::nn::Module, M>,
@@ -141,7 +142,7 @@ class DistributedDataParallel {
     return call([&](M& module) { return module.forward(std::forward<Args>(args)...); });
   }
 
-  /// Calls `step(module)` instead of `forward`, which lets a step compute its own loss. The
+  /// Calls `step(module)` instead of `forward`, so that the step can also compute the loss. The
   /// backward pass must start from the tensors returned by `step`. Gradients are averaged as with
   /// `forward`.
   /// @throw c10::Error in the same cases as `forward`.

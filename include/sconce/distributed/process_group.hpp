@@ -53,10 +53,10 @@ struct InitOptions {
   std::optional<int> rank = {};        ///< defaults to the launcher's value
 };
 
-/// A group of processes that train together, including the current process, and the collectives
-/// over these processes. Every rank must make the same calls in the same order. A ProcessGroup is a
-/// value type, and copies refer to the same group. A single-process group has no backend unless a
-/// backend was requested. Without a backend, collectives do nothing.
+/// A group of processes that train together. The group includes the current process and provides
+/// collectives over all of its processes. Every rank must make the same calls in the same order. A
+/// ProcessGroup is a value type, and copies refer to the same group. A single-process group has no
+/// backend unless a backend was requested. Without a backend, collectives do nothing.
 ///
 /// If a rank fails, stops responding, or is late, every other rank throws an exception within the
 /// timeout. The message identifies the operation and the rank that threw the exception. The group
@@ -86,8 +86,8 @@ class ProcessGroup {
   /// the given address. However, if some ranks may be on other machines and the host name resolves
   /// to a loopback address or to several addresses on rank 0's machine, rank 0 listens on all
   /// addresses of the machine, because other ranks may resolve the name to a different address.
-  /// Gloo uses the loopback interface if all ranks are on one machine. The environment variable
-  /// GLOO_SOCKET_IFNAME selects a different network interface, and it must be set if ranks on
+  /// Gloo uses the loopback interface if all ranks are on one machine. The GLOO_SOCKET_IFNAME
+  /// environment variable selects a different network interface, and it must be set if ranks on
   /// several machines use a file as `init_method`. Only one group initialized over TCP may exist at
   /// a time. If SIGPIPE would terminate the process, the signal is ignored from then on, as in
   /// Python.
@@ -116,7 +116,7 @@ class ProcessGroup {
   /// Returns the device on which this rank should train: `gpu(local_rank() % num_gpus())`. Each
   /// rank has a separate GPU if the machine has enough GPUs or the launcher makes a different GPU
   /// visible to each rank. Otherwise, ranks share GPUs. Returns the CPU if there is no GPU, or if
-  /// the backend "gloo" was passed to `init`. As in Python, "gloo" selects the CPU, although its
+  /// the "gloo" backend was passed to `init`. As in Python, "gloo" selects the CPU, although its
   /// collectives also accept tensors on GPUs. Python: `torch.device("cuda", local_rank)`.
   torch::Device device() const;
 
@@ -126,8 +126,8 @@ class ProcessGroup {
 
   /// Creates a group that contains a subset of this group's ranks and uses the same backend. Every
   /// rank of this group must call this function with the same `ranks`, and each call returns once
-  /// the new group is connected. Ranks in the new group have the same order as in this group.
-  /// Returns `std::nullopt` on a rank that is not in `ranks`. The new group keeps this group alive.
+  /// the new group is connected. Ranks keep their relative order in the new group. Returns
+  /// `std::nullopt` on a rank that is not in `ranks`. The new group keeps this group alive.
   /// `timeout` defaults to this group's timeout.
   /// Python: `torch.distributed.new_group(ranks, timeout)`.
   /// @throw c10::Error if:
@@ -142,17 +142,17 @@ class ProcessGroup {
   /// @throw c10::Error if a peer fails or times out, or if the backend does not support the tensor.
   void all_reduce(const torch::Tensor& tensor, ReduceOp op = ReduceOp::sum) const;
 
-  /// Replaces the values of `tensor`, in place, with the values on rank `src`. Python: `broadcast`.
+  /// Overwrites `tensor`, in place, with the values from rank `src`. Python: `broadcast`.
   /// @throw c10::Error if rank `src` does not exist, or in the same cases as `all_reduce`.
   void broadcast(const torch::Tensor& tensor, int src) const;
 
-  /// Returns new tensors that contain the values of `tensor` on each rank, in rank order.
+  /// Gathers `tensor` from every rank and returns the values as new tensors, in rank order.
   /// Python: `all_gather`.
   /// @throw c10::Error in the same cases as `all_reduce`.
   [[nodiscard]] std::vector<torch::Tensor> all_gather(const torch::Tensor& tensor) const;
 
-  /// Reduces each tensor in `tensors` over all ranks, and returns the result for the tensor at this
-  /// rank's index as a new tensor. Python: `reduce_scatter`.
+  /// Reduces each tensor in `tensors` over all ranks. Returns a new tensor that contains the result
+  /// for the tensor at this rank's index. Python: `reduce_scatter`.
   /// @throw c10::Error if there is not exactly one tensor per rank, or in the same cases as
   /// `all_reduce`.
   [[nodiscard]] torch::Tensor reduce_scatter(const std::vector<torch::Tensor>& tensors,

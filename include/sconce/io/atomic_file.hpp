@@ -14,24 +14,24 @@ namespace sconce::io {
 /// The file is written under a temporary name in the same folder, synced, and renamed. The first
 /// AtomicFile for a given name removes incomplete files left by writers that were killed.
 ///
-/// If the file replaces an existing file, the new file receives the permissions, the access control
-/// list, the group, and, if possible, the owner of the existing file. The setuid, setgid, and
-/// sticky bits are not kept. If the group or the access control list cannot be kept, the
-/// permissions are reduced so that no additional users gain access. Until `finish` is called, only
-/// the current user can read the new content, even if the writer is killed. If the file does not
-/// exist yet, the new file is created with the permissions allowed by the umask.
+/// A file that replaces an existing file inherits the existing file's permissions, access control
+/// list, group, and, if possible, owner. The setuid, setgid, and sticky bits are not kept. If the
+/// group or the access control list cannot be kept, the permissions are reduced so that no
+/// additional users gain access. Until `finish` is called, only the current user can read the new
+/// content, even if the writer is killed. If the file does not exist yet, the new file is created
+/// with the permissions allowed by the umask.
 class AtomicFile {
  public:
-  /// Opens a temporary file in the same folder as `path`. If `path` is a symbolic link, the object
-  /// writes to the link's target, even if the target does not exist yet. Links are followed as if
-  /// the system setting `fs.protected_symlinks` were enabled, regardless of its actual value.
+  /// Opens a temporary file in the same folder as `path`. If `path` is a symbolic link, this object
+  /// writes to the link's target, even if the target does not exist yet. In a world-writable folder
+  /// with the sticky bit, such as /tmp, only links that belong to the current user or to the
+  /// folder's owner are followed, even if the `fs.protected_symlinks` system setting is disabled.
   /// `caller` is the prefix of error messages.
   /// @throw c10::Error, with the file in the message, if:
   /// - the folder does not exist or is not writable;
   /// - the path has no file name, the file name is too long, or the path contains a NUL byte;
   /// - the file exists and is not a writable regular file;
-  /// - the file is a symbolic link in a world-writable folder with the sticky bit, such as /tmp,
-  ///   and the link belongs to neither the current user nor the folder's owner.
+  /// - the file is a symbolic link that must not be followed, as described above.
   AtomicFile(const std::filesystem::path& path, std::string caller);
 
   /// Removes the temporary file unless `finish` was called.
@@ -82,7 +82,7 @@ std::string read_file(const std::filesystem::path& path, const std::string& call
 /// sync folders. For internal use.
 int sync_folder(const std::filesystem::path& folder);
 
-/// Removes incomplete files in `folder` that were left by killed writers and whose names begin with
+/// Removes incomplete files that killed writers left in `folder` and that have names beginning with
 /// `prefix`. Keeps locked files, which are still being written. For internal use.
 void sweep_parts(const std::filesystem::path& folder, const std::string& prefix);
 

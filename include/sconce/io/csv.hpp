@@ -59,9 +59,9 @@ struct CsvOptions {
   /// Maximum number of categories in a column. Each category becomes a column of `CsvTable::data`.
   int64_t max_categories = 100;
 
-  /// Maximum amount of memory to use while reading, in bytes, including the text of the file and
-  /// the table. A file with many categories and short rows can require hundreds of times its size
-  /// in memory. The default is 16 times the size of the file plus 64 MiB.
+  /// Maximum memory use during reading, in bytes, including the file's text and the table. A file
+  /// with many categories and short rows can require hundreds of times its size in memory. The
+  /// default is 16 times the file size plus 64 MiB.
   std::optional<int64_t> max_bytes = {};
 
   /// Columns of a previously read table, such as `train.columns`. If set, the new table contains

@@ -123,7 +123,7 @@ class BinaryAUROC : public CurveScore {
       : CurveScore("sconce::metrics::BinaryAUROC", Curve::roc, options) {}
 };
 
-/// Computes the area under the one-vs-rest ROC curve of each class.
+/// Computes the area under each class's one-vs-rest ROC curve.
 /// Python: `torchmetrics.classification.MulticlassAUROC` with `thresholds`.
 class MulticlassAUROC : public CurveScore {
  public:
@@ -152,7 +152,7 @@ class BinaryAveragePrecision : public CurveScore {
                                       .ignore_index = options.ignore_index}) {}
 };
 
-/// Computes the one-vs-rest average precision of each class.
+/// Computes each class's one-vs-rest average precision.
 /// Python: `torchmetrics.classification.MulticlassAveragePrecision` with `thresholds`.
 class MulticlassAveragePrecision : public CurveScore {
  public:

@@ -17,7 +17,7 @@ namespace sconce::data::detail {
 /// also be used on its own. The owner retrieves batches from a single thread. Each worker runs with
 /// the thread state (grad mode and autocast) of the thread that constructed this object and with a
 /// single LibTorch thread, because the workers already share the cores. The destructor stops all
-/// threads and waits for running calls to `Make`.
+/// threads and waits for any calls to `Make` that are in progress.
 class ReadAhead {
  public:
   /// Creates the batch with the given index. A batch may have any type. After a stop request, the
