@@ -78,7 +78,7 @@ int stopped_epoch(const std::string& out) {
 
 }  // namespace
 
-TEST_CASE("sconce-train --compile compiles the step and saves the faster form in the checkpoint",
+TEST_CASE("sconce-train --compile compiles the step and saves the faster variant in the checkpoint",
           "[.][slow]") {
   const TempDir folder;
   const auto cache = folder.path() / "cache";
@@ -103,7 +103,7 @@ TEST_CASE("sconce-train --compile compiles the step and saves the faster form in
                       "compiled, because an earlier run kept this form\n"));
 }
 
-TEST_CASE("sconce-train --compile rejects a cache folder that other users can write to") {
+TEST_CASE("sconce-train --compile rejects a cache folder that is writable by other users") {
   const TempDir folder;
   const auto steps = folder.path() / "sconce/steps";
   fs::create_directories(steps);
@@ -119,7 +119,7 @@ TEST_CASE("sconce-train --compile rejects a cache folder that other users can wr
   CHECK_THAT(runs[0]->out(), !ContainsSubstring("epoch 1/"));
 }
 
-TEST_CASE("sconce-train --compile warns once and replays the step if Python fails") {
+TEST_CASE("if Python fails, sconce-train --compile warns once and replays the step") {
   const TempDir folder;
   // Python cannot start without its standard library.
   const auto run =

@@ -38,8 +38,10 @@ double last_loss(const std::string& out) {
 
 }  // namespace
 
-TEST_CASE("the compiled-step example times both forms once, and later runs reuse the chosen form",
-          "[python]") {
+TEST_CASE(
+    "the compiled-step example times both step variants once, and later runs reuse the chosen "
+    "variant",
+    "[python]") {
   const TempDir folder;
   const auto first = run_example(folder.path(), "compiled_step steps");
   INFO(first.out << first.err);
@@ -58,7 +60,9 @@ TEST_CASE("the compiled-step example times both forms once, and later runs reuse
   CHECK(last_loss(second.out) == Catch::Approx(last_loss(first.out)).margin(0.01));
 }
 
-TEST_CASE("the compiled-step example rejects unknown options and a shared cache folder") {
+TEST_CASE(
+    "the compiled-step example rejects unknown options and a cache folder that is writable by "
+    "other users") {
   const TempDir folder;
   check_refused(run_example(folder.path(), "compiled_step --help"), 2, "usage: compiled_step");
   check_refused(run_example(folder.path(), "compiled_step one two"), 2, "usage: compiled_step");
@@ -69,8 +73,8 @@ TEST_CASE("the compiled-step example rejects unknown options and a shared cache 
 }
 
 TEST_CASE(
-    "the documented fit example replays its steps and reports the reason if it cannot compile "
-    "them") {
+    "the documented fit example replays its steps and, if it cannot compile them, reports the "
+    "reason") {
   const TempDir folder;
   const auto compiler = sconce::program::inductor(
       {.wait = true, .cache_dir = folder.path() / "steps", .python = "/no/python"});

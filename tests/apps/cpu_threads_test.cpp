@@ -46,8 +46,7 @@ std::string hardware_line(const std::string& variables) {
 
 }  // namespace
 
-TEST_CASE(
-    "training uses the CPUs that are not busy and prints their count in the first line of output") {
+TEST_CASE("training uses the idle CPUs and prints their number on the first line of output") {
   const TwoCpus cpus;
   if (!cpus.has_two()) SKIP("needs two CPUs");
   {

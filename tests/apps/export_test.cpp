@@ -131,8 +131,7 @@ class ExportedRun {
 
 }  // namespace
 
-TEST_CASE(
-    "the exported program of every sconce-train model returns the same outputs as the network") {
+TEST_CASE("every sconce-train model's exported program returns the same outputs as the network") {
   const TempDir folder;
   const torch::NoGradGuard no_grad;
   for (const auto& name : train::model_names()) {
@@ -177,7 +176,7 @@ TEST_CASE("an exported program contains the weights, the task, named tensors, an
   CHECK(program.run({example})[0].equal(outputs));
 }
 
-TEST_CASE("a run on a table exports a program that makes the same predictions as its weights") {
+TEST_CASE("a program exported by a table run makes the same predictions as the run's weights") {
   const TempDir folder;
   const std::string table = folder.write("houses.csv", small_houses()).string();
   const std::string flags = GENERATE("--target price --model linear", "--target roof");
@@ -188,7 +187,7 @@ TEST_CASE("a run on a table exports a program that makes the same predictions as
                 other.string() + ": ");
 }
 
-TEST_CASE("a run on images exports a program that makes the same predictions as its weights") {
+TEST_CASE("a program exported by an image run makes the same predictions as the run's weights") {
   const TempDir folder;
   write_shades(folder.path() / "pictures");
   const ExportedRun run("--data " + (folder.path() / "pictures").string() +
@@ -208,8 +207,7 @@ TEST_CASE("an exported program matches the saved weights regardless of the train
   run.check_outputs();
 }
 
-TEST_CASE("Python rebuilds an exported program and reproduces the outputs of its example",
-          "[python]") {
+TEST_CASE("Python rebuilds an exported program and reproduces its example outputs", "[python]") {
   if (!fs::exists(SCONCE_PYTHON)) SKIP("this LibTorch is not from a Python package");
   const TempDir folder;
   const std::string file = (folder.path() / "program").string();
@@ -234,7 +232,7 @@ TEST_CASE(
   CHECK(contents(path("resumed")) == contents(path("new/program")));
 }
 
-TEST_CASE("with two processes, only the first exports the network", "[distributed]") {
+TEST_CASE("with two processes, only the first process exports the network", "[distributed]") {
   const TempDir folder;
   const std::string out = folder.path().string(), program = (folder.path() / "net").string();
   auto ranks = sconce::test::start_ranks(

@@ -98,7 +98,8 @@ TEST_CASE(
   CHECK_FALSE(fs::exists(folder / "outputs.pt"));
 }
 
-TEST_CASE("the examples that serve exported programs reject other files with a one-line error") {
+TEST_CASE(
+    "the examples that serve exported programs reject all other files with a one-line error") {
   const TempDir folder;
   folder.write("text.ts", "no archive");
   folder.write("text.pt2", "no archive");
@@ -137,8 +138,7 @@ std::string quoted_sources() {
 
 }  // namespace
 
-TEST_CASE(
-    "every code block on the pages about export and compilation appears in an example or a test") {
+TEST_CASE("every code block on the export and compilation pages appears in an example or a test") {
   const std::string sources = quoted_sources();
   const std::regex block("(<!-- by hand -->\n)?```(?:cpp|python)\n([^`]*)```");
   for (const auto& [name, count] :

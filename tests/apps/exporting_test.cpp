@@ -33,8 +33,7 @@ namespace fs = std::filesystem;
 }  // namespace
 
 TEST_CASE(
-    "a network recorded by one example program returns the same outputs when another example "
-    "program serves the network") {
+    "a network recorded by one example program returns the same outputs when served by another") {
   const TempDir temporary;
   const fs::path& folder = temporary.path();
   const auto recorded = run_example(folder, "exporting digits.safetensors inputs.pt");
@@ -77,8 +76,7 @@ TEST_CASE("the documented program with two dynamic sizes accepts any value for e
   }
 }
 
-TEST_CASE(
-    "the recorded function in the documentation names its outputs and keeps its weight names") {
+TEST_CASE("the documented call to record names the outputs and keeps the weight names") {
   const TempDir folder;
   const auto file = folder.path() / "net.safetensors";
   torch::nn::Linear net(64, 10);

@@ -6,7 +6,8 @@
 #include "support/temp_dir.hpp"
 #include "train/model_file.hpp"
 
-TEST_CASE("reading a model file throws if any allocation fails and never terminates the process") {
+TEST_CASE(
+    "if any allocation fails, reading a model file throws and does not terminate the process") {
   const sconce::test::TempDir folder;
   const auto file = folder.path() / "model.safetensors";
   const train::Task task = {

@@ -26,7 +26,8 @@ Machine a_machine() {
 }  // namespace
 
 TEST_CASE(
-    "sconce-info prints known values in its table and JSON and marks other values as unknown") {
+    "sconce-info prints known values in its table and JSON and marks unavailable values as "
+    "unknown") {
   Machine machine = a_machine();
   machine.variables = {{"OMP_NUM_THREADS", "4"}, {"LD_PRELOAD", "\xff\"\n"}};
   machine.environment.driver.gpus.push_back({.name = "bad \xc3 byte"});

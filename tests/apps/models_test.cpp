@@ -38,7 +38,7 @@ void check_kept(const torch::nn::Module& model, const sconce::StateDict& state,
 
 }  // namespace
 
-TEST_CASE("every sconce-train model runs in replicas") {
+TEST_CASE("every sconce-train model can run in DataParallel replicas") {
   const torch::NoGradGuard no_grad;
   for (const auto& name : train::model_names()) {
     INFO(name);
@@ -117,7 +117,8 @@ TEST_CASE("only the last layer of a frozen model is trained, even in replicas") 
   check_kept(*model, before, model->last_layer());
 }
 
-TEST_CASE("loading weights with a different number of classes keeps the model's own last layer") {
+TEST_CASE(
+    "loading weights for a different number of classes leaves the model's last layer unchanged") {
   const sconce::test::TempDir folder;
   const bool is_safetensors = GENERATE(false, true);
   const auto file = folder.path() / (is_safetensors ? "w.safetensors" : "w.pt");

@@ -86,8 +86,7 @@ TEST_CASE("an image folder with only one class is rejected, and the error names 
 }
 
 TEST_CASE(
-    "IDX files are rejected if they are next to image folders and read if they are next to other "
-    "folders") {
+    "IDX files next to image folders are rejected, but IDX files next to other folders are read") {
   const TempDir folder;
   fs::copy(SCONCE_DIGITS_DIR, folder.path());
   const train::CommandLine line{.data = folder.path().string(), .device = "cpu"};
@@ -123,7 +122,7 @@ TEST_CASE("IDX files are found under every file name used to distribute them") {
         folder.path() / "t10k-labels-idx1-ubyte");
 }
 
-TEST_CASE("IDX files are read if their names contain dots instead of hyphens") {
+TEST_CASE("IDX files are read even if their names contain dots instead of hyphens") {
   const TempDir folder;
   for (const std::string part : {"train", "t10k"}) {
     for (const std::string kind : {"images idx3", "labels idx1"}) {
@@ -141,8 +140,8 @@ TEST_CASE("IDX files are read if their names contain dots instead of hyphens") {
 }
 
 TEST_CASE(
-    "the digits are found next to the program or in the source tree, and if they are missing, the "
-    "error suggests --data") {
+    "the digits dataset is found next to the program or in the source tree, and if it is missing, "
+    "the error suggests --data") {
   const TempDir folder;
   const fs::path installed = folder.path() / "share/sconce/digits";
   const fs::path program = folder.path() / "exe";
@@ -186,7 +185,7 @@ TEST_CASE(
   CHECK_THAT(error, ContainsSubstring("--test-fraction"));
 }
 
-TEST_CASE("damaged images and files that are not images are skipped and counted") {
+TEST_CASE("damaged images and non-image files are skipped and counted") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   write_colors(folder.path());
@@ -557,8 +556,8 @@ TEST_CASE("weights from another network are rejected before training starts", "[
 }
 
 TEST_CASE(
-    "a damaged image ends training with an error that names it, and an oversized image is rejected "
-    "before training starts",
+    "a damaged image ends training with an error that names the image, and an oversized image is "
+    "rejected before training starts",
     "[alone]") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir folder;
@@ -589,7 +588,7 @@ TEST_CASE(
                                             "bad images left out"));
 }
 
-TEST_CASE("weights trained on IDX files predict color images by converting them to grayscale",
+TEST_CASE("weights trained on IDX files can predict color images, which are converted to grayscale",
           "[alone]") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir folder;

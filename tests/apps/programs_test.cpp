@@ -79,7 +79,7 @@ TEST_CASE(
   CHECK_THAT(run_program(train).err, ContainsSubstring(folder + "/share/sconce/digits"));
 }
 
-TEST_CASE("a program that cannot write its output exits with code 1 and an error") {
+TEST_CASE("a program that cannot write its output prints an error and exits with code 1") {
   const TempDir folder;
   const std::string train =
       program + " --model linear --fast-dev-run --device cpu --out " + folder.path().string();

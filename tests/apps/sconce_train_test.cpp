@@ -183,7 +183,7 @@ void check_run_error(const TempDir& folder, const std::string& file, const std::
 }  // namespace
 
 TEST_CASE(
-    "sconce-train exits with code 2 and a one-line error for invalid flags and writes no files") {
+    "for invalid flags, sconce-train writes no files and exits with code 2 and a one-line error") {
   const auto [arguments, error] = GENERATE(table<std::string, std::string>(
       {{"--epochs 0", "--epochs: must be a whole number from 1 to"},
        {"--model alexnet", "--model: must be linear|mlp|lenet|resnet"},
@@ -196,7 +196,8 @@ TEST_CASE(
   CHECK_FALSE(fs::exists(folder.path() / "out"));
 }
 
-TEST_CASE("sconce-train rejects invalid numbers and names the flag and its valid values") {
+TEST_CASE(
+    "sconce-train rejects invalid numbers, and the error names the flag and its valid values") {
   const std::string whole = "must be a whole number from 1 to 2147483647, not ";
   const std::string positive = "--lr: must be a number above 0, not ";
   check_usage_errors({{"--epochs -1", "--epochs: " + whole + "'-1'"},
@@ -233,7 +234,9 @@ TEST_CASE("sconce-train rejects incompatible multi-device flags") {
                          ": must be a number from 0.001 to 1000000");
 }
 
-TEST_CASE("sconce-train rejects invalid image flags and any image flags for other kinds of data") {
+TEST_CASE(
+    "sconce-train rejects invalid image flags, and rejects all image flags for other kinds of "
+    "data") {
   const std::vector<std::string> of_pictures = {"--image-size 8", "--gray", "--augment",
                                                 "--workers 0"};
   for (const std::string data : {"digits", "fashion-mnist", SCONCE_DIGITS_DIR}) {
@@ -406,7 +409,7 @@ TEST_CASE("sconce-train rejects flags that are incompatible with --graph or --co
   CHECK(parsed({"--compile", "--device", "cpu"}).compile);
 }
 
-TEST_CASE("sconce-train rejects --compile on a GPU and names the device", "[gpu]") {
+TEST_CASE("sconce-train rejects --compile on a GPU, and the error names the device", "[gpu]") {
   sconce::test::require_gpu();
   const std::string error =
       "--compile: requires the CPU, but the device is cuda:0; add --device cpu, or use --graph";
@@ -453,7 +456,7 @@ TEST_CASE("sconce-train suggests the closest flag for a misspelled one") {
        {"--model alexnet -- red", "'red': unknown argument (--help"}});
 }
 
-TEST_CASE("sconce-train reaches an accuracy of 0.95 on the digits and prints each epoch once",
+TEST_CASE("sconce-train reaches 0.95 accuracy on the digits and prints each epoch once",
           "[alone]") {
   const RunResult ran = ended("--epochs 15 --device cpu");
   CHECK_THAT(ran.out, ContainsSubstring("hardware: ") && ContainsSubstring("training on cpu"));
@@ -490,7 +493,8 @@ TEST_CASE("16-bit training on the digits is as accurate as fp32 training", "[alo
   check("mlp", "fp16");  // its convolutions are slow on CPUs
 }
 
-TEST_CASE("on a GPU, training on the digits in each precision is as accurate as in fp32", "[gpu]") {
+TEST_CASE("on a GPU, training on the digits is as accurate in every precision as in fp32",
+          "[gpu]") {
   sconce::test::require_gpu();
   // Simulated GPUs run the CPU kernels, which another test case already covers with three seeds.
   const int seeds = sconce::test::on_simulated_gpus() ? 1 : 3;
@@ -503,8 +507,7 @@ TEST_CASE("on a GPU, training on the digits in each precision is as accurate as 
   }
 }
 
-TEST_CASE("sconce-train learns the digits with sgd, adam, and adamw and with each scheduler",
-          "[alone]") {
+TEST_CASE("sconce-train learns the digits with sgd, adam, adamw, and every scheduler", "[alone]") {
   const std::string how =
       GENERATE("--optimizer adam --lr 0.003 --scheduler step",
                "--optimizer adamw --scheduler onecycle --lr 0.005",
@@ -548,7 +551,7 @@ TEST_CASE("sconce-train draws a progress bar on a terminal unless the terminal i
   CHECK_THAT(shown("dumb"), ContainsSubstring("epoch 1/1: ") && !ContainsSubstring("\x1b[K"));
 }
 
-TEST_CASE("each training flag changes the result", "[alone]") {
+TEST_CASE("every training flag affects the result", "[alone]") {
   const TempDir folder;
   const auto last_line = [&](const std::string& flags) {
     const std::string command = "--model linear --epochs 3 --device cpu --overwrite --out ";
@@ -568,7 +571,7 @@ TEST_CASE("each training flag changes the result", "[alone]") {
 }
 
 TEST_CASE(
-    "the same seed produces the same losses bit for bit, and another seed produces different "
+    "the same seed produces the same losses bit for bit, and a different seed produces different "
     "losses",
     "[alone]") {
   const char* threads = GENERATE("1", "2");
@@ -594,8 +597,9 @@ TEST_CASE(
                      "1,[0-9.e-]+,[0-9.e-]+,[0-9.e-]+,8,[0-9.e-]+\n"));
 }
 
-TEST_CASE("sconce-train reads a folder of gzipped files in the same way as a folder of plain files",
-          "[alone]") {
+TEST_CASE(
+    "sconce-train reads a folder of gzipped files the same way as a folder of uncompressed files",
+    "[alone]") {
   const TempDir folder;
   for (const auto& entry : fs::directory_iterator(digits)) {
     if (!entry.path().string().ends_with("-ubyte")) continue;
@@ -667,7 +671,7 @@ TEST_CASE("unwritable results are reported before training starts") {
   }
 }
 
-TEST_CASE("a run that fails before it writes a file removes the folders it created") {
+TEST_CASE("a run that fails before writing any file removes the folders that it created") {
   const TempDir folder;
   const fs::path file = folder.write("file", ""), made = folder.path() / "new";
   const std::string flags = "--model linear --device cpu --epochs 1 --scalars " +
@@ -1072,8 +1076,7 @@ int64_t epochs_of_cosine(int epochs, const train::SavedRun& saved) {
 
 }  // namespace
 
-TEST_CASE(
-    "a resumed run keeps the number of epochs in its schedule unless --restart-schedule is given") {
+TEST_CASE("a resumed run keeps its schedule's epoch count unless --restart-schedule is given") {
   const std::string scheduler = GENERATE("step", "cosine", "onecycle");
   const RunOfTwo run(scheduler);
   const auto first = run.rates();
@@ -1152,8 +1155,8 @@ TEST_CASE("sconce-train --restart-schedule requires a run to resume") {
 }
 
 TEST_CASE(
-    "sconce-train produces the same losses with --parallel data and in a single-process group as "
-    "with --parallel none",
+    "in sconce-train, --parallel data and a single-process group produce the same losses as "
+    "--parallel none",
     "[alone]") {
   const std::string flags = "--model mlp --epochs 2 --device auto --parallel ";
   const auto none = losses(flags + "none");
@@ -1235,7 +1238,8 @@ std::vector<int> processes_with(const std::string& argument, const std::string& 
 }  // namespace
 
 TEST_CASE(
-    "a run saves its state before SIGTERM terminates it, and resuming produces the same result",
+    "a run saves its state before SIGTERM terminates the process, and resuming gives the same "
+    "result as an uninterrupted run",
     "[distributed]") {
   const TempDir folder;
   const std::string run = (folder.path() / "run").string();

@@ -104,7 +104,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "sconce-simgpu rejects statically linked programs and programs that use another LibTorch") {
+    "sconce-simgpu rejects statically linked programs and programs that use a different LibTorch") {
   const TempDir folder;
   const std::string of_other = (folder.path() / "python").string();
   const auto torch = folder.path() / "torch";
@@ -128,7 +128,7 @@ TEST_CASE(
   check_refused(simulated("", program), "the program is linked statically");
 }
 
-TEST_CASE("next to a real GPU driver, sconce-simgpu starts only with --hide-real-gpus") {
+TEST_CASE("on a machine with a real GPU driver, sconce-simgpu starts only with --hide-real-gpus") {
   const std::string with_driver = "LD_LIBRARY_PATH=" SCONCE_DRIVER_DIR " " + simgpu;
   check_refused(run_program(with_driver + " -- " + info), "--hide-real-gpus");
   CHECK(run_program(with_driver + " --hide-real-gpus -- " + info).exit_code == 0);
@@ -244,8 +244,8 @@ TEST_CASE("graph replays are counted both for the named range and for the whole 
 }
 
 TEST_CASE(
-    "simulated GPUs detect mistakes that fail on real GPUs, and the corrected programs run "
-    "cleanly") {
+    "simulated GPUs detect mistakes that cause failures on real GPUs, and the corrected programs "
+    "run cleanly") {
   struct Fault {
     std::string name, report, right, mode = "throw";
   };
@@ -317,7 +317,7 @@ TEST_CASE("docs/simulated_gpus.md shows the CPU function that the tests use") {
       ContainsSubstring(sconce::test::contents(SCONCE_TESTS_DIR "/apps/simgpu_scale_on_cpu.cpp")));
 }
 
-TEST_CASE("sconce-simgpu counts the copies that LibTorch makes of CPU indices") {
+TEST_CASE("sconce-simgpu counts LibTorch's copies of CPU indices") {
   const TempDir folder;
   const std::string file = (folder.path() / "counts.json").string();
   REQUIRE(fault("copied_indices", "wrong", "--counts " + file).out == "[10]\n");
@@ -334,8 +334,8 @@ TEST_CASE("sconce-simgpu counts the copies that LibTorch makes of CPU indices") 
 }
 
 TEST_CASE(
-    "a graph replay uses the value that a CPU scalar had during the capture, and a later change to "
-    "the scalar is reported") {
+    "a graph replay uses a CPU scalar's value from the capture, and a later change to the scalar "
+    "is reported") {
   const RunResult wrong = fault("factor", "wrong");
   CHECK(wrong.out == "4 float\n");
   CHECK_THAT(wrong.err,
@@ -375,8 +375,8 @@ TEST_CASE("mismatched collectives fail on every rank with an error that shows bo
 }
 
 TEST_CASE(
-    "NCCL calls that deadlock or wait for a busy host are aborted and report which ranks are "
-    "waiting") {
+    "NCCL calls that deadlock or wait for a busy host are aborted, and the error reports which "
+    "ranks are waiting") {
   const RunResult ran = collectives("stuck");
   INFO(ran.out << ran.err);
   const std::string send = "ncclSend of 1048576 float32 to rank ";

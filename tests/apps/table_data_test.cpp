@@ -75,8 +75,8 @@ std::vector<double> values_of(const fs::path& csv, const std::string& name) {
 }  // namespace
 
 TEST_CASE(
-    "numbers in a table are standardized with statistics from the training rows, and categories "
-    "become 0s and 1s") {
+    "numeric table columns are standardized with statistics from the training rows, and categories "
+    "are one-hot encoded") {
   const auto data = open_text(houses(), {.target = "price", .batch_size = 7});
   const auto& task = data.task;
   CHECK(task.shape == std::vector<int64_t>{4});
@@ -107,8 +107,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "standardizing a column preserves the differences between large values that are close "
-    "together, and maps a constant column to 0") {
+    "standardizing a column preserves small differences between large values and maps a constant "
+    "column to 0") {
   std::string text = "year,same,y\n";
   for (int i = 0; i < 10; ++i)
     text += std::to_string(16000000 + i) + ",0.1," + std::to_string(i) + '\n';
@@ -242,7 +242,7 @@ TEST_CASE("a resumed run requires the same target and columns and keeps the save
       ContainsSubstring("has no more columns where ") && ContainsSubstring("has column price"));
 }
 
-TEST_CASE("a table model loaded from its weights file has the same columns and statistics") {
+TEST_CASE("loading a table model from its weights file restores the columns and statistics") {
   const TempDir folder;
   const fs::path file = folder.path() / "model.safetensors";
   const auto task = open_text(houses(), {.target = GENERATE("price", "roof")}).task;
@@ -339,7 +339,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a regression produces the same losses and metrics as in Python") {
+TEST_CASE("a regression run produces the same losses and metrics as in Python") {
   const TempDir folder;
   const RunResult ran = run_train("--data " SCONCE_DIGITS_DIR
                                   "/../diabetes/diabetes.csv --target progression --model linear "
@@ -397,7 +397,9 @@ TEST_CASE("sconce-train learns the categories of a table and predicts them by na
                                       wanted.string() + ", row 2: iris, wild [01]\\.\\d\\d, .*\n"));
 }
 
-TEST_CASE("resuming a run on a table produces the same result and requires the same columns") {
+TEST_CASE(
+    "resuming a table run produces the same result as an uninterrupted run and requires the same "
+    "columns") {
   const TempDir folder;
   const fs::path file = folder.write("houses.csv", houses());
   const auto path = [&](const char* name) { return (folder.path() / name).string(); };

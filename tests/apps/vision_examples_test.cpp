@@ -79,7 +79,8 @@ std::string expected_lines(const std::vector<fs::path>& files, const fs::path& w
 }  // namespace
 
 TEST_CASE(
-    "the fine-tuning example trains the last layer, and the serving example serves its weights") {
+    "the fine-tuning example trains the last layer, and the serving example serves the resulting "
+    "weights") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const sconce::test::TempDir temporary;
   const fs::path& folder = temporary.path();
