@@ -131,7 +131,8 @@ TEST_CASE("Batches without shuffle keeps the dataset's order in every epoch") {
 }
 
 TEST_CASE(
-    "Batches uses the same order for the same seed and epoch and a different order otherwise") {
+    "Batches uses the same order for the same seed and epoch, and a different order for a "
+    "different seed or epoch") {
   Batches batches(counting(50), {.batch_size = 8, .shuffle = true, .seed = 3});
   Batches twin(counting(50), {.batch_size = 7, .shuffle = true, .seed = 3});
   const auto first = order(batches);
@@ -192,7 +193,7 @@ TEST_CASE("Batches without shuffle does not copy the dataset") {
   }
 }
 
-TEST_CASE("modifying a batch of shuffled Batches does not change the dataset") {
+TEST_CASE("modifying a batch from shuffled Batches does not change the dataset") {
   const Dataset dataset = counting(10);
   for (auto [data, target] : Batches(dataset, {.batch_size = 4, .shuffle = true})) data.zero_();
   CHECK(torch::equal(dataset.data, counting(10).data));
@@ -255,8 +256,8 @@ TEST_CASE("on a GPU, Batches keeps batches on the device, in the same order as o
 }
 
 TEST_CASE(
-    "Batches rejects data and targets that are undefined or zero-dimensional or that have "
-    "different row counts") {
+    "Batches rejects undefined data or targets, zero-dimensional data or targets, and mismatched "
+    "row counts") {
   const Dataset good = counting(4);
   CHECK(refusal({{}, good.target}) ==
         "sconce::data::Batches: data: expected a tensor, got an undefined tensor");
@@ -282,7 +283,7 @@ TEST_CASE("Batches rejects a batch_size below 1 and a negative epoch") {
   CHECK_THROWS_AS(batches.set_epoch(-1), c10::Error);
 }
 
-TEST_CASE("Batches with a DistributedSampler returns the rows of its rank in the sampler's order") {
+TEST_CASE("Batches with a DistributedSampler returns its rank's rows in the sampler's order") {
   const auto group = sconce::distributed::ProcessGroup::init();
   std::vector<int64_t> dealt;
   for (const int rank : {0, 1}) {
@@ -304,7 +305,7 @@ TEST_CASE("Batches with a DistributedSampler returns the rows of its rank in the
   CHECK(dealt == std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6});
 }
 
-TEST_CASE("Batches with a DistributedSampler of one rank has the same order as with shuffle") {
+TEST_CASE("Batches with a single-rank DistributedSampler has the same order as with shuffle") {
   const auto group = sconce::distributed::ProcessGroup::init();
   const sconce::data::DistributedSampler sampler(9, group, {.seed = 4});
   CHECK(order(Batches(counting(9), {.batch_size = 2, .sampler = sampler})) ==
@@ -330,7 +331,7 @@ TEST_CASE("Batches follows a custom sampler's order and starts at the sampler's 
   CHECK(order(batches) == std::vector<int64_t>{0, 3, 2, 1});
 }
 
-TEST_CASE("each new loop over Batches runs the next epoch in Python's order") {
+TEST_CASE("each new loop over Batches runs the next epoch in the same order as in Python") {
   Batches batches(counting(10), {.batch_size = 4, .shuffle = true});
   const auto expected = orders_of_python(10, 0);
   for (int64_t epoch = 0; epoch < 3; ++epoch) CHECK(order(batches) == expected.at(epoch));
@@ -426,8 +427,8 @@ TEST_CASE("Batches never warns about set_epoch if its DistributedSampler does no
 }
 
 TEST_CASE(
-    "Batches rejects a sampler for a different number of rows and a sampler combined with "
-    "shuffle") {
+    "Batches rejects a sampler whose size differs from the row count, and rejects a sampler "
+    "combined with shuffle") {
   const sconce::data::RandomSampler sampler(9);
   const std::string who = "sconce::data::Batches: expected ";
   CHECK(refusal(counting(8), {.sampler = sampler}) ==
@@ -468,7 +469,7 @@ TEST_CASE("an iterator may outlive its Batches, and copies of the iterator share
   CHECK(torch::equal(kept.data, (*again).data));
 }
 
-TEST_CASE("the arrow operator of a Batches iterator accesses the tensors of the batch") {
+TEST_CASE("a Batches iterator's arrow operator accesses the batch's tensors") {
   const Batches batches(counting(5), {.batch_size = 2});
   CHECK(batches.begin()->target.equal(torch::arange(2)));
   auto place = batches.begin();

@@ -52,7 +52,7 @@ std::vector<int64_t> numbers_of(const T& loader) {
 
 }  // namespace
 
-TEST_CASE("ConcatDataset returns the items of all sources in order for any number of workers") {
+TEST_CASE("ConcatDataset returns items from all sources in order for any number of workers") {
   const ConcatDataset all(From{0, 2}, Five(), From{20, 0}, sconce::data::Subset(From{0, 9}, {8}));
   CHECK(all.size() == 4);
   CHECK(all.cumulative_sizes() == std::vector<int64_t>{2, 3, 3, 4});  // as in Python
@@ -75,7 +75,8 @@ TEST_CASE("ConcatDataset accepts a vector of any number of sources") {
   CHECK(ConcatDataset(std::move(movable)).size() == 2);
 }
 
-TEST_CASE("ConcatDataset assigns each item its own generator if a source draws random numbers") {
+TEST_CASE(
+    "if a source draws random numbers, ConcatDataset assigns each item a separate generator") {
   const ConcatDataset all(From{0, 1}, Draws());
   const auto got = numbers_of(DataLoader(all, {.batch_size = 2, .seed = 3}));
   CHECK(got == numbers_of(DataLoader(all, {.batch_size = 3, .num_workers = 2, .seed = 3})));

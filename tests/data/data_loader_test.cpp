@@ -93,7 +93,7 @@ TEST_CASE("DataLoader returns the same batches as Batches for any number of work
   }
 }
 
-TEST_CASE("DataLoader returns the rows of each rank's sampler for any number of workers") {
+TEST_CASE("DataLoader returns the rows from each rank's sampler for any number of workers") {
   const auto workers = GENERATE(0, 1, 4);
   const auto group = sconce::distributed::ProcessGroup::init();
   for (const int rank : {0, 1}) {
@@ -196,7 +196,7 @@ TEST_CASE(
   CHECK(threads() == before + workers);
 }
 
-TEST_CASE("batches that a loop skips are not returned later") {
+TEST_CASE("batches skipped by a loop are not returned later") {
   const auto workers = GENERATE(0, 2);
   const DataLoader loader(Rows{table(10)}, {.num_workers = workers});
   auto place = loader.begin();
@@ -273,8 +273,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "skipping a batch rethrows the exception of an item in that batch, and the next call rethrows "
-    "it again") {
+    "skipping a batch rethrows an exception from one of its items, and the next call rethrows the "
+    "exception again") {
   const auto workers = GENERATE(0, 2);
   const DataLoader loader(Broken{"c10"}, {.num_workers = workers});
   auto place = loader.begin();
@@ -479,8 +479,8 @@ struct WithState {
 }  // namespace
 
 TEST_CASE(
-    "workers inherit the thread-local state of the loop's thread and use one LibTorch thread "
-    "each") {
+    "workers inherit the thread-local state of the loop's thread and each use one LibTorch "
+    "thread") {
   const auto threads = at::get_num_threads();
   at::set_num_threads(3);
   const auto workers = GENERATE(1, 3);
@@ -534,7 +534,7 @@ struct Endless : TorchRows {
 
 }  // namespace
 
-TEST_CASE("DataLoader accepts torch::data datasets, mapped or not") {
+TEST_CASE("DataLoader accepts both mapped and unmapped torch::data datasets") {
   const auto workers = GENERATE(0, 3);
   const DataLoaderOptions options{.batch_size = 4, .num_workers = workers};
   const std::vector<torch::Tensor> expected = {
@@ -722,7 +722,7 @@ struct Unlike {
 
 }  // namespace
 
-TEST_CASE("on a GPU, DataLoader stacks items of mixed types as on the CPU", "[gpu]") {
+TEST_CASE("on a GPU, DataLoader stacks items of mixed types the same way as on the CPU", "[gpu]") {
   sconce::test::require_gpu();
   const auto requires_grad = GENERATE(false, true);
   const auto workers = GENERATE(0, 2);

@@ -21,7 +21,7 @@ std::string text(const torch::Tensor& rows) {
 
 }  // namespace
 
-TEST_CASE("DistributedSampler returns the same indices as Python's", "[python]") {
+TEST_CASE("DistributedSampler returns the same indices as in Python", "[python]") {
   const auto group = ProcessGroup::init();
   const sconce::test::TempDir folder;
   auto file = sconce::test::ask_python(folder, "distributed_sampler.py", "indices");
@@ -85,7 +85,7 @@ TEST_CASE("DistributedSampler rejects invalid sizes, ranks, and epochs") {
   CHECK_THROWS_WITH(sampler.set_epoch(-1), ContainsSubstring("epoch to be at least 0, got -1"));
 }
 
-TEST_CASE("DistributedSampler has the same defaults as Python's") {
+TEST_CASE("DistributedSampler has the same defaults as in Python") {
   const DistributedSamplerOptions options;
   CHECK(options.shuffle);
   CHECK(options.seed == 0);

@@ -73,7 +73,8 @@ struct TwoByTwo : torch::nn::Module {
 
 }  // namespace
 
-TEST_CASE("from_torch returns batches in the order of a plain loop and reshuffles for each epoch") {
+TEST_CASE(
+    "from_torch returns batches in the same order as a plain loop and reshuffles for each epoch") {
   const auto workers = GENERATE(0, 2);
   torch::manual_seed(3);
   const auto plain = torch_loader<Shuffled>(workers);
@@ -111,7 +112,8 @@ TEST_CASE("a fit over from_torch matches a plain loop over the same loader") {
   CHECK(torch::equal(model.linear->bias, expected.linear->bias));
 }
 
-TEST_CASE("a fit over from_torch resumes exactly after an epoch and cannot resume mid-epoch") {
+TEST_CASE(
+    "a fit over from_torch resumes exactly at an epoch boundary but cannot resume mid-epoch") {
   const sconce::test::TempDir folder;
   const auto train = [](const std::string& to, int epochs, int64_t stop_at = -1) {
     torch::manual_seed(5);
@@ -202,7 +204,7 @@ TEST_CASE("from_torch cannot start mid-epoch or be shared by several processes")
   }
 }
 
-TEST_CASE("from_torch rejects a null loader and an epoch without batches") {
+TEST_CASE("from_torch rejects a null loader and an empty epoch") {
   CHECK_THROWS_WITH(from_torch(decltype(torch_loader<Shuffled>(0))(), 4),
                     ContainsSubstring("from_torch: expected a loader, got null"));
   CHECK_THROWS_WITH(from_torch(torch_loader<Shuffled>(0), 0),
@@ -232,7 +234,9 @@ struct ShortLoader {
 
 }  // namespace
 
-TEST_CASE("a batch source that ends before size() batches throws and is not read past its end") {
+TEST_CASE(
+    "if a batch source ends before size() batches, the loop throws and does not read past the "
+    "end") {
   TwoByTwo model;
   torch::optim::SGD optimizer(model.parameters(), torch::optim::SGDOptions(0.01));
   sconce::Trainer trainer({.num_gpus = 0});

@@ -83,7 +83,7 @@ TEST_CASE("random_split returns the same items as in Python for the same generat
   CHECK(compared == 32);
 }
 
-TEST_CASE("the parts of a random_split share their source and together contain every item once") {
+TEST_CASE("random_split's parts share the source and together contain every item exactly once") {
   const auto parts = random_split(UpTo(), {int64_t{7}, 3}, generator_of(1));
   REQUIRE(parts.size() == 2);
   CHECK(&parts[0].dataset() == &parts[1].dataset());
@@ -112,8 +112,7 @@ TEST_CASE("random_split splits tensor pairs and LibTorch datasets like any other
   CHECK((*loader.begin()).data[1].item<int64_t>() == parts[1].indices()[1]);
 }
 
-TEST_CASE(
-    "random_split splits a tensor pair into parts that are tensor pairs and can be split again") {
+TEST_CASE("random_split splits a tensor pair into tensor pairs that can be split again") {
   const auto rows = torch::arange(10);
   const auto parts = random_split(Dataset{rows, -rows}, {8, 2}, generator_of(3));
   const std::vector<Subset<Dataset>> halves = random_split(parts[0], {0.5, 0.5}, generator_of(4));

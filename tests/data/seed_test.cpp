@@ -13,7 +13,7 @@ TEST_CASE("mix_seeds returns the same seeds in every release") {
   CHECK(mix_seeds(UINT64_MAX, UINT64_MAX, UINT64_MAX) == 0x40aa389ba7cc36a4);
 }
 
-TEST_CASE("mix_seeds returns seeds that differ in their lower 32 bits for neighboring inputs") {
+TEST_CASE("for neighboring inputs, mix_seeds returns seeds that differ in their lower 32 bits") {
   std::set<uint32_t> lower;
   for (uint64_t seed = 0; seed < 8; ++seed) {
     for (uint64_t epoch = 0; epoch < 8; ++epoch) {

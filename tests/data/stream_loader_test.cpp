@@ -139,14 +139,13 @@ int compare_with_python(const std::string& count) {
 
 }  // namespace
 
-TEST_CASE("a StreamLoader returns the same batches as Python's loop, even when it is interrupted",
+TEST_CASE("a StreamLoader returns the same batches as Python's loop, even when interrupted",
           "[python]") {
   CHECK(compare_with_python("100") == 100);
 }
 
-TEST_CASE(
-    "500 StreamLoaders return the same batches as Python's loops, even when they are interrupted",
-    "[.][slow][python]") {
+TEST_CASE("500 StreamLoaders return the same batches as Python's loops, even when interrupted",
+          "[.][slow][python]") {
   CHECK(compare_with_python("500") == 500);
 }
 
@@ -163,7 +162,7 @@ TEST_CASE("a StreamLoader continues from a state without reading earlier items")
   CHECK(torch::equal(*resumed, *place));
 }
 
-TEST_CASE("a StreamLoader reads each item of an endless stream only once over all epochs") {
+TEST_CASE("a StreamLoader reads each item of an endless stream only once across all epochs") {
   const auto workers = GENERATE(0, 2);
   const Counted numbers{.items = -1};
   const StreamLoader loader(numbers,
@@ -173,7 +172,9 @@ TEST_CASE("a StreamLoader reads each item of an endless stream only once over al
   CHECK(*numbers.read == 12);
 }
 
-TEST_CASE("a StreamLoader continues from a loaded state instead of from its own last position") {
+TEST_CASE(
+    "after a state is loaded, a StreamLoader continues from that state instead of its last "
+    "position") {
   const StreamLoaderOptions options{.batch_size = 2, .batches_per_epoch = 2};
   StreamLoader loader(CountedWithStates{{.items = -1}}, options);
   CHECK(epoch_of(loader) == " 0 1 | 2 3 |");
@@ -196,7 +197,7 @@ TEST_CASE("a StreamLoader over a C++20 range returns batches of the range's elem
   CHECK(torch::equal(batches[2], torch::tensor({{4, 4}})));
 }
 
-TEST_CASE("the workers of a StreamLoader collate batches in parallel") {
+TEST_CASE("StreamLoader workers collate batches in parallel") {
   std::mutex mutex;
   std::condition_variable both;
   int inside = 0;

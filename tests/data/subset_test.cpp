@@ -73,8 +73,7 @@ TEST_CASE("Subset returns the items at its indices in order, regardless of the n
   CHECK(items(DataLoader(Subset(Tens(), {}))).empty());
 }
 
-TEST_CASE(
-    "a Subset of a Subset combines the indices of both subsets, and copies share the source") {
+TEST_CASE("a Subset of a Subset combines both lists of indices, and its copies share the source") {
   const Subset subset(Tens(), some);
   const auto copy = subset;
   CHECK(&copy.dataset() == &subset.dataset());
@@ -92,7 +91,7 @@ TEST_CASE("Subset seeds each item's random numbers by the item's position in the
   CHECK((*part.begin()).equal(*whole.begin() + torch::tensor({700, 0, 0})));
 }
 
-TEST_CASE("Subset reads copies of a LibTorch dataset, item by item or in batches") {
+TEST_CASE("Subset reads from copies of a LibTorch dataset, either item by item or in batches") {
   const Subset subset(TensOfTorch(), some);
   for (const int workers : {0, 2}) {
     const DataLoader loader(subset, {.batch_size = 3, .num_workers = workers});
@@ -106,7 +105,7 @@ TEST_CASE("Subset reads copies of a LibTorch dataset, item by item or in batches
   CHECK(items(DataLoader(batches, {.batch_size = 3})) == std::vector<int64_t>{50, 20, 20, 70});
 }
 
-TEST_CASE("a Subset of a tensor pair is a Dataset with copies of the selected rows") {
+TEST_CASE("a Subset of a tensor pair is a Dataset that contains copies of the selected rows") {
   const Dataset table{torch::arange(16).reshape({8, 2}), 10 * torch::arange(8)};
   const Subset subset(table, some);
   CHECK(subset.size() == 4);

@@ -133,7 +133,7 @@ TEST_CASE("TransformedBatches passes set_epoch to its source, and a running loop
   CHECK(source.begin().epoch() == 9);  // `source` has a separate epoch count
 }
 
-TEST_CASE("TransformedBatches follows the epochs of its source and uses its own generators") {
+TEST_CASE("TransformedBatches follows its source's epochs and uses separate generators") {
   const Batches source(numbered(20), {.batch_size = 4, .shuffle = true});
   const TransformedBatches inner(source, noisy, {.seed = 1});
   const TransformedBatches outer(inner, noisy, {.seed = 2});

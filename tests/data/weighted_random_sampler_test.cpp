@@ -32,7 +32,7 @@ std::string weights_refusal(const torch::Tensor& weights, int64_t num_samples,
 
 }  // namespace
 
-TEST_CASE("WeightedRandomSampler draws the same rows as Python's", "[python]") {
+TEST_CASE("WeightedRandomSampler draws the same rows as in Python", "[python]") {
   const sconce::test::TempDir folder;
   auto file = sconce::test::ask_python(folder, "weighted_random_sampler.py", "indices");
   int compared = 0;
@@ -87,7 +87,7 @@ TEST_CASE("WeightedRandomSampler without replacement draws each row at most once
   CHECK(some_weights(50).index_select(0, rows).gt(0).all().item<bool>());
 }
 
-TEST_CASE("WeightedRandomSampler keeps its own copy of the weights") {
+TEST_CASE("WeightedRandomSampler stores a copy of the weights") {
   auto weights = torch::ones({4}, torch::kDouble);
   const WeightedRandomSampler sampler(weights, 20);
   const auto rows = sampler.indices();

@@ -171,7 +171,8 @@ TEST_CASE("an unfinished save keeps the earlier file and leaves no temporary fil
   CHECK(count(folder) == 1);
 }
 
-TEST_CASE("a save through a link replaces the target and keeps the link and the permissions") {
+TEST_CASE(
+    "a save through a symbolic link replaces the target and keeps the link and the permissions") {
   const TempDir folder;
   const auto file = folder.write("file", "before");
   fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write);
@@ -182,7 +183,7 @@ TEST_CASE("a save through a link replaces the target and keeps the link and the 
   CHECK(fs::status(file).permissions() == (fs::perms::owner_read | fs::perms::owner_write));
 }
 
-TEST_CASE("a save through a dangling link creates the target and keeps the link") {
+TEST_CASE("a save through a dangling symbolic link creates the target and keeps the link") {
   const TempDir folder;
   const auto& path = folder.path();
   fs::create_directory(path / "inner");
@@ -323,7 +324,7 @@ TEST_CASE(
   CHECK(kills > 7);
 }
 
-TEST_CASE("a save keeps the permissions that the file has when the save finishes") {
+TEST_CASE("a save keeps permission changes made while the save is in progress") {
   const TempDir folder;
   const auto file = folder.write("file", "before");
   AtomicFile narrowed(file, "save");
@@ -390,7 +391,8 @@ TEST_CASE("a save keeps the file's access control list and does not inherit one 
   CHECK((status_of(plain).st_mode & 07777) == 0640);
 }
 
-TEST_CASE("a save in a world-writable folder does not follow another user's link", "[alone]") {
+TEST_CASE("a save in a world-writable folder does not follow another user's symbolic link",
+          "[alone]") {
   const TempDir folder;
   const auto file = folder.write("file", "before");
   const auto shared = folder.path() / "shared";
@@ -519,8 +521,8 @@ bool check_failing_save(const std::string& name, const Way& way, int successes) 
 }  // namespace
 
 TEST_CASE(
-    "if any system call fails during a save, the file contains either the complete old or the "
-    "complete new version",
+    "if any system call fails during a save, the file contains either the complete old version or "
+    "the complete new version",
     "[alone]") {
   waits_for_disk = false;
   for (const int error : {EIO, ENOSPC, EINTR, EMFILE}) {

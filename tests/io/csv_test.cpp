@@ -84,7 +84,7 @@ TEST_CASE("numbers in a CSV file are parsed as float64 and rounded to float32") 
   CHECK(std::signbit(x[4].item<float>()));
 }
 
-TEST_CASE("a text column becomes one 0-or-1 feature for each category") {
+TEST_CASE("a text column is one-hot encoded with one feature per category") {
   const auto table = read_text(
       "roof,rooms,zone\n"
       "tile,3,20\n"
@@ -147,7 +147,7 @@ TEST_CASE("numbers belong to the same category only if they are exactly equal") 
   CHECK(texts.columns[0].categories == Names{"1", "1.0", "1e9999999999999999999"});
 }
 
-TEST_CASE("distinct integers above 2^53 are different classes and different known categories") {
+TEST_CASE("distinct integers above 2^53 remain distinct, both as classes and as known categories") {
   const std::string rows = "x,id\n1,9007199254740992\n2,9007199254740993\n3,9007199254740994\n";
   const auto table = read_text(rows, {.target = "id", .categories = {"id"}});
   CHECK(same_values(table.target, torch::tensor({0, 1, 2}, torch::kLong)));
@@ -159,7 +159,7 @@ TEST_CASE("distinct integers above 2^53 are different classes and different know
         "'9007199254740994', got '9007199254740995'");
 }
 
-TEST_CASE("a single text value turns all categories of a column into text") {
+TEST_CASE("if any value in a column is text, all of the column's categories are text") {
   const std::string text = "zone\n1\n1.0\nold\n01\n";
   const auto table = read_text(text, {.categories = {"zone"}});
   CHECK(table.features == Names{"zone_01", "zone_1", "zone_1.0", "zone_old"});
@@ -279,8 +279,8 @@ TEST_CASE("a bad row throws an error that reports its line and column, or is ski
 }
 
 TEST_CASE(
-    "a number in a text column is reported with its line, and skip_bad does not drop rows that "
-    "contain text") {
+    "a number in a text column is reported with its line number, and skip_bad does not drop the "
+    "rows that contain text") {
   std::string text = "x,code\n";
   for (int i = 0; i < 60; ++i) text += "1,A" + std::to_string(i) + "\n";
   text += "1,1e5\n";
@@ -301,7 +301,8 @@ TEST_CASE(
             .data.size(0) == 1);
 }
 
-TEST_CASE("a numeric column with infinite values is rejected, but a text column may contain inf") {
+TEST_CASE(
+    "a numeric column that contains infinities is rejected, but a text column may contain inf") {
   CHECK(message_of("x,y\n1,inf\n2,-Infinity\n") ==
         "line 2, column 'y': expected a finite number, got 'inf'; this row is the first of 2 bad "
         "rows");
@@ -466,7 +467,7 @@ double status_of(const std::string& key) {
 
 }  // namespace
 
-TEST_CASE("reading a CSV file uses at most 16 times its size plus 64 MiB of memory") {
+TEST_CASE("reading a CSV file uses at most 64 MiB of memory plus 16 times the file size") {
   if (sconce::test::is_sanitized) SKIP("the sanitizer's own memory counts too");
   const TempDir folder;
   const char* chosen = std::getenv("SCONCE_CSV_BYTES");  // for manual checks

@@ -41,7 +41,7 @@ struct Run {
 
 }  // namespace
 
-TEST_CASE("read_csv throws if any of its allocations fails and never terminates the process") {
+TEST_CASE("if any allocation fails, read_csv throws and does not terminate the process") {
   const TempDir folder;
   const auto file = folder.write("table.csv",
                                  "a long name of a column,kind,\"quoted, and missing\",target\n"
@@ -56,7 +56,7 @@ TEST_CASE("read_csv throws if any of its allocations fails and never terminates 
   fail_each_allocation([&] { read_csv(bad, {.skip_bad = true}); });
 }
 
-TEST_CASE("read_idx throws if any of its allocations fails and never terminates the process") {
+TEST_CASE("if any allocation fails, read_idx throws and does not terminate the process") {
   const TempDir folder;
   const std::string images = "\0\0\x8\3\0\0\0\2\0\0\0\2\0\0\0\2"s + "12345678",
                     labels = "\0\0\xb\1\0\0\0\2\0\1\0\2"s;
@@ -70,7 +70,8 @@ TEST_CASE("read_idx throws if any of its allocations fails and never terminates 
 }
 
 TEST_CASE(
-    "reading or writing an image throws if any allocation fails and never terminates the process") {
+    "if any allocation fails, reading or writing an image throws and does not terminate the "
+    "process") {
   if (!sconce::vision::has_libpng() || !sconce::vision::has_libjpeg()) {
     SKIP("built without libpng or libjpeg-turbo");
   }
@@ -95,8 +96,7 @@ TEST_CASE(
   fail_each_allocation([&] { sconce::vision::ImageFolder(folder.path()); });
 }
 
-TEST_CASE(
-    "loading a program throws if any of its allocations fails and never terminates the process") {
+TEST_CASE("if any allocation fails, loading a program throws and does not terminate the process") {
   const TempDir folder;
   const auto file = folder.path() / "net";
   torch::nn::Linear net(2, 1);
@@ -105,7 +105,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "saving a checkpoint throws if any allocation fails and leaves either the old or the new file "
+    "if any allocation fails, saving a checkpoint throws and leaves either the old or the new file "
     "on disk") {
   const TempDir folder("/dev/shm");  // syncing is free there
   const auto path = folder.path() / "run";

@@ -56,8 +56,8 @@ TEST_CASE("four threads read the same table concurrently") {
 }
 
 TEST_CASE(
-    "a Checkpoint in another thread is rejected while the first Checkpoint is writing to the "
-    "folder") {
+    "while one Checkpoint is writing to a folder, another thread's Checkpoint for that folder is "
+    "rejected") {
   const sconce::test::TempDir folder;
   sconce::Checkpoint first(folder.path());
   first.lock();

@@ -67,7 +67,8 @@ std::vector<std::string> files_of_torch(const TempDir& folder) {
 }  // namespace
 
 TEST_CASE(
-    "loading or saving weights throws if any allocation fails and never terminates the process") {
+    "if any allocation fails, loading or saving weights throws and does not terminate the "
+    "process") {
   const TempDir folder;
   for (const auto& file : files_of_torch(folder)) {
     fail_each_allocation([&] { load_torch(file); });
@@ -142,7 +143,9 @@ void check_growth(const std::string& name, const std::function<std::string(size_
 
 }  // namespace
 
-TEST_CASE("reading a pickle that is twice as long allocates at most 2.5 times as many bytes") {
+TEST_CASE(
+    "doubling the length of a pickle increases the number of bytes allocated to read it by at most "
+    "a factor of 2.5") {
   const auto check = [](const std::string& name, const auto& pickle) {
     check_growth(
         name,
@@ -190,7 +193,7 @@ TEST_CASE("a long key in the pickle memo counts toward max_expansion each time i
   }
 }
 
-TEST_CASE("a long string that the pickle memo repeats is saved only once") {
+TEST_CASE("a long string referenced repeatedly through the pickle memo is saved only once") {
   const TempDir folder;
   const auto pickle = "\x80\2]("s + long_text(100'000) + repeated("h\7", 20'000) + "e.";
   const auto file = folder.write("file", sconce::test::archive_of(pickle, {}));
@@ -201,7 +204,8 @@ TEST_CASE("a long string that the pickle memo repeats is saved only once") {
 }
 
 TEST_CASE(
-    "reading a table or a header that is twice as long allocates at most 2.5 times as many bytes") {
+    "doubling the length of a table or header increases the number of bytes allocated to read it "
+    "by at most a factor of 2.5") {
   const auto check_table = [](const std::string& name, const auto& text,
                               const sconce::io::CsvOptions& options = {}) {
     check_growth(name, text, [&](const auto& file) {
@@ -247,7 +251,7 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("loading any pickle uses at most 14 times its size plus 48 MiB of memory") {
+TEST_CASE("loading any pickle uses at most 48 MiB of memory plus 14 times the pickle size") {
   const TempDir folder;
   const std::string memo = with_memo();
   const auto check = [&](const std::string& pickle) {
@@ -274,7 +278,8 @@ TEST_CASE("loading any pickle uses at most 14 times its size plus 48 MiB of memo
   for (const auto& pickle : {numbers, keys, batches, kept}) check(pickle);
 }
 
-TEST_CASE("loading any safetensors header uses at most 16 times its size plus 64 MB of memory") {
+TEST_CASE(
+    "loading any safetensors header uses at most 64 MB of memory plus 16 times the header size") {
   const TempDir folder;
   for (const int count : {1'000, 50'000}) {
     for (const bool is_empty : {true, false}) {
@@ -299,7 +304,7 @@ TEST_CASE("loading any safetensors header uses at most 16 times its size plus 64
   }
 }
 
-TEST_CASE("loading a program uses at most 64 times its file's size plus 64 MB of memory") {
+TEST_CASE("loading a program uses at most 64 MB of memory plus 64 times the file size") {
   const TempDir folder;
   const auto file = folder.path() / "net";
   const auto check = [&](const std::string& json) {

@@ -111,8 +111,8 @@ extern "C" int madvise(void* start, size_t size, int advice) noexcept {
 }
 
 TEST_CASE(
-    "random_access advises the operating system to expect random reads, and requires mmap and the "
-    "CPU") {
+    "random_access requires mmap and the CPU and advises the operating system to expect random "
+    "reads") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   StateDict state;
@@ -150,7 +150,8 @@ TEST_CASE("a conjugate or negative view is saved with its resolved values") {
 }
 
 TEST_CASE(
-    "a mapped tensor remains valid after its file is replaced and keeps its changes private") {
+    "a mapped tensor remains valid after its file is replaced, and changes to the tensor stay "
+    "private") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   StateDict state;
@@ -306,7 +307,7 @@ TEST_CASE("load_safetensors immediately rejects a path that is not a regular fil
                     ContainsSubstring("file: expected a path without NUL bytes"));
 }
 
-TEST_CASE("rejecting a safetensors file allocates no memory for the sizes that its header claims",
+TEST_CASE("rejecting a safetensors file allocates no memory based on the sizes in its header",
           "[alone]") {
   const TempDir folder;
   const std::string bytes(1 << 20, ' ');
@@ -326,8 +327,8 @@ TEST_CASE("rejecting a safetensors file allocates no memory for the sizes that i
 }
 
 TEST_CASE(
-    "truncated safetensors files are rejected, and flipped header bits are rejected or read as in "
-    "Python",
+    "truncated safetensors files are rejected, and files with flipped header bits are rejected or "
+    "read as in Python",
     "[python]") {
   const TempDir folder;
   const auto file = folder.path() / "file";
@@ -383,7 +384,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "500 safetensors files from Python load and save bit for bit, and views are saved as in Python",
+    "loading and saving 500 safetensors files from Python reproduces them bit for bit, and views "
+    "are saved as in Python",
     "[python]") {
   const TempDir folder;
   ask_python(folder, "safetensors_files.py", "made");

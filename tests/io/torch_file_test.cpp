@@ -120,7 +120,7 @@ TEST_CASE("load_torch reads Python's state dicts, and save_torch writes them bac
 
 TEST_CASE(
     "load_torch rejects a file that is not a state dict archive, names the file in the error, and "
-    "runs no code",
+    "executes no code",
     "[python]") {
   const TempDir folder;
   auto lines = sconce::test::ask_python(folder, "torch_file.py", "refusals");
@@ -160,7 +160,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "load_torch_state_dict loads a saved module's state dict and rejects files with other values") {
+    "load_torch_state_dict loads a saved module's state dict and rejects files that contain "
+    "anything else") {
   const TempDir folder;
   const torch::nn::Linear from(3, 2);
   torch::nn::Linear to(3, 2);
@@ -183,7 +184,7 @@ TEST_CASE(
              ContainsSubstring("keys of type str, got 3"));
 }
 
-TEST_CASE("save_torch stores shared and repeated memory only once") {
+TEST_CASE("save_torch stores shared storage and repeated tensors only once") {
   const TempDir folder;
   const auto big = torch::zeros({1000, 100});
   List views = list();
@@ -384,7 +385,7 @@ TEST_CASE(
   CHECK_THAT(refusal(file), ContainsSubstring("the file is cut short or damaged"));
 }
 
-TEST_CASE("load_torch reads a file of small values only if max_expansion is large enough") {
+TEST_CASE("load_torch reads a file with many tiny values only if max_expansion is large enough") {
   using namespace std::string_literals;
   const TempDir folder;
   std::string pickle = "\x80\2](";

@@ -53,7 +53,7 @@ TEST_CASE("classification metrics are 0 before the first batch and after an empt
   CHECK(recall.compute().equal(torch::zeros({3}, torch::kDouble)));
 }
 
-TEST_CASE("a label that is not a class counts as a wrong answer") {
+TEST_CASE("an out-of-range label counts as incorrect") {
   const auto preds = torch::tensor({0, 1, 5, -3});
   const auto target = torch::tensor({0, 7, 1, 1});
   Accuracy accuracy({.num_classes = 2});
@@ -67,7 +67,7 @@ TEST_CASE("a label that is not a class counts as a wrong answer") {
   CHECK(recall.compute().equal(torch::tensor({1.0, 0.0}, torch::kDouble)));
 }
 
-TEST_CASE("a label that is not a class counts as wrong even if preds and target agree") {
+TEST_CASE("an out-of-range label counts as incorrect even if preds and target agree") {
   const auto target = torch::tensor({2, -100, 10, 3});
   const auto preds = torch::tensor({1, -100, 10, 3});
   using sconce::metrics::F1Score;
@@ -84,7 +84,7 @@ TEST_CASE("a label that is not a class counts as wrong even if preds and target 
   CHECK(micro(Accuracy({.num_classes = 10, .ignore_index = -100})) == 1.0 / 3);
 }
 
-TEST_CASE("class labels can have any integer type or be bool") {
+TEST_CASE("class labels can have any integer dtype or bool") {
   for (const auto type : {torch::kByte, torch::kInt, torch::kBool}) {
     Accuracy accuracy({.num_classes = 2, .average = Average::macro});
     accuracy.update(torch::tensor({0, 1, 1, 0}).to(type), torch::tensor({0, 1, 0, 0}).to(type));

@@ -15,7 +15,7 @@ TEST_CASE(
   CHECK(matrix.compute().equal(torch::tensor({{2, 0, 0}, {0, 0, 2}, {0, 2, 2}})));
 }
 
-TEST_CASE("a confusion matrix ignores positions where the prediction or target is not a class") {
+TEST_CASE("a confusion matrix ignores positions with an out-of-range prediction or target") {
   ConfusionMatrix matrix({.num_classes = 2});
   // Without the check, (0, 2) would be counted in cell (1, 0), and (2, -1) would be counted in cell
   // (1, 1).

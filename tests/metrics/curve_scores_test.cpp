@@ -17,7 +17,7 @@ using sconce::metrics::MultilabelAveragePrecision;
 using sconce::test::error_of;
 
 // The values in this file are from torchmetrics 1.9.0.
-TEST_CASE("BinaryAUROC and BinaryAveragePrecision compute areas from the given thresholds") {
+TEST_CASE("BinaryAUROC and BinaryAveragePrecision compute areas at the given thresholds") {
   const auto preds = torch::tensor({0.0, 0.5, 0.7, 0.8});
   const auto target = torch::tensor({0, 1, 1, 0});
   BinaryAUROC auroc({.thresholds = 5});
@@ -34,8 +34,8 @@ TEST_CASE("BinaryAUROC and BinaryAveragePrecision compute areas from the given t
 }
 
 TEST_CASE(
-    "BinaryAUROC is 1 for a perfect ranking and 0 for its reverse, with probabilities and with "
-    "logits") {
+    "BinaryAUROC is 1 for a perfect ranking and 0 for the reverse ranking, for both probabilities "
+    "and logits") {
   const auto target = torch::tensor({0, 0, 1, 1});
   for (const auto& preds :
        {torch::tensor({0.1, 0.3, 0.6, 0.9}), torch::tensor({-2., 0., 1., 3.})}) {
@@ -69,7 +69,8 @@ TEST_CASE("BinaryAUROC with max_fpr computes the scaled partial area up to max_f
   CHECK(none.compute().item<double>() == 0);
 }
 
-TEST_CASE("multiclass and multilabel areas under curves are averaged or returned per class") {
+TEST_CASE(
+    "multiclass and multilabel AUROC and average precision are averaged or returned per class") {
   const auto logits = torch::tensor({{2.0, 0.0, 1.0}, {0.0, 3.0, -1.0}, {0.5, 0.25, 4.0}});
   const auto classes = torch::tensor({0, 1, 0});
   const auto value = [&](Average average) {
@@ -102,7 +103,7 @@ TEST_CASE("an invalid target makes the area NaN, and an ignored target is not co
   }
 }
 
-TEST_CASE("areas under curves are 0 before the first batch and after an empty batch") {
+TEST_CASE("AUROC and average precision are 0 before the first batch and after an empty batch") {
   MulticlassAUROC auroc({.num_classes = 2, .thresholds = 3});
   CHECK(auroc.compute().item<double>() == 0);
   auroc.update(torch::zeros({0, 2, 4}), torch::zeros({0, 4}, torch::kLong));
@@ -112,7 +113,8 @@ TEST_CASE("areas under curves are 0 before the first batch and after an empty ba
   CHECK(precision.compute().item<double>() == 0);
 }
 
-TEST_CASE("AUROC metrics accept floating-point targets and any layout of preds without a warning") {
+TEST_CASE(
+    "AUROC metrics accept floating-point targets and non-contiguous preds without a warning") {
   const c10::WarningUtils::WarnAlways each_time;
   const sconce::test::Warnings warnings;
   const auto preds = torch::rand({3, 6}), target = torch::rand({3, 6}).round();

@@ -64,7 +64,7 @@ TEST_CASE("multilabel metrics are computed per label and averaged as in torchmet
   CHECK(value(Average::micro).item<double>() == Catch::Approx(2.0 / 3));
 }
 
-TEST_CASE("multilabel metrics count each pixel of (N, num_labels, ...) inputs for its label") {
+TEST_CASE("multilabel metrics count every pixel of (N, num_labels, ...) inputs under its label") {
   const auto target = torch::tensor({1, 0, 1, 1, 0, 0, 0, 0}).view({2, 2, 2});
   MultilabelAccuracy accuracy({.num_labels = 2, .average = Average::none});
   accuracy.update(torch::ones({2, 2, 2}), target);
@@ -81,7 +81,7 @@ TEST_CASE("an ignored target does not count, regardless of its prediction") {
 }
 
 TEST_CASE(
-    "a target or prediction other than 0 or 1 makes the metric nan until the metric is reset") {
+    "a target or prediction other than 0 or 1 makes the metric NaN until the metric is reset") {
   const auto labels = torch::tensor({0, 1, 1});
   for (const auto& wrong : {torch::tensor({0, 1, 2}), torch::tensor({-1, 1, 1})}) {
     BinaryAccuracy of_target, of_answers;
@@ -100,7 +100,7 @@ TEST_CASE(
   CHECK(std::isnan(half.compute().item<double>()));
 }
 
-TEST_CASE("binary labels can have any real type, and a nan prediction counts as 0") {
+TEST_CASE("binary labels can have any real dtype, and a NaN prediction counts as 0") {
   const auto numbers = torch::tensor({0, 1, 1, 0});
   for (const auto type : {torch::kByte, torch::kBool, torch::kInt, torch::kFloat, torch::kHalf}) {
     BinaryAccuracy accuracy({.ignore_index = -1});

@@ -19,7 +19,7 @@ TEST_CASE("MeanMetric weights each loss by the number of examples in its batch")
   CHECK(mean.compute().item<double>() == Catch::Approx(140.0 / 60));
 }
 
-TEST_CASE("MeanMetric is nan after a nan loss") {
+TEST_CASE("MeanMetric is NaN after a NaN loss") {
   MeanMetric mean;
   mean.update(torch::tensor(1.0));
   mean.update(torch::tensor(std::numeric_limits<double>::quiet_NaN()));

@@ -115,7 +115,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a metric computed from the combined sums of several ranks equals the metric over all their "
+    "combining the sums of several ranks gives the same value as updating a single metric with all "
     "batches") {
   sconce::metrics::F1Score first({.num_classes = 3, .average = sconce::metrics::Average::macro});
   auto second = first;
@@ -162,7 +162,9 @@ TEST_CASE("a metric rejects a tensor with the wrong number of sums") {
              ContainsSubstring("sconce::metrics::Metric::add: expected 2 sums"));
 }
 
-TEST_CASE("every kind of metric continues from saved sums, in inference mode and with gradients") {
+TEST_CASE(
+    "every metric type continues from saved sums, both in inference mode and with inputs that "
+    "require grad") {
   torch::manual_seed(0);
   for (const auto& [name, metric, same, preds, target] : sconce::test::every_further_metric(10)) {
     INFO(name);
@@ -179,7 +181,7 @@ TEST_CASE("every kind of metric continues from saved sums, in inference mode and
   }
 }
 
-TEST_CASE("a metric does not keep the autograd graph of its inputs") {
+TEST_CASE("a metric does not keep its inputs' autograd graph alive") {
   const auto preds = torch::ones({4}).requires_grad_();
   MeanLargestError metric;
   metric.update(preds * 2, torch::ones({4}));
@@ -216,7 +218,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "metrics on bfloat16 inputs under autocast equal metrics on the same numbers in float64") {
+    "under autocast, metrics on bfloat16 inputs equal metrics on the same values in float64") {
   torch::manual_seed(0);
   const auto logits = torch::randn({50, 3, 4}).to(torch::kBFloat16);
   const auto classes = torch::randint(-1, 3, {50, 4}, torch::kLong);

@@ -18,8 +18,7 @@ TEST_CASE("the perplexity of equal logits equals the vocabulary size") {
   CHECK(perplexity.compute().dim() == 0);
 }
 
-TEST_CASE(
-    "perplexity is the exponential of the cross entropy over the tokens that are not ignored") {
+TEST_CASE("perplexity is the exponential of the cross entropy over non-ignored tokens") {
   const auto logits = torch::randn({4, 6, 9});
   const auto target = torch::randint(9, {4, 6}, torch::kInt);
   target.select(1, 5).fill_(-100);
@@ -41,7 +40,7 @@ TEST_CASE("perplexity stays finite when a probability underflows or float16 woul
   CHECK(perplexity.compute().item<double>() == Catch::Approx(std::exp(200.0)));
 }
 
-TEST_CASE("a target outside the vocabulary makes the perplexity nan until the metric is reset") {
+TEST_CASE("a target outside the vocabulary makes the perplexity NaN until the metric is reset") {
   for (const int64_t wrong : {-100, 5}) {
     Perplexity perplexity;
     const auto target = torch::full({1, 2}, wrong, torch::kLong);

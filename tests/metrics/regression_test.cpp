@@ -28,7 +28,7 @@ TEST_CASE("mean errors are averaged over all elements, even for batches of diffe
   CHECK(absolute.compute().item<double>() == 2);
 }
 
-TEST_CASE("a mean error is nan before the first example, and an empty batch adds nothing") {
+TEST_CASE("a mean error is NaN before the first example, and an empty batch adds nothing") {
   MeanSquaredError metric;
   CHECK(std::isnan(metric.compute().item<double>()));
   metric.update(torch::ones({2}), torch::zeros({2}));
@@ -111,7 +111,7 @@ TEST_CASE("R2Score matches torchmetrics") {
   CHECK(value(Multioutput::raw_values, 2).equal(raw));
 }
 
-TEST_CASE("R2Score is nan for fewer than two examples and matches Python for constant targets") {
+TEST_CASE("R2Score is NaN for fewer than two examples and matches Python for constant targets") {
   R2Score score;
   CHECK(std::isnan(score.compute().item<double>()));
   score.update(torch::ones({1}), torch::ones({1}));

@@ -425,7 +425,7 @@ TEST_CASE("streaming an uninitialized layer prints the same text as repr") {
   });
 }
 
-TEST_CASE("accessors of a lazy layer throw until the layer is initialized") {
+TEST_CASE("a lazy layer's accessors throw until the layer is initialized") {
   LazyLinear linear(LazyLinearOptions(1));
   CHECK(error_of([&] { linear->in_features(); }) ==
         "sconce::nn::LazyLinear::in_features: expected an initialized layer, but "
@@ -532,7 +532,7 @@ TEST_CASE(
   CHECK_FALSE(frozen->weight.grad().defined());
 }
 
-TEST_CASE("calling to() before the first forward pass sets the device and dtype of a lazy layer") {
+TEST_CASE("calling to() before the first forward pass sets a lazy layer's device and dtype") {
   for_each_layer([](auto layer, const Tensor& X, auto) {
     layer->to(torch::kDouble);
     CHECK_THROWS(layer(X.to(torch::kInt)));  // the wrong type initializes the layer and then fails
@@ -620,7 +620,7 @@ TEST_CASE("a Sequential of lazy layers can be cloned before and after its first 
   CHECK(before.ptr()->forward(X).equal(Y));
 }
 
-TEST_CASE("loading the archive of an initialized layer initializes a lazy layer") {
+TEST_CASE("a lazy layer is initialized by loading an initialized layer's archive") {
   for_each_layer([](auto layer, const Tensor& X, auto twin) {
     const auto bytes = saved(twin);  // the real layer's archive contains the same names
     torch::manual_seed(6);

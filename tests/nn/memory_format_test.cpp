@@ -85,7 +85,7 @@ TEST_CASE("to_memory_format rejects MemoryFormat::Preserve") {
              StartsWith("sconce::nn::to_memory_format: expected Contiguous, ChannelsLast, or"));
 }
 
-TEST_CASE("to_memory_format rejects a lazy layer that has no weights yet") {
+TEST_CASE("to_memory_format rejects an uninitialized lazy layer") {
   torch::nn::Sequential net(torch::nn::ReLU(), sconce::nn::LazyConv2d(4, 3));
   CHECK_THAT(error_of([&] { to_memory_format(*net, MemoryFormat::ChannelsLast); }),
              StartsWith("sconce::nn::to_memory_format: ") && ContainsSubstring("uninitialized"));

@@ -21,7 +21,7 @@ struct Squares {
 
 }  // namespace
 
-TEST_CASE("each item of an epoch has its own generator") {
+TEST_CASE("each item in an epoch has a separate generator") {
   const EpochItems epoch{.order = {}, .items = 5, .batch_size = 2, .seed = 1, .epoch = 2};
   const auto drawn = [&](int64_t item) {
     return torch::rand({3}, sconce::data::detail::item_generator(epoch, item));

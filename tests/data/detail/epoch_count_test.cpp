@@ -23,7 +23,7 @@ struct Keeping : RandomSampler {
 
 }  // namespace
 
-TEST_CASE("copies of an epoch count share one sequence of epochs, even after a move") {
+TEST_CASE("copies of an epoch count share the same sequence of epochs, even after a move") {
   const auto first = std::make_unique<EpochCount>("Who");
   const EpochCount copy = *first;
   CHECK(first->take() == 0);

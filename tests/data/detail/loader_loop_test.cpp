@@ -31,7 +31,7 @@ struct Loop {
 
 }  // namespace
 
-TEST_CASE("a loader loop returns the batches of its range in order and throws past the end") {
+TEST_CASE("a loader loop returns the batches in its range in order and throws past the end") {
   const auto workers = GENERATE(0, 1, 3);
   Loop of(workers, [](int64_t index, const auto&) { return wrap_batch(index); });
   CHECK(of.loop.epoch() == 9);
@@ -70,7 +70,7 @@ TEST_CASE("a loader loop rethrows an item's exception on each call and reports t
 
 TEST_CASE(
     "if waiting for a batch fails, a loader loop rethrows the error on each call and reports no "
-    "item") {
+    "failed item") {
   const auto workers = GENERATE(0, 2);
   Loop of(workers, [](int64_t index, const auto&) {
     auto number = std::make_shared<sconce::data::detail::MadeBatch>();

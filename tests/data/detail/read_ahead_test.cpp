@@ -43,7 +43,8 @@ TEST_CASE("ReadAhead returns batches in order and null after the last batch") {
   CHECK(reader.next() == nullptr);
 }
 
-TEST_CASE("ReadAhead throws an error in place of its batch and returns null afterward") {
+TEST_CASE(
+    "ReadAhead throws a worker's error in place of the failed batch and returns null afterward") {
   ReadAhead reader(workers(3,
                            [](int64_t index, const std::stop_token& stop) {
                              if (index >= 4) throw std::runtime_error(std::to_string(index));

@@ -8,12 +8,12 @@
 using sconce::data::detail::chunk_order;
 using Order = std::vector<int64_t>;
 
-TEST_CASE("without a shuffle buffer, the items of a chunk keep their order") {
+TEST_CASE("without a shuffle buffer, items in a chunk keep their order") {
   CHECK(chunk_order({}, {}, 3) == Order{0, 1, 2});
   CHECK(chunk_order({.shuffle_buffer = 4}, {}, 0).empty());
 }
 
-TEST_CASE("the item order in a chunk depends only on the seed, the pass, and the chunk number") {
+TEST_CASE("the item order in a chunk depends only on the seed, the pass, and the chunk index") {
   const auto order = [](uint64_t seed, int64_t pass, int64_t chunk) {
     return chunk_order({.shuffle_buffer = 20, .seed = seed}, {.pass = pass, .chunk = chunk}, 20);
   };
