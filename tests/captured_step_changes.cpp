@@ -286,7 +286,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "on the CPU, each replay of a captured step advances its schedulers and updates its averages") {
+    "on the CPU, each replay of a captured step advances the schedulers and updates the parameter "
+    "averages") {
   std::vector<std::unique_ptr<lr_scheduler::ExponentialLR>> schedules;
   std::vector<std::unique_ptr<sconce::optim::ExponentialMovingAverage>> averages;
   const auto prepare = [&](Training& training) {
@@ -308,7 +309,7 @@ TEST_CASE(
   for (const auto& average : expected) CHECK(found[average.key()].equal(average.value()));
 }
 
-TEST_CASE("on the CPU, each replay of a captured step uses the momentum that a CyclicLR sets") {
+TEST_CASE("on the CPU, each replay of a captured step uses the momentum set by a CyclicLR") {
   std::vector<std::unique_ptr<lr_scheduler::CyclicLR>> schedules;
   const auto prepare = [&](Training& training) {
     auto& schedule = *schedules.emplace_back(std::make_unique<lr_scheduler::CyclicLR>(

@@ -964,7 +964,9 @@ std::shared_ptr<StepCompiler> compiler(const sconce::test::TempDir& folder) {
 
 }  // namespace
 
-TEST_CASE("random captured steps that run as programs produce the same losses as the eager loop") {
+TEST_CASE(
+    "random captured steps that run as recorded programs produce the same losses as the eager "
+    "loop") {
   const auto table = compare_steps(40, torch::kCPU, {.compiler = interpreter()});
   CHECK(table("compiled", Table::replayed) >= 30);
 }
@@ -991,7 +993,8 @@ TEST_CASE("60 random captured steps compile and produce the same losses as the e
 }
 
 TEST_CASE(
-    "2000 random captured steps that run as programs produce the same losses as the eager loop",
+    "2000 random captured steps that run as recorded programs produce the same losses as the eager "
+    "loop",
     "[.][slow]") {
   const auto table = compare_steps(2000, torch::kCPU, {.compiler = interpreter()});
   WARN(table.text());

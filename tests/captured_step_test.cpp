@@ -116,7 +116,8 @@ TEST_CASE("on the CPU, a captured step matches the eager loop bit for bit") {
 }
 
 TEST_CASE(
-    "on the CPU, a captured step uses the caller's memory and detaches its inputs and outputs") {
+    "on the CPU, a captured step reads the caller's memory directly and detaches inputs and "
+    "outputs") {
   const auto x = torch::ones({2}, torch::requires_grad());
   torch::Tensor seen;
   CapturedStep step(torch::kCPU, [&](const StepTensors& batch) {
@@ -339,7 +340,7 @@ TEST_CASE("dropout draws new numbers in each replay, matching the eager loop", "
   CHECK_FALSE(expected[5].equal(expected[6]));
 }
 
-TEST_CASE("a captured step draws new numbers from a custom generator in each replay", "[gpu]") {
+TEST_CASE("each replay of a captured step draws new numbers from a custom generator", "[gpu]") {
   sconce::test::require_gpu();
   auto generator = at::globalContext().defaultGenerator(sconce::gpu()).clone();
   CapturedStep step(
@@ -449,7 +450,7 @@ TEST_CASE("under autocast, each replay casts the current weights", "[gpu]") {
   }
 }
 
-TEST_CASE("a captured step runs on its own GPU even if another GPU is current", "[gpu]") {
+TEST_CASE("a captured step runs on its assigned GPU even if another GPU is current", "[gpu]") {
   sconce::test::require_gpu();
   const auto last = sconce::gpu(sconce::num_gpus() - 1);
   const c10::impl::VirtualGuardImpl guard(torch::kCUDA);
@@ -504,8 +505,8 @@ TEST_CASE("memory that a captured step allocates can be reused after the step is
 }
 
 TEST_CASE(
-    "is_capturable requires fused kernels and a learning rate tensor on the GPU, but only for GPU "
-    "parameters") {
+    "for GPU parameters only, is_capturable requires fused kernels and a learning rate tensor on "
+    "the GPU") {
   const std::vector<torch::Tensor> on_cpu = {torch::ones({2}, torch::requires_grad())};
   const auto lr = torch::full({}, 0.1);
   CHECK(sconce::optim::SGD(on_cpu, 0.1).is_capturable());

@@ -235,7 +235,7 @@ TEST_CASE(
             .empty());
 }
 
-TEST_CASE("every source and public header is in the file list of its layer") {
+TEST_CASE("every source and public header is in its layer's file list") {
   std::multiset<std::string> listed;
   for (const auto& name : files_below("src", "CMakeLists.txt")) {
     for (const auto& file : listed_in(root / "src" / name)) listed.insert(file);
@@ -265,7 +265,7 @@ TEST_CASE(
 // Because each source includes its public header first, the package test that compiles each source
 // separately also checks that the public headers are self-contained. .ci/run compiles the other
 // headers.
-TEST_CASE("a source includes its public header first") {
+TEST_CASE("every source file includes its own public header first") {
   for (const auto& name : files_below("src", ".cpp")) {
     std::string header = without(name, ".cpp") + ".hpp";
     if (header.starts_with("no_cuda/")) header.erase(0, 3);
@@ -430,7 +430,7 @@ nlohmann::json preset_of(const char* kind, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("presets that list test programs build every program that they do not exclude") {
+TEST_CASE("presets that list their targets build every test program that they do not exclude") {
   // These presets do not build the apps, so the test ignores everything in tests/CMakeLists.txt
   // from if(SCONCE_BUILD_APPS) onward.
   std::string added = read(root / "tests/CMakeLists.txt");
@@ -491,7 +491,7 @@ TEST_CASE("every relative link in a page points to an existing file") {
   }
 }
 
-TEST_CASE("the index by task links to every page") {
+TEST_CASE("the task index links to every page") {
   const std::string text = read(root / "docs/README.md");
   for (const auto& page : pages()) {
     if (page == "README.md" || page == "docs/README.md") continue;

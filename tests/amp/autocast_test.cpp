@@ -151,7 +151,7 @@ int64_t resident_bytes() {
 
 }  // namespace
 
-TEST_CASE("under autocast, an operation computes in the same dtype as in Python", "[python]") {
+TEST_CASE("under autocast, each operation runs in the same dtype as in Python", "[python]") {
   const sconce::test::TempDir folder;
   auto file = sconce::test::ask_python(folder, "autocast.py", "dtypes");
   std::map<std::string, int> seen;
@@ -173,7 +173,7 @@ TEST_CASE("under autocast, an operation computes in the same dtype as in Python"
   for (const auto& [source, count] : seen) CHECK(count == 2);
 }
 
-TEST_CASE("the autocast state matches Python's after every enter and exit in 200 scripts",
+TEST_CASE("in 200 scripts, the autocast state matches Python's after every scope entry and exit",
           "[python]") {
   const sconce::test::TempDir folder;
   auto file = sconce::test::ask_python(folder, "autocast.py", "scopes");
@@ -261,7 +261,8 @@ TEST_CASE("1,000 autocast scopes do not leak memory") {
 }
 
 TEST_CASE(
-    "autocast with an unsupported dtype or device warns and is disabled, or throws, as in Python") {
+    "as in Python, autocast with an unsupported dtype or device either throws or warns and is "
+    "disabled") {
   const Warnings warnings;
   const auto x = torch::ones({3, 3});
   {

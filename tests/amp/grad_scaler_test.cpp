@@ -148,8 +148,10 @@ struct Float16Training {
 
 }  // namespace
 
-TEST_CASE("GradScaler has Python's defaults, and without CUDA it prints a warning and is disabled",
-          "[python]") {
+TEST_CASE(
+    "GradScaler has the same defaults as in Python and, without CUDA, prints a warning and is "
+    "disabled",
+    "[python]") {
   const sconce::test::TempDir folder;
   auto file = sconce::test::ask_python(folder, "grad_scaler.py", "defaults");
   std::map<std::string, std::string> theirs;
@@ -275,7 +277,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a GradScaler skips a step with inf gradients and halves the scale, and doubles the scale "
+    "a GradScaler skips steps with infinite gradients and halves the scale, and doubles the scale "
     "after enough finite steps") {
   const auto p = parameter_of(torch::ones({2}));
   torch::optim::SGD optimizer({p}, torch::optim::SGDOptions(0.5));
@@ -297,7 +299,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a GradScaler scales lists and preserves dtypes, and a disabled GradScaler changes nothing") {
+    "a GradScaler scales lists of tensors and preserves their dtypes, and a disabled GradScaler "
+    "changes nothing") {
   const std::vector<torch::Tensor> losses = {torch::ones({2}, torch::kHalf), torch::ones({})};
   auto scaler = cpu_scaler({.init_scale = 8});
   const auto scaled = scaler.scale(losses);

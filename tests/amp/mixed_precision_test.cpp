@@ -33,7 +33,7 @@ TEST_CASE("MixedPrecision enables autocast only within its scope, and the scaler
   CHECK_FALSE(at::autocast::is_autocast_enabled(at::kCPU));
 }
 
-TEST_CASE("with Precision::fp32, a model's own autocast uses the dtype set for its device") {
+TEST_CASE("with Precision::fp32, autocast inside the model uses the dtype set for the device") {
   using sconce::amp::AutocastGuard;
   const auto type_of = [](const torch::Device& device) {
     return at::autocast::get_autocast_dtype(device.type());

@@ -109,7 +109,7 @@ void check_refused(const CapturedStep::Step& step, const std::string& reason) {
 
 }  // namespace
 
-TEST_CASE("on the CPU, the host code of a captured step runs only during warmup and capture") {
+TEST_CASE("on the CPU, a captured step's host code runs only during warmup and capture") {
   CHECK(check_like_plain_loop([](Fit&, int) {}) == 4);
 }
 
@@ -579,7 +579,9 @@ TEST_CASE("two threads can each capture and replay a step") {
   CHECK(other.get().sizes() == weight.sizes());
 }
 
-TEST_CASE("replays use the grad mode of the capture and do not change the thread's grad mode") {
+TEST_CASE(
+    "replays use the grad mode that was active during capture and do not change the thread's grad "
+    "mode") {
   torch::nn::LSTM layer(2, 3);  // its kernel may save tensors for the backward pass
   const torch::NoGradGuard no_grad;
   const auto run = [&](const StepTensors& batch) {

@@ -15,7 +15,7 @@ bool overlap(size_t a, size_t a_bytes, size_t b, size_t b_bytes) {
 
 }  // namespace
 
-TEST_CASE("a memory plan never assigns a byte to two overlapping lifetimes") {
+TEST_CASE("a memory plan never assigns the same byte to two overlapping lifetimes") {
   std::mt19937 random(1);
   const auto below = [&](size_t end) { return static_cast<size_t>(random()) % end; };
   for (int round = 0; round < 50; ++round) {
@@ -40,7 +40,7 @@ TEST_CASE("a memory plan never assigns a byte to two overlapping lifetimes") {
   }
 }
 
-TEST_CASE("a memory plan reuses the memory of lifetimes that have ended") {
+TEST_CASE("a memory plan reuses memory after its lifetime ends") {
   const auto plan = plan_memory({{128, 0, 1}, {128, 2, 3}, {64, 1, 2}, {0, 0, 9}});
   CHECK(plan.bytes == 192);
   CHECK(plan.offsets[0] == plan.offsets[1]);

@@ -27,7 +27,7 @@ int64_t number_of_casts(const std::function<void()>& step) {
 
 }  // namespace
 
-TEST_CASE("a replay casts a tensor once and shares the cast until the tensor changes") {
+TEST_CASE("a replay casts a tensor once and reuses the cast until the tensor changes") {
   const auto x = torch::randn({4, 3});
   torch::nn::Linear layer(3, 3);
   const auto twice = [&](const std::function<void()>& between) {

@@ -107,7 +107,8 @@ int64_t status_of(const std::string& field) {
 }  // namespace
 
 TEST_CASE(
-    "DataParallel matches the module bit for bit on each chunk and closely on the whole batch") {
+    "DataParallel matches the module bit for bit on each chunk and approximately on the whole "
+    "batch") {
   const size_t devices = GENERATE(2, 3, 4);
   const int64_t rows = GENERATE(4, 8, 13, 64);
   torch::manual_seed(1);
@@ -183,7 +184,7 @@ TEST_CASE("DataParallel keeps only chunk 0's changes to buffers, such as BatchNo
   CHECK(buffers["1.num_batches_tracked"].item<int64_t>() == 3);
 }
 
-TEST_CASE("replicas run with the caller's grad mode") {
+TEST_CASE("replicas inherit the caller's grad mode") {
   const bool enabled = GENERATE(true, false);
   const at::AutoGradMode mode(enabled);
   DataParallel net(calling([](auto& self, const Tensor& x) {
@@ -196,7 +197,7 @@ TEST_CASE("replicas run with the caller's grad mode") {
   CHECK(output.requires_grad() == enabled);
 }
 
-TEST_CASE("replicas run under the caller's autocast") {
+TEST_CASE("replicas run under the caller's autocast settings") {
   torch::manual_seed(5);
   const auto dtype = GENERATE(torch::kBFloat16, torch::kHalf);
   const bool cached = GENERATE(true, false);
@@ -245,7 +246,7 @@ TEST_CASE("an autocast scope inside a replica does not clear the caller's cached
   CHECK(torch::mm(weight, weight).sum().item<double>() == 8);  // with the cached weight
 }
 
-TEST_CASE("replicas use the caller's number of intra-op threads") {
+TEST_CASE("replicas use the caller's intra-op thread count") {
   const int before = at::get_num_threads();
   const auto openmp_threads =
       reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "omp_get_max_threads"));
@@ -269,7 +270,7 @@ TEST_CASE("replicas use the caller's number of intra-op threads") {
   at::set_num_threads(before);
 }
 
-TEST_CASE("every replica runs in its own thread") {
+TEST_CASE("every replica runs in a separate thread") {
   std::mutex mutex;
   std::map<std::thread::id, int> calls;
   std::atomic<int> waiting = 0;
@@ -344,7 +345,7 @@ TEST_CASE(
   CHECK(std::get<1>(one.forward(std::tuple(ramp, ramp * 2))).equal(ramp * 2));
 }
 
-TEST_CASE("DataParallel passes arguments that are not tensors to every replica unchanged") {
+TEST_CASE("DataParallel passes non-tensor arguments to every replica unchanged") {
   struct Unmovable {
     std::atomic<int> calls = 0;
     Unmovable() = default;
@@ -527,8 +528,8 @@ TEST_CASE("replicas can use activation checkpointing") {
 }
 
 TEST_CASE(
-    "DataParallel rejects outputs whose lengths or keys differ, and inputs that split into fewer "
-    "chunks than other inputs") {
+    "DataParallel rejects outputs whose lengths or keys differ, and rejects inputs that split into "
+    "fewer chunks than the others") {
   DataParallel net(calling([](auto&, const Tensor& x, const Tensor& y) {
                      return std::vector<Tensor>(static_cast<size_t>(x[0].item<int64_t>()), y);
                    }),
@@ -544,7 +545,7 @@ TEST_CASE(
              ContainsSubstring("with at least one dimension, got a 0-dim tensor"));
 }
 
-TEST_CASE("DataParallel rejects a module that cannot be cloned and names its class") {
+TEST_CASE("DataParallel rejects a module that cannot be cloned, and the error names its class") {
   struct Plain : nn::Module {
     Tensor forward(Tensor x) { return x; }
   };
@@ -577,7 +578,7 @@ TEST_CASE("DataParallel rejects a module that cannot be cloned and names its cla
                     ContainsSubstring("expected a module, got null"));
 }
 
-TEST_CASE("weights that are tied through a layer's member remain tied in the replicas") {
+TEST_CASE("weights tied through a layer member remain tied in the replicas") {
   struct Tied : nn::Cloneable<Tied> {
     explicit Tied(bool turned) : transposed(turned) { reset(); }
     void reset() override {
@@ -788,7 +789,7 @@ TEST_CASE("DataParallel rejects devices that do not exist") {
              ContainsSubstring("got meta"));
 }
 
-TEST_CASE("on the CPU, creating replicas draws no random numbers, even if the creation fails") {
+TEST_CASE("on the CPU, creating replicas draws no random numbers, even if creation fails") {
   torch::manual_seed(6);
   const auto expected = torch::rand({4});
   torch::manual_seed(6);
@@ -826,7 +827,9 @@ TEST_CASE("DataParallel rejects an uninitialized lazy layer until the module its
   CHECK(one.forward(X).sizes() == at::IntArrayRef{6, 4});  // runs the module itself
 }
 
-TEST_CASE("a backward pass can run after later forward passes, with or without gradients") {
+TEST_CASE(
+    "a backward pass can run after later forward passes, whether or not those passes record "
+    "gradients") {
   torch::manual_seed(7);
   auto module = mlp();
   auto twin = copy_of(module);
@@ -885,7 +888,7 @@ TEST_CASE("frozen parameters receive no gradients from DataParallel, but unfroze
   CHECK_FALSE(net.forward(X).requires_grad());
 }
 
-TEST_CASE("each layer of a replica has the same training mode as in the module") {
+TEST_CASE("each replica layer has the same training mode as the corresponding module layer") {
   torch::manual_seed(9);
   auto module = cnn();
   DataParallel net(module, cpus());
@@ -942,7 +945,7 @@ TEST_CASE("DataParallel is not a module, and the Trainer trains the module insid
   CHECK(net(X).equal(joined_chunks(module, X, 2)));
 }
 
-TEST_CASE("DataParallel has the same defaults as Python's and splits batches into the same chunks",
+TEST_CASE("DataParallel has the same defaults as in Python and splits batches into the same chunks",
           "[python]") {
   const sconce::test::TempDir folder;
   auto file = sconce::test::ask_python(folder, "data_parallel.py", "all");
@@ -1001,8 +1004,10 @@ TEST_CASE("replicas on a GPU and the CPU match the module", "[gpu]") {
   }
 }
 
-TEST_CASE("on a GPU, replicas run on the caller's current stream and under the caller's autocast",
-          "[gpu]") {
+TEST_CASE(
+    "on a GPU, replicas run on the caller's current stream and under the caller's autocast "
+    "settings",
+    "[gpu]") {
   sconce::test::require_gpu();
   const c10::impl::VirtualGuardImpl impl(torch::kCUDA);
   const auto stream = impl.getStreamFromGlobalPool(sconce::gpu());

@@ -121,7 +121,7 @@ TEST_CASE("DistributedDataParallel matches Python bit for bit with two and three
 }
 
 TEST_CASE(
-    "DistributedDataParallel matches Python bit for bit with additional options and two processes",
+    "DistributedDataParallel matches Python bit for bit with two processes and additional options",
     "[distributed][python]") {
   const std::string fp16 = sconce::test::gloo_reduces_16_bits() ? ",fp16" : "";
   check_against_python("wide,small,outputs,static,sparse,checkpointed,amp" + fp16, "2");
@@ -327,7 +327,7 @@ std::vector<std::string> words_of_ranks(int ranks, const std::string& mode,
 
 }  // namespace
 
-TEST_CASE("step values and test values are the same with two processes as with one",
+TEST_CASE("two processes produce the same step values and test values as one process",
           "[distributed]") {
   const auto two = words_of_ranks(2, "values"), one = words_of_ranks(1, "values");
   REQUIRE(two.size() == one.size());
@@ -343,7 +343,7 @@ TEST_CASE("step values and test values are the same with two processes as with o
                                           "val_largest", "hard_loss", "hard_largest"});
 }
 
-TEST_CASE("training with a LossSum gives the same results with two processes as with one",
+TEST_CASE("training with a LossSum gives the same results in two processes as in one",
           "[distributed]") {
   const std::string option = GENERATE("graph=0", "graph=1");
   const auto two = words_of_ranks(2, "counts", option), one = words_of_ranks(1, "counts", option);
@@ -399,7 +399,7 @@ TEST_CASE(
   sconce::test::require_gloo_of_16_bits();
 }
 
-TEST_CASE("two processes choose the same form of a step in the same call", "[distributed]") {
+TEST_CASE("two processes choose the same step variant in the same call", "[distributed]") {
   const auto lines = output_of_ranks(2, {"compiled"});
   INFO(lines);
   for (const std::string line :
@@ -517,7 +517,7 @@ TEST_CASE("find_unused_parameters finds the tensors in every type of output") {
   CHECK_FALSE(module->unused.grad().defined());
 }
 
-TEST_CASE("find_unused_parameters rejects outputs without tensors") {
+TEST_CASE("find_unused_parameters rejects outputs that contain no tensors") {
   struct Number : torch::nn::Module {
     torch::Tensor weight = register_parameter("weight", torch::ones({5}));
     int forward() { return 1; }
@@ -545,7 +545,7 @@ TEST_CASE("DistributedDataParallel rejects invalid modules and a bucket_cap_mb o
       ContainsSubstring("expected all parameters on cpu") && ContainsSubstring("there on meta"));
 }
 
-TEST_CASE("DistributedDataParallel has the same defaults as Python's") {
+TEST_CASE("DistributedDataParallel has the same defaults as in Python") {
   const DistributedDataParallelOptions options;
   CHECK(options.broadcast_buffers);
   CHECK_FALSE(options.bucket_cap_mb);

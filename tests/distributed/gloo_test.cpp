@@ -86,8 +86,7 @@ std::vector<Symbol> own_tables() {
 
 }  // namespace
 
-TEST_CASE(
-    "the stand-in for Gloo's store declares virtual functions in the same order as the library") {
+TEST_CASE("the stand-in for Gloo's store declares virtual functions in the same order as Gloo") {
   using Keys = const std::vector<std::string>&;
   const auto table = library_table("_ZTVN4gloo10rendezvous11PrefixStoreE");
   // Gloo is either part of LibTorch or, on Debian, a separate library.
@@ -105,7 +104,7 @@ TEST_CASE(
              StartsWith("_ZN4gloo10rendezvous11PrefixStore4waitE") && ContainsSubstring("chrono"));
 }
 
-TEST_CASE("the stand-in for Gloo's buffers declares its destructors first, as in the library") {
+TEST_CASE("the stand-in for Gloo's buffers declares its destructors first, as in Gloo") {
   const auto table = library_table("_ZTVN4gloo9transport3tcp13UnboundBufferE");
   CHECK_THAT(table.names.at(0), StartsWith("_ZN4gloo9transport3tcp13UnboundBufferD"));
   CHECK_THAT(table.names.at(1), StartsWith("_ZN4gloo9transport3tcp13UnboundBufferD"));

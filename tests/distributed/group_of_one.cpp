@@ -198,8 +198,8 @@ TEST_CASE("in a single-process group, gradients are copied only if the options r
 }
 
 TEST_CASE(
-    "in a single-process group, a gradient with a different layout is rejected, as with a "
-    "Reducer") {
+    "as with a Reducer, a single-process group rejects a gradient whose layout differs from the "
+    "parameter's layout") {
   struct Table : torch::nn::Module {
     Tensor weight = register_parameter("weight", torch::ones({5, 2}));
     Tensor forward(const Tensor& x) { return torch::embedding(weight, x, -1, false, true); }
@@ -246,7 +246,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "two forward passes before one backward pass keep the buffers that the backward pass needs") {
+    "running two forward passes before one backward pass preserves the buffers that the backward "
+    "pass needs") {
   struct Scaled : torch::nn::Module {
     Tensor forward(const Tensor& x) { return weight * x * scale; }
     Tensor weight = register_parameter("weight", torch::ones({3}));

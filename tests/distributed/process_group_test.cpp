@@ -223,7 +223,7 @@ TEST_CASE("device_of assigns a visible GPU to each rank, or the CPU if no GPU is
   CHECK(device_of(3, 1) == sconce::gpu(0));
 }
 
-TEST_CASE("a rank's device depends on its local rank, but with gloo it is always the CPU") {
+TEST_CASE("a rank's device is determined by its local rank, except that gloo always uses the CPU") {
   const Environment third(Variables{{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"LOCAL_RANK", "3"}});
   const int gpus = sconce::num_gpus();
   CHECK(ProcessGroup::init().device() == sconce::distributed::device_of(3, gpus));
@@ -252,7 +252,9 @@ TEST_CASE("a broken pipe does not terminate a process that belongs to a process 
   CHECK(raise(SIGPIPE) == 0);
 }
 
-TEST_CASE("the variables of each launcher define the rank, the sizes, and the rendezvous address") {
+TEST_CASE(
+    "each launcher's environment variables define the rank, the sizes, and the rendezvous "
+    "address") {
   const Variables torchrun = {{"RANK", "5"},
                               {"WORLD_SIZE", "8"},
                               {"LOCAL_RANK", "1"},
@@ -431,7 +433,8 @@ TEST_CASE("with several machines, using a file as init_method requires GLOO_SOCK
   }
 }
 
-TEST_CASE("collectives of three processes return the same values as in Python", "[distributed]") {
+TEST_CASE("collectives across three processes return the same values as in Python",
+          "[distributed]") {
   auto ranks = start_ranks(3, worker({"collectives"}));
   wait_for(ranks, Seconds(60));
   require_success(ranks);
@@ -463,7 +466,8 @@ TEST_CASE("200 random subgroups of four processes produce the same reductions as
   compare_subgroups(4, 200);
 }
 
-TEST_CASE("new_group throws on all ranks if one of them passes different ranks", "[distributed]") {
+TEST_CASE("if one rank passes a different list of ranks, new_group throws on all ranks",
+          "[distributed]") {
   const sconce::test::TempDir folder;  // a file store outlives rank 0
   const std::string meet = "init_method=file://" + (folder.path() / "meet").string();
   Processes ranks;
@@ -544,7 +548,7 @@ TEST_CASE("the store and Gloo listen only on the loopback interface", "[distribu
   CHECK(ranks[1]->out() == "127.0.0.1\n");
 }
 
-TEST_CASE("other machines can reach rank 0 even if its own MASTER_ADDR is localhost",
+TEST_CASE("other machines can reach rank 0 even if rank 0's MASTER_ADDR is localhost",
           "[distributed]") {
   const auto address = network_address();
   if (!address) SKIP("this machine has only loopback addresses");
@@ -690,7 +694,7 @@ std::vector<std::tuple<std::string, std::string, int>> losses() {
 
 }  // namespace
 
-TEST_CASE("the other ranks fail within the timeout after a rank is killed or stopped",
+TEST_CASE("after one rank is killed or stopped, the other ranks fail within the timeout",
           "[distributed]") {
   const auto [what, where, victim] = GENERATE(from_range(losses()));
   auto ranks = start_ranks(3, faulty(what, where, victim));
@@ -734,7 +738,7 @@ TEST_CASE(
   CHECK(rank_0[0]->ended());
 }
 
-TEST_CASE("the other ranks fail within the timeout after a rank throws in forward",
+TEST_CASE("after one rank throws in forward, the other ranks fail within the timeout",
           "[distributed]") {
   auto ranks = start_ranks(3, faulty("forward", "step", 1));
   wait_for(ranks, Seconds(40));
