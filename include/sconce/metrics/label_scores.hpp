@@ -25,23 +25,23 @@ struct MultilabelOptions {
 
 /// Base class for binary-label metrics. `update` accepts `preds` and `target` of the same shape:
 /// (N, ...) for one label or `(N, num_labels, ...)` for several labels. `target` contains only the
-/// values 0, 1, and `ignore_index`, in any real type. `preds` contains integer predictions of 0 and
-/// 1, or floating-point probabilities. If a value in the batch is outside [0, 1], the batch is
+/// values 0, 1, and `ignore_index`, in any real type. `preds` contains integer predictions (0 or 1)
+/// or floating-point probabilities. If any element of `preds` is outside [0, 1], the whole batch is
 /// treated as logits. This check runs on the device. 16-bit values are converted to float32. NaN
 /// counts as a prediction of 0.
 ///
-/// `compute` returns a float64 tensor with values from 0 to 1. The tensor is 0-dim or, without
-/// averaging, has shape `(num_labels,)`. A score whose denominator is 0 is defined as 0. The macro
-/// average includes all labels. An invalid target or prediction does not cause an error, because
-/// detecting it would require a device read. Instead, the result is NaN until the next `reset`. An
-/// empty batch does not change the result.
+/// `compute` returns a float64 tensor with values between 0 and 1. Without averaging, the tensor
+/// has shape `(num_labels,)`. Otherwise, it is 0-dim. A score whose denominator is 0 is defined as
+/// 0. The macro average includes all labels. An invalid target or prediction does not cause an
+/// error, because detecting it would require a device read. Instead, the result is NaN until the
+/// next `reset`. An empty batch does not change the result.
 /// @throw c10::Error from `update` if a type, a size, or the device is invalid.
 class LabelScore : public Metric {
  public:
   /// Adds a batch.
   void update(const torch::Tensor& preds, const torch::Tensor& target) override;
-  /// Returns the score for `sums`, which contains the true-positive counts for each label, followed
-  /// by the counts of false positives, positive targets, and negative targets.
+  /// Computes the score from `sums`, which contains the per-label counts in this order: true
+  /// positives, false positives, positive targets, and negative targets.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
   /// Returns true, because higher values are better. The best score is 1.
@@ -100,7 +100,7 @@ class BinaryF1Score : public LabelScore {
       : LabelScore("sconce::metrics::BinaryF1Score", Score::f1, options) {}
 };
 
-/// Computes, for each label, the fraction of correct predictions.
+/// Computes the fraction of correct predictions for each label.
 /// Python: `torchmetrics.classification.MultilabelAccuracy`.
 class MultilabelAccuracy : public LabelScore {
  public:
@@ -109,7 +109,7 @@ class MultilabelAccuracy : public LabelScore {
       : LabelScore("sconce::metrics::MultilabelAccuracy", Score::accuracy, options) {}
 };
 
-/// Computes, for each label, the fraction of positive predictions that are correct.
+/// Computes the fraction of each label's positive predictions that are correct.
 /// Python: `torchmetrics.classification.MultilabelPrecision`.
 class MultilabelPrecision : public LabelScore {
  public:
@@ -118,7 +118,7 @@ class MultilabelPrecision : public LabelScore {
       : LabelScore("sconce::metrics::MultilabelPrecision", Score::precision, options) {}
 };
 
-/// Computes, for each label, the fraction of positive targets that were predicted correctly.
+/// Computes the fraction of each label's positive targets that were predicted correctly.
 /// Python: `torchmetrics.classification.MultilabelRecall`.
 class MultilabelRecall : public LabelScore {
  public:
@@ -127,7 +127,7 @@ class MultilabelRecall : public LabelScore {
       : LabelScore("sconce::metrics::MultilabelRecall", Score::recall, options) {}
 };
 
-/// Computes, for each label, the harmonic mean of precision and recall.
+/// Computes the harmonic mean of each label's precision and recall.
 /// Python: `torchmetrics.classification.MultilabelF1Score`.
 class MultilabelF1Score : public LabelScore {
  public:

@@ -22,8 +22,8 @@ class MeanMetric : public Metric {
   /// @throw c10::Error if `value` is complex.
   void update(const torch::Tensor& value, double weight = 1);
 
-  /// Returns the mean for `sums`, which contains the sum of the weighted values and the sum of the
-  /// weights.
+  /// Computes the mean from `sums`, which contains the sum of the weighted values and the sum of
+  /// the weights.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
 };

@@ -13,13 +13,12 @@ class RunScope;  // in src/
 
 namespace sconce::metrics {
 
-/// Base class for metrics that are computed from sums over batches. The sums stay on the device of
-/// the batches, so no data is copied to the host until you read the value.
+/// Base class for metrics that are computed from sums over batches. The sums stay on the same
+/// device as the batches, so no data is copied to the host until you read the value.
 ///
 /// To write a custom metric, derive from this class and override two functions: `update` adds a
-/// batch to the sums, and `compute` returns the value for the given sums. Add
-/// `using Metric::compute;` to the derived class to keep the overload that uses the metric's own
-/// sums.
+/// batch to the sums, and `compute` calculates the metric from the given sums. Add `using
+/// Metric::compute;` to the derived class to keep the overload that uses the metric's own sums.
 ///
 ///     class MeanError : public metrics::Metric {
 ///      public:
@@ -34,9 +33,9 @@ namespace sconce::metrics {
 ///       using Metric::compute;
 ///     };
 ///
-/// Each copy has separate sums. A captured step may update a metric, in which case each replay adds
+/// Copies of a metric do not share sums. A captured step can update a metric. Each replay then adds
 /// to the sums.
-/// Python: `torchmetrics.Metric`, with states that are summed over processes.
+/// Python: `torchmetrics.Metric`, with states that are summed across processes.
 class Metric {
  public:
   virtual ~Metric() = default;
@@ -44,26 +43,26 @@ class Metric {
   /// Adds a batch of model outputs and targets to the sums. Does not copy data to the host.
   virtual void update(const torch::Tensor& preds, const torch::Tensor& target) = 0;
 
-  /// Returns the metric's value for `sums`, on the device of `sums`. The sums may be totals over
-  /// all ranks or may have been loaded from a checkpoint.
+  /// Computes the metric's value from `sums`. The result is on the same device as `sums`. The sums
+  /// may be totals over all ranks or may have been loaded from a checkpoint.
   virtual torch::Tensor compute(const torch::Tensor& sums) const = 0;
 
   /// Returns whether a higher value is better. Returns `std::nullopt` by default, which means that
-  /// neither direction is better. Used by callbacks that track the best value.
+  /// neither direction is better. Callbacks that track the best value call this function.
   /// Python: `Metric.higher_is_better`.
   virtual std::optional<bool> higher_is_better() const { return {}; }
 
-  /// Returns the value for this metric's own sums.
+  /// Computes the metric's value from its own sums.
   /// Python: `Metric.compute`.
   torch::Tensor compute() const { return compute(sums_); }
 
-  /// Resets the sums to 0. The sums stay on their device.
+  /// Resets the sums to 0. The sums stay on the same device.
   /// Python: `Metric.reset`.
   void reset();
 
-  /// Returns the sums as a float64 tensor of shape `(size,)`, on the device of the last batch, or
-  /// on the CPU before the first batch. Later batches do not change the returned tensor, because
-  /// each batch creates a new tensor.
+  /// Returns the sums as a float64 tensor of shape `(size,)`. The tensor is on the last batch's
+  /// device, or on the CPU if no batch has been added. Later batches do not change the returned
+  /// tensor, because each batch creates a new tensor.
   torch::Tensor sums() const;
 
   /// Replaces the sums with a copy of `sums`. The next batch moves the sums to the batch's device.

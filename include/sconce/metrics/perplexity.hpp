@@ -12,14 +12,14 @@ struct PerplexityOptions {
   std::optional<int64_t> ignore_index = {};  ///< target value whose positions are ignored
 };
 
-/// Computes the perplexity of a language model: e to the power of the mean negative log probability
-/// of the target tokens. `update` accepts `preds`, which contains floating-point logits of shape
-/// `(N, L, vocabulary)`, and `target`, which contains integers of shape (N, L).
+/// Computes a language model's perplexity: the exponential of the mean negative log probability of
+/// the target tokens. `update` accepts floating-point logits of shape `(N, L, vocabulary)` in
+/// `preds` and integer tokens of shape (N, L) in `target`.
 ///
-/// The result is a 0-dim float64 tensor. The best possible value is 1. The result is NaN until a
-/// token has been added. 16-bit logits are converted to float32. A target that is not a valid token
-/// does not cause an error, because detecting it would require a device read. Instead, the value is
-/// NaN until the next `reset`.
+/// The result is a 0-dim float64 tensor. The best possible value is 1. Until a token is added, the
+/// result is NaN. 16-bit logits are converted to float32. Invalid target tokens do not cause an
+/// error, because detecting them would require a device read. Instead, the value is NaN until the
+/// next `reset`.
 /// Python: `torchmetrics.text.Perplexity`.
 class Perplexity : public Metric {
  public:
@@ -27,8 +27,8 @@ class Perplexity : public Metric {
   /// Adds a batch.
   /// @throw c10::Error if a type, a size, or the device is invalid.
   void update(const torch::Tensor& preds, const torch::Tensor& target) override;
-  /// Returns the perplexity for `sums`, which contains the sum of the negative log probabilities
-  /// and the number of tokens.
+  /// Computes the perplexity from `sums`, which contains the sum of negative log probabilities and
+  /// the token count.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
   /// Returns false, because lower values are better. The best value is 1.

@@ -14,11 +14,10 @@ namespace sconce::nn {
 
 /// Options for `LayerNorm`: LibTorch's options plus `bias`.
 struct LayerNormOptions {
-  /// Constructs options for normalization over the last dimension of the input, which has size
-  /// `size`.
+  /// Constructs options for normalizing over the input's last dimension, which has size `size`.
   LayerNormOptions(int64_t size) : normalized_shape_({size}) {}
-  /// Constructs options for normalization over the last dimensions of the input, which have the
-  /// given sizes.
+  /// Constructs options for normalizing over the input's last dimensions, which have the given
+  /// sizes.
   LayerNormOptions(std::vector<int64_t> normalized_shape)
       : normalized_shape_(std::move(normalized_shape)) {}
 
@@ -30,8 +29,8 @@ struct LayerNormOptions {
             bias) = true;  ///< whether to also learn a bias; LibTorch's layer lacks this option
 };
 
-/// Applies layer normalization over the last dimensions of the input. The input has shape
-/// `(*, normalized_shape)` and may be on any device. The output has the same shape as the input.
+/// Applies layer normalization over the input's last dimensions. The input has shape `(*,
+/// normalized_shape)` and may be on any device. The output has the same shape as the input.
 /// Python: `torch.nn.LayerNorm`.
 class LayerNormImpl : public torch::nn::Cloneable<LayerNormImpl> {
  public:

@@ -17,12 +17,12 @@
 
 namespace sconce::nn {
 
-/// Returns the tensor with the given name, such as "weight", or an undefined tensor if none exists.
+/// Returns the tensor named `name`, such as "weight", or an undefined tensor if it is missing.
 using FindTensor = std::function<torch::Tensor(const std::string& name)>;
 
 /// Base class for the lazy layers. The first call to `forward` infers the number of input features
 /// from the input, then creates and initializes the layer's tensors. Until the first call, the
-/// layer is uninitialized: its parameters, and the running statistics of a BatchNorm, are empty
+/// layer is uninitialized: its parameters (and a BatchNorm's running statistics) are empty
 /// placeholders of shape `[0]`. The placeholders later become the real tensors, so you can pass
 /// them to an optimizer immediately. The placeholders support `to(device)`, `to(dtype)`, and
 /// `requires_grad_(false)`. The real tensors keep the placeholders' device and type and are
@@ -30,10 +30,10 @@ using FindTensor = std::function<torch::Tensor(const std::string& name)>;
 /// in two threads is a data race. Python: `torch.nn.modules.lazy.LazyModuleMixin`.
 class LazyLayer : public ReprOverride {
  public:
-  /// Returns whether the layer's tensors exist. Returns true for a BatchNorm without tensors.
+  /// Returns whether the layer's tensors exist. Returns true for a BatchNorm with no tensors.
   virtual bool is_initialized() const = 0;
 
-  /// Returns the class name: `LazyLinear` before the first forward or load, and `Linear` afterward.
+  /// Returns the class name, such as `LazyLinear` before initialization and `Linear` afterward.
   /// Python: `_get_name()`.
   virtual std::string layer_name() const = 0;
   std::optional<std::string> repr_name() const final { return layer_name(); }
@@ -41,7 +41,7 @@ class LazyLayer : public ReprOverride {
   /// Initializes the layer with copies of the tensors that `find` returns, and returns true. Does
   /// not draw random numbers. If a tensor is missing or its shape does not match the layer's
   /// options, returns false and changes nothing. If the layer is already initialized, returns true
-  /// and changes nothing. `num_batches_tracked` is not a placeholder and is left unchanged.
+  /// and changes nothing. Because `num_batches_tracked` is not a placeholder, it is left unchanged.
   virtual bool materialize_from(const FindTensor& find) = 0;
 };
 
@@ -55,14 +55,14 @@ bool has_uninitialized_params(const torch::nn::Module& module);
 /// uninitialized layer.
 void check_initialized(const torch::nn::Module& module, const char* who);
 
-/// Initializes the lazy layers in `module` from a state dict with keys such as "net.0.weight". If a
-/// tensor of a layer is missing from the state dict or has an invalid shape, the layer is
-/// unchanged. Python: `load_state_dict` on a lazy module.
+/// Initializes the lazy layers in `module` from a state dict with keys such as "net.0.weight". If
+/// any of a layer's tensors is missing or has an invalid shape, that layer remains uninitialized.
+/// Python: `load_state_dict` on a lazy module.
 void materialize_from(torch::nn::Module& module, const StateDict& state);
 
-/// Options for `LazyLinear`, which match `torch::nn::LinearOptions` except for `in_features`.
+/// Options for `LazyLinear`: `torch::nn::LinearOptions` without `in_features`.
 struct LazyLinearOptions {
-  /// Constructs options with a bias.
+  /// Constructs options for a layer with a bias.
   LazyLinearOptions(int64_t out_features) : out_features_(out_features) {}
   operator torch::nn::LinearOptions() const;  ///< converts with `in_features` set to 0
 
@@ -70,18 +70,18 @@ struct LazyLinearOptions {
   TORCH_ARG(bool, bias) = true;      ///< whether to learn an additive bias
 };
 
-/// Options for the lazy convolutions, which match the options of `torch::nn::Conv1d` through
-/// `Conv3d` except for `in_channels`.
+/// Options for the lazy convolutions: the options for `torch::nn::Conv1d` through `Conv3d`, without
+/// `in_channels`.
 template <size_t D>
 struct LazyConvOptions {
   using padding_t = torch::nn::detail::conv_padding_t<D>;         ///< numbers, kValid, or kSame
   using padding_mode_t = torch::nn::detail::conv_padding_mode_t;  ///< kZeros to kCircular
 
-  /// Constructs options with defaults for all other values.
+  /// Sets `out_channels` and `kernel_size` and leaves all other options at their defaults.
   LazyConvOptions(int64_t out_channels, torch::ExpandingArray<D> kernel_size)
       : out_channels_(out_channels), kernel_size_(kernel_size) {}
   operator torch::nn::detail::ConvNdOptions<D>() const;  ///< converts with `in_channels` set to 0
-  /// Sets the padding of each dimension, as in `.padding({2, 1})`.
+  /// Sets per-dimension padding, as in `.padding({2, 1})`.
   auto padding(std::initializer_list<int64_t> sizes) { return padding(at::IntArrayRef(sizes)); }
 
   TORCH_ARG(int64_t, out_channels);                  ///< number of output channels
@@ -97,7 +97,7 @@ using LazyConv1dOptions = LazyConvOptions<1>;  ///< options of `LazyConv1d`
 using LazyConv2dOptions = LazyConvOptions<2>;  ///< options of `LazyConv2d`
 using LazyConv3dOptions = LazyConvOptions<3>;  ///< options of `LazyConv3d`
 
-/// Options for the lazy batch norms, which match `BatchNormOptions` except for `num_features`.
+/// Options for the lazy batch norms: `BatchNormOptions` without `num_features`.
 struct LazyBatchNormOptions {
   operator torch::nn::BatchNormOptions() const;  ///< converts with `num_features` set to 0
 
@@ -110,15 +110,15 @@ using LazyBatchNorm1dOptions = LazyBatchNormOptions;  ///< options of `LazyBatch
 using LazyBatchNorm2dOptions = LazyBatchNormOptions;  ///< options of `LazyBatchNorm2d`
 using LazyBatchNorm3dOptions = LazyBatchNormOptions;  ///< options of `LazyBatchNorm3d`
 
-/// The lazy version of `Base`. Because it derives from `Base`, `as<torch::nn::Linear>()` works, and
-/// the members `weight`, `bias`, and `options` are available. The number of input features in
-/// `options` is 0 while the layer is uninitialized. Call `forward` on the lazy type, because a call
-/// through a `Base&` runs `Base::forward`, which does not initialize the layer.
+/// The lazy version of `Base`. Because this class derives from `Base`, `as<torch::nn::Linear>()`
+/// works, and the members `weight`, `bias`, and `options` are available. While the layer is
+/// uninitialized, the number of input features in `options` is 0. Call `forward` on the lazy type,
+/// because a call through a `Base&` runs `Base::forward`, which does not initialize the layer.
 template <class Derived, class Base, class LazyOptions>
 class LazyModule : public Base, public LazyLayer {
  public:
-  /// Constructs an uninitialized layer. `args` are passed to the constructor of the options. Does
-  /// not draw random numbers.
+  /// Constructs an uninitialized layer. `args` are passed to the options constructor. Does not draw
+  /// random numbers.
   /// @throw c10::Error if an option is invalid, such as `groups` not dividing `out_channels`.
   template <class... Args>
     requires std::constructible_from<LazyOptions, Args...>
@@ -128,13 +128,13 @@ class LazyModule : public Base, public LazyLayer {
   /// Applies the layer, initializing the layer first if necessary. The first call can initialize
   /// the layer in any grad mode.
   /// @throw c10::Error if the input has an unsupported number of dimensions or no features, or if
-  /// `groups` does not divide the number of features. The error leaves the layer uninitialized.
+  /// `groups` does not divide the feature count. After the error, the layer is still uninitialized.
   torch::Tensor forward(const torch::Tensor& input);
 
   /// Reinitializes the parameters. Does nothing if the layer is uninitialized.
   void reset_parameters();
 
-  /// Returns a deep copy with the same `requires_grad` settings. The copy of an uninitialized layer
+  /// Returns a deep copy with the same `requires_grad` settings. A copy of an uninitialized layer
   /// is also uninitialized. Does not draw random numbers.
   std::shared_ptr<torch::nn::Module> clone(
       const std::optional<torch::Device>& device = {}) const override;
@@ -158,7 +158,7 @@ class LazyModule : public Base, public LazyLayer {
  protected:
   /// Returns the number of input features. `accessor` is the name of the calling function.
   int64_t features(const char* accessor) const;
-  /// If the layer is uninitialized, initializes the layer for inputs like `input`.
+  /// Initializes an uninitialized layer for inputs like `input`.
   void initialize_for(const torch::Tensor& input);
 
  private:
@@ -167,7 +167,7 @@ class LazyModule : public Base, public LazyLayer {
   void materialize(int64_t features, const FindTensor& find);
 };
 
-/// A linear layer from `(*, in_features)` to `(*, out_features)` that infers `in_features`.
+/// A linear layer that maps `(*, in_features)` to `(*, out_features)` and infers `in_features`.
 /// Python: `torch.nn.LazyLinear`.
 class LazyLinearImpl : public LazyModule<LazyLinearImpl, torch::nn::LinearImpl, LazyLinearOptions> {
  public:

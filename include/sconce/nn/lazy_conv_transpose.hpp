@@ -4,13 +4,13 @@
 
 namespace sconce::nn {
 
-/// Options for the lazy transposed convolutions. These options match the options of
-/// `torch::nn::ConvTranspose1d` through `ConvTranspose3d`, except for `in_channels`.
+/// Options for the lazy transposed convolutions. These are the options for
+/// `torch::nn::ConvTranspose1d` through `ConvTranspose3d`, without `in_channels`.
 template <size_t D>
 struct LazyConvTransposeOptions {
   using padding_mode_t = torch::nn::detail::conv_padding_mode_t;  ///< only kZeros, as in Python
 
-  /// Constructs options with defaults for all other values.
+  /// Sets `out_channels` and `kernel_size` and leaves all other options at their defaults.
   LazyConvTransposeOptions(int64_t out_channels, torch::ExpandingArray<D> kernel_size)
       : out_channels_(out_channels), kernel_size_(kernel_size) {}
   operator torch::nn::detail::ConvNdOptions<D>() const;  ///< converts with `in_channels` set to 0
@@ -40,7 +40,7 @@ class LazyConvTranspose1dImpl
  public:
   using LazyModule::LazyModule;
   /// Applies the layer, initializing the layer first if necessary. If `output_size` is given, the
-  /// layer chooses `output_padding` so that the output has this size.
+  /// layer chooses `output_padding` so that the output has the requested size.
   /// @throw c10::Error in the same cases as `LazyModule::forward`.
   torch::Tensor forward(const torch::Tensor& input,
                         const std::optional<at::IntArrayRef>& output_size = std::nullopt) {
@@ -64,7 +64,7 @@ class LazyConvTranspose2dImpl
  public:
   using LazyModule::LazyModule;
   /// Applies the layer, initializing the layer first if necessary. If `output_size` is given, the
-  /// layer chooses `output_padding` so that the output has this size.
+  /// layer chooses `output_padding` so that the output has the requested size.
   /// @throw c10::Error in the same cases as `LazyModule::forward`.
   torch::Tensor forward(const torch::Tensor& input,
                         const std::optional<at::IntArrayRef>& output_size = std::nullopt) {
@@ -88,7 +88,7 @@ class LazyConvTranspose3dImpl
  public:
   using LazyModule::LazyModule;
   /// Applies the layer, initializing the layer first if necessary. If `output_size` is given, the
-  /// layer chooses `output_padding` so that the output has this size.
+  /// layer chooses `output_padding` so that the output has the requested size.
   /// @throw c10::Error in the same cases as `LazyModule::forward`.
   torch::Tensor forward(const torch::Tensor& input,
                         const std::optional<at::IntArrayRef>& output_size = std::nullopt) {

@@ -8,9 +8,9 @@ namespace sconce::nn {
 
 /// Converts the parameters, buffers, and existing gradients of `module` to a memory format.
 /// `torch::MemoryFormat::ChannelsLast` applies to tensors with four dimensions, `ChannelsLast3d` to
-/// tensors with five, and `Contiguous` to all tensors. Parameter objects stay the same and only
-/// their memory is replaced, so optimizers can continue to use them. On GPUs, half-precision
-/// convolutions run faster with channels last. Convert the batches as well:
+/// tensors with five, and `Contiguous` to all tensors. Only parameter storage is replaced, so
+/// optimizers can continue to use the same parameter objects. On GPUs, half-precision convolutions
+/// run faster in the channels-last format. Convert the batches as well:
 /// `batch.contiguous(torch::MemoryFormat::ChannelsLast)`.
 /// Python: `module.to(memory_format=torch.channels_last)`.
 /// @throw c10::Error if the format is `Preserve`, or if `has_uninitialized_params(module)` is true.

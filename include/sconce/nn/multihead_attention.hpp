@@ -14,8 +14,8 @@ namespace sconce::nn {
 
 /// Options for `MultiheadAttention`, with the same names and defaults as in Python.
 struct MultiheadAttentionOptions {
-  /// Constructs options with default values for all other options. `kdim` and `vdim` default to
-  /// `embed_dim`.
+  /// Sets `embed_dim` and `num_heads` and leaves all other options at their defaults. `kdim` and
+  /// `vdim` default to `embed_dim`.
   MultiheadAttentionOptions(int64_t embed_dim, int64_t num_heads)
       : embed_dim_(embed_dim), num_heads_(num_heads), kdim_(embed_dim), vdim_(embed_dim) {}
 
@@ -32,7 +32,7 @@ struct MultiheadAttentionOptions {
                                            ///< `(L, N, E)`
 };
 
-/// Optional arguments of `MultiheadAttention`. A mask is either a boolean tensor, in which true
+/// Optional arguments for `MultiheadAttention`. A mask is either a boolean tensor, in which true
 /// excludes a key from attention, or a floating-point tensor that is added to the attention scores.
 /// An undefined mask has no effect.
 struct AttentionArgs {                  // in Python's order
@@ -47,7 +47,7 @@ struct AttentionArgs {                  // in Python's order
   bool is_causal = false;
 };
 
-/// `DataParallel` splits both masks along their first dimension, as in Python.
+/// As in Python, `DataParallel` splits both masks along the first dimension.
 template <>
 struct TensorTree<AttentionArgs>
     : TensorMembers<&AttentionArgs::key_padding_mask, &AttentionArgs::attn_mask> {};
@@ -66,7 +66,7 @@ class MultiheadAttentionImpl : public torch::nn::Cloneable<MultiheadAttentionImp
   explicit MultiheadAttentionImpl(MultiheadAttentionOptions options_) : options(options_) {
     reset();
   }
-  /// Constructs a layer with defaults for all other options.
+  /// Constructs a layer from `embed_dim` and `num_heads`, with all other options at their defaults.
   MultiheadAttentionImpl(int64_t embed_dim, int64_t num_heads)
       : MultiheadAttentionImpl(MultiheadAttentionOptions(embed_dim, num_heads)) {}
 
@@ -77,10 +77,10 @@ class MultiheadAttentionImpl : public torch::nn::Cloneable<MultiheadAttentionImp
 
   /// Computes attention for `query` of shape `(L, N, E)`, `key` of shape `(S, N, kdim)`, and
   /// `value` of shape `(S, N, vdim)`. With `batch_first`, N is the first dimension. Unbatched
-  /// inputs omit N. Returns the output, with the shape of `query`, and the attention weights. The
-  /// weights have shape `(N, L, S)`, or `(N, num_heads, L, S)` if they are not averaged, and are
-  /// undefined without `need_weights`. Does not read tensor values on the host.
-  /// All checks run before any computation starts.
+  /// inputs omit N. Returns the output, with the shape of `query`, and the attention weights. If
+  /// `need_weights` is set, the weights have shape `(N, L, S)`, or `(N, num_heads, L, S)` if they
+  /// are not averaged. Otherwise, the weights are undefined. Does not read tensor values on the
+  /// host. All checks run before any computation starts.
   /// @throw c10::Error if:
   /// - a shape, or the type or device of a mask, does not match;
   /// - `is_causal` is set without an `attn_mask`, or an input is a nested tensor.
@@ -89,8 +89,8 @@ class MultiheadAttentionImpl : public torch::nn::Cloneable<MultiheadAttentionImp
                                                    const torch::Tensor& value,
                                                    const AttentionArgs& args = {});
 
-  /// Throws the errors that `forward` would throw, with `who` as the function name. Does not read
-  /// tensor values.
+  /// Throws the same errors as `forward`, with `who` as the function name. Does not read tensor
+  /// values.
   void check(const char* who, const torch::Tensor& query, const torch::Tensor& key,
              const torch::Tensor& value, const AttentionArgs& args) const;
 

@@ -19,7 +19,7 @@ struct SizeMismatch {
   std::vector<int64_t> found = {};                    ///< shape in the state dict
 };
 
-/// Lists the full dotted names of the entries in which a state dict and a module differ, in order.
+/// Lists, in order, the full dotted names of entries that differ between a state dict and a module.
 /// Python: the return value of `module.load_state_dict`.
 struct LoadReport {
   std::vector<std::string> missing_keys = {};     ///< in the module but missing from the state dict
@@ -40,21 +40,21 @@ struct LoadOptions {
 
 /// Returns the parameters and buffers of `module`, keyed by dotted names such as `fc1.weight`. The
 /// tensors are detached and share memory with the module. Each layer's parameters come before its
-/// buffers, and both come before the entries of its children. A tensor with several names is listed
-/// once, under its first name. Python: `module.state_dict()`, which lists a tensor with several
-/// names under every name.
+/// buffers, and both come before the entries of its children. A shared tensor is listed once, under
+/// its first name. Python: `module.state_dict()`, which lists a shared tensor under each of its
+/// names.
 [[nodiscard]] StateDict state_dict(const torch::nn::Module& module);
 
-/// Copies parameters and buffers from `state` into `module`. Values are converted if devices or
-/// types differ. Uninitialized lazy layers are initialized from the state dict. If a tensor has
-/// several names in the module, the state dict needs only one of the names. As in Python, files
-/// from older versions can still be loaded. A BatchNorm's `num_batches_tracked` may be missing and
-/// is left unchanged, and a tensor of shape `(1)` can be loaded into a 0-dim tensor. All checks run
-/// before any tensor is written, so if the call throws, the module is unchanged.
+/// Copies parameters and buffers from `state` into `module`. If devices or types differ, values are
+/// converted to match the module. Uninitialized lazy layers are initialized from the state dict.
+/// For a shared tensor, the state dict needs only one of the tensor's names. As in Python, state
+/// dicts from older PyTorch versions can still be loaded. If a BatchNorm's `num_batches_tracked` is
+/// missing, the current value is kept. A tensor of shape `(1)` can be loaded into a 0-dim tensor.
+/// All checks run before any tensor is written, so if the call throws, the module is unchanged.
 /// Python: `module.load_state_dict(state, strict)`.
 /// @throw c10::Error if:
 /// - `strict` is set and entries are missing, unexpected, or mismatched; the message lists the
-/// first ten of each kind and the number of remaining ones;
+/// first ten of each kind and the number of remaining entries;
 /// - `rename` maps two names in the state dict to the same name in the module;
 /// - an entry has no values to copy, for example because it is undefined, not strided, or on the
 /// meta device;

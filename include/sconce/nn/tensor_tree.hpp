@@ -26,8 +26,8 @@ concept ContainerOfTensors =
 /// containers of tensors use this class to traverse vectors, tuples, pairs, maps, and optionals at
 /// any depth. `TensorTree` is unrelated to `torch.nested`. Python: `torch.utils._pytree`.
 ///
-/// Other containers of tensors, such as `std::array`, `std::unordered_map`, and `at::TensorList`,
-/// do not compile, because their tensors would be silently ignored. All other types are treated as
+/// Other tensor containers, such as `std::array`, `std::unordered_map`, and `at::TensorList`, do
+/// not compile. Otherwise, their tensors would be silently ignored. All other types are treated as
 /// if they contained no tensors.
 ///
 /// Specialize this template to support additional types. For a class, derive the specialization
@@ -160,7 +160,7 @@ struct TensorMembers {
   static constexpr bool any = TensorTree<Types>::any;  ///< whether any member can contain tensors
   /// Whether all members contain only tensors.
   static constexpr bool only = TensorTree<Types>::only;
-  /// Calls `f` with the tensors of each member, in the order of the members.
+  /// Calls `f` with each member's tensors, in member order.
   template <class Value, class F>
   static void for_each(Value& value, const F& f) {
     (for_each_tensor(value.*members, f), ...);

@@ -22,8 +22,8 @@ struct TransformerLayerOptions {
   TORCH_ARG(int64_t, nhead);                   ///< number of heads; must divide `d_model`
   TORCH_ARG(int64_t, dim_feedforward) = 2048;  ///< number of features between the linear layers
   TORCH_ARG(double, dropout) = 0.1;            ///< dropout probability for all dropout layers
-  /// Activation between the linear layers: `torch::kReLU`, `torch::kGELU`, or a function of a
-  /// tensor.
+  /// Activation between the linear layers: `torch::kReLU`, `torch::kGELU`, or a function that maps
+  /// a tensor to a tensor.
   TORCH_ARG(torch::nn::activation_t, activation) = torch::kReLU;
   TORCH_ARG(double, layer_norm_eps) = 1e-5;  ///< `eps` of the normalization layers
   TORCH_ARG(bool, batch_first) = false;      ///< whether batches are `(N, L, E)` instead of
@@ -34,19 +34,19 @@ struct TransformerLayerOptions {
 using TransformerEncoderLayerOptions = TransformerLayerOptions;  ///< for `TransformerEncoderLayer`
 using TransformerDecoderLayerOptions = TransformerLayerOptions;  ///< for `TransformerDecoderLayer`
 
-/// Optional arguments of an encoder and its layers. Masks follow the same rules as in
+/// Optional arguments for an encoder and its layers. Masks follow the same rules as in
 /// `AttentionArgs`.
 struct EncoderArgs {
   torch::Tensor src_mask =
       {};  ///< `(L, L)` or `(N * nhead, L, L)`; called `mask` in Python's encoder
   torch::Tensor src_key_padding_mask = {};  ///< `(N, L)`, or `(L)` for an unbatched input
-  /// Hint that `src_mask` is the causal mask, like `AttentionArgs::is_causal`. If not set,
-  /// `TransformerEncoder` checks whether a mask on the CPU is the causal mask. Masks on a GPU are
-  /// not checked, because the check would have to wait for the GPU.
+  /// Hint that `src_mask` is the causal mask, like `AttentionArgs::is_causal`. If this hint is not
+  /// set, `TransformerEncoder` checks whether a CPU mask is the causal mask. GPU masks are not
+  /// checked, because the check would have to wait for the GPU.
   std::optional<bool> is_causal = {};
 };
 
-/// Optional arguments of a decoder and its layers. Masks follow the same rules as in
+/// Optional arguments for a decoder and its layers. Masks follow the same rules as in
 /// `AttentionArgs`.
 struct DecoderArgs {
   torch::Tensor tgt_mask = {};                 ///< `(L, L)` or `(N * nhead, L, L)`
@@ -57,11 +57,11 @@ struct DecoderArgs {
   bool memory_is_causal = false;           ///< hint that `memory_mask` is the causal mask
 };
 
-/// `DataParallel` splits both masks along their first dimension, as in Python.
+/// As in Python, `DataParallel` splits both masks along the first dimension.
 template <>
 struct TensorTree<EncoderArgs>
     : TensorMembers<&EncoderArgs::src_mask, &EncoderArgs::src_key_padding_mask> {};
-/// `DataParallel` splits all masks along their first dimension, as in Python.
+/// As in Python, `DataParallel` splits all masks along the first dimension.
 template <>
 struct TensorTree<DecoderArgs>
     : TensorMembers<&DecoderArgs::tgt_mask, &DecoderArgs::memory_mask,
@@ -95,7 +95,7 @@ class TransformerEncoderLayerImpl : public torch::nn::Cloneable<TransformerEncod
       : TransformerParts{std::move(options_)} {
     reset();
   }
-  /// Constructs a layer with defaults for all other options.
+  /// Constructs a layer from `d_model` and `nhead`, with all other options at their defaults.
   TransformerEncoderLayerImpl(int64_t d_model, int64_t nhead)
       : TransformerEncoderLayerImpl(TransformerLayerOptions(d_model, nhead)) {}
 
@@ -104,9 +104,9 @@ class TransformerEncoderLayerImpl : public torch::nn::Cloneable<TransformerEncod
   /// Prints the same text as Python's `repr`.
   void pretty_print(std::ostream& stream) const override { stream << repr(*this); }
 
-  /// Passes `src` through the layer. `src` may be on any device and has shape `(L, N, E)`, or
-  /// `(N, L, E)` with `batch_first`, or `(L, E)` if it is unbatched. The output has the same shape
-  /// as `src`. Does not read tensor values on the host.
+  /// Passes `src` through the layer. `src` has shape `(L, N, E)`, `(N, L, E)` with `batch_first`,
+  /// or `(L, E)` if unbatched, and may be on any device. The output has the same shape as `src`.
+  /// Does not read tensor values on the host.
   /// @throw c10::Error in the same cases as `MultiheadAttentionImpl::forward`. All checks run
   /// before any computation starts.
   torch::Tensor forward(const torch::Tensor& src, const EncoderArgs& args = {});
@@ -131,7 +131,7 @@ class TransformerDecoderLayerImpl : public torch::nn::Cloneable<TransformerDecod
       : TransformerParts{std::move(options_)} {
     reset();
   }
-  /// Constructs a layer with defaults for all other options.
+  /// Constructs a layer from `d_model` and `nhead`, with all other options at their defaults.
   TransformerDecoderLayerImpl(int64_t d_model, int64_t nhead)
       : TransformerDecoderLayerImpl(TransformerLayerOptions(d_model, nhead)) {}
 
@@ -141,8 +141,8 @@ class TransformerDecoderLayerImpl : public torch::nn::Cloneable<TransformerDecod
   void pretty_print(std::ostream& stream) const override { stream << repr(*this); }
 
   /// Passes `tgt` of shape `(L, N, E)` and `memory` of shape `(S, N, E)` through the layer. With
-  /// `batch_first`, N is the first dimension. Unbatched inputs omit N. The output has the shape of
-  /// `tgt`. Does not read tensor values on the host.
+  /// `batch_first`, N is the first dimension. Unbatched inputs omit N. The output has the same
+  /// shape as `tgt`. Does not read tensor values on the host.
   /// @throw c10::Error in the same cases as `MultiheadAttentionImpl::forward`. All checks run
   /// before any computation starts.
   torch::Tensor forward(const torch::Tensor& tgt, const torch::Tensor& memory,
@@ -156,8 +156,8 @@ class TransformerDecoderLayerImpl : public torch::nn::Cloneable<TransformerDecod
 /// Python: `torch.nn.TransformerDecoderLayer`.
 TORCH_MODULE(TransformerDecoderLayer);
 
-/// A stack of copies of one layer, followed by an optional normalization layer. As in Python, all
-/// layers start with the same weights.
+/// Stacks copies of a layer and optionally appends a normalization layer. As in Python, all layers
+/// start with the same weights.
 template <class Derived, class Layer>
 class TransformerStack : public torch::nn::Cloneable<Derived> {
  public:

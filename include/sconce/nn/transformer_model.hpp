@@ -21,8 +21,8 @@ struct TransformerOptions {
   TORCH_ARG(int64_t, num_decoder_layers) = 6;  ///< number of decoder layers
   TORCH_ARG(int64_t, dim_feedforward) = 2048;  ///< number of features between the linear layers
   TORCH_ARG(double, dropout) = 0.1;            ///< dropout probability for all dropout layers
-  /// Activation between the linear layers: `torch::kReLU`, `torch::kGELU`, or a function of a
-  /// tensor.
+  /// Activation between the linear layers: `torch::kReLU`, `torch::kGELU`, or a function that maps
+  /// a tensor to a tensor.
   TORCH_ARG(torch::nn::activation_t, activation) = torch::kReLU;
   /// Custom encoder with a `forward` that matches `TransformerEncoderImpl::forward`. By default,
   /// the model creates a `TransformerEncoder`.
@@ -37,7 +37,7 @@ struct TransformerOptions {
   TORCH_ARG(bool, bias) = true;              ///< whether layers learn an additive bias
 };
 
-/// Optional arguments of `Transformer`, in Python's order. Masks follow the same rules as in
+/// Optional arguments for `Transformer`, in Python's order. Masks follow the same rules as in
 /// `AttentionArgs`, and hints work as in `EncoderArgs` and `DecoderArgs`.
 struct TransformerArgs {
   torch::Tensor src_mask = {};                 ///< `(S, S)` or `(N * nhead, S, S)`
@@ -51,7 +51,7 @@ struct TransformerArgs {
   bool memory_is_causal = false;               ///< hint that `memory_mask` is the causal mask
 };
 
-/// `DataParallel` splits all masks along their first dimension, as in Python.
+/// As in Python, `DataParallel` splits all masks along the first dimension.
 template <>
 struct TensorTree<TransformerArgs>
     : TensorMembers<&TransformerArgs::src_mask, &TransformerArgs::tgt_mask,
@@ -74,7 +74,7 @@ class TransformerImpl : public torch::nn::Cloneable<TransformerImpl> {
   explicit TransformerImpl(TransformerOptions options_ = {}) : options(std::move(options_)) {
     reset();
   }
-  /// Constructs a model with defaults for all other options.
+  /// Constructs a model from `d_model` and `nhead`, with all other options at their defaults.
   TransformerImpl(int64_t d_model, int64_t nhead)
       : TransformerImpl(TransformerOptions(d_model, nhead)) {}
 
@@ -87,8 +87,8 @@ class TransformerImpl : public torch::nn::Cloneable<TransformerImpl> {
   void pretty_print(std::ostream& stream) const override { stream << repr(*this); }
 
   /// Passes `src` of shape `(S, N, E)` and `tgt` of shape `(T, N, E)` through the model. With
-  /// `batch_first`, N is the first dimension. Unbatched inputs omit N. The output has the shape of
-  /// `tgt`. Does not read tensor values on the host, except to compare a mask on the CPU with the
+  /// `batch_first`, N is the first dimension. Unbatched inputs omit N. The output has the same
+  /// shape as `tgt`. Does not read tensor values on the host, except to compare a CPU mask with the
   /// causal mask.
   /// @throw c10::Error if the batch sizes differ or the inputs do not have `d_model` features.
   /// @throw c10::Error in the same cases as `MultiheadAttentionImpl::forward`.

@@ -29,7 +29,7 @@ struct AdadeltaParamState : TableParamState<Adadelta, AdadeltaParamState> {
 
 /// Implements the Adadelta algorithm, which divides each gradient by the root mean square of past
 /// gradients and multiplies the result by the root mean square of past steps. This class runs the
-/// same foreach and loop kernels as Python. Save and load the optimizer with `torch::save` and
+/// same foreach and for-loop kernels as Python. Save and load the optimizer with `torch::save` and
 /// `torch::load`. LibTorch does not provide Adadelta.
 /// Python: `torch.optim.Adadelta`.
 class Adadelta : public OptimizerOf<Adadelta, AdadeltaOptions> {

@@ -33,7 +33,7 @@ struct AdamaxParamState : TableParamState<Adamax, AdamaxParamState> {
 
 /// Implements the Adamax algorithm, a variant of Adam that uses a decaying maximum of the absolute
 /// gradients instead of a running average of their squares. This class runs the same foreach and
-/// loop kernels as Python. Save and load the optimizer with `torch::save` and `torch::load`.
+/// for-loop kernels as Python. Save and load the optimizer with `torch::save` and `torch::load`.
 /// LibTorch does not provide Adamax.
 /// Python: `torch.optim.Adamax`.
 class Adamax : public OptimizerOf<Adamax, AdamaxOptions> {

@@ -18,9 +18,8 @@ class AmpScaling {
 
   /// Performs one step. If `grad_scale` is defined, first divides the gradients by `grad_scale`. If
   /// `found_inf` is 1, the parameters, the state, and the step counts remain unchanged, bit for
-  /// bit. `grad_scale` and `found_inf` are one-element float32 tensors on the device of the
-  /// parameters. For parameters on other devices, both tensors are copied to the parameters'
-  /// devices.
+  /// bit. `grad_scale` and `found_inf` are one-element float32 tensors on the parameters' device.
+  /// For parameters on a different device, both tensors are copied to that device.
   /// @throw c10::Error if the optimizer's kernels do not support this.
   virtual void step_with_amp_scaling(const torch::Tensor& grad_scale,
                                      const torch::Tensor& found_inf) = 0;

@@ -31,8 +31,8 @@ struct OneCycleLROptions {
 };
 
 /// In a single cycle, increases the learning rate to `max_lr`, then decreases it to far below the
-/// initial rate. The momentum of SGD and RMSprop, or the first beta of optimizers with betas, is
-/// cycled inversely to the learning rate. Step the scheduler after each batch.
+/// initial rate. Momentum (SGD and RMSprop) or the first beta (optimizers with betas) is cycled
+/// inversely to the learning rate. Step the scheduler after each batch.
 ///
 ///     optim::lr_scheduler::OneCycleLR scheduler(optimizer, 0.1, {.total_steps = 1000});
 ///
@@ -51,8 +51,8 @@ class OneCycleLR final : public GroupLRScheduler {
   /// Python: `total_steps`.
   int64_t total_steps() const { return total_steps_; }
 
-  /// A phase of the learning-rate cycle. Each string is the state-dict key of a value at the start
-  /// or end of the phase, as in Python.
+  /// A phase of the learning-rate cycle. As in Python, each string is the state-dict key for a
+  /// value at the start or end of the phase.
   struct Phase {
     double end_step = 0;  ///< the last step of the phase
     std::string start_lr = {}, end_lr = {}, start_momentum = {}, end_momentum = {};
@@ -70,7 +70,7 @@ class OneCycleLR final : public GroupLRScheduler {
   bool cycle_momentum_;
 };
 
-/// How the amplitude changes from cycle to cycle in `CyclicLR`.
+/// How `CyclicLR` changes the amplitude from cycle to cycle.
 enum class CyclicMode {
   triangular,   ///< all cycles have the same amplitude
   triangular2,  ///< each cycle has half the amplitude of the previous one
@@ -101,11 +101,11 @@ struct CyclicLROptions {
   PerGroup<double> max_momentum = 0.9;   ///< momentum or beta1 at `base_lr`
 };
 
-/// Cycles the learning rate between `base_lr` and `max_lr`, with cycles of equal length. The
-/// momentum of SGD and RMSprop, or the first beta of optimizers with betas, is cycled inversely to
-/// the learning rate. Step the scheduler after each batch. As in Python, the first learning rate is
-/// the group's initial learning rate if another scheduler has set it, and `base_lr` otherwise. In a
-/// state dict, `scale_fn` is None.
+/// Cycles the learning rate between `base_lr` and `max_lr` in cycles of equal length. Momentum (SGD
+/// and RMSprop) or the first beta (optimizers with betas) is cycled inversely to the learning rate.
+/// Step the scheduler after each batch. As in Python, the first learning rate is the group's
+/// initial learning rate if another scheduler has set it, and `base_lr` otherwise. In a state dict,
+/// `scale_fn` is None.
 /// Python: `CyclicLR`.
 class CyclicLR final : public GroupLRScheduler {
  public:

@@ -20,8 +20,8 @@ struct ExponentialMovingAverageOptions {
                                              ///< device
 };
 
-/// Maintains an exponential moving average of each parameter of a model, and an average or a copy
-/// of each buffer.
+/// Maintains exponential moving averages of a model's parameters, and averages or copies of its
+/// buffers.
 ///
 ///     optim::ExponentialMovingAverage averages(*net);
 ///     for (...) {
@@ -32,11 +32,11 @@ struct ExponentialMovingAverageOptions {
 ///     const optim::ExponentialMovingAverage::SwapGuard guard(averages);  // use the averages
 ///
 /// This class owns the averages and shares the model's tensors, which it keeps alive even if the
-/// model is destroyed. The averages reflect updates made by an optimizer, but do not reflect layers
-/// or parameters that are registered or replaced after construction. Before this object is
-/// constructed, lazy layers must have run their first forward pass, and the model should be on the
-/// device on which it will be trained. No data is copied to the host unless the averages are on the
-/// CPU and the model is not.
+/// model is destroyed. The averages reflect optimizer updates but ignore layers and parameters that
+/// are registered or replaced after construction. Before this object is constructed, lazy layers
+/// must have run their first forward pass, and the model should be on the device on which it will
+/// be trained. Data is copied to the host only if the averages are on the CPU and the model is on a
+/// different device.
 /// Python: `torch.optim.swa_utils.AveragedModel` with `multi_avg_fn=get_ema_multi_avg_fn(decay)`
 /// and the arguments `device` and `use_buffers`.
 class ExponentialMovingAverage {
@@ -85,7 +85,7 @@ class ExponentialMovingAverage {
   /// and buffer.
   [[nodiscard]] torch::OrderedDict<std::string, torch::Tensor> state_dict() const;
 
-  /// Copies the values from a state dict returned by `state_dict` here or in Python.
+  /// Copies the values from a state dict returned by `state_dict` in C++ or in Python.
   /// @throw c10::Error if a key is missing or unknown, or if a tensor has a different shape. If
   /// loading fails, the averages are unchanged.
   void load_state_dict(const torch::OrderedDict<std::string, torch::Tensor>& state);

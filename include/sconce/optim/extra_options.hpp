@@ -7,7 +7,7 @@
 namespace sconce::optim {
 
 /// The kernels that run an optimizer's step.
-/// Python: the arguments `fused` and `foreach`.
+/// Python: the `fused` and `foreach` arguments.
 enum class Kernels {
   automatic,  ///< fused if available and supported by all parameters, otherwise foreach, otherwise
               ///< the loop
@@ -27,7 +27,7 @@ struct ExtraOptions {
   /// learning rate uses this tensor itself. Every other group that does not specify a learning rate
   /// starts with the tensor's value. When you or a scheduler changes the learning rate in a group's
   /// options, the next step writes the new learning rate to the group's tensor. Filling this tensor
-  /// changes only the group that uses it.
+  /// changes the learning rate of only the group that uses the tensor.
   std::optional<at::Tensor> lr = {};
 };
 

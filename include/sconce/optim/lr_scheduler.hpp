@@ -24,11 +24,11 @@
 /// step does not cause a warning.
 ///
 /// There is no `last_epoch` argument. To resume a scheduler, call `load_state_dict`. As in Python,
-/// `initial_lr` and the other values of OneCycleLR belong to the parameter groups. The `state_dict`
-/// of a sconce optimizer contains these values, so save the states of both the optimizer and the
-/// scheduler. LibTorch's optimizers cannot store these values. The schedulers of a LibTorch
-/// optimizer share the values as long as at least one of these schedulers exists. A scheduler that
-/// is constructed later starts from the current learning rates.
+/// `initial_lr` and OneCycleLR's other values belong to the parameter groups. The `state_dict` of a
+/// sconce optimizer contains these values, so save the states of both the optimizer and the
+/// scheduler. LibTorch's optimizers cannot store these values. A LibTorch optimizer's schedulers
+/// share the values as long as at least one of the schedulers exists. A scheduler that is
+/// constructed later starts from the current learning rates.
 /// Python: `torch.optim.lr_scheduler`.
 namespace sconce::optim::lr_scheduler {
 
@@ -177,8 +177,7 @@ struct LinearLROptions {
   int64_t total_iters = 5;        ///< number of epochs between the two factors
 };
 
-/// Multiplies the initial learning rate by a factor that changes linearly, for example for a
-/// warmup.
+/// Multiplies the initial learning rate by a linearly changing factor, for example for warmup.
 /// Python: `LinearLR`.
 class LinearLR final : public GroupLRScheduler {
  public:
@@ -193,7 +192,7 @@ class LinearLR final : public GroupLRScheduler {
   LinearLROptions options_;
 };
 
-/// Runs several schedulers one after another, switching at the milestones.
+/// Runs several schedulers in sequence, switching at the milestones.
 /// Python: `SequentialLR`.
 class SequentialLR final : public LRScheduler {
  public:

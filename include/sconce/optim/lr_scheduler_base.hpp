@@ -20,7 +20,7 @@ class StateVisitor;  // writes and reads states, in src/
 namespace sconce::optim::lr_scheduler {
 
 /// One value for all parameter groups, or a list with one value per group.
-/// Python: a value or a list.
+/// Python: a single value or a list.
 template <class T>
 class PerGroup {
  public:
@@ -40,10 +40,10 @@ class PerGroup {
   bool is_list_ = false;
 };
 
-/// Base class for all schedulers, which set the learning rates of an optimizer and can save their
-/// state. A scheduler keeps a reference to the optimizer, which must outlive the scheduler. Do not
-/// move a LibTorch optimizer after creating a scheduler for it, because the next step would throw.
-/// sconce optimizers cannot be moved.
+/// Base class for all schedulers, which set an optimizer's learning rates and can save their state.
+/// A scheduler keeps a reference to the optimizer, which must outlive the scheduler. Do not move a
+/// LibTorch optimizer after creating a scheduler for it, because the next step would throw. sconce
+/// optimizers cannot be moved.
 class Scheduler {
  public:
   Scheduler(const Scheduler&) = delete;
@@ -57,17 +57,17 @@ class Scheduler {
   /// Python: `last_epoch`.
   int64_t last_epoch() const { return last_epoch_; }
 
-  /// Returns a dict with the same keys as in Python, which Python's `load_state_dict` accepts. Each
-  /// value is a number, a string, None, or a list or dict of such values. The dict omits
-  /// MultiStepLR's `milestones` and OneCycleLR's `use_beta1`, which Python derives from the
-  /// arguments, as well as flags that are set only during a step. LambdaLR functions are stored as
-  /// None.
+  /// Returns a dict that uses the same keys as in Python and can be loaded by Python's
+  /// `load_state_dict`. Each value is a number, a string, None, or a list or dict of such values.
+  /// The dict omits MultiStepLR's `milestones` and OneCycleLR's `use_beta1`, which Python derives
+  /// from the arguments, as well as flags that are set only during a step. LambdaLR functions are
+  /// stored as None.
   [[nodiscard]] c10::IValue state_dict() const;
 
   /// Restores the progress and the options from a dict that `state_dict` returned in C++ or in
-  /// Python. Does not change the optimizer, whose own state dict contains the learning rates. If
-  /// the saved run called `add_param_group`, add the same groups to the optimizer before you call
-  /// this function. You can add the groups before or after you construct the scheduler.
+  /// Python. Does not change the optimizer. The learning rates are stored in the optimizer's state
+  /// dict. If the saved run called `add_param_group`, add the same groups to the optimizer before
+  /// you call this function. You can add the groups before or after you construct the scheduler.
   /// @throw c10::Error if the dict lacks a key, the type or length of a value does not match the
   /// scheduler, or a list is longer than the number of parameter groups. In these cases, the
   /// scheduler is unchanged.
@@ -86,13 +86,12 @@ class Scheduler {
   /// Calls the visitor with a list that contains one number per group. Groups that were added later
   /// may be missing from the list.
   void visit_per_group(const char* key, std::vector<double>& values, StateVisitor& state) const;
-  /// Returns the current learning rates of the groups.
+  /// Returns the groups' current learning rates.
   std::vector<double> current_lrs() const;
-  /// Copies learning rates that are stored in tensors to the optimizer's options, if they have
-  /// changed.
+  /// Copies changed tensor learning rates to the optimizer's options.
   void read_lrs() const;
-  /// Writes the learning rates to the optimizer's learning rate tensors, if it has any, so that a
-  /// captured optimizer step uses the new learning rates.
+  /// Writes the learning rates to the optimizer's learning rate tensors, if any, so that a captured
+  /// optimizer step uses the new learning rates.
   void write_lrs() const;
 
   torch::optim::Optimizer& optimizer_;
@@ -116,11 +115,11 @@ class LRScheduler : public Scheduler {
   using Scheduler::Scheduler;
 };
 
-/// Base class for schedulers that compute each group's learning rate from the current or the
-/// initial learning rate.
+/// Base class for schedulers that compute each group's learning rate from its current or initial
+/// learning rate.
 class GroupLRScheduler : public LRScheduler {
  public:
-  /// Sets the learning rate of each group for the next epoch.
+  /// Sets each group's learning rate for the next epoch.
   /// @throw c10::Error if the schedule has ended, or if it requires the initial learning rate of a
   /// group that was added after the scheduler was constructed.
   void step() override;
@@ -134,7 +133,7 @@ class GroupLRScheduler : public LRScheduler {
   /// Sets the learning rates for epoch 0. Every constructor calls this function last.
   /// Python: `_initial_step`.
   void start();
-  /// Returns the learning rate in epoch `last_epoch_` for a group with the current learning rate
+  /// Returns the learning rate in epoch `last_epoch_` for a group whose current learning rate is
   /// `lr`.
   /// Python: `get_lr`.
   virtual double get_lr(size_t group, double lr, bool is_initial) const = 0;

@@ -20,35 +20,35 @@ namespace sconce::optim {
 class Algorithm;   // the algorithm of an optimizer class, in src/
 class GroupRates;  // learning rates stored in tensors, in src/
 
-/// Releases the gradients of all parameters of any optimizer. LibTorch's own `zero_grad` first
-/// detaches each gradient, which requires two operator calls.
+/// Releases the parameter gradients of any optimizer. LibTorch's own `zero_grad` first detaches
+/// each gradient, which requires two operator calls.
 /// Python: `optimizer.zero_grad()`.
 void zero_grad(torch::optim::Optimizer& optimizer);
 
 /// Base class for all sconce optimizers. This class selects the kernels and stores the state in the
-/// same form as Python.
+/// same format as Python.
 ///
 ///     sconce::optim::AdamW optimizer(net->parameters(), torch::optim::AdamWOptions(1e-3));
 ///     optimizer.zero_grad();
 ///     loss.backward();
 ///     optimizer.step();
 ///
-/// A step skips parameters without a gradient. A parameter that appears twice in a group, because
-/// the model contains a layer twice, is updated only once. A step does not read values on the host,
-/// with three exceptions:
+/// A step skips parameters without a gradient. If a parameter appears twice in a group because the
+/// model contains a layer twice, the parameter is updated only once. A step does not read values on
+/// the host, with three exceptions:
 /// - the fused kernels of Adam and Adagrad on the CPU read the step counts;
 /// - Adagrad with sparse gradients and `lr_decay` reads the step counts from a GPU;
 /// - a learning rate stored in a tensor is read unless it is on a GPU and the fastest kernels of
 ///   the class accept it.
 ///
 /// Group options are merged with the optimizer's options as in LibTorch. With LibTorch 2.15, a
-/// group option that still has the default value of its type is set to the optimizer's value. With
+/// group option that still has its type's default value is set to the optimizer's value. With
 /// LibTorch 2.11, such an option keeps its default value. You can set any value through
 /// `param_groups()[i].options()`.
 ///
-/// The optimizer owns its state and shares the parameter tensors with the model. As in Python, the
-/// state of a parameter that is no longer in a group is kept. To remove this state, call
-/// `state().erase(p.unsafeGetTensorImpl())`. Optimizers cannot be copied or moved, because
+/// The optimizer owns its state and shares the parameter tensors with the model. As in Python, a
+/// parameter's state is kept after the parameter is removed from its group. To remove this state,
+/// call `state().erase(p.unsafeGetTensorImpl())`. Optimizers cannot be copied or moved, because
 /// schedulers and callbacks keep references to them. A function can return an optimizer with
 /// `return Adam(...)` or in a `std::unique_ptr`.
 class Optimizer : public torch::optim::Optimizer, public AmpScaling {
@@ -58,13 +58,13 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   Optimizer& operator=(const Optimizer&) = delete;
 
   /// Returns the kernels in use, which are never `Kernels::automatic`. Only SGD and Adagrad support
-  /// sparse gradients. With foreach or automatically chosen kernels, SGD and Adagrad process sparse
-  /// gradients with for-loop kernels.
+  /// sparse gradients. If the kernels are foreach or chosen automatically, SGD and Adagrad process
+  /// sparse gradients with for-loop kernels.
   Kernels kernels() const;
 
-  /// Adds a parameter group. The group's learning rate may be any number, because a schedule may
-  /// have decreased it below 0. Parameters that were removed from a group can be added again and
-  /// keep their state.
+  /// Adds a parameter group. The group's learning rate can be any number, because a schedule might
+  /// have decreased it below 0. If a parameter that was removed from a group is added again, it
+  /// keeps its state.
   /// Python: `optimizer.add_param_group`.
   /// @throw c10::Error if the constructor would reject the other options or the parameters. In that
   /// case, the optimizer is unchanged.
@@ -75,8 +75,8 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   void zero_grad(bool set_to_none = true);
 
   /// Performs one optimization step. If `closure` is given, calls it with gradients enabled and
-  /// returns its result, which is the loss. If the strides, type, or device of a parameter have
-  /// changed, its state is converted accordingly.
+  /// returns its result, which is the loss. If a parameter's strides, type, or device has changed,
+  /// the parameter's state is converted to match.
   /// @throw c10::Error, before any parameter is updated, if:
   /// - a gradient is sparse and the kernels do not support sparse gradients;
   /// - a gradient or a state differs in size from its parameter (to remove the state of a parameter
@@ -90,11 +90,11 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   void step_with_amp_scaling(const torch::Tensor& grad_scale, const torch::Tensor& found_inf) final;
 
   /// Returns whether a `CapturedStep` can replay the step with a new learning rate. On the CPU, the
-  /// result is always true, and all other options may change as well. On a GPU, the learning rate
-  /// must be a tensor on a GPU, and the optimizer must use the fastest kernels of its class, which
-  /// are fused kernels if available and foreach kernels otherwise. In a GPU graph, all other
-  /// options keep their captured values.
-  /// Python: the argument `capturable`.
+  /// result is always true, and all other options can change as well. On a GPU, the learning rate
+  /// must be a GPU tensor, and the optimizer must use its class's fastest kernels, which are fused
+  /// kernels if available and foreach kernels otherwise. In a GPU graph, all other options keep
+  /// their captured values.
+  /// Python: the `capturable` argument.
   bool is_capturable() const;
 
   /// Writes changed learning rates from the group options to the groups' learning rate tensors, if
@@ -112,9 +112,8 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   /// such as `initial_lr`.
   using GroupValues = std::map<std::string, double>;
 
-  /// Returns the scheduler values of the groups, which all schedulers of this optimizer share. As
-  /// in Python, `state_dict` contains these values. LibTorch's archives do not contain these
-  /// values.
+  /// Returns the groups' scheduler values, which all of this optimizer's schedulers share. As in
+  /// Python, `state_dict` contains these values. LibTorch's archives do not contain these values.
   const std::shared_ptr<std::vector<GroupValues>>& group_values() const { return group_values_; }
 
   /// Returns the state and the options, with the same keys as Python's `state_dict()`: {"state":
@@ -122,14 +121,14 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   /// the tensors are not copied, except for the step counts.
   [[nodiscard]] c10::IValue state_dict() const;
 
-  /// Returns the "param_groups" of `state_dict`. A resumed fit compares these groups with the
+  /// Returns the "param_groups" entry of `state_dict`. A resumed fit compares these groups with the
   /// groups in the checkpoint.
   [[nodiscard]] c10::IValue options() const;
 
   /// Loads the state and the options from a dict that `state_dict()` returned in C++ or in Python.
-  /// Tensors are copied and converted to the types and devices of the parameters. The kernels are
-  /// unchanged, and so are any scheduler values that the dict does not contain. The learning rate
-  /// may be any number, because a schedule may have decreased it below 0.
+  /// Tensors are copied and converted to the types and devices of the parameters. The kernels do
+  /// not change. Scheduler values that are missing from the dict are kept. The learning rate can be
+  /// any number, because a schedule might have decreased it below 0.
   /// @throw c10::Error if the groups, a size, or `maximize` does not match this optimizer, if an
   /// option is invalid, or if a key is missing. In these cases, the optimizer is unchanged.
   void load_state_dict(const c10::IValue& state_dict);

@@ -7,7 +7,7 @@
 
 namespace sconce::optim {
 
-/// Base class that provides the constructors of the optimizer `Class`.
+/// Base class that provides the `Class` optimizer's constructors.
 template <class Class, class ClassOptions>
 class OptimizerOf : public Optimizer {
  public:

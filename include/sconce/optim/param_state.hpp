@@ -6,7 +6,7 @@
 
 namespace sconce::optim {
 
-/// Identifies the parameter to which a state belongs. LibTorch's optimizer states are keyed by
+/// Identifies the parameter that a state belongs to. LibTorch's optimizer states are keyed by
 /// parameter address. While this object exists, no other tensor can be allocated at the parameter's
 /// address. The object does not keep the parameter's memory alive. Not for direct use.
 class StateOwner {
@@ -19,7 +19,7 @@ class StateOwner {
   c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> address_{Impl()};
 };
 
-/// Base class for the per-parameter state of the optimizer `Class`. A table in the source file that
+/// Base class for the `Class` optimizer's per-parameter state. A table in the source file that
 /// implements `Class` lists the tensors in `Derived` and their keys.
 template <class Class, class Derived>
 struct TableParamState : torch::optim::OptimizerCloneableParamState<Derived> {

@@ -14,8 +14,8 @@ enum class ThresholdMode { rel, abs };
 
 /// Options for `ReduceLROnPlateau`, with the same names and defaults as in Python.
 struct ReduceLROnPlateauOptions {
-  /// Whether a lower or a higher metric value is better. Defaults to `min`, as in Python. In a
-  /// `PlateauScheduling`, defaults to the metric's own direction.
+  /// Whether a lower or a higher metric value is better. As in Python, defaults to `min`. In a
+  /// `PlateauScheduling`, defaults to the direction that the metric reports as better.
   std::optional<MetricMode> mode = {};
   double factor = 0.1;      ///< factor by which to multiply the learning rate, below 1
   int64_t patience = 10;    ///< number of epochs without improvement before a reduction
@@ -40,8 +40,8 @@ class ReduceLROnPlateau final : public Scheduler {
   explicit ReduceLROnPlateau(torch::optim::Optimizer& optimizer,
                              const ReduceLROnPlateauOptions& options = {});
 
-  /// Processes the metric value for an epoch and reduces the learning rate if necessary. NaN does
-  /// not count as an improvement.
+  /// Processes an epoch's metric value and reduces the learning rate if necessary. NaN does not
+  /// count as an improvement.
   /// @throw c10::Error if a parameter group was added and `min_lr` is a list.
   void step(double metrics);
 
@@ -50,8 +50,8 @@ class ReduceLROnPlateau final : public Scheduler {
   /// Returns the current mode. If the options do not specify a mode, the mode is `min` until
   /// `set_mode` or `load_state_dict` changes it.
   MetricMode mode() const { return mode_; }
-  /// Sets the mode. If the new mode differs from the current mode, the best metric and the number
-  /// of bad epochs are discarded. Returns whether a best metric was discarded.
+  /// Sets the mode. If the new mode differs from the current mode, the best metric and the
+  /// bad-epoch count are discarded. Returns whether a best metric was discarded.
   bool set_mode(MetricMode mode);
 
  private:

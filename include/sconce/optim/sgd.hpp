@@ -8,7 +8,7 @@ namespace sconce::optim {
 
 class SGD;
 
-/// SGD state for one parameter. Archives use the format of LibTorch's `SGDParamState`.
+/// SGD state for one parameter. Archives use LibTorch's `SGDParamState` format.
 struct SGDParamState : TableParamState<SGD, SGDParamState> {
   torch::Tensor momentum_buffer = {};  ///< like the parameter, or like its sparse gradients;
                                        ///< undefined before the first step
@@ -21,9 +21,9 @@ struct SGDParamState : TableParamState<SGD, SGDParamState> {
 
 /// Implements stochastic gradient descent with optional momentum, dampening, Nesterov momentum, and
 /// weight decay. The optimizer accepts LibTorch's options and parameter groups and runs the same
-/// kernels as Python. `torch::save` and `torch::load` use the archive format of
-/// `torch::optim::SGD`. If the first step is skipped, the momentum buffer is zero, and the next
-/// step counts as the first step.
+/// kernels as Python. `torch::save` and `torch::load` use the `torch::optim::SGD` archive format.
+/// If the first step is skipped, the momentum buffer is zero, and the next step counts as the first
+/// step.
 /// Python: `torch.optim.SGD`.
 class SGD : public OptimizerOf<SGD, torch::optim::SGDOptions> {
  public:

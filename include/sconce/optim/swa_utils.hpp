@@ -51,15 +51,14 @@ class SWALR final : public lr_scheduler::GroupLRScheduler {
   lr_scheduler::AnnealStrategy anneal_strategy_;
 };
 
-/// A function that returns the new average after adding the value `current` to the average
-/// `averaged`. `num_averaged` is a 0-dim int64 tensor that contains the number of values in each
-/// average.
+/// A function that updates an average, `averaged`, with a new value, `current`, and returns the
+/// result. `num_averaged` is a 0-dim int64 tensor that counts the values in each average.
 using AvgFn =
     std::function<torch::Tensor(const torch::Tensor& averaged, const torch::Tensor& current,
                                 const torch::Tensor& num_averaged)>;
 
-/// A function that updates each average in place with the value at the same index. All tensors
-/// passed in one call have the same type and device.
+/// A function that updates each average in place with the value at the same index. All tensors in a
+/// call have the same type and device.
 using MultiAvgFn = std::function<void(const std::vector<torch::Tensor>& averaged,
                                       const std::vector<torch::Tensor>& current,
                                       const torch::Tensor& num_averaged)>;
@@ -71,8 +70,8 @@ AvgFn get_swa_avg_fn();
 /// Python: `get_ema_avg_fn`.
 /// @throw c10::Error if `decay` is not in [0, 1].
 AvgFn get_ema_avg_fn(double decay = 0.999);
-/// Returns a function that computes the mean of all values. Unlike the Python function, the
-/// returned function accepts integers and rounds their means toward zero.
+/// Returns a function that computes the mean of all values. Unlike in Python, the returned function
+/// accepts integers and rounds their means toward zero.
 /// Python: `get_swa_multi_avg_fn`.
 MultiAvgFn get_swa_multi_avg_fn();
 /// Returns a function that computes `decay * average + (1 - decay) * value`.
@@ -90,10 +89,10 @@ struct AveragedModelOptions {
   bool use_buffers = false;      ///< whether to average buffers instead of copying them
 };
 
-/// The part of `AveragedModel` that does not depend on the model's type. Not for direct use.
+/// The part of `AveragedModel` that is independent of the model type. Not for direct use.
 class AveragedModelBase : public torch::nn::Module, public ReprOverride {
  public:
-  /// Updates the averages with the values of `model`. The first call copies the model's values into
+  /// Updates the averages with the model's values. The first call copies the model's values into
   /// the averages. Call this function after the optimizer's step. As in Python, this function reads
   /// the update count on the host.
   /// @throw c10::Error if a tensor of the model has a different shape or type than its average, or
@@ -132,12 +131,12 @@ class AveragedModelBase : public torch::nn::Module, public ReprOverride {
 ///     ...  // at the end:
 ///     optim::swa_utils::update_bn(loader, averaged);
 ///
-/// AveragedModel is a module with the submodule "module" and the buffer "n_averaged", so state
-/// dicts have the same keys as in Python and can be exchanged with Python. The averages are means
-/// of all values unless the options specify a function. Averaging functions are not part of the
-/// state dict. Buffers are copied from the model or, with `use_buffers`, averaged. BatchNorm
-/// statistics do not match averaged weights, so call `update_bn` or set `use_buffers`. For an
-/// exponential average of a model that cannot be copied, or in a captured step, use
+/// AveragedModel is a module with a "module" submodule and an "n_averaged" buffer, so its state
+/// dicts have the same keys as in Python and are interchangeable with Python's. The averages are
+/// means of all values unless the options specify a function. Averaging functions are not part of
+/// the state dict. Buffers are copied from the model or, with `use_buffers`, averaged. BatchNorm
+/// statistics do not match averaged weights, so call `update_bn` or set `use_buffers`. To compute
+/// exponential averages of a model that cannot be copied, or in a captured step, use
 /// `ExponentialMovingAverage`.
 /// Python: `AveragedModel`.
 template <std::derived_from<torch::nn::Module> M>

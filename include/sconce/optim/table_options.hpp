@@ -7,7 +7,7 @@
 
 namespace sconce::optim {
 
-/// Base class for options with a momentum that schedulers can cycle.
+/// Base class for optimizer options that contain a momentum for schedulers to cycle.
 class MomentumOptions {
  public:
   virtual ~MomentumOptions() = default;
@@ -17,9 +17,8 @@ class MomentumOptions {
   virtual bool set_momentum(double momentum) = 0;
 };
 
-/// Base class for the options of the optimizer `Class`, for optimizers that LibTorch does not
-/// provide. The options of `Derived` and their keys are listed in a table in the source file of
-/// `Class`.
+/// Base class for the `Class` optimizer's options, for optimizers that LibTorch does not provide. A
+/// table in the source file that implements `Class` lists the options in `Derived` and their keys.
 template <class Class, class Derived>
 struct TableOptions : torch::optim::OptimizerCloneableOptions<Derived>, MomentumOptions {
   double get_lr() const override { return static_cast<const Derived&>(*this).lr(); }

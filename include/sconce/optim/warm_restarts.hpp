@@ -17,9 +17,9 @@ class CosineAnnealingWarmRestarts final : public GroupLRScheduler {
 
   void step() override;
 
-  /// Sets the learning rates for a fractional epoch, for example
-  /// `epoch + static_cast<double>(batch) / batches` after each batch. Without the cast, the integer
-  /// division would yield 0.
+  /// Sets the learning rates for a fractional epoch, for example `epoch +
+  /// static_cast<double>(batch) / batches` after each batch. Without the cast, `batch / batches` is
+  /// an integer division and yields 0.
   /// @throw c10::Error if `epoch` is negative or above 2^53.
   void step(double epoch);
 

@@ -19,7 +19,7 @@ namespace detail {
 class PreparedProgram;  // defined in src/
 }  // namespace detail
 
-/// The inputs or outputs of a program, in the program's order.
+/// A program's inputs or outputs, in the order that the program defines.
 using Tensors = std::vector<torch::Tensor>;
 
 /// A tensor that a program accepts or returns.
@@ -36,10 +36,10 @@ struct LoadOptions {
   std::optional<torch::Device> device = {};
 };
 
-/// A tensor function that `record` saved to a file. A program consists of a sequence of operators
-/// and the weights. A program runs without Python and without the network's class. A program
-/// computes the same result as the recorded function in evaluation mode, without gradients. Copies
-/// share the weights.
+/// A tensor function that `record` saved to a file. A program contains a sequence of operators,
+/// along with the weights. A program runs without Python and without the network's class. A program
+/// computes the recorded function's evaluation-mode result, without gradients. Copies share the
+/// weights.
 ///
 ///     const auto program = sconce::program::Program::load("net.safetensors");
 ///     const auto logits = program.run({x})[0];

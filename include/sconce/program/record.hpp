@@ -31,8 +31,8 @@ struct DynamicDim {
 
 /// Options for `record`.
 struct RecordOptions {
-  /// Dimensions whose sizes may differ from the sizes in the example. At most three different size
-  /// names are allowed.
+  /// Dimensions whose sizes may differ from the example's sizes. At most three distinct size names
+  /// are allowed.
   std::vector<DynamicDim> dynamic_shapes = {};
 
   /// Names of the outputs. Defaults to "output", or to "output_0", "output_1", and so on.
@@ -42,11 +42,11 @@ struct RecordOptions {
   /// verified.
   bool save_example = false;
 
-  /// The module that the recorded function uses. The parameters and buffers of this module keep
-  /// their names in the file.
+  /// The module that the recorded function uses. This module's parameters and buffers keep their
+  /// names in the file.
   std::shared_ptr<torch::nn::Module> module = {};
 
-  /// Additional strings to store in the file, such as the class names.
+  /// Additional strings to store in the file, such as class names.
   std::map<std::string, std::string> metadata = {};
 };
 
@@ -103,17 +103,17 @@ Tensors call_forward_with(M& module, const Tensors& in) {
 
 /// Runs a function on an example and saves a program that computes the same result.
 ///
-/// The file contains LibTorch's operators in the order in which the function calls them, the named
-/// weights, and descriptions of the inputs and outputs. The Python module `sconce_cpp` converts the
-/// file to a `torch.export.ExportedProgram`, to ONNX, or to a package. In C++, run the recorded
-/// program with `Program`.
+/// The file contains the LibTorch operators in call order, the named weights, and descriptions of
+/// the inputs and outputs. The Python module `sconce_cpp` converts the file to a
+/// `torch.export.ExportedProgram`, to ONNX, or to a package. In C++, run the recorded program with
+/// `Program`.
 ///
-/// With dynamic sizes, the function also runs on inputs of other sizes, which are created from the
-/// example's rows. Each integer that differs between these runs is replaced with an expression in
-/// terms of the sizes. Before the file is written, the program is run once, and its outputs are
-/// compared with the function's outputs.
+/// With dynamic sizes, the function is also run on inputs of different sizes, which are created
+/// from the example's rows. Each integer that differs between these runs is replaced with an
+/// expression in terms of the dynamic sizes. Before the file is written, the program is run once,
+/// and its outputs are compared with the function's outputs.
 ///
-/// The function runs without gradients in the network's current mode, so call `eval()` first.
+/// The function runs without gradients and in the network's current mode, so call `eval()` first.
 /// Python: `torch.export.export(module, args, dynamic_shapes=...)` and `torch.export.save`.
 /// @throw c10::Error, with the operator and a suggested alternative in the message, if the
 /// function:

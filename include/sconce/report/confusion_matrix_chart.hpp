@@ -14,9 +14,9 @@ namespace sconce {
 
 class BestEffort;  // warns once if a file cannot be written; defined in src/
 
-/// Draws a confusion matrix as an SVG with a width of 600 pixels. The SVG is self-contained and
-/// uses light or dark colors according to the viewer's preference. Cells with a larger share of the
-/// row total are darker. If every count fits in its cell, the cells show the counts.
+/// Draws a confusion matrix as a 600-pixel-wide SVG. The SVG is self-contained and adapts its
+/// colors to the viewer's light or dark theme. Cells with a larger share of the row total are
+/// darker. If every count fits in its cell, the cells show the counts.
 /// Python: scikit-learn's `ConfusionMatrixDisplay`, and torchmetrics'
 /// `MulticlassConfusionMatrix.plot`.
 struct ConfusionMatrixChart {
@@ -44,7 +44,7 @@ struct ConfusionMatrixChart {
 class ConfusionMatrixLogger : public TrainerCallback {
  public:
   /// Constructs a logger for `matrix`, which must also be in `TrainerOptions::metrics`. After a
-  /// test, the matrix contains the sums over all ranks. `file` and `class_names` have the same
+  /// test, `matrix` contains counts summed over all ranks. `file` and `class_names` have the same
   /// meaning as in `ConfusionMatrixChart`.
   /// @throw c10::Error if `matrix` is null or has too many classes to draw, or if the number of
   /// class names differs from the number of classes.
@@ -52,7 +52,7 @@ class ConfusionMatrixLogger : public TrainerCallback {
                         std::shared_ptr<metrics::ConfusionMatrix> matrix,
                         std::vector<std::string> class_names = {});
 
-  /// Draws the matrix. Does nothing if no test ran in the epoch.
+  /// Draws the matrix. Does nothing if no test ran during the epoch.
   void on_epoch_end(Fit& fit) override;
 
  private:

@@ -41,7 +41,7 @@ struct TorchInfo {
 };
 
 /// Information about LibTorch, the driver, and the GPUs available to a program. `sconce-info`
-/// reports more about the machine. Python: `torch.utils.collect_env`.
+/// reports more information about the machine. Python: `torch.utils.collect_env`.
 struct Environment {
   TorchInfo torch = {};                             ///< LibTorch and its CUDA version
   DriverInfo driver = {};                           ///< the NVIDIA driver and its GPUs
@@ -49,7 +49,7 @@ struct Environment {
   std::optional<std::string> device_order = {};     ///< CUDA_DEVICE_ORDER, if set
 };
 
-/// Whether a GPU can be used, and if not, why.
+/// Whether a GPU can be used and, if not, why not.
 enum class GpuStatus {
   usable,           ///< a GPU can be used
   no_driver,        ///< there is no NVIDIA driver, or it does not respond
@@ -60,11 +60,11 @@ enum class GpuStatus {
   unusable,         ///< LibTorch finds no GPU for another reason
 };
 
-/// Returns information about this process and its machine. Queries CUDA for the number of GPUs
-/// without creating contexts on the GPUs. Memory and utilization reflect the time of the call.
+/// Returns information about this process and its machine. Queries CUDA for the GPU count without
+/// creating any GPU contexts. Memory use and utilization are measured at the time of the call.
 Environment environment();
 
-/// Returns the GPU status, determined from `facts` alone.
+/// Determines the GPU status from `facts` alone.
 GpuStatus gpu_status(const Environment& facts);
 
 /// Returns the GPU status as a sentence without a period. If no GPU can be used, the sentence

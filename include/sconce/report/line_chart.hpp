@@ -6,24 +6,24 @@
 
 namespace sconce {
 
-/// A line in a chart. NaN values, infinite values, and values above 1e300 leave gaps.
+/// A line in a chart. NaNs, infinities, and values above 1e300 leave gaps.
 struct ChartSeries {
   std::string name = {};       ///< name in the legend
   std::vector<double> x = {};  ///< positions on the x axis, in any order
   std::vector<double> y = {};  ///< one value for each x
 };
 
-/// A panel in a chart, with a separate y axis.
+/// A chart panel with a separate y axis.
 struct ChartPanel {
   std::string y_label = {};              ///< label of the y axis
   std::vector<ChartSeries> series = {};  ///< drawn with different colors, dashes, and markers
 };
 
-/// Draws a line chart as an SVG with a width of 600 pixels. The SVG is self-contained and uses
-/// light or dark colors according to the viewer's preference. A line with few points has a marker
-/// at each point. For a line with many points, only the points that affect at least one pixel are
-/// kept, so the file stays small. Names may contain any bytes. Long names are truncated, and a
-/// tooltip shows the full name. Python: matplotlib's `subplots(sharex=True)` and `plot`.
+/// Draws a line chart as a 600-pixel-wide SVG. The SVG is self-contained and adapts its colors to
+/// the viewer's light or dark theme. A line with few points has a marker at each point. For a line
+/// with many points, only the points that affect at least one pixel are kept, so the file stays
+/// small. Names may contain any bytes. Long names are truncated, and a tooltip shows the full name.
+/// Python: matplotlib's `subplots(sharex=True)` and `plot`.
 struct LineChart {
   std::string title = {};               ///< title above the panels
   std::string x_label = {};             ///< label of the x axis

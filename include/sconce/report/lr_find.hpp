@@ -28,16 +28,15 @@ struct LRFindOptions {
   TrainerOptions trainer = {};
 };
 
-/// The losses of a learning-rate sweep.
+/// Losses recorded during a learning-rate sweep.
 struct LRFindResult {
   std::vector<double> lrs = {};     ///< learning rate of each step
   std::vector<double> losses = {};  ///< smoothed loss of each step, computed before the update
-  /// Learning rate in the middle of the longest descent of the smoothed loss. Empty if the loss
-  /// does not decrease.
+  /// Learning rate at the midpoint of the smoothed loss's longest decrease. Empty if the loss never
+  /// decreases.
   std::optional<double> suggestion = {};
 
-  /// Returns a chart of the loss as a function of the learning rate, with a logarithmic axis for
-  /// the learning rate.
+  /// Returns a chart of loss versus learning rate, with a logarithmic learning-rate axis.
   LineChart chart(std::string title = "Learning rate finder") const;
 };
 
@@ -77,13 +76,13 @@ class LRSweep : public TrainerCallback {
 
 /// Trains the model for `num_it` steps while exponentially increasing the learning rate of all
 /// parameter groups, and returns the smoothed loss at each learning rate. Afterward, restores the
-/// parameters, buffers, gradients, and modes of the model, the state and options of the optimizer,
-/// and the random number generators of the CPU and the Trainer's device, bit for bit. As with a
-/// fit, the model remains on the Trainer's device. The epoch counter of `train` does not change.
+/// model (parameters, buffers, gradients, and modes), the optimizer (state and options), and the
+/// random number generators of the CPU and the Trainer's device, bit for bit. As with a fit, the
+/// model remains on the Trainer's device. The epoch counter of `train` does not change.
 ///
-/// The loss of a step is the loss of its last batch, averaged over the ranks of a process group.
-/// Losses are smoothed by an exponential moving average with a decay of 0.98. If the loss becomes
-/// NaN or infinite, the sweep ends.
+/// A step's loss is its last batch's loss, averaged over the process group's ranks. Losses are
+/// smoothed by an exponential moving average with a decay of 0.98. If the loss becomes NaN or
+/// infinite, the sweep ends.
 /// Python: fastai's `Learner.lr_find` and Lightning's `Tuner.lr_find`.
 /// @throw c10::Error if:
 /// - an option is out of range, or a lazy layer of the model is uninitialized;

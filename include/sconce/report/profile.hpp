@@ -10,11 +10,11 @@ namespace sconce {
 
 namespace profiler {
 
-/// Records the operators and named ranges (`RECORD_USER_SCOPE`) in the current thread and its
-/// backward passes, as well as GPU kernels and copies, for the lifetime of the object. As in
+/// For the lifetime of this object, records the current thread's operators and named ranges
+/// (`RECORD_USER_SCOPE`), including its backward passes, as well as GPU kernels and copies. As in
 /// Python, LibTorch's profiler writes log lines to standard error unless the environment contains
 /// `KINETO_LOG_LEVEL=7`. There is only one profiler per process, so a second `Profile` cannot start
-/// while the first one is running. Use a `Profile` in only one thread.
+/// while the first one is running. Use each `Profile` in only one thread.
 /// Python: `torch.profiler.profile`.
 class [[nodiscard]] Profile {
  public:
@@ -23,7 +23,7 @@ class [[nodiscard]] Profile {
   /// by LibTorch's own functions. The running profile is not affected.
   Profile();
 
-  /// Stops recording. Records that were not exported are discarded.
+  /// Stops recording and discards any records that were not exported.
   ~Profile();
   Profile(const Profile&) = delete;
   Profile& operator=(const Profile&) = delete;
@@ -40,10 +40,10 @@ class [[nodiscard]] Profile {
 
 }  // namespace profiler
 
-/// Writes a trace of the first steps of a fit, on rank 0. Each step is recorded as a range "step"
-/// that contains the ranges "data", "forward", "backward", and "optimizer". The first step is
-/// skipped, because it also initializes buffers and caches. If another profile is running, the file
-/// cannot be written, or the fit has only one step, the callback warns and the fit continues.
+/// On rank 0, writes a trace of a fit's first steps. Each step is recorded as a "step" range that
+/// contains "data", "forward", "backward", and "optimizer" ranges. The first step is skipped,
+/// because it also initializes buffers and caches. If another profile is running, the file cannot
+/// be written, or the fit has only one step, the callback warns and the fit continues.
 /// Python: Lightning's `PyTorchProfiler`.
 class StepTrace : public TrainerCallback {
  public:

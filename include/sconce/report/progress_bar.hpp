@@ -15,7 +15,7 @@ namespace sconce {
 struct TerminalBarOptions {
   /// File descriptor of the terminal to which the stream writes, or -1 if the stream does not write
   /// to a terminal. Defaults to the stream's file descriptor for `std::cout`, `std::cerr`, and
-  /// `std::clog`, and to -1 for other streams.
+  /// `std::clog`, and to -1 for any other stream.
   std::optional<int> file_descriptor = {};
   /// Function that returns the current time. Tests replace this function with a fake clock.
   std::function<std::chrono::steady_clock::time_point()> clock = std::chrono::steady_clock::now;
@@ -24,10 +24,10 @@ struct TerminalBarOptions {
 /// Draws a progress bar on a terminal. The line shows a title, the bar, the number of completed
 /// steps, the total number of steps, the steps per second, the remaining time, and the given text.
 /// The line is redrawn at most ten times per second. The line is as wide as the terminal. If the
-/// width of the terminal is unknown, the width is the value of COLUMNS, or 80 columns if COLUMNS is
-/// not set. Parts that do not fit are omitted. Nothing is drawn if the stream is not a terminal, or
-/// if TERM is unset or "dumb". Other output to the terminal starts in the first column of the bar's
-/// line. If the output is shorter than the bar, the rest of the bar remains visible.
+/// terminal width is unknown, the line width is the value of COLUMNS, or 80 if COLUMNS is not set.
+/// Parts of the line that do not fit are omitted. Nothing is drawn if the stream is not a terminal,
+/// or if TERM is unset or "dumb". Other terminal output starts in the first column of the bar's
+/// line. If this output is shorter than the bar, the rest of the bar remains visible.
 /// Python: `tqdm`.
 class TerminalBar {
  public:
@@ -69,14 +69,14 @@ class TerminalBar {
 
 /// Options for `ProgressBar`.
 struct ProgressBarOptions {
-  /// Whether to also show the loss of the last batch. The host waits for the device at most twice
-  /// per second to read the loss.
+  /// Whether to also show the last batch's loss. The host waits for the device at most twice per
+  /// second to read the loss.
   bool live_loss = false;
   TerminalBarOptions bar = {};  ///< options of the bar
 };
 
-/// Prints the same lines as `EpochLogger`, followed by a bar for the current epoch that also shows
-/// the loss and the metrics of the previous epoch. Only rank 0 prints. The lines are printed to any
+/// Prints the same lines as `EpochLogger`, followed by a bar for the current epoch. The bar also
+/// shows the previous epoch's loss and metrics. Only rank 0 prints. The lines are printed to any
 /// stream, but the bar is drawn only on a terminal. The bar is cleared when the fit ends, even
 /// after an exception.
 /// Python: Lightning's `TQDMProgressBar`.
@@ -86,11 +86,12 @@ class ProgressBar : public TrainerCallback {
   explicit ProgressBar(std::ostream& out, ProgressBarOptions options = {});
   /// Draws the bar for the first epoch.
   void on_fit_start(Fit& fit) override;
-  /// Clears the bar. If a callback stopped the fit, prints a line that shows where and why.
+  /// Clears the bar. If a callback stopped the fit, prints a line that shows where and why the fit
+  /// stopped.
   void on_fit_end(Fit& fit) override;
   /// Draws the bar if at least a tenth of a second has passed since the bar was last drawn.
   void on_after_optimizer_step(Fit& fit) override;
-  /// Prints the line for the epoch and draws the bar for the next epoch.
+  /// Prints the epoch's line and draws the next epoch's bar.
   void on_epoch_end(Fit& fit) override;
 
  private:
