@@ -22,7 +22,7 @@ class MeanMetric : public Metric {
   /// @throw c10::Error if `value` is complex.
   void update(const torch::Tensor& value, double weight = 1);
 
-  /// Computes the mean from `sums`, which contains the sum of the weighted values and the sum of
+  /// Computes the mean from `sums`, which contains the weighted sum of the values and the sum of
   /// the weights.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;

@@ -18,7 +18,7 @@ namespace sconce::metrics {
 ///
 /// To write a custom metric, derive from this class and override two functions: `update` adds a
 /// batch to the sums, and `compute` calculates the metric from the given sums. Add `using
-/// Metric::compute;` to the derived class to keep the overload that uses the metric's own sums.
+/// Metric::compute;` to the derived class to keep the overload that uses the accumulated sums.
 ///
 ///     class MeanError : public metrics::Metric {
 ///      public:
@@ -44,7 +44,7 @@ class Metric {
   virtual void update(const torch::Tensor& preds, const torch::Tensor& target) = 0;
 
   /// Computes the metric's value from `sums`. The result is on the same device as `sums`. The sums
-  /// may be totals over all ranks or may have been loaded from a checkpoint.
+  /// may be totals over all ranks or values loaded from a checkpoint.
   virtual torch::Tensor compute(const torch::Tensor& sums) const = 0;
 
   /// Returns whether a higher value is better. Returns `std::nullopt` by default, which means that
@@ -52,11 +52,11 @@ class Metric {
   /// Python: `Metric.higher_is_better`.
   virtual std::optional<bool> higher_is_better() const { return {}; }
 
-  /// Computes the metric's value from its own sums.
+  /// Computes the metric's value from the sums that it has accumulated.
   /// Python: `Metric.compute`.
   torch::Tensor compute() const { return compute(sums_); }
 
-  /// Resets the sums to 0. The sums stay on the same device.
+  /// Resets the sums to 0. The sums stay on their current device.
   /// Python: `Metric.reset`.
   void reset();
 
@@ -65,7 +65,8 @@ class Metric {
   /// tensor, because each batch creates a new tensor.
   torch::Tensor sums() const;
 
-  /// Replaces the sums with a copy of `sums`. The next batch moves the sums to the batch's device.
+  /// Replaces the sums with a copy of `sums`. When the next batch is added, the sums move to that
+  /// batch's device.
   /// @throw c10::Error if the number of sums does not match this metric.
   void set_sums(const torch::Tensor& sums);
 

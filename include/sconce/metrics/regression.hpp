@@ -83,9 +83,9 @@ class MeanAbsoluteError : public Metric {
 };
 
 /// Computes the mean of |preds - target| / |target| over all elements. `preds` and `target` must
-/// have the same shape. The result is a 0-dim float64 tensor. A value of 1 means an error of 100%.
-/// The result is NaN if there are no examples. Target magnitudes below 1.17e-6 are treated as
-/// 1.17e-6. Types and NaN are handled as in `MeanSquaredError`.
+/// have the same shape. The result is a 0-dim float64 tensor. A value of 1 means a 100% error. The
+/// result is NaN if there are no examples. Target magnitudes below 1.17e-6 are treated as 1.17e-6.
+/// Types and NaN are handled as in `MeanSquaredError`.
 /// Python: `torchmetrics.MeanAbsolutePercentageError`.
 class MeanAbsolutePercentageError : public Metric {
  public:
@@ -103,11 +103,11 @@ class MeanAbsolutePercentageError : public Metric {
 /// Computes the coefficient of determination, the fraction of the variance in `target` that `preds`
 /// explains. `preds` and `target` have shape (N,) or `(N, num_outputs)`. Computations use float64.
 ///
-/// The result is a float64 tensor with values of at most 1. For `raw_values` with several outputs,
-/// the tensor has shape `(num_outputs,)`. Otherwise, it is 0-dim. Values are NaN if there are fewer
-/// than two examples. As in Python, sums of squares up to 1e-4 are treated as 0. The score is 1 if
-/// the sum of squared residuals is 0. If only the total sum of squares is 0, the score is 0. If
-/// there are too few examples for `adjusted`, the unadjusted score is returned.
+/// The result is a float64 tensor whose values are at most 1. For `raw_values` with several
+/// outputs, the tensor has shape `(num_outputs,)`. Otherwise, it is 0-dim. Values are NaN if there
+/// are fewer than two examples. As in Python, sums of squares up to 1e-4 are treated as 0. The
+/// score is 1 if the sum of squared residuals is 0. If only the total sum of squares is 0, the
+/// score is 0. If there are too few examples for `adjusted`, the unadjusted score is returned.
 /// Python: `torchmetrics.R2Score`.
 class R2Score : public Metric {
  public:

@@ -17,7 +17,7 @@ struct ClipGradOptions {
 
 /// Clips the gradients of `parameters` in place so that their norm is at most `max_norm`. The norm
 /// is computed over all gradients together, as if they were concatenated into a single vector.
-/// Returns the norm before clipping as a 0-dim tensor on the device of the first gradient.
+/// Returns the norm before clipping as a 0-dim tensor on the first gradient's device.
 ///
 /// Unlike LibTorch's `torch::nn::utils::clip_grad_norm_`, this function does not copy values to the
 /// host, so the host does not wait if all gradients are on GPUs. Parameters without a gradient are

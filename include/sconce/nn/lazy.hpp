@@ -26,8 +26,8 @@ using FindTensor = std::function<torch::Tensor(const std::string& name)>;
 /// placeholders of shape `[0]`. The placeholders later become the real tensors, so you can pass
 /// them to an optimizer immediately. The placeholders support `to(device)`, `to(dtype)`, and
 /// `requires_grad_(false)`. The real tensors keep the placeholders' device and type and are
-/// initialized with the same random numbers as in Python. Running the first `forward` concurrently
-/// in two threads is a data race. Python: `torch.nn.modules.lazy.LazyModuleMixin`.
+/// initialized with the same random numbers as in Python. Calling `forward` for the first time from
+/// two threads concurrently is a data race. Python: `torch.nn.modules.lazy.LazyModuleMixin`.
 class LazyLayer : public ReprOverride {
  public:
   /// Returns whether the layer's tensors exist. Returns true for a BatchNorm with no tensors.
@@ -56,7 +56,7 @@ bool has_uninitialized_params(const torch::nn::Module& module);
 void check_initialized(const torch::nn::Module& module, const char* who);
 
 /// Initializes the lazy layers in `module` from a state dict with keys such as "net.0.weight". If
-/// any of a layer's tensors is missing or has an invalid shape, that layer remains uninitialized.
+/// any of a layer's tensors is missing or has an invalid shape, that layer is left unchanged.
 /// Python: `load_state_dict` on a lazy module.
 void materialize_from(torch::nn::Module& module, const StateDict& state);
 

@@ -77,10 +77,10 @@ class MultiheadAttentionImpl : public torch::nn::Cloneable<MultiheadAttentionImp
 
   /// Computes attention for `query` of shape `(L, N, E)`, `key` of shape `(S, N, kdim)`, and
   /// `value` of shape `(S, N, vdim)`. With `batch_first`, N is the first dimension. Unbatched
-  /// inputs omit N. Returns the output, with the shape of `query`, and the attention weights. If
-  /// `need_weights` is set, the weights have shape `(N, L, S)`, or `(N, num_heads, L, S)` if they
-  /// are not averaged. Otherwise, the weights are undefined. Does not read tensor values on the
-  /// host. All checks run before any computation starts.
+  /// inputs omit N. Returns the output, which has the same shape as `query`, and the attention
+  /// weights. If `need_weights` is set, the weights have shape `(N, L, S)`, or `(N, num_heads, L,
+  /// S)` if they are not averaged. Otherwise, the weights are undefined. Does not read tensor
+  /// values on the host. All checks run before any computation starts.
   /// @throw c10::Error if:
   /// - a shape, or the type or device of a mask, does not match;
   /// - `is_causal` is set without an `attn_mask`, or an input is a nested tensor.

@@ -41,8 +41,8 @@ struct EncoderArgs {
       {};  ///< `(L, L)` or `(N * nhead, L, L)`; called `mask` in Python's encoder
   torch::Tensor src_key_padding_mask = {};  ///< `(N, L)`, or `(L)` for an unbatched input
   /// Hint that `src_mask` is the causal mask, like `AttentionArgs::is_causal`. If this hint is not
-  /// set, `TransformerEncoder` checks whether a CPU mask is the causal mask. GPU masks are not
-  /// checked, because the check would have to wait for the GPU.
+  /// set, `TransformerEncoder` checks whether a CPU mask is causal. GPU masks are not checked,
+  /// because the check would have to wait for the GPU.
   std::optional<bool> is_causal = {};
 };
 

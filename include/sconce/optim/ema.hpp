@@ -33,10 +33,9 @@ struct ExponentialMovingAverageOptions {
 ///
 /// This class owns the averages and shares the model's tensors, which it keeps alive even if the
 /// model is destroyed. The averages reflect optimizer updates but ignore layers and parameters that
-/// are registered or replaced after construction. Before this object is constructed, lazy layers
-/// must have run their first forward pass, and the model should be on the device on which it will
-/// be trained. Data is copied to the host only if the averages are on the CPU and the model is on a
-/// different device.
+/// are registered or replaced after construction. Before you construct this object, run a forward
+/// pass to initialize any lazy layers, and move the model to its training device. Data is copied to
+/// the host only if the averages are on the CPU and the model is on a different device.
 /// Python: `torch.optim.swa_utils.AveragedModel` with `multi_avg_fn=get_ema_multi_avg_fn(decay)`
 /// and the arguments `device` and `use_buffers`.
 class ExponentialMovingAverage {
@@ -65,7 +64,7 @@ class ExponentialMovingAverage {
   /// the model are on the same device, no data is copied. While the guard is alive, any change to
   /// the model's values (for example, by a BatchNorm forward pass in training mode) changes the
   /// averages instead. If the averages are on a different device, the change is lost. A CUDA graph
-  /// that was captured earlier still reads the original values.
+  /// that was captured before the swap still reads the original values.
   class [[nodiscard]] SwapGuard {
    public:
     /// Swaps the values. `averages` must outlive the guard.

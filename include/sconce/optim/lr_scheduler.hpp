@@ -11,7 +11,7 @@
 #include "sconce/optim/warm_restarts.hpp"
 
 /// PyTorch's learning rate schedulers, for any `torch::optim::Optimizer`. A scheduler sets the
-/// learning rates in the options of the parameter groups, starting when it is constructed.
+/// learning rates in the parameter groups' options, starting at construction.
 ///
 ///     optim::lr_scheduler::StepLR scheduler(optimizer, /*step_size=*/30);
 ///     for (int epoch = 0; epoch < 100; ++epoch) {
@@ -25,10 +25,10 @@
 ///
 /// There is no `last_epoch` argument. To resume a scheduler, call `load_state_dict`. As in Python,
 /// `initial_lr` and OneCycleLR's other values belong to the parameter groups. The `state_dict` of a
-/// sconce optimizer contains these values, so save the states of both the optimizer and the
-/// scheduler. LibTorch's optimizers cannot store these values. A LibTorch optimizer's schedulers
-/// share the values as long as at least one of the schedulers exists. A scheduler that is
-/// constructed later starts from the current learning rates.
+/// sconce optimizer contains these values, so save both the optimizer's and the scheduler's state.
+/// LibTorch's optimizers cannot store these values. A LibTorch optimizer's schedulers share the
+/// values as long as at least one of the schedulers exists. After all of the schedulers are
+/// destroyed, a new scheduler starts from the current learning rates.
 /// Python: `torch.optim.lr_scheduler`.
 namespace sconce::optim::lr_scheduler {
 
@@ -85,8 +85,8 @@ class StepLR final : public GroupLRScheduler {
   double gamma_;
 };
 
-/// Multiplies the learning rate by `gamma` at each milestone. A milestone that is listed twice is
-/// applied twice.
+/// Multiplies the learning rate by `gamma` at each milestone. A milestone listed twice is applied
+/// twice.
 /// Python: `MultiStepLR`.
 class MultiStepLR final : public GroupLRScheduler {
  public:
@@ -107,7 +107,7 @@ class MultiStepLR final : public GroupLRScheduler {
 /// Python: `ExponentialLR`.
 class ExponentialLR final : public GroupLRScheduler {
  public:
-  /// `gamma` is the factor per epoch.
+  /// `gamma` is the per-epoch factor.
   ExponentialLR(torch::optim::Optimizer& optimizer, double gamma);
 
  private:

@@ -79,12 +79,12 @@ class Scheduler {
 
  protected:
   explicit Scheduler(torch::optim::Optimizer& optimizer) : optimizer_(optimizer) {}
-  /// Calls the visitor with the key and the value of each member that `step` does not change.
+  /// Calls the visitor with the key and value of each member that `step` does not change.
   virtual void visit_options(StateVisitor&) {}
-  /// Calls the visitor with the key and the value of each member that `step` changes.
+  /// Calls the visitor with the key and value of each member that `step` changes.
   virtual void visit_progress(StateVisitor& state);
-  /// Calls the visitor with a list that contains one number per group. Groups that were added later
-  /// may be missing from the list.
+  /// Calls the visitor with a list of one number per group. The list may omit groups added since
+  /// construction or the last step.
   void visit_per_group(const char* key, std::vector<double>& values, StateVisitor& state) const;
   /// Returns the groups' current learning rates.
   std::vector<double> current_lrs() const;

@@ -2,7 +2,7 @@
 
 namespace sconce::optim {
 
-/// Whether a lower (`min`) or a higher (`max`) value of a metric is better.
+/// Whether a lower (`min`) or a higher (`max`) metric value is better.
 /// Python: `mode="min"` or `mode="max"`.
 enum class MetricMode { min, max };
 

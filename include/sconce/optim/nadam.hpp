@@ -23,6 +23,7 @@ struct NAdamOptions : TableOptions<NAdam, NAdamOptions> {
   TORCH_ARG(double, weight_decay) = 0;          ///< weight decay factor
   TORCH_ARG(double, momentum_decay) = 4e-3;     ///< controls how fast the momentum approaches the
                                                 ///< first beta
+
   /// Whether to decouple the weight decay from the gradient, as in AdamW.
   TORCH_ARG(bool, decoupled_weight_decay) = false;
 };

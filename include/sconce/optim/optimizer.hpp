@@ -126,9 +126,9 @@ class Optimizer : public torch::optim::Optimizer, public AmpScaling {
   [[nodiscard]] c10::IValue options() const;
 
   /// Loads the state and the options from a dict that `state_dict()` returned in C++ or in Python.
-  /// Tensors are copied and converted to the types and devices of the parameters. The kernels do
-  /// not change. Scheduler values that are missing from the dict are kept. The learning rate can be
-  /// any number, because a schedule might have decreased it below 0.
+  /// Tensors are copied and converted to the parameters' types and devices. The kernels do not
+  /// change. Scheduler values that are missing from the dict are kept. The learning rate can be any
+  /// number, because a schedule might have decreased it below 0.
   /// @throw c10::Error if the groups, a size, or `maximize` does not match this optimizer, if an
   /// option is invalid, or if a key is missing. In these cases, the optimizer is unchanged.
   void load_state_dict(const c10::IValue& state_dict);

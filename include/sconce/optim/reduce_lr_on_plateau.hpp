@@ -45,7 +45,7 @@ class ReduceLROnPlateau final : public Scheduler {
   /// @throw c10::Error if a parameter group was added and `min_lr` is a list.
   void step(double metrics);
 
-  /// Returns the mode passed to the constructor, if any.
+  /// Returns the mode that was passed to the constructor, or an empty optional if none was passed.
   std::optional<MetricMode> given_mode() const { return options_.mode; }
   /// Returns the current mode. If the options do not specify a mode, the mode is `min` until
   /// `set_mode` or `load_state_dict` changes it.

@@ -160,7 +160,7 @@ class AveragedModel : public AveragedModelBase {
   explicit AveragedModel(const std::shared_ptr<M>& model, AveragedModelOptions options = {})
       : AveragedModel(*model, std::move(options)) {}
 
-  /// Runs the forward pass of the averaged model and returns its result.
+  /// Runs the averaged model's forward pass and returns the result.
   template <class... A>
   auto forward(A&&... inputs) {
     return module()->forward(std::forward<A>(inputs)...);

@@ -19,7 +19,7 @@ namespace detail {
 class PreparedProgram;  // defined in src/
 }  // namespace detail
 
-/// A program's inputs or outputs, in the order that the program defines.
+/// A program's inputs or outputs, in the program's order.
 using Tensors = std::vector<torch::Tensor>;
 
 /// A tensor that a program accepts or returns.

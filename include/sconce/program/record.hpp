@@ -35,7 +35,8 @@ struct RecordOptions {
   /// are allowed.
   std::vector<DynamicDim> dynamic_shapes = {};
 
-  /// Names of the outputs. Defaults to "output", or to "output_0", "output_1", and so on.
+  /// Names of the outputs. Defaults to "output" for a single output, and to "output_0", "output_1",
+  /// and so on for several outputs.
   std::vector<std::string> output_names = {};
 
   /// Whether to store the example and its outputs in the file, so that converted programs can be

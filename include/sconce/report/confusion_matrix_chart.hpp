@@ -38,7 +38,7 @@ struct ConfusionMatrixChart {
   void save(const std::filesystem::path& file) const;
 };
 
-/// Draws a confusion matrix after each test, on rank 0. If the file cannot be written, or if the
+/// On rank 0, draws a confusion matrix after each test. If the file cannot be written, or if the
 /// matrix is empty because it is not in `TrainerOptions::metrics`, the logger warns once and
 /// training continues.
 class ConfusionMatrixLogger : public TrainerCallback {

@@ -32,8 +32,8 @@ struct LRFindOptions {
 struct LRFindResult {
   std::vector<double> lrs = {};     ///< learning rate of each step
   std::vector<double> losses = {};  ///< smoothed loss of each step, computed before the update
-  /// Learning rate at the midpoint of the smoothed loss's longest decrease. Empty if the loss never
-  /// decreases.
+  /// Learning rate at the midpoint of the longest decreasing subsequence of smoothed losses. Empty
+  /// if the loss never decreases.
   std::optional<double> suggestion = {};
 
   /// Returns a chart of loss versus learning rate, with a logarithmic learning-rate axis.
@@ -51,7 +51,7 @@ class LRSweep : public TrainerCallback {
 
   /// Returns Trainer options with enough epochs for the sweep.
   TrainerOptions trainer_options(const AnyBatches& train) const;
-  /// Returns the results of the sweep.
+  /// Returns the sweep's results.
   /// @throw c10::Error if the loss diverged immediately.
   LRFindResult result() const;
 
@@ -77,7 +77,7 @@ class LRSweep : public TrainerCallback {
 /// Trains the model for `num_it` steps while exponentially increasing the learning rate of all
 /// parameter groups, and returns the smoothed loss at each learning rate. Afterward, restores the
 /// model (parameters, buffers, gradients, and modes), the optimizer (state and options), and the
-/// random number generators of the CPU and the Trainer's device, bit for bit. As with a fit, the
+/// random number generators of the CPU and the Trainer's device, bit for bit. As after a fit, the
 /// model remains on the Trainer's device. The epoch counter of `train` does not change.
 ///
 /// A step's loss is its last batch's loss, averaged over the process group's ranks. Losses are
