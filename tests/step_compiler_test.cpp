@@ -32,7 +32,8 @@ CapturedStep captured(const std::shared_ptr<InterpretedSteps>& compiler) {
 }  // namespace
 
 TEST_CASE(
-    "a step alternates between its replayed and compiled forms until the faster form is chosen") {
+    "a step alternates between its replayed and compiled variants until the faster variant is "
+    "chosen") {
   const auto compiler = std::make_shared<InterpretedSteps>(sconce::StepCompilerOptions{});
   auto step = captured(compiler);
   const auto x = torch::rand({16});
@@ -47,7 +48,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a compiler that loads another compiler's state keeps the loaded forms without timing them") {
+    "a compiler that loads another compiler's state keeps the loaded step variants without timing "
+    "them again") {
   for (const auto* form : {"compiled", "replay"}) {
     const auto compiler = std::make_shared<InterpretedSteps>(sconce::StepCompilerOptions{});
     c10::impl::GenericDict state(c10::StringType::get(), c10::AnyType::get());
@@ -90,7 +92,7 @@ ModeAndReason run_beside(const std::function<StepVote(const StepVote&)>& other) 
 
 }  // namespace
 
-TEST_CASE("each process keeps the form that is faster across all processes") {
+TEST_CASE("each process keeps the step variant that is faster across all processes") {
   constexpr int64_t ten_minutes = 600'000'000'000;
   for (const bool is_slow : {false, true}) {
     const auto [mode, reason] = run_beside([&](StepVote vote) {
@@ -105,14 +107,13 @@ TEST_CASE("each process keeps the form that is faster across all processes") {
   }
 }
 
-TEST_CASE(
-    "each process replays its step until all processes agree on which form of the step to use") {
+TEST_CASE("each process replays its step until all processes agree on a step variant") {
   const std::string undecided = "the processes in the group have not agreed on a form";
   CHECK(run_beside([](const StepVote&) { return StepVote(); }) ==
         ModeAndReason{StepMode::replayed, undecided});
 }
 
-TEST_CASE("a process keeps the form of a step that another process already uses") {
+TEST_CASE("a process keeps the step variant that another process already uses") {
   const std::string reason = "another process in the group keeps this form";
   CHECK(run_beside([](const StepVote&) {
           return StepVote{.stage = StepVote::settled, .form = StepVote::compiled};
@@ -179,8 +180,7 @@ class WrongCompiler final : public sconce::StepCompiler {
 
 }  // namespace
 
-TEST_CASE(
-    "if the compiler fails or compiles a step incorrectly, the step is replayed with a warning") {
+TEST_CASE("if the compiler fails or miscompiles a step, the step is replayed with a warning") {
   using Fault = WrongCompiler::Fault;
   const std::vector<std::pair<Fault, std::string>> faults = {
       {Fault::compile, "no compiler"},

@@ -107,7 +107,7 @@ TEST_CASE("tune_memory does not enable huge pages after the first tensor is crea
   CHECK_FALSE(is_marked(large()));
 }
 
-TEST_CASE("tune_memory leaves huge pages off if THP_MEM_ALLOC_ENABLE is 0", "[alone]") {
+TEST_CASE("tune_memory leaves huge pages disabled if THP_MEM_ALLOC_ENABLE is 0", "[alone]") {
   ::setenv("THP_MEM_ALLOC_ENABLE", "0", 1);
   CHECK_FALSE(sconce::tune_memory().huge_pages);
   CHECK(variable() == "0");

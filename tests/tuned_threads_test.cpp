@@ -25,7 +25,7 @@ TEST_CASE("tune_threads chooses at most one thread per CPU that the process may 
   CHECK(tune_threads().reason.empty());
 }
 
-TEST_CASE("tune_threads keeps the number of threads that an environment variable sets", "[alone]") {
+TEST_CASE("tune_threads keeps a thread count set by an environment variable", "[alone]") {
   at::set_num_threads(2);
   for (const auto* variable : {"OMP_NUM_THREADS", "MKL_NUM_THREADS"}) {
     ::unsetenv("OMP_NUM_THREADS");

@@ -61,7 +61,9 @@ TEST_CASE("attention returns the same results for a padded batch as for each unp
   }
 }
 
-TEST_CASE("attention with bool and float masks trains in 16 bits with results close to float32") {
+TEST_CASE(
+    "in 16 bits, training attention with bool or float masks gives results close to float32 "
+    "training") {
   const auto dtype = GENERATE(torch::kBFloat16, torch::kHalf);
   const bool need_weights = GENERATE(true, false);
   const bool autocast = GENERATE(true, false);

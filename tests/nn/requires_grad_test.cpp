@@ -50,7 +50,7 @@ TEST_CASE("a frozen lazy layer stays frozen after its first forward pass") {
   CHECK_FALSE(layer->weight.requires_grad());
 }
 
-TEST_CASE("requires_grad_ rejects a parameter of integer type before changing any parameter") {
+TEST_CASE("requires_grad_ rejects an integer parameter before changing any parameter") {
   struct Counts : torch::nn::Module {
     torch::nn::Linear linear = register_module("linear", torch::nn::Linear(1, 1));
     torch::Tensor count =

@@ -52,8 +52,7 @@ TEST_CASE("load_state_dict copies into the existing parameters") {
   CHECK(weight.is_same(to->parameters()[0]));
 }
 
-TEST_CASE(
-    "load_state_dict loads a state dict from an old PyTorch version in the same way as Python") {
+TEST_CASE("load_state_dict loads a state dict from an old PyTorch version exactly as Python does") {
   auto from = three_layers(), to = three_layers();
   to->register_parameter("scale", torch::zeros({}));
   StateDict state;
@@ -125,7 +124,8 @@ TEST_CASE(
                     ContainsSubstring("; missing: " + list("a") + "; unexpected: " + list("b")));
 }
 
-TEST_CASE("load_state_dict rejects a value of an unconvertible type before changing anything") {
+TEST_CASE(
+    "load_state_dict rejects a value whose type cannot be converted before changing anything") {
   auto model = three_layers();
   StateDict before, state;
   for (const auto& item : state_dict(*model)) before.insert(item.key(), item.value().clone());

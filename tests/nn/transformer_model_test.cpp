@@ -91,7 +91,7 @@ TEST_CASE("a clone of a Transformer is independent and computes the same outputs
   CHECK_FALSE(copy->forward(src, tgt).equal(model(src, tgt)));
 }
 
-TEST_CASE("a Transformer rejects mismatched batch sizes and feature counts, as in Python") {
+TEST_CASE("as in Python, a Transformer rejects mismatched batch sizes and feature counts") {
   Transformer model(TransformerOptions(8, 2).num_encoder_layers(1).num_decoder_layers(1));
   const std::string who = "sconce::nn::Transformer: expected a src and a tgt with ";
   CHECK_THAT(error_of([&] { model(torch::ones({5, 3, 8}), torch::ones({4, 2, 8})); }),

@@ -82,7 +82,7 @@ TEST_CASE("a decoder layer returns the same results for a padded batch as for ea
 }
 
 TEST_CASE(
-    "transformer layers with a padding mask can be trained in 16 bits, unlike LibTorch's layers") {
+    "unlike LibTorch's layers, transformer layers with a padding mask can be trained in 16 bits") {
   const auto dtype = GENERATE(torch::kBFloat16, torch::kHalf);
   const bool autocast = GENERATE(true, false);
   torch::manual_seed(3);
@@ -317,7 +317,7 @@ TEST_CASE("a transformer stack built from a frozen layer and norm is frozen, as 
   }
 }
 
-TEST_CASE("parameters of transformer stacks have the same names and order as in Python") {
+TEST_CASE("transformer stack parameters have the same names and order as in Python") {
   CHECK(names_of(*an_encoder(1)) ==
         std::vector<std::string>{
             "layers.0.self_attn.in_proj_weight", "layers.0.self_attn.in_proj_bias",

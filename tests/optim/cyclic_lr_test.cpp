@@ -9,7 +9,7 @@ using Catch::Matchers::ContainsSubstring;
 using sconce::optim::lr_scheduler::CyclicLR;
 using sconce::test::two_groups;
 
-TEST_CASE("CyclicLR and SWALR reject a state that contains a value their constructors reject") {
+TEST_CASE("CyclicLR and SWALR reject a state with values that their constructors would reject") {
   torch::optim::SGD optimizer(two_groups(), torch::optim::SGDOptions(0.1).momentum(0.9));
   const auto refused = [](auto& scheduler, const char* key, const c10::IValue& value,
                           const char* message) {

@@ -65,7 +65,8 @@ TEST_CASE("decay_groups puts biases, norms, and embeddings into a group without 
 }
 
 TEST_CASE(
-    "an optimizer with decay_groups decays only the first group, regardless of its defaults") {
+    "an optimizer with decay_groups decays only the first group, regardless of the optimizer's "
+    "defaults") {
   torch::nn::Linear net(2, 2);
   const auto groups = sconce::optim::decay_groups(*net, 0.5);
   const auto check = [&](torch::optim::Optimizer& optimizer, double lr) {

@@ -86,7 +86,7 @@ TEST_CASE("averages match Python's bit for bit, even after resuming from a saved
 }
 
 TEST_CASE(
-    "SwapGuard swaps the averages into the model and restores the model's own values at the end of "
+    "SwapGuard swaps the averages into the model and restores the original values at the end of "
     "its scope") {
   Averaged averaged;
   const State own = copy_of(tensors_of(averaged.net));
@@ -109,7 +109,7 @@ TEST_CASE(
   CHECK(averaged.ema.n_averaged() == 2);
 }
 
-TEST_CASE("SwapGuard restores the model's own values when an exception leaves its scope") {
+TEST_CASE("SwapGuard restores the model's original values when an exception leaves its scope") {
   Averaged averaged;
   const auto evaluate = [&] {
     const ExponentialMovingAverage::SwapGuard guard(averaged.ema);
@@ -121,7 +121,7 @@ TEST_CASE("SwapGuard restores the model's own values when an exception leaves it
 }
 
 TEST_CASE(
-    "within one autocast scope, layers use the averages inside a SwapGuard and their own values "
+    "within one autocast scope, layers use the averages inside a SwapGuard and the original values "
     "outside the SwapGuard") {
   torch::nn::Linear net(2, 2);
   fill_all(*net, 1);
@@ -137,7 +137,7 @@ TEST_CASE(
   CHECK(output() == 6);
 }
 
-TEST_CASE("an optimizer updates the model's own values between SwapGuards") {
+TEST_CASE("between SwapGuards, optimizer steps update the model's unaveraged parameters") {
   Averaged averaged;
   torch::optim::SGD optimizer(averaged.net.parameters(), 1.0);
   for (int i = 0; i < 2; ++i) {
@@ -183,7 +183,7 @@ TEST_CASE(
   CHECK_THROWS_WITH(ExponentialMovingAverage::SwapGuard(in_time), ContainsSubstring("Double"));
 }
 
-TEST_CASE("ExponentialMovingAverage rejects a mismatched state and keeps its averages") {
+TEST_CASE("ExponentialMovingAverage rejects a mismatched state and leaves its averages unchanged") {
   Averaged averaged;
   const State before = copy_of(averaged.ema.state_dict());
   const auto refused = [&](const State& state, const char* text) {

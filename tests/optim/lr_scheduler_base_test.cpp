@@ -27,8 +27,8 @@ double lr_of(torch::optim::SGD& optimizer) {
 }  // namespace
 
 TEST_CASE(
-    "all schedulers of an optimizer share the optimizer's initial learning rate as long as any of "
-    "the schedulers exists") {
+    "an optimizer's schedulers share its initial learning rate as long as any of the schedulers "
+    "exists") {
   auto optimizer = make_sgd(0.8);
   std::optional<LinearLR> first(std::in_place, optimizer, LinearLROptions{.start_factor = 0.5});
   CHECK(lr_of(optimizer) == 0.4);
@@ -41,8 +41,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "an optimizer created at the address of a destroyed optimizer has its own initial learning "
-    "rate") {
+    "an optimizer created at a destroyed optimizer's address does not reuse the destroyed "
+    "optimizer's initial learning rate") {
   std::optional<torch::optim::SGD> optimizer(make_sgd(0.8));
   {
     const ExponentialLR scheduler(*optimizer, 0.5);
@@ -175,7 +175,7 @@ TEST_CASE("a group added later is scheduled unless the scheduler needs its initi
 
 TEST_CASE(
     "a run with a parameter group added later can be resumed, whether the group is added before or "
-    "after the scheduler") {
+    "after the scheduler is created") {
   using Make = std::function<std::shared_ptr<LRScheduler>(torch::optim::Optimizer&)>;
   const std::vector<Make> makes = {
       [](auto& o) { return std::make_shared<StepLR>(o, 1, 0.5); },

@@ -847,7 +847,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("OneCycleLR stores its values in the optimizer's state and restores them from there") {
+TEST_CASE("OneCycleLR stores its values in the optimizer state and restores them from that state") {
   for (const auto& [begun, other] : pairs_of_cycles()) {
     INFO(begun.python << " into " << other.python);
     const auto run = make_ours(kind_of(begun));
@@ -963,8 +963,7 @@ TEST_CASE("schedulers reject invalid arguments for the same reasons as Python") 
   CHECK(o.param_groups()[0].options().get_lr() == 0.1);
 }
 
-TEST_CASE(
-    "the optimizer state stores the swa_lr of an SWALR, and a later SWALR uses the stored value") {
+TEST_CASE("an SWALR's swa_lr is stored in the optimizer state and used by a later SWALR") {
   const auto run = make_ours("SGD");
   SWALR schedule(*run, {0.5, 0.25});
   schedule.step();
@@ -1022,7 +1021,7 @@ TEST_CASE("after loading a state with unknown phases, OneCycleLR throws at the n
 }
 
 TEST_CASE(
-    "ConstantLR and PolynomialLR reject a state that contains a value their constructors reject") {
+    "ConstantLR and PolynomialLR reject a state with values that their constructors would reject") {
   const auto optimizer = make_optimizer("SGD");
   ConstantLR constant(*optimizer);
   auto state = constant.state_dict().toGenericDict();

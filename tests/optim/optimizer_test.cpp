@@ -214,7 +214,8 @@ TEST_CASE("Kernels::fused rejects parameters that are complex, non-dense, meta, 
 }
 
 TEST_CASE(
-    "step_with_amp_scaling throws without fused kernels and for an invalid scale or found_inf") {
+    "step_with_amp_scaling throws if the kernels are not fused or if the scale or found_inf is "
+    "invalid") {
   const auto none = torch::zeros({});
   AdamW loop({parameter({2})}, AdamWOptions(), {.kernels = Kernels::foreach});
   CHECK_THROWS_WITH(loop.step_with_amp_scaling(none, none),
@@ -520,7 +521,7 @@ TEST_CASE("a parameter group can be added with a scheduled learning rate slightl
   CHECK(below == 3);
 }
 
-TEST_CASE("a parameter group that replaces a removed group is validated as well") {
+TEST_CASE("a parameter group that replaces a removed group is also validated") {
   const auto p = parameter({3});
   SGD optimizer(
       {torch::optim::OptimizerParamGroup({p}), torch::optim::OptimizerParamGroup({parameter({2})})},
@@ -757,7 +758,7 @@ TEST_CASE("zero_grad removes gradients, or sets them to zero if set_to_none is f
   CHECK(!p.grad().defined());
 }
 
-TEST_CASE("step runs its closure with gradients enabled and returns its loss") {
+TEST_CASE("step runs its closure with gradients enabled and returns the closure's loss") {
   const auto p = torch::ones({2}).requires_grad_();
   SGD optimizer({p}, SGDOptions(0.5));
   const torch::NoGradGuard no_grad;
@@ -863,7 +864,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "load_state_dict of an optimizer copies the state and converts it to the parameters' dtype") {
+    "an optimizer's load_state_dict copies the state and converts it to the parameters' dtype") {
   const auto p = parameter({3});
   Adam source({p}, AdamOptions(0.1));
   source.step();
@@ -961,8 +962,7 @@ TEST_CASE("on a GPU, steps with a tensor lr match the CPU and perform no host re
   }
 }
 
-TEST_CASE("on a GPU, parameters on the CPU and on the GPU are skipped and updated together",
-          "[gpu]") {
+TEST_CASE("on a GPU, a step updates or skips CPU and GPU parameters together", "[gpu]") {
   sconce::test::require_gpu();
   const auto here = torch::ones({2}).requires_grad_();
   const auto there = torch::ones({2}, sconce::gpu()).requires_grad_();
@@ -976,7 +976,7 @@ TEST_CASE("on a GPU, parameters on the CPU and on the GPU are skipped and update
   CHECK(there.cpu().equal(torch::full({2}, 0.5)));
 }
 
-TEST_CASE("on a GPU, a captured step reads the learning rate of each group", "[gpu]") {
+TEST_CASE("on a GPU, a captured step reads each group's learning rate", "[gpu]") {
   using sconce::optim::lr_scheduler::LambdaLR;
   sconce::test::require_gpu();
   torch::manual_seed(0);

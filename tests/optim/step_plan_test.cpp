@@ -85,7 +85,7 @@ TEST_CASE("step reports a changed parameter size before updating any parameter")
   }
 }
 
-TEST_CASE("a parameter without optimizer state can change its size") {
+TEST_CASE("a parameter without optimizer state can be resized") {
   auto p = ones_with_gradient({4});
   SGD optimizer({p}, SGDOptions(0.5));
   optimizer.step();

@@ -115,8 +115,8 @@ void compare_with_python(int64_t count) {
 }  // namespace
 
 TEST_CASE(
-    "AveragedModel and update_bn compute the same values as Python, and their states can move to "
-    "Python and back",
+    "AveragedModel and update_bn compute the same values as Python, and their states can be moved "
+    "to Python and back",
     "[python]") {
   compare_with_python(20);
 }

@@ -56,7 +56,8 @@ TEST_CASE("CosineAnnealingWarmRestarts rejects empty cycles and out-of-range epo
   CHECK(scheduler.get_last_lr() == std::vector<double>{0.1, 0.003});
 }
 
-TEST_CASE("a CosineAnnealingWarmRestarts step that throws leaves the position unchanged") {
+TEST_CASE(
+    "a CosineAnnealingWarmRestarts step that throws leaves the scheduler's position unchanged") {
   auto optimizer = sgd_of_two_groups();
   CosineAnnealingWarmRestarts scheduler(optimizer, 3, 2);
   scheduler.step(1.5);

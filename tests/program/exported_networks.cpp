@@ -143,13 +143,13 @@ void check_packages(const Outputs& all, const TempDir& folder) {
 }  // namespace
 
 TEST_CASE(
-    "a network recorded in bfloat16 or under autocast is as accurate as the original in C++") {
+    "a network recorded in bfloat16 or under autocast is as accurate as the original C++ network") {
   const TempDir folder;
   record_all(in_bfloat16(), folder);
   skip_unless_all_ran();
 }
 
-TEST_CASE("Python's ExportedProgram of a recorded network returns the same outputs as the network",
+TEST_CASE("a recorded network's Python ExportedProgram returns the same outputs as the network",
           "[python]") {
   const TempDir folder;
   record_all(in_float32(), folder);

@@ -223,7 +223,7 @@ TEST_CASE("a package for another machine or from another compiler is ignored and
   }
 }
 
-TEST_CASE("a package that is damaged or that other users can change is ignored and rebuilt") {
+TEST_CASE("a damaged package or a package that other users can write to is ignored and rebuilt") {
   FilledCache filled;
   const auto package = filled.entry / "package.pt2", about = filled.entry / "about.json";
   const auto write = [&](const fs::path& file, const std::string& text) {
@@ -250,10 +250,8 @@ TEST_CASE("a package that is damaged or that other users can change is ignored a
   }
 }
 
-TEST_CASE(
-    "a package that another user owns or that is in a folder that other users can change is "
-    "ignored",
-    "[alone]") {
+TEST_CASE("a package is ignored if another user owns the package or can write to its folder",
+          "[alone]") {
   const FilledCache filled;
   const auto ignored = [&] {
     const auto found = filled.cache.find(cache_key, some_target);
@@ -274,7 +272,8 @@ TEST_CASE(
                             ContainsSubstring("found user 65534"));
 }
 
-TEST_CASE("an Inductor cache that is a link or that other users can write to causes an error") {
+TEST_CASE(
+    "an Inductor cache that is a symbolic link or is writable by other users causes an error") {
   const TempDir folder;
   const PackageCache cache(folder.path() / "cache");
   const auto inductor = cache.folder() / "inductor", started = folder.path() / "started";
@@ -291,8 +290,8 @@ TEST_CASE("an Inductor cache that is a link or that other users can write to cau
 }
 
 TEST_CASE(
-    "a cache creates its folder and missing parent folders so that only the current user can "
-    "access them") {
+    "a cache creates its folder and any missing parent folders with access for the current user "
+    "only") {
   const TempDir folder;
   const auto umask_before = ::umask(0);
   const PackageCache cache(folder.path() / "a" / "b" / "");
@@ -309,7 +308,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "the default cache folder is sconce/steps in XDG_CACHE_HOME or in .cache in the home folder") {
+    "the default cache folder is sconce/steps under XDG_CACHE_HOME, or under ~/.cache if "
+    "XDG_CACHE_HOME is not an absolute path") {
   const TempDir folder;
   const auto path = fs::canonical(folder.path());
   const Variable home("HOME", path.c_str());
@@ -451,8 +451,8 @@ TEST_CASE("a killed Python process leaves no package and no temporary files") {
 }
 
 TEST_CASE(
-    "a compilation removes files left by killed compilations, except files in use and unknown "
-    "files") {
+    "a compilation removes files left by killed compilations but keeps files in use and "
+    "unrecognized files") {
   const TempDir folder;
   const PackageCache cache(folder.path() / "cache");
   const CompileFolder in_use(cache.folder(), "live");
@@ -525,15 +525,15 @@ TEST_CASE("a Python interpreter that is missing or cannot run is reported with i
   CHECK(names_in(cache.folder()) == std::vector<std::string>{cache_key + ".lock", "inductor"});
 }
 
-TEST_CASE("a relative path to Python is resolved against the current folder of this process") {
+TEST_CASE("a relative path to Python is resolved against this process's working directory") {
   const TempDir folder;
   const auto python = fs::relative(fake_python(folder, writes_package));
   CHECK(compile_error(PackageCache(folder.path() / "cache"), python).empty());
 }
 
 TEST_CASE(
-    "a compilation fails if its cache cannot acquire a lock or contains a regular file in place of "
-    "an entry") {
+    "a compilation fails if its cache cannot acquire a lock or contains a regular file instead of "
+    "an entry folder") {
   const TempDir folder;
   const PackageCache cache(folder.path() / "cache");
   const auto python = fake_python(folder, writes_package);
@@ -557,7 +557,7 @@ TEST_CASE("an error is reported if another part of the program collects Python's
 }
 
 TEST_CASE(
-    "the chosen form of a step is stored next to the package and removed when the package is "
+    "the chosen step variant is stored next to the package and removed when the package is "
     "replaced") {
   const FilledCache filled;
   CHECK(filled.cache.choice(cache_key).empty());
@@ -639,7 +639,7 @@ TEST_CASE("a compilation reports a full disk if it cannot write the package desc
              ContainsSubstring("about.json: cannot write it: No space left on device"));
 }
 
-TEST_CASE("storing the chosen form of a step on a full disk returns an error", "[alone]") {
+TEST_CASE("storing the chosen step variant on a full disk returns an error", "[alone]") {
   const SmallDisk disk;
   const PackageCache cache(disk.path() / "cache");
   CHECK(cache.store_choice(cache_key, "package").empty());

@@ -106,7 +106,8 @@ TEST_CASE("a program file truncated at any byte is rejected, and the error names
 }
 
 TEST_CASE(
-    "a program whose JSON is truncated anywhere is rejected, and the error reports the position") {
+    "a program whose JSON is truncated at any point is rejected, and the error reports the "
+    "position") {
   const TempDir folder;
   const auto file = write_linear(folder);
   const auto text = sconce::test::program_text(file);
@@ -119,7 +120,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a program file with a changed byte computes the same outputs or is rejected with an error "
+    "a program file with one changed byte produces the same outputs or is rejected with an error "
     "that names the file") {
   const TempDir folder;
   const auto x = torch::ones({2, 2});
@@ -304,7 +305,7 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("an operator argument of any type rejects values of other types") {
+TEST_CASE("a program rejects operator arguments whose values do not have the declared type") {
   const auto call = [](const std::string& op, const std::string& args, const std::string& error,
                        const std::string& overload = "") {
     return other_call(
@@ -485,7 +486,7 @@ TEST_CASE(
       ContainsSubstring("expected 1 tensors, got 2") && ContainsSubstring("calls[1] aten::chunk"));
 }
 
-TEST_CASE("a program runs without gradients and autocast, regardless of the caller's modes") {
+TEST_CASE("a program runs without gradients or autocast, regardless of the caller's modes") {
   const TempDir folder;
   const auto program = Program::load(write_linear(folder));
   const auto x = torch::ones({3, 2});

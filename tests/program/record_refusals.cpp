@@ -199,7 +199,7 @@ TEST_CASE("record rejects sparse and quantized tensors") {
   });
 }
 
-TEST_CASE("record rejects operators that are not part of LibTorch") {
+TEST_CASE("record rejects operators defined outside LibTorch") {
   check_refused({{[](const auto& x) {
                     static const auto op =
                         c10::Dispatcher::singleton()
@@ -212,7 +212,7 @@ TEST_CASE("record rejects operators that are not part of LibTorch") {
                   "operation with LibTorch's operators, or pass its result as an input"}});
 }
 
-TEST_CASE("record rejects operators that replace a tensor's memory") {
+TEST_CASE("record rejects operators that replace a tensor's storage") {
   check_refused(
       {{[](auto x) { return x.clone().resize_({2, 3}); },
         "aten::resize_: expected tensors that keep their storage, got an operator that replaces a "
@@ -231,7 +231,7 @@ TEST_CASE("record rejects collectives") {
         "record the network without DistributedDataParallel");
 }
 
-TEST_CASE("record rejects integers that are not sums of products of sizes and integers") {
+TEST_CASE("record rejects integers that are not multilinear polynomials of the dynamic sizes") {
   const std::string expected =
       ": expected a polynomial in the dynamic sizes with integer coefficients, got a different "
       "integer";
@@ -256,7 +256,7 @@ TEST_CASE("record rejects non-integer values computed from a dynamic size") {
       ContainsSubstring("the function returns different tensors at batch = 4 and batch = 5"));
 }
 
-TEST_CASE("record rejects functions whose number of operator calls depends on the size") {
+TEST_CASE("record rejects functions whose number of operator calls depends on a dynamic size") {
   const auto error = refusal_of([](const auto& x) {
     auto sum = torch::zeros(3);
     for (int64_t i = 0; i < x.size(0); ++i) sum = sum + x[i];
@@ -468,7 +468,7 @@ TEST_CASE("exceptions in a recorded function reach the caller, and the thread ca
   CHECK(Program::load(file).run({torch::zeros({2, 3})})[0].equal(torch::ones({2, 3})));
 }
 
-TEST_CASE("a function that throws for one row is recorded for two or more rows") {
+TEST_CASE("a function that throws for a single row is recorded for two or more rows") {
   const TempDir folder;
   const auto file = folder.path() / "net";
   record(file,

@@ -14,7 +14,9 @@ using sconce::program::record;
 using sconce::program::Tensors;
 using sconce::test::TempDir;
 
-TEST_CASE("a recorded network matches the original network at other batch sizes") {
+TEST_CASE(
+    "a recorded network matches the original network at batch sizes that differ from the "
+    "example's") {
   const TempDir folder;
   for (const auto& network : sconce::test::networks()) {
     INFO(network.name);

@@ -69,13 +69,13 @@ TEST_CASE("parameters that two layers share are stored once, under both names") 
              Catch::Matchers::ContainsSubstring(R"("name":"2.weight")"));
 }
 
-TEST_CASE("parameters that share memory are recorded") {
+TEST_CASE("parameters that share storage are recorded") {
   torch::nn::Sequential net(torch::nn::Linear(4, 4), torch::nn::ReLU(), torch::nn::Linear(4, 4));
   net->parameters()[2].set_data(net->parameters()[0].data());
   check_recorded([&](const Tensor& x) { return net->forward(x); }, {2, 4}, {.module = net.ptr()});
 }
 
-TEST_CASE("a network in channels_last format returns outputs with the same strides") {
+TEST_CASE("a recorded network in channels_last format returns outputs with the original strides") {
   torch::nn::Sequential net(torch::nn::Conv2d(3, 4, 3), torch::nn::BatchNorm2d(4),
                             torch::nn::ReLU(), torch::nn::MaxPool2d(2));
   net->eval();
@@ -127,8 +127,8 @@ TEST_CASE("a function that allocates a tensor and then fills it in parts is reco
 }
 
 TEST_CASE(
-    "integers that depend on the batch size are recorded as sums of products of sizes and "
-    "integers") {
+    "integers that depend on the batch size are recorded as multilinear polynomials of the dynamic "
+    "sizes") {
   check_recorded(
       [](const Tensor& x) {
         const auto rows = x.size(0);
@@ -155,7 +155,9 @@ TEST_CASE("take_along_dim is recorded as gather, since torch.export makes its si
   CHECK_THAT(text, !Catch::Matchers::ContainsSubstring("take_along_dim"));
 }
 
-TEST_CASE("outputs can include an input, a weight, a view, and the same tensor more than once") {
+TEST_CASE(
+    "a recorded function can return an input, a weight, a view, or the same tensor more than "
+    "once") {
   torch::nn::Linear net(4, 4);
   check_recorded(
       [&](const Tensors& in) {
@@ -227,14 +229,16 @@ TEST_CASE("casts that autocast performs within an operator are recorded") {
       {2, 4}, {.module = net.ptr()});
 }
 
-TEST_CASE("a function that fails at other sizes is rejected, and the error reports those sizes") {
+TEST_CASE(
+    "record rejects a function that fails at sizes other than the example's, and the error reports "
+    "those sizes") {
   const auto error = error_of(
       [] { check_recorded([](const Tensor& x) { return x + torch::ones({2, 4}); }, {2, 4}); });
   CHECK_THAT(error, Catch::Matchers::ContainsSubstring("but at batch = 3 it throws: The size of "));
 }
 
 TEST_CASE(
-    "record rejects an output whose size is not a sum of products of dynamic sizes and integers") {
+    "record rejects an output whose size is not a multilinear polynomial of the dynamic sizes") {
   const auto error = error_of(
       [] { check_recorded([](const Tensor& x) { return torch::max_pool1d(x.t(), 2); }, {2, 4}); });
   CHECK_THAT(error, Catch::Matchers::ContainsSubstring(

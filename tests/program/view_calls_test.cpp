@@ -86,7 +86,7 @@ TEST_CASE("add_view reproduces random views and rarely needs as_strided") {
   CHECK(strided <= 20);
 }
 
-TEST_CASE("add_view reproduces views of a dense base with permuted dimensions") {
+TEST_CASE("add_view reproduces views of a dense, permuted base") {
   Draw draw(1);
   for (int i = 0; i < 500; ++i) {
     const auto flat = torch::rand({2 * 3 * 4 * 5});

@@ -11,7 +11,7 @@
 using sconce::axis_of;
 using Labels = std::vector<std::string>;
 
-TEST_CASE("an axis has round tick labels and no more than most_ticks intervals between ticks") {
+TEST_CASE("an axis has round tick labels and at most max_ticks intervals between ticks") {
   CHECK(axis_of(0, 1, {.max_ticks = 5}).labels == Labels{"0", "0.2", "0.4", "0.6", "0.8", "1.0"});
   CHECK(axis_of(0, 1, {.max_ticks = 4}).labels == Labels{"0", "0.5", "1.0"});
   CHECK(axis_of(1, 1000, {.max_ticks = 5}).labels == Labels{"200", "400", "600", "800", "1000"});
@@ -61,7 +61,7 @@ TEST_CASE("is_drawn returns false for NaN, infinite, and very large values") {
   for (const double value : {0., -1e300, 1e300, 5e-324}) CHECK(sconce::is_drawn(value));
 }
 
-TEST_CASE("any two values produce an axis with a few ticks, each with a distinct label") {
+TEST_CASE("any two values produce an axis with a few distinctly labeled ticks") {
   std::mt19937 random(1);
   std::uniform_real_distribution<double> mantissa(-10, 10);
   std::uniform_int_distribution<int> exponent(-320, 299), near(-12, 2);

@@ -65,7 +65,8 @@ TEST_CASE("a confusion matrix chart shows the counts, the class names, and a sca
 }
 
 TEST_CASE(
-    "a confusion matrix chart without names numbers the classes and accepts counts of any dtype") {
+    "without class names, a confusion matrix chart numbers the classes, and it accepts counts of "
+    "any dtype") {
   for (const auto type : {torch::kLong, torch::kInt, torch::kFloat, torch::kDouble}) {
     const auto svg = ConfusionMatrixChart{.counts = torch::ones({2, 2}, type)}.svg();
     CHECK_THAT(svg, ContainsSubstring(">0</text>") && ContainsSubstring(">1</text>"));
@@ -82,7 +83,7 @@ TEST_CASE("on a GPU, a confusion matrix is drawn the same way as on the CPU", "[
         ConfusionMatrixChart{.counts = counts.to(torch::kCUDA)}.svg());
 }
 
-TEST_CASE("the chart of a confusion matrix with 2 to 100 classes has a bounded file size") {
+TEST_CASE("a confusion matrix chart with 2 to 100 classes has a bounded file size") {
   torch::manual_seed(1);
   for (int64_t classes = 2; classes <= 100; classes += sconce::test::rounds(1, 7)) {
     const auto counts = torch::randint(1000, {classes, classes});
@@ -94,7 +95,7 @@ TEST_CASE("the chart of a confusion matrix with 2 to 100 classes has a bounded f
   }
 }
 
-TEST_CASE("a confusion matrix chart shows numbers in the cells only if all of them fit") {
+TEST_CASE("a confusion matrix chart shows numbers in the cells only if all numbers fit") {
   const auto shown = [](int64_t classes, int64_t number) {
     const auto counts = torch::full({classes, classes}, number);
     return count(texts_of(ConfusionMatrixChart{.counts = counts}.svg()), std::to_string(number));
@@ -137,8 +138,7 @@ TEST_CASE("ConfusionMatrixChart rejects invalid counts and class names") {
                  "sconce::ConfusionMatrixLogger: expected 2 class names or an empty list, got 3"));
 }
 
-TEST_CASE(
-    "ConfusionMatrixLogger draws the confusion matrix of each test and ignores training batches") {
+TEST_CASE("ConfusionMatrixLogger draws each test's confusion matrix and ignores training batches") {
   const sconce::test::TempDir folder;
   const auto file = folder.path() / "confusion.svg";
   fit_with(file, /*with_test=*/true, GENERATE("test", "val"));
@@ -168,7 +168,7 @@ TEST_CASE("ConfusionMatrixLogger warns once if its file cannot be written") {
                                               ContainsSubstring(file.string()));
 }
 
-TEST_CASE("ConfusionMatrixLogger warns once if its matrix is not among the metrics of the fit") {
+TEST_CASE("ConfusionMatrixLogger warns once if its matrix is not among the fit's metrics") {
   const sconce::test::TempDir folder;
   const sconce::test::Warnings warnings;
   fit_with(folder.path() / "confusion.svg", /*with_test=*/true, "test", /*in_metrics=*/false);

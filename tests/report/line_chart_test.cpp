@@ -92,7 +92,7 @@ TEST_CASE("non-finite values leave a gap in the line, and an isolated point is d
   CHECK(markers(of_many) == 1);
 }
 
-TEST_CASE("a chart with no finite values displays a message instead of a plot") {
+TEST_CASE("a chart without finite values displays a message instead of a plot") {
   for (const auto& values : {std::vector<double>(), {no_number}, {no_number, infinity}}) {
     const auto svg = chart_of(values).svg();
     CHECK(svg_problem(svg) == "");
@@ -124,7 +124,7 @@ TEST_CASE("a line with many points still shows the highest and lowest values") {
   CHECK(std::count_if(line.begin(), line.end(), is_lower) == 1);
 }
 
-TEST_CASE("the first twelve series of a chart all look different") {
+TEST_CASE("a chart's first twelve series all look different") {
   ChartPanel panel{.y_label = "loss"};
   for (int i = 0; i < 12; ++i) panel.series.push_back(by_epoch(std::to_string(i), {1.0 * i, 2}));
   const auto svg = LineChart{.panels = {panel}}.svg();
@@ -142,7 +142,7 @@ TEST_CASE("the first twelve series of a chart all look different") {
   CHECK(kinds == 12);
 }
 
-TEST_CASE("every panel has its own y axis, and only the last panel shows the epochs") {
+TEST_CASE("every panel has a separate y axis, and only the last panel labels the epochs") {
   LineChart chart = chart_of({2, 1, 0.5});
   chart.panels.push_back(
       {.y_label = "learning rate", .series = {by_epoch("", {1e-5, 4e-5, 2e-5})}});

@@ -108,7 +108,7 @@ TEST_CASE("a trace writes nothing to stderr, even on a machine without a GPU") {
   CHECK(fs::exists(folder.path() / "trace.json"));
 }
 
-TEST_CASE("a trace that is set to record more steps than the fit runs ends with the fit") {
+TEST_CASE("a trace configured for more steps than the fit runs ends with the fit") {
   const TempDir folder;
   const auto file = folder.path() / "trace.json";
   StepTrace trace(file, 100);
@@ -293,7 +293,9 @@ TEST_CASE(
   CHECK(named_ranges(other).at("step").size() == 8);
 }
 
-TEST_CASE("only the first of two traces in one fit is written, and a warning reports the second") {
+TEST_CASE(
+    "if two traces run in the same fit, only the first is written, and a warning reports the "
+    "second") {
   const TempDir folder;
   const Warnings warnings;
   const auto file = folder.path() / "trace.json";
@@ -309,7 +311,7 @@ TEST_CASE("only the first of two traces in one fit is written, and a warning rep
   CHECK(named_ranges(file).at("step").size() == 2);
 }
 
-TEST_CASE("a trace ends with its own fit rather than with a nested fit") {
+TEST_CASE("a trace ends with the fit that started it, even if a nested fit ends earlier") {
   const TempDir folder;
   const auto file = folder.path() / "trace.json";
   StepTrace trace(file, 100);

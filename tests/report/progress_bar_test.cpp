@@ -249,7 +249,7 @@ TEST_CASE("on a terminal, the progress bar disappears at the end and the plain l
   CHECK(shown == plain_lines() + '\n');
 }
 
-TEST_CASE("if a fit stops early, the progress bar ends with a line that says why") {
+TEST_CASE("if a fit stops early, the progress bar's last line reports the reason") {
   const Variable term("TERM", "xterm");
   Terminal terminal(80);
   ProgressBar bar(terminal.out(), {.bar = {.file_descriptor = terminal.file_descriptor()}});

@@ -147,7 +147,8 @@ struct ScalarRun {
 }  // namespace
 
 TEST_CASE(
-    "each epoch's scalars are written to both files under the number of the epoch's last step") {
+    "each epoch's scalars are written to scalars.csv and to the event file under the number of the "
+    "epoch's last step") {
   const TempDir folder;
   ScalarLogger log(folder.path());
   ScalarRun run;
@@ -199,8 +200,10 @@ TEST_CASE("every_n_steps logs the loss of a step's last batch without a host rea
   check_same_in_both_files(folder.path());
 }
 
-TEST_CASE("on a GPU, each flush of the scalar log reads all values of its steps in one host read",
-          "[gpu]") {
+TEST_CASE(
+    "on a GPU, each flush of the scalar log fetches the values of all its steps in a single host "
+    "read",
+    "[gpu]") {
   sconce::test::require_gpu();
   const auto reads_of = [](const sconce::Callbacks& callbacks) {
     ScalarRun run;
@@ -290,7 +293,7 @@ TEST_CASE("a learning rate stored in a tensor is logged and plotted") {
   CHECK(curve.history().learning_rates == std::vector<double>{1.0 / 2, 1.0 / 3});
 }
 
-TEST_CASE("the scale of an enabled GradScaler is logged, even in a custom loop") {
+TEST_CASE("an enabled GradScaler's scale is logged, even in a custom loop") {
   const TempDir folder;
   StepsByHand steps;
   ScalarLogger log(folder.path());
@@ -320,8 +323,7 @@ TEST_CASE("a loss of shape (1) is logged together with the GradScaler's scale") 
   CHECK(warnings.messages().empty());
 }
 
-TEST_CASE(
-    "after a failed read from the device, the next read logs all values under the correct names") {
+TEST_CASE("after a failed device read, the next read logs all values under the correct names") {
   const TempDir folder;
   const sconce::test::Warnings warnings;
   StepsByHand steps;
@@ -340,7 +342,7 @@ TEST_CASE(
   check_same_in_both_files(folder.path());
 }
 
-TEST_CASE("a fit that stops or fails at any point and is resumed logs each step once") {
+TEST_CASE("each step is logged once, even if the fit stops or fails at any point and is resumed") {
   const TempDir whole;
   ScalarLogger whole_log(whole.path(), {.every_n_steps = 1});
   ScalarRun().fit({&whole_log});
@@ -402,8 +404,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a fit that does not resume leaves another run's scalars unchanged and throws before training "
-    "starts") {
+    "a fit that does not resume throws before training starts and leaves another run's scalars "
+    "unchanged") {
   const TempDir folder;
   ScalarLogger log(folder.path());
   ScalarRun().fit({&log});

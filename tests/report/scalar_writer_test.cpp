@@ -67,7 +67,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a resumed run drops scalars beyond its step, no matter where scalars.csv was truncated") {
+    "a resumed run drops scalars logged after the step it resumes from, regardless of where "
+    "scalars.csv was truncated") {
   const TempDir whole;
   write_run(whole.path(), 1, 4);
   const auto csv = contents(whole.path() / "scalars.csv");
@@ -86,8 +87,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "if a run is killed before its first save, the resumed run replaces its scalars, no matter "
-    "where scalars.csv was truncated") {
+    "if a run is killed before its first save, the resumed run replaces the killed run's scalars, "
+    "regardless of where scalars.csv was truncated") {
   const TempDir whole;
   write_run(whole.path(), 1, 2);
   const auto csv = contents(whole.path() / "scalars.csv");

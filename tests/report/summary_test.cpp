@@ -201,7 +201,7 @@ TEST_CASE("summary prints a table") {
         "megabytes: input 0.00, forward and backward 0.02, parameters 0.01, in all 0.03\n");
 }
 
-TEST_CASE("summary shows the output shapes of custom modules and of the layers in them") {
+TEST_CASE("summary shows the output shapes of custom modules and their layers") {
   Block block;
   const auto alone = summary(block, torch::zeros({3, 4}));
   REQUIRE(alone.rows.size() == 2);
@@ -385,7 +385,7 @@ TEST_CASE("if a layer runs twice, summary shows its last output shape and counts
   CHECK(of.forward_backward_bytes == 2 * 4 * 6 * (5 + 2));
 }
 
-TEST_CASE("summary distinguishes layers that share a weight by class") {
+TEST_CASE("if layers share a weight, summary distinguishes the layers by class") {
   nn::Embedding words(9, 4);
   nn::Linear scores(nn::LinearOptions(4, 9).bias(false));
   scores->weight.set_data(words->weight);
@@ -450,8 +450,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "summary shows no shape for a layer in a Sequential if the next layer received a different "
-    "shape") {
+    "summary omits the output shape of a layer in a Sequential if the next layer received a "
+    "different shape") {
   nn::Sequential net(nn::Linear(4, 6), nn::ReLU(), nn::Linear(6, 5), Block());
   auto model = custom({{"net", net.ptr()}}, [&](const torch::Tensor& x) {
     const auto y = net[0]->as<nn::Linear>()->forward(x);

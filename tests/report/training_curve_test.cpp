@@ -55,7 +55,7 @@ sconce::FitResult fit(sconce::TrainerCallback& curve, int epochs,
 
 }  // namespace
 
-TEST_CASE("the chart of a training run has a panel for the loss and a panel for each metric") {
+TEST_CASE("a training run's chart has a panel for the loss and a panel for each metric") {
   const sconce::TrainingHistory history{
       .epochs = {{.epoch = 1, .loss = 2, .metrics = {{"train_acc", 0.5}, {"test_loss", 3}}},
                  {.epoch = 2,
@@ -74,7 +74,7 @@ TEST_CASE("the chart of a training run has a panel for the loss and a panel for 
   CHECK(svg_problem(chart.svg()) == "");
 }
 
-TEST_CASE("the chart of a training run has a series for each named test set") {
+TEST_CASE("a training run's chart has a series for each named test set") {
   const auto chart = sconce::training_chart({.epochs = {{.epoch = 1,
                                                          .loss = 2,
                                                          .metrics = {{"train_acc", 0.5},
@@ -89,8 +89,8 @@ TEST_CASE("the chart of a training run has a series for each named test set") {
 }
 
 TEST_CASE(
-    "a training chart omits the panels of unknown learning rates and scales, and can be drawn "
-    "without epochs") {
+    "a training chart omits panels for unknown learning rates and scales and can be drawn without "
+    "epochs") {
   const auto chart = sconce::training_chart({.scales = {std::nan(""), std::nan("")}});
   CHECK(labels_of(chart) == std::vector<std::string>{"loss: train"});
   CHECK(svg_problem(chart.svg()) == "");
@@ -123,7 +123,7 @@ TEST_CASE("TrainingCurve draws its chart after each epoch") {
 }
 
 TEST_CASE(
-    "the training curve shows the learning rate of the epoch's steps, regardless of callback "
+    "the training curve shows the learning rate used in each epoch's steps, regardless of callback "
     "order") {
   const TempDir folder;
   for (const bool is_first : {false, true}) {
@@ -133,7 +133,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("the training curve shows the scale of an enabled GradScaler") {
+TEST_CASE("the training curve shows an enabled GradScaler's scale") {
   const TempDir folder;
   TrainingCurve curve(folder.path() / "training.svg");
   auto model = sconce::test::net();
@@ -149,8 +149,7 @@ TEST_CASE("the training curve shows the scale of an enabled GradScaler") {
 }
 
 TEST_CASE(
-    "the chart of a resumed fit includes earlier epochs, even if the earlier run did not draw a "
-    "chart") {
+    "a resumed fit's chart includes earlier epochs, even if the earlier run did not draw a chart") {
   const TempDir folder;
   const auto saved = folder.path() / "run";
   {

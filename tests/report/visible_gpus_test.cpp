@@ -56,14 +56,14 @@ TEST_CASE("each GPU has the same number as in CUDA") {
 }
 
 TEST_CASE(
-    "GPUs are numbered by CUDA's bus IDs if they are available, regardless of the environment "
-    "variables") {
+    "if CUDA's bus IDs are available, they determine the GPU numbering, regardless of the "
+    "environment variables") {
   Environment facts = with_visible("0,1,2");
   facts.torch.gpu_buses = {"0001:1b:00.0", "0000:0a:00.0"};
   CHECK(indexes(facts) == std::vector<int>{1, -1, 0});
 }
 
-TEST_CASE("GPUs of different models are not numbered if CUDA lists the fastest first") {
+TEST_CASE("GPUs of different models are not numbered if CUDA lists the fastest GPU first") {
   Environment facts = three_gpus();
   facts.driver.gpus[2].name = "B";
   CHECK(indexes(facts) == std::vector<int>{-1, -1, -1});

@@ -120,7 +120,7 @@ TEST_CASE("a state visitor reads back every kind of member that it wrote, in the
 }
 
 TEST_CASE(
-    "a state visitor accepts a tensor or a bool in place of a number and a list in place of a "
+    "a state visitor accepts a tensor or bool in place of a number, and a list in place of a "
     "pair") {
   const auto state = sconce::as_state(example()).toGenericDict();
   c10::impl::GenericList pair(c10::AnyType::get());

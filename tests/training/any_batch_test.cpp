@@ -147,8 +147,7 @@ TEST_CASE("AnyBatches returns the batches of its source, starting at any batch")
   }
 }
 
-TEST_CASE(
-    "AnyBatches starts the next epoch of its source in the same way as a loop over the source") {
+TEST_CASE("AnyBatches starts its source's next epoch in the same way as a loop over the source") {
   const auto x = torch::arange(10);
   const sconce::data::Batches batches({x, x}, {.batch_size = 10, .shuffle = true});
   AnyBatches loader = batches;
@@ -214,7 +213,7 @@ struct FromFour {
 
 }  // namespace
 
-TEST_CASE("a source that can start at a given batch does not read the batches before it") {
+TEST_CASE("a source that can start at a given batch does not read earlier batches") {
   const AnyBatches loader = sconce::data::DataLoader(FromFour(), {.batch_size = 2});
   const auto next = loader.begin(2, 0);
   CHECK(next().as<Tensor>().equal(torch::tensor({4, 5})));

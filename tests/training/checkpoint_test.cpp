@@ -114,8 +114,7 @@ TEST_CASE("a run resumed from its checkpoint continues as if it had never stoppe
                      second.ema.state_dict()["module.3.weight"]));
 }
 
-TEST_CASE(
-    "resuming in an empty folder changes nothing, and a folder with checkpoints requires resume") {
+TEST_CASE("resume has no effect in an empty folder and is required in a folder with checkpoints") {
   const TempDir folder;
   const auto inner = folder.path() / "a" / "b";
   Run run(1);
@@ -136,8 +135,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "the most recent checkpoints and the best one are kept, and a resumed run remembers which "
-    "checkpoint is best") {
+    "the most recent checkpoints and the best checkpoint are kept, and a resumed run remembers "
+    "which checkpoint is best") {
   const TempDir folder;
   const auto save = [](Checkpoint& to, int64_t epoch, std::optional<double> metric) {
     to.save({}, {.epoch = epoch}, metric);
@@ -208,7 +207,9 @@ TEST_CASE(
         folder.path() / ("checkpoint-000002-00000000-" + std::to_string(largest) + ".pt"));
 }
 
-TEST_CASE("loading under the lock completes a save that was killed after writing its checkpoint") {
+TEST_CASE(
+    "loading under the lock completes a save whose process was killed after writing the "
+    "checkpoint") {
   const TempDir folder;
   const fs::path first = folder.path() / "checkpoint-000001-00000000.pt";
   const fs::path link = folder.path() / "best.pt";
@@ -253,7 +254,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a run resumed without keep_best removes the link to a best checkpoint that it does not keep") {
+    "a run resumed without keep_best deletes the earlier best checkpoint and the link to it") {
   const TempDir folder;
   Checkpoint(folder.path()).save({}, {.epoch = 1}, 0.5);
   Checkpoint resumed(folder.path(), {.resume = true, .keep_best = false});
@@ -368,7 +369,7 @@ TEST_CASE("a Checkpoint cannot save until it has loaded the checkpoint that anot
   CHECK(names_in(folder.path()) == Names{"checkpoint-000006-00000000.pt"});
 }
 
-TEST_CASE("the lock on a checkpoint folder is not inherited by programs that the process starts") {
+TEST_CASE("programs that the process starts do not inherit a checkpoint folder's lock") {
   const TempDir folder;
   Checkpoint checkpoint(folder.path());
   checkpoint.lock();
@@ -418,7 +419,9 @@ TEST_CASE("a checkpoint written without checksums is rejected") {
                     ContainsSubstring("expected an archive with checksums"));
 }
 
-TEST_CASE("loading a checkpoint with different parts throws before anything changes") {
+TEST_CASE(
+    "loading a checkpoint whose parts do not match the run's parts throws before anything "
+    "changes") {
   const TempDir folder;
   Run run(1);
   Checkpoint(folder.path()).save(run.parts(), {});
@@ -464,8 +467,7 @@ TEST_CASE(
   CHECK(torch::equal(net->weight, weight));
 }
 
-TEST_CASE(
-    "a class name that a checkpoint stores with namespaces matches the name without namespaces") {
+TEST_CASE("a namespace-qualified class name in a checkpoint matches the unqualified class name") {
   const TempDir folder;
   torch::nn::Linear net(2, 1);
   sconce::optim::SGD sgd(net->parameters(), 0.1);
@@ -511,8 +513,10 @@ TEST_CASE(
   CHECK(torch::equal(net->weight, weight));
 }
 
-TEST_CASE("truncated checkpoints and 2,000 flipped bits in a checkpoint's values are rejected",
-          "[alone]") {
+TEST_CASE(
+    "a checkpoint is rejected if it is truncated or if any of 2,000 randomly chosen bits in its "
+    "values is flipped",
+    "[alone]") {
   const TempDir folder;
   Run run(1);
   const auto extra = torch::rand({1000});

@@ -121,8 +121,8 @@ void check_equal(const sconce::FitResult& found, const sconce::FitResult& expect
 }  // namespace
 
 TEST_CASE(
-    "a fit with compile has the same losses as a fit without compile, even with a smaller last "
-    "batch") {
+    "a fit with compile has the same losses as a fit without compile, even if the last batch is "
+    "smaller") {
   const auto precision = GENERATE(Precision::fp32, Precision::bf16, Precision::fp16);
   const sconce::test::Warnings of_fp16_on_a_cpu;
   const auto counting = compiler(KeptStep::compiled);
@@ -165,8 +165,8 @@ TEST_CASE("a fit with compile and a LossSum produces the same losses as a fit wi
 }
 
 TEST_CASE(
-    "the log of a fit with compile ends with the form of the step and the reason for choosing that "
-    "form") {
+    "the log of a fit with compile ends with the chosen step variant and the reason for the "
+    "choice") {
   const auto log_of = [](int epochs, std::shared_ptr<sconce::StepCompiler> by) {
     Training training;
     training.fit({.max_epochs = epochs, .compiler = std::move(by)});
@@ -202,7 +202,7 @@ TEST_CASE("the log of a fit with graph ends by stating whether the step is repla
   CHECK_THAT(log_of(16), EndsWith("the step is not replayed until the capture is complete\n"));
 }
 
-TEST_CASE("a fit that ends before its step is captured reports this in its log") {
+TEST_CASE("if a fit ends before its step is captured, the fit's log says so") {
   Training training;
   training.fit({.compiler = compiler()}, /*examples=*/16);
   CHECK_THAT(training.log.str(),
@@ -232,7 +232,7 @@ std::pair<sconce::FitResult, std::string> fit_in_parts(const std::vector<Compile
 
 }  // namespace
 
-TEST_CASE("a resumed fit keeps the form of the step from the earlier fit without timing it again") {
+TEST_CASE("a resumed fit keeps the earlier fit's step variant without timing the variants again") {
   const auto plain = fit_in_parts({nullptr});
   for (const std::string form : {"compiled", "replay"}) {
     const auto fresh = compiler();
@@ -244,7 +244,7 @@ TEST_CASE("a resumed fit keeps the form of the step from the earlier fit without
   }
 }
 
-TEST_CASE("a resumed fit uses the form of the step that the earlier fit chose by timing") {
+TEST_CASE("a resumed fit uses the step variant that the earlier fit chose by timing") {
   const TempDir folder;
   const auto fit = [&](const Compiler& by, int epochs) {
     Training training;

@@ -47,7 +47,7 @@ size_t epochs_of(const std::vector<double>& values, const sconce::EarlyStoppingO
 
 }  // namespace
 
-TEST_CASE("EarlyStopping stops a fit after `patience` consecutive epochs without a better value") {
+TEST_CASE("EarlyStopping stops a fit after `patience` consecutive epochs without improvement") {
   CHECK(epochs_of({3, 2, 2, 2, 2, 1}, {}) == 5);
   CHECK(epochs_of({3, 2, 2, 2, 1, 1}, {}) == 6);
   CHECK(epochs_of({3, 4, 2, 3, 1, 5}, {.patience = 1}) == 2);
@@ -139,7 +139,8 @@ TEST_CASE("a state loaded into EarlyStopping applies only to the next fit") {
   CHECK(f.fit({.max_epochs = 6}).epochs.size() == 5);
 }
 
-TEST_CASE("EarlyStopping warns and restarts if its state is from a different metric or mode") {
+TEST_CASE(
+    "EarlyStopping warns and restarts if its loaded state belongs to a different metric or mode") {
   using sconce::optim::MetricMode;
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.1);
@@ -191,7 +192,7 @@ struct Undirected : sconce::metrics::Metric {
 
 }  // namespace
 
-TEST_CASE("EarlyStopping without a mode uses the direction of its metric") {
+TEST_CASE("EarlyStopping without a mode uses its metric's direction") {
   Accuracies rising;
   EarlyStopping stopping("test_acc", {.patience = 1});
   const auto result = Fitting<>({&rising, &stopping}, data(16, 16)).fit({.max_epochs = 4});
@@ -200,8 +201,8 @@ TEST_CASE("EarlyStopping without a mode uses the direction of its metric") {
 }
 
 TEST_CASE(
-    "without a mode, EarlyStopping rejects a monitored value of unknown direction before the first "
-    "step") {
+    "without a mode, EarlyStopping throws before the first step if the monitored value's direction "
+    "is unknown") {
   const auto fit = [](const std::string& monitor, std::optional<MetricMode> mode) {
     auto model = net();
     const auto before = model->parameters()[0].detach().clone();
@@ -226,7 +227,7 @@ TEST_CASE(
   CHECK_NOTHROW(fit("test_own_loss", {}));  // a loss, judging by its name
 }
 
-TEST_CASE("the result of a fit reports why EarlyStopping ended the fit, even after resuming") {
+TEST_CASE("a fit's result reports why EarlyStopping ended the fit, even after resuming") {
   const sconce::test::TempDir folder;
   const auto reason_of = [&](std::vector<double> values, bool saves = false) {
     sconce::Checkpoint checkpoint(folder.path(), {.resume = true});

@@ -70,8 +70,8 @@ bool trains_the_rest(const Wrap& wrap, const sconce::distributed::ProcessGroup& 
 }  // namespace
 
 TEST_CASE(
-    "a layer kept in eval mode by an overridden train() stays in eval mode in fits, replicas, and "
-    "ranks") {
+    "a layer kept in eval mode by an overridden train() stays in eval mode during fits, in "
+    "replicas, and on all ranks") {
   const auto itself = [](const auto& model) { return model; };
   CHECK(trains_the_rest(itself));
   const auto replicas = [](const auto& model) {

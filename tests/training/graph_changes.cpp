@@ -174,15 +174,12 @@ void check_changes(torch::Device device) {
 }  // namespace
 
 TEST_CASE(
-    "on the CPU, a fit with graph responds to changes made by callbacks in the same way as a fit "
-    "without graph") {
+    "on the CPU, fits with and without graph respond identically to changes made by callbacks") {
   check_changes(torch::kCPU);
 }
 
-TEST_CASE(
-    "on a GPU, a fit with graph responds to changes made by callbacks in the same way as a fit "
-    "without graph",
-    "[gpu]") {
+TEST_CASE("on a GPU, fits with and without graph respond identically to changes made by callbacks",
+          "[gpu]") {
   sconce::test::require_gpu();
   check_changes(sconce::gpu());
 }

@@ -136,7 +136,7 @@ TEST_CASE("four threads read the same batch concurrently") {
 
 TEST_CASE(
     "four threads concurrently call prepare_model and prepare_batch on the same Trainer and "
-    "compute the same Loss") {
+    "evaluate the same Loss") {
   const sconce::Trainer trainer({.num_gpus = 0});
   const sconce::Loss loss = torch::mse_loss;
   const sconce::data::Dataset batch = {torch::ones({2, 3}), torch::zeros({2, 3})};

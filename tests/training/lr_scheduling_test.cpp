@@ -151,7 +151,7 @@ TEST_CASE("PlateauScheduling rejects an unknown monitor before the first step") 
   CHECK(model->parameters()[0].equal(net()->parameters()[0]));
 }
 
-TEST_CASE("a ReduceLROnPlateau without a mode follows the direction of its metric") {
+TEST_CASE("a ReduceLROnPlateau without a mode uses its metric's direction") {
   const auto fit = [](lr_scheduler::ReduceLROnPlateau& scheduler, torch::optim::SGD& optimizer,
                       torch::nn::Sequential& model, const std::string& monitor) {
     sconce::PlateauScheduling scheduling(scheduler, monitor);

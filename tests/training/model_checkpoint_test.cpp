@@ -145,7 +145,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("an unfinished epoch's metric sums are saved, and sums from other metrics are rejected") {
+TEST_CASE(
+    "an unfinished epoch's metric sums are saved, and sums from different metrics are rejected") {
   const sconce::test::TempDir folder;
   const auto fit = [&](const sconce::Metrics& metrics, int64_t stop_after) {
     Checkpoint checkpoint(folder.path(), {.resume = true});
@@ -220,7 +221,7 @@ torch::Tensor saved_weight(const std::filesystem::path& file) {
 
 }  // namespace
 
-TEST_CASE("a checkpoint cannot be saved if a callback's value has a name reserved for the epoch") {
+TEST_CASE("a checkpoint cannot be saved if a callback adds a value with a reserved name") {
   struct AddsSeconds : sconce::TrainerCallback {
     void on_epoch_end(sconce::Fit& fit) override { fit.epochs.back().metrics.insert("seconds", 1); }
   };
@@ -302,8 +303,8 @@ TEST_CASE("a fit resumed with a different monitor restarts the selection of the 
 }
 
 TEST_CASE(
-    "without a mode, ModelCheckpoint rejects a monitored value of unknown direction before the "
-    "first step") {
+    "without a mode, ModelCheckpoint throws before the first step if the monitored value's "
+    "direction is unknown") {
   const sconce::test::TempDir folder;
   Checkpoint checkpoint(folder.path() / "run");
   SavedFitting fitting(checkpoint);
@@ -356,7 +357,8 @@ TEST_CASE(
   CHECK(values(true) == values(false));
 }
 
-TEST_CASE("a second fit with the same checkpoint saves the same way as the first fit") {
+TEST_CASE(
+    "a second fit with the same checkpoint saves checkpoints in the same way as the first fit") {
   const sconce::test::TempDir folder;
   Checkpoint checkpoint(folder.path());
   SavedFitting first(checkpoint), second(checkpoint, /*lr=*/0.3);
@@ -444,8 +446,8 @@ TEST_CASE("a resumed fit warns only about options that its checkpoint replaces")
 }
 
 TEST_CASE(
-    "a resumed fit warns about changed warm-restart options but not about the position in the "
-    "cycle") {
+    "a resumed fit warns about changed warm-restart options but not about a changed position in "
+    "the cycle") {
   const sconce::test::TempDir folder;
   const auto warnings_with = [&](int64_t T_mult, int epochs) {
     Checkpoint checkpoint(folder.path(), {.resume = true});

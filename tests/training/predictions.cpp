@@ -92,7 +92,7 @@ TEST_CASE("predict matches a hand-written loop bit for bit in each precision") {
   CHECK(equal(outputs, by_hand(model, batches, precision)));
 }
 
-TEST_CASE("predict accepts any source of batches and a function that receives the outputs") {
+TEST_CASE("predict accepts any batch source and a function that receives the outputs") {
   auto model = net();
   Trainer trainer({.num_gpus = 0});
   const Batches batches(points(10), {.batch_size = 4});

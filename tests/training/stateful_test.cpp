@@ -145,7 +145,7 @@ void remove(GenericDict dict, const c10::IValue& key) {
 
 }  // namespace
 
-TEST_CASE("Stateful reads the state of one object and loads it into another") {
+TEST_CASE("Stateful reads one object's state and loads it into another object") {
   torch::nn::Linear a(2, 1), b(2, 1);
   Stateful(*b).load_state_dict(Stateful(*a).state_dict());
   CHECK(b->weight.equal(a->weight));
@@ -249,7 +249,7 @@ TEST_CASE("a checkpoint from a different LibTorch optimizer is rejected before a
   }
 }
 
-TEST_CASE("the state of a LibTorch optimizer has the same keys and types as in Python") {
+TEST_CASE("a LibTorch optimizer's state has the same keys and types as in Python") {
   using namespace torch::optim;
   Loop<Adam, AdamOptions> loop(AdamOptions(0.01));
   loop.steps(2);
@@ -284,7 +284,7 @@ TEST_CASE("Stateful rejects an optimizer without a state and names its class") {
 }
 
 TEST_CASE(
-    "the options of an optimizer or scheduler contain exactly the state that steps do not change") {
+    "an optimizer's or scheduler's options contain exactly the state that steps do not change") {
   namespace lr_scheduler = sconce::optim::lr_scheduler;
   const auto text = [](const c10::IValue& value) { return c10::str(value); };
   torch::nn::Linear net(2, 2);

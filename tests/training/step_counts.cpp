@@ -133,8 +133,7 @@ TEST_CASE("SGD adds one kernel to a step") {
   CHECK_AT_MOST(extra_of_step(optimizer, model), (Counts{.operators = 2, .allocations = 1}));
 }
 
-TEST_CASE(
-    "Adam adds one kernel to a step and, on the CPU, reads the step count of each parameter") {
+TEST_CASE("Adam adds one kernel to a step and, on the CPU, reads each parameter's step count") {
   auto model = simple_nn();
   sconce::optim::Adam optimizer(model->parameters(), 0.001);
   // Compared with SGD, one additional call increments all step counts. LibTorch's kernel makes two
@@ -159,7 +158,7 @@ TEST_CASE("sconce's SGD and Adam make far fewer operator calls per step than tor
         calls(torch::optim::Adam(parameters, 0.01)));
 }
 
-TEST_CASE("the overhead of scaling and clipping in a mixed-precision step is bounded") {
+TEST_CASE("the per-step overhead of scaling and clipping in mixed precision is bounded") {
   auto model = simple_nn();
   const auto parameters = model->parameters();
   const auto batch = pictures(rows, {64});
@@ -185,7 +184,7 @@ TEST_CASE("the overhead of scaling and clipping in a mixed-precision step is bou
                 (Counts{.operators = 71, .allocations = 21, .copies = 4}));
 }
 
-TEST_CASE("the Trainer's overhead per step does not depend on the model") {
+TEST_CASE("the Trainer's per-step overhead does not depend on the model") {
   for (const auto& model : {mlp(), lenet()}) {
     // For a batch that is already on its device, the Trainer makes two calls. Detaching the loss
     // takes two calls, and adding the float loss to a double sum takes five.
@@ -217,7 +216,7 @@ TEST_CASE("a shuffled batch is copied once, and an unshuffled batch is not copie
   CHECK_AT_MOST(count(true), (Counts{.operators = 11, .allocations = 4}));
 }
 
-TEST_CASE("the overhead of DistributedDataParallel in a step is bounded") {
+TEST_CASE("DistributedDataParallel's per-step overhead is bounded") {
   const auto group = sconce::test::one_with_gloo();
   auto model = simple_nn();
   sconce::nn::DistributedDataParallel parallel(model, group);

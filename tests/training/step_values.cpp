@@ -181,7 +181,7 @@ std::string refusal_of(std::function<NamedTensors(const torch::Tensor&)> values)
 
 }  // namespace
 
-TEST_CASE("step values are averaged over the examples of an epoch, in training and in tests") {
+TEST_CASE("step values are averaged over an epoch's examples, in both training and testing") {
   ValuesFitting fitting;
   std::ostringstream log;
   sconce::EpochLogger lines(log);
@@ -322,7 +322,7 @@ TEST_CASE(
   CHECK_THROWS_WITH(fitting.fit(), ContainsSubstring("sconce::ModelCheckpoint: expected monitor"));
 }
 
-TEST_CASE("a fit that stops mid-epoch restores the sums of its step values when it resumes") {
+TEST_CASE("a fit resumed mid-epoch restores the sums of its step values") {
   const TempDir folder;
   const auto fit = [&](int64_t stop_after) {
     ValuesFitting fitting;
@@ -414,7 +414,7 @@ TEST_CASE(
   CHECK(reads(over_targets) == reads(torch::nn::functional::cross_entropy));
 }
 
-TEST_CASE("a fit that stops mid-epoch restores the sum of its counts when it resumes") {
+TEST_CASE("a fit resumed mid-epoch restores the sum of its counts") {
   const TempDir folder;
   const auto dataset = with_ignored_targets();
   const auto fit = [&](int64_t stop_after) {
@@ -452,7 +452,7 @@ TEST_CASE("the losses and counts from all replicas are summed") {
   CHECK(two.first.at("train_mean") == Approx(one.first.at("train_mean")));
 }
 
-TEST_CASE("the Trainer rejects counts that are not scalars or that only some steps return") {
+TEST_CASE("the Trainer rejects non-scalar counts and counts that only some steps return") {
   const std::string who = "sconce::Trainer: expected ";
   CHECK(refusal_of_count(targets_of) == "nothing was thrown");
   CHECK(refusal_of_count([](const Dataset& batch) { return batch.target != -100; }) ==
@@ -493,8 +493,8 @@ TEST_CASE("a loss over counted targets is the same on simulated or real GPUs as 
 }
 
 TEST_CASE(
-    "with several test sets, step values are prefixed with the name of their set, and val_ does "
-    "not stand for test_") {
+    "with several test sets, step values are prefixed with their test set's name, and val_ is not "
+    "an alias for test_") {
   ValuesFitting fitting;
   const Batches a(points(6, /*seed=*/2), {.batch_size = 4});
   const Batches b(points(10, /*seed=*/3), {.batch_size = 4});
@@ -525,7 +525,7 @@ TEST_CASE(
                                                      "hard_acc], got val_loss"));
 }
 
-TEST_CASE("the Trainer rejects test sets that have no unique name or no batches") {
+TEST_CASE("the Trainer rejects test sets without batches or without a unique name") {
   ValuesFitting fitting;
   const Batches a(points(6), {.batch_size = 4});
   const auto refusal = [&](sconce::TestSets test) {

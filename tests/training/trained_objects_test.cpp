@@ -144,7 +144,7 @@ TEST_CASE("a step is captured again in each call if its model is not owned by a 
   CHECK(model.host_runs == 8);
 }
 
-TEST_CASE("a step is captured again if the size of a parameter changes between two epochs") {
+TEST_CASE("if a parameter's size changes between two epochs, the step is captured again") {
   const auto resize = [](EpochTraining& training) {
     torch::manual_seed(3);
     const torch::NoGradGuard no_grad;
@@ -175,7 +175,7 @@ TEST_CASE(
   CHECK(captured.model->host_runs == 4);
 }
 
-TEST_CASE("a step is captured again if the mode of a layer changes between two epochs") {
+TEST_CASE("if a layer's mode changes between two epochs, the step is captured again") {
   struct Frozen : CountingModel {
     void train(bool on = true) override {
       CountingModel::train(on);

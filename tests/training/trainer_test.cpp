@@ -144,8 +144,7 @@ std::shared_ptr<M> made() {
 
 }  // namespace
 
-TEST_CASE(
-    "the Trainer's defaults match d2l's, except that the Trainer uses a GPU if there is one") {
+TEST_CASE("the Trainer's defaults match d2l's, except that the Trainer uses a GPU if available") {
   CHECK(sconce::TrainerOptions().gradient_clip_val == 0);
   CHECK(Trainer().device() == sconce::try_gpu());
   CHECK(Trainer({.num_gpus = 0}).device() == sconce::cpu());
@@ -393,7 +392,7 @@ const sconce::TrainerOptions of_three_epochs = {
 
 }  // namespace
 
-TEST_CASE("each fit_epoch and evaluate call in a loop uses the order of the next epoch") {
+TEST_CASE("each fit_epoch or evaluate call in a loop uses the next epoch's order") {
   Reading model;
   torch::optim::SGD optimizer(model.parameters(), 0.01);
   Trainer trainer(of_three_epochs);
@@ -426,8 +425,8 @@ TEST_CASE("each fit_epoch call in a loop reshuffles the items of a DataLoader") 
 }
 
 TEST_CASE(
-    "a fit counts its own epochs, tests in a fixed order, and leaves a loop's epoch count "
-    "unchanged") {
+    "a fit counts its epochs independently, tests in a fixed order, and leaves a loop's epoch "
+    "count unchanged") {
   Reading model;
   torch::optim::SGD optimizer(model.parameters(), 0.01);
   Trainer trainer(of_three_epochs);
@@ -441,7 +440,7 @@ TEST_CASE(
   CHECK(tests.begin().epoch() == 5);
 }
 
-TEST_CASE("nested and concurrent fits over the same batches each use their own row order") {
+TEST_CASE("nested and concurrent fits over the same batches each use a separate row order") {
   const sconce::FitData data = {.train = shuffled_rows()};
   struct Within : sconce::TrainerCallback {
     explicit Within(const sconce::FitData& of) : data(of) {}
@@ -613,8 +612,8 @@ TEST_CASE("a float16 epoch matches a hand-written loop with a GradScaler") {
 }
 
 TEST_CASE(
-    "WeightAveraging updates its averages after every step and uses them for testing instead of "
-    "the model") {
+    "WeightAveraging updates its averages after every step and tests with the averages instead of "
+    "the model's weights") {
   auto model = net();
   torch::optim::SGD optimizer(model->parameters(), 0.5);
   sconce::optim::ExponentialMovingAverage ema(*model, {.decay = 1});  // the first step's values
@@ -631,7 +630,7 @@ TEST_CASE(
 
 TEST_CASE(
     "with scheduling, averaging, fp16, clipping, and accumulation, an epoch still reads only its "
-    "sums") {
+    "sums on the host") {
   auto model = net();
   sconce::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
   sconce::optim::lr_scheduler::ExponentialLR scheduler(optimizer, 0.9);
@@ -738,7 +737,7 @@ struct SignOfEach : torch::nn::Module {
   torch::Tensor scale = register_parameter("scale", torch::ones({1}));
 };
 
-TEST_CASE("with logits for each pixel, accuracy is the fraction of correct pixels") {
+TEST_CASE("with per-pixel logits, accuracy is the fraction of correctly classified pixels") {
   SignOfEach model;
   torch::manual_seed(1);
   const auto x = torch::randn({10, 4, 5});
@@ -752,8 +751,7 @@ TEST_CASE("with logits for each pixel, accuracy is the fraction of correct pixel
   CHECK(metrics.examples == 10);
 }
 
-TEST_CASE(
-    "the Trainer rejects targets that do not contain exactly one class for each row of logits") {
+TEST_CASE("the Trainer rejects targets that do not contain exactly one class per row of logits") {
   Plain model;
   torch::optim::SGD optimizer(model.parameters(), 0.1);
   const auto x = torch::randn({2, 2});
@@ -801,7 +799,7 @@ TEST_CASE("callbacks receive the last batch's loss on the device, detached from 
 }
 
 TEST_CASE(
-    "callbacks run in the given order, except that functions that end a test or a fit run in "
+    "callbacks run in the given order, except that end-of-test and end-of-fit functions run in "
     "reverse order") {
   std::string log;
   Recorder a("a."), b("b.");
@@ -923,7 +921,7 @@ TEST_CASE("a custom training_step is used in each precision, on every rank, and 
   CHECK(torch::allclose(parallel_weight, expected_weight, 1.3e-6, 1e-5));
 }
 
-TEST_CASE("replica losses are weighted by the number of examples in each replica") {
+TEST_CASE("replica losses are weighted by the number of examples that each replica receives") {
   auto model = made<OwnStep>();
   auto twin = made<OwnStep>();
   torch::optim::SGD optimizer(model->parameters(), 0.5), twin_optimizer(twin->parameters(), 0.5);
@@ -991,7 +989,7 @@ template <>
 struct sconce::nn::TensorTree<CountedRows>
     : sconce::nn::TensorMembers<&CountedRows::data, &CountedRows::target> {};
 
-TEST_CASE("with graph, a batch keeps its non-tensor parts, even if it is a smaller last batch") {
+TEST_CASE("with graph, a batch keeps its non-tensor fields, even when the last batch is smaller") {
   const auto all = points(44);
   std::vector<CountedRows> batches;
   for (int64_t first = 0; first < 44; first += 8) {
@@ -1169,7 +1167,7 @@ TEST_CASE("num_gpus = 1 without a GPU warns and trains on the CPU") {
   CHECK_THAT(recorder.text, ContainsSubstring("1 GPU requested, none found: using the CPU"));
 }
 
-TEST_CASE("fast_dev_run uses one batch of one epoch and saves nothing") {
+TEST_CASE("fast_dev_run runs a single batch for one epoch and saves nothing") {
   Recorder recorder;
   Fitting<> f({&recorder});
   const auto result = f.fit({.max_epochs = 9, .fast_dev_run = true});
@@ -1329,7 +1327,8 @@ TEST_CASE("outside a fit, evaluate leaves its sums in the metrics, even after a 
 }
 
 TEST_CASE(
-    "a metric with two names keeps its sums after a run, and a nested run restores the sums") {
+    "a metric registered under two names keeps its sums after a run, and a nested run restores the "
+    "sums") {
   const auto accuracy = std::make_shared<sconce::metrics::Accuracy>();
   Trainer trainer({.num_gpus = 0, .metrics = sconce::Metrics{{"a", accuracy}, {"b", accuracy}}});
   auto model = net_without_dropout();
@@ -1734,7 +1733,7 @@ TEST_CASE("on a GPU, a batch moved to the CPU is complete when prepare_batch ret
   CHECK(here.target.equal(there.cpu()));
 }
 
-TEST_CASE("on a GPU, a device without an index means the current GPU", "[gpu]") {
+TEST_CASE("on a GPU, a device without an index refers to the current GPU", "[gpu]") {
   sconce::test::require_gpu();
   CHECK(Trainer({.device = torch::Device("cuda")}).device() == sconce::gpu());
 }
@@ -1837,8 +1836,8 @@ TEST_CASE("fit accepts batches as arguments or in a FitData") {
 }
 
 TEST_CASE(
-    "a LibTorch function with additional arguments can be the loss, and those arguments keep their "
-    "defaults") {
+    "a LibTorch function with additional arguments can be used as the loss, and the additional "
+    "arguments keep their defaults") {
   const auto output = torch::randn({6, 3}), target = torch::randn({6, 3});
   const auto shares = torch::rand({6, 3}), classes = torch::randint(0, 3, {6}, torch::kLong);
   const auto check = [](const sconce::Loss& loss, const torch::Tensor& x, const torch::Tensor& y,
@@ -1904,7 +1903,7 @@ struct NumbersBatches : Plain {
 
 }  // namespace
 
-TEST_CASE("a training_step with batch_idx receives the index of the batch in its epoch") {
+TEST_CASE("a training_step with batch_idx receives the batch's index within the epoch") {
   using Numbers = std::vector<int64_t>;
   NumbersBatches model;
   torch::optim::SGD optimizer(model.parameters(), 0.1);
@@ -1916,7 +1915,7 @@ TEST_CASE("a training_step with batch_idx receives the index of the batch in its
   CHECK(trainer.predict(model, test)[1].eq(1).all().item<bool>());
 }
 
-TEST_CASE("replicas receive the batch_idx of the batch before it was split") {
+TEST_CASE("replicas receive the batch_idx of the unsplit batch") {
   struct Numbered : OwnStep {
     torch::Tensor training_step(const sconce::data::Dataset& batch, int64_t batch_idx) {
       return forward(batch.data).sum() * 0 + static_cast<double>(batch_idx);

@@ -51,7 +51,7 @@ TEST_CASE("is_image_file depends only on the extension") {
   }
 }
 
-TEST_CASE("ImageFolder sorts classes and images by the bytes of their names") {
+TEST_CASE("ImageFolder sorts classes and images bytewise by name") {
   const TempDir root;
   for (const char* name : {"b/2.png", "b/10.PNG", "b/x.JpEg", "b/notes.txt", "b/.hidden.png",
                            "B/a.jpg", "\xc3\xa4/\xff\xfe.png", ".git/a.png", "README.png"}) {
@@ -111,7 +111,7 @@ TEST_CASE("ImageFolder follows a link to a class and rejects cyclic and broken l
   refuse("cat/self", "self", "symbolic links");
 }
 
-TEST_CASE("ImageFolder accepts only class names in UTF-8 without control characters") {
+TEST_CASE("ImageFolder accepts only UTF-8 class names without control characters") {
   const TempDir temporary;
   const auto list_with = [&](const std::string& name) {
     const fs::path root = temporary.path() / std::to_string(name.size());

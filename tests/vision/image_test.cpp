@@ -156,7 +156,7 @@ TEST_CASE("read_image returns the channels specified by its mode") {
   }
 }
 
-TEST_CASE("read_image converts colors to grayscale and preserves transparency like Pillow") {
+TEST_CASE("read_image converts colors to grayscale and preserves transparency as Pillow does") {
   if (!has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   const fs::path file = folder.path() / "a.png";

@@ -203,7 +203,7 @@ TEST_CASE("RandomCrop matches torchvision's pad and crop at the same positions")
   }
 }
 
-TEST_CASE("RandomCrop draws a separate position for each image and reaches every position") {
+TEST_CASE("RandomCrop draws each image's position independently and can draw every position") {
   // Each pixel's value is its index, so a one-pixel crop reveals the crop position.
   const auto input = torch::arange(12).reshape({1, 1, 3, 4}).expand({1000, 1, 3, 4});
   const auto places = RandomCrop({1, 1})(input, seeded(0)).flatten();
@@ -235,7 +235,7 @@ TEST_CASE("RandomCrop accepts a slice of a batch and images in any memory format
   }
 }
 
-TEST_CASE("RandomCrop returns new memory even if only one position is possible") {
+TEST_CASE("RandomCrop returns a copy even if only one position is possible") {
   const auto input = sample_images(torch::kFloat, {3, 1, 4, 4});
   const auto result = RandomCrop({4, 4})(input, seeded(1));
   CHECK(torch::equal(result, input));
