@@ -383,7 +383,7 @@ TEST_CASE("a tensor prints as in Python") {
   CHECK(repr(torch::ones({1, 1, 2})) == "tensor([[[1., 1.]]])");
 }
 
-TEST_CASE("repr of a tensor shows attributes that cannot be inferred from the elements") {
+TEST_CASE("a tensor's repr shows attributes that cannot be inferred from the elements") {
   CHECK(repr(torch::empty({0})) == "tensor([])");
   CHECK(repr(torch::empty({2, 0})) == "tensor([], size=(2, 0))");
   CHECK(repr(torch::empty({0}, torch::kInt64)) == "tensor([], dtype=torch.int64)");
@@ -394,7 +394,7 @@ TEST_CASE("repr of a tensor shows attributes that cannot be inferred from the el
   CHECK(repr(torch::ones({2}, torch::kMeta)) == "tensor(..., device='meta', size=(2,))");
 }
 
-TEST_CASE("repr of a tensor omits the default dtype, even after set_default_dtype") {
+TEST_CASE("a tensor's repr omits the default dtype, even after set_default_dtype") {
   const auto ours = torch::get_default_dtype();
   torch::set_default_dtype(torch::scalarTypeToTypeMeta(torch::kFloat64));
   const auto of_double = repr(torch::ones({1}, torch::kFloat64));
@@ -404,7 +404,7 @@ TEST_CASE("repr of a tensor omits the default dtype, even after set_default_dtyp
   CHECK(of_float == "tensor([1.], dtype=torch.float32)");
 }
 
-TEST_CASE("repr of a tensor on a GPU shows its device", "[gpu]") {
+TEST_CASE("a GPU tensor's repr shows the device", "[gpu]") {
   sconce::test::require_gpu();
   CHECK(repr(torch::ones({2}, torch::kCUDA)) == "tensor([1., 1.], device='cuda:0')");
   CHECK(repr(torch::arange(2000, torch::kCUDA)) ==
@@ -467,7 +467,7 @@ TEST_CASE("a module prints itself and its children") {
   CHECK_THROWS_WITH(repr(nn::ParameterList()), ContainsSubstring("ParameterListImpl"));
 }
 
-TEST_CASE("a name passed to the constructor of Module prints unchanged") {
+TEST_CASE("a name passed to Module's constructor prints unchanged") {
   for (const std::string name :
        {"EncoderImpl", "my::net", "gate->", "pair<a, b>", "::", "Impl", ""}) {
     CHECK(repr(nn::Module(name)) == name + "()");

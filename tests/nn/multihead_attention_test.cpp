@@ -183,7 +183,7 @@ TEST_CASE("attention rejects out-of-range options and a mask on another device")
         "sconce::nn::MultiheadAttention: expected attn_mask on cpu, got meta");
 }
 
-TEST_CASE("a copy of MultiheadAttention computes the same outputs with its own weights") {
+TEST_CASE("a copy of MultiheadAttention computes the same outputs with separate weights") {
   torch::manual_seed(4);
   MultiheadAttention attention(
       MultiheadAttentionOptions(8, 2).kdim(6).add_bias_kv(true).add_zero_attn(true));

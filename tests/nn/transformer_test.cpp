@@ -334,7 +334,7 @@ TEST_CASE("transformer stack parameters have the same names and order as in Pyth
             "layers.0.norm2.weight", "layers.0.norm3.weight"});
 }
 
-TEST_CASE("a copy of a transformer stack computes the same outputs with its own weights") {
+TEST_CASE("a copied transformer stack computes the same outputs with separate weights") {
   torch::manual_seed(2);
   auto encoder = an_encoder();
   const auto x = torch::randn({3, 5, 8});

@@ -161,7 +161,9 @@ TEST_CASE("if a restart in SequentialLR throws, the restarted scheduler keeps it
   CHECK(c10::str(second->state_dict()) == before);
 }
 
-TEST_CASE("a group added later is scheduled unless the scheduler needs its initial learning rate") {
+TEST_CASE(
+    "a group added later is scheduled unless the scheduler needs the group's initial learning "
+    "rate") {
   auto optimizer = make_sgd(0.8);
   StepLR step(optimizer, 1, 0.5);
   LambdaLR lambda(optimizer, [](int64_t) { return 1.0; });

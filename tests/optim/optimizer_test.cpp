@@ -676,7 +676,7 @@ TEST_CASE("with a tensor lr, each group steps with its own learning rate") {
   }
 }
 
-TEST_CASE("setting one group's learning rate does not change the tensor lr of another group") {
+TEST_CASE("setting one group's learning rate does not change another group's tensor lr") {
   const auto lr = torch::tensor(0.5F);
   const std::vector<torch::Tensor> p = {ones_with_gradient(), ones_with_gradient()};
   SGD optimizer({group_of(p[0]), group_of(p[1])}, SGDOptions(0.1), {.lr = lr});
@@ -702,7 +702,7 @@ TEST_CASE("a scheduler reports the learning rates stored in the groups' lr tenso
   CHECK(p[1].equal(torch::full({2}, 0.9375)));
 }
 
-TEST_CASE("a scheduler continues from a value that was written into the tensor lr") {
+TEST_CASE("a scheduler continues from a learning rate written to the tensor lr") {
   using sconce::optim::lr_scheduler::ExponentialLR;
   const auto lr = torch::tensor(0.5F);
   SGD optimizer({parameter({3})}, SGDOptions(0.1), {.lr = lr});
@@ -717,7 +717,7 @@ TEST_CASE("a scheduler continues from a value that was written into the tensor l
   CHECK(lr.item<float>() == 2);
 }
 
-TEST_CASE("removing or adding groups does not change the tensor lr of the other groups") {
+TEST_CASE("removing or adding groups does not change the other groups' tensor lr") {
   const auto lr = torch::tensor(0.5F);
   const std::vector<torch::Tensor> p = {ones_with_gradient(), ones_with_gradient(),
                                         ones_with_gradient()};
@@ -842,8 +842,7 @@ TEST_CASE("a run whose schedule rounded the learning rate to slightly below 0 ca
 }
 
 TEST_CASE(
-    "a group added before a state is loaded accepts a learning rate slightly below 0 from the "
-    "state") {
+    "a group added before a state is loaded accepts a loaded learning rate slightly below 0") {
   const std::vector<torch::Tensor> p = {parameter({3}), parameter({2})};
   Adam run({torch::optim::OptimizerParamGroup({p[0]}), torch::optim::OptimizerParamGroup({p[1]})});
   run.step();

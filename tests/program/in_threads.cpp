@@ -31,7 +31,8 @@ torch::nn::Sequential network() {
 
 }  // namespace
 
-TEST_CASE("four threads predict concurrently with the same model, each with its own CapturedStep") {
+TEST_CASE(
+    "four threads predict concurrently with the same model, each with a separate CapturedStep") {
   const auto net = network().ptr();
   const auto x = torch::ones({2, 3});
   const auto expected = net->forward(x);

@@ -436,7 +436,7 @@ TEST_CASE(
   CHECK(!fs::exists(abandoned));
 }
 
-TEST_CASE("a killed Python process leaves no package and no temporary files") {
+TEST_CASE("a killed Python process leaves neither a package nor temporary files") {
   const TempDir folder;
   const PackageCache cache(folder.path() / "cache");
   CHECK(compile_error(cache, fake_python(folder, "printf half > \"$4\"; kill -9 $$")) ==

@@ -149,7 +149,7 @@ TEST_CASE("a nested fit and its outer fit write the same reports as a single fit
   CHECK(fs::exists(nested.inner.folder.path() / "trace.json"));
 }
 
-TEST_CASE("ScalarLogger and TrainingCurve reject a nested fit while their fit is running") {
+TEST_CASE("ScalarLogger and TrainingCurve reject a nested fit while the outer fit is running") {
   Run run;
   struct Nested : sconce::TrainerCallback {
     explicit Nested(sconce::TrainerCallback& shared_with) : shared(shared_with) {}

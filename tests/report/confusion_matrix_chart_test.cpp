@@ -106,7 +106,8 @@ TEST_CASE("a confusion matrix chart shows numbers in the cells only if all numbe
 }
 
 TEST_CASE(
-    "class names in a confusion matrix chart are escaped, regardless of their length and bytes") {
+    "class names in a confusion matrix chart are escaped, regardless of their length and "
+    "contents") {
   const std::string wide(300, 'W');
   const auto svg =
       ConfusionMatrixChart{

@@ -46,7 +46,7 @@ TEST_CASE("four threads read the same chart and result concurrently") {
 }
 
 TEST_CASE(
-    "four threads write event files to the same folder concurrently, each with its own writer") {
+    "four threads write event files to the same folder concurrently, each with a separate writer") {
   const sconce::test::TempDir folder;
   check_at_once({
       {"SummaryWriter",

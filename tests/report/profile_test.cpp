@@ -147,7 +147,7 @@ TEST_CASE("a trace that cannot be written causes a warning, and the fit continue
         "sconce::StepTrace: expected at least 1 step, got 0");
 }
 
-TEST_CASE("a profile of a custom loop is written only once") {
+TEST_CASE("a custom loop's profile is written only once") {
   const TempDir folder;
   const auto file = folder.path() / "trace.json";
   const auto x = torch::ones({2, 2}, torch::requires_grad());
@@ -166,7 +166,7 @@ TEST_CASE("a profile of a custom loop is written only once") {
   const Profile next;  // its records are never requested
 }
 
-TEST_CASE("a profile is exported without temporary files in TMPDIR") {
+TEST_CASE("exporting a profile creates no temporary files in TMPDIR") {
   const TempDir folder;
   const TempDir temporary;
   const auto theirs =

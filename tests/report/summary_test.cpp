@@ -361,7 +361,8 @@ TEST_CASE("summary shows the output shapes in a residual block, even for uniniti
 }
 
 TEST_CASE(
-    "summary shows no shape for a class derived from a layer, because its output may differ") {
+    "summary shows no output shape for a subclass of a layer, because the subclass may change the "
+    "shape") {
   struct PooledImpl : nn::LinearImpl {
     using nn::LinearImpl::LinearImpl;
     torch::Tensor forward(const torch::Tensor& x) { return nn::LinearImpl::forward(x).mean(1); }

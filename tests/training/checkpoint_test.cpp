@@ -298,7 +298,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "the latest checkpoint is the most recently written one, even after the folder is reopened") {
+    "latest returns the most recently written checkpoint, even after the folder is reopened") {
   const TempDir folder;
   const auto save = [](Checkpoint& to, int64_t epoch) {
     to.save({}, {.epoch = epoch});
@@ -358,7 +358,8 @@ TEST_CASE("a checkpoint folder has one writer at a time and any number of reader
   CHECK_FALSE(second.load({}) == std::nullopt);
 }
 
-TEST_CASE("a Checkpoint cannot save until it has loaded the checkpoint that another writer saved") {
+TEST_CASE(
+    "after another writer saves, a Checkpoint must load the new checkpoint before it can save") {
   const TempDir folder;
   Checkpoint late(folder.path(), {.resume = true});
   CHECK_FALSE(late.load({}));
@@ -440,7 +441,7 @@ TEST_CASE(
   CHECK_THROWS_WITH(checkpoint.load(parts), ContainsSubstring("unexpected: 0.weight"));
 }
 
-TEST_CASE("saving a checkpoint rejects repeated or reserved part names") {
+TEST_CASE("saving a checkpoint rejects duplicate or reserved part names") {
   const TempDir folder;
   torch::nn::Linear net(2, 1);
   Checkpoint checkpoint(folder.path());

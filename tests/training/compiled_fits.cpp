@@ -165,8 +165,7 @@ TEST_CASE("a fit with compile and a LossSum produces the same losses as a fit wi
 }
 
 TEST_CASE(
-    "the log of a fit with compile ends with the chosen step variant and the reason for the "
-    "choice") {
+    "with compile, a fit's log ends with the chosen step variant and the reason for the choice") {
   const auto log_of = [](int epochs, std::shared_ptr<sconce::StepCompiler> by) {
     Training training;
     training.fit({.max_epochs = epochs, .compiler = std::move(by)});
@@ -192,7 +191,7 @@ TEST_CASE(
   CHECK(warnings.messages().size() == 1);
 }
 
-TEST_CASE("the log of a fit with graph ends by stating whether the step is replayed") {
+TEST_CASE("with graph, a fit's log ends by stating whether the step is replayed") {
   const auto log_of = [](int64_t examples) {
     Training training;
     training.fit({.max_epochs = 1, .graph = true}, examples);

@@ -274,7 +274,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a fit resumed with a different monitor restarts the selection of the best checkpoint") {
+TEST_CASE("a fit resumed with a different monitor restarts the best-checkpoint selection") {
   const sconce::test::TempDir folder;
   const auto resume = [&](int epochs, sconce::ModelCheckpointOptions options) {
     Checkpoint checkpoint(folder.path(), {.resume = true});
@@ -369,7 +369,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a fit is rejected before its first step if another Checkpoint is writing to its folder") {
+    "a fit is rejected before its first step if another Checkpoint is writing to the same folder") {
   const sconce::test::TempDir folder;
   const std::string name = folder.path().string();
   std::optional<Checkpoint> other(folder.path());
@@ -413,7 +413,7 @@ TEST_CASE("an old checkpoint without accumulate_grad_batches can be resumed") {
   CHECK(resumed.parts()[0].equal(whole.parts()[0]));
 }
 
-TEST_CASE("a resumed fit warns only about options that its checkpoint replaces") {
+TEST_CASE("a resumed fit warns only about options overridden by its checkpoint") {
   const sconce::test::TempDir folder;
   const bool is_scheduled = GENERATE(false, true);
   const auto warnings_with = [&](double lr, double gamma, int epochs) {

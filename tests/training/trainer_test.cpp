@@ -532,7 +532,7 @@ TEST_CASE("fit over a DistributedSampler does not warn, but fit_epoch without se
 }
 
 TEST_CASE(
-    "accumulated batches give the same step as one larger batch, including at the end of an "
+    "accumulating batches gives the same step as a single larger batch, including at the end of an "
     "epoch") {
   auto model = net();
   auto twin = net();
@@ -827,7 +827,7 @@ TEST_CASE(
   CHECK(second.verbs == "load begin before after end ");
 }
 
-TEST_CASE("if a test throws, the model's own weights are restored in place of the averages") {
+TEST_CASE("if a test throws, the model's weights are restored in place of the averages") {
   auto model = net();
   sconce::optim::ExponentialMovingAverage ema(*model, {.decay = 1});
   sconce::WeightAveraging averaging(ema);
@@ -839,7 +839,7 @@ TEST_CASE("if a test throws, the model's own weights are restored in place of th
   CHECK_FALSE(model->parameters()[0].equal(ema.state_dict()["module.0.weight"]));
 }
 
-TEST_CASE("a callback can stop a fit without a checkpoint") {
+TEST_CASE("a callback can stop a fit that has no checkpoint") {
   Recorder recorder;
   recorder.stops_after = 2;
   Fitting<> f({&recorder});
@@ -1156,7 +1156,7 @@ TEST_CASE("evaluate restores the mode of every module, even if the model throws"
   CHECK(model->is_training());
 }
 
-TEST_CASE("num_gpus = 1 without a GPU warns and trains on the CPU") {
+TEST_CASE("without a GPU, num_gpus = 1 warns and trains on the CPU") {
   if (sconce::num_gpus() > 0) SKIP("this machine has a GPU");
   struct Recorder : c10::WarningHandler {
     void process(const c10::Warning& warning) override { text += warning.msg(); }
@@ -1276,7 +1276,7 @@ TEST_CASE("evaluating or training inside a fit does not change the results of th
         }) == expected);
 }
 
-TEST_CASE("nested evaluations inside a fit restore the metric sums of each fit") {
+TEST_CASE("nested evaluations inside a fit restore each fit's metric sums") {
   const auto accuracy = std::make_shared<sconce::metrics::Accuracy>();
   const sconce::TrainerOptions options = {.num_gpus = 0,
                                           .metrics = sconce::Metrics{{"acc", accuracy}}};
@@ -1463,7 +1463,7 @@ TEST_CASE("null callbacks and models are rejected before any work is done") {
 }
 
 TEST_CASE(
-    "an undefined loss is rejected in a fit and in a test, and the error explains the cause") {
+    "an undefined loss is rejected in both a fit and a test, and the error explains the cause") {
   auto model = net();
   sconce::optim::SGD optimizer(model->parameters(), 0.1);
   const auto none = [](const torch::Tensor&, const torch::Tensor&) { return torch::Tensor(); };
@@ -1785,7 +1785,9 @@ TEST_CASE("a loss with several elements is rejected in both training and testing
   CHECK_THROWS_WITH(trainer.evaluate(model, data().train), expected);
 }
 
-TEST_CASE("the Trainer rejects an optimizer whose step needs a closure and names the optimizer") {
+TEST_CASE(
+    "the Trainer rejects an optimizer whose step requires a closure, and the error names the "
+    "optimizer") {
   auto model = net();
   torch::optim::LBFGS optimizer(model->parameters());
   CHECK_THROWS_WITH(Trainer({.num_gpus = 0}).fit(model, optimizer, data()),
