@@ -165,7 +165,7 @@ TEST_CASE("attention rejects a num_heads that does not divide embed_dim") {
   CHECK(error_of([] { MultiheadAttention(0, 1); }) == who + ", got 1 and 0");
 }
 
-TEST_CASE("attention rejects out-of-range options and a mask on another device") {
+TEST_CASE("attention rejects out-of-range options and a mask on a different device") {
   const std::string who =
       "sconce::nn::MultiheadAttention: expected kdim and vdim to be at least 1 and dropout to be "
       "between 0 and 1, got ";

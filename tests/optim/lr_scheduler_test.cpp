@@ -769,7 +769,7 @@ TEST_CASE("200 steps of every scheduler produce the same values as Python, even 
   compare_curves(all_cases());
 }
 
-TEST_CASE("scheduler states load from C++ into Python and from Python into C++", "[python]") {
+TEST_CASE("scheduler states can be loaded from C++ into Python and vice versa", "[python]") {
   compare_states(all_cases());
 }
 

@@ -601,7 +601,7 @@ TEST_CASE("calling state_dict between steps does not change later values of a te
   CHECK(rates(true) == rates(false));
 }
 
-TEST_CASE("a tensor lr is updated by schedulers and loaded states") {
+TEST_CASE("schedulers and loaded states update a tensor lr") {
   using sconce::optim::lr_scheduler::ExponentialLR;
   const auto lr = torch::tensor(0.5F);
   AdamW optimizer({parameter({3})}, AdamWOptions(), {.lr = lr});
@@ -655,7 +655,7 @@ TEST_CASE("a group added to an optimizer with a tensor lr starts at the schedule
   }
 }
 
-TEST_CASE("with a tensor lr, each group steps with its own learning rate") {
+TEST_CASE("with a tensor lr, each group uses a separate learning rate") {
   torch::manual_seed(0);
   const std::vector<torch::Tensor> start = {parameter({3}), parameter({300, 300})};
   for (const auto kernels : {Kernels::automatic, Kernels::for_loop}) {

@@ -221,7 +221,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("after a skipped step, SGD determines the first step of each parameter separately") {
+TEST_CASE("after a skipped step, SGD determines each parameter's first step separately") {
   const auto options = SGDOptions(1.0).momentum(0.9).dampening(0.5);
   const std::vector<torch::Tensor> both = {torch::zeros({2}).requires_grad_(),
                                            torch::zeros({2}).requires_grad_()};

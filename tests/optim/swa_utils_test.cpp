@@ -210,7 +210,7 @@ TEST_CASE(
   CHECK(averaged.n_averaged.item<int64_t>() == 1);
 }
 
-TEST_CASE("on a GPU, an AveragedModel stores its averages on the GPU or on the CPU", "[gpu]") {
+TEST_CASE("on a GPU, an AveragedModel can store its averages on the GPU or on the CPU", "[gpu]") {
   sconce::test::require_gpu();
   Net net;
   net->to(sconce::gpu());

@@ -192,7 +192,7 @@ TEST_CASE("the library contains an exact copy of the Python package in apps/expo
   }
 }
 
-TEST_CASE("a package for another machine or from another compiler is ignored and rebuilt") {
+TEST_CASE("a package for a different machine or from a different compiler is ignored and rebuilt") {
   FilledCache filled;
   const auto with = [](const std::function<void(PackageTarget&)>& change) {
     auto target = some_target;
@@ -328,8 +328,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "PackageCache rejects a folder that the group or others can write to, and the error shows the "
-    "command to fix it") {
+    "PackageCache rejects a group-writable or world-writable folder, and the error shows the "
+    "command that fixes it") {
   const TempDir folder;
   const auto path = folder.path().string();
   for (const mode_t mode : {0770, 0720, 0707, 01777}) {

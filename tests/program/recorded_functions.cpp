@@ -143,7 +143,9 @@ TEST_CASE(
                  "calls[0] aten::arange: argument 'end' at batch = 7: expected a polynomial"));
 }
 
-TEST_CASE("take_along_dim is recorded as gather, since torch.export makes its sizes constant") {
+TEST_CASE(
+    "take_along_dim is recorded as gather, because torch.export makes take_along_dim's sizes "
+    "constant") {
   const TempDir folder;
   const auto file = folder.path() / "program.safetensors";
   const auto take = [](const Tensors& in) {

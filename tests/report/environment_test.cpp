@@ -46,7 +46,7 @@ TEST_CASE("the GPU verdict is no_driver without a driver, regardless of the LibT
   check_verdict(facts, GpuStatus::no_driver, "no working NVIDIA driver");
 }
 
-TEST_CASE("the GPU verdict is cpu_build with a driver and a CPU build of LibTorch") {
+TEST_CASE("the GPU verdict is cpu_build if a driver is present but LibTorch is a CPU build") {
   Environment facts = none();
   facts.torch.built_with_cuda = facts.torch.cuda_loaded = false;
   facts.torch.cuda.clear();

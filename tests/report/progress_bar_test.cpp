@@ -263,7 +263,7 @@ TEST_CASE("if a fit stops early, the progress bar's last line reports the reason
   CHECK(screen(terminal.read()) == expected);
 }
 
-TEST_CASE("the progress bar disappears when the fit throws, and later output starts in its place") {
+TEST_CASE("the progress bar disappears when the fit throws, and later output takes its place") {
   const Variable term("TERM", "xterm");
   Terminal terminal(80);
   ProgressBar bar(terminal.out(), {.bar = {.file_descriptor = terminal.file_descriptor()}});

@@ -399,7 +399,7 @@ TEST_CASE("if layers share a weight, summary distinguishes the layers by class")
 
 TEST_CASE(
     "if two layers of the same class share a weight, summary shows the output shape only for the "
-    "first") {
+    "first layer") {
   nn::Linear first(4, 4), second(4, 4);
   second->weight.set_data(first->weight);
   auto model = custom({{"first", first.ptr()}, {"second", second.ptr()}},
@@ -409,7 +409,7 @@ TEST_CASE(
   CHECK(shape_of(of, "second").empty());
 }
 
-TEST_CASE("summary shows no shape for a layer that receives a packed sequence") {
+TEST_CASE("summary shows no output shape for a layer that receives a packed sequence") {
   nn::GRU gru(4, 6);
   auto model = custom({{"gru", gru.ptr()}}, [&](const torch::Tensor& x) {
     const auto lengths = torch::tensor({3, 2});
@@ -532,7 +532,7 @@ TEST_CASE("lazy layers that summary initializes generate their random weights on
   CHECK(torch::equal(drawn, torch::rand({3})));
 }
 
-TEST_CASE("summary rejects inputs on another device and an empty model") {
+TEST_CASE("summary rejects an empty model and inputs on a different device") {
   nn::Linear model(2, 2);
   CHECK_THROWS_WITH(
       summary(model, torch::zeros({1, 2}, torch::kMeta)),

@@ -49,7 +49,7 @@ TEST_CASE("CUDA_VISIBLE_DEVICES can hide all GPUs") {
   }
 }
 
-TEST_CASE("each GPU has the same number as in CUDA") {
+TEST_CASE("each GPU has the same index as in CUDA") {
   CHECK(indexes(three_gpus()) == std::vector<int>{0, 1, 2});
   CHECK(indexes(with_visible("2,0")) == std::vector<int>{1, -1, 0});
   CHECK(indexes(with_visible("-1")) == std::vector<int>{-1, -1, -1});

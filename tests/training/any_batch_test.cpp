@@ -134,7 +134,7 @@ TEST_CASE("the tensors of a batch can be read and replaced, regardless of the ba
                         "sconce::AnyBatch::set_tensors: expected 3 tensors, got 1"));
 }
 
-TEST_CASE("AnyBatches returns the batches of its source, starting at any batch") {
+TEST_CASE("AnyBatches returns its source's batches, starting at any batch") {
   const auto x = torch::arange(10).unsqueeze(1);
   const sconce::data::Batches batches({x, x}, {.batch_size = 3, .shuffle = true, .seed = 4});
   const AnyBatches loader = batches;

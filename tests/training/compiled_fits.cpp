@@ -296,7 +296,8 @@ TEST_CASE("all epochs of a loop with compile share one compiled step") {
   CHECK(compiled.net->host_runs == 4);
 }
 
-TEST_CASE("the Trainer rejects compile together with accumulated batches or a LibTorch optimizer") {
+TEST_CASE(
+    "the Trainer rejects compile together with gradient accumulation or a LibTorch optimizer") {
   CHECK_THROWS_WITH(
       Trainer({.num_gpus = 0, .accumulate_grad_batches = 2, .compiler = compiler()}),
       StartsWith("sconce::Trainer: expected accumulate_grad_batches to be 1 with compiler, got 2"));

@@ -269,7 +269,8 @@ TEST_CASE("a LibTorch optimizer's state has the same keys and types as in Python
   }
 }
 
-TEST_CASE("Stateful rejects an optimizer without a state and names its class") {
+TEST_CASE(
+    "Stateful rejects an optimizer without a state, and the error names the optimizer's class") {
   struct Own : torch::optim::SGD {
     using SGD::SGD;
   };

@@ -150,7 +150,7 @@ TEST_CASE("the Trainer's defaults match d2l's, except that the Trainer uses a GP
   CHECK(Trainer({.num_gpus = 0}).device() == sconce::cpu());
 }
 
-TEST_CASE("the Trainer rejects invalid options and names them in the error") {
+TEST_CASE("the Trainer rejects invalid options, and the error names the options") {
   const auto accuracy = std::make_shared<sconce::metrics::Accuracy>();
   using sconce::Metrics;
   const std::vector<std::pair<sconce::TrainerOptions, std::string>> refusals = {
@@ -1249,7 +1249,7 @@ std::vector<double> numbers_of_fit(
 
 }  // namespace
 
-TEST_CASE("evaluating or training inside a fit does not change the results of the fit") {
+TEST_CASE("evaluating or training inside a fit does not change the fit's results") {
   const auto expected = numbers_of_fit([](Trainer&, const sconce::Metrics&) {});
   Plain other;
   torch::optim::SGD optimizer(other.parameters(), 0.1);

@@ -55,7 +55,8 @@ TEST_CASE(
   CHECK(clone->forward(x).equal(net(x)));
 }
 
-TEST_CASE("a VisionTransformer rejects invalid options and images and reports the reason") {
+TEST_CASE(
+    "a VisionTransformer rejects invalid options and images, and the error reports the reason") {
   const auto made_with = [](auto change) {
     auto options = small();
     change(options);
