@@ -21,10 +21,10 @@ namespace sconce {
 /// Returns the text that Python prints for the same tensor, with the same LibTorch version and
 /// default print options: `tensor([1., 2.], device='cuda:0', grad_fn=<MulBackward0>)`. A parameter
 /// is printed like any other tensor, with `requires_grad=True`. The function reads only the
-/// elements that it prints.
+/// elements that it prints. Supported types are bool, integer types, float16, bfloat16, float32,
+/// and float64.
 /// Python: `repr(tensor)`.
-/// @throw c10::Error if the tensor is undefined, sparse, quantized, or nested, or if its type is
-/// not bool, an integer type, float16, bfloat16, float32, or float64.
+/// @throw c10::Error if the tensor is undefined, sparse, quantized, nested, or of any other type.
 std::string repr(const torch::Tensor& tensor);
 
 /// Returns the device as `device(type='cuda', index=0)`. For the short form `cuda:0`, use
@@ -49,17 +49,17 @@ std::string repr(bool value);
 std::string repr(double value);
 
 /// Returns a description of the module with its options, followed by its indented children. Modules
-/// from torch::nn are printed with their name in torch::nn. Any other module is printed with its
+/// from `torch::nn` are printed with their `torch::nn` names. Any other module is printed with its
 /// class name, without namespaces and without `Impl`. If a module's constructor passed a name other
 /// than the full class name to `torch::nn::Module`, that name is printed unchanged. A module can
 /// override both the name and the options with `ReprOverride`. Unlike Python, C++ does not remember
 /// whether an option was specified as a number or as a tuple (such as the kernel size of
-/// `MaxPool2d`), so equal numbers are printed as a single number.
+/// `MaxPool2d`), so a tuple of equal numbers is printed as a single number.
 /// Python: `repr(module)`.
 /// @throw c10::Error if the module is, or contains, a ParameterList or a ParameterDict.
 std::string repr(const torch::nn::Module& module);
 
-/// Returns the text for the module that `holder` contains.
+/// Returns the text for the module in `holder`.
 /// @throw c10::Error if the module holder is empty.
 template <typename Contained>
 std::string repr(const torch::nn::ModuleHolder<Contained>& holder) {
@@ -72,8 +72,8 @@ template <typename T>
   requires((std::integral<T> && !std::same_as<T, bool>) || std::is_pointer_v<T>)
 std::string repr(T) = delete;
 
-/// Returns the values in brackets: `[device(type='cuda', index=0), device(type='cpu')]`. A vector
-/// of integers is treated as sizes instead.
+/// Returns the values in brackets: `[device(type='cuda', index=0), device(type='cpu')]`. Vectors of
+/// integers are printed as sizes instead.
 /// Python: `repr(list)`.
 template <typename T>
   requires(!std::integral<T>)
@@ -106,8 +106,8 @@ class ReprOverride {
   /// Python: `Module._get_name`.
   virtual std::optional<std::string> repr_name() const { return {}; }
 
-  /// Returns the text to print in the parentheses before any children, such as `in_features=3,
-  /// out_features=1`, or `std::nullopt` for the default text.
+  /// Returns the text to print in the parentheses before any children, such as
+  /// `in_features=3, out_features=1`, or `std::nullopt` for the default text.
   /// Python: `Module.extra_repr`.
   virtual std::optional<std::string> extra_repr() const { return {}; }
 };

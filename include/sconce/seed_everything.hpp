@@ -4,7 +4,7 @@
 
 namespace sconce {
 
-/// Seeds LibTorch's default generators on the CPU and on every GPU, and `std::rand`. Returns the
+/// Seeds `std::rand` and LibTorch's default generators on the CPU and on every GPU. Returns the
 /// seed, so that you can use it elsewhere, for example in `data::DataLoaderOptions`. In a process
 /// group, call this function with the same seed on every rank. Python: Lightning's
 /// `seed_everything`.

@@ -25,7 +25,7 @@ enum class StepMode {
   compiled   ///< runs compiled code
 };
 
-/// The form of a step that a `StepCompiler` keeps.
+/// The variant of a step that a `StepCompiler` keeps.
 enum class KeptStep {
   faster,   ///< the faster form, based on ten calls to each form
   compiled  ///< the compiled form
@@ -58,18 +58,18 @@ class StepCompiler {
   /// @throw c10::Error if the step cannot be compiled.
   virtual std::unique_ptr<detail::StepCompilation> compile(const detail::RecordedStep& step) = 0;
 
-  /// Returns which form of the step with the given key was kept (`replayed` or `compiled`), or
-  /// `std::nullopt` if neither form was kept.
+  /// Returns which variant of the step with the given key was kept (`replayed` or `compiled`), or
+  /// `std::nullopt` if neither variant was kept.
   virtual std::optional<StepMode> kept(const std::string& key) const;
 
-  /// Records which form of the step is kept.
+  /// Records which variant of the step is kept.
   virtual void keep(const std::string& key, StepMode mode);
 
-  /// Returns a dict that maps each step's key to the form that was kept. A resumed run that loads
-  /// this dict keeps the same forms without measuring again.
+  /// Returns a dict that maps each step's key to the variant that was kept. A resumed run that
+  /// loads this dict keeps the same variants without measuring again.
   c10::IValue state_dict() const;
 
-  /// Restores the forms that were kept in an earlier run.
+  /// Restores which variants an earlier run kept.
   /// @throw c10::Error if `state` is not a dict returned by `state_dict`.
   void load_state_dict(const c10::IValue& state);
 

@@ -10,11 +10,11 @@ struct TunedThreads {
   std::string reason = {};  ///< why the number is lower than the default; otherwise empty
 };
 
-/// Sets the number of LibTorch's CPU threads to the number of CPUs that are available to the
-/// current process and not kept busy by other processes, and returns the result. By default,
-/// LibTorch uses one thread per core. OpenMP threads wait for each other at the end of each loop,
-/// so if another process occupies the CPU of one thread, all threads wait. In that case, a step can
-/// take 70 times as long as with a single thread.
+/// Sets LibTorch's CPU thread count to the number of CPUs available to the current process,
+/// excluding CPUs that other processes keep busy. Returns the result. By default, LibTorch uses one
+/// thread per core. OpenMP threads wait for each other at the end of each loop, so if another
+/// process occupies a thread's CPU, all threads wait. In that case, a step can take 70 times as
+/// long as with a single thread.
 ///
 /// The function respects the process's CPU affinity (`taskset`, Slurm) and cgroup quota
 /// (containers). The function measures CPU usage only once, for 50 ms, so it does not detect

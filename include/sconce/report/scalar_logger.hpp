@@ -18,18 +18,19 @@ struct ScalarLogOptions {
   bool resume = false;
 };
 
-/// Logs the scalars of a fit to a folder with `ScalarWriter`, on rank 0. After each epoch, the
-/// logger logs "loss", each metric, "lr" for the epoch's last step ("lr-1" and so on for additional
-/// parameter groups), "scale" if the scaler is enabled, "examples_per_second", and "seconds".
-/// "loss_step" is the loss of the step's last batch on rank 0. The step number is the number of
-/// optimizer calls since the start of the run, including calls skipped by the scaler. Step losses
-/// stay on the device until the next flush, which reads all of them at once. The logger flushes
-/// after each epoch, before a checkpoint is saved, and at the end of the fit.
+/// On rank 0, logs a fit's scalars to a folder with `ScalarWriter`. After each epoch, the logger
+/// records "loss", each metric, "examples_per_second", "seconds", the learning rate at the epoch's
+/// last step ("lr", then "lr-1" and so on for additional parameter groups), and the loss scale
+/// ("scale") if the scaler is enabled. The value of "loss_step" is rank 0's loss for the step's
+/// last batch. The step number is the number of optimizer calls since the start of the run,
+/// including calls skipped by the scaler. Step losses stay on the device until the next flush,
+/// which reads all of them at once. The logger flushes after each epoch, before a checkpoint is
+/// saved, and at the end of the fit.
 ///
-/// A resumed fit continues from its checkpoint and discards scalars from later steps. Put this
-/// callback before a ModelCheckpoint in the list of callbacks, so that the scalars are always
-/// written before the checkpoint. If the files cannot be written, the logger warns once and the fit
-/// continues. The values are written once disk space is available.
+/// A resumed fit continues from its checkpoint and discards scalars from later steps. In the
+/// callback list, place this callback before any ModelCheckpoint so that scalars are always written
+/// before the checkpoint. If the files cannot be written, the logger warns once and the fit
+/// continues. The values are written once disk space becomes available.
 /// Python: Lightning's `TensorBoardLogger` and `CSVLogger`, with `LearningRateMonitor`.
 class ScalarLogger : public TrainerCallback {
  public:
@@ -38,17 +39,18 @@ class ScalarLogger : public TrainerCallback {
   explicit ScalarLogger(std::filesystem::path folder, ScalarLogOptions options = {});
   ~ScalarLogger() override;
 
-  /// Starts new files or continues existing files.
-  /// @throw c10::Error before the first step, in the same cases as the constructor of
-  /// `ScalarWriter`, or if the fit is nested in another fit that this object is logging.
+  /// Starts a new log or continues the folder's existing log.
+  /// @throw c10::Error before the first step if:
+  /// - this object is already logging an enclosing fit;
+  /// - the `ScalarWriter` constructor throws.
   void on_fit_start(Fit& fit) override;
   /// Writes the files.
   void on_fit_end(Fit& fit) override;
-  /// Stores the learning rates of the step.
+  /// Stores the step's learning rates.
   void on_before_optimizer_step(Fit& fit) override;
   /// Stores "loss_step" and "lr_step" every `every_n_steps` steps.
   void on_after_optimizer_step(Fit& fit) override;
-  /// Stores the scalars of the epoch and writes the files.
+  /// Stores the epoch's scalars and writes the files.
   void on_epoch_end(Fit& fit) override;
   /// Writes the files before a checkpoint is saved, so that the files are never older than the
   /// checkpoint.

@@ -22,15 +22,15 @@ struct ScalarEvent {
 /// Options for `ScalarWriter`.
 struct ScalarFilesOptions {
   /// Number of steps that a resumed run has already completed. Scalars from later steps are
-  /// discarded. If empty, the run is new, and its folder must not contain scalars.
+  /// discarded. If empty, the run is new, and the folder must not contain scalars.
   std::optional<int64_t> resume_step = {};
 };
 
-/// Writes the scalars of a run to two kinds of files in a folder: `events.out.tfevents.*` for
-/// TensorBoard (see `SummaryWriter`), and `scalars.csv`, which contains one line per scalar: step,
-/// epoch, tag, value, wall_time. Numbers are written with full precision. If the process is killed,
-/// the last line may be truncated. A resumed run discards a truncated line. Only one process at a
-/// time may write to a folder.
+/// Writes a run's scalars to a folder in two formats. `events.out.tfevents.*` files are for
+/// TensorBoard (see `SummaryWriter`). `scalars.csv` contains one line per scalar, with the columns
+/// step, epoch, tag, value, and wall_time. Numbers are written with full precision. If the process
+/// is killed, the last line may be truncated. A resumed run discards the truncated line. Only one
+/// process at a time may write to a folder.
 class ScalarWriter {
  public:
   /// Reads the files in the folder without writing anything.
@@ -51,8 +51,9 @@ class ScalarWriter {
 
   /// Writes the scalars added since the last flush, with a single write per file. The first flush
   /// creates the folder and the files.
-  /// @throw c10::Error, with the file in the message, if a file cannot be written. In that case,
-  /// the file is unchanged, the other file is still written, and the next flush tries again.
+  /// @throw c10::Error, with the file in the message, if a file cannot be written.
+  /// The file is then left unchanged, the other file is still written, and the next flush tries
+  /// again.
   void flush();
 
  private:

@@ -16,7 +16,7 @@
 
 namespace sconce {
 
-/// A row of a summary, which describes one module of the model.
+/// A summary row, which describes a single module.
 struct SummaryRow {
   std::string name = {};        ///< name within the parent module, such as "0"; empty for the model
   std::string class_name = {};  ///< such as "Linear"
@@ -29,7 +29,8 @@ struct SummaryRow {
   bool is_repeated = false;   ///< whether a row above shows the same module; totals count it once
 };
 
-/// The modules of a model, with totals over all modules. Buffers are not counted as parameters.
+/// A summary of a model's modules, with totals over all modules. Buffers are not counted as
+/// parameters.
 struct Summary {
   std::vector<SummaryRow> rows = {};   ///< the model first, and parents before their children
   int64_t parameters = 0;              ///< number of parameters; shared tensors count once
@@ -43,13 +44,13 @@ struct Summary {
 /// Prints the summary as a table, followed by the totals.
 std::ostream& operator<<(std::ostream& out, const Summary& summary);
 
-/// Functions that allow `summary` to support any type of module. For internal use.
+/// Functions that let `summary` support any module type. For internal use.
 struct SummaryCalls {
   using Outputs = std::vector<torch::Tensor>;  ///< the tensors that a module returns
 
   std::vector<torch::Tensor> inputs = {};  ///< inputs of the model
   std::function<Outputs()> forward = {};   ///< runs the model
-  /// Runs the first module of a Sequential.
+  /// Runs a Sequential's first module.
   std::function<torch::nn::AnyValue(torch::nn::AnyModule& first)> forward_first = {};
 
   /// Returns the tensors in an output, which may be a tensor, a vector of tensors, or a tuple of
@@ -71,24 +72,23 @@ struct SummaryCalls {
   }
 };
 
-/// Returns the summary of a model, using the given functions. For internal use.
+/// Returns a model's summary, using the given functions. For internal use.
 Summary summarize(torch::nn::Module& model, const SummaryCalls& calls);
 
 /// Runs the `forward` function of the model (a module or a module holder) once, in evaluation mode
-/// and without gradients, and returns a summary of the model's modules. The modes of all modules
-/// and the states of the random number generators are restored afterward. Lazy layers are
-/// initialized. If the model contains a lazy layer, the generators are not restored, because
-/// initializing the layer's weights consumes random numbers.
+/// and without gradients, and returns a summary of the model's modules. Afterward, the modes of all
+/// modules are restored. Lazy layers are initialized, which consumes random numbers. If the model
+/// contains no lazy layers, the states of the random number generators are restored as well.
 ///
 /// LibTorch modules do not support hooks. Therefore, output shapes are known only for the model
 /// itself, for the modules of a `torch::nn::Sequential` model, and for layers whose calls can be
 /// detected from the operators that they run. The detectable layers are LibTorch and sconce layers
-/// that contain tensors, layers of a `Sequential`, and transformer components. If a layer ran
+/// that contain tensors, layers in a `Sequential`, and transformer components. If a layer ran
 /// several times, the shape of its last output is used. The shapes of other modules, such as a
 /// custom module inside a custom module, are unknown.
 /// Python: `torchinfo.summary(model, input_data=inputs)`.
-/// @throw c10::Error if an input is on a device on which the model has no tensors. Exceptions
-/// thrown by `forward` are propagated.
+/// @throw c10::Error if an input is on a device on which the model has no tensors.
+/// Exceptions thrown by `forward` are propagated.
 template <class Model, class... Inputs>
 Summary summary(Model& model, const Inputs&... inputs) {
   nn::detail::check_model<Model>();

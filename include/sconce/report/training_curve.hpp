@@ -20,32 +20,33 @@ struct TrainingHistory {
   std::vector<double> scales = {};          ///< scale of the gradient scaler after each epoch
 };
 
-/// Returns a chart of a training run. The chart has one panel for the loss and one for each metric,
-/// with training and test values, as well as panels for the learning rate and the scale if they are
-/// known. Python: the d2l book's `ProgressBoard`.
+/// Returns a chart of a training run. The loss and each metric have a panel with training and test
+/// values. If known, the learning rate and the loss scale also have panels. Python: the d2l book's
+/// `ProgressBoard`.
 LineChart training_chart(const TrainingHistory& history, std::string title = "Training");
 
-/// Draws the chart of a fit after each epoch, on rank 0. The learning rate is taken from the first
-/// parameter group at the epoch's last step. If the scaler is enabled, its scale is read from the
-/// device once per epoch. A resumed fit also plots the earlier epochs, but without learning rates
-/// and scales, because checkpoints do not store them. If the file cannot be written, the callback
-/// warns once and the fit continues.
+/// On rank 0, draws a fit's chart after each epoch. The plotted learning rate is the first
+/// parameter group's value at the epoch's last step. If the scaler is enabled, its scale is read
+/// from the device once per epoch. A resumed fit also plots the earlier epochs, but without
+/// learning rates and scales, because checkpoints do not store them. If the file cannot be written,
+/// the callback warns once and the fit continues.
 class TrainingCurve : public TrainerCallback {
  public:
-  /// Constructs a callback that writes the chart to the SVG `file` in an existing folder.
+  /// Constructs a callback that writes the chart as an SVG to `file`, whose folder must exist.
   explicit TrainingCurve(std::filesystem::path file, std::string title = "Training");
 
   /// Returns the values shown in the chart.
   const TrainingHistory& history() const { return history_; }
 
-  /// Initializes the chart with the epochs before this fit, and plots any such epochs.
-  /// @throw c10::Error if the fit is nested in another fit that this object is drawing.
+  /// Initializes the chart with the epochs completed before this fit, and plots them if there are
+  /// any.
+  /// @throw c10::Error if this object is already drawing an enclosing fit.
   void on_fit_start(Fit& fit) override;
-  /// Finishes the chart of the fit but keeps its values.
+  /// Finishes the fit's chart but keeps the plotted values.
   void on_fit_end(Fit& fit) override;
-  /// Reads the learning rate of the step.
+  /// Reads the step's learning rate.
   void on_before_optimizer_step(Fit& fit) override;
-  /// Adds the epoch and draws the chart.
+  /// Adds the epoch's values and draws the chart.
   void on_epoch_end(Fit& fit) override;
 
  private:

@@ -28,8 +28,8 @@ struct InputsAndTarget {
 
 /// Splits a batch into inputs and target, as in d2l: the last element is the target, and the
 /// preceding elements are the inputs. A single tensor serves as both input and target, which is
-/// useful for autoencoders. Supported types are a tensor, a pair, tuple, or vector of tensors, and
-/// any type with the tensor members `data` and `target`, such as `data::Dataset` and
+/// useful for autoencoders. Supported types are a single tensor, a pair, tuple, or vector of
+/// tensors, and any type with tensor members `data` and `target`, such as `data::Dataset` and
 /// `torch::data::Example`. For any other type, `inputs` is empty.
 inline InputsAndTarget inputs_and_target(const torch::Tensor& batch) {
   return {{batch}, batch};
@@ -101,7 +101,7 @@ class AnyBatch {
   /// Replaces the tensors with an equal number of new tensors, in the order of `tensors()`.
   void set_tensors(const std::vector<torch::Tensor>& tensors);
 
-  /// Splits the batch with the free function `inputs_and_target`.
+  /// Splits the batch with the `inputs_and_target` free function.
   InputsAndTarget inputs_and_target() const { return holder_->inputs_and_target(); }
 
   /// Returns the number of examples, which is the number of rows in the first tensor.
@@ -111,10 +111,10 @@ class AnyBatch {
   /// Returns the type of the batch.
   const std::type_info& type() const { return holder_->type(); }
 
-  /// Returns the index of the batch in its epoch, starting at 0, as set by the Trainer.
+  /// Returns the batch's index within its epoch, starting at 0, as set by the Trainer.
   /// Python: Lightning's `batch_idx`.
   int64_t index() const { return index_; }
-  /// Sets the index of the batch in its epoch.
+  /// Sets the batch's index within its epoch.
   void set_index(int64_t index) { index_ = index; }
 
  private:

@@ -14,11 +14,11 @@
 
 namespace sconce {
 
-/// A type that can be iterated over and whose `size()` returns the number of batches, such as
-/// `data::Batches`. A source that distinguishes epochs also defines `begin(batch, epoch)`, which
-/// starts at the given batch of an epoch, or `set_epoch(epoch)`. A source may also define
-/// `check_world_size(world_size)`, which throws if the source cannot be used in a process group of
-/// this size. A source whose position must be restored when a loop resumes also defines
+/// An iterable type whose `size()` returns the number of batches, such as `data::Batches`. If a
+/// source's batches depend on the epoch, it also defines either `set_epoch(epoch)` or
+/// `begin(batch, epoch)`, which starts at the given batch of the epoch. A source may also define
+/// `check_world_size(world_size)`, which throws if the source does not support a process group of
+/// that size. A source whose position must be restored when a loop resumes also defines
 /// `state_dict()` and `load_state_dict(state)`, like `data::StreamLoader`.
 template <class T>
 concept BatchSource = requires(const T& source) {
@@ -76,13 +76,13 @@ class AnyBatches {
   void load_state_dict(const c10::IValue& state) const { load_state_dict_(state); }
 
   /// Starts an epoch with the source's `begin()`. For `data::Batches` and `data::DataLoader`,
-  /// `begin()` starts the next epoch. Call the returned function once per batch. The function
-  /// throws if the source defines `end()` and has reached the end.
+  /// `begin()` starts the next epoch. Call the returned function once per batch. If the source
+  /// defines `end()`, calling the function after the last batch throws.
   Next begin() const { return begin_(); }
 
-  /// Starts the given epoch at the given batch index, without changing the epoch of the next
-  /// `begin()`. If the source defines `set_epoch` but not `begin(batch, epoch)`, the epoch is set
-  /// on a copy of the source.
+  /// Starts the given epoch at the given batch index, without changing which epoch the next
+  /// `begin()` starts. If the source defines `set_epoch` but not `begin(batch, epoch)`, the epoch
+  /// is set on a copy of the source.
   Next begin(int64_t batch, int64_t epoch) const { return begin_at_(batch, epoch); }
 
  private:

@@ -25,9 +25,9 @@ struct CheckpointOptions {
   int keep_last = 1;      ///< number of most recent checkpoints to keep, at least 1
   bool keep_best = true;  ///< whether to also keep the checkpoint with the best value
 
-  /// The processes that train together. Every rank must construct a Checkpoint, save, and load.
-  /// Only rank 0 writes. Every rank reads and restores its own random state. If one rank throws,
-  /// all ranks throw.
+  /// The process group used for training. Every rank must construct a Checkpoint, save, and load.
+  /// Only rank 0 writes. Every rank reads the file and restores that rank's random number
+  /// generators. If one rank throws, all ranks throw.
   distributed::ProcessGroup process_group = {};
 };
 
@@ -67,14 +67,14 @@ class Checkpoint {
 
   /// Writes `checkpoint-<epoch>-<batch>.pt`. Then removes checkpoints that no longer need to be
   /// kept, as well as files left by killed writers. A run that does not continue from the
-  /// previously saved progress, such as a second fit, writes `checkpoint-<epoch>-<batch>-2.pt`. The
-  /// next such run uses the suffix `-3`, and so on. No file is overwritten.
+  /// previously saved progress, such as a second fit, writes `checkpoint-<epoch>-<batch>-2.pt`.
+  /// Further runs of this kind use the suffixes `-3`, `-4`, and so on. No file is overwritten.
   ///
-  /// If a monitored value is given, the link `best.pt` points to the checkpoint with the best
-  /// value. On a file system that does not support links, `best.pt` is a copy. If the name or mode
-  /// of the monitored value differs from the name or mode of the current best value, the monitored
-  /// value becomes the best value without a comparison, and a warning is issued. The parts are not
-  /// modified. Values on a GPU are copied to the host. Every rank returns after the file is
+  /// If a monitored value is given, the `best.pt` link points to the checkpoint with the best
+  /// value. On a file system that does not support links, `best.pt` is a copy. If the monitored
+  /// value and the current best value differ in name or mode, a warning is issued, and the
+  /// monitored value becomes the best value without a comparison. The parts are not modified.
+  /// Values on a GPU are copied to the host. On every rank, the call returns only after the file is
   /// complete.
   /// @throw c10::Error if:
   /// - the file cannot be written (the message contains its name and the cause, and earlier files
@@ -87,10 +87,10 @@ class Checkpoint {
             const std::optional<MonitoredValue>& monitored = {});
 
   /// Restores the parts and the random number generators from the latest checkpoint, and returns
-  /// the checkpoint's position. If there is no checkpoint or `resume` is not set, changes nothing
-  /// and returns `std::nullopt`. The options of the optimizer and the scheduler, including the
-  /// learning rates, are replaced with the options in the file, as in Python's `load_state_dict`.
-  /// If this object has locked the folder, also removes files left behind by a killed writer.
+  /// the checkpoint's position. If there is no checkpoint or if `resume` is not set, changes
+  /// nothing and returns `std::nullopt`. As in Python's `load_state_dict`, the optimizer and
+  /// scheduler options, including learning rates, are replaced with the options in the file. If
+  /// this object has locked the folder, also removes files left behind by killed writers.
   /// @throw c10::Error if:
   /// - the file is damaged, its parts differ from the run's parts in name or class, or it was
   ///   written by a different number of processes (in these cases, the parts are unchanged);

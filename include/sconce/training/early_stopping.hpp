@@ -17,7 +17,7 @@ class StateVisitor;  // writes and reads states, in src/
 struct EarlyStoppingOptions {
   double min_delta = 0;  ///< smallest change that counts as an improvement
   int patience = 3;      ///< number of epochs without improvement before the fit stops
-  /// Whether a lower or a higher value is better. Defaults to the direction of the monitored value,
+  /// Whether a lower or a higher value is better. Defaults to the monitored value's direction,
   /// which is defined for losses and most metrics (`Fit::value_modes`).
   std::optional<optim::MetricMode> mode = {};
   /// The name under which a checkpoint stores the state. Two EarlyStopping callbacks in the same
@@ -25,8 +25,8 @@ struct EarlyStoppingOptions {
   std::string name = "early_stopping";
 };
 
-/// Stops a fit when a metric no longer improves or is not finite. Each fit starts from scratch,
-/// unless a checkpoint or a call to `load_state_dict` has restored the state before the fit.
+/// Stops a fit when a metric no longer improves or is not finite. Each fit starts from scratch
+/// unless a checkpoint or a call to `load_state_dict` has restored the state.
 ///
 ///     EarlyStopping stopping("test_loss", {.patience = 5});
 ///     trainer.fit(model, optimizer, {.train = train, .test = test, .callbacks = {&stopping}});
@@ -34,14 +34,15 @@ struct EarlyStoppingOptions {
 /// Python: Lightning's `EarlyStopping`.
 class EarlyStopping : public TrainerCallback {
  public:
-  /// Constructs a callback. `monitor` is one of `Fit::value_names`, such as "loss" or "test_acc".
-  /// "val_acc" is an alias of "test_acc".
+  /// Constructs a callback. `monitor` is one of `Fit::value_names`, such as "loss" or "test_acc"
+  /// (or its alias "val_acc").
   /// @throw c10::Error if `min_delta` is negative or NaN, or if `patience` is negative.
   explicit EarlyStopping(std::string monitor = "test_loss", EarlyStoppingOptions options = {});
 
   /// Discards the state of the previous fit.
-  /// @throw c10::Error if `monitor` is not one of the available names, which are listed in the
-  /// message, or if it has no direction and no mode is set in the options.
+  /// @throw c10::Error if:
+  /// - `monitor` is not one of the available names, which are listed in the message;
+  /// - `monitor` has no direction, and no mode is set in the options.
   void setup(Fit& fit) override;
   /// Stops a resumed fit immediately if the restored state indicates that the fit had already
   /// stopped. If the restored state belongs to a different metric or mode, warns and discards the
@@ -52,7 +53,7 @@ class EarlyStopping : public TrainerCallback {
 
   /// Returns the name from the options.
   std::string name() const override { return options_.name; }
-  /// Returns this object as a part of a checkpoint.
+  /// Returns this object as a checkpoint part.
   std::optional<Stateful> state() override { return Stateful(*this); }
   /// Returns a dict with "wait_count", "best_score", "has_stopped", "monitor", and "mode".
   c10::IValue state_dict() const;

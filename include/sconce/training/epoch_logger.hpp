@@ -6,18 +6,19 @@
 
 namespace sconce {
 
-/// Writes a line per epoch to a stream, such as
-/// `epoch 1/3: loss 0.693, train acc 0.500, test acc 0.750`, and the number of examples per second
-/// after the last epoch, as in d2l. The test loss is included only if there are no metrics.
+/// Writes one line per epoch to a stream, such as
+/// `epoch 1/3: loss 0.693, train acc 0.500, test acc 0.750`. As in d2l, writes the number of
+/// examples per second after the last epoch. The test loss is included only if there are no
+/// metrics.
 ///
 ///     sconce::EpochLogger log(std::cout);
 ///     trainer.fit(model, optimizer, {.train = batches, .callbacks = {&log}});
 ///
 /// With `TrainerOptions::graph` or `compiler`, the next line reports whether the step is replayed
 /// or compiled, and why. If a callback stops the fit early, the log ends with a line such as
-/// `stopped after epoch 2/3: test_loss has not improved for 1 epoch, ...`. A resumed fit that is
-/// already complete writes one line with the results of the last epoch. In a process group, only
-/// rank 0 writes.
+/// `stopped after epoch 2/3: test_loss has not improved for 1 epoch, ...`. If a resumed fit is
+/// already complete, the log contains a single line with the last epoch's results. In a process
+/// group, only rank 0 writes.
 /// Python: d2l's `train_ch6`.
 class EpochLogger : public TrainerCallback {
  public:

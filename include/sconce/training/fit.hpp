@@ -19,7 +19,7 @@
 
 namespace sconce {
 
-/// Describes the model and the settings of a fit. Constant during the fit.
+/// A fit's model and settings, which are constant during the fit.
 struct FitSetup {
   torch::nn::Module& model;                        ///< the unwrapped model, on `device`
   torch::optim::Optimizer& optimizer;              ///< the optimizer of the fit
@@ -30,30 +30,30 @@ struct FitSetup {
   int64_t num_training_batches;                    ///< number of batches per epoch, on each rank
   int64_t accumulate_grad_batches;                 ///< number of batches per step
 
-  /// Returns the number of steps that process the first `count` batches of an epoch. The last step
-  /// of an epoch may process fewer batches than the other steps.
+  /// Returns the number of steps needed to process an epoch's first `count` batches. An epoch's
+  /// last step may process fewer batches than earlier steps.
   int64_t steps_in(int64_t count) const { return at::ceil_div(count, accumulate_grad_batches); }
 };
 
 /// The state of a running fit that is passed to callbacks.
 class Fit : public FitSetup {
  public:
-  /// The names under which `EpochMetrics::at` finds values in the results of each epoch. A callback
+  /// Names of the values in each epoch's results, as accepted by `EpochMetrics::at`. A callback
   /// that adds values to the results must add their names in `setup`. The names of step values
   /// (`StepOutput::values`) are added at the end of the first epoch.
   std::vector<std::string> value_names = {};
-  /// Whether the model's steps may return values with names that are not yet in `value_names`.
+  /// Whether the model's steps may return values whose names are not yet in `value_names`.
   bool may_have_values = false;
-  /// Maps each name to whether a lower or a higher value is better. Contains the losses, and all
-  /// metrics for which `higher_is_better` returns a direction. A callback that adds values may add
-  /// their modes in `setup`. A value without a mode is treated as a loss if its name ends in
-  /// "loss". For any other value, callbacks that track the best value require an explicit mode.
+  /// Maps each value's name to its mode, which specifies whether lower or higher is better.
+  /// Contains the losses and all metrics whose `higher_is_better` returns a direction. A callback
+  /// that adds values may add their modes in `setup`. If a value has no mode but its name ends in
+  /// "loss", it is treated as a loss. For any other value without a mode, callbacks that track the
+  /// best value require an explicit mode.
   std::map<std::string, optim::MetricMode> value_modes = {};
   std::vector<EpochMetrics> epochs = {};  ///< results of the finished epochs
   int64_t batch = 0;                      ///< number of finished batches in the current epoch
-  /// Loss of the last batch. If the step returned a count, the loss is divided by that count. The
-  /// loss is a 0-dim tensor on the device, so reading it waits for the device. Undefined before the
-  /// first batch.
+  /// The last batch's loss, divided by the count if the step returned a count. The loss is a 0-dim
+  /// tensor on the device, so reading it waits for the device. Undefined before the first batch.
   torch::Tensor loss = {};
   /// How steps were executed at the end of the last epoch, and why. Examples are "replayed" and
   /// "compiled, because a compiled step takes 12 us, a replay 15 us". Empty if the Trainer does not
@@ -68,9 +68,9 @@ class Fit : public FitSetup {
   Fit& operator=(const Fit&) = delete;
 
   /// Ends the fit after this step. Other callbacks cannot cancel the stop. In a process group, all
-  /// ranks stop at the next step or end of an epoch at which the fit can be saved. `reason`
-  /// completes the sentence "the fit stopped: ...", for example "test_loss is nan". The first
-  /// nonempty reason is kept.
+  /// ranks stop at the next step or epoch end at which the fit can be saved. `reason` completes the
+  /// sentence "the fit stopped: ...", for example "test_loss is nan". The first nonempty reason is
+  /// kept.
   void stop(std::string reason = {}) {
     is_stopping_ = true;
     if (stop_reason_.empty()) stop_reason_ = std::move(reason);
@@ -82,13 +82,14 @@ class Fit : public FitSetup {
   /// without a reason.
   const std::string& stop_reason() const { return stop_reason_; }
 
-  /// Returns the position of the fit, including the sums of the loss and the metrics in the current
-  /// epoch. This function is a collective.
+  /// Returns the fit's position, including the current epoch's loss and metric sums. This function
+  /// is a collective.
   virtual RunProgress progress() const = 0;
   /// Continues from a position returned by `progress`, after `states` have been loaded. Call this
   /// function in `TrainerCallback::load`.
-  /// @throw c10::Error if the number of batches per epoch or per step, or the metrics within an
-  /// epoch, differ from the values at that position.
+  /// @throw c10::Error if:
+  /// - the number of batches per epoch or per step differs from the number at that position;
+  /// - the position is mid-epoch, and the metrics differ from the metrics at that position.
   virtual void resume(const RunProgress& progress) = 0;
 
  protected:

@@ -6,7 +6,7 @@
 
 namespace sconce {
 
-/// The batches and callbacks of a fit. The caller must keep the callbacks alive.
+/// A fit's batches and callbacks. The caller must keep the callbacks alive.
 struct FitData {
   AnyBatches train;          ///< batches to train on
   TestSets test = {};        ///< batches to evaluate after each epoch, such as validation data; may

@@ -26,14 +26,14 @@ class MetricValues {
 
   /// Returns an iterator to the first name-value pair.
   auto begin() const { return values_.begin(); }
-  /// Returns the iterator past the last pair.
+  /// Returns the past-the-end iterator.
   auto end() const { return values_.end(); }
 
  private:
   std::vector<std::pair<std::string, double>> values_ = {};
 };
 
-/// The results of one epoch.
+/// The results of a single epoch.
 struct EpochMetrics {
   int epoch = 0;              ///< number of the epoch, starting at 1
   double loss = 0;            ///< mean loss over the examples, measured during training
@@ -43,7 +43,7 @@ struct EpochMetrics {
   double seconds = 0;         ///< time spent on training and on saves within the epoch, excluding
                               ///< the test
 
-  /// Returns the metric with the given name, or the loss for the name "loss".
+  /// Returns the metric with the given name, or the loss if the name is "loss".
   /// @throw c10::Error if there is no such metric. The message lists all names.
   double at(const std::string& name) const { return name == "loss" ? loss : metrics.at(name); }
   /// Returns whether `at` can find the given name.

@@ -27,18 +27,18 @@
 
 namespace sconce {
 
-/// A function that returns the loss for outputs and targets, either as a 0-dim tensor with the mean
-/// over the examples or as a `LossSum`.
+/// A function that computes the loss from outputs and targets, and returns it as either a 0-dim
+/// tensor with the mean over the examples or a `LossSum`.
 ///
 ///     sconce::Trainer trainer({.loss = torch::mse_loss});
 ///
-/// The function may be a LibTorch function with additional arguments, which then have LibTorch's
-/// default values: `torch::mse_loss`, `l1_loss`, `smooth_l1_loss`, `huber_loss`,
-/// `soft_margin_loss`, `multilabel_margin_loss`, `binary_cross_entropy`,
-/// `binary_cross_entropy_with_logits`, `cross_entropy_loss`, and the functions in
-/// `torch::nn::functional` that accept an options class as the third argument. The defaults of
-/// other functions are unknown, so wrap such functions in a lambda. The first six functions throw a
-/// c10::Error if the output and target have different sizes, which only causes a warning in Python.
+/// The function may be a LibTorch function with additional arguments, which keep LibTorch's default
+/// values: `torch::mse_loss`, `l1_loss`, `smooth_l1_loss`, `huber_loss`, `soft_margin_loss`,
+/// `multilabel_margin_loss`, `binary_cross_entropy`, `binary_cross_entropy_with_logits`,
+/// `cross_entropy_loss`, and the functions in `torch::nn::functional` that accept an options class
+/// as the third argument. The defaults of other functions are unknown, so wrap such functions in a
+/// lambda. If the output and target have different sizes, the first six functions throw a
+/// c10::Error, whereas Python only warns.
 class Loss {
  public:
   /// A loss function that returns a mean.

@@ -24,9 +24,8 @@ enum class SchedulerInterval {
 /// Python: "lr_scheduler" in the result of Lightning's `configure_optimizers`.
 class LRScheduling : public TrainerCallback {
  public:
-  /// Constructs a callback. `scheduler` must outlive this object. `name` is the name of the
-  /// scheduler's state in a checkpoint. If a fit has two LRScheduling callbacks, they must have
-  /// different names.
+  /// Constructs a callback. `scheduler` must outlive this object. `name` identifies the scheduler's
+  /// state in checkpoints. If a fit has two LRScheduling callbacks, they must have different names.
   explicit LRScheduling(optim::lr_scheduler::LRScheduler& scheduler,
                         SchedulerInterval interval = SchedulerInterval::epoch,
                         std::string name = "scheduler")
@@ -40,7 +39,7 @@ class LRScheduling : public TrainerCallback {
   void on_epoch_end(Fit& fit) override;
   /// Returns the name passed to the constructor.
   std::string name() const override { return name_; }
-  /// Returns the scheduler as a part of a checkpoint.
+  /// Returns the scheduler as a checkpoint part.
   std::optional<Stateful> state() override { return Stateful(scheduler_); }
 
  private:
@@ -49,35 +48,36 @@ class LRScheduling : public TrainerCallback {
   std::string name_;
 };
 
-/// Steps a `ReduceLROnPlateau` scheduler after each epoch, based on one of the metrics.
+/// Steps a `ReduceLROnPlateau` scheduler after each epoch, based on a monitored value.
 class PlateauScheduling : public TrainerCallback {
  public:
-  /// Constructs a callback. `monitor` is one of `Fit::value_names`, such as "loss" or "test_acc".
-  /// "val_acc" is an alias of "test_acc". A scheduler without a mode uses the direction of the
-  /// monitored value (`Fit::value_modes`). `scheduler` must outlive this object. `name` is the name
-  /// of the scheduler's state in a checkpoint. If a fit has two PlateauScheduling callbacks, they
-  /// must have different names.
+  /// Constructs a callback. `monitor` is one of `Fit::value_names`, such as "loss" or "test_acc"
+  /// (or its alias "val_acc"). A scheduler without a mode uses the monitored value's direction
+  /// (`Fit::value_modes`). `scheduler` must outlive this object. `name` identifies the scheduler's
+  /// state in checkpoints. If a fit has two PlateauScheduling callbacks, they must have different
+  /// names.
   explicit PlateauScheduling(optim::lr_scheduler::ReduceLROnPlateau& scheduler,
                              std::string monitor = "test_loss", std::string name = "plateau")
       : scheduler_(scheduler), requested_monitor_(std::move(monitor)), name_(std::move(name)) {}
 
-  /// @throw c10::Error if `monitor` is not one of the available names, which are listed in the
-  /// message, or if it has no direction and the scheduler has no mode.
+  /// @throw c10::Error if:
+  /// - `monitor` is not one of the available names, which are listed in the message;
+  /// - `monitor` has no direction, and the scheduler has no mode.
   void setup(Fit& fit) override;
   /// Sets the scheduler's mode. If a checkpoint restored a different mode, warns and discards the
-  /// previous best.
+  /// previous best value.
   void on_fit_start(Fit& fit) override;
-  /// Steps the scheduler with the monitored value of the epoch.
+  /// Steps the scheduler with the epoch's monitored value.
   void on_epoch_end(Fit& fit) override;
-  /// Returns the name passed to the constructor. If this callback has its default name, the fit may
-  /// also contain an `LRScheduling` callback.
+  /// Returns the name passed to the constructor. Because the default names differ, a fit may also
+  /// contain an `LRScheduling` callback.
   std::string name() const override { return name_; }
-  /// Returns "scheduler", which was the default name in version 0.2, unless a different name was
-  /// passed to the constructor.
+  /// If this callback has its default name, returns "scheduler", which was the default in version
+  /// 0.2. Otherwise, returns an empty vector.
   std::vector<std::string> former_names() const override {
     return name_ == "plateau" ? std::vector<std::string>{"scheduler"} : std::vector<std::string>();
   }
-  /// Returns the scheduler as a part of a checkpoint.
+  /// Returns the scheduler as a checkpoint part.
   std::optional<Stateful> state() override { return Stateful(scheduler_); }
 
  private:

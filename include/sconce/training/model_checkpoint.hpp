@@ -13,12 +13,12 @@ namespace sconce {
 
 /// Options for `ModelCheckpoint`.
 struct ModelCheckpointOptions {
-  /// One of `Fit::value_names`, such as "test_loss", which can also be written as "val_loss". By
-  /// default, "test_acc" is monitored if it is available. Otherwise, there is no best checkpoint.
+  /// A name from `Fit::value_names`, such as "test_loss" (or its alias "val_loss"). Defaults to
+  /// "test_acc" if that value is available. Otherwise, there is no best checkpoint.
   std::optional<std::string> monitor = {};
-  /// Whether the lowest or the highest value is best. Defaults to the direction of the monitored
-  /// value, which is defined for losses and most metrics (`Fit::value_modes`). With `min`, the file
-  /// stores the negated value as "best".
+  /// Whether the lowest or the highest value is best. Defaults to the monitored value's direction,
+  /// which is defined for losses and most metrics (`Fit::value_modes`). With `min`, the value
+  /// stored as "best" in the file is negated.
   std::optional<optim::MetricMode> mode = {};
   int64_t every_n_train_steps = 0;  ///< number of steps between saves within an epoch; 0 saves only
                                     ///< after each epoch
@@ -31,14 +31,14 @@ struct ModelCheckpointOptions {
 ///     ModelCheckpoint saving(checkpoint, {.every_n_train_steps = 100});
 ///     trainer.fit(model, optimizer, {.train = batches, .callbacks = {&saving}});
 ///
-/// On the CPU, the result is bitwise identical regardless of how often the fit is stopped, killed,
-/// and resumed, given the same data, options, and number of threads. With three or more ranks, the
-/// first step after resuming may sum the gradients of the ranks in a different order. The folder is
+/// On the CPU, given the same data, options, and number of threads, the result is bitwise identical
+/// regardless of how often the fit is stopped, killed, and resumed. With three or more ranks, the
+/// first step after resuming may sum the ranks' gradients in a different order. The folder is
 /// locked before the first step and stays locked until the Checkpoint is destroyed. A resumed fit
-/// restores the learning rates and the other options of the optimizer and the scheduler from the
-/// file, and warns if the restored values differ from the current ones. If `monitor` or `mode` has
-/// changed, the callback warns, and the next monitored value becomes the best value. Python:
-/// Lightning's `ModelCheckpoint`.
+/// restores the optimizer and scheduler options, including learning rates, from the file, and warns
+/// if the restored options differ from the current options. If `monitor` or `mode` has changed, the
+/// callback warns, and the next monitored value becomes the best value. Python: Lightning's
+/// `ModelCheckpoint`.
 class ModelCheckpoint : public TrainerCallback {
  public:
   /// Constructs a callback that saves to `checkpoint`, which must outlive this object.
@@ -55,7 +55,8 @@ class ModelCheckpoint : public TrainerCallback {
   /// - the number of batches per epoch or per step has changed since the save.
   /// @throw any exception thrown by Checkpoint.
   void load(Fit& fit) override;
-  /// Returns whether `every_n_train_steps` steps have passed.
+  /// Returns whether the number of finished steps in the epoch is a multiple of
+  /// `every_n_train_steps`.
   bool should_save(const Fit& fit) const override;
   void save(Fit& fit) override;
 

@@ -7,9 +7,9 @@
 
 namespace sconce {
 
-/// A value that a `Checkpoint` uses to determine the best checkpoint of a run.
+/// A value that a `Checkpoint` uses to determine a run's best checkpoint.
 struct MonitoredValue {
-  /// Constructs an unnamed value, for which higher is better.
+  /// Constructs an unnamed value for which higher is better.
   MonitoredValue(double of = 0) : value(of) {}
   /// Constructs a named value with the given mode.
   MonitoredValue(std::string of_name, double of, optim::MetricMode of_mode)

@@ -55,8 +55,8 @@ class Stateful {
   Stateful(torch::nn::Module& module);
   /// Constructs a Stateful for an optimizer. The state of a LibTorch optimizer
   /// (`torch::optim::Adagrad`, `Adam`, `AdamW`, `LBFGS`, `RMSprop`, or `SGD`) is a dict with the
-  /// same keys as Python's `state_dict()`. State dicts from Python can also be loaded. For a sconce
-  /// optimizer, the state is the optimizer's own `state_dict`.
+  /// same keys as Python's `state_dict()`. State dicts from Python can also be loaded. A sconce
+  /// optimizer's state is its `state_dict`.
   /// @throw c10::Error for any other class that does not define `state_dict`. The message contains
   /// the class name.
   Stateful(torch::optim::Optimizer& optimizer);
@@ -87,10 +87,10 @@ class Stateful {
   /// distinguishes optimizers and schedulers that would accept the same state.
   const std::string& type() const { return type_; }
 
-  /// Sets the names that this part of a run had in earlier versions of the program. A checkpoint
-  /// that contains one of these names instead of the new name can also be loaded.
+  /// Sets the names used for this part in earlier versions of the program. Checkpoints that contain
+  /// a former name instead of the current name can also be loaded.
   void set_former_names(std::vector<std::string> names) { former_names_ = std::move(names); }
-  /// Returns the names that this part had in earlier versions of the program.
+  /// Returns the names used for this part in earlier versions of the program.
   const std::vector<std::string>& former_names() const { return former_names_; }
 
  private:
@@ -101,7 +101,7 @@ class Stateful {
   std::vector<std::string> former_names_ = {};
 };
 
-/// A list of the named parts of a run, in the order in which they are loaded.
+/// A run's named parts, in the order in which they are loaded.
 using NamedStates = std::vector<std::pair<std::string, Stateful>>;
 
 }  // namespace sconce

@@ -19,25 +19,24 @@ struct StepOutput {
   torch::Tensor output = {};  ///< passed to the metrics with `target`; if undefined, metrics are
                               ///< not updated
   torch::Tensor target = {};  ///< passed to the metrics with `output`
-  /// Values to average over the epoch, weighted by the number of examples in each batch: `{{"kl",
-  /// kl}}` becomes "train_kl" and "test_kl". Each value is a one-element tensor on the loss's
-  /// device and is read at the end of the epoch. All steps of a loop must return values with the
-  /// same names.
+  /// Values to average over the epoch, weighted by the number of examples in each batch. For
+  /// example, `{{"kl", kl}}` produces "train_kl" and "test_kl". Each value is a one-element tensor
+  /// on the loss's device and is read at the end of the epoch. All steps in a loop must return the
+  /// same value names.
   /// Python: Lightning's `self.log(name, value, on_epoch=True)`.
   std::vector<std::pair<std::string, torch::Tensor>> values = {};
-  /// The number of tokens or examples over which `loss` is summed, at least 0, as a one-element
-  /// tensor on the loss's device. If steps return counts, the gradient of a step over several
-  /// batches, in one or more processes, is the gradient of the total loss divided by the total
-  /// count. Likewise, the loss of an epoch is the total loss divided by the total count. Either all
-  /// steps of a loop return a count on all ranks, or none of the steps return a count. If the count
-  /// is undefined, the batches of a step have equal weight, and the batches of an epoch are
-  /// weighted by their number of examples.
+  /// Number of tokens or examples summed in `loss`, at least 0, as a one-element tensor on the
+  /// loss's device. If steps return counts, the gradient of a multi-batch or multi-process step is
+  /// the gradient of the total loss divided by the total count. Likewise, an epoch's loss is the
+  /// total loss divided by the total count. If a step in a loop returns a count, all steps on all
+  /// ranks must return a count. If the count is undefined, a step's batches have equal weight, and
+  /// an epoch's batches are weighted by their number of examples.
   /// Python: `num_items_in_batch` in Hugging Face's Trainer.
   torch::Tensor count = {};
 };
 
-/// A summed loss and the number of tokens or examples over which it is summed, for
-/// `TrainerOptions::loss`. The Trainer stores these values in `StepOutput::loss` and
+/// A summed loss and the number of tokens or examples in the sum, as returned by a
+/// `TrainerOptions::loss` function. The Trainer stores these values in `StepOutput::loss` and
 /// `StepOutput::count`.
 struct LossSum {
   torch::Tensor sum = {};    ///< 0-dim tensor with the sum
@@ -46,7 +45,7 @@ struct LossSum {
 
 }  // namespace sconce
 
-/// Finds the tensors in all members. Both outputs must have values with the same names.
+/// Finds the tensors in all members. Both outputs must have the same value names.
 template <>
 struct sconce::nn::TensorTree<sconce::StepOutput> {
   static constexpr bool any = true;   ///< the type contains tensors
@@ -60,7 +59,7 @@ struct sconce::nn::TensorTree<sconce::StepOutput> {
     f(step.count);
     for (auto& value : step.values) f(value.second);
   }
-  /// Returns whether two outputs have the same value names and the same undefined tensors.
+  /// Returns whether two outputs have the same value names and leave the same tensors undefined.
   static bool alike(const StepOutput& a, const StepOutput& b) {
     return a.loss.defined() == b.loss.defined() && a.output.defined() == b.output.defined() &&
            a.target.defined() == b.target.defined() && a.count.defined() == b.count.defined() &&

@@ -8,7 +8,7 @@
 namespace sconce {
 
 /// Stops a fit when the process receives a signal. Job queues and launchers send a signal before
-/// they kill a process, and Ctrl-C also sends a signal. The fit finishes its current step, saves,
+/// killing a process, and Ctrl-C sends a signal as well. The fit finishes its current step, saves,
 /// and returns. `FitResult::stop_reason` contains the name of the signal. In a process group, the
 /// fit ends on all ranks at the next save or at the end of the epoch.
 ///
@@ -17,11 +17,11 @@ namespace sconce {
 ///     trainer.fit(model, optimizer, {.train = batches, .callbacks = {&stopping, &saving}});
 ///     if (stopping.signal() != 0) return 128 + stopping.signal();
 ///
-/// Signals are handled only during the fit. When a signal arrives, the signal's previous action is
+/// Signals are handled only during the fit. When a signal arrives, that signal's previous action is
 /// restored. A second signal of the same type terminates the process unless the program itself
-/// handles that signal. If a file is being saved at that time, the earlier version of the file
-/// stays in place. Signals that the process ignores remain ignored. The handler applies to the
-/// entire process, so a signal ends all running fits that use this callback.
+/// handles that signal. If a file is being saved at that time, the file's earlier version stays in
+/// place. Signals that the process ignores remain ignored. The handler applies to the entire
+/// process, so a signal ends all running fits that use this callback.
 class StopOnSignal : public TrainerCallback {
  public:
   /// Constructs a callback that handles the given signals.

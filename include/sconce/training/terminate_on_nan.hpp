@@ -11,7 +11,7 @@ namespace sconce {
 /// Lightning's Trainer.
 class TerminateOnNaN : public TrainerCallback {
  public:
-  /// Stops the fit if the loss of the epoch is not finite.
+  /// Stops the fit if the epoch's loss is not finite.
   void on_epoch_end(Fit& fit) override;
 };
 

@@ -12,14 +12,14 @@
 
 namespace sconce {
 
-/// Batches to evaluate, together with the prefix for the names of the resulting values.
+/// Batches to evaluate and the prefix for the resulting value names.
 struct NamedBatches {
   std::string name;    ///< prefix, such as "val" for "val_loss" and "val_acc"
   AnyBatches batches;  ///< the batches
 };
 
-/// The test sets of a fit. A fit can have no test set, a single unnamed test set, or several named
-/// test sets, such as `{{"val", a}, {"hard", b}}`. An unnamed test set is called "test".
+/// A fit's test sets. A fit can have no test set, a single unnamed test set, or several named test
+/// sets, such as `{{"val", a}, {"hard", b}}`. An unnamed test set is called "test".
 /// Python: a list of loaders passed as Lightning's `val_dataloaders`.
 class TestSets {
  public:
@@ -42,7 +42,7 @@ class TestSets {
   }
   /// Constructs several named test sets.
   TestSets(std::initializer_list<NamedBatches> sets) : sets_(sets) {}
-  /// Fails to compile, because several test sets must have names.
+  /// Fails to compile, because multiple test sets must be named.
   template <class A, class B, class... More>
   TestSets(const A&, const B&, const More&...) {
     static_assert(
@@ -51,15 +51,15 @@ class TestSets {
         "a}, {\"hard\", b}}");
   }
 
-  /// Returns whether there is a test set.
+  /// Returns whether there are any test sets.
   explicit operator bool() const { return !sets_.empty(); }
-  /// Returns whether there is a test set.
+  /// Returns whether there are any test sets.
   bool has_value() const { return !sets_.empty(); }
   /// Returns the number of test sets.
   size_t size() const { return sets_.size(); }
   /// Returns an iterator to the first test set.
   auto begin() const { return sets_.begin(); }
-  /// Returns the iterator past the last test set.
+  /// Returns the past-the-end iterator.
   auto end() const { return sets_.end(); }
   /// Returns the batches of the first test set.
   /// @throw std::out_of_range if there are no test sets.

@@ -36,26 +36,26 @@ class TrainStep;  // in src/
 /// type in which `nn::TensorTree` finds tensors.
 /// - If the model defines `training_step(batch)`, the Trainer calls it. The step returns the loss
 ///   (a 0-dim tensor with the mean over the examples) or a `StepOutput`. A test calls the first of
-///   `validation_step(batch)`, `test_step(batch)`, and `training_step` that the model defines. As
-///   in Lightning, these functions and `predict_step` may accept a second argument, `batch_idx`,
-///   the integer index of the batch within its epoch.
+///   `validation_step`, `test_step`, and `training_step` that the model defines. As in Lightning,
+///   these functions and `predict_step` may accept a second argument, `batch_idx`, the batch's
+///   integer index within its epoch.
 /// - For any other model, a step computes `loss(forward(inputs...), target)`, with up to four
 ///   inputs. `inputs_and_target` splits the batch into inputs and target.
 /// - The model may be wrapped in `nn::DataParallel`, whose first device must be the Trainer's
-///   device. In a process group with several processes, the model must be wrapped in
-///   `nn::DistributedDataParallel`. All ranks must then make the same calls with the same number of
-///   batches, but each rank uses its own rows (`data::DistributedSampler`).
+///   device. In a multi-process group, the model must be wrapped in `nn::DistributedDataParallel`.
+///   All ranks must then make the same calls with the same number of batches, but with different
+///   rows (see `data::DistributedSampler`).
 ///
-/// In a profile, each step appears as a range "step" that contains "data", "forward", "backward",
-/// and "optimizer". Tests and predictions appear as the ranges "test" and "predict".
+/// In a profile, each step appears as a "step" range that contains "data", "forward", "backward",
+/// and "optimizer". Tests and predictions appear as "test" and "predict" ranges.
 ///
-/// After each call, the metrics contain the sums from that call. A nested `evaluate` or fit, for
-/// example in a callback, restores the sums of the metrics that it shares with the outer fit, even
-/// if the nested call throws. A nested fit with the same Trainer also restores the loss scale.
+/// After each call, the metrics contain the sums from that call. A nested call to `evaluate` or
+/// `fit`, for example in a callback, restores the sums of any metrics shared with the outer fit,
+/// even if the nested call throws. A nested fit with the same Trainer also restores the loss scale.
 ///
 /// Callbacks handle all other tasks, such as saving checkpoints. Within an epoch, the loop reads
 /// from the device only to save a checkpoint and, in fp16, to step an optimizer without fused
-/// kernels. At the end of an epoch, the loop reads the sums of the loss, the metrics, and the test.
+/// kernels. At the end of an epoch, the loop reads the training and test sums.
 class Trainer {
  public:
   /// @throw c10::Error if:
@@ -95,16 +95,16 @@ class Trainer {
   void prepare_model(torch::nn::Module& model) const { model.to(device()); }
 
   /// Moves the model to the Trainer's device, trains it on `data.train` for `max_epochs`, and tests
-  /// it after each epoch. The epoch number, starting at 0, determines the order of the batches, and
-  /// each test uses the order of epoch 0. A fit does not advance the epochs of your own loops over
-  /// the same batches. The last step of an epoch may have fewer batches. The test uses the buffers
-  /// of rank 0, as in `evaluate`. Leaves the model on the device and in training mode.
+  /// it after each epoch. The epoch number, starting at 0, determines the batch order. Tests always
+  /// use epoch 0's batch order. A fit does not affect the epoch number in your own loops over the
+  /// same batches. An epoch's last step may process fewer batches than earlier steps. As in
+  /// `evaluate`, tests use rank 0's buffers. Leaves the model on the device and in training mode.
   /// @throw c10::Error if:
   /// - `data.train` or a set in `data.test` has no batches;
   /// - a test set has no name, is called "train", or has the same name as another set;
   /// - the model or a callback is null, or two callbacks have the same name;
   /// - the model is a DistributedDataParallel with a different device or process group than the
-  ///   Trainer, or is not a DistributedDataParallel in a process group with several processes;
+  ///   Trainer, or is not a DistributedDataParallel in a multi-process group;
   /// - ranks make different calls, differ in training batch counts, `max_epochs`, test sets,
   ///   `accumulate_grad_batches`, or `compiler`, or one rank rejects its arguments (all throw);
   /// - there are metrics, and a step of the model returns only a loss;
@@ -116,8 +116,8 @@ class Trainer {
   /// - a value of a step is undefined, has more than one element, is on a different device than the
   ///   loss, or has the name of the loss, a metric, or another value, or if steps or ranks return
   ///   values with different names;
-  /// - a loss is undefined, has more than one element, or does not require grad, or no optimizer
-  ///   parameter has a gradient after the backward passes, as with another model's optimizer.
+  /// - a loss is undefined, has more than one element, or does not require grad;
+  /// - no optimizer parameter has a gradient after backward, as with another model's optimizer.
   /// @throw any exception thrown by the model, the loss, the metrics, or the callbacks.
   template <class M>
   FitResult fit(M& model, torch::optim::Optimizer& optimizer, const FitData& data) {
@@ -174,28 +174,28 @@ class Trainer {
     return {};
   }
 
-  /// Trains the model on the next epoch of the batches (their `begin()`) and returns the metrics of
-  /// epoch 1. The model must be on the device and is left in training mode. Use this function in
-  /// your own loop. No callbacks are run, and no checkpoints are saved. With `graph` on the CPU,
-  /// the capture (with its gradients and memory) is kept for the next call with the same model,
+  /// Trains the model on the batches' next epoch (`begin()`) and returns the metrics, numbered as
+  /// epoch 1. The model must be on the device and is left in training mode. Use this function in a
+  /// custom loop. No callbacks run, and no checkpoints are saved. With `graph` on the CPU, the
+  /// capture, including its gradients and memory, is kept for the next call with the same model,
   /// optimizer, and parameters. Learning rates, modes, shapes, and tensors may change between
   /// calls, but any other value read by host code, such as a dropout rate, keeps its captured
-  /// value. Models on a GPU or not owned by a `std::shared_ptr` are recaptured on each call.
+  /// value. A model on a GPU or not owned by a `std::shared_ptr` is recaptured on each call.
   /// @throw c10::Error under the same conditions as `fit`.
   template <class M>
   EpochMetrics fit_epoch(M& model, torch::optim::Optimizer& optimizer, const AnyBatches& train) {
     return fit_model_epoch(detail::steps_of(model, loss_), optimizer, train);
   }
 
-  /// Returns the loss and the metrics of the model on the batches, as "loss", "acc", and so on. The
+  /// Returns the model's loss and metrics on the batches, under names such as "loss" and "acc". The
   /// model must be on the device. Runs in the Trainer's precision, in evaluation mode, and without
-  /// gradients, and restores the mode of every module. In a process group, the result includes the
-  /// batches of all ranks, and a rank may have no batches. Buffers are replaced with the buffers of
-  /// rank 0, unless the model is a DistributedDataParallel without `broadcast_buffers`. Like your
-  /// own loop, this function uses the next epoch of the batches.
-  /// @throw c10::Error if there are no batches, the model is null, a loss is undefined or has more
-  /// than one element, or the model is a DistributedDataParallel with a different process group or
-  /// device. In a process group, all ranks throw, even when their calls differ.
+  /// gradients. Module modes are restored afterward. In a process group, the result covers all
+  /// ranks' batches, and a rank may have none. Buffers are replaced with rank 0's buffers unless
+  /// the model is a DistributedDataParallel without `broadcast_buffers`. Like a custom loop, uses
+  /// the batches' next epoch.
+  /// @throw c10::Error, on all ranks of a process group even when their calls differ, if:
+  /// - there are no batches, the model is null, or a loss is not a defined one-element tensor;
+  /// - the model is a DistributedDataParallel with a different process group or device.
   /// @throw any exception thrown by the model, the loss, or the metrics.
   template <class M>
   MetricValues evaluate(M& model, const AnyBatches& batches) {
@@ -203,18 +203,18 @@ class Trainer {
   }
 
   /// Calls `use` with the model's output for each batch, in order. The output is the result of
-  /// `predict_step(batch)` if defined, and of `forward(inputs...)` otherwise. The model must be on
+  /// `predict_step(batch)` if defined, or of `forward(inputs...)` otherwise. The model must be on
   /// the device. The output stays on the device, so `use` can reduce it before copying it.
   ///
-  /// Runs in the Trainer's precision, in evaluation mode, and without gradients, and restores the
-  /// mode of every module. `use` itself runs without autocast. In a process group, each rank
-  /// receives the outputs for its own batches, if any, and the model's buffers are replaced as in
-  /// `evaluate`. Like your own loop, this function uses the next epoch of the batches. Otherwise,
-  /// the function does not affect earlier or later fits.
-  /// @throw c10::Error if there are no batches, the model or `use` is null, the model does not
-  /// accept the inputs, an output is undefined, or the model is a DistributedDataParallel with a
-  /// different process group or device. If the process group or device differs, or if the ranks
-  /// make different calls, all ranks throw.
+  /// Runs in the Trainer's precision, in evaluation mode, and without gradients. Module modes are
+  /// restored afterward. `use` itself runs without autocast. In a process group, each rank receives
+  /// only the outputs for its batches, if any. As in `evaluate`, the model's buffers are replaced.
+  /// Like a custom loop, uses the batches' next epoch. The call has no other effect on fits.
+  /// @throw c10::Error if:
+  /// - there are no batches, or the model or `use` is null;
+  /// - the model does not accept the inputs, or an output is undefined;
+  /// - the model is a DistributedDataParallel with a different process group or device (all throw);
+  /// - ranks make different calls (all throw).
   /// @throw any exception thrown by the model or `use`.
   template <class M>
   void predict(M& model, const AnyBatches& batches,

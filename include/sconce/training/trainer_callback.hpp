@@ -24,12 +24,12 @@ class TrainerCallback {
  public:
   virtual ~TrainerCallback() = default;
 
-  /// Checks the callback's requirements and resets state left from earlier fits. Called before all
-  /// other callback functions and before the fit changes anything. When this function is called,
-  /// the model may not yet be on the Trainer's device.
+  /// Checks the callback's requirements and resets state left over from earlier fits. Called before
+  /// all other callback functions and before the fit changes anything. At this point, the model may
+  /// not be on the Trainer's device yet.
   virtual void setup(Fit&) {}
-  /// If the callback has saved an earlier fit, restores `fit.states` and then the position of that
-  /// fit (`fit.resume`). Called before all of the following functions.
+  /// If the callback saved an earlier fit, restores `fit.states` and then that fit's position
+  /// (`fit.resume`). Called before all functions that are declared below.
   virtual void load(Fit&) {}
   /// Called before the first step. `fit.epochs` and `fit.batch` contain the position of a resumed
   /// fit.
@@ -52,9 +52,9 @@ class TrainerCallback {
   /// Called for all callbacks before `save` is called for any of them. Use this function to write
   /// data that must be on disk before the checkpoint is saved, such as a buffered log.
   virtual void on_before_save(Fit&) {}
-  /// Called after all other functions of all callbacks: after each epoch, before a fit stops, and
+  /// Called last, after all callbacks' other functions: after each epoch, before a fit stops, and
   /// after each step for which `should_save` returns true. If `fit.batch` is 0, `fit.epochs.back()`
-  /// contains the metrics of the last epoch.
+  /// contains the last epoch's metrics.
   virtual void save(Fit&) {}
 
   /// Returns the name under which a checkpoint stores the callback's state. Returns an empty name

@@ -23,12 +23,12 @@ struct TrainerOptions {
   /// and the Trainer uses the CPU. If neither `num_gpus` nor `device` is set, the Trainer uses the
   /// device of the process group, which is `try_gpu()` for a single-process group.
   std::optional<int> num_gpus = {};
-  double gradient_clip_val = 0;  ///< maximum norm of all the optimizer's gradients together; 0
-                                 ///< disables clipping
-  /// Precision of the forward pass and the loss. fp16 on a CPU causes a warning.
+  /// Maximum total norm of the optimizer's gradients. If 0, gradients are not clipped.
+  double gradient_clip_val = 0;
+  /// Precision for the forward pass and the loss. On a CPU, fp16 causes a warning.
   amp::Precision precision = amp::Precision::fp32;
-  /// Number of batches per step, at least 1. The step uses the mean of the batches' gradients, or
-  /// weights the gradients by `StepOutput::count`.
+  /// Number of batches per step, at least 1. The step averages the batches' gradients, weighted by
+  /// `StepOutput::count` if it is defined.
   int accumulate_grad_batches = 1;
   /// Maximum duration of a fit, such as `std::chrono::hours(12)`. When the time is up, the fit
   /// stops after the current step. The limit applies to each call separately, so a resumed fit can
@@ -36,18 +36,18 @@ struct TrainerOptions {
   /// ranks stop at the next save or at the end of the epoch, whichever comes first.
   std::optional<std::chrono::duration<double>> max_time = {};
   std::optional<torch::Device> device = {};  ///< device to use instead of `num_gpus`
-  /// Whether to replay each step of a fit, as a CUDA graph on a GPU. See `CapturedStep`. The
-  /// optimizer must be a sconce optimizer for which `is_capturable()` returns true. Batches that
-  /// differ in shape from the first batch, such as a smaller last batch, run without capture. With
-  /// `graph`, `on_before_optimizer_step` is not called until after the step. Callbacks may change
-  /// the mode of a layer, freeze or unfreeze parameters, and change parameter groups or the
-  /// learning rate. The step is then captured again, unless only the learning rate has changed. On
-  /// a GPU, momentum schedules do not take effect. Process groups with several processes are
+  /// Whether to capture a fit's steps and replay them (on a GPU, as CUDA graphs). See
+  /// `CapturedStep`. The optimizer must be a sconce optimizer for which `is_capturable()` returns
+  /// true. Batches that differ in shape from the first batch, such as a smaller last batch, run
+  /// without capture. With `graph`, `on_before_optimizer_step` is not called until after the step.
+  /// Callbacks may change a layer's mode, freeze or unfreeze parameters, and change parameter
+  /// groups or the learning rate. The step is then captured again, unless only the learning rate
+  /// has changed. On a GPU, momentum schedules do not take effect. Multi-process groups are
   /// supported only on the CPU.
   bool graph = false;
-  /// Compiler for the training steps of a fit on the CPU. The fit keeps either the compiled step or
-  /// the replay, whichever is faster. See `sconce::program::inductor`. Implies `graph`. The choice
-  /// is stored in checkpoints. A resumed fit and all ranks of a process group use the same choice.
+  /// Compiler for a fit's training steps on the CPU. The fit keeps the compiled step or the replay,
+  /// whichever is faster. See `sconce::program::inductor`. Implies `graph`. The choice is stored in
+  /// checkpoints. A resumed fit and all ranks of a process group use the same choice.
   std::shared_ptr<StepCompiler> compiler = {};
   /// Whether to run only a single training batch and a single test batch, as a quick check for
   /// errors. Checkpoints are neither loaded nor saved.
@@ -55,14 +55,14 @@ struct TrainerOptions {
 
   /// Loss function for models without a `training_step`, such as `torch::mse_loss`. Defaults to
   /// cross entropy for int64 targets. Targets equal to -100 are ignored. If the loss function
-  /// returns a `LossSum`, batches are weighted by their number of tokens.
+  /// returns a `LossSum`, batches are weighted by their counts.
   Loss loss = {};
   /// Metrics in addition to the loss, such as `sconce::Metrics{{"acc", metrics::accuracy()}}`.
-  /// Defaults to the accuracy, under the name "acc", unless `loss` is set or a step of the model
-  /// returns only a loss.
+  /// Defaults to accuracy, named "acc", unless `loss` is set or one of the model's steps returns
+  /// only a loss.
   std::optional<Metrics> metrics = {};
 
-  /// The processes that train together. Metrics are computed over all processes.
+  /// The process group used for training. Metrics are computed over all of the group's processes.
   distributed::ProcessGroup process_group = {};
 };
 

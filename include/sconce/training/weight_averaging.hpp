@@ -22,7 +22,7 @@ namespace sconce {
 class WeightAveraging : public TrainerCallback {
  public:
   /// Constructs a callback. `averages` must belong to the fit's model and outlive this object.
-  /// `name` is the name of the averages' state in a checkpoint. If a fit has two WeightAveraging
+  /// `name` identifies the averages' state in checkpoints. If a fit has two WeightAveraging
   /// callbacks, they must have different names.
   explicit WeightAveraging(optim::ExponentialMovingAverage& averages, std::string name = "ema")
       : averages_(averages), name_(std::move(name)) {}
@@ -31,7 +31,7 @@ class WeightAveraging : public TrainerCallback {
   void on_after_optimizer_step(Fit&) override { averages_.update(); }
   /// Replaces the model's values with the averages.
   void on_test_start(Fit&) override { swapped_.emplace(averages_); }
-  /// Restores the model's own values.
+  /// Restores the model's unaveraged values.
   void on_test_end(Fit&) override { swapped_.reset(); }
   /// Returns the name passed to the constructor.
   std::string name() const override { return name_; }

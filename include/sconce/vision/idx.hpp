@@ -11,14 +11,14 @@ namespace sconce::vision {
 
 /// Options for `read_idx`.
 struct IdxOptions {
-  /// Maximum size of a tensor, in bytes. By default, only the file size limits the size of the
-  /// tensor, and a gzipped file can expand to 1032 times its size.
+  /// Maximum size of a tensor, in bytes. By default, the tensor size is limited only by the file
+  /// size. A gzipped file can expand to 1032 times its size.
   std::optional<int64_t> max_bytes = {};
 };
 
 /// Reads a file in MNIST's IDX format into a contiguous CPU tensor with the shape and type
-/// specified in the file. The file may be gzipped, which is detected from its contents. All ranks
-/// from 0 to 255 and the types uint8, int8, int16, int32, float32, and float64 are supported.
+/// specified in the file. The file may be gzipped, which is detected from its contents. Supports 0
+/// to 255 dimensions and the types uint8, int8, int16, int32, float32, and float64.
 ///
 /// If the header specifies more data than a file of that size can contain, no memory is allocated
 /// for the data.
@@ -33,8 +33,8 @@ struct IdxOptions {
 torch::Tensor read_idx(const std::filesystem::path& file, const IdxOptions& options = {});
 
 /// Reads images and their labels with `read_idx(file)`. The result is on the CPU. `data` contains
-/// the images of shape `(N, ...)` with the type and range of the file, without scaling, and
-/// `target` contains the labels of shape `(N,)` as int64.
+/// the images as a tensor of shape `(N, ...)`, unscaled and in the file's type. `target` contains
+/// the labels as an int64 tensor of shape `(N,)`.
 /// Python: `torchvision.datasets.mnist.read_image_file` and `read_label_file`.
 /// @throw c10::Error if:
 /// - `read_idx(file)` throws for either file;

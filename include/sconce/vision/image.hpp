@@ -7,9 +7,9 @@
 #include "sconce/fwd.hpp"
 
 /// Functions for PNG and JPEG images, with the same names as in `torchvision.io`. PNG requires
-/// libpng, and JPEG requires libjpeg-turbo. If sconce was built without one of these libraries,
-/// reading the corresponding files throws a c10::NotImplementedError that contains the name of the
-/// Debian package. All other errors have different types.
+/// libpng, and JPEG requires libjpeg-turbo. If sconce was built without the required library,
+/// reading a file throws a c10::NotImplementedError whose message contains the name of the
+/// library's Debian package. All other errors have different types.
 namespace sconce::vision {
 
 /// The channels of the returned image.
@@ -26,9 +26,9 @@ enum class ImageReadMode {
 inline constexpr int64_t max_image_pixels = 89'478'485;
 
 /// Limits the cost of reading an image. Regardless of the file size, reading an image uses at most
-/// 20 bytes of memory per pixel plus 16 MB. The reading time is proportional to the number of
-/// pixels and, for a progressive JPEG, to the number of scans. Lower the limits for images from
-/// unknown sources.
+/// 20 bytes of memory per pixel plus 16 MB. Reading time is proportional to the number of pixels
+/// and, for a progressive JPEG, to the number of scans. Lower the limits for images from untrusted
+/// sources.
 struct ImageLimits {
   int64_t max_pixels = max_image_pixels;  ///< maximum width times height
   int max_scans = 64;  ///< maximum number of scans in a JPEG. Encoders write about ten scans.
@@ -36,11 +36,10 @@ struct ImageLimits {
 };
 
 /// Reads a PNG or JPEG file into a uint8 tensor of shape `(C, H, W)` on the CPU. The format is
-/// detected from the contents of the file, regardless of its name. A rotation in the EXIF data is
-/// ignored. For an animated PNG, the still image is returned. 16-bit colors, and 16-bit gray values
-/// with alpha, are reduced to their upper byte. 16-bit gray values without alpha are clamped to
-/// 255, as in Pillow. Pixel values are identical to Pillow's for PNG and differ by at most 2 for
-/// JPEG.
+/// detected from the contents of the file, regardless of its name. Any EXIF rotation is ignored.
+/// For an animated PNG, the still image is returned. 16-bit colors, and 16-bit gray values with
+/// alpha, are reduced to their upper byte. 16-bit gray values without alpha are clamped to 255, as
+/// in Pillow. Pixel values are identical to Pillow's for PNG and differ by at most 2 for JPEG.
 ///
 /// Python: `torchvision.io.read_image(path, mode)`. For 16-bit images, torchvision returns uint16.
 /// In mode `unchanged`, torchvision returns the indices of a palette and the four channels of a
@@ -77,8 +76,10 @@ std::array<int64_t, 2> read_image_size(const std::filesystem::path& path,
 /// (RGB and alpha) channels. `compression_level` ranges from 0 (fastest) to 9 (smallest).
 /// Python: `torchvision.io.write_png(input, filename, compression_level)`, which accepts 1 or 3
 /// channels.
-/// @throw c10::Error if the type, shape, or device of `input` is invalid, if there are no pixels,
-/// if the level is out of range, or if the file cannot be written.
+/// @throw c10::Error if:
+/// - the type, shape, or device of `input` is invalid, or the image has no pixels;
+/// - the level is out of range;
+/// - the file cannot be written.
 void write_png(const torch::Tensor& input, const std::filesystem::path& path,
                int compression_level = 6);
 

@@ -20,7 +20,7 @@ namespace sconce::vision {
 /// Python: `torchvision.datasets.folder.is_image_file(path)`, which supports more formats.
 bool is_image_file(const std::filesystem::path& path);
 
-/// The path of an image file and the index of its class.
+/// An image's file path and class index.
 struct ImageSample {
   std::filesystem::path path = {};
   int64_t target = 0;
@@ -28,23 +28,22 @@ struct ImageSample {
 
 /// Options for `ImageFolder`.
 struct ImageFolderOptions {
-  /// Transform that is called with each image (a uint8 tensor of shape `(C, H, W)`) and the item's
+  /// Transform called with each image (a uint8 tensor of shape `(C, H, W)`) and the item's
   /// generator. The transform may be called from several threads concurrently. If images have
   /// different sizes, the transform must resize them to the same size so that a `DataLoader` can
   /// stack them.
   transforms::Compose transform = transforms::Compose();
 
-  /// Channels of the images. torchvision's image loader also converts images to RGB.
+  /// Channels of the images. By default, images are converted to RGB, as in torchvision.
   ImageReadMode mode = ImageReadMode::rgb;
 
   ImageLimits limits = ImageLimits();  ///< limits for each image
 };
 
-/// A source for a `DataLoader` that contains the images in a folder with one subfolder per class.
-/// Classes, and the images in each class, are sorted by name in byte order. A file is treated as an
-/// image if `is_image_file` returns true. Other files, and files and folders whose names begin with
-/// a dot, are ignored. A class may be a link to a folder. Files are read when their items are
-/// requested.
+/// A `DataLoader` source for images in a folder with one subfolder per class. Classes are sorted by
+/// name in byte order, as are the images in each class. A file is treated as an image if
+/// `is_image_file` returns true. Other files and any files or folders whose names begin with a dot
+/// are ignored. A class may be a link to a folder. Files are read when their items are requested.
 /// Python: `torchvision.datasets.ImageFolder(root, transform)`, which also includes subfolders of a
 /// class and names that begin with a dot.
 class ImageFolder {
@@ -66,13 +65,13 @@ class ImageFolder {
   /// range.
   data::Dataset get(int64_t index, const at::Generator& generator = {}) const;
 
-  /// Returns the names of the classes. `classes()[target]` is the name of class `target`.
+  /// Returns the class names. `classes()[target]` is the name of class `target`.
   const std::vector<std::string>& classes() const { return classes_; }
 
-  /// Returns the file and class of each image.
+  /// Returns each image's file and class.
   const std::vector<ImageSample>& samples() const { return samples_; }
 
-  /// Returns the class of each image as an int64 tensor of shape `(N,)`.
+  /// Returns the images' classes as an int64 tensor of shape `(N,)`.
   torch::Tensor targets() const;
 
  private:

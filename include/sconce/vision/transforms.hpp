@@ -15,11 +15,11 @@
 
 /// Transforms for a batch of images of shape `(N, C, H, W)` or a single image of shape `(C, H, W)`,
 /// with the same names and arguments as in `torchvision.transforms.v2`. Transforms run on the
-/// device of the images, do not modify their input, and do not read values from a GPU. Several
-/// threads may share a transform, because transforms are stateless.
+/// images' device, do not modify their input, and do not read values from a GPU. Several threads
+/// may share a transform, because transforms are stateless.
 ///
-/// Random choices are drawn from the CPU generator that is passed to the call, so the same seed
-/// produces the same choices on every device. No other generator is used.
+/// Random choices come from the CPU generator passed to the call, so the same seed produces the
+/// same choices on every device. No other generator is used.
 namespace sconce::vision::transforms {
 
 /// Normalizes each channel: (image - mean) / std.
@@ -27,13 +27,13 @@ namespace sconce::vision::transforms {
 class Normalize {
  public:
   /// Constructs a transform. `mean` and `std` contain one value per channel.
-  /// @throw c10::Error if there are no channels, if `mean` and `std` have different lengths, or if
-  /// a value in `std` is 0.
+  /// @throw c10::Error if `mean` and `std` are empty or differ in length, or if `std` contains 0.
   Normalize(std::vector<double> mean, std::vector<double> std);
 
   /// Returns the normalized images with the same floating-point type.
-  /// @throw c10::Error if `images` is undefined, not `(N, C, H, W)` or `(C, H, W)`, does not have a
-  /// floating-point type, or has a different number of channels than `mean`.
+  /// @throw c10::Error if:
+  /// - `images` is undefined or neither `(N, C, H, W)` nor `(C, H, W)`;
+  /// - `images` has a non-floating-point type or a different number of channels than `mean`.
   torch::Tensor operator()(const torch::Tensor& images) const;
 
  private:
@@ -49,34 +49,35 @@ class Resize {
   /// @throw c10::Error if height or width is below 1.
   explicit Resize(std::array<int64_t, 2> size);
 
-  /// Returns the images resized to `(N, C, height, width)`, with the same type. Integer results are
-  /// rounded to the nearest value. If the images already have the given size, returns the same
-  /// tensor. As in torchvision, uint8 images are resized with integer arithmetic on the CPU and
-  /// with floating-point arithmetic on a GPU, so results may differ by 1.
-  /// @throw c10::Error if `images` is undefined, not `(N, C, H, W)` or `(C, H, W)`, contains images
-  /// with no pixels, or has neither a floating-point nor an integer type.
+  /// Returns the resized images, of shape `(N, C, height, width)` and with the same type. Integer
+  /// results are rounded to the nearest value. If the images already have the given size, returns
+  /// the same tensor. As in torchvision, uint8 images are resized with integer arithmetic on the
+  /// CPU and with floating-point arithmetic on a GPU, so results may differ by 1.
+  /// @throw c10::Error if:
+  /// - `images` is undefined or neither `(N, C, H, W)` nor `(C, H, W)`;
+  /// - the images have no pixels, or their type is neither a floating-point nor an integer type.
   torch::Tensor operator()(const torch::Tensor& images) const;
 
  private:
   std::array<int64_t, 2> size_;
 };
 
-/// Crops each image to a given size at a random location, which is chosen independently for each
-/// image.
-/// Python: `torchvision.transforms.v2.RandomCrop(size, padding)`, called for one image at a time.
+/// Crops each image to a given size at an independently chosen random location.
+/// Python: `torchvision.transforms.v2.RandomCrop(size, padding)`, applied to one image at a time.
 /// For a batch, torchvision crops all images at the same location.
 class RandomCrop {
  public:
-  /// Constructs a transform that crops images to `size`, the height and width in pixels, after
-  /// padding with zeros. `padding` contains either a single value for all sides or the left, top,
+  /// Constructs a transform that pads images with zeros and then crops them to `size`, the height
+  /// and width in pixels. `padding` contains either a single value for all sides or the left, top,
   /// right, and bottom values, in pixels.
   /// @throw c10::Error if a value in `size` is below 1, or if a value in `padding` is below 0.
   explicit RandomCrop(std::array<int64_t, 2> size, torch::ExpandingArray<4> padding = 0);
 
-  /// Returns the cropped images, of shape `(N, C, height, width)`. Draws the N top edges with one
-  /// call to `torch.randint`, then the N left edges with a second call.
-  /// @throw c10::Error if `images` is undefined, not `(N, C, H, W)`, or smaller than `size` after
-  /// padding, or if `generator` is not a CPU generator.
+  /// Returns the cropped images, of shape `(N, C, height, width)`. Draws all N top edges with one
+  /// `torch.randint` call, then all N left edges with a second call.
+  /// @throw c10::Error if:
+  /// - `images` is undefined, not `(N, C, H, W)`, or smaller than `size` after padding;
+  /// - `generator` is not a CPU generator.
   torch::Tensor operator()(const torch::Tensor& images, const at::Generator& generator) const;
 
  private:
@@ -85,7 +86,7 @@ class RandomCrop {
 };
 
 /// Flips each image horizontally with a given probability.
-/// Python: `torchvision.transforms.v2.RandomHorizontalFlip(p)`, called for one image at a time. For
+/// Python: `torchvision.transforms.v2.RandomHorizontalFlip(p)`, applied to one image at a time. For
 /// a batch, torchvision flips either all images or none. With the same seed, sconce and torchvision
 /// flip the same images.
 class RandomHorizontalFlip {
@@ -95,15 +96,16 @@ class RandomHorizontalFlip {
   explicit RandomHorizontalFlip(double p = 0.5);
 
   /// Returns a new batch. Draws the random numbers with a single call to `torch.rand(N)`.
-  /// @throw c10::Error if `images` is undefined or neither `(N, C, H, W)` nor `(C, H, W)`, or if
-  /// `generator` is not a CPU generator.
+  /// @throw c10::Error if:
+  /// - `images` is undefined or neither `(N, C, H, W)` nor `(C, H, W)`;
+  /// - `generator` is not a CPU generator.
   torch::Tensor operator()(const torch::Tensor& images, const at::Generator& generator) const;
 
  private:
   double p_;
 };
 
-/// Crops images at the center to a given size. Smaller images are first padded with zeros.
+/// Crops the center of each image to a given size. Smaller images are first padded with zeros.
 /// Python: `torchvision.transforms.v2.CenterCrop(size)`.
 class CenterCrop {
  public:
@@ -122,13 +124,13 @@ class CenterCrop {
 
 /// Crops each image to a box with a random area and aspect ratio, then resizes the box like
 /// `Resize`. Boxes are chosen independently for each image.
-/// Python: `torchvision.transforms.v2.RandomResizedCrop(size, scale, ratio)`, called for one image
+/// Python: `torchvision.transforms.v2.RandomResizedCrop(size, scale, ratio)`, applied to one image
 /// at a time. With the same seed, sconce and torchvision choose the same boxes.
 class RandomResizedCrop {
  public:
   /// Constructs a transform that resizes boxes to `size`, the height and width in pixels. `scale`
   /// contains the lower and upper bounds of the box area as a fraction of the image area. `ratio`
-  /// contains the bounds of the aspect ratio (width divided by height).
+  /// contains the lower and upper bounds of the aspect ratio (width divided by height).
   /// @throw c10::Error if a value in `size` is below 1, or if bounds are not positive and
   /// increasing.
   explicit RandomResizedCrop(std::array<int64_t, 2> size, std::array<double, 2> scale = {0.08, 1.0},
@@ -159,8 +161,8 @@ struct ColorJitterOptions {
 };
 
 /// Randomly changes the brightness, contrast, saturation, and hue of each image, in random order.
-/// Python: `torchvision.transforms.v2.ColorJitter(brightness, contrast, saturation, hue)`, called
-/// for one image at a time. With the same seed, sconce and torchvision apply the same changes.
+/// Python: `torchvision.transforms.v2.ColorJitter(brightness, contrast, saturation, hue)`, applied
+/// to one image at a time. With the same seed, sconce and torchvision apply the same changes.
 class ColorJitter {
  public:
   /// Constructs a transform with the given options.
@@ -168,9 +170,10 @@ class ColorJitter {
   explicit ColorJitter(ColorJitterOptions options);
 
   /// Returns new images. Draws the order of the changes, then a factor for each nonzero option.
-  /// @throw c10::Error if `images` is undefined or neither `(N, C, H, W)` nor `(C, H, W)`, does not
-  /// have 1 or 3 channels, or has neither type uint8 nor a floating-point type, or if `generator`
-  /// is not a CPU generator.
+  /// @throw c10::Error if:
+  /// - `images` is undefined or neither `(N, C, H, W)` nor `(C, H, W)`;
+  /// - `images` does not have 1 or 3 channels, or has neither type uint8 nor a floating-point type;
+  /// - `generator` is not a CPU generator.
   torch::Tensor operator()(const torch::Tensor& images, const at::Generator& generator) const;
 
  private:
@@ -178,7 +181,7 @@ class ColorJitter {
 };
 
 /// Satisfied by functions that accept a batch of images and a generator and return a batch.
-/// Examples are the random classes above, `Compose`, and your own functions.
+/// Examples include the random transforms above, `Compose`, and custom functions.
 template <class T>
 concept RandomTransform =
     requires(const T& transform, const torch::Tensor& images, const at::Generator& generator) {

@@ -21,8 +21,7 @@ concept HasForward = requires(M& module, const Inputs&... inputs) {
 };
 
 /// Calls `forward` with one to four inputs. `callee` is either the module `M` or a wrapper with a
-/// templated `forward` that accepts any arguments. Therefore, the number of inputs is determined by
-/// the module.
+/// templated `forward` that accepts any arguments, so the number of inputs is determined from `M`.
 /// @throw c10::Error if the number of inputs is invalid. `step` is the name of the step that the
 /// model could define instead.
 template <class M, class Callee>
@@ -47,7 +46,7 @@ torch::Tensor call_forward(Callee& callee, const std::vector<torch::Tensor>& in,
 }
 
 /// Returns the step for a model that does not define `training_step`. The step calls `forward` and
-/// computes the loss of its output.
+/// computes the output's loss.
 template <class M, class Callee>
 ModelSteps::Step forward_step(Callee& callee, const Loss& loss) {
   return [&callee, loss](const AnyBatch& batch) -> StepOutput {

@@ -25,14 +25,14 @@ struct ModelSteps {
   Step train = {};            ///< the training step
   Step test = {};             ///< the test step
   Predict predict = {};       ///< the prediction step
-  /// Function that returns an object and disables gradient averaging for the lifetime of that
-  /// object. Empty unless the model is a DistributedDataParallel.
+  /// Function that disables gradient averaging for the lifetime of the object that it returns.
+  /// Empty unless the model is a DistributedDataParallel.
   std::function<std::shared_ptr<void>()> no_sync = {};
-  /// The process group of a DistributedDataParallel.
+  /// The process group, if the model is a DistributedDataParallel.
   std::optional<distributed::ProcessGroup> group = {};
   bool broadcast_buffers = true;  ///< whether all ranks test with the buffers of rank 0
-  /// If the training step returns a loss without the output and target that metrics require, the
-  /// name of the training step. Otherwise, null.
+  /// Name of the training step if it returns a loss without the output and target that metrics
+  /// require. Otherwise, null.
   const char* train_without_output = nullptr;
   const char* test_without_output = nullptr;
   /// Whether steps may produce values or counts, either because a step returns a StepOutput or

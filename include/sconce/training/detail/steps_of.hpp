@@ -38,7 +38,7 @@ template <class T>
 using InnerOf = std::remove_cvref_t<decltype(*std::declval<T&>().module())>;
 
 /// Returns a function that calls `predict_step` if the model defines it, and otherwise calls
-/// `forward` with the inputs of a batch.
+/// `forward` with the batch's inputs.
 template <class M, class Callee>
 ModelSteps::Predict predict_step(Callee& callee) {
   return [&callee](const AnyBatch& batch) {
@@ -82,9 +82,9 @@ ModelSteps steps_of_module(M& module, const Loss& loss) {
   return steps;
 }
 
-/// Runs the step on each replica with a part of the batch. The loss and the values are averaged
-/// over the parts, weighted by the number of examples in each part. If a step returns a count, the
-/// losses of the parts are summed.
+/// Splits the batch into parts and runs the step on a separate replica for each part. The loss and
+/// the values are averaged over the parts, weighted by the number of examples in each part. If a
+/// step returns a count, the losses are summed over the parts instead.
 template <class M, bool Test, Replicas R>
 ModelSteps::Step step_in_replicas(R& replicas) {
   using Own = OwnStep<M, Test>;
@@ -143,14 +143,14 @@ ModelSteps steps_of_rank(D& model, const Loss& loss) {
   return steps;
 }
 
-/// Returns the training, test, and prediction steps for a module, a module holder or pointer, or a
-/// `nn::DataParallel` or `nn::DistributedDataParallel` that wraps a module. The steps call
-/// `training_step(batch)`, which returns the loss or a `StepOutput`, and `validation_step(batch)`
-/// or `test_step(batch)`. If the model does not define a training step, the steps compute
-/// `loss(forward(inputs...), target)`. Predictions are computed by `predict_step(batch)` or
-/// `forward(inputs...)`. The model must outlive the steps.
-/// @throw c10::Error if a module holder or pointer is null. The steps throw a c10::Error if a loss
-/// or an output is undefined.
+/// Returns a model's training, test, and prediction steps. The model may be a module, a module
+/// holder or pointer, or an `nn::DataParallel` or `nn::DistributedDataParallel` wrapper. The steps
+/// call `training_step(batch)`, which returns the loss or a `StepOutput`, and
+/// `validation_step(batch)` or `test_step(batch)`. If the model does not define a training step,
+/// the steps compute `loss(forward(inputs...), target)`. Predictions are computed by
+/// `predict_step(batch)` or `forward(inputs...)`. The model must outlive the steps.
+/// @throw c10::Error if a module holder or pointer is null.
+/// The steps throw a c10::Error if a loss or an output is undefined.
 template <class M>
 ModelSteps steps_of(M& model, const Loss& loss) {
   if constexpr (Replicas<M>) {

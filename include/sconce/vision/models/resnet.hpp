@@ -32,9 +32,9 @@ enum class ResNetBlock {
 };
 
 /// A residual network for images. The parameters have the same names as in torchvision and, for the
-/// same seed, the same values. Weights can therefore be exchanged in both directions with
-/// `nn::state_dict` and `nn::load_state_dict`. The members are the modules, in the order in which
-/// they are used. For a different number of classes, replace the last module:
+/// same seed, the same initial values. Weights can therefore be exchanged with torchvision in both
+/// directions, using `nn::state_dict` and `nn::load_state_dict`. The members are the network's
+/// modules, in execution order. For a different number of classes, replace the last module:
 ///
 ///     net->fc = net->replace_module("fc", torch::nn::Linear(512, 10));
 ///
@@ -43,8 +43,9 @@ enum class ResNetBlock {
 class ResNetImpl : public torch::nn::Cloneable<ResNetImpl> {
  public:
   /// Constructs a network with four layers. `layers` contains the number of blocks in each layer.
-  /// @throw c10::Error if a size or count is below 1, or if basic blocks are combined with groups,
-  /// a width per group other than 64, or dilation.
+  /// @throw c10::Error if:
+  /// - a size or count is below 1;
+  /// - basic blocks are combined with groups, dilation, or a width per group other than 64.
   ResNetImpl(ResNetBlock block, std::array<int64_t, 4> layers, ResNetOptions options = {});
 
   void reset() override;

@@ -23,22 +23,25 @@ struct VisionTransformerOptions {
   double dropout = 0;            ///< dropout probability for all dropout layers except attention
   double attention_dropout = 0;  ///< dropout probability of the attention weights
   int64_t num_classes = 1000;    ///< number of outputs
-  /// Number of features in an additional tanh layer before the last layer. By default, the network
-  /// has no additional layer.
+  /// Number of features in an additional tanh layer before the last layer. By default, this layer
+  /// is omitted.
   std::optional<int64_t> representation_size = {};
 };
 
 /// A vision transformer. The parameters have the same names as in torchvision and, for the same
-/// seed with PyTorch 2.15, the same values. Weights can therefore be exchanged in both directions
-/// with `nn::state_dict` and `nn::load_state_dict`. The last module is `heads`, which contains
-/// "pre_logits" and "act" (if `representation_size` is set) and "head".
+/// seed with PyTorch 2.15, the same initial values. Weights can therefore be exchanged with
+/// torchvision in both directions, using `nn::state_dict` and `nn::load_state_dict`. The last
+/// module, `heads`, contains "head", preceded by "pre_logits" and "act" if `representation_size` is
+/// set.
 ///
 /// Python: `torchvision.models.VisionTransformer`, without `norm_layer` and `conv_stem_configs`.
 class VisionTransformerImpl : public torch::nn::Cloneable<VisionTransformerImpl> {
  public:
   /// Constructs a network with the given options.
-  /// @throw c10::Error if a size or count is below 1, `patch_size` does not divide `image_size`,
-  /// `num_heads` does not divide `hidden_dim`, or a dropout probability is not between 0 and 1.
+  /// @throw c10::Error if:
+  /// - a size or count is below 1;
+  /// - `patch_size` does not divide `image_size`, or `num_heads` does not divide `hidden_dim`;
+  /// - a dropout probability is not between 0 and 1.
   explicit VisionTransformerImpl(VisionTransformerOptions options = {});
 
   void reset() override;
