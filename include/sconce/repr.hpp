@@ -102,7 +102,8 @@ class ReprOverride {
  public:
   virtual ~ReprOverride() = default;
 
-  /// Returns the name to print before the parenthesis, or `std::nullopt` for the default name.
+  /// Returns the name to print before the opening parenthesis, or `std::nullopt` for the default
+  /// name.
   /// Python: `Module._get_name`.
   virtual std::optional<std::string> repr_name() const { return {}; }
 

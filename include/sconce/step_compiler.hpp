@@ -27,13 +27,13 @@ enum class StepMode {
 
 /// The variant of a step that a `StepCompiler` keeps.
 enum class KeptStep {
-  faster,   ///< the faster form, based on ten calls to each form
-  compiled  ///< the compiled form
+  faster,   ///< the faster variant, based on ten calls to each variant
+  compiled  ///< the compiled variant
 };
 
 /// Options for `StepCompiler`.
 struct StepCompilerOptions {
-  KeptStep keep = KeptStep::faster;  ///< the form of a step to keep
+  KeptStep keep = KeptStep::faster;  ///< the variant of a step to keep
   /// Whether to wait for compilation to finish. If false, the step is replayed until compilation
   /// finishes.
   bool wait = false;

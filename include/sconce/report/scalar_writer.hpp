@@ -10,7 +10,7 @@
 
 namespace sconce {
 
-/// A scalar value at one step of a run. Python: TensorBoard's `ScalarEvent`.
+/// A scalar value at a single step of a run. Python: TensorBoard's `ScalarEvent`.
 struct ScalarEvent {
   std::string tag = {};  ///< name, such as "loss"
   double value = 0;      ///< value, which may be NaN or inf

@@ -86,7 +86,7 @@ using HParams = std::vector<std::pair<std::string, HParam>>;
 
 /// Options for `SummaryWriter::add_hparams`.
 struct AddHParamsOptions {
-  /// All possible values for each hyperparameter. Their type must match the hyperparameter's type.
+  /// All possible values for each hyperparameter, which must have the hyperparameter's type.
   std::map<std::string, std::vector<HParam>> hparam_domain_discrete = {};
   std::string run_name = {};  ///< folder name within the log_dir; defaults to the current time
   int64_t global_step = 0;    ///< step of the metrics

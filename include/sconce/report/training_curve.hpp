@@ -12,17 +12,17 @@ namespace sconce {
 
 class BestEffort;  // warns once if a file cannot be written; defined in src/
 
-/// Per-epoch values of a training run. Unknown values are NaN, except that unknown values at the
-/// end of a list may be omitted.
+/// A training run's per-epoch values. Unknown values are NaN, except that unknown values at the end
+/// of a list may be omitted.
 struct TrainingHistory {
   std::vector<EpochMetrics> epochs = {};    ///< loss and metrics of each epoch
   std::vector<double> learning_rates = {};  ///< learning rate at the last step of each epoch
   std::vector<double> scales = {};          ///< scale of the gradient scaler after each epoch
 };
 
-/// Returns a chart of a training run. The loss and each metric have a panel with training and test
-/// values. If known, the learning rate and the loss scale also have panels. Python: the d2l book's
-/// `ProgressBoard`.
+/// Returns a chart of a training run. The loss and each metric have separate panels with training
+/// and test values. If known, the learning rate and the loss scale also have panels. Python: the
+/// d2l book's `ProgressBoard`.
 LineChart training_chart(const TrainingHistory& history, std::string title = "Training");
 
 /// On rank 0, draws a fit's chart after each epoch. The plotted learning rate is the first

@@ -108,7 +108,7 @@ class AnyBatch {
   /// @throw c10::Error if the batch contains no tensors, or if its first tensor is 0-dim.
   int64_t size() const;
 
-  /// Returns the type of the batch.
+  /// Returns the batch's type.
   const std::type_info& type() const { return holder_->type(); }
 
   /// Returns the batch's index within its epoch, starting at 0, as set by the Trainer.

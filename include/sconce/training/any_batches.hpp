@@ -15,7 +15,7 @@
 namespace sconce {
 
 /// An iterable type whose `size()` returns the number of batches, such as `data::Batches`. If a
-/// source's batches depend on the epoch, it also defines either `set_epoch(epoch)` or
+/// source's batches depend on the epoch, the source also defines either `set_epoch(epoch)` or
 /// `begin(batch, epoch)`, which starts at the given batch of the epoch. A source may also define
 /// `check_world_size(world_size)`, which throws if the source does not support a process group of
 /// that size. A source whose position must be restored when a loop resumes also defines
@@ -31,7 +31,7 @@ concept BatchSource = requires(const T& source) {
 /// Copies of this object share the source.
 class AnyBatches {
  public:
-  /// A function that returns the next batch of an epoch.
+  /// A function that returns an epoch's next batch.
   using Next = std::function<AnyBatch()>;
 
   /// Copies the source.

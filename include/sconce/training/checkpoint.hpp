@@ -31,9 +31,9 @@ struct CheckpointOptions {
   distributed::ProcessGroup process_group = {};
 };
 
-/// Saves and loads the checkpoints of a run. Each run uses a separate folder, and each checkpoint
-/// is a separate file. A resumed run produces the same result as an uninterrupted run, because each
-/// file also contains the states of the CPU and GPU random number generators.
+/// Saves and loads a run's checkpoints. Each run uses a separate folder, and each checkpoint is a
+/// separate file. A resumed run produces the same result as an uninterrupted run, because each file
+/// also contains the states of the CPU and GPU random number generators.
 ///
 ///     sconce::Checkpoint checkpoint("run", {.resume = true});
 ///     sconce::ModelCheckpoint saving(checkpoint);
@@ -98,9 +98,9 @@ class Checkpoint {
   /// - the folder contains checkpoints that this object did not write, and `resume` is not set.
   std::optional<RunProgress> load(const NamedStates& parts);
 
-  /// Returns the file of the latest checkpoint, or an empty path if there is none.
+  /// Returns the latest checkpoint's file, or an empty path if there is none.
   std::filesystem::path latest() const;
-  /// Returns the file of the best checkpoint, or an empty path if there is none.
+  /// Returns the best checkpoint's file, or an empty path if there is none.
   std::filesystem::path best() const;
 
   /// Returns the process group from the options.

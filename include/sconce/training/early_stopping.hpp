@@ -39,7 +39,7 @@ class EarlyStopping : public TrainerCallback {
   /// @throw c10::Error if `min_delta` is negative or NaN, or if `patience` is negative.
   explicit EarlyStopping(std::string monitor = "test_loss", EarlyStoppingOptions options = {});
 
-  /// Discards the state of the previous fit.
+  /// Discards the previous fit's state.
   /// @throw c10::Error if:
   /// - `monitor` is not one of the available names, which are listed in the message;
   /// - `monitor` has no direction, and no mode is set in the options.

@@ -35,20 +35,20 @@ struct FitSetup {
   int64_t steps_in(int64_t count) const { return at::ceil_div(count, accumulate_grad_batches); }
 };
 
-/// The state of a running fit that is passed to callbacks.
+/// The running fit's state, which is passed to callbacks.
 class Fit : public FitSetup {
  public:
   /// Names of the values in each epoch's results, as accepted by `EpochMetrics::at`. A callback
-  /// that adds values to the results must add their names in `setup`. The names of step values
+  /// that adds values to the results must add the value names in `setup`. The names of step values
   /// (`StepOutput::values`) are added at the end of the first epoch.
   std::vector<std::string> value_names = {};
   /// Whether the model's steps may return values whose names are not yet in `value_names`.
   bool may_have_values = false;
   /// Maps each value's name to its mode, which specifies whether lower or higher is better.
   /// Contains the losses and all metrics whose `higher_is_better` returns a direction. A callback
-  /// that adds values may add their modes in `setup`. If a value has no mode but its name ends in
-  /// "loss", it is treated as a loss. For any other value without a mode, callbacks that track the
-  /// best value require an explicit mode.
+  /// that adds values may add their modes in `setup`. A value without a mode is treated as a loss
+  /// if its name ends in "loss". For any other value without a mode, callbacks that track the best
+  /// value require an explicit mode.
   std::map<std::string, optim::MetricMode> value_modes = {};
   std::vector<EpochMetrics> epochs = {};  ///< results of the finished epochs
   int64_t batch = 0;                      ///< number of finished batches in the current epoch
@@ -59,7 +59,7 @@ class Fit : public FitSetup {
   /// "compiled, because a compiled step takes 12 us, a replay 15 us". Empty if the Trainer does not
   /// capture steps.
   std::string step_mode = {};
-  /// All parts of a checkpoint except the random number generators: the state of the model, the
+  /// All checkpoint parts except the random number generators: the state of the model, the
   /// optimizer, the scaler, and the callbacks. Accessing the optimizer part throws an error if
   /// `Stateful` does not support the optimizer.
   NamedStates states = {};

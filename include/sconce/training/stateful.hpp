@@ -18,8 +18,7 @@ class ExponentialMovingAverage;
 namespace sconce {
 
 namespace detail {
-/// Returns the name of a class without its namespaces, so that checkpoints do not depend on
-/// namespaces.
+/// Returns a class name without namespaces, so that checkpoints do not depend on namespaces.
 std::string class_name(const std::type_info& type);
 }  // namespace detail
 
@@ -32,8 +31,8 @@ class Stateful {
   Stateful() : Stateful([] { return c10::IValue(); }, [](const c10::IValue&) {}) {}
 
   /// Uses the object's `state_dict` as its state. The object may be a sconce optimizer or
-  /// scheduler, a scaler, or an instance of your own class. If the object defines a function
-  /// `options()` that returns a `c10::IValue`, the result is used as its options.
+  /// scheduler, a scaler, or an instance of your own class. If the object defines an `options()`
+  /// function that returns a `c10::IValue`, the result is used as the object's options.
   template <class T>
     requires(!std::same_as<T, Stateful>) && requires(T& object, const c10::IValue& state) {
       { std::as_const(object).state_dict() } -> std::convertible_to<c10::IValue>;
@@ -74,9 +73,9 @@ class Stateful {
         options_(std::move(options)),
         type_(std::move(type)) {}
 
-  /// Returns the state of the object.
+  /// Returns the object's state.
   c10::IValue state_dict() const { return state_dict_(); }
-  /// Restores the state of the object. Exceptions thrown by the object are propagated.
+  /// Restores the object's state. Exceptions thrown by the object are propagated.
   void load_state_dict(const c10::IValue& state) const { load_state_dict_(state); }
 
   /// Returns the object's options, which a resumed fit compares with the options in the file.

@@ -12,7 +12,7 @@
 
 namespace sconce {
 
-/// The result of a model's step on one batch.
+/// The result of a model's step on a single batch.
 struct StepOutput {
   torch::Tensor loss = {};    ///< 0-dim tensor with the mean over the batch's examples, or with the
                               ///< sum if `count` is defined

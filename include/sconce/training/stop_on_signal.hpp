@@ -9,8 +9,8 @@ namespace sconce {
 
 /// Stops a fit when the process receives a signal. Job queues and launchers send a signal before
 /// killing a process, and Ctrl-C sends a signal as well. The fit finishes its current step, saves,
-/// and returns. `FitResult::stop_reason` contains the name of the signal. In a process group, the
-/// fit ends on all ranks at the next save or at the end of the epoch.
+/// and returns. `FitResult::stop_reason` contains the signal's name. In a process group, the fit
+/// ends on all ranks at the next save or at the end of the epoch.
 ///
 ///     StopOnSignal stopping;
 ///     ModelCheckpoint saving(checkpoint);

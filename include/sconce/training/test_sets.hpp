@@ -40,7 +40,7 @@ class TestSets {
   TestSets(Optional batches) {
     if (batches) sets_.push_back({"test", *std::move(batches)});
   }
-  /// Constructs several named test sets.
+  /// Constructs a list of named test sets.
   TestSets(std::initializer_list<NamedBatches> sets) : sets_(sets) {}
   /// Fails to compile, because multiple test sets must be named.
   template <class A, class B, class... More>

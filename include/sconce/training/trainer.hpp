@@ -34,11 +34,11 @@ class TrainStep;  // in src/
 ///
 /// A model is a module, a module holder, or a `std::shared_ptr` to a module. Batches may have any
 /// type in which `nn::TensorTree` finds tensors.
-/// - If the model defines `training_step(batch)`, the Trainer calls it. The step returns the loss
-///   (a 0-dim tensor with the mean over the examples) or a `StepOutput`. A test calls the first of
-///   `validation_step`, `test_step`, and `training_step` that the model defines. As in Lightning,
-///   these functions and `predict_step` may accept a second argument, `batch_idx`, the batch's
-///   integer index within its epoch.
+/// - If the model defines `training_step(batch)`, the Trainer calls it.
+///   The step returns the loss (a 0-dim tensor with the mean over the examples) or a `StepOutput`.
+///   A test calls the first of `validation_step`, `test_step`, and `training_step` that the model
+///   defines. As in Lightning, these functions and `predict_step` may accept a second argument,
+///   `batch_idx`, the batch's integer index within its epoch.
 /// - For any other model, a step computes `loss(forward(inputs...), target)`, with up to four
 ///   inputs. `inputs_and_target` splits the batch into inputs and target.
 /// - The model may be wrapped in `nn::DataParallel`, whose first device must be the Trainer's
@@ -187,12 +187,11 @@ class Trainer {
     return fit_model_epoch(detail::steps_of(model, loss_), optimizer, train);
   }
 
-  /// Returns the model's loss and metrics on the batches, under names such as "loss" and "acc". The
-  /// model must be on the device. Runs in the Trainer's precision, in evaluation mode, and without
-  /// gradients. Module modes are restored afterward. In a process group, the result covers all
-  /// ranks' batches, and a rank may have none. Buffers are replaced with rank 0's buffers unless
-  /// the model is a DistributedDataParallel without `broadcast_buffers`. Like a custom loop, uses
-  /// the batches' next epoch.
+  /// Tests the model on the batches and returns the values "loss", "acc", and so on. The model must
+  /// be on the device. Runs in the Trainer's precision, in evaluation mode, and without gradients.
+  /// Module modes are restored afterward. In a process group, the result covers all ranks' batches.
+  /// Some ranks may have no batches. Buffers are replaced with rank 0's buffers unless the model is
+  /// a DistributedDataParallel without `broadcast_buffers`. Starts the batches' next epoch.
   /// @throw c10::Error, on all ranks of a process group even when their calls differ, if:
   /// - there are no batches, the model is null, or a loss is not a defined one-element tensor;
   /// - the model is a DistributedDataParallel with a different process group or device.
@@ -209,7 +208,7 @@ class Trainer {
   /// Runs in the Trainer's precision, in evaluation mode, and without gradients. Module modes are
   /// restored afterward. `use` itself runs without autocast. In a process group, each rank receives
   /// only the outputs for its batches, if any. As in `evaluate`, the model's buffers are replaced.
-  /// Like a custom loop, uses the batches' next epoch. The call has no other effect on fits.
+  /// Like a custom loop, starts the batches' next epoch. The call has no other effect on fits.
   /// @throw c10::Error if:
   /// - there are no batches, or the model or `use` is null;
   /// - the model does not accept the inputs, or an output is undefined;
@@ -222,7 +221,8 @@ class Trainer {
     predict_model(detail::steps_of(model, loss_), batches, use);
   }
 
-  /// Returns one output per batch, on the CPU. Python: Lightning's `Trainer.predict`.
+  /// Returns one output per batch. The outputs are on the CPU. Python: Lightning's
+  /// `Trainer.predict`.
   /// @throw the same exceptions as above.
   template <class M>
   std::vector<torch::Tensor> predict(M& model, const AnyBatches& batches) {

@@ -29,10 +29,9 @@ class TrainerCallback {
   /// not be on the Trainer's device yet.
   virtual void setup(Fit&) {}
   /// If the callback saved an earlier fit, restores `fit.states` and then that fit's position
-  /// (`fit.resume`). Called before all functions that are declared below.
+  /// (`fit.resume`). Called before all functions declared below.
   virtual void load(Fit&) {}
-  /// Called before the first step. `fit.epochs` and `fit.batch` contain the position of a resumed
-  /// fit.
+  /// Called before the first step. `fit.epochs` and `fit.batch` contain a resumed fit's position.
   virtual void on_fit_start(Fit&) {}
   /// Called at the end of the fit, even if the fit throws an exception.
   virtual void on_fit_end(Fit&) {}
@@ -108,7 +107,7 @@ class CallbackPointer {
   TrainerCallback* callback_;
 };
 
-/// The callbacks of a fit, in the order in which they are called.
+/// A fit's callbacks, in the order in which they are called.
 using Callbacks = std::vector<CallbackPointer>;
 
 }  // namespace sconce

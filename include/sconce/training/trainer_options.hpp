@@ -21,7 +21,7 @@ struct TrainerOptions {
   /// Number of GPUs to use: 0 for the CPU or 1 for a GPU. In a process group, the GPU is
   /// `gpu(local_rank() % num_gpus())`. On a machine without a GPU, a value of 1 causes a warning,
   /// and the Trainer uses the CPU. If neither `num_gpus` nor `device` is set, the Trainer uses the
-  /// device of the process group, which is `try_gpu()` for a single-process group.
+  /// process group's device, which is `try_gpu()` for a single-process group.
   std::optional<int> num_gpus = {};
   /// Maximum total norm of the optimizer's gradients. If 0, gradients are not clipped.
   double gradient_clip_val = 0;
@@ -55,7 +55,7 @@ struct TrainerOptions {
 
   /// Loss function for models without a `training_step`, such as `torch::mse_loss`. Defaults to
   /// cross entropy for int64 targets. Targets equal to -100 are ignored. If the loss function
-  /// returns a `LossSum`, batches are weighted by their counts.
+  /// returns a `LossSum`, batches are weighted by the returned counts.
   Loss loss = {};
   /// Metrics in addition to the loss, such as `sconce::Metrics{{"acc", metrics::accuracy()}}`.
   /// Defaults to accuracy, named "acc", unless `loss` is set or one of the model's steps returns

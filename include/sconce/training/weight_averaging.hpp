@@ -9,8 +9,8 @@
 
 namespace sconce {
 
-/// Updates averages of the model after each step, and runs tests with the averages instead of the
-/// model's values.
+/// Updates the averages of the model's values after each step, and runs tests with the averages
+/// instead of the current values.
 ///
 ///     optim::ExponentialMovingAverage averages(*net);
 ///     WeightAveraging averaging(averages);

@@ -17,8 +17,8 @@ struct IdxOptions {
 };
 
 /// Reads a file in MNIST's IDX format into a contiguous CPU tensor with the shape and type
-/// specified in the file. The file may be gzipped, which is detected from its contents. Supports 0
-/// to 255 dimensions and the types uint8, int8, int16, int32, float32, and float64.
+/// specified in the file. Gzip compression is detected from the file's contents. Supports 0 to 255
+/// dimensions and the types uint8, int8, int16, int32, float32, and float64.
 ///
 /// If the header specifies more data than a file of that size can contain, no memory is allocated
 /// for the data.

@@ -12,7 +12,7 @@
 /// library's Debian package. All other errors have different types.
 namespace sconce::vision {
 
-/// The channels of the returned image.
+/// Channels of the returned image.
 /// Python: `torchvision.io.ImageReadMode`.
 enum class ImageReadMode {
   unchanged,   ///< as in the file: gray or RGB, plus alpha if any pixel can be transparent
@@ -36,7 +36,7 @@ struct ImageLimits {
 };
 
 /// Reads a PNG or JPEG file into a uint8 tensor of shape `(C, H, W)` on the CPU. The format is
-/// detected from the contents of the file, regardless of its name. Any EXIF rotation is ignored.
+/// detected from the file's contents, regardless of the file name. Any EXIF rotation is ignored.
 /// For an animated PNG, the still image is returned. 16-bit colors, and 16-bit gray values with
 /// alpha, are reduced to their upper byte. 16-bit gray values without alpha are clamped to 255, as
 /// in Pillow. Pixel values are identical to Pillow's for PNG and differ by at most 2 for JPEG.
@@ -64,7 +64,7 @@ torch::Tensor decode_image(const torch::Tensor& input,
                            ImageReadMode mode = ImageReadMode::unchanged,
                            const ImageLimits& limits = {});
 
-/// Returns the height and width of a PNG or JPEG image, reading only the header of the file.
+/// Returns the height and width of a PNG or JPEG image, reading only the file's header.
 /// Python: `PIL.Image.open(path).size`, which returns the width first.
 /// @throw c10::Error in the same cases as `read_image`, except that damage after the header is not
 /// detected.

@@ -48,7 +48,7 @@ struct ImageFolderOptions {
 /// class and names that begin with a dot.
 class ImageFolder {
  public:
-  /// Lists the contents of the folder.
+  /// Lists the folder's contents.
   /// @throw c10::Error, with a folder or file in the message, if:
   /// - the folder cannot be read or contains no subfolders;
   /// - a class contains no images, contains a folder, or has a name that is not UTF-8 or contains

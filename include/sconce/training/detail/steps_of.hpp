@@ -123,7 +123,7 @@ ModelSteps steps_of_replicas(R& replicas, const Loss& loss) {
 }
 
 /// During tests and predictions, the batch count may differ between ranks, so a forward pass must
-/// not wait for other ranks. Therefore, these steps call the module directly.
+/// not wait for other ranks. Therefore, test and prediction steps call the module directly.
 template <AveragesGradients D>
 ModelSteps steps_of_rank(D& model, const Loss& loss) {
   using M = InnerOf<D>;

@@ -65,8 +65,10 @@ TORCH_MODULE(VisionTransformer);
 
 /// Constructs a ViT-B/16.
 /// Python: `torchvision.models.vit_b_16`.
-/// @throw c10::Error in the same cases as `VisionTransformerImpl`, or if an option would change the
-/// architecture: `patch_size`, `num_layers`, `num_heads`, `hidden_dim`, or `mlp_dim`.
+/// @throw c10::Error if:
+/// - `VisionTransformerImpl` throws;
+/// - an option would change the architecture: `patch_size`, `num_layers`, `num_heads`,
+///   `hidden_dim`, or `mlp_dim`.
 VisionTransformer vit_b_16(const VisionTransformerOptions& options = {});
 
 }  // namespace sconce::vision::models
