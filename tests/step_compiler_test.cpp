@@ -48,8 +48,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a compiler that loads another compiler's state keeps the loaded step variants without timing "
-    "them again") {
+    "a compiler that loads another compiler's state keeps the loaded step variants without "
+    "benchmarking them again") {
   for (const auto* form : {"compiled", "replay"}) {
     const auto compiler = std::make_shared<InterpretedSteps>(sconce::StepCompilerOptions{});
     c10::impl::GenericDict state(c10::StringType::get(), c10::AnyType::get());

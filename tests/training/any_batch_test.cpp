@@ -182,8 +182,8 @@ struct OfEpoch {
 }  // namespace
 
 TEST_CASE(
-    "starting another epoch does not change the current epoch of a source that defines only "
-    "set_epoch") {
+    "if a source defines only set_epoch, starting another epoch does not affect an epoch that is "
+    "already in progress") {
   OfEpoch source(2);
   AnyBatches loader = source;
   const auto epoch_of = [](const AnyBatches::Next& next) {

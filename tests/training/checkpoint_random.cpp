@@ -586,7 +586,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "across 100 random save sequences, latest is the last checkpoint written, and the best "
+    "across 100 random save sequences, latest returns the last checkpoint written, and the best "
     "checkpoint is kept") {
   check_saves(0, 100);
 }
@@ -598,7 +598,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "across 10,000 random save sequences, latest is the last checkpoint written, and the best "
+    "across 10,000 random save sequences, latest returns the last checkpoint written, and the best "
     "checkpoint is kept",
     "[.][slow]") {
   check_saves(100, 10'000);

@@ -238,8 +238,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "without keep_best, there is no best checkpoint, and a resumed Checkpoint must load before it "
-    "saves") {
+    "without keep_best set, there is no best checkpoint, and a resumed Checkpoint must load before "
+    "it saves") {
   const TempDir folder;
   {
     Checkpoint checkpoint(folder.path(), {.keep_best = false});
@@ -254,7 +254,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a run resumed without keep_best deletes the earlier best checkpoint and the link to it") {
+    "a run resumed without keep_best set deletes the earlier best checkpoint and the link to it") {
   const TempDir folder;
   Checkpoint(folder.path()).save({}, {.epoch = 1}, 0.5);
   Checkpoint resumed(folder.path(), {.resume = true, .keep_best = false});
@@ -264,8 +264,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "the best checkpoint has the lowest or highest value, depending on the mode, even in old "
-    "files") {
+    "the best checkpoint has the lowest or highest value, depending on the mode, even in files "
+    "from earlier versions") {
   const auto [mode, values, best] =
       GENERATE(std::tuple(MetricMode::min, std::array{0.5, -0.25, 0.75}, 2),
                std::tuple(MetricMode::max, std::array{0.5, -0.25, 0.75}, 3));

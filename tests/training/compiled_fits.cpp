@@ -121,8 +121,8 @@ void check_equal(const sconce::FitResult& found, const sconce::FitResult& expect
 }  // namespace
 
 TEST_CASE(
-    "a fit with compile has the same losses as a fit without compile, even if the last batch is "
-    "smaller") {
+    "a fit with a compiler has the same losses as a fit without a compiler, even if the last batch "
+    "is smaller") {
   const auto precision = GENERATE(Precision::fp32, Precision::bf16, Precision::fp16);
   const sconce::test::Warnings of_fp16_on_a_cpu;
   const auto counting = compiler(KeptStep::compiled);
@@ -147,7 +147,8 @@ TEST_CASE(
   for (size_t i = 0; i < expected.size(); ++i) CHECK(found[i].allclose(expected[i], 1e-5, 1e-6));
 }
 
-TEST_CASE("a fit with compile and a LossSum produces the same losses as a fit without compile") {
+TEST_CASE(
+    "with a LossSum, a fit with a compiler produces the same losses as a fit without a compiler") {
   const auto counting = compiler(KeptStep::compiled);
   const auto over_positive = [](const torch::Tensor& output, const torch::Tensor& target) {
     const auto losses = torch::nn::functional::cross_entropy(
@@ -165,7 +166,8 @@ TEST_CASE("a fit with compile and a LossSum produces the same losses as a fit wi
 }
 
 TEST_CASE(
-    "with compile, a fit's log ends with the chosen step variant and the reason for the choice") {
+    "with a compiler, a fit's log ends with the chosen step variant and the reason for the "
+    "choice") {
   const auto log_of = [](int epochs, std::shared_ptr<sconce::StepCompiler> by) {
     Training training;
     training.fit({.max_epochs = epochs, .compiler = std::move(by)});
@@ -191,7 +193,7 @@ TEST_CASE(
   CHECK(warnings.messages().size() == 1);
 }
 
-TEST_CASE("with graph, a fit's log ends by stating whether the step is replayed") {
+TEST_CASE("with graph enabled, a fit's log ends by stating whether the step is replayed") {
   const auto log_of = [](int64_t examples) {
     Training training;
     training.fit({.max_epochs = 1, .graph = true}, examples);
@@ -231,7 +233,8 @@ std::pair<sconce::FitResult, std::string> fit_in_parts(const std::vector<Compile
 
 }  // namespace
 
-TEST_CASE("a resumed fit keeps the earlier fit's step variant without timing the variants again") {
+TEST_CASE(
+    "a resumed fit keeps the earlier fit's step variant without benchmarking the variants again") {
   const auto plain = fit_in_parts({nullptr});
   for (const std::string form : {"compiled", "replay"}) {
     const auto fresh = compiler();
@@ -243,7 +246,7 @@ TEST_CASE("a resumed fit keeps the earlier fit's step variant without timing the
   }
 }
 
-TEST_CASE("a resumed fit uses the step variant that the earlier fit chose by timing") {
+TEST_CASE("a resumed fit uses the step variant that the earlier fit chose by benchmarking") {
   const TempDir folder;
   const auto fit = [&](const Compiler& by, int epochs) {
     Training training;
@@ -258,7 +261,8 @@ TEST_CASE("a resumed fit uses the step variant that the earlier fit chose by tim
   CHECK(resumed.at("step").toStringRef() == first.at("step").toStringRef());
 }
 
-TEST_CASE("a checkpoint can be resumed with or without compile, regardless of how it was saved") {
+TEST_CASE(
+    "a checkpoint can be resumed with or without a compiler, regardless of how it was saved") {
   const auto plain = fit_in_parts({nullptr});
   const auto compiling = [] { return compiler(KeptStep::compiled); };
   check_equal(fit_in_parts({nullptr, compiling()}).first, plain.first);
@@ -281,7 +285,7 @@ TEST_CASE("freezing a layer between two epochs causes the step to be recompiled"
   CHECK_THAT(compiled.log.str(), ContainsSubstring("the step is compiled, because "));
 }
 
-TEST_CASE("all epochs of a loop with compile share one compiled step") {
+TEST_CASE("with a compiler, all epochs of a loop share one compiled step") {
   const auto counting = compiler(KeptStep::compiled);
   Training plain, compiled;
   Trainer plain_trainer({.num_gpus = 0}), trainer({.num_gpus = 0, .compiler = counting});
@@ -297,7 +301,7 @@ TEST_CASE("all epochs of a loop with compile share one compiled step") {
 }
 
 TEST_CASE(
-    "the Trainer rejects compile together with gradient accumulation or a LibTorch optimizer") {
+    "the Trainer rejects a compiler together with gradient accumulation or a LibTorch optimizer") {
   CHECK_THROWS_WITH(
       Trainer({.num_gpus = 0, .accumulate_grad_batches = 2, .compiler = compiler()}),
       StartsWith("sconce::Trainer: expected accumulate_grad_batches to be 1 with compiler, got 2"));
@@ -308,7 +312,7 @@ TEST_CASE(
                     StartsWith("sconce::Trainer: expected a sconce optimizer with compiler"));
 }
 
-TEST_CASE("the Trainer rejects compile on a GPU", "[gpu]") {
+TEST_CASE("on a GPU, the Trainer rejects a compiler", "[gpu]") {
   sconce::test::require_gpu();
   CHECK_THROWS_WITH(
       Trainer({.device = sconce::gpu(), .compiler = compiler()}),

@@ -174,12 +174,15 @@ void check_changes(torch::Device device) {
 }  // namespace
 
 TEST_CASE(
-    "on the CPU, fits with and without graph respond identically to changes made by callbacks") {
+    "on the CPU, fits respond identically to changes made by callbacks whether or not graph is "
+    "enabled") {
   check_changes(torch::kCPU);
 }
 
-TEST_CASE("on a GPU, fits with and without graph respond identically to changes made by callbacks",
-          "[gpu]") {
+TEST_CASE(
+    "on a GPU, fits respond identically to changes made by callbacks whether or not graph is "
+    "enabled",
+    "[gpu]") {
   sconce::test::require_gpu();
   check_changes(sconce::gpu());
 }

@@ -40,7 +40,9 @@ TEST_CASE("LRScheduling steps its scheduler after each epoch or after each step"
   CHECK(rate_after(SchedulerInterval::step, 4) == std::pow(0.5, 4));
 }
 
-TEST_CASE("a fit with graph and CyclicLR, MultiplicativeLR, or SWALR matches a fit without graph") {
+TEST_CASE(
+    "with CyclicLR, MultiplicativeLR, or SWALR, a fit with graph enabled matches a fit without "
+    "it") {
   const int kind = GENERATE(0, 1, 2);
   const auto fitted = [kind](bool graph) {
     auto model = net();
@@ -117,7 +119,9 @@ TEST_CASE("PlateauScheduling steps ReduceLROnPlateau with the monitored metric")
   rate_with("loss", sconce::optim::MetricMode::min);
 }
 
-TEST_CASE("a warmup and a ReduceLROnPlateau work together, even when resumed from a checkpoint") {
+TEST_CASE(
+    "a warmup schedule and a ReduceLROnPlateau work together, even when resumed from a "
+    "checkpoint") {
   const sconce::test::TempDir folder;
   const auto rate_after = [&](int epochs) {
     auto model = net();

@@ -158,7 +158,7 @@ TEST_CASE("sconce's SGD and Adam make far fewer operator calls per step than tor
         calls(torch::optim::Adam(parameters, 0.01)));
 }
 
-TEST_CASE("the per-step overhead of scaling and clipping in mixed precision is bounded") {
+TEST_CASE("mixed-precision scaling and clipping have bounded per-step overhead") {
   auto model = simple_nn();
   const auto parameters = model->parameters();
   const auto batch = pictures(rows, {64});

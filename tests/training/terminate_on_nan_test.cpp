@@ -34,7 +34,7 @@ TEST_CASE("TerminateOnNaN stops a fit and names the first non-finite parameter")
   CHECK(warnings.messages().empty());
 }
 
-TEST_CASE("a fit warns once about non-finite losses unless a callback stops it") {
+TEST_CASE("a fit warns once about non-finite losses unless a callback stops the fit") {
   Fitting<> fitting;
   {
     const torch::NoGradGuard no_grad;

@@ -88,7 +88,7 @@ std::vector<int> host_runs(const std::function<void(EpochTraining&)>& between, b
 
 }  // namespace
 
-TEST_CASE("on the CPU, all epochs of a loop with graph share one capture") {
+TEST_CASE("with graph enabled, all epochs of a loop on the CPU share one capture") {
   CHECK(host_runs([](EpochTraining&) {}) == std::vector<int>{4, 0, 0, 0, 0, 0});
   CHECK(host_runs([](EpochTraining&) {}, /*clips=*/true) == std::vector<int>{4, 0, 0, 0, 0, 0});
   const auto rate = [](EpochTraining& training) {

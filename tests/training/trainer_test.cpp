@@ -220,13 +220,13 @@ std::vector<double> fit_with_graph(bool graph, Precision precision) {
 }  // namespace
 
 TEST_CASE(
-    "a fit with graph matches a fit without graph bit for bit, including schedules and overflows") {
+    "a fit with graph enabled matches a fit without it bit for bit, including with schedules and "
+    "overflows") {
   const auto precision = GENERATE(Precision::fp32, Precision::bf16, Precision::fp16);
   CHECK(fit_with_graph(true, precision) == fit_with_graph(false, precision));
 }
 
-TEST_CASE(
-    "with graph and fp16, an optimizer whose step checks for overflows on the host is rejected") {
+TEST_CASE("with fp16, graph rejects an optimizer whose step checks for overflows on the host") {
   auto model = net();
   sconce::optim::RMSprop optimizer(model->parameters(), torch::optim::RMSpropOptions(0.1),
                                    {.lr = torch::full({}, 0.1, sconce::try_gpu())});
@@ -239,7 +239,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "with graph, callbacks run after the step, and losses stored by callbacks do not change") {
+    "with graph enabled, callbacks run after the step, and losses stored by callbacks do not "
+    "change") {
   struct Losses : sconce::TrainerCallback {
     void on_before_optimizer_step(sconce::Fit& fit) override { before.push_back(fit.loss); }
     void on_after_optimizer_step(sconce::Fit& fit) override { after.push_back(fit.loss); }
@@ -259,7 +260,7 @@ TEST_CASE(
   CHECK(mean == Catch::Approx(epoch.loss).epsilon(1e-6));
 }
 
-TEST_CASE("on a GPU with graph, an optimizer that cannot be captured is rejected", "[gpu]") {
+TEST_CASE("on a GPU, graph rejects an optimizer that cannot be captured", "[gpu]") {
   sconce::test::require_gpu();
   const auto expected =
       ContainsSubstring("sconce::Trainer: expected a sconce optimizer with graph");
@@ -425,8 +426,8 @@ TEST_CASE("each fit_epoch call in a loop reshuffles the items of a DataLoader") 
 }
 
 TEST_CASE(
-    "a fit counts its epochs independently, tests in a fixed order, and leaves a loop's epoch "
-    "count unchanged") {
+    "a fit counts its epochs independently of other loops, tests in a fixed order, and leaves a "
+    "loop's epoch count unchanged") {
   Reading model;
   torch::optim::SGD optimizer(model.parameters(), 0.01);
   Trainer trainer(of_three_epochs);
@@ -511,7 +512,7 @@ TEST_CASE("a custom loop resumed mid-epoch keeps its row order") {
   CHECK(rows == rows_of({0, 1, 2}));
 }
 
-TEST_CASE("fit over a DistributedSampler does not warn, but fit_epoch without set_epoch does") {
+TEST_CASE("with a DistributedSampler, fit does not warn, but fit_epoch without set_epoch does") {
   const sconce::test::Warnings warnings;
   const auto group = sconce::distributed::ProcessGroup::init();
   Batches batches(
@@ -629,8 +630,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "with scheduling, averaging, fp16, clipping, and accumulation, an epoch still reads only its "
-    "sums on the host") {
+    "with scheduling, averaging, fp16, clipping, and accumulation enabled, an epoch still reads "
+    "only its sums on the host") {
   auto model = net();
   sconce::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
   sconce::optim::lr_scheduler::ExponentialLR scheduler(optimizer, 0.9);
@@ -989,7 +990,9 @@ template <>
 struct sconce::nn::TensorTree<CountedRows>
     : sconce::nn::TensorMembers<&CountedRows::data, &CountedRows::target> {};
 
-TEST_CASE("with graph, a batch keeps its non-tensor fields, even when the last batch is smaller") {
+TEST_CASE(
+    "with graph enabled, a batch keeps its non-tensor fields, even when the last batch is "
+    "smaller") {
   const auto all = points(44);
   std::vector<CountedRows> batches;
   for (int64_t first = 0; first < 44; first += 8) {
@@ -1065,8 +1068,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a training_step that returns only a loss is accepted without metrics and rejected with "
-    "metrics") {
+    "a training_step that returns only a loss is accepted if the fit has no metrics and rejected "
+    "otherwise") {
   struct LossAlone : OwnStep {
     torch::Tensor training_step(const sconce::data::Dataset& batch) {
       return OwnStep::training_step(batch).loss;
@@ -1506,7 +1509,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "with graph, an undefined tensor in a batch is rejected, and the error reports its position") {
+    "graph rejects a batch that contains an undefined tensor, and the error reports the tensor's "
+    "position") {
   Plain model;
   sconce::optim::SGD optimizer(model.parameters(), 0.1);
   const auto [x, y] = points(4);
@@ -1597,7 +1601,7 @@ TEST_CASE("each Trainer warns once that fp16 on the CPU is slow") {
 }
 
 TEST_CASE(
-    "training with two replicas on the CPU gives the same results as training the module itself") {
+    "training with two replicas on the CPU gives the same results as training without replicas") {
   const auto train = [](bool parallel) {
     torch::manual_seed(0);
     torch::nn::Sequential model(torch::nn::Linear(2, 8), torch::nn::ReLU(),
@@ -1613,8 +1617,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "training in a single-process group gives the same results as training the module itself, even "
-    "with accumulation") {
+    "training in a single-process group gives the same results as training without a group, even "
+    "with gradient accumulation") {
   const auto train = [](const sconce::distributed::ProcessGroup& group, bool wrapped) {
     auto model = net();
     torch::optim::SGD optimizer(model->parameters(), 0.1);
@@ -1905,7 +1909,7 @@ struct NumbersBatches : Plain {
 
 }  // namespace
 
-TEST_CASE("a training_step with batch_idx receives the batch's index within the epoch") {
+TEST_CASE("a training_step that takes batch_idx receives the batch's index within the epoch") {
   using Numbers = std::vector<int64_t>;
   NumbersBatches model;
   torch::optim::SGD optimizer(model.parameters(), 0.1);
@@ -1946,8 +1950,8 @@ TEST_CASE("replicas receive the batch_idx of the unsplit batch") {
 }
 
 TEST_CASE(
-    "with graph, a training_step with batch_idx is rejected, because a replay would reuse the "
-    "captured index") {
+    "graph rejects a training_step that takes batch_idx, because a replay would reuse the captured "
+    "index") {
   NumbersBatches model;
   sconce::optim::SGD optimizer(model.parameters(), 0.1);
   const Batches batches(points(4), {.batch_size = 2});
