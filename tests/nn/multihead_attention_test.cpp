@@ -62,8 +62,8 @@ TEST_CASE("attention returns the same results for a padded batch as for each unp
 }
 
 TEST_CASE(
-    "in 16 bits, training attention with bool or float masks gives results close to float32 "
-    "training") {
+    "training attention in 16-bit precision with bool or float masks gives results close to "
+    "float32 training") {
   const auto dtype = GENERATE(torch::kBFloat16, torch::kHalf);
   const bool need_weights = GENERATE(true, false);
   const bool autocast = GENERATE(true, false);
@@ -95,7 +95,7 @@ TEST_CASE(
   for (const auto& p : attention->parameters()) CHECK(p.grad().isfinite().all().item<bool>());
 }
 
-TEST_CASE("attention returns the same output with the causal hint and with the causal mask") {
+TEST_CASE("attention returns the same output with the causal hint as with the causal mask") {
   torch::manual_seed(3);
   auto attention = batch_first(8, 2);
   const auto x = torch::randn({3, 5, 8});
@@ -211,7 +211,7 @@ TEST_CASE("attention performs no host reads") {
   CHECK(reads.count() == 0);
 }
 
-TEST_CASE("replicas of attention split the padding mask along with the inputs") {
+TEST_CASE("DataParallel splits attention's padding mask along with the inputs") {
   torch::manual_seed(5);
   auto attention = batch_first(8, 2);
   DataParallel parallel(attention, {.device_ids = {sconce::cpu(), sconce::cpu()}});

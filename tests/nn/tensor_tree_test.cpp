@@ -132,8 +132,8 @@ TEST_CASE("TensorTree::alike compares lengths, keys, and the positions of undefi
 }
 
 TEST_CASE(
-    "ContainerOfTensors recognizes containers of tensors at any depth, including unsupported "
-    "containers") {
+    "ContainerOfTensors recognizes tensor containers at any depth, even container types that "
+    "TensorTree does not support") {
   STATIC_CHECK(ContainerOfTensors<std::array<Tensor, 2>>);
   STATIC_CHECK(ContainerOfTensors<std::unordered_map<std::string, Tensor>>);
   STATIC_CHECK(ContainerOfTensors<at::TensorList>);

@@ -79,7 +79,7 @@ TEST_CASE("a Transformer runs a custom encoder and decoder, and a clone contains
   CHECK(copy->forward(x, x).equal(model(x, x)));
 }
 
-TEST_CASE("a clone of a Transformer is independent and computes the same outputs") {
+TEST_CASE("a Transformer clone is independent of the original and computes the same outputs") {
   torch::manual_seed(4);
   const auto options = TransformerOptions(8, 2).num_encoder_layers(1).num_decoder_layers(1);
   Transformer model(TransformerOptions(options).dim_feedforward(6).dropout(0));

@@ -82,7 +82,8 @@ TEST_CASE("a decoder layer returns the same results for a padded batch as for ea
 }
 
 TEST_CASE(
-    "unlike LibTorch's layers, transformer layers with a padding mask can be trained in 16 bits") {
+    "unlike LibTorch's layers, transformer layers with a padding mask can be trained in 16-bit "
+    "precision") {
   const auto dtype = GENERATE(torch::kBFloat16, torch::kHalf);
   const bool autocast = GENERATE(true, false);
   torch::manual_seed(3);
@@ -351,7 +352,7 @@ TEST_CASE("a copied transformer stack computes the same outputs with separate we
   CHECK(copy->forward(x).count_nonzero().item<int64_t>() == 0);
 }
 
-TEST_CASE("replicas of a transformer stack compute the same outputs as the stack") {
+TEST_CASE("transformer stack replicas compute the same outputs as the stack") {
   torch::manual_seed(3);
   auto encoder = an_encoder();
   DataParallel parallel(encoder, {.device_ids = {sconce::cpu(), sconce::cpu()}});

@@ -161,8 +161,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "an optimizer rejects a state dict that lacks a tensor required by step, and scalar state "
-    "stays in float32") {
+    "an optimizer rejects a state dict that lacks a tensor that the step requires, and scalar "
+    "state stays in float32") {
   for_each_kind([](const Kind& kind, Kernels kernels) {
     const auto p = torch::ones({3}, torch::kBFloat16).requires_grad_();
     p.mutable_grad() = torch::ones({3}, torch::kBFloat16);

@@ -791,8 +791,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "200 random schedules each of CyclicLR, MultiplicativeLR, and SWALR produce the same values as "
-    "Python, even after resuming in either language",
+    "200 random schedules for each of CyclicLR, MultiplicativeLR, and SWALR match Python, even "
+    "after resuming in either language",
     "[.][slow]") {
   const auto all = cyclic_multiplicative_and_swa_cases(200);
   compare_curves(all);
@@ -979,7 +979,7 @@ TEST_CASE("an SWALR's swa_lr is stored in the optimizer state and used by a late
   CHECK(fresh.get_last_lr() == std::vector<double>{0.5, 0.25});
 }
 
-TEST_CASE("OneCycleLR without cycle_momentum leaves another schedule's momentum unchanged") {
+TEST_CASE("with cycle_momentum disabled, OneCycleLR leaves another schedule's momentum unchanged") {
   const auto momenta = [](bool with_second) {
     const auto optimizer = make_optimizer("SGD");
     std::vector<std::shared_ptr<GroupLRScheduler>> turns = {std::make_shared<OneCycleLR>(

@@ -115,8 +115,8 @@ void compare_with_python(int64_t count) {
 }  // namespace
 
 TEST_CASE(
-    "AveragedModel and update_bn compute the same values as Python, and their states can be moved "
-    "to Python and back",
+    "AveragedModel and update_bn compute the same values as Python, and an AveragedModel's state "
+    "can be moved to Python and back",
     "[python]") {
   compare_with_python(20);
 }
@@ -125,7 +125,9 @@ TEST_CASE("200 random AveragedModels compute the same values as Python", "[.][sl
   compare_with_python(200);
 }
 
-TEST_CASE("an AveragedModel is an independent copy that draws no random numbers") {
+TEST_CASE(
+    "constructing an AveragedModel makes an independent copy of the model and draws no random "
+    "numbers") {
   Net net;
   net->fc->weight.requires_grad_(false);
   net->norm->eval();

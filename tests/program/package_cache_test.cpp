@@ -367,7 +367,7 @@ TEST_CASE("PackageCache rejects a path that is not a folder") {
 }
 
 TEST_CASE(
-    "if two compilations have the same key, one starts Python and the other waits for its "
+    "if two compilations have the same key, one starts Python and the other waits for the "
     "package") {
   const TempDir folder;
   const auto starts = folder.path() / "starts", go = folder.path() / "go";
@@ -532,7 +532,7 @@ TEST_CASE("a relative path to Python is resolved against this process's working 
 }
 
 TEST_CASE(
-    "a compilation fails if its cache cannot acquire a lock or contains a regular file instead of "
+    "a compilation fails if its cache cannot acquire a lock or contains a regular file in place of "
     "an entry folder") {
   const TempDir folder;
   const PackageCache cache(folder.path() / "cache");

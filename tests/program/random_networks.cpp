@@ -150,7 +150,8 @@ TEST_CASE("ten random networks are exported", "[python]") {
   CHECK(refusals.by_reason.empty());
 }
 
-TEST_CASE("at least 95% of 300 random networks are exported with equal outputs", "[.][slow]") {
+TEST_CASE("at least 95% of 300 random networks can be exported and return the same outputs",
+          "[.][slow]") {
   auto refusals = export_random_networks(300, "--onnx all");
   refusals.print();
   CHECK(refusals.refused["record"].size() + refusals.refused["exported"].size() <= 15);

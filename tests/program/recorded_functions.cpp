@@ -158,8 +158,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a recorded function can return an input, a weight, a view, or the same tensor more than "
-    "once") {
+    "a recorded function can return an input, a weight, or a view, and can return the same tensor "
+    "more than once") {
   torch::nn::Linear net(4, 4);
   check_recorded(
       [&](const Tensors& in) {

@@ -115,8 +115,9 @@ void check_trace(const Run& run) {
 
 }  // namespace
 
-TEST_CASE("two fits in concurrent threads write the same reports as a single fit",
-          "[fits-in-threads]") {
+TEST_CASE(
+    "two fits running concurrently in separate threads write the same reports as a single fit",
+    "[fits-in-threads]") {
   Run alone;
   alone.fit();
   check_trace(alone);

@@ -61,7 +61,7 @@ TEST_CASE("is_drawn returns false for NaN, infinite, and very large values") {
   for (const double value : {0., -1e300, 1e300, 5e-324}) CHECK(sconce::is_drawn(value));
 }
 
-TEST_CASE("any two values produce an axis with a few distinctly labeled ticks") {
+TEST_CASE("for any two values, the axis has a few ticks with distinct labels") {
   std::mt19937 random(1);
   std::uniform_real_distribution<double> mantissa(-10, 10);
   std::uniform_int_distribution<int> exponent(-320, 299), near(-12, 2);

@@ -10,7 +10,7 @@
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::StartsWith;
 
-TEST_CASE("a report that fails warns once and never throws") {
+TEST_CASE("a failing report warns once and never throws") {
   const sconce::test::Warnings warnings;
   sconce::BestEffort effort("sconce::Report");
   CHECK(effort.run([] {}));

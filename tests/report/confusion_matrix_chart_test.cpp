@@ -65,8 +65,8 @@ TEST_CASE("a confusion matrix chart shows the counts, the class names, and a sca
 }
 
 TEST_CASE(
-    "without class names, a confusion matrix chart numbers the classes, and it accepts counts of "
-    "any dtype") {
+    "a confusion matrix chart accepts counts of any dtype and numbers the classes if they have no "
+    "names") {
   for (const auto type : {torch::kLong, torch::kInt, torch::kFloat, torch::kDouble}) {
     const auto svg = ConfusionMatrixChart{.counts = torch::ones({2, 2}, type)}.svg();
     CHECK_THAT(svg, ContainsSubstring(">0</text>") && ContainsSubstring(">1</text>"));

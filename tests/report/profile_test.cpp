@@ -108,7 +108,7 @@ TEST_CASE("a trace writes nothing to stderr, even on a machine without a GPU") {
   CHECK(fs::exists(folder.path() / "trace.json"));
 }
 
-TEST_CASE("a trace configured for more steps than the fit runs ends with the fit") {
+TEST_CASE("if a fit runs fewer steps than a trace requests, the trace ends with the fit") {
   const TempDir folder;
   const auto file = folder.path() / "trace.json";
   StepTrace trace(file, 100);
@@ -250,7 +250,7 @@ TEST_CASE("if two threads start a profile at the same time, only one succeeds") 
   }
 }
 
-TEST_CASE("Profile throws while a LibTorch profiler runs in another thread") {
+TEST_CASE("Profile throws while a LibTorch profiler is running in another thread") {
   namespace libtorch = torch::autograd::profiler;
   std::barrier both(2);
   size_t events = 0;
@@ -294,8 +294,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "if two traces run in the same fit, only the first is written, and a warning reports the "
-    "second") {
+    "if two traces run in the same fit, only the first is written, and a warning reports that the "
+    "second is not") {
   const TempDir folder;
   const Warnings warnings;
   const auto file = folder.path() / "trace.json";

@@ -285,7 +285,8 @@ TEST_CASE("the progress bar disappears when the fit throws, and later output tak
   CHECK_THAT(screen(terminal.read())[0], StartsWith("Warning: it is warm"));
 }
 
-TEST_CASE("the progress bar reads the loss at most twice per second, and only with live_loss") {
+TEST_CASE(
+    "the progress bar reads the loss at most twice per second, and only if live_loss is set") {
   const Variable term("TERM", "xterm");
   const bool live_loss = GENERATE(false, true);
   Terminal terminal(80);
@@ -308,7 +309,7 @@ TEST_CASE("the progress bar reads the loss at most twice per second, and only wi
   CHECK((text.find("batch loss 0.250") != std::string::npos) == live_loss);
 }
 
-TEST_CASE("only rank 0 draws the progress bar, writes its lines, and logs scalars",
+TEST_CASE("only rank 0 draws the progress bar, prints progress lines, and logs scalars",
           "[distributed]") {
   const Variable term("TERM", "xterm");
   const sconce::test::TempDir folder;

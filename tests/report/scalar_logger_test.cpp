@@ -147,8 +147,8 @@ struct ScalarRun {
 }  // namespace
 
 TEST_CASE(
-    "each epoch's scalars are written to scalars.csv and to the event file under the number of the "
-    "epoch's last step") {
+    "each epoch's scalars are written to scalars.csv and to the event file with the step number of "
+    "the epoch's last step") {
   const TempDir folder;
   ScalarLogger log(folder.path());
   ScalarRun run;

@@ -421,7 +421,7 @@ TEST_CASE("summary shows no output shape for a layer that receives a packed sequ
 
 TEST_CASE(
     "summary shows shapes in a Sequential inside a custom module, even for layers without "
-    "tensors") {
+    "parameters") {
   nn::Sequential net(nn::Conv2d(3, 4, 3), nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(),
                      nn::Dropout(), nn::Linear(36, 5), nn::Softmax(1));
   nn::Sequential head(nn::Tanh(), nn::Flatten(), nn::Linear(5, 4), Block());

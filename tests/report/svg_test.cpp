@@ -31,7 +31,7 @@ TEST_CASE("xml_problem finds malformed XML") {
   }
 }
 
-TEST_CASE("svg_problem finds non-finite numbers and points outside the image") {
+TEST_CASE("svg_problem detects both non-finite numbers and points outside the image") {
   const auto problem_of = [](const std::string& data) {
     return sconce::test::svg_problem(
         svg::document({.height = 100, .title = "a", .body = svg::path("line", data)}));

@@ -89,8 +89,8 @@ TEST_CASE("a training run's chart has a series for each named test set") {
 }
 
 TEST_CASE(
-    "a training chart omits panels for unknown learning rates and scales and can be drawn without "
-    "epochs") {
+    "a training chart omits panels for unknown learning rates and scales and can be drawn before "
+    "the first epoch") {
   const auto chart = sconce::training_chart({.scales = {std::nan(""), std::nan("")}});
   CHECK(labels_of(chart) == std::vector<std::string>{"loss: train"});
   CHECK(svg_problem(chart.svg()) == "");
