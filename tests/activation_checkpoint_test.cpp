@@ -199,7 +199,7 @@ TEST_CASE("a checkpointed function can run a backward pass itself") {
         }).equal(gradient([](auto f, const Tensor& x) { return f(x); })));
 }
 
-TEST_CASE("without preserve_rng_state, recomputation draws new random numbers") {
+TEST_CASE("with preserve_rng_state disabled, recomputation draws new random numbers") {
   const auto x = torch::ones({1000}).requires_grad_();
   const auto drop = [](const Tensor& input) { return torch::dropout(input, 0.5, true); };
   const auto y = checkpoint({.preserve_rng_state = false}, drop, x);
@@ -308,7 +308,7 @@ TEST_CASE("checkpointing 24 blocks reduces a step's memory use to at most a quar
   CHECK(4 * of_checkpointed < of_plain);
 }
 
-TEST_CASE("a captured step supports activation checkpoints only without preserve_rng_state",
+TEST_CASE("a captured step supports activation checkpoints only if preserve_rng_state is disabled",
           "[gpu]") {
   sconce::test::require_gpu();
   const auto run = [](auto call, bool is_captured) {

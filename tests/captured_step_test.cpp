@@ -353,7 +353,7 @@ TEST_CASE("each replay of a captured step draws new numbers from a custom genera
   CHECK_FALSE(drawn[3].equal(drawn[4]));
 }
 
-TEST_CASE("training on a batch with a different shape between replays matches the eager loop",
+TEST_CASE("if a batch between replays has a different shape, training still matches the eager loop",
           "[gpu]") {
   sconce::test::require_gpu();
   auto batches = some_batches(sconce::gpu(), 10);

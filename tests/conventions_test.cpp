@@ -212,7 +212,8 @@ Names all_includes(const fs::path& file, Names found = {}) {
 }  // namespace
 
 TEST_CASE(
-    "the training loop does not include individual callbacks, schedulers, or parallel wrappers") {
+    "the training loop does not include headers of individual callbacks, schedulers, or parallel "
+    "wrappers") {
   const Names found = all_includes(root / "src/training/fit_loop.cpp");
   REQUIRE(found.contains("sconce/training/trainer_callback.hpp"));
   REQUIRE(found.contains("training/fit_progress.hpp"));
@@ -430,7 +431,8 @@ nlohmann::json preset_of(const char* kind, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("presets that list their targets build every test program that they do not exclude") {
+TEST_CASE(
+    "a preset that lists its targets builds every test program that the preset does not exclude") {
   // These presets do not build the apps, so the test ignores everything in tests/CMakeLists.txt
   // from if(SCONCE_BUILD_APPS) onward.
   std::string added = read(root / "tests/CMakeLists.txt");

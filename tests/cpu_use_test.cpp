@@ -29,7 +29,7 @@ int busy_of(const std::vector<int>& ticks, const std::vector<int>& cpus) {
 
 }  // namespace
 
-TEST_CASE("the number of busy CPUs is computed from their busy time between two readings") {
+TEST_CASE("the number of busy CPUs is computed from the CPUs' busy time between two readings") {
   CHECK(busy_of({0, 0, 0}, {0, 1, 2}) == 0);
   CHECK(busy_of({5, 0, 0}, {0, 1, 2}) == 1);
   CHECK(busy_of({5, 5, 5}, {0, 1, 2}) == 3);

@@ -149,8 +149,7 @@ struct Float16Training {
 }  // namespace
 
 TEST_CASE(
-    "GradScaler has the same defaults as in Python and, without CUDA, prints a warning and is "
-    "disabled",
+    "GradScaler has the same defaults as in Python and, without CUDA, warns and disables itself",
     "[python]") {
   const sconce::test::TempDir folder;
   auto file = sconce::test::ask_python(folder, "grad_scaler.py", "defaults");
@@ -224,8 +223,8 @@ TEST_CASE("a GradScaler matches Python's GradScaler in 300 call sequences", "[py
 }
 
 TEST_CASE(
-    "on the CPU, a scaler adds no host reads with fused optimizers and one host read with other "
-    "optimizers") {
+    "on the CPU, a scaler adds no host reads with fused optimizers and one host read with "
+    "non-fused optimizers") {
   torch::manual_seed(0);
   Float16Training training(torch::kCPU);
   const auto params = training.net->parameters();
@@ -277,8 +276,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a GradScaler skips steps with infinite gradients and halves the scale, and doubles the scale "
-    "after enough finite steps") {
+    "a GradScaler halves the scale and skips the step if gradients are infinite, and doubles the "
+    "scale after enough finite steps") {
   const auto p = parameter_of(torch::ones({2}));
   torch::optim::SGD optimizer({p}, torch::optim::SGDOptions(0.5));
   auto scaler = cpu_scaler({.init_scale = 8, .growth_interval = 2});
@@ -394,7 +393,7 @@ TEST_CASE("a parameter that is listed twice in an optimizer is unscaled only onc
   CHECK(p.grad().equal(torch::full({2}, 3.0F)));
 }
 
-TEST_CASE("SGD with default kernels trains with sparse gradients and a GradScaler") {
+TEST_CASE("with default kernels, SGD trains on sparse gradients with a GradScaler") {
   const auto p = parameter_of(torch::ones({3, 1})), dense = parameter_of(torch::ones({1}));
   sconce::optim::SGD optimizer({dense, p}, torch::optim::SGDOptions(0.5));
   auto scaler = cpu_scaler({.init_scale = 8});

@@ -176,7 +176,7 @@ TEST_CASE("an exported program contains the weights, the task, named tensors, an
   CHECK(program.run({example})[0].equal(outputs));
 }
 
-TEST_CASE("a program exported by a table run makes the same predictions as the run's weights") {
+TEST_CASE("a program exported from a table run makes the same predictions as the run's weights") {
   const TempDir folder;
   const std::string table = folder.write("houses.csv", small_houses()).string();
   const std::string flags = GENERATE("--target price --model linear", "--target roof");
@@ -187,7 +187,7 @@ TEST_CASE("a program exported by a table run makes the same predictions as the r
                 other.string() + ": ");
 }
 
-TEST_CASE("a program exported by an image run makes the same predictions as the run's weights") {
+TEST_CASE("a program exported from an image run makes the same predictions as the run's weights") {
   const TempDir folder;
   write_shades(folder.path() / "pictures");
   const ExportedRun run("--data " + (folder.path() / "pictures").string() +

@@ -171,7 +171,7 @@ TwoRanks trained_by_two(bool is_disturbed) {
 
 }  // namespace
 
-TEST_CASE("malformed connections to each port used by a run do not change its output or weights",
+TEST_CASE("malformed connections to a run's ports do not change the run's output or weights",
           "[distributed]") {
   const TwoRanks alone = trained_by_two(false), disturbed = trained_by_two(true);
   CHECK(disturbed.printed == alone.printed);

@@ -140,8 +140,8 @@ TEST_CASE("IDX files are read even if their names contain dots instead of hyphen
 }
 
 TEST_CASE(
-    "the digits dataset is found next to the program or in the source tree, and if it is missing, "
-    "the error suggests --data") {
+    "sconce-train finds the digits dataset next to the program or in the source tree, and "
+    "otherwise suggests --data") {
   const TempDir folder;
   const fs::path installed = folder.path() / "share/sconce/digits";
   const fs::path program = folder.path() / "exe";
@@ -207,7 +207,7 @@ TEST_CASE("damaged images and non-image files are skipped and counted") {
              ContainsSubstring("no images remain in class "));
 }
 
-TEST_CASE("reading images respects the limits set on the command line") {
+TEST_CASE("reading images enforces the pixel limit set on the command line") {
   if (!sconce::vision::has_libpng()) SKIP("built without libpng");
   const TempDir folder;
   write_colors(folder.path());  // 120 pixels, and 180 to 360 in steps of 20

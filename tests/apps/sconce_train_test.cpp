@@ -235,8 +235,8 @@ TEST_CASE("sconce-train rejects incompatible multi-device flags") {
 }
 
 TEST_CASE(
-    "sconce-train rejects invalid image flags, and rejects all image flags for other kinds of "
-    "data") {
+    "sconce-train rejects invalid image flags and, if --data is not a folder of images, rejects "
+    "all image flags") {
   const std::vector<std::string> of_pictures = {"--image-size 8", "--gray", "--augment",
                                                 "--workers 0"};
   for (const std::string data : {"digits", "fashion-mnist", SCONCE_DIGITS_DIR}) {
@@ -263,7 +263,9 @@ TEST_CASE(
        {"--data / --max-csv-bytes 1", "--max-csv-bytes: requires a CSV file for --data"}});
 }
 
-TEST_CASE("sconce-train rejects a table without a target and flags that do not apply to tables") {
+TEST_CASE(
+    "sconce-train rejects a table without a target, and rejects flags that do not apply to "
+    "tables") {
   const TempDir folder;
   const std::string file = folder.write("houses.csv", "rooms,price\n").string();
   const std::string data = "--data " + file + " ";
@@ -287,7 +289,7 @@ TEST_CASE("sconce-train rejects a table without a target and flags that do not a
   }
 }
 
-TEST_CASE("sconce-train accepts table flags and uses an mlp by default") {
+TEST_CASE("sconce-train accepts table flags and trains an mlp on tables by default") {
   const TempDir folder;
   const std::string file = folder.write("houses.csv", "").string();
   const auto line = parsed({"--data", file, "--target", "a b", "--drop", "c", "--drop", "d",
@@ -597,9 +599,8 @@ TEST_CASE(
                      "1,[0-9.e-]+,[0-9.e-]+,[0-9.e-]+,8,[0-9.e-]+\n"));
 }
 
-TEST_CASE(
-    "sconce-train reads a folder of gzipped files the same way as a folder of uncompressed files",
-    "[alone]") {
+TEST_CASE("sconce-train reads gzipped files in a folder the same way as uncompressed files",
+          "[alone]") {
   const TempDir folder;
   for (const auto& entry : fs::directory_iterator(digits)) {
     if (!entry.path().string().ends_with("-ubyte")) continue;
@@ -1165,8 +1166,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "two processes match one process with twice the batch size, and only the first process writes "
-    "files",
+    "two processes match a single process that uses twice the batch size, and only the first "
+    "process writes files",
     "[distributed]") {
   const std::string more =
       GENERATE("", "--graph", "--accumulate 2 --clip 1 --scheduler onecycle --ema 0.9");
@@ -1297,7 +1298,7 @@ TEST_CASE("a run terminated by a signal leaves charts that show only its finishe
   }
 }
 
-TEST_CASE("under torchrun with restarts, a killed rank does not change the result",
+TEST_CASE("under torchrun with restarts enabled, a killed rank does not change the result",
           "[distributed][python]") {
   sconce::test::require_torchrun();
   const TempDir folder;

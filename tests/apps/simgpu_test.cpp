@@ -403,7 +403,9 @@ TEST_CASE(
                                         "; rank 1 has not used this communicator for "));
 }
 
-TEST_CASE("a rank that throws while NCCL waits for another rank exits and prints its error") {
+TEST_CASE(
+    "if a rank throws while NCCL is waiting for another rank, the failing rank prints its error "
+    "and exits") {
   const TempDir folder;
   const std::string path = folder.path().string();
   const std::string rank =
@@ -436,7 +438,7 @@ TEST_CASE("replaying a graph that uses memory freed after the capture reports th
   CHECK(count_of(ran.err, line) == 3);
 }
 
-TEST_CASE("accessing GPU memory through its address on the host terminates the program") {
+TEST_CASE("accessing GPU memory through its address in host code terminates the program") {
   const std::string name = GENERATE("host_read", "host_write");
   const RunResult wrong = fault(name, "wrong");
   CHECK(wrong.exit_code != 0);
@@ -447,9 +449,8 @@ TEST_CASE("accessing GPU memory through its address on the host terminates the p
 }
 
 TEST_CASE(
-    "changing pinned memory after issuing a copy from it is reported, whether the copy runs early "
-    "or "
-    "late") {
+    "changing pinned memory after a copy from it was issued is reported, whether the copy runs "
+    "early or late") {
   const auto is_named =
       ContainsSubstring("4000 bytes of pinned memory changed after a copy from that memory");
   const RunResult right = fault("pinned_write", "right");

@@ -169,7 +169,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "programs that receive a file of the wrong kind name the file in the error and write nothing") {
+    "programs reject a file of the wrong kind with an error that names the file, and write "
+    "nothing") {
   const TempDir folder;
   for (const auto& [kind, bytes] : files_by_kind()) folder.write(kind, bytes);
   const auto names = names_in(folder.path());

@@ -290,8 +290,8 @@ TEST_CASE("a step can call requires_grad_ on its batch without changing the call
 }
 
 TEST_CASE(
-    "a captured step rejects a list of numbers that changes between steps and accepts a constant "
-    "list") {
+    "a captured step accepts a constant list of numbers and rejects a list that changes between "
+    "steps") {
   for (const bool stays : {true, false}) {
     int steps = 0;
     CapturedStep step(torch::kCPU, [&](const StepTensors& batch) {

@@ -123,7 +123,7 @@ TEST_CASE("Batches orders rows like Python's DistributedSampler with one replica
   }
 }
 
-TEST_CASE("Batches without shuffle keeps the dataset's order in every epoch") {
+TEST_CASE("without shuffling, Batches keeps the dataset's order in every epoch") {
   Batches batches(counting(5), {.batch_size = 2});
   CHECK(order(batches) == std::vector<int64_t>{0, 1, 2, 3, 4});
   batches.set_epoch(1);
@@ -161,7 +161,7 @@ TEST_CASE(
         std::vector<int64_t>{3});
 }
 
-TEST_CASE("Batches drops an incomplete last batch with drop_last") {
+TEST_CASE("with drop_last set, Batches drops an incomplete last batch") {
   BatchesOptions options{.batch_size = 4, .drop_last = true};
   CHECK(lengths(Batches(counting(10), options)) == std::vector<int64_t>{4, 4});
   CHECK(lengths(Batches(counting(8), options)) == std::vector<int64_t>{4, 4});
@@ -182,7 +182,7 @@ TEST_CASE("Batches over an empty dataset returns no batches") {
   CHECK(lengths(Batches(counting(0), {.batch_size = 4, .shuffle = true})).empty());
 }
 
-TEST_CASE("Batches without shuffle does not copy the dataset") {
+TEST_CASE("without shuffling, Batches does not copy the dataset") {
   const Dataset dataset = counting(10);
   const Batches batches(dataset, {.batch_size = 4});
   CHECK(batches.dataset().data.is_same(dataset.data));
@@ -233,7 +233,7 @@ TEST_CASE("Batches keeps the dtype and the trailing dimensions of the rows") {
   }
 }
 
-TEST_CASE("Batches without shuffle works on any device") {
+TEST_CASE("without shuffling, Batches works on any device") {
   const Dataset dataset{torch::zeros({10, 2}, torch::kMeta), torch::zeros({10}, torch::kMeta)};
   for (auto [data, target] : Batches(dataset, {.batch_size = 4})) {
     CHECK(data.is_meta());
@@ -256,8 +256,8 @@ TEST_CASE("on a GPU, Batches keeps batches on the device, in the same order as o
 }
 
 TEST_CASE(
-    "Batches rejects undefined data or targets, zero-dimensional data or targets, and mismatched "
-    "row counts") {
+    "Batches rejects data or targets that are undefined or zero-dimensional, and rejects "
+    "mismatched row counts") {
   const Dataset good = counting(4);
   CHECK(refusal({{}, good.target}) ==
         "sconce::data::Batches: data: expected a tensor, got an undefined tensor");
@@ -283,7 +283,7 @@ TEST_CASE("Batches rejects a batch_size below 1 and a negative epoch") {
   CHECK_THROWS_AS(batches.set_epoch(-1), c10::Error);
 }
 
-TEST_CASE("Batches with a DistributedSampler returns its rank's rows in the sampler's order") {
+TEST_CASE("with a DistributedSampler, Batches returns the rank's rows in the sampler's order") {
   const auto group = sconce::distributed::ProcessGroup::init();
   std::vector<int64_t> dealt;
   for (const int rank : {0, 1}) {
@@ -305,7 +305,8 @@ TEST_CASE("Batches with a DistributedSampler returns its rank's rows in the samp
   CHECK(dealt == std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6});
 }
 
-TEST_CASE("Batches with a single-rank DistributedSampler has the same order as with shuffle") {
+TEST_CASE(
+    "Batches uses the same order with a single-rank DistributedSampler as with shuffle enabled") {
   const auto group = sconce::distributed::ProcessGroup::init();
   const sconce::data::DistributedSampler sampler(9, group, {.seed = 4});
   CHECK(order(Batches(counting(9), {.batch_size = 2, .sampler = sampler})) ==
@@ -427,8 +428,8 @@ TEST_CASE("Batches never warns about set_epoch if its DistributedSampler does no
 }
 
 TEST_CASE(
-    "Batches rejects a sampler whose size differs from the row count, and rejects a sampler "
-    "combined with shuffle") {
+    "Batches rejects a sampler whose size differs from the row count, and rejects any sampler if "
+    "shuffle is enabled") {
   const sconce::data::RandomSampler sampler(9);
   const std::string who = "sconce::data::Batches: expected ";
   CHECK(refusal(counting(8), {.sampler = sampler}) ==

@@ -110,7 +110,7 @@ TEST_CASE("DataLoader returns the rows from each rank's sampler for any number o
   }
 }
 
-TEST_CASE("DataLoader returns the same batches as Python's DataLoader with the same sampler",
+TEST_CASE("with the same sampler, DataLoader returns the same batches as Python's DataLoader",
           "[python]") {
   const auto group = sconce::distributed::ProcessGroup::init();
   const sconce::test::TempDir folder;
@@ -273,8 +273,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "skipping a batch rethrows an exception from one of its items, and the next call rethrows the "
-    "exception again") {
+    "skipping a batch rethrows any exception thrown by its items, and so does the next call") {
   const auto workers = GENERATE(0, 2);
   const DataLoader loader(Broken{"c10"}, {.num_workers = workers});
   auto place = loader.begin();
@@ -385,7 +384,7 @@ std::vector<torch::Tensor> epoch_of(const Dataset& all, int64_t batch_size, uint
 
 TEST_CASE(
     "a source draws new random numbers in each epoch or, with a DistributedSampler, only after "
-    "set_epoch") {
+    "set_epoch is called") {
   const auto workers = GENERATE(0, 2);
   const sconce::test::Warnings warnings;
   DataLoaderOptions options{.batch_size = 3, .num_workers = workers};

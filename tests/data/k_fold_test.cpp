@@ -22,7 +22,7 @@ TEST_CASE("k_fold returns the same folds as scikit-learn") {
   CHECK(sconce::data::k_fold(10).size() == 5);
 }
 
-TEST_CASE("k_fold with shuffle draws the folds from a generator with the given seed") {
+TEST_CASE("with shuffle enabled, k_fold draws the folds from a generator with the given seed") {
   const auto order = torch::randperm(11, at::make_generator<at::CPUGeneratorImpl>(5), torch::kLong);
   const auto folds = sconce::data::k_fold(11, {.n_splits = 4, .shuffle = true, .random_state = 5});
   int64_t first = 0;
@@ -42,7 +42,8 @@ TEST_CASE("k_fold with shuffle draws the folds from a generator with the given s
   CHECK(first == 11);
 }
 
-TEST_CASE("k_fold rejects an invalid number of folds and a seed without shuffle") {
+TEST_CASE(
+    "k_fold rejects an invalid number of folds, and rejects a seed unless shuffle is enabled") {
   const auto of = [](int64_t size, sconce::data::KFoldOptions options) {
     return sconce::test::error_of([&] { sconce::data::k_fold(size, options); });
   };

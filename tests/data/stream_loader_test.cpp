@@ -139,13 +139,15 @@ int compare_with_python(const std::string& count) {
 
 }  // namespace
 
-TEST_CASE("a StreamLoader returns the same batches as Python's loop, even when interrupted",
-          "[python]") {
+TEST_CASE(
+    "a StreamLoader returns the same batches as Python's loop, even when the loop is interrupted",
+    "[python]") {
   CHECK(compare_with_python("100") == 100);
 }
 
-TEST_CASE("500 StreamLoaders return the same batches as Python's loops, even when interrupted",
-          "[.][slow][python]") {
+TEST_CASE(
+    "500 StreamLoaders return the same batches as Python's loops, even when loops are interrupted",
+    "[.][slow][python]") {
   CHECK(compare_with_python("500") == 500);
 }
 

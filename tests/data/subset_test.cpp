@@ -85,7 +85,7 @@ TEST_CASE("a Subset of a Subset combines both lists of indices, and its copies s
   CHECK(&second.dataset() == shared.get());
 }
 
-TEST_CASE("Subset seeds each item's random numbers by the item's position in the subset") {
+TEST_CASE("Subset seeds each item's random numbers from the item's position in the subset") {
   const DataLoader whole(OneDraw(), {.batch_size = 3, .seed = 4});
   const DataLoader part(Subset(OneDraw(), {7, 1, 2}), {.batch_size = 3, .seed = 4});
   CHECK((*part.begin()).equal(*whole.begin() + torch::tensor({700, 0, 0})));

@@ -63,7 +63,7 @@ TEST_CASE("TensorBatches splits one or more tensors in the same order as Batches
   CHECK(joined(TensorBatches(Sentences{rows, rows + 1}, options))[1].equal(expected + 1));
 }
 
-TEST_CASE("TensorBatches without shuffle returns views and can start at any batch of an epoch") {
+TEST_CASE("without shuffling, TensorBatches returns views and can start at any batch of an epoch") {
   const auto x = torch::randn({5, 2});
   const TensorBatches batches(x, {.batch_size = 2});
   CHECK(batches.begin(1, 0)->const_data_ptr() == x[2].const_data_ptr());

@@ -368,7 +368,8 @@ TEST_CASE("DataParallel passes non-tensor arguments to every replica unchanged")
 }
 
 TEST_CASE(
-    "DataParallel splits inputs like Python and runs fewer replicas if there are fewer chunks") {
+    "DataParallel splits inputs as in Python and runs fewer replicas if there are fewer chunks "
+    "than devices") {
   DataParallel net(calling([](auto&, const Tensor& x) { return torch::full({1}, x.size(0)); }),
                    cpus(4));
   const auto sizes = [&](int64_t rows) { return net.forward(torch::ones({rows, 2})); };
@@ -428,7 +429,7 @@ TEST_CASE("DataParallel gathers zero-dimensional outputs into a vector and warns
                                                        "returned 0-dim tensors"));
 }
 
-TEST_CASE("DataParallel with one device or no devices runs the module itself") {
+TEST_CASE("with one device or no devices, DataParallel runs the module itself") {
   const auto thread = std::this_thread::get_id();
   struct Plain : nn::Module {  // cannot be cloned, and its outputs cannot be gathered
     std::pair<std::string, std::thread::id> forward(const Tensor& x) {

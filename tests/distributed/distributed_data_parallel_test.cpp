@@ -180,8 +180,10 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("in a group of several ranks, the Trainer accepts only a DistributedDataParallel",
-          "[distributed]") {
+TEST_CASE(
+    "in a multi-rank process group, the Trainer accepts only a model wrapped in "
+    "DistributedDataParallel",
+    "[distributed]") {
   auto ranks = start_ranks(2, {SCONCE_WORKER, "unwrapped", "timeout=20000"});
   wait_for(ranks, Seconds(60));
   for (const auto& rank : ranks) {
@@ -292,7 +294,7 @@ TEST_CASE("a signal on one rank stops all ranks at the same saved step", "[distr
 }
 
 TEST_CASE(
-    "a second signal during StopOnSignal's save terminates the process and leaves complete files",
+    "a second signal while StopOnSignal is saving terminates the process and leaves complete files",
     "[distributed]") {
   const TempDir folder;
   const std::string out = "out=" + folder.path().string();

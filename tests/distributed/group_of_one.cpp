@@ -245,9 +245,7 @@ TEST_CASE(
   CHECK(linear->bias.grad().eq(4).all().item<bool>());
 }
 
-TEST_CASE(
-    "running two forward passes before one backward pass preserves the buffers that the backward "
-    "pass needs") {
+TEST_CASE("running forward twice before backward preserves the buffers that backward needs") {
   struct Scaled : torch::nn::Module {
     Tensor forward(const Tensor& x) { return weight * x * scale; }
     Tensor weight = register_parameter("weight", torch::ones({3}));

@@ -21,7 +21,7 @@ TEST_CASE("make_nccl throws without a GPU") {
                     ContainsSubstring("sconce::distributed::make_nccl: expected"));
 }
 
-TEST_CASE("NCCL with one rank runs every collective", "[gpu]") {
+TEST_CASE("every NCCL collective runs with a single rank", "[gpu]") {
   sconce::test::require_gpu();
   const auto group =
       sconce::distributed::ProcessGroup::init({.backend = "nccl",

@@ -415,7 +415,7 @@ TEST_CASE("a rank on another machine rejects a loopback address for rank 0") {
   CHECK_THAT(refusal(), ContainsSubstring("an address that reaches rank 0's machine, got " + host));
 }
 
-TEST_CASE("with several machines, using a file as init_method requires GLOO_SOCKET_IFNAME",
+TEST_CASE("on several machines, using a file as init_method requires GLOO_SOCKET_IFNAME",
           "[distributed]") {
   const sconce::test::TempDir folder;
   auto variables = sconce::test::rank_variables(0, 2, "1");
@@ -653,7 +653,8 @@ TEST_CASE("all ranks throw if their backend options differ", "[distributed]") {
   }
 }
 
-TEST_CASE("ranks with their own GPUs use NCCL, and the Trainer uses those GPUs", "[gpu]") {
+TEST_CASE("if each rank has its own GPU, the ranks use NCCL and the Trainer uses their GPUs",
+          "[gpu]") {
   sconce::test::require_gpu();
   if (sconce::num_gpus() < 2) SKIP("needs two GPUs");
   const std::string shown = GENERATE("its own", "1", "0,1");

@@ -219,7 +219,7 @@ TEST_CASE("quoted fields are parsed according to RFC 4180") {
   CHECK(tabs.data[1][0].isnan().item<bool>());
 }
 
-TEST_CASE("a second table uses the columns and categories of the first table") {
+TEST_CASE("a second table is read with the first table's columns and categories") {
   const auto train = read_text("id,roof,rooms,price\n7,tile,3,5\n8,slate,2,4\n",
                                {.target = "price", .drop = {"id"}});
   const auto test = read_text("price,more,rooms,roof\n9,x,1,tile\n",

@@ -111,8 +111,8 @@ extern "C" int madvise(void* start, size_t size, int advice) noexcept {
 }
 
 TEST_CASE(
-    "random_access requires mmap and the CPU and advises the operating system to expect random "
-    "reads") {
+    "random_access requires mmap and a CPU device, and advises the operating system to expect "
+    "random reads") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   StateDict state;

@@ -147,8 +147,8 @@ TEST_CASE("load_torch immediately rejects a path that is not a regular file") {
 }
 
 TEST_CASE(
-    "values and tensors are the same after saving and loading, and tensors that shared storage "
-    "still share it") {
+    "saving and loading preserves values and tensors, and tensors that shared storage still share "
+    "it") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   save_torch(file, something());
@@ -313,8 +313,8 @@ TEST_CASE("save_torch reports the path and the cause of a failed write and keeps
 }
 
 TEST_CASE(
-    "loading a truncated torch file throws, and loading a file with a flipped bit throws or "
-    "changes nothing",
+    "loading a truncated torch file throws, and loading a file with a flipped bit either throws or "
+    "returns the original values",
     "[alone]") {
   const TempDir folder;
   const auto file = folder.path() / "file";

@@ -36,7 +36,9 @@ TEST_CASE("accuracy for (N, C, d1, ...) logits counts positions rather than rows
   CHECK(accuracy.compute().item<double>() == 7.0 / 12);
 }
 
-TEST_CASE("accuracy with top_k counts a target among the k largest logits as correct") {
+TEST_CASE(
+    "with top_k set, accuracy counts a prediction as correct if the target is among the k largest "
+    "logits") {
   const auto logits = torch::tensor({{0.1, 0.5, 0.4}, {0.6, 0.1, 0.3}, {0.2, 0.3, 0.5}});
   Accuracy accuracy({.top_k = 2});
   accuracy.update(logits, torch::tensor({2, 1, 2}));

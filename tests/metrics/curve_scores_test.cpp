@@ -70,7 +70,7 @@ TEST_CASE("BinaryAUROC with max_fpr computes the scaled partial area up to max_f
 }
 
 TEST_CASE(
-    "multiclass and multilabel AUROC and average precision are averaged or returned per class") {
+    "multiclass and multilabel AUROC and average precision support averages and per-class values") {
   const auto logits = torch::tensor({{2.0, 0.0, 1.0}, {0.0, 3.0, -1.0}, {0.5, 0.25, 4.0}});
   const auto classes = torch::tensor({0, 1, 0});
   const auto value = [&](Average average) {

@@ -89,7 +89,7 @@ TEST_CASE("clip_grad_norm_ counts a parameter only once, even if it is passed tw
   CHECK(torch::allclose(p.grad(), torch::tensor({0.6f, 0.8f})));
 }
 
-TEST_CASE("clip_grad_norm_ rejects a non-finite norm only with error_if_nonfinite") {
+TEST_CASE("clip_grad_norm_ rejects a non-finite norm only if error_if_nonfinite is set") {
   const auto grad = torch::tensor({1.0f, std::numeric_limits<float>::infinity()});
   const std::vector<torch::Tensor> parameters = {parameter(grad)};
   CHECK_THROWS_WITH(clip_grad_norm_(parameters, 1.0, {.error_if_nonfinite = true}),

@@ -281,7 +281,8 @@ void compare_lazy_layers(size_t count) {
 }  // namespace
 
 TEST_CASE(
-    "lazy layers draw the same initial values and the same number of random numbers as in Python") {
+    "lazy layers draw the same initial values as in Python and advance the generator by the same "
+    "amount") {
   const bool on = GENERATE(true, false);
   const int bits = GENERATE(32, 64);
   const auto dtype = bits == 32 ? torch::kFloat : torch::kDouble;
@@ -693,7 +694,8 @@ TEST_CASE("materialize_from initializes only the layers that have matching tenso
   CHECK(partly->block->norm->is_initialized());
 }
 
-TEST_CASE("check_initialized reports the calling function, the path, and the layer") {
+TEST_CASE(
+    "check_initialized reports the calling function and the uninitialized layer with its path") {
   Net net;
   const auto error = [&] { return error_of([&] { check_initialized(*net, "sconce::io::save"); }); };
   CHECK(
@@ -756,7 +758,7 @@ TEST_CASE("a lazy layer rejects out-of-range options on construction") {
       ContainsSubstring("LazyConvTranspose1d: expected padding_mode kZeros"));
 }
 
-TEST_CASE("every option of a lazy convolution is passed to the real convolution") {
+TEST_CASE("a lazy convolution passes every option to the real convolution") {
   const auto options = LazyConv2dOptions(4, {3, 2})
                            .stride(2)
                            .padding({2, 1})
@@ -794,8 +796,8 @@ TEST_CASE("a lazy BatchNorm without tensors counts as initialized") {
 }
 
 TEST_CASE(
-    "Module::as returns an initialized lazy layer as the real layer, so custom initialization "
-    "applies") {
+    "Module::as returns the real layer for an initialized lazy layer, so custom initialization "
+    "applies to it") {
   auto net = lazy_cnn();
   net->forward(ramp({2, 3, 4, 4}));
   int found = 0;

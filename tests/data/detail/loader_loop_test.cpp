@@ -31,7 +31,7 @@ struct Loop {
 
 }  // namespace
 
-TEST_CASE("a loader loop returns the batches in its range in order and throws past the end") {
+TEST_CASE("a loader loop returns its range's batches in order and throws past the end") {
   const auto workers = GENERATE(0, 1, 3);
   Loop of(workers, [](int64_t index, const auto&) { return wrap_batch(index); });
   CHECK(of.loop.epoch() == 9);

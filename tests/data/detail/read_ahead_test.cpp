@@ -87,7 +87,7 @@ TEST_CASE("a ReadAhead worker does not start another batch after a stop request"
   CHECK(begun == 1);
 }
 
-TEST_CASE("ReadAhead rejects an empty list of workers and zero batches ahead") {
+TEST_CASE("ReadAhead rejects an empty worker list and a read-ahead of zero batches") {
   CHECK_THROWS_WITH(ReadAhead({}, 1, 0, 3), ContainsSubstring("at least 1 worker, got none"));
   CHECK_THROWS_WITH(ReadAhead(workers(1, number), 0, 0, 3),
                     ContainsSubstring("ahead to be at least 1, got 0"));
