@@ -152,8 +152,8 @@ TEST_CASE(
   // Omitting the program path simulates a system without /proc.
   CHECK(
       error() ==
-      "--data digits: expected the folder with the digits, cannot determine where this program is "
-      "installed from " +
+      "--data digits: expected the folder with the digits dataset, but cannot determine this "
+      "program's installation folder from " +
           program.string() + ": No such file or directory" + instead);
   CHECK(train::find_digits(program, folder.path()) == folder.path());
   fs::create_symlink(folder.path() / "bin/sconce-train", program);

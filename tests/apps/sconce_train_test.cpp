@@ -795,7 +795,7 @@ TEST_CASE("without --overwrite, a run cannot write to another run's folder") {
   CHECK(losses_of(fs::path(out) / "metrics.csv").size() == 1);
   CHECK(files() != kept);
   fs::remove(fs::path(out) / "metrics.csv");
-  CHECK_THAT(run("").err, ContainsSubstring("contains the model.safetensors of another run"));
+  CHECK_THAT(run("").err, ContainsSubstring("contains the model.safetensors from another run"));
   check_usage_errors({{"--overwrite", "--overwrite: requires an --out folder"}});
 }
 
@@ -814,7 +814,7 @@ TEST_CASE("a resumed run replaces its own results but not another run's") {
   const RunResult other = run("one", "--epochs 4 --resume");
   INFO(other.err);
   CHECK(other.exit_code == 2);
-  CHECK_THAT(other.err, ContainsSubstring("contains the metrics.csv of another run"));
+  CHECK_THAT(other.err, ContainsSubstring("contains the metrics.csv from another run"));
   CHECK(losses_of(folder.path() / "out" / "metrics.csv").size() == 1);
   CHECK(run("one", "--epochs 4 --resume --overwrite").exit_code == 0);
 }

@@ -137,7 +137,7 @@ TEST_CASE("on a machine with a real GPU driver, sconce-simgpu starts only with -
 TEST_CASE("simulated GPUs identify themselves as simulated") {
   const RunResult ran = simulated("--gpus 3 --memory 512MiB", info, "env -u CUDA_VISIBLE_DEVICES");
   REQUIRE(ran.exit_code == 0);
-  CHECK_THAT(ran.err, StartsWith("simulated GPUs: 3 with 512 MiB each; their"));
+  CHECK_THAT(ran.err, StartsWith("simulated GPUs: 3 with 512 MiB each; simulated"));
   CHECK_THAT(ran.out, ContainsSubstring("Simulated GPU"));
 }
 
