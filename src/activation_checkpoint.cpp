@@ -74,7 +74,7 @@ bool is_capturing(c10::Device device) {
   }
 }
 
-// Saves the generator states of the CPU and of each GPU that stores any of the given tensors.
+// Saves the generator states for the CPU and for each GPU that stores any of the given tensors.
 class GeneratorStates {
  public:
   explicit GeneratorStates(const Tensors& tensors) {
@@ -171,7 +171,7 @@ struct Recording {
   bool is_again = false;
 };
 
-// The last element is the innermost recording. Inner recordings end before outer ones.
+// The last element is the innermost recording. Inner recordings end before outer recordings.
 thread_local std::vector<Recording> recordings;
 
 struct RecordingGuard {

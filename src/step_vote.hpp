@@ -5,22 +5,22 @@
 
 namespace sconce::detail {
 
-/// A process's vote on the form of its captured step. The process sends this vote to the other
-/// processes in its group. Without a compiled step, the vote is `undecided`.
+/// A process's vote on which variant of its captured step to keep. The process sends this vote to
+/// the other processes in its group. Without a compiled step, the vote is `undecided`.
 struct StepVote {
   enum Stage : int64_t {
     undecided,  ///< the step is not captured, not compiled, or not compared yet
     compared,   ///< the compiled code computes the same values as the replay
-    timing,     ///< both forms are being timed
-    timed,      ///< both forms have been timed
-    settled     ///< the form of this process is final
+    timing,     ///< both variants are being timed
+    timed,      ///< both variants have been timed
+    settled     ///< this process has chosen its final variant
   };
   enum Form : int64_t { none, replay, compiled };
 
   bool operator==(const StepVote&) const = default;
 
   int64_t stage = undecided;
-  int64_t form = none;  // the form to keep, or to keep if no timing takes place
+  int64_t form = none;  // the variant to keep, now or if no timing takes place
   int64_t compiled_ns = 0;
   int64_t replay_ns = 0;
 };

@@ -28,7 +28,7 @@ namespace sconce::amp {
 
 namespace {
 
-// The values in a state dict. The option `init_scale` corresponds to `scale`.
+// The values in a state dict. The `init_scale` option corresponds to `scale`.
 struct ScalerState {
   GradScalerOptions options = {};
   int64_t growth_tracker = 0;

@@ -71,9 +71,9 @@ bool are_finite(const std::vector<Pair>& pairs) {
   });
 }
 
-// Returns whether the memory is not an input of the step and was not changed by a replay. The
-// values in unchanged memory are not meaningful. For example, batch normalization does not compute
-// batch means in evaluation mode.
+// Returns whether the memory is neither an input of the step nor changed by a replay. The values in
+// unchanged memory are not meaningful. For example, batch normalization does not compute batch
+// means in evaluation mode.
 bool has_no_values(const StepTrace& trace, const at::Tensor& memory, const at::Tensor& before) {
   const auto* const storage = memory.storage().unsafeGetStorageImpl();
   const bool is_input =
@@ -82,7 +82,8 @@ bool has_no_values(const StepTrace& trace, const at::Tensor& memory, const at::T
   return !is_input && at::equal(memory.view(at::kByte), before.view(at::kByte));
 }
 
-// Returns a description of the first difference above the tolerance, or an empty string.
+// Returns a description of the first difference that exceeds the tolerance, or an empty string if
+// there is none.
 std::string difference_in(const std::vector<Pair>& pairs, double tolerance) {
   double largest = 0;
   for (const auto& pair : pairs) {
@@ -262,8 +263,7 @@ void CompiledStep::choose(const StepVotes& votes) {
   }
 }
 
-// Returns the calls for a replay that also runs the compiled code of each part and compares the
-// results.
+// Returns the calls for a replay that also runs each part's compiled code and compares the results.
 RecordedStep::Calls CompiledStep::compared(Finding& finding) const {
   RecordedStep::Calls calls = compiled_;
   for (auto& call : calls) {
@@ -300,7 +300,7 @@ void CompiledStep::compare(const CompiledCall& part, Finding& finding) const {
   reason = difference_in(pairs, tolerance_at(part.bits));
 }
 
-// Alternates between the compiled and the replayed form, because the machine's speed drifts over
+// Alternates between the compiled and replayed variants, because the machine's speed drifts over
 // time.
 void CompiledStep::time() {
   const bool compiled = compiled_seconds_.size() < replayed_seconds_.size();

@@ -30,8 +30,8 @@ class StepCompilation {
   virtual const std::string& key() const = 0;
 };
 
-/// Chooses between replaying a recorded step and running its compiled code, and runs the step in
-/// the chosen form.
+/// Chooses between replaying a recorded step and running its compiled code, and runs the chosen
+/// variant of the step.
 class CompiledStep {
  public:
   /// `compiler` may be null.
@@ -42,23 +42,23 @@ class CompiledStep {
 
   bool is_compiled() const { return state_ == State::compiled; }
 
-  /// Returns whether the form of the step is final.
+  /// Returns whether the step's variant is final.
   bool is_settled() const { return state_ == State::compiled || state_ == State::replay; }
 
-  /// Returns this process's vote on the form, which is sent to the other processes.
+  /// Returns this process's vote on the variant, which is sent to the other processes.
   StepVote vote() const;
 
-  /// Advances the choice of a form based only on the votes of all processes. A single process
+  /// Advances the choice of a variant based only on the votes of all processes. A single process
   /// passes only its own vote. Does nothing while any process is undecided.
   void choose(const StepVotes& votes);
 
-  /// Returns the reason why the step runs in its current form.
+  /// Returns the reason for the step's current variant.
   const std::string& reason() const { return reason_; }
 
  private:
   enum class State { compiling, comparing, compared, timing, timed, replay, compiled };
 
-  // The result of comparing the compiled form with the replayed form.
+  // The result of comparing the compiled variant with the replayed variant.
   struct Finding {
     std::string reason = {};  // why the code is rejected; empty if it is accepted
     bool is_finite = true;    // whether all compared values are finite
@@ -81,7 +81,7 @@ class CompiledStep {
   std::unique_ptr<StepCompilation> compilation_ = {};
   RecordedStep::Calls compiled_ = {};
   int comparisons_ = 0;
-  std::optional<StepMode> preferred_ = {};  // the form to keep without timing, if any
+  std::optional<StepMode> preferred_ = {};  // the variant to keep without timing, if any
   std::vector<double> replayed_seconds_ = {};
   std::vector<double> compiled_seconds_ = {};
 };

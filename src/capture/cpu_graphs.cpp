@@ -77,9 +77,9 @@ std::string CpuGraphs::mode_reason() const {
   return last_ == nullptr ? "the step is not captured" : last_->reason();
 }
 
-// Returns the step that this process votes on: the first step whose form is not final or, if all
-// forms are final, the step that ran last. Therefore, processes with the same captures vote on the
-// same step.
+// Returns the step that this process votes on: the first step whose variant is not final or, if all
+// variants are final, the step that ran last. Therefore, processes with the same captures vote on
+// the same step.
 CompiledStep* CpuGraphs::voting() const {
   for (const auto& graph : graphs_) {
     if (!graph.runner->is_settled()) return graph.runner.get();
@@ -87,8 +87,8 @@ CompiledStep* CpuGraphs::voting() const {
   return last_;
 }
 
-// Votes arrive while a step is running and cannot change the form of that step. Therefore, the next
-// call processes the votes.
+// Votes arrive while a step is running and cannot change which variant that step runs. Therefore,
+// the next call processes the votes.
 void CpuGraphs::take_votes() {
   if (ballot_ == nullptr || ballot_->all_votes.empty()) return;
   const auto votes = std::exchange(ballot_->all_votes, {});

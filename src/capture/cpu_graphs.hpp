@@ -45,7 +45,7 @@ class CpuGraphs {
   StepMode mode() const;
   std::string mode_reason() const;
 
-  /// Returns the ballot for votes on the forms of the captures, or null if there is no compiler.
+  /// Returns the ballot for votes on the captures' variants, or null if there is no compiler.
   const std::shared_ptr<StepBallot>& ballot() const { return ballot_; }
 
  private:

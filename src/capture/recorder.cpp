@@ -160,8 +160,8 @@ bool Recorder::write(const OperatorCall& call) {
   return writes_any;
 }
 
-// Removes casts that are invalidated by a write. Writing to a tensor makes earlier casts of that
-// tensor stale. Writing to the result of a cast makes the result differ from the original.
+// Removes casts that a write invalidates. Writing to a tensor makes earlier casts of that tensor
+// stale. Writing to the result of a cast makes the result differ from the original.
 void Recorder::forget_casts(const at::Tensor& written) {
   std::erase_if(casts_, [&](const Cast& cast) {
     return cast.result == memory_.id_of(written) ||
@@ -235,7 +235,7 @@ void Recorder::add_named(OperatorCall call, const Results& results, bool is_func
   step_->calls.push_back(std::move(call));
 }
 
-// Adds the call through the operator's out variant, if the operator has an out variant.
+// Adds the call through the operator's out variant, if there is one.
 bool Recorder::add_with_out(OperatorCall& call, const Results& results) {
   const auto& tensors = results.tensors;
   if (tensors.size() != call.op.schema().returns().size()) return false;  // the result is a list

@@ -29,8 +29,8 @@ void release_generator(at::Generator generator) {
   }
 }
 
-// Runs one cleanup action after an error. The point at which the capture stopped determines which
-// cleanup actions are required, and LibTorch throws for the other cleanup actions.
+// Runs one cleanup action after an error. The required cleanup actions depend on where the capture
+// stopped, and LibTorch throws for any other cleanup action.
 template <class F>
 void attempt(const F& clean_up) noexcept {
   try {

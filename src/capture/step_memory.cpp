@@ -213,8 +213,8 @@ std::set<size_t> StepMemory::keep_constants(RecordedStep& step) const {
   return needless;
 }
 
-// If this object or another object still references memory after the step, keeps that memory in
-// place for direct use by the recorded calls. The data for all other memory is allocated later.
+// Keeps in place any memory that is still referenced after the step, so that the recorded calls can
+// use that memory directly. The data for all other memory is allocated later.
 void StepMemory::keep_held_memory(RecordedStep& step) {
   for (auto& memory : memory_) {
     auto original = memory.original.lock();

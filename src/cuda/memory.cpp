@@ -30,7 +30,7 @@ void check_type(torch::Device device, const char* caller) {
               device);
 }
 
-// Returns the value, in bytes, of an entry in this process's status file, such as "VmRSS", if the
+// Returns the value, in bytes, of an entry such as "VmRSS" in this process's status file, if the
 // system provides the entry.
 std::optional<int64_t> process_memory(const std::string& name) {
   std::ifstream status("/proc/self/status");

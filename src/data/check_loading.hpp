@@ -4,7 +4,7 @@
 
 namespace sconce::data {
 
-// Throws if one of the given options for the loader `caller` is invalid.
+// Throws if any of the given loader options is invalid. `caller` is the loader's name.
 template <class Options>
 void check_loading(const char* caller, const Options& options) {
   TORCH_CHECK(options.batch_size >= 1, caller, ": expected batch_size to be at least 1, got ",

@@ -8,8 +8,8 @@
 
 #include "distributed/rendezvous.hpp"
 
-// These functions let the ranks agree on a backend. Every rank decides based on the information
-// from all ranks, so all ranks make the same choice.
+// These functions let the ranks agree on a backend. Every rank decides based on information from
+// all ranks, so all ranks choose the same backend.
 namespace sconce::distributed {
 
 constexpr auto both_backends = "cpu:gloo,cuda:nccl";

@@ -316,7 +316,7 @@ struct DistributedCore::Engine {
     reducer->prepare_for_backward(tensors);
   }
 
-  // Returns whether the backward pass must visit all outputs before any other node of the module.
+  // Returns whether the backward pass must visit all outputs before any other node in the module.
   bool needs_sink() const {
     return options.static_graph ? !*graph_is_known : options.find_unused_parameters;
   }
@@ -335,7 +335,7 @@ struct DistributedCore::Engine {
   }
 
   // With a static graph, the first backward pass is only recorded, and all gradients are sent when
-  // it ends.
+  // the pass ends.
   c10::intrusive_ptr<OnBackward> on_backward() const {
     if (!options.static_graph) return c10::make_intrusive<OnBackward>([] {});
     return c10::make_intrusive<OnBackward>([reducer = reducer, known = graph_is_known] {

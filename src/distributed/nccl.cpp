@@ -17,7 +17,7 @@ namespace {
 // exception, other ranks may never reach these collectives, and waiting would hide the exception
 // forever. In that case, the communicators are aborted instead. The number of uncaught exceptions
 // at construction does not need to be stored, because the constructor runs in a separate thread
-// without uncaught exceptions.
+// that has no uncaught exceptions.
 class Nccl : public c10d::ProcessGroupNCCL {
  public:
   using ProcessGroupNCCL::ProcessGroupNCCL;

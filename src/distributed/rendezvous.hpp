@@ -329,7 +329,7 @@ inline void wait_for_ranks(c10d::Store& store, const std::vector<int>& ranks,
   TORCH_CHECK(missing.empty(), "these ranks have not ", state, ": ", missing);
 }
 
-// Announces the state that this rank has reached, and an associated value, to the other ranks. Some
+// Announces to the other ranks the state that this rank has reached, along with a value. Some
 // stores do not support empty values.
 inline void announce(c10d::Store& store, int rank, const std::string& state,
                      const std::string& value = "1") {

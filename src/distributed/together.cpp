@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 6> calls = {
     "sconce::nn::DistributedDataParallel", "sconce::Trainer::fit",     "sconce::Trainer::fit_epoch",
     "sconce::Trainer::evaluate",           "sconce::Trainer::predict", "sconce::Checkpoint"};
 
-// The layout of each rank's message: the index of the call, a failure flag, and the values.
+// The layout of each rank's message: the call index, a failure flag, and the values.
 constexpr size_t call_index = 0;
 constexpr size_t failure_index = 1;
 constexpr size_t first_value = 2;

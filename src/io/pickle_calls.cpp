@@ -136,7 +136,7 @@ at::Tensor view_of(const c10::Storage& storage, c10::ScalarType type, int64_t of
   return at::empty({0}, options).set_(storage, offset, sizes, strides);
 }
 
-// Handles _rebuild_tensor_v2, and _rebuild_tensor_v3 for types without a storage class.
+// Handles _rebuild_tensor_v2 and, for types without a storage class, _rebuild_tensor_v3.
 at::Tensor rebuild_tensor(Arguments arguments, bool has_dtype, Containers& containers,
                           const Place& place) {
   const auto& from = arguments.next_named(Global::storage, "a storage");
@@ -171,8 +171,8 @@ at::Tensor rebuild_parameter(Arguments arguments, bool has_attributes, Container
 }
 
 // Handles _rebuild_from_type_v2 for a tensor with attributes. The arguments are, in order, the
-// function that creates the tensor, the tensor's class, the arguments of that function, and the
-// tensor's attributes.
+// function that creates the tensor, the tensor's class, the function's arguments, and the tensor's
+// attributes.
 c10::IValue rebuild_with_attributes(Arguments arguments, Containers& containers,
                                     const Place& place) {
   const auto& function = arguments.next(&c10::IValue::isCapsule, "a function");

@@ -23,7 +23,7 @@ namespace {
 constexpr size_t text_bytes = 96, memo_bytes = 80;
 
 // The virtual machine described in Python's Lib/pickle.py. The machine consists of a memo and a
-// stack of values, which may contain marks.
+// stack. The stack contains values and may also contain marks.
 class PickleReader {
  public:
   PickleReader(std::string_view pickle, const LoadStorage& load, MemoryBudget& budget,

@@ -170,7 +170,7 @@ void Containers::insert(const c10::IValue& dict, c10::ArrayRef<c10::IValue> item
     TORCH_CHECK(key.isString() || key.isInt(), place, "expected a dict with str or int keys, got ",
                 kind_of(key));
     // Repeating a key through the memo requires no additional memory, but takes time proportional
-    // to the length of the key.
+    // to the key's length.
     if (key.isString()) take(key.toStringView().size());
     if (!elements.contains(key)) places->insert(c10::detail::DictKeyHash()(key), budget_, place);
     elements.insert_or_assign(key, items[i + 1]);

@@ -48,7 +48,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
   SafetensorsHeader take() { return std::move(header_); }
 
   bool null() override {
-    // Python's package treats null as missing metadata.
+    // The Python safetensors package treats null as missing metadata.
     const bool is_metadata = level_ == Level::top && name_ == "__metadata__";
     return is_metadata || skips() || refuse("null");
   }

@@ -196,8 +196,8 @@ std::vector<Entry> read_entries(const InputFile& file, const Directory& director
   return entries;
 }
 
-// Finds the record's bytes, which follow its local header. Both the local header and the bytes must
-// be located between `from` and `to`.
+// Locates the record's bytes, which follow its local header. Both the local header and the bytes
+// must be located between `from` and `to`.
 void locate(const InputFile& file, Entry& entry, uint64_t from, uint64_t to) {
   auto& record = entry.record;
   const std::string where = file.name() + "'" + record.name + "': ";

@@ -36,8 +36,8 @@ void check_labels(const torch::Tensor& preds, const torch::Tensor& target,
               options.top_k, " classes (the top_k), got ", preds.sizes());
 }
 
-// Returns the labels as a 1-dim int64 tensor. Skips calls that would have no effect, because they
-// would noticeably slow down the step of a small model.
+// Returns the labels as a 1-dim int64 tensor. Skips calls that would have no effect but would
+// noticeably slow down a small model's step.
 torch::Tensor as_row(const torch::Tensor& labels) {
   const torch::Tensor row = labels.dim() == 1 ? labels : labels.flatten();
   return row.scalar_type() == at::kLong ? row : row.to(at::kLong);

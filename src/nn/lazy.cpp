@@ -21,7 +21,7 @@ using torch::nn::LinearOptions;
 template <size_t D>
 using ConvOptions = torch::nn::detail::ConvNdOptions<D>;
 
-// Returns the option for the number of features that a lazy layer infers from its input. The value
+// Returns the option that stores the number of input features, which a lazy layer infers. The value
 // is 0 while the layer is uninitialized.
 template <class Options>
 auto& features_in(Options& options) {

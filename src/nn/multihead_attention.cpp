@@ -26,8 +26,8 @@ void check_mask(const char* caller, const char* name, const Tensor& mask, torch:
               ": expected ", name, " of shape ", c10::Join(" or ", shapes), ", got ", mask.sizes());
 }
 
-// Projects the inputs (L, N, E) with the same number of matrix products as Python, which uses a
-// single product for inputs that are the same tensor.
+// Projects the inputs (L, N, E) with as many matrix products as Python, which uses a single product
+// when the inputs are the same tensor.
 Three projected(const MultiheadAttentionImpl& m, const Three& inputs, bool same_kv, bool same_q) {
   const bool packed = m.in_proj_weight.defined() && same_kv;
   const int64_t features = m.options.embed_dim();

@@ -30,7 +30,7 @@ AnyModule make_stack(const TransformerOptions& of, int64_t num_layers) {
 
 }  // namespace
 
-// A clone initially refers to the original's modules, and must not share them.
+// A clone initially refers to the original's modules but must not share them.
 void TransformerImpl::reset() {
   const auto begin = [](AnyModule& part, const AnyModule& custom, const auto& make) {
     part = !part.is_empty() ? part.clone() : custom.is_empty() ? make() : custom;

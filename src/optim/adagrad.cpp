@@ -41,8 +41,8 @@ void step_fused(AdagradBucket& b, const AdagradOptions& o, const ExtraOptions& e
   if (found_inf) b.steps.subtract(*found_inf);  // a skipped step is not counted
 }
 
-// Returns the divisor of the learning rate for each parameter. Reads step counts from a GPU only if
-// they affect the result.
+// Returns the learning-rate divisor for each parameter. Reads step counts from a GPU only if they
+// affect the result.
 std::vector<double> divisors(const AdagradBucket& b, const AdagradOptions& o) {
   std::vector<double> all(b.params.size(), 1);
   if (o.lr_decay() == 0) return all;

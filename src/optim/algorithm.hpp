@@ -110,9 +110,9 @@ class Algorithm {
   // host. Otherwise, the copy is on the CPU.
   at::Tensor number_for(const at::Tensor& parameter, const at::Tensor& number) const;
 
-  // Copies the tensor `key` of a state to the parameter's device and type, with the strides that
-  // the kernels require. Returns an undefined tensor if the state does not contain the key. Throws
-  // if the tensor's sizes differ from the parameter's sizes.
+  // Copies a state's `key` tensor to the parameter's device and type, with the strides that the
+  // kernels require. Returns an undefined tensor if the state does not contain the key. Throws if
+  // the tensor's sizes differ from the parameter's sizes.
   at::Tensor copy_for(const at::Tensor& parameter, const Tensors& tensors, const char* key) const;
 
  private:

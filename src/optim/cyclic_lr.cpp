@@ -91,7 +91,8 @@ struct Momenta {
   std::vector<double> max;
 };
 
-// Sets the optimizer's momenta to their maxima, stores both bounds in the groups, and returns them.
+// Sets the optimizer's momenta to their maxima, stores both bounds in the groups, and returns the
+// bounds.
 template <class Options, class Groups>
 Momenta begin_momenta(const char* caller, const Options& options,
                       torch::optim::Optimizer& optimizer, Groups& groups) {
@@ -256,7 +257,8 @@ void CyclicLR::visit_options(StateVisitor& state) {
   state.check(step_ratio_ > 0 && step_ratio_ <= 1, "above 0 and at most 1");
   state("mode", mode_);
   state("gamma", gamma_);
-  // If there is no custom function, the mode determines the argument to the scaling function.
+  // If there is no custom function, the mode determines the argument passed to the scaling
+  // function.
   auto default_scale_mode =
       mode_ == CyclicMode::exp_range ? ScaleMode::iterations : ScaleMode::cycle;
   state("scale_mode", scale_fn_ ? scale_mode_ : default_scale_mode);

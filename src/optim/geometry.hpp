@@ -1,7 +1,7 @@
 #pragma once
 
-// Records the devices, memory, sizes, and strides of parameters, because a program may change them
-// between two steps. This is an internal header of src/optim.
+// Records the devices, memory, sizes, and strides of parameters, all of which a program may change
+// between steps. This is an internal header of src/optim.
 
 #include <ATen/core/Tensor.h>
 #include <torch/optim/optimizer.h>

@@ -10,7 +10,7 @@ namespace sconce::optim {
 
 namespace {
 
-// Returns the number rounded to the tensor type.
+// Returns the number rounded to the tensor's type.
 double rounded(double number, c10::ScalarType type) {
   if (type == c10::kFloat) return static_cast<float>(number);
   if (type == c10::kHalf) return static_cast<c10::Half>(static_cast<float>(number));
@@ -30,7 +30,7 @@ GroupRates::GroupRates(std::vector<torch::optim::OptimizerParamGroup>& groups,
   write();
 }
 
-// Assigns a rate to every group.
+// Assigns a learning rate to every group.
 void GroupRates::match() {
   const auto belongs = [](const Rate& rate, const auto& group) {
     return rate.first == first_of(group);
@@ -79,9 +79,9 @@ GroupRates::Rate GroupRates::new_rate(torch::optim::OptimizerParamGroup& group) 
 }
 
 // Sets the learning rates in the options to the rounded values in the tensors. Saving the state
-// reads the tensors, and a schedule must continue from the same learning rate regardless of whether
-// the state was saved. The default learning rate is kept equal to the value of the user's tensor,
-// so that groups added later start with that value.
+// reads the tensors. Whether or not the state has been saved, a schedule must continue from the
+// same learning rate. The default learning rate is kept equal to the value of the user's tensor, so
+// that groups added later start with that value.
 void GroupRates::write() {
   const at::NoGradGuard no_grad;
   match();

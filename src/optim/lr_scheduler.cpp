@@ -70,7 +70,7 @@ double MultiplicativeLR::get_lr(size_t group, double lr, bool is_initial) const 
   return lr * factor(lr_lambdas_, group, last_epoch_, "MultiplicativeLR");
 }
 
-// Python does not have a closed-form formula for restarts. On a restart, Python multiplies the
+// Python does not have a closed-form expression for restarts. On a restart, Python multiplies the
 // current learning rate by the factor for epoch 0.
 void MultiplicativeLR::restart() {
   auto undo = restore_unless_released(last_epoch_);

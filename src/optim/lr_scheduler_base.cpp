@@ -115,8 +115,7 @@ GroupLRScheduler::GroupLRScheduler(torch::optim::Optimizer& optimizer)
   }
 }
 
-// The values of the groups are set only at this point, because the constructor of a derived class
-// may throw.
+// The groups' values are set only at this point, because a derived class's constructor may throw.
 void GroupLRScheduler::start() {
   for (size_t i = 0; i < base_lrs_.size(); ++i) {
     groups_->at(i).try_emplace("initial_lr", base_lrs_[i]);

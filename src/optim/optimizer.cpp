@@ -29,8 +29,8 @@ namespace {
 
 using c10::IValue;
 
-// LibTorch 2.15 merges a group's options with the optimizer's options only for its own option
-// types. For other types, LibTorch uses only the optimizer's options.
+// LibTorch 2.15 merges a group's options with the optimizer's options only for LibTorch's own
+// option types. For other types, LibTorch uses only the optimizer's options.
 void keep_options_of_other_types(const torch::optim::OptimizerParamGroup& given,
                                  torch::optim::OptimizerParamGroup& group) {
   if (!given.has_options()) return;

@@ -19,12 +19,12 @@ namespace {
 using torch::optim::SGDOptions;
 
 // With momentum, the first step differs from later steps only if dampening is set. If a scaler
-// skips the first step, only the device knows about it, and the next step must be treated as the
-// first. The tensor `first_step_pending` records whether the first step is still pending. This
-// tensor is not a field in the table, because Python has no corresponding key and only steps with a
-// scaler need the tensor. All parameters in a bucket share the tensor, because a single kernel
-// updates them. The parameter states own the tensor, and the bucket and the plan read the tensor
-// from these states.
+// skips the first step, only the device knows that the step was skipped, and the next step must be
+// treated as the first. The `first_step_pending` tensor records whether the first step is still
+// pending. This tensor is not a field in the table, because Python has no corresponding key and
+// only steps with a scaler need the tensor. All parameters in a bucket share the tensor, because a
+// single kernel updates them. The parameter states own the tensor, and the bucket and the plan read
+// the tensor from these states.
 struct SgdBucket : Bucket {
   using Bucket::Bucket;
 
@@ -92,8 +92,8 @@ void call_fused(SgdBucket& bucket, const Settings& s, bool is_first_step,
 }
 
 // Only the device can determine whether this is the first step. Therefore, the kernel is launched
-// twice, once for a first step and once for a later step. Based on `first_step_pending`, at least
-// one of the two launches skips its update.
+// twice, once for a first step and once for a later step. Both launches depend on
+// `first_step_pending`, so at least one of them skips its update.
 void call_fused_pending(SgdBucket& bucket, const Settings& s,
                         const std::optional<torch::Tensor>& grad_scale,
                         const std::optional<torch::Tensor>& found_inf) {

@@ -51,9 +51,9 @@ bool poll_until(const std::stop_token& stop, std::chrono::milliseconds interval,
   return false;
 }
 
-// The package sconce_cpp is in `folder`, which is the child's working directory and its PYTHONPATH.
-// A relative path to Python is resolved against this process's working directory. A name without a
-// folder is looked up in PATH.
+// The sconce_cpp package is in `folder`, which is both the child's working directory and its
+// PYTHONPATH. A relative path to Python is resolved against this process's working directory. A
+// name without a folder is looked up in PATH.
 std::unique_ptr<ChildProcess> start_python(const CompileTask& task, const fs::path& folder,
                                            const fs::path& inductor) {
   const bool is_path = task.python.has_parent_path();
@@ -81,7 +81,7 @@ std::unique_ptr<ChildProcess> start_python(const CompileTask& task, const fs::pa
 
 Compilation::Compilation(const PackageCache& cache, CompileTask task, const Graph& program)
     : cache_(std::make_unique<const PackageCache>(cache)), task_(std::move(task)) {
-  // Writes the files in the calling thread, because the program's tensors may change afterwards.
+  // Writes the files in the calling thread, because the program's tensors may change afterward.
   const auto error = failure_of([&] {
     folder_ = std::make_unique<CompileFolder>(cache_->folder(), task_.key);
     write_program(folder_->path() / program_name, program, compile_error_prefix);

@@ -82,7 +82,7 @@ class Compilation final : public sconce::detail::StepCompilation {
 
  private:
   void add(StepPart part, const std::filesystem::path& python) {
-    // Includes the number of threads, which may differ between runs on one machine. The cache
+    // Includes the number of threads, which may differ between runs on the same machine. The cache
     // compares all other properties of the target.
     auto key = c10::sha1(c10::str(detail::json_of(part.program, {}, {}), target_.threads)).str();
     key_ = c10::sha1(key_ + key).str();
@@ -130,8 +130,8 @@ class Inductor final : public StepCompiler {
     return stored == "compiled" ? StepMode::compiled : StepMode::replayed;
   }
 
-  // Does not store the choice if the user requested the compiled form, because no measurement was
-  // made and later runs may request the faster form.
+  // Does not store the choice if the user requested the compiled variant, because nothing was
+  // measured and later runs may request the faster variant.
   void keep(const std::string& key, StepMode mode) override {
     if (options().keep == KeptStep::compiled) return;
     StepCompiler::keep(key, mode);

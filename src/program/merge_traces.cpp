@@ -26,8 +26,8 @@ Argument at_sizes(const Argument& argument, c10::IntArrayRef sizes) {
   return {std::move(elements)};
 }
 
-// Merges the values of one argument across the traces. Returns std::nullopt if any parts of the
-// values other than integers differ.
+// Merges the values of one argument across the traces. Returns std::nullopt if the values differ in
+// anything other than integers.
 class Merger {
  public:
   explicit Merger(const std::vector<int64_t>& smaller) : smaller_(smaller) {}
@@ -110,8 +110,7 @@ std::string other_outputs(const Trace& a, const Trace& b) {
   return same ? "" : "the function returns different tensors";
 }
 
-// Returns a description of how two traces differ apart from their arguments, or an empty string if
-// they match.
+// Describes how two traces differ, ignoring their arguments. Returns an empty string if they match.
 std::string other_trace(const Trace& a, const Trace& b) {
   const auto operators = other_operators(a.calls, b.calls);
   return operators.empty() ? other_outputs(a, b) : operators;

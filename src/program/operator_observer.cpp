@@ -53,7 +53,7 @@ c10::OperatorHandle operator_of(const at::RecordFunction& function) {
       function.operator_name()->name.c_str(), function.operator_name()->overload_name.c_str());
 }
 
-// Returns whether autocast may cast the arguments of the operator.
+// Returns whether autocast may cast the operator's arguments.
 bool is_cast(const c10::OperatorHandle& op) {
   using c10::DispatchKey;
   for (const auto key : {DispatchKey::AutocastCPU, DispatchKey::AutocastCUDA}) {

@@ -28,7 +28,7 @@ std::string example_name(const char* kind, const Port& port) {
   return std::string("example.") + kind + "." + port.name;
 }
 
-// The tensors in a file, and the names of the weights, keyed by number.
+// A file's tensors and weight names, keyed by number.
 struct FileTensors {
   StateDict all;
   std::map<size_t, std::string> names = {};

@@ -5,7 +5,7 @@
 
 #include "program/graph.hpp"
 
-// Program files are safetensors files that contain the JSON of a program in their metadata.
+// Program files are safetensors files that contain a program's JSON in their metadata.
 namespace sconce::program::detail {
 
 /// Writes the program atomically: either the complete file or no file appears.

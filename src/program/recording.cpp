@@ -110,7 +110,7 @@ bool are_close(const at::Tensor& a, const at::Tensor& b) {
   return at::allclose(x, y, rtol, rtol * largest, /*equal_nan=*/true);
 }
 
-// Returns the index of the first output that differs, or std::nullopt.
+// Returns the index of the first output that differs, or std::nullopt if all outputs match.
 std::optional<size_t> first_difference(const Tensors& a, const Tensors& b) {
   for (size_t i = 0; i < a.size(); ++i) {
     if (i >= b.size() || !are_close(a[i], b[i])) return i;

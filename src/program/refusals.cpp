@@ -14,8 +14,8 @@ namespace sconce::program::detail {
 
 namespace {
 
-// The error message used when the `capture` layer rejects an operation for a reason that starts
-// with `reason`.
+// The error message for operations that the `capture` layer rejects with a reason that starts with
+// `reason`.
 struct Refusal {
   std::string_view reason;
   const char* text;

@@ -22,8 +22,7 @@ using sconce::detail::have_same_layout;
 using sconce::detail::Trait;
 using sconce::detail::writes;
 
-// Converts an operator's result to an argument. The function `number` returns the number of each
-// tensor.
+// Converts an operator's result to an argument. The `number` function returns each tensor's number.
 Argument result_of(const c10::IValue& value,
                    const std::function<size_t(const at::Tensor&)>& number) {
   if (value.isTensor() && value.toTensor().defined()) return {ValueId{number(value.toTensor())}};
@@ -154,8 +153,8 @@ Tracer::Running Tracer::begin(const c10::OperatorHandle& op, c10::ArrayRef<c10::
 void Tracer::end(Running running, c10::ArrayRef<c10::IValue> results) {
   const auto& op = running.call.op;
   check_results({here(op), op, device_}, results);
-  // If none of the results is a view of an argument's allocated memory, the operator must have read
-  // that memory.
+  // If an argument's memory was allocated by an earlier call and no result shares that memory, the
+  // operator must have read from that memory.
   for_each_tensor(c10::ArrayRef<c10::IValue>(running.given), [&](const at::Tensor& tensor) {
     if (!tensor.defined() || tensor.unsafeGetTensorImpl()->is_wrapped_number()) return;
     auto* const memory = memory_of(tensor);

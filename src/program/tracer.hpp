@@ -69,7 +69,7 @@ class Tracer {
  private:
   enum class Owner { input, weight, constant, step };
 
-  // A block of memory that tensors in the recorded run share.
+  // A block of memory shared by tensors in the recorded run.
   struct Memory {
     Owner owner;
     std::string name = {};             // name of an input or a weight

@@ -35,7 +35,7 @@ size_t add_slice(Graph& graph, size_t tensor, size_t dim, int64_t start, int64_t
                    integer(1)});
 }
 
-// A vector reshaped to a multidimensional block in which a view spans an index range along each
+// A multidimensional block, reshaped from a vector, in which a view spans an index range along each
 // dimension. If the view's elements are not adjacent, the block has an additional dimension for the
 // stride between the elements. The view uses a single index in this additional dimension.
 struct Block {
