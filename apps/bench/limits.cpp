@@ -17,7 +17,7 @@ using Floats8 = float __attribute__((vector_size(32)));
 using Floats16 = float __attribute__((vector_size(64)));
 
 // Multiplies and adds values in registers, so only the core's arithmetic units limit the speed.
-// Uses enough independent chains to keep two arithmetic units busy, each with a latency of four
+// Uses enough independent chains to keep two arithmetic units busy. Each unit has a latency of four
 // cycles.
 template <class Vector>
 __attribute__((always_inline)) inline float multiply_add(int64_t count) {
@@ -66,8 +66,8 @@ Workload copy_limit(int64_t size) {
   return {[from, to] { std::memcpy(to.mutable_data_ptr(), from.const_data_ptr(), from.nbytes()); }};
 }
 
-// Reproduces AdamW's memory traffic: it reads the gradient, and reads and writes the parameter and
-// two averages. Performs one addition per element.
+// Reproduces AdamW's memory traffic by reading the gradient and by reading and writing the
+// parameter and two averages. Performs one addition per element.
 Workload adamw_limit(int64_t size) {
   std::vector<torch::Tensor> tensors(4);
   for (auto& tensor : tensors) tensor = torch::zeros(size);

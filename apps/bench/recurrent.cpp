@@ -1,5 +1,5 @@
-// Benchmarks a training step of a language model on 8 texts of `size` tokens with a vocabulary of
-// 10,000. The model consists of an embedding and two LSTM layers with 512 units each.
+// Benchmarks a training step of a language model with a vocabulary of 10,000 on 8 sequences of
+// `size` tokens. The model consists of an embedding and two LSTM layers with 512 units each.
 
 #include <torch/torch.h>
 

@@ -14,12 +14,12 @@ namespace bench {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// Runs a workload's step in different forms. The non-eager forms of a workload are named
+/// Runs different variants of a workload's step. A workload's non-eager variants are named
 /// NAME_captured and NAME_compiled.
 enum class Run { eager, captured, compiled };
 
 /// Returns the compiler for the steps of this run, or null if there is none. The compiler keeps the
-/// compiled form even if replaying is faster, so that both can be compared.
+/// compiled variant even if replaying is faster, so that both can be compared.
 template <Run run>
 std::shared_ptr<sconce::StepCompiler> compiler() {
   if constexpr (run != Run::compiled) return nullptr;

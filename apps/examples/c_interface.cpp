@@ -1,4 +1,4 @@
-// A shared library that implements the C functions of c_interface.h for training and prediction.
+// A shared library with the C functions that c_interface.h declares for training and prediction.
 #include "c_interface.h"
 
 #include <ATen/CPUGeneratorImpl.h>

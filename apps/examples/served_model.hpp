@@ -52,7 +52,7 @@ inline Run load_program(const std::string& file) {
 inline Run load_package(const std::string& file, int workers) {
   using Package = torch::inductor::AOTIModelPackageLoader;
   auto about = Package::load_metadata_from_package(file, "model");
-  // The machine code checks none of the following conditions, which serving_package.cpp explains.
+  // The machine code checks none of these conditions. serving_package.cpp explains them.
   for (const auto& [key, value] : {std::pair<std::string, std::string>("torch", TORCH_VERSION),
                                    {"AOTI_DEVICE_KEY", "cpu"},
                                    {"cpu", at::get_cpu_capability()},

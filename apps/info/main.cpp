@@ -1,5 +1,5 @@
-// sconce-info shows the versions, GPUs, and variables on this machine, and whether a GPU can be
-// used.
+// sconce-info shows this machine's versions, GPUs, and environment variables, and whether a GPU can
+// be used.
 
 #include <iostream>
 

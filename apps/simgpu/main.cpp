@@ -25,7 +25,7 @@ namespace {
 using simgpu::CommandLine;
 using simgpu::UsageError;
 
-// Returns whether the driver of a real GPU is active.
+// Returns whether a real GPU's driver is active.
 bool has_driver() {
   void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (driver == nullptr) return false;

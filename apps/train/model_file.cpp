@@ -18,7 +18,7 @@ namespace train {
 
 namespace {
 
-// Keys in the metadata. Python readers of safetensors files also require the key "format".
+// Keys in the metadata. Python readers of safetensors files also require the "format" key.
 constexpr auto model_key = "sconce.model";
 constexpr auto shape_key = "sconce.shape";
 constexpr auto mean_key = "sconce.mean";

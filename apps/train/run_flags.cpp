@@ -40,7 +40,7 @@ Facts flags_of(const CommandLine& line) {
 }
 
 // If examples were changed or added, the split would change as well, and the run would be tested on
-// examples that it was trained on. The columns of a table are compared when the table is opened.
+// examples that it was trained on. A table's columns are compared when the table is opened.
 Facts facts_of(const CommandLine& line, const TrainingData& data) {
   Facts facts;
   const auto& classes = data.task.classes;
@@ -57,8 +57,8 @@ Facts facts_of(const CommandLine& line, const TrainingData& data) {
   return facts;
 }
 
-// The flags precede the properties of the data. Therefore, if the test fractions of two runs
-// differ, the error reports --test-fraction.
+// The list contains the flags first and then the data properties. Therefore, if the test fractions
+// of two runs differ, the error reports --test-fraction.
 Facts run_facts(const CommandLine& line, const TrainingData& data) {
   Facts facts = flags_of(line);
   const Facts data_facts = facts_of(line, data);

@@ -176,8 +176,8 @@ void TrainingRun::add(Args&&... args) {
 }
 
 void TrainingRun::make_callbacks() {
-  // This callback comes first, so that a killed run has always saved its flags if it has written
-  // scalars. `check_earlier_runs` relies on this order.
+  // This callback comes first, so that any run that has written scalars has also saved its flags,
+  // even if the run is killed. `check_earlier_runs` relies on this order.
   if (checkpoint_) add<RunSaving>(line_, *data_);
   for (const auto& report : reports_->callbacks()) callbacks_.push_back(report);
   if (schedule_.scheduler) {

@@ -54,7 +54,7 @@ struct Run {
   }
 };
 
-// `to` is a CPU tensor that shares the memory of the GPU tensor.
+// `to` is a CPU tensor that shares the GPU tensor's memory.
 void copy_result(const at::Tensor& cpu, const at::Tensor& to) {
   if (cpu.strides() == to.strides() && cpu.is_non_overlapping_and_dense()) {
     std::memcpy(to.mutable_data_ptr(), cpu.const_data_ptr(), cpu.nbytes());

@@ -27,13 +27,14 @@ c10::Device with_index(c10::Device device) {
   return {c10::kCUDA, c10::cuda::current_device()};
 }
 
-// The argument position of the indices in the operators that accept CPU indices.
+// The position of the indices argument in operators that accept CPU indices.
 constexpr size_t indices_position = 1;
-// The argument positions in the only operator that accepts CPU indices and writes to a tensor.
+// The positions of two arguments in the only operator that both accepts CPU indices and writes to a
+// tensor.
 constexpr size_t values_position = 2;
 constexpr size_t accumulate_position = 3;
 
-// The argument position of the sorter in searchsorted.
+// The position of the sorter argument in searchsorted.
 constexpr size_t sorter_position = 5;
 
 using OptionalTensors = std::vector<std::optional<at::Tensor>>;
@@ -135,8 +136,8 @@ void Call::check_device(const at::Tensor& tensor, size_t index) {
   refuse_device(tensor.device(), index);
 }
 
-// The error text matches LibTorch's error for indexing, for TensorIterator, or for the device
-// checks of other operators.
+// The error text matches LibTorch's error for indexing, for TensorIterator, or for other operators'
+// device checks.
 void Call::refuse_device(c10::Device device, size_t index) const {
   TORCH_CHECK(plan_.cpu_tensors != CpuTensors::indices || index != indices_position,
               "indices should be either on cpu or on the same device as the indexed tensor (",
@@ -202,8 +203,8 @@ void Call::replace_arguments(torch::jit::Stack& stack, bool is_captured) {
         if (tensor.is_cuda()) return on_cpu(tensor, writes);
         auto cpu = is_captured ? copy_of_number(tensor) : at::Tensor(tensor);
         if (is_captured && can_change(tensor)) numbers_.emplace_back(tensor, cpu);
-        // An operator that accepts any CPU tensors may return its CPU argument, which must stay on
-        // the CPU.
+        // An operator that accepts arbitrary CPU tensors may return its CPU argument, which must
+        // stay on the CPU.
         if (plan_.cpu_tensors == CpuTensors::any) arguments_.push_back({tensor, cpu, false});
         return cpu;
       });

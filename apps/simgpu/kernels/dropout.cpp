@@ -1,5 +1,5 @@
-// CUDA's dropout operators. The schemas of these operators have no argument for the generator that
-// the CPU kernels need.
+// CUDA's dropout operators. These operators' schemas have no argument for the generator that the
+// CPU kernels need.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>

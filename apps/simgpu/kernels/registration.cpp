@@ -143,9 +143,9 @@ void register_kernels_of_gpu_tensors() {
                   boxed<CopyKernel>(make_plan(copy, DispatchKey::CPU)));
 }
 
-// The process may have loaded a different LibTorch from the one that these kernels were compiled
-// for. at::show_config() cannot be used, because it would query the number of GPUs, which is
-// currently being determined for the first time.
+// The process may have loaded a LibTorch other than the one that these kernels were compiled for.
+// at::show_config() cannot be used, because it would query the number of GPUs, which is currently
+// being determined for the first time.
 void check_version() {
   const auto& options = caffe2::GetBuildOptions();
   const auto found = options.find("TORCH_VERSION");

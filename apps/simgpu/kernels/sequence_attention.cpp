@@ -114,8 +114,8 @@ bool is_empty(const Sequence& sequence) {
   return sequence.query.length == 0 || sequence.key.length == 0;
 }
 
-// Returns the view of shape (batch, heads, query length) in which a kernel stores the logsumexp of
-// one sequence.
+// Returns the view of shape (batch, heads, query length) in which a kernel stores one sequence's
+// logsumexp.
 using RowsOf = Tensor (*)(const Tensor& logsumexp, const SequenceCall& call, size_t index);
 
 Tensor flash_rows(const Tensor& logsumexp, const SequenceCall& call, size_t index) {

@@ -61,7 +61,7 @@ void drain_users(const Stream& stream, const Access& written) {
   }
 }
 
-// Returns whether a pending copy has yet to write any part of the memory.
+// Returns whether a pending copy still has to write to any part of the memory.
 bool is_awaited(const Access& memory) {
   const auto writes = [&](const Pending& work) { return overlap(work.accesses[1], memory); };
   return std::any_of(used_streams().begin(), used_streams().end(), [&](const Stream* stream) {

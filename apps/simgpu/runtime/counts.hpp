@@ -5,9 +5,9 @@
 #include "simgpu/runtime/stream.hpp"
 
 // Counts how often the process sends each kind of request to a GPU, in total and within each named
-// range. `--counts` writes the counts to a file. An open range counts the operations of all
-// threads. Nothing is counted unless a file is specified. All functions except `keep_counts` must
-// be called with the lock held.
+// range. `--counts` writes the counts to a file. An open range counts operations from all threads.
+// Nothing is counted unless a file is specified. All functions except `keep_counts` must be called
+// with the lock held.
 namespace simgpu {
 
 /// Counts a piece of work launched on a stream.

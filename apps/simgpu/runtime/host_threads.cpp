@@ -84,8 +84,8 @@ int after(int result, const void* object) {
 
 extern "C" {
 
-// A thread that waits on a condition variable holds the mutex when it resumes, and unlocks it
-// later.
+// A thread that waits on a condition variable holds the mutex when the wait ends, and unlocks the
+// mutex later.
 SIMGPU_ACQUIRES(pthread_mutex_lock, pthread_mutex_t)
 SIMGPU_ACQUIRES(pthread_mutex_trylock, pthread_mutex_t)
 SIMGPU_RELEASES(pthread_mutex_unlock, pthread_mutex_t)

@@ -13,8 +13,8 @@ namespace simgpu {
 
 namespace {
 
-// A C library mutex cannot be used here. Simulated GPUs intercept C library mutexes and treat
-// locking one as synchronization between threads.
+// A C library mutex cannot be used here. Simulated GPUs intercept calls to C library mutexes and
+// treat each lock as synchronization between threads.
 class ProcessLock {
  public:
   void lock() {

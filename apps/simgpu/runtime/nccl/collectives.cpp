@@ -8,14 +8,14 @@ namespace simgpu::nccl {
 
 namespace {
 
-// The part of every chunk that the ranks transfer at one time. The ranks exchange all pieces
-// through their slots.
+// The part of each chunk that the ranks transfer at a time. The ranks exchange all pieces through
+// their slots.
 struct Piece {
   const Operation& operation;
   size_t offset;
   size_t size;
-  // The distance within a slot from the start of one chunk's piece to the start of the next chunk's
-  // piece.
+  // Within a slot, the distance from the start of one chunk's piece to the start of the next
+  // chunk's piece.
   size_t stride;
   uint32_t turn;
 

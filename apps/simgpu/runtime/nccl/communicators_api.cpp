@@ -44,7 +44,7 @@ void create_on_each_gpu(ncclComm_t* handles, int count, const int* devices) {
   end_group();
 }
 
-// The data that each rank sends to the other ranks when a communicator is split. A new communicator
+// When a communicator is split, each rank sends this data to the other ranks. A new communicator
 // uses the `id` of its first rank.
 struct SplitRequest {
   int color;

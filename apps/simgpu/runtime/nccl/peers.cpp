@@ -31,7 +31,7 @@ constexpr auto longest_start = std::chrono::minutes(10);
 // A wait is reported once it exceeds this threshold. Each report doubles the threshold, so that a
 // program whose ranks often wait for each other does not produce a report for every wait.
 std::atomic<int64_t> long_wait_s = 5;
-// A wait ended by an abort is reported if the wait lasted longer than this threshold.
+// A wait that ends with an abort is reported if it lasted longer than this threshold.
 constexpr auto aborted_wait = std::chrono::seconds(1);
 
 static_assert(std::atomic<uint32_t>::is_always_lock_free);
