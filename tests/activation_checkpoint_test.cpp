@@ -27,7 +27,7 @@ using SomeTensors = std::vector<Tensor>;
 
 namespace {
 
-// A residual block with dropout and a counter of its forward calls.
+// A residual block that uses dropout and counts its forward calls.
 struct CountingBlockImpl : torch::nn::Cloneable<CountingBlockImpl> {
   explicit CountingBlockImpl(int64_t features) : width(features) { reset(); }
   void reset() override {

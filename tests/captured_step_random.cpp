@@ -232,7 +232,7 @@ Layer in_place(LayerMaker&) {
   };
 }
 
-// Casts the same tensor repeatedly, and casts a tensor that is modified between the casts.
+// Casts a tensor repeatedly, both with and without modifying the tensor between the casts.
 Layer casts(LayerMaker&) {
   return [](const Tensor& x) {
     auto y = x * 1;
@@ -665,8 +665,8 @@ bool have_same_bits(const Tensor& a, const Tensor& b) {
   return a.nbytes() == 0 || std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }
 
-// Returns whether the two tensors are bitwise identical, except that any NaN matches a NaN at the
-// same position.
+// Returns whether the two tensors are bitwise identical, treating NaNs at the same position as
+// equal.
 bool are_same(const Tensor& a, const Tensor& b) {
   if (!a.defined() || !b.defined()) return a.defined() == b.defined();
   if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) return false;
@@ -678,7 +678,7 @@ bool are_same(const Tensor& a, const Tensor& b) {
 }
 
 // Specifies how closely two tensors must agree. Tensors computed by the same kernels must match bit
-// for bit. For different kernels, the relative norm of the difference must be within a bound.
+// for bit. If the kernels differ, the relative norm of the difference must stay within a bound.
 struct Agreement {
   bool operator()(const Tensor& a, const Tensor& b) const {
     if (tolerance == 0) return are_same(a, b);
@@ -743,8 +743,9 @@ struct Compiling {
   std::shared_ptr<StepCompiler> compiler = {};
   bool with_events = true;  // most events cause another capture
   uint32_t first_seed = 0;
-  // The number of 16-bit steps that may have losses outside the tolerance. Some losses are chaotic.
-  // Over 20 steps, rounding to 16 bits changes these losses by up to 32%, even in the eager loop.
+  // The maximum number of 16-bit steps whose losses may exceed the tolerance. Some losses are
+  // chaotic. Over 20 steps, rounding to 16 bits changes these losses by up to 32%, even in the
+  // eager loop.
   int most_apart = 0;
 };
 
@@ -916,7 +917,8 @@ class Table {
 };
 
 // Returns whether a step's outcome is allowed. A step may be rejected only if its scaler is used
-// with non-fused kernels, because the host then reads whether to skip the step.
+// with non-fused kernels, because the host must then read a value to decide whether to skip the
+// step.
 bool is_allowed(const Outcome& outcome) {
   return outcome.refusal.empty() || (outcome.refusal.starts_with("one with a host read") &&
                                      outcome.kinds.contains("scaler on the host"));

@@ -229,7 +229,7 @@ TEST_CASE(
     CHECK(fs::exists(root / "include/sconce" / (std::string(part) + ".hpp")));
     CHECK_FALSE(found.contains("sconce/" + std::string(part) + ".hpp"));
   }
-  // The casts in fit_loop.cpp may target stateful optimizers, but no callbacks, schedulers, or
+  // The casts in fit_loop.cpp may target stateful optimizers, but not callbacks, schedulers, or
   // checkpoints.
   CHECK(includes(root / "src/training/fit_loop.cpp",
                  "_cast<([^>]*(Callback|Scheduler|Checkpoint)[^>]*)>")

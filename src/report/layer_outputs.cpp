@@ -148,7 +148,7 @@ std::optional<std::vector<int64_t>> input_of(const torch::nn::Module& layer, std
   return arguments[is_second ? 1 : 0].sizes().vec();
 }
 
-// Observes the operators that a forward pass calls directly, but not the operators that they call.
+// Observes the operators that a forward pass calls directly, excluding nested operator calls.
 class Observation {
  public:
   explicit Observation(const torch::nn::Module& model) {

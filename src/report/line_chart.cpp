@@ -59,7 +59,7 @@ struct Range {
   }
 };
 
-// The position of a panel in the image, in pixels.
+// A panel's position in the image, in pixels.
 struct Plot {
   double left = 0, top = 0, bottom = 0;
   Axis x = {}, y = {};
@@ -228,7 +228,7 @@ std::string draw_series(const ChartPanel& panel, const Plot& plot) {
                    {.anchor = "middle", .style_class = "muted"});
 }
 
-// The number of ticks is limited, because the labels must not overlap.
+// Limits the number of ticks so that the labels do not overlap.
 Axis x_axis(const std::vector<ChartPanel>& panels, double plot_width) {
   Range range;
   bool whole = true;

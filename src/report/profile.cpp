@@ -24,8 +24,8 @@ namespace sconce {
 
 namespace profiler {
 
-// The lowest level of messages that Kineto logs. LibTorch exports this variable, but does not
-// declare it in a header.
+// The minimum severity of the messages that Kineto logs. LibTorch exports this variable, but does
+// not declare it in a header.
 extern std::atomic_int kineto_log_level asm("_ZN9libkineto6Logger14severityLevel_E")
     __attribute__((weak));
 

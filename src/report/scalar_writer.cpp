@@ -59,8 +59,8 @@ std::string earlier_file(const fs::path& folder) {
 // The file scalars.csv.
 class ScalarWriter::Csv {
  public:
-  // Checks the folder before an event file is created, because the event file would hide scalars
-  // from another run.
+  // Checks the folder before an event file is created, because an event file would hide another
+  // run's scalars.
   Csv(const fs::path& folder, const std::optional<int64_t>& resume_step)
       : path_(folder / "scalars.csv"), file_(path_, caller) {
     if (resume_step) {

@@ -17,8 +17,8 @@ namespace {
 
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
-// Returns the names of the panel and series for a metric, such as "acc" and "val" for "val_acc".
-// Each test set has a loss, from which the name of the set is derived.
+// Returns a metric's panel and series names, such as "acc" and "val" for "val_acc". Each test set
+// has a loss, from which the name of the set is derived.
 std::pair<std::string, std::string> place_of(const std::string& name, const MetricValues& metrics) {
   for (size_t i = name.find('_'); i != name.npos; i = name.find('_', i + 1)) {
     const std::string part = name.substr(0, i);

@@ -220,8 +220,8 @@ struct LBFGSForm {
   }
 };
 
-// The options that all optimizer classes share in Python. LibTorch supports only one value for each
-// of these options.
+// The options that all Python optimizer classes share. LibTorch supports only one value for each of
+// these options.
 void visit_choices(StateVisitor& state) {
   bool maximize = false;
   state("maximize", maximize, false);

@@ -101,8 +101,8 @@ void set_random_state(const torch::Tensor& state) {
   }
 }
 
-// Returns the generator states of each rank, in rank order. The number of GPUs may differ between
-// the ranks' machines.
+// Returns every rank's generator states, in rank order. The number of GPUs may differ between the
+// ranks' machines.
 std::vector<torch::Tensor> random_states(const distributed::ProcessGroup& group) {
   std::vector<torch::Tensor> states;
   for (const auto& state : distributed::gather_bytes(group, random_state())) {
@@ -230,8 +230,8 @@ std::shared_ptr<const int> lock_folder(const fs::path& folder) {
     ::close(*open);
     delete open;
   });
-  // Any other failure means that the file system does not support locks or, on NFS, locks on
-  // folders.
+  // Any other failure means that the file system does not support locks, or (on NFS) does not
+  // support locks on folders.
   const bool is_taken = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   TORCH_CHECK(!is_taken, checkpoint_name, folder.string(),
               ": expected a folder that no other Checkpoint writes to, but another Checkpoint (in "

@@ -18,10 +18,10 @@ namespace sconce {
 namespace {
 
 // The count is stored as the first of the step's values, under the name below, so that the ranks
-// agree on the count and checkpoints include the count.
+// agree on it and checkpoints include it.
 constexpr auto count_name = "StepOutput::count";
 
-// Removes the sign of a NaN, because the sign would be printed.
+// Clears a NaN's sign bit, because the sign would be printed.
 double without_sign_of_nan(double value) {
   return std::isnan(value) ? std::abs(value) : value;
 }

@@ -77,8 +77,8 @@ class EpochSums {
   const Metrics& metrics_;
   bool are_names_agreed_;
   std::optional<std::vector<std::string>> names_ = {};  // value names; set in the first step
-  // Tensors with shape (1,). Each tensor contains either the sum of one value weighted by the
-  // number of examples, or the sum of the counts.
+  // Tensors with shape (1,). Each tensor contains either the example-weighted sum of a value or the
+  // sum of the counts.
   std::vector<torch::Tensor> values_ = {};
   double seconds_before_ = 0;  // time spent on the epoch in earlier processes
   Stopwatch stopwatch_;

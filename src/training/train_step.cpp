@@ -56,8 +56,8 @@ void multiply_gradients(const torch::optim::Optimizer& optimizer, const torch::T
 
 // Weights the batches in a step by their counts. The total count is known only after the last
 // forward pass in the step. Until the total count is known, a step with several batches divides the
-// losses by an estimate based on the first batch's count. This estimate keeps gradients in the
-// range of float16. The gradients are corrected afterward.
+// losses by an estimate based on the first batch's count. This estimate keeps gradients within
+// float16's range. The gradients are corrected afterward.
 class CountedBatches {
  public:
   explicit CountedBatches(const std::optional<distributed::ProcessGroup>& group) : group_(group) {}
@@ -215,9 +215,9 @@ struct BatchKind {
 };
 
 // Returns the function to capture, which maps the tensors in a batch to the tensors in the step's
-// output. The function stores the input tensors in a copy of the first batch, which also contains
-// the non-tensor parts. The function stores the step's output in `names` to preserve the names of
-// the values.
+// output. The function stores the input tensors in a copy of the first batch, so that the
+// non-tensor fields are preserved. The function stores the step's output in `names` to preserve the
+// value names.
 CapturedStep::Step captured_function(const std::function<StepOutput(const AnyBatch&)>& step,
                                      AnyBatch first, StepOutput& names) {
   const auto batch = std::make_shared<AnyBatch>(std::move(first));

@@ -268,7 +268,7 @@ torch::Tensor read_idx(const fs::path& file, const IdxOptions& options) {
                 " bytes for shape ", at::IntArrayRef(header.sizes), " of ", header.type, ", found ",
                 found);
   };
-  // The file size is checked first, so that an invalid header does not cause a large allocation.
+  // Checks the file size first, so that an invalid header does not cause a large allocation.
   expect(content.can_hold(header.payload_bytes), "a file that is too small");
   TORCH_CHECK(!options.max_bytes || header.payload_bytes <= *options.max_bytes,
               at_field(file, "payload"), "expected at most ", *options.max_bytes,

@@ -13,8 +13,8 @@ namespace sconce::vision {
 
 namespace {
 
-// If a libjpeg function fails, it exits through longjmp. Therefore, the functions that call setjmp
-// and the callbacks for libjpeg must not contain objects with destructors.
+// If a libjpeg function fails, it exits through longjmp. Therefore, libjpeg callbacks and functions
+// that call setjmp must not contain objects with destructors.
 class JpegDecoder final : public ImageDecoder {
  public:
   JpegDecoder(std::FILE* file, int max_scans)
@@ -66,8 +66,7 @@ class JpegDecoder final : public ImageDecoder {
 
   static void print_nothing(j_common_ptr) {}
 
-  // A scan may consist of only a few bytes, but decoding the scan takes as long as reading all
-  // pixels.
+  // A scan may consist of only a few bytes, but decoding it takes as long as reading every pixel.
   static void check_scans(j_common_ptr jpeg) {
     auto& self = of(jpeg);
     if (reinterpret_cast<j_decompress_ptr>(jpeg)->input_scan_number <= self.max_scans_) return;

@@ -10,8 +10,8 @@ namespace sconce::vision {
 
 namespace {
 
-// If a libpng function fails, it exits through longjmp. Therefore, the functions that call setjmp
-// and the callbacks for libpng must not contain objects with destructors.
+// If a libpng function fails, it exits through longjmp. Therefore, libpng callbacks and functions
+// that call setjmp must not contain objects with destructors.
 class PngDecoder final : public ImageDecoder {
  public:
   explicit PngDecoder(std::FILE* file) : file_(file) {

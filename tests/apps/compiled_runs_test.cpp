@@ -48,8 +48,8 @@ std::unique_ptr<Process> started(const std::vector<std::string>& flags, const fs
   return std::make_unique<Process>(command, variables);
 }
 
-// Waits until the run has stored its choice of step form in a file, and returns the path to the
-// file. Compilation can take minutes while other tests are using the cores.
+// Waits until the run has stored its chosen step variant in a file, and returns the file's path.
+// Compilation can take minutes while other tests are using the cores.
 fs::path wait_for_choice(Process& run, const fs::path& cache) {
   const auto steps = cache / "sconce/steps";
   const auto deadline = Process::Clock::now() + std::chrono::minutes(4);

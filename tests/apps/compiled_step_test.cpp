@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns the output line that reports which form of the step was kept.
+// Returns the output line that reports which variant of the step was kept.
 std::string form_line(const std::string& out) {
   return out.substr(out.rfind('\n', out.size() - 2) + 1);
 }

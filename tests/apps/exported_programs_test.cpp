@@ -121,8 +121,8 @@ std::string without_indentation(const std::string& text) {
   return std::regex_replace(text, std::regex("\n +"), "\n");
 }
 
-// Returns the source files that contain the code quoted on the pages: the examples and, for code
-// that is not in an example, the tests.
+// Returns the source files for the code quoted on the pages: the examples, plus the tests for code
+// that is not in any example.
 std::string quoted_sources() {
   std::string sources;
   for (const std::string name : {"compiled_step", "exporting"}) {

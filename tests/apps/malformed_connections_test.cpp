@@ -1,5 +1,5 @@
-// Anyone who can reach the ports of a training run can connect to them and send arbitrary bytes.
-// Bytes from clients other than the ranks must not affect the run.
+// Anyone who can reach a training run's ports can connect to them and send arbitrary bytes. Bytes
+// from clients other than the ranks must not affect the run.
 #include <poll.h>
 
 #include <cstring>
@@ -23,8 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns the number of malformed connections to each port. A manual run uses 10,000 with `ulimit
-// -n` set to 20,000, because Gloo keeps many of them open.
+// Returns how many malformed connections the test makes to each port. A manual run uses 10,000 with
+// `ulimit -n` set to 20,000, because Gloo keeps many of them open.
 int connections() {
   const char* number = std::getenv("SCONCE_MALFORMED_CONNECTIONS");
   return number == nullptr ? 100 : std::stoi(number);

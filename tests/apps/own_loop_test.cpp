@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using sconce::amp::Precision;
 
-// The results of a Trainer run with the settings that the example uses.
+// The results of a Trainer run that uses the example's settings.
 struct Trained {
   std::string lines = {};
   std::vector<torch::Tensor> parameters = {};

@@ -101,8 +101,8 @@ double mean_test_acc(const std::string& flags, int seeds = 3) {
   return sum / seeds;
 }
 
-// Checks that training with two processes matches training with one process on the combined
-// batches, except for one row that both ranks receive because the number of digits is odd.
+// Checks that two-process training matches single-process training on the combined batches. The
+// only difference is a row that both ranks receive, because the number of digits is odd.
 void check_as_one(const fs::path& several, const fs::path& one) {
   const auto last = [](const fs::path& csv, const char* name) {
     return std::stod(column_of(csv, name).back());

@@ -1,7 +1,7 @@
 // Runs NCCL collectives on two ranks. The mode selects mismatched calls (wrong), matching calls
-// (right), captures that wait for a collective that one rank joins late (late), a collective that
-// only rank 1 calls before it throws (alone), or calls that deadlock (stuck). Each rank runs the
-// command below with RANK, LOCAL_RANK, and WORLD_SIZE set:
+// (right), captures that wait for a late rank to join a collective (late), a collective that only
+// rank 1 calls before it throws (alone), or calls that deadlock (stuck). Each rank runs the command
+// below with RANK, LOCAL_RANK, and WORLD_SIZE set:
 //     test-simgpu-collectives FOLDER wrong|right|late|alone|stuck
 // FOLDER must be empty, because the ranks find each other there. The program prints how each case
 // ends.
@@ -39,7 +39,7 @@ Tensor ones(const ProcessGroup& group, int64_t count, torch::Dtype type = torch:
   return torch::ones({count}, torch::device(group.device()).dtype(type));
 }
 
-// Runs the calls of one rank. In the incorrect version, `differs` is true on rank 1.
+// Runs one rank's calls. In the incorrect version, `differs` is true on rank 1.
 using Case = std::function<void(const ProcessGroup& group, bool differs)>;
 
 const std::vector<std::pair<std::string, Case>> cases = {

@@ -44,7 +44,7 @@ void wait(const Stream& waiting, const Stream& awaited) {
   event.block(waiting);
 }
 
-// Returns a graph that captures the step's work on the current stream.
+// Captures the step's work on the current stream and returns the graph.
 template <class Step>
 std::unique_ptr<sconce::StepGraph> graph_of(const Step& step) {
   auto graph = sconce::StepGraph::begin({});
@@ -209,7 +209,7 @@ void reuse(bool is_right) {
   std::cout << result.mean().item<float>() << '\n';
 }
 
-// Frees a tensor while another stream is still reading it, as the last GPU work in the program.
+// As the program's last GPU work, frees a tensor while another stream is still reading it.
 void freed_last(bool is_right) {
   std::cout << read_and_free(is_right).mean().item<float>() << '\n';
 }
@@ -224,8 +224,8 @@ void pinned_write(bool is_right) {
 }
 
 // Reads the result of a captured operation during the capture, before any replay has computed it.
-// The host also reads pinned memory that a captured copy will write, and another stream copies to a
-// parameter that a captured operation modifies.
+// The host also reads pinned memory that a captured copy will write to, and another stream copies
+// to a parameter that a captured operation modifies.
 void capture(bool is_right) {
   const auto ones = torch::ones({rows}, torch::kCUDA);
   const auto parameter = torch::zeros({rows}, torch::kCUDA);
@@ -305,7 +305,7 @@ void sleep(bool is_right) {
 
 // Changes a scalar tensor between two replays. If the scalar tensor is on the CPU, the graph keeps
 // the value from the capture. If the scalar tensor is on the GPU, the graph reads the new value.
-// The dtype of the second result shows whether 0.5 is treated as a C++ number.
+// The dtype of the second result shows whether 0.5 is treated as a C++ scalar.
 void factor(bool is_right) {
   const StreamGuard guard(another_stream());
   auto sum = torch::zeros({rows}, torch::kCUDA);
@@ -404,7 +404,7 @@ void pinned_buffer(bool is_right) {
   std::cout << buffer[0].item<float>() << ' ' << again[0].item<float>() << '\n';
 }
 
-// Records an event that belongs to one GPU on a stream that belongs to another GPU.
+// Records one GPU's event on another GPU's stream.
 void event_of_another_gpu(bool is_right) {
   Event event(torch::kCUDA);
   event.record(current_stream(0));
@@ -412,7 +412,7 @@ void event_of_another_gpu(bool is_right) {
   std::cout << "recorded\n";
 }
 
-// Requests more memory than is available on a GPU.
+// Requests more memory than a GPU has available.
 void out_of_memory(bool is_right) {
   const int64_t gib = int64_t{1} << 30;
   const auto bytes = torch::empty({is_right ? 1 : 64 * gib},

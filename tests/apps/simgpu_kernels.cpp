@@ -85,7 +85,7 @@ Stream another_stream(bool is_right) {
   return stream;
 }
 
-// Runs a kernel on a different stream than the stream on which the kernel's memory was allocated.
+// Runs a kernel on a stream other than the one on which its memory was allocated.
 void kernel(bool is_right) {
   const auto x = torch::full({1000}, 2.0, torch::kCUDA);
   const auto stream = another_stream(is_right);

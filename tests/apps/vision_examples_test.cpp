@@ -37,8 +37,8 @@ void write_pictures(const fs::path& folder, int64_t channel, int64_t count) {
   }
 }
 
-// Writes the weights and, for each class, eight training images, four test images, and two images
-// to serve.
+// Writes the weights, plus eight training images, four test images, and two images to serve for
+// each class.
 void write_task(const fs::path& folder) {
   torch::manual_seed(0);
   for (const auto& [name, channel] : {std::pair("blue", 2), std::pair("red", 0)}) {
@@ -50,8 +50,7 @@ void write_task(const fs::path& folder) {
   sconce::io::save_torch(folder / "weights.pt", sconce::nn::state_dict(*net));
 }
 
-// Returns the lines that the serving example prints for the images, which it processes as one
-// batch.
+// Returns the lines that the serving example prints when it processes the images as one batch.
 std::string expected_lines(const std::vector<fs::path>& files, const fs::path& weights) {
   namespace transforms = sconce::vision::transforms;
   auto net = sconce::vision::models::resnet18({.num_classes = 2});

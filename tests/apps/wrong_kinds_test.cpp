@@ -1,5 +1,5 @@
-// Checks that each reader reports the file and the problem when a file, complete or truncated, is
-// of the wrong kind.
+// Checks that each reader reports the file and the problem when it reads a complete or truncated
+// file of the wrong kind.
 #include <caffe2/serialize/inline_container.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/serialize.h>

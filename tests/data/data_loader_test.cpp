@@ -287,7 +287,7 @@ TEST_CASE(
 
 namespace {
 
-// Throws for every item starting with `from`, using the item as the message.
+// Throws for item `from` and every later item, using the item as the message.
 struct FailsFrom {
   int64_t from;
   int64_t size() const { return 40; }

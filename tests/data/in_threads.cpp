@@ -1,5 +1,4 @@
-// Tests the operations on batch sources, samplers, images, and transforms that are safe to run from
-// several threads at the same time.
+// Tests the thread-safe operations on batch sources, samplers, images, and transforms.
 
 #include <memory>
 #include <optional>

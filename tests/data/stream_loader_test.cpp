@@ -29,7 +29,7 @@ using sconce::data::StreamLoaderOptions;
 using sconce::test::error_of;
 
 // In pass p, returns 1000 p, 1000 p + 1, and so on. If the number of items is negative, every pass
-// is endless.
+// is infinite.
 struct Counted {
   void set_epoch(int64_t number) { pass = number; }
   std::optional<torch::Tensor> next() {

@@ -184,8 +184,8 @@ sconce::AnyBatches of_torch() {
 }
 
 // Fits a model while rank `victim` has one more batch than the other ranks. Before this fit, prints
-// the errors for fits that are rejected: with a torch::data loader, with arguments that differ
-// between ranks, and with a different process group. Rejected fits leave the parameters unchanged.
+// the errors for rejected fits, which use a torch::data loader, arguments that differ between
+// ranks, or a different process group. Rejected fits leave the parameters unchanged.
 void uneven(const Words& words) {
   const auto group = join(words);
   const int64_t rows = group.rank() == std::stoi(words.at("victim")) ? 5 : 4;
@@ -600,8 +600,8 @@ void fault(const Words& words) {
   }
 }
 
-// Prints the differences between captured and eager steps in this group, and between fits with
-// captured steps and fits with eager steps.
+// Prints the differences between captured and eager steps in this group, and between captured and
+// eager fits.
 void captured(const Words& words) {
   const auto group = join(words);
   sconce::test::compare_captured_steps(group);
@@ -615,8 +615,8 @@ void compiled(const Words& words) {
   sconce::test::run_compiled_steps(join(words));
 }
 
-// Runs a short fit with a progress bar that writes to a terminal and with a separate log folder for
-// each rank.
+// Runs a short fit in which the progress bar writes to a terminal and each rank logs to a separate
+// folder.
 void report(const Words& words) {
   const auto group = join(words);
   sconce::ScalarLogger log(words.at("out") + "/" + std::to_string(group.rank()));

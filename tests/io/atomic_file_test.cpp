@@ -32,8 +32,8 @@ using sconce::test::TempDir;
 
 namespace {
 
-// The number of successful calls to the functions below before calls start to fail. With a negative
-// value, all calls succeed.
+// The number of calls to the functions below that succeed before calls start to fail. With a
+// negative value, all calls succeed.
 int calls_left = -1;
 
 // The error code for the calls that fail. A signal interrupts a single call, but a broken disk
@@ -242,8 +242,8 @@ struct stat status_of(const fs::path& path) {
   return status;
 }
 
-// Returns whether any file in the folder has wider permissions than a file with the given status,
-// or has an owner other than that file's owner and the current user.
+// Returns whether any file in the folder has wider permissions than a file with status `before`, or
+// is owned by anyone other than that file's owner or the current user.
 bool has_wider_file(const TempDir& folder, const struct stat& before) {
   for (const auto& entry : fs::directory_iterator(folder.path())) {
     const struct stat now = status_of(entry.path());
@@ -508,7 +508,7 @@ bool check_failing_save(const std::string& name, const Way& way, int successes) 
   const auto version = way.version(folder.path());
   const bool is_saved = error == "nothing was thrown";
   CHECK((version == 2 || (version == 1 && !is_saved)));
-  // If a save failed to rename the new link to the best checkpoint, the next save removes this
+  // A save may fail to rename its new link for the best checkpoint. The next save then removes that
   // link.
   CHECK(count(folder) <= files + (version == 2 && name == "checkpoint" ? 2 : 0));
   if (!is_saved) {

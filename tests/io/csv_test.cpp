@@ -416,7 +416,7 @@ struct WorstCase {
   CsvOptions options = {};
 };
 
-// Returns files of about `size` bytes that contain tables requiring a lot of memory.
+// Returns files of about `size` bytes whose tables require a lot of memory.
 std::vector<WorstCase> worst_cases(size_t size) {
   std::string letters = "x\n", spellings = "x\n", texts = "x,t\n";
   for (size_t i = 0; letters.size() < size; ++i) {

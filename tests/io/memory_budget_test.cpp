@@ -115,7 +115,7 @@ std::string number(uint32_t i) {
   return std::string(reinterpret_cast<const char*>(&i), 4);
 }
 
-// Returns the pickle of a string with the given number of letters. The pickle memoizes the string.
+// Returns a pickled string with the given number of letters. The pickle memoizes the string.
 std::string long_text(uint32_t letters) {
   return "X" + number(letters) + std::string(letters, 'k') + "q\7";
 }

@@ -1,6 +1,6 @@
 // Counts the work that a process requests from LibTorch. When the process exits, the counts are
 // written as JSON to the file specified by SCONCE_COUNTS. If the process has a rank, the file name
-// ends with it:
+// ends with the rank:
 //   LD_PRELOAD=libcount-operations.so SCONCE_COUNTS=counts.json
 //   build/default/bin/lessons/d2l_gpus/5_summary
 // Python loads the library after torch, as in counted.py. Without SCONCE_COUNTS, nothing is

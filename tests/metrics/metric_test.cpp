@@ -39,7 +39,7 @@ class MeanLargestError : public sconce::metrics::Metric {
 
 using Metrics = std::vector<std::unique_ptr<sconce::metrics::Metric>>;
 
-// Returns one metric of each kind for the logits of 3 classes.
+// Returns one metric of each kind for three-class logits.
 Metrics metrics_of_classes() {
   using sconce::metrics::Average;
   Metrics metrics;

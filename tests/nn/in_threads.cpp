@@ -1,5 +1,4 @@
-// Tests operations on a single module and on the core settings that are safe to run from several
-// threads at the same time.
+// Tests the thread-safe operations on a single module and on the core settings.
 
 #include <array>
 #include <memory>

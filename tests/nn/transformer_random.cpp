@@ -386,7 +386,7 @@ void compare_with_python(int64_t count,
   CHECK(counts["fast path"] > std::ssize(cases) / 10);
 }
 
-// Returns the tensors of a dict by name.
+// Returns a dict's tensors, keyed by name.
 sconce::StateDict state_of(const c10::impl::GenericDict& dict) {
   sconce::StateDict state;
   for (const auto& entry : dict) state.insert(entry.key().toStringRef(), entry.value().toTensor());
@@ -401,7 +401,7 @@ c10::impl::GenericDict dict_of(const sconce::StateDict& state) {
 
 // Returns whether the results of a case on two devices are close enough. In float32, the results
 // must agree within Python's tolerances. In other dtypes, errors are measured against a float32
-// result, and the error of the second result may be at most twice the error of the first result.
+// result, and the second result's error may be at most twice the first result's error.
 bool are_close(const Case& c, const Tensor& first, const Tensor& second) {
   if (c.at("dtype") == 0 && c.at("autocast") == 0) {
     return torch::allclose(second, first, 1.3e-6, 1e-5);

@@ -1,5 +1,4 @@
-// Tests the operations on optimizers, schedulers, averages, and scalers that are safe to run from
-// several threads at the same time.
+// Tests the thread-safe operations on optimizers, schedulers, averages, and scalers.
 
 #include <memory>
 #include <utility>

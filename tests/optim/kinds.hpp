@@ -10,8 +10,8 @@
 
 #include "sconce/optim/optimizer.hpp"
 
-// Describes each optimizer class for the tests that cover all optimizers. The test file for each
-// class adds a row.
+// Describes each optimizer class for the tests that cover all optimizers. Each class's test file
+// adds a row.
 namespace sconce::test {
 
 using Groups = std::vector<torch::optim::OptimizerParamGroup>;

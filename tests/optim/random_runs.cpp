@@ -18,7 +18,7 @@ namespace {
 const std::vector<std::vector<int64_t>> random_sizes = {{3, 5},    {67}, {},      {4, 4},
                                                         {2, 3, 4}, {1},  {40, 33}};
 
-// The properties of a run that are chosen at random before its events.
+// A run's random properties, which are drawn before its events.
 struct Plan {
   std::string name = {};
   std::string kind = {};

@@ -14,7 +14,7 @@ namespace {
 
 using Parameters = std::vector<torch::Tensor>;
 
-// An optimizer with one kind of kernels and a separate group for each parameter.
+// An optimizer with the given kernels and a separate group for each parameter.
 struct KindAndKernels {
   std::string name;
   Kernels kernels;

@@ -60,8 +60,8 @@ c10::impl::GenericDict dict_of(const State& state) {
   return dict;
 }
 
-// Computes the same averages as Python twice, once from the start and once from Python's state
-// after half of the updates. Returns sconce's state after half of the updates.
+// Computes Python's averages twice: once from the start, and once from Python's state after half of
+// the updates. Returns sconce's state after half of the updates.
 State check_case(int64_t number, const c10::impl::GenericDict& python) {
   const auto models = python.at("model").toListRef(), averages = python.at("averaged").toListRef();
   const Net net;

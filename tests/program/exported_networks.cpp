@@ -1,5 +1,5 @@
-// Records networks in C++, exports these networks with Python, and compares both results with the
-// original networks.
+// Records networks in C++, exports the same networks from Python, and compares both results with
+// the original networks.
 #include <ATen/Version.h>
 #include <torch/csrc/inductor/aoti_package/model_package_loader.h>
 
@@ -204,7 +204,7 @@ TEST_CASE(
 
 namespace {
 
-// Returns the network on a GPU with inputs on that GPU.
+// Returns the network with its parameters and inputs on a GPU.
 Network on_device(Network network, torch::Device device) {
   network.module->to(device);
   network.example = [example = network.example, device](int64_t rows) {
@@ -215,8 +215,8 @@ Network on_device(Network network, torch::Device device) {
   return network;
 }
 
-// Returns a network whose outputs are the loss and the gradients of the parameters after a forward
-// and backward pass.
+// Returns a network whose outputs are the loss and the parameter gradients after a forward and
+// backward pass.
 Network with_gradients(Network network) {
   network.name += "_gradients";
   network.forward = [module = network.module, forward = network.forward](const Tensors& in) {

@@ -75,7 +75,7 @@ struct Training {
   Tensors batch = {};
 };
 
-// Calls a step several times and compares the losses with the losses of the eager loop.
+// Calls a step several times and compares the losses with the eager loop's losses.
 struct CapturedTraining {
   explicit CapturedTraining(InductorOptions options)
       : captured(torch::kCPU, [this](const Tensors& batch) { return training.step(batch); },

@@ -1,4 +1,4 @@
-// Records random networks in C++, exports these networks with Python, and compares both results
+// Records random networks in C++, exports the same networks from Python, and compares both results
 // with the original networks.
 #include "program/random_networks.hpp"
 

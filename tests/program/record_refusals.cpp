@@ -38,8 +38,8 @@ TORCH_LIBRARY(sconce_refusals, library) {
 
 using OneInput = std::function<torch::Tensor(const torch::Tensor&)>;
 
-// Records a function of one input whose first dimension is dynamic. Returns the error, and checks
-// that no file exists afterward.
+// Records a function that takes one input with a dynamic first dimension. Returns the error, and
+// checks that no file exists afterward.
 std::string refusal_of(const OneInput& function, const torch::Tensor& x, RecordOptions options) {
   const TempDir folder;
   const auto file = folder.path() / "net.safetensors";

@@ -1,4 +1,4 @@
-// Runs fits with every report enabled, in two threads and nested inside each other.
+// Enables every report, and runs fits in two threads at the same time and nested inside each other.
 
 #include <pty.h>
 

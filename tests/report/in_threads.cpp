@@ -1,4 +1,4 @@
-// Tests charts, logs, and values in several threads at the same time.
+// Tests concurrent use of charts, logs, and values from several threads.
 
 #include <string>
 #include <utility>

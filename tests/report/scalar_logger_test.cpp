@@ -99,7 +99,7 @@ class FailingCat {
   c10::impl::IncludeDispatchKeyGuard included_{key};
 };
 
-// A hand-written fit with one step per epoch, without a Trainer.
+// A hand-written fit that does not use a Trainer and runs one step per epoch.
 struct StepsByHand : sconce::test::NetFitByHand {
   StepsByHand()
       : NetFitByHand(/*max_epochs=*/2, /*batches=*/1, {.device = torch::kCPU, .init_scale = 1024}) {
@@ -129,7 +129,7 @@ const std::vector<ScalarRow> two_epochs = {{1, 1, "loss_step", 0.25},
                                            {2, 2, "loss_step", 0.5},
                                            {2, 2, "scale", 1024}};
 
-// A three-epoch fit with seven batches in four steps per epoch, and its results.
+// A three-epoch fit that processes seven batches in four steps per epoch, and the fit's results.
 struct ScalarRun {
   torch::nn::Sequential model = net();
   sconce::optim::SGD optimizer{model->parameters(), torch::optim::SGDOptions(0.5).momentum(0.9)};

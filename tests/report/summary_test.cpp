@@ -126,9 +126,8 @@ void check_each_within_custom(const LayerCases& cases) {
   }
 }
 
-// Also checks the summary of the same Sequential inside a custom module. For layers before the
-// first layer with tensors, the summary knows only the shape that the first layer with tensors
-// receives.
+// Also checks the summary of the same Sequential inside a custom module. For layers that precede
+// the first layer with tensors, the summary knows only the input shape of that first layer.
 void check_within_custom(nn::Sequential& model, const torch::Tensor& input,
                          const std::vector<std::vector<int64_t>>& shapes, int64_t output_bytes) {
   auto outer =

@@ -321,7 +321,7 @@ class Run {
   sconce::data::Dataset rows_;
 };
 
-// The epoch and batch of a checkpoint.
+// A checkpoint's epoch and batch.
 using Place = std::pair<int64_t, int64_t>;
 
 c10::IValue in_file(const fs::path& file, const char* key) {

@@ -719,7 +719,7 @@ TEST_CASE("a two-process fit that is stopped and resumed matches an uninterrupte
 
 namespace {
 
-// Returns the version of a tensor that the worker saved, or -1 if the tensor mixes versions.
+// Returns the version number in a saved tensor, or -1 if the tensor mixes versions.
 int64_t version_of(const torch::Tensor& x) {
   const auto first = x[0].item<int64_t>();
   return x.numel() == 50'000 && x.eq(first).all().item<bool>() ? first : -1;

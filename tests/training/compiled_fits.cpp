@@ -1,5 +1,5 @@
-// Runs fits with `compile`, using a compiler that runs the same kernels as the replay, so Python is
-// not required.
+// Runs fits with `compile` set, using a compiler that runs the same kernels as the replay, so
+// Python is not required.
 
 #include <memory>
 #include <sstream>
@@ -60,7 +60,8 @@ Compiler compiler(KeptStep keep = KeptStep::faster) {
   return std::make_shared<CountingSteps>(keep);
 }
 
-// Returns a compiler whose state specifies that steps keep the given form, "compiled" or "replay".
+// Returns a compiler whose state specifies that steps keep the given variant, "compiled" or
+// "replay".
 Compiler compiler_that_kept(const std::string& form) {
   auto made = compiler();
   c10::impl::GenericDict state(c10::StringType::get(), c10::AnyType::get());

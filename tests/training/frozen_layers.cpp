@@ -1,5 +1,5 @@
-// Tests a layer that stays in evaluation mode while the rest of its model trains, because it
-// overrides `train`, as in Python.
+// Tests a layer that overrides `train`, as in Python, so that it stays in evaluation mode while the
+// rest of its model trains.
 #include "catch.hpp"
 #include "sconce/distributed/data_parallel.hpp"
 #include "sconce/distributed/distributed_data_parallel.hpp"

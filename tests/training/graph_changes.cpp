@@ -1,4 +1,4 @@
-// Tests that callbacks can make the same changes to fits with and without `graph`.
+// Tests that callbacks can make the same changes to a fit whether or not `graph` is enabled.
 
 #include <functional>
 #include <memory>
@@ -19,8 +19,8 @@ using sconce::test::points;
 
 namespace {
 
-// A network that, once frozen, keeps its dropout layer and, on the CPU, its batch norm layer in
-// evaluation mode.
+// Once frozen, this network keeps its dropout layer in evaluation mode. On the CPU, it also keeps
+// its batch norm layer in evaluation mode.
 struct FreezingNet : torch::nn::Module {
   explicit FreezingNet(bool has_norm) {
     torch::manual_seed(0);

@@ -1,5 +1,4 @@
-// Tests operations on trainers, batches, metrics, and process groups that several threads may run
-// at the same time.
+// Tests the thread-safe operations on trainers, batches, metrics, and process groups.
 
 #include <memory>
 #include <string>

@@ -42,7 +42,7 @@ namespace {
 
 using NamedTensors = std::vector<std::pair<std::string, torch::Tensor>>;
 
-// A model whose step returns the values that a function computes from the mean of the batch.
+// A model whose step returns the values that a function computes from the batch mean.
 struct ValuesModel : torch::nn::Cloneable<ValuesModel> {
   explicit ValuesModel(std::function<NamedTensors(const torch::Tensor&)> f) : values(std::move(f)) {
     reset();
@@ -116,7 +116,8 @@ Dataset with_ignored_targets() {
   return dataset;
 }
 
-// A model whose step returns the loss and a count, which a given function computes from the batch.
+// A model whose step returns the loss and a count. A given function computes the count from the
+// batch.
 struct TargetsModel : torch::nn::Cloneable<TargetsModel> {
   explicit TargetsModel(std::function<torch::Tensor(const Dataset&)> f) : count(std::move(f)) {
     reset();

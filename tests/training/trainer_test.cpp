@@ -124,7 +124,7 @@ class Ranges {
   at::CallbackHandle handle_;
 };
 
-// A model with a custom loss and custom steps that match the loop's behavior for `Plain`.
+// A model whose custom loss and custom steps reproduce the loop's behavior for `Plain`.
 struct OwnStep : torch::nn::Cloneable<OwnStep> {
   OwnStep() { reset(); }
   void reset() override { linear = register_module("linear", torch::nn::Linear(2, 2)); }
@@ -189,8 +189,8 @@ TEST_CASE("the Trainer rejects graph together with accumulate_grad_batches") {
 
 namespace {
 
-// Returns the losses, accuracies, and parameters of a fit with or without a graph. The batches
-// contain 16 rows, except for the last one in each epoch, which contains 2 rows.
+// Returns the losses, accuracies, and parameters of a fit with `graph` enabled or disabled. The
+// batches contain 16 rows, except for the last one in each epoch, which contains 2 rows.
 std::vector<double> fit_with_graph(bool graph, Precision precision) {
   const auto device = sconce::try_gpu();
   auto model = net();
@@ -352,7 +352,7 @@ TEST_CASE("fit_epoch gives the same results as a hand-written loop") {
 
 namespace {
 
-// A model that records the rows that it is trained and tested on.
+// A model that records its training and test rows.
 struct Reading : Plain {
   using Order = std::vector<int64_t>;
   torch::Tensor training_step(const sconce::data::Dataset& batch) { return read(batch, trained); }
@@ -1212,8 +1212,7 @@ struct InEach : sconce::TrainerCallback {
   std::function<void()> run;
 };
 
-// At the end of each epoch, reads a metric's sums, as a chart does, and appends the sums to a
-// vector.
+// Like a chart, reads a metric's sums at the end of each epoch, and appends the sums to a vector.
 struct ReadSums : sconce::TrainerCallback {
   ReadSums(const sconce::metrics::Metric& of, std::vector<double>& into) : metric(of), all(into) {}
   void on_epoch_end(sconce::Fit&) override { append(metric.sums()); }

@@ -18,7 +18,7 @@ using torch::nn::ReLU;
 using torch::nn::ReLUOptions;
 using torch::nn::Sequential;
 
-// The sizes of the convolutions in one block.
+// The convolution sizes in one block.
 struct Sizes {
   int64_t in, planes;  // channels
   int64_t stride = 1, groups = 1, base_width = 64, dilation = 1;

@@ -6,8 +6,8 @@
 // The first part of a training run was computed on a different CPU than the rest, so every CPU must
 // produce the same bits, regardless of whether its kernels sum 8 or 16 numbers at a time and
 // whether they fuse a product with a sum. Therefore, no tensor has more than two elements, and
-// gradients do not depend on the parameters. The data and options use so few significant bits that
-// every product is exact before being added to another value.
+// gradients do not depend on the parameters. The data and options have so few significant bits that
+// every product is exact, so fusing a product with a sum does not change the result.
 
 #include <torch/nn/module.h>
 
@@ -45,7 +45,7 @@ using optim::lr_scheduler::ReduceLROnPlateauOptions;
 using optim::lr_scheduler::SequentialLR;
 using optim::lr_scheduler::StepLR;
 
-// A linear model with dropout that counts the batches that it is trained on.
+// A linear model with dropout that counts its training batches.
 struct Line : torch::nn::Module {
   StepOutput training_step(const data::Dataset& batch) {
     auto x = batch.data;
@@ -142,7 +142,7 @@ struct Training {
   c10::IValue scaler = {};  // the scaler's state after the fit
 };
 
-// Returns the fit's results, excluding times, and all values in the run's final state.
+// Returns the fit's results (excluding times) and all values in the run's final state.
 inline std::vector<double> numbers_of(const Training& training, const FitResult& result) {
   std::vector<double> numbers;
   for (const auto& epoch : result.epochs) {
