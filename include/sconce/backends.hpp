@@ -13,7 +13,7 @@ struct Flags {
   /// allow LibTorch to round the operands to a lower-precision type.
   /// Python: `torch.set_float32_matmul_precision`.
   std::optional<std::string> float32_matmul_precision = {};
-  /// Whether cuDNN may use TF32 in convolutions and recurrent layers, which it does by default.
+  /// Whether cuDNN may use TF32 in convolutions and recurrent layers. By default, it may.
   /// Python: `torch.backends.cudnn.allow_tf32`.
   std::optional<bool> cudnn_allow_tf32 = {};
   /// Whether to benchmark all convolution algorithms for each new shape and use the fastest one.

@@ -69,8 +69,8 @@ struct CapturedStepOptions {
 /// throws, its batch does not count as the first batch. On a GPU, the side stream waits for the
 /// current stream before each call, and the current stream then waits for the side stream.
 ///
-/// Each call's result is bitwise identical to the result of calling the function on a fresh copy of
-/// the batch in the first batch's memory format. Calling the function directly may produce slightly
+/// Each call returns bitwise the same result as calling the function on a fresh copy of the batch,
+/// converted to the first batch's memory format. Calling the function directly may produce slightly
 /// different values if its input is a slice, because the strides or alignment of the slice can make
 /// kernels round differently.
 ///
@@ -153,8 +153,8 @@ class CapturedStep {
   /// Returns whether the step has been captured.
   bool is_captured() const;
 
-  /// Returns how the step ran in the most recent call with a batch that matched the first batch.
-  /// Calls that compare or time the replay and the compiled step count as replays.
+  /// Returns how the step ran in the most recent call whose batch matched the first batch. Calls
+  /// that compare or benchmark the two variants count as replays.
   StepMode mode() const;
 
   /// Returns the reason why the step is or is not compiled, such as the measured times of the

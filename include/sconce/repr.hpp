@@ -27,16 +27,16 @@ namespace sconce {
 /// @throw c10::Error if the tensor is undefined, sparse, quantized, nested, or of any other type.
 std::string repr(const torch::Tensor& tensor);
 
-/// Returns the device as `device(type='cuda', index=0)`. For the short form `cuda:0`, use
+/// Returns the device in the form `device(type='cuda', index=0)`. For the short form `cuda:0`, use
 /// `Device::str`.
 /// Python: `repr(device)`, and `str(device)` for the short form.
 std::string repr(torch::Device device);
 
-/// Returns the type as `torch.float32`.
+/// Returns the type in the form `torch.float32`.
 /// Python: `repr(dtype)`.
 std::string repr(torch::ScalarType dtype);
 
-/// Returns the sizes as `torch.Size([2, 3])`.
+/// Returns the sizes in the form `torch.Size([2, 3])`.
 /// Python: `repr(tensor.shape)`.
 std::string repr(c10::IntArrayRef sizes);
 
@@ -59,7 +59,7 @@ std::string repr(double value);
 /// @throw c10::Error if the module is, or contains, a ParameterList or a ParameterDict.
 std::string repr(const torch::nn::Module& module);
 
-/// Returns the text for the module in `holder`.
+/// Returns the printed form of the module in `holder`.
 /// @throw c10::Error if the module holder is empty.
 template <typename Contained>
 std::string repr(const torch::nn::ModuleHolder<Contained>& holder) {

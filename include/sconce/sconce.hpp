@@ -1,7 +1,7 @@
 #pragma once
 
-/// Includes all public headers of sconce. For faster builds, include individual headers, most of
-/// which are lightweight.
+/// Includes all public sconce headers. For faster builds, include individual headers, most of which
+/// are lightweight.
 #include "sconce/activation_checkpoint.hpp"
 #include "sconce/amp/autocast.hpp"
 #include "sconce/amp/grad_scaler.hpp"

@@ -69,7 +69,7 @@ class StepCompiler {
   /// loads this dict keeps the same variants without measuring again.
   c10::IValue state_dict() const;
 
-  /// Restores which variants an earlier run kept.
+  /// Restores an earlier run's choice of variants.
   /// @throw c10::Error if `state` is not a dict returned by `state_dict`.
   void load_state_dict(const c10::IValue& state);
 

@@ -8,7 +8,7 @@ namespace sconce::amp {
 
 /// Options for `AutocastGuard`. Names and defaults match the arguments of `torch.autocast`.
 struct AutocastOptions {
-  /// Lower-precision type to compute in, float16 or bfloat16. Defaults to this thread's current
+  /// Lower-precision type for computations: float16 or bfloat16. Defaults to this thread's current
   /// autocast type for the device, which is initially bfloat16 on the CPU and float16 on GPUs.
   std::optional<torch::ScalarType> dtype = {};
   bool enabled = true;  ///< whether autocast is enabled; `false` overrides an enclosing scope

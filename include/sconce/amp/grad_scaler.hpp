@@ -66,7 +66,7 @@ class GradScaler {
 
   /// Returns `outputs`, a tensor of any shape on any device, multiplied by the scale.
   [[nodiscard]] torch::Tensor scale(const torch::Tensor& outputs);
-  /// Returns each tensor multiplied by the scale, on the tensor's own device.
+  /// Returns each tensor multiplied by the scale. The result stays on that tensor's device.
   [[nodiscard]] std::vector<torch::Tensor> scale(const std::vector<torch::Tensor>& outputs);
 
   /// Divides the gradients of the optimizer's parameters by the scale, in place, and records on the

@@ -42,13 +42,14 @@ class MixedPrecision {
   /// loop, including the backward passes.
   backends::FlagsGuard flags() const;
 
-  /// Returns a guard that enables autocast for the forward pass and the loss computation. With
-  /// `fp32` and `tf32`, the guard disables autocast.
+  /// Returns a guard that enables autocast for the forward pass and the loss computation. In `fp32`
+  /// and `tf32` precision, the guard disables autocast.
   AutocastGuard autocast() const;
 
-  /// With `fp16`, returns `loss` multiplied by the scale. Otherwise, returns `loss` unchanged.
+  /// In `fp16` precision, returns `loss` multiplied by the scale. Otherwise, returns `loss`
+  /// unchanged.
   [[nodiscard]] torch::Tensor scale(const torch::Tensor& loss) { return scaler_.scale(loss); }
-  /// With `fp16`, divides the gradients by the scale. Otherwise, does nothing.
+  /// In `fp16` precision, divides the gradients by the scale. Otherwise, does nothing.
   /// @throw c10::Error under the same conditions as `GradScaler::unscale_`.
   void unscale_(torch::optim::Optimizer& optimizer) { scaler_.unscale_(optimizer); }
 

@@ -16,11 +16,11 @@ namespace sconce::data {
 /// `for (const auto& [data, target] : batches)`. Each batch is a `Dataset` with two tensors of
 /// shape `(batch_size, ...)`.
 ///
-/// Without `shuffle` or a sampler, batches are views of the dataset. Otherwise, batches contain
-/// copies of the rows on the dataset's device. With `shuffle`, the order is `torch.randperm(n)`
-/// drawn from a CPU generator seeded with seed + epoch. The order is the same on every device and
-/// in Python, and no other generator is affected. With a `DistributedSampler`, all ranks process
-/// the same number of batches.
+/// If `shuffle` is not set and no sampler is given, batches are views of the dataset. Otherwise,
+/// each batch contains copies of its rows, which are stored on the dataset's device. If `shuffle`
+/// is set, the order is `torch.randperm(n)` drawn from a CPU generator seeded with seed + epoch.
+/// The order is the same on every device and in Python, and no other generator is affected. With a
+/// `DistributedSampler`, all ranks process the same number of batches.
 ///
 /// Each `begin()` starts an independent loop, so loops may be nested or run in several threads.
 /// Copying, moving, or destroying this object does not affect running loops. To split one tensor,
@@ -57,8 +57,8 @@ class Batches : public detail::LoaderBase {
 
   /// Starts the next epoch. Epochs are numbered consecutively across all copies of this object,
   /// starting at 0 or at the epoch set by `set_epoch` or the sampler. Several threads may call this
-  /// function concurrently. Each call starts a different epoch. With `shuffle` or a sampler, the
-  /// order is computed once per epoch and moved to the data's device. **With a
+  /// function concurrently. Each call starts a different epoch. If `shuffle` is set or a sampler is
+  /// given, the order is computed once per epoch and moved to the data's device. **With a
   /// `DistributedSampler`, only `set_epoch` advances the epoch**, and a second `begin()` without a
   /// call to `set_epoch` warns once.
   /// Python: `iter(loader)`.

@@ -59,8 +59,8 @@ struct Stack {
     return detail::join_items(std::move(items), *this);
   }
 
-  /// Stacks tensors of the same shape. With `pin_memory`, the result is pinned if the tensors are
-  /// on the CPU, have a single type, and do not require gradients. Python: `torch.stack`.
+  /// Stacks tensors of the same shape. `pin_memory` pins the result if the tensors are on the CPU,
+  /// share a single type, and do not require gradients. Python: `torch.stack`.
   /// @throw c10::Error if the shapes differ.
   torch::Tensor tensors(const std::vector<torch::Tensor>& tensors) const;
 };

@@ -21,8 +21,8 @@ struct Dataset {
   /// Inputs of shape `(N, ...)`, of any type and on any device.
   torch::Tensor data = {};
 
-  /// Expected outputs of shape `(N, ...)`, on the device of `data`. Class labels are int64 tensors
-  /// of shape `(N,)`.
+  /// Expected outputs of shape `(N, ...)`, on the same device as `data`. Class labels are int64
+  /// tensors of shape `(N,)`.
   torch::Tensor target = {};
 };
 

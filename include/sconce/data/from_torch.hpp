@@ -56,7 +56,7 @@ class TorchBatches {
   /// @throw any exception thrown while reading the rest of the previous epoch.
   Iterator begin() const { return begin(0, epochs_.take()); }
 
-  /// Starts an epoch, as `begin()` does. The loader determines the order, so `epoch` sets only the
+  /// Starts an epoch, like `begin()`. The loader determines the order, so `epoch` sets only the
   /// epoch that the iterator reports.
   /// @throw c10::Error if `batch` is not 0 or `epoch` is negative.
   Iterator begin(int64_t batch, int64_t epoch) const;

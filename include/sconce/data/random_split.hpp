@@ -57,8 +57,8 @@ std::vector<std::vector<int64_t>> split_indices(std::optional<int64_t> size,
 /// `random_split(points, {0.8, 0.2}, at::make_generator<at::CPUGeneratorImpl>(42))`. The parts
 /// share ownership of the source. The parts of a `Dataset` contain copies of its rows, and the
 /// parts of a `torch::data` dataset contain copies of the dataset. A single `torch::randperm` over
-/// all items determines the items and their order in every part, so the parts match Python's parts
-/// for the same generator. By default, LibTorch's CPU generator is used. Python:
+/// all items determines which items each part contains and in which order, so the parts are the
+/// same as in Python for the same generator. By default, LibTorch's CPU generator is used. Python:
 /// `torch.utils.data.random_split`.
 /// @throw c10::Error in the same cases as `SplitLengths::of`, or if a `torch::data` dataset has no
 /// size. If the function throws, the generator remains unchanged. **An empty part causes an

@@ -28,16 +28,16 @@
 
 namespace sconce::data {
 
-/// Combines the items of a stream into batches for a range-based for loop or, with
-/// `batches_per_epoch`, for a Trainer. The batches and their order are the same for any number of
-/// workers, because only one thread reads items at a time. The workers collate items into batches
-/// in parallel, so do expensive work in the collate function instead of `next()`.
+/// Combines the items of a stream into batches for a range-based for loop or, if
+/// `batches_per_epoch` is set, for a Trainer. The batches and their order are the same for any
+/// number of workers, because only one thread reads items at a time. The workers collate items into
+/// batches in parallel, so do expensive work in the collate function instead of `next()`.
 /// Python: `torch.utils.data.DataLoader` over an `IterableDataset`, where each worker reads all
 /// items unless the dataset divides them among the workers.
 ///
-/// With `shuffle_buffer`, the loader reads `shuffle_buffer` consecutive items at a time and returns
-/// them in the order of `torch.randperm(n)` for a generator seeded with `mix_seeds(seed, pass,
-/// chunk)`. A resumed `fit` continues at the checkpoint's position.
+/// If `shuffle_buffer` is set, the loader reads `shuffle_buffer` consecutive items at a time and
+/// returns them in the order of `torch.randperm(n)` for a generator seeded with `mix_seeds(seed,
+/// pass, chunk)`. A resumed `fit` continues at the checkpoint's position.
 template <class Stream, class Collate = Stack>
 class StreamLoader {
   static_assert(ItemStream<Stream>,

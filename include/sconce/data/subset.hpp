@@ -53,7 +53,8 @@ auto shareable(Source source) {
 /// repeat. The subset owns the source, and copies of the subset share the source. The subset's
 /// items are numbered from 0, so a loader's `failed_item()` returns an index in the subset, and
 /// `indices()` returns the corresponding indices in the source. The source may also be a
-/// `torch::data` dataset, which is copied with the subset. Python: `torch.utils.data.Subset`.
+/// `torch::data` dataset, which is copied whenever the subset is copied. Python:
+/// `torch.utils.data.Subset`.
 template <class Source>
 class Subset {
   static_assert(ItemSource<Source>,
@@ -121,7 +122,7 @@ class Subset<Source> {
                 "got a stateful dataset");
 
  public:
-  /// Return type of this class's `get_batch` and of the dataset's `get_batch`.
+  /// Return type of `get_batch`, both in this class and in the dataset.
   using BatchType = typename Source::BatchType;
 
   /// Constructs a subset that owns a copy of the dataset.

@@ -113,8 +113,8 @@ class TransformedBatches {
     parts_->source.check_world_size(world_size);
   }
 
-  /// Returns the position of the loop over the source. Available for sources that define
-  /// `state_dict()`, such as `StreamLoader`.
+  /// Returns the loop's position in the source. Available for sources that define `state_dict()`,
+  /// such as `StreamLoader`.
   c10::IValue state_dict() const
     requires requires(const Source& source) { source.state_dict(); }
   {

@@ -97,12 +97,12 @@ class DataParallelBase {
 /// module's buffers, such as BatchNorm statistics, and the other replicas' buffer updates are lost.
 /// Replicas are created at construction, and again after a layer, parameter, or buffer has been
 /// replaced. Each forward pass copies only parameters, buffers, and training modes to the replicas,
-/// so set a module's other members before construction. In LibTorch's common layers, a tensor
-/// member may be set to any tensor, for example to tie the weights of two layers. Tensor members of
-/// other classes must have the values set by `reset`, which is checked when replicas are created.
-/// Replicas run with the caller's grad mode, autocast state, number of intra-op threads, and
-/// current streams. The replicas' backward passes run in parallel on GPUs but not on CPUs. Run only
-/// one forward pass at a time.
+/// so set a module's other members before construction. Tensor members of LibTorch's common layers
+/// may be set to any tensor, for example to tie the weights of two layers. Tensor members of other
+/// classes must have the values set by `reset`. This is checked when replicas are created. Replicas
+/// run with the caller's grad mode, autocast state, number of intra-op threads, and current
+/// streams. The replicas' backward passes run in parallel on GPUs but not on CPUs. Run only one
+/// forward pass at a time.
 ///
 /// Replicas on CPUs share a single CPU generator, as threads do in Python. Random layers such as
 /// Dropout work correctly in each replica. However, replicas draw random numbers in an
@@ -119,8 +119,7 @@ class DataParallel : public DataParallelBase {
   /// Clones the module once for each additional device. Cloning does not change the state of any
   /// CPU or GPU generator. The module may contain uninitialized lazy layers, but it must be
   /// initialized before the first forward pass. For a module to be cloned, each of its submodules
-  /// must derive from `torch::nn::Cloneable` and satisfy the conditions for members described
-  /// above.
+  /// must derive from `torch::nn::Cloneable` and satisfy the member conditions described above.
   /// @throw c10::Error if:
   /// - the module is null or a device is not available;
   /// - there are several devices and the module cannot be cloned.

@@ -133,8 +133,8 @@ class DistributedDataParallel {
       : DistributedDataParallel(holder.ptr(), group, options) {}
 
   /// Calls the module's `forward` and, if grad mode is enabled, prepares for the backward pass that
-  /// follows. With `find_unused_parameters` or `static_graph`, TensorTree finds the tensors in the
-  /// output, and tensors that require grad are replaced with copies.
+  /// follows. If `find_unused_parameters` or `static_graph` is set, TensorTree finds the tensors in
+  /// the output, and tensors that require grad are replaced with copies.
   /// @throw c10::Error if a peer fails or times out, or if the previous backward pass did not send
   /// all gradients.
   template <class... Args>
@@ -172,7 +172,7 @@ class DistributedDataParallel {
   bool broadcast_buffers() const { return core_.broadcast_buffers(); }
 
   /// Disables gradient averaging for the lifetime of the returned guard. While the guard is alive,
-  /// each rank accumulates its own gradients. After the guard is destroyed, the next forward and
+  /// each rank accumulates gradients locally. After the guard is destroyed, the next forward and
   /// backward passes average the accumulated gradients. Python: `no_sync()`.
   [[nodiscard]] NoSyncGuard no_sync() { return NoSyncGuard(*this); }
 

@@ -62,15 +62,15 @@ struct InitOptions {
 /// timeout. The message identifies the operation and the rank that threw the exception. The group
 /// cannot be used afterward. NCCL on GPUs behaves differently: its errors are reported
 /// asynchronously, and LibTorch's watchdog terminates the process. If a rank throws, the watchdog
-/// terminates the other processes. If the exception destroys the group on the rank that throws,
-/// that rank aborts its collectives, and the exception then propagates as usual.
+/// terminates the other processes. If stack unwinding destroys the group on the throwing rank, that
+/// rank aborts its collectives, and the exception then propagates as usual.
 ///
 /// Tensors may be on the CPU or, if the backend supports it, on a GPU. As in Python, the current
 /// GPU stream waits for a collective to finish. Gradients do not flow through collectives. The
 /// connections are closed when the last owner of the group is destroyed. The owners are the group's
 /// copies and the DistributedDataParallel objects that use the group. Collectives that are still
 /// running when the connections are closed do not end until their timeouts expire. With NCCL, the
-/// last owner waits for running collectives unless an exception destroys the owner.
+/// last owner waits for running collectives unless the owner is destroyed by stack unwinding.
 /// Python: `torch.distributed` with its default group.
 class ProcessGroup {
  public:
@@ -89,8 +89,8 @@ class ProcessGroup {
   /// Gloo uses the loopback interface if all ranks are on one machine. The GLOO_SOCKET_IFNAME
   /// environment variable selects a different network interface, and it must be set if ranks on
   /// several machines use a file as `init_method`. Only one group initialized over TCP may exist at
-  /// a time. If SIGPIPE would terminate the process, the signal is ignored from then on, as in
-  /// Python.
+  /// a time. As in Python, if SIGPIPE would terminate the process, the signal is ignored for the
+  /// rest of the process.
   /// Python: `init_process_group`.
   /// @throw c10::Error if:
   /// - the environment variables are incomplete or invalid, or the options contradict each other;

@@ -18,8 +18,8 @@ namespace sconce::io {
 /// list, group, and, if possible, owner. The setuid, setgid, and sticky bits are not kept. If the
 /// group or the access control list cannot be kept, the permissions are reduced so that no
 /// additional users gain access. Until `finish` is called, only the current user can read the new
-/// content, even if the writer is killed. If the file does not exist yet, the new file is created
-/// with the permissions allowed by the umask.
+/// content, even if the writer is killed. If the file does not exist yet, the umask determines the
+/// new file's permissions.
 class AtomicFile {
  public:
   /// Opens a temporary file in the same folder as `path`. If `path` is a symbolic link, this object
@@ -82,8 +82,8 @@ std::string read_file(const std::filesystem::path& path, const std::string& call
 /// sync folders. For internal use.
 int sync_folder(const std::filesystem::path& folder);
 
-/// Removes incomplete files that killed writers left in `folder` and that have names beginning with
-/// `prefix`. Keeps locked files, which are still being written. For internal use.
+/// Removes incomplete files that killed writers left in `folder`. Only files whose names begin with
+/// `prefix` are removed. Keeps locked files, which are still being written. For internal use.
 void sweep_parts(const std::filesystem::path& folder, const std::string& prefix);
 
 }  // namespace sconce::io

@@ -25,10 +25,10 @@ struct SafetensorsOptions {
   bool mmap = true;
 
   /// Whether rows of mapped tensors are read in random order, for example by `data::Batches` with
-  /// `shuffle`. With this option, the system reads only the accessed pages. Without this option,
-  /// the system reads several megabytes around each accessed page, and shuffling a file that is
-  /// larger than memory is many times slower. This option makes sequential reads slower. Requires
-  /// `mmap` and a CPU device.
+  /// `shuffle` set. With this option, the system reads only the accessed pages. Without this
+  /// option, the system reads several megabytes around each accessed page, and shuffling a file
+  /// that is larger than memory is many times slower. This option makes sequential reads slower.
+  /// Requires `mmap` and a CPU device.
   /// Python: `mmap.madvise(mmap.MADV_RANDOM)`.
   bool random_access = false;
 };

@@ -35,10 +35,10 @@ struct ClassificationOptions {
 ///
 /// A label that is not a valid class does not cause an error, because detecting it would require a
 /// device read. An invalid label in `preds` counts as an incorrect prediction, and an invalid label
-/// in `target` counts as a class that was not predicted. Without `num_classes`, every nonnegative
-/// integer is a class. If logits are tied and `top_k` is 1, the first tied class is predicted. If
-/// `top_k` is above 1, the choice among tied classes is arbitrary. NaN is treated as larger than
-/// every number. An empty batch does not change the result.
+/// in `target` counts as a class that was not predicted. If `num_classes` is not specified, every
+/// nonnegative integer is a class. If logits are tied and `top_k` is 1, the first tied class is
+/// predicted. If `top_k` is above 1, the choice among tied classes is arbitrary. NaN is treated as
+/// larger than every number. An empty batch does not change the result.
 /// @throw c10::Error from `update` if a type, a size, the number of classes, or the device is
 /// invalid.
 class ClassScore : public Metric {
@@ -53,7 +53,7 @@ class ClassScore : public Metric {
   std::optional<bool> higher_is_better() const override { return true; }
 
  protected:
-  /// The denominator of a class's score, whose numerator is the number of correct predictions.
+  /// The denominator of a class's score. The numerator is the number of correct predictions.
   enum class Divisor { answers, targets, mean_of_both };
 
   /// Constructs the metric. Error messages begin with `name`.

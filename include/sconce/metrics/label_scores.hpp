@@ -24,10 +24,10 @@ struct MultilabelOptions {
 };
 
 /// Base class for binary-label metrics. `update` accepts `preds` and `target` of the same shape:
-/// (N, ...) for one label or `(N, num_labels, ...)` for several labels. `target` contains only the
-/// values 0, 1, and `ignore_index`, in any real type. `preds` contains integer predictions (0 or 1)
-/// or floating-point probabilities. If any element of `preds` is outside [0, 1], the whole batch is
-/// treated as logits. This check runs on the device. 16-bit values are converted to float32. NaN
+/// (N, ...) for one label or `(N, num_labels, ...)` for several labels. `target` may have any real
+/// type but must contain only 0, 1, and `ignore_index`. `preds` contains integer predictions (0 or
+/// 1) or floating-point probabilities. If any element of `preds` is outside [0, 1], the whole batch
+/// is treated as logits. This check runs on the device. 16-bit values are converted to float32. NaN
 /// counts as a prediction of 0.
 ///
 /// `compute` returns a float64 tensor with values between 0 and 1. Without averaging, the tensor
@@ -51,10 +51,10 @@ class LabelScore : public Metric {
   /// The type of score.
   enum class Score { accuracy, precision, recall, f1 };
 
-  /// Constructs the metric for one label. Error messages begin with `name`.
+  /// Constructs a binary metric. Error messages begin with `name`.
   /// @throw c10::Error if `threshold` is not in [0, 1].
   LabelScore(const char* name, Score score, BinaryOptions options);
-  /// Constructs the metric for several labels.
+  /// Constructs a multilabel metric.
   /// @throw c10::Error if `threshold` is not in [0, 1], or if `num_labels` is below 2.
   LabelScore(const char* name, Score score, MultilabelOptions options);
 

@@ -83,9 +83,9 @@ class MeanAbsoluteError : public Metric {
 };
 
 /// Computes the mean of |preds - target| / |target| over all elements. `preds` and `target` must
-/// have the same shape. The result is a 0-dim float64 tensor. A value of 1 means a 100% error. The
-/// result is NaN if there are no examples. Target magnitudes below 1.17e-6 are treated as 1.17e-6.
-/// Types and NaN are handled as in `MeanSquaredError`.
+/// have the same shape. The result is a 0-dim float64 tensor. A value of 1 corresponds to a 100%
+/// error. The result is NaN if there are no examples. Target magnitudes below 1.17e-6 are treated
+/// as 1.17e-6. Types and NaN are handled as in `MeanSquaredError`.
 /// Python: `torchmetrics.MeanAbsolutePercentageError`.
 class MeanAbsolutePercentageError : public Metric {
  public:

@@ -54,7 +54,7 @@ struct TensorTree<AttentionArgs>
 
 /// A multi-head attention layer. Unlike LibTorch's layer, this layer supports `batch_first` and can
 /// be trained in bfloat16 and float16, with masks, and under autocast. The layer uses the same
-/// operations as Python's training path: matrix products and softmax with `need_weights`, and
+/// operations as Python's training path: matrix products and softmax if `need_weights` is set, and
 /// `scaled_dot_product_attention` otherwise.
 /// Python: `torch.nn.MultiheadAttention`.
 class MultiheadAttentionImpl : public torch::nn::Cloneable<MultiheadAttentionImpl> {
@@ -76,7 +76,7 @@ class MultiheadAttentionImpl : public torch::nn::Cloneable<MultiheadAttentionImp
   void pretty_print(std::ostream& stream) const override { stream << repr(*this); }
 
   /// Computes attention for `query` of shape `(L, N, E)`, `key` of shape `(S, N, kdim)`, and
-  /// `value` of shape `(S, N, vdim)`. With `batch_first`, N is the first dimension. Unbatched
+  /// `value` of shape `(S, N, vdim)`. If `batch_first` is set, N is the first dimension. Unbatched
   /// inputs omit N. Returns the output, which has the same shape as `query`, and the attention
   /// weights. If `need_weights` is set, the weights have shape `(N, L, S)`, or `(N, num_heads, L,
   /// S)` if they are not averaged. Otherwise, the weights are undefined. Does not read tensor

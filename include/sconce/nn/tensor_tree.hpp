@@ -27,8 +27,8 @@ concept ContainerOfTensors =
 /// any depth. `TensorTree` is unrelated to `torch.nested`. Python: `torch.utils._pytree`.
 ///
 /// Other tensor containers, such as `std::array`, `std::unordered_map`, and `at::TensorList`, do
-/// not compile. Otherwise, their tensors would be silently ignored. All other types are treated as
-/// if they contained no tensors.
+/// not compile. Otherwise, the tensors in such containers would be silently ignored. All other
+/// types are treated as if they contained no tensors.
 ///
 /// Specialize this template to support additional types. For a class, derive the specialization
 /// from `TensorMembers`. A specialization must define the following members. A type without tensors

@@ -104,9 +104,9 @@ class TransformerEncoderLayerImpl : public torch::nn::Cloneable<TransformerEncod
   /// Prints the same text as Python's `repr`.
   void pretty_print(std::ostream& stream) const override { stream << repr(*this); }
 
-  /// Passes `src` through the layer. `src` has shape `(L, N, E)`, `(N, L, E)` with `batch_first`,
-  /// or `(L, E)` if unbatched, and may be on any device. The output has the same shape as `src`.
-  /// Does not read tensor values on the host.
+  /// Passes `src` through the layer. `src` has shape `(L, N, E)`, `(N, L, E)` if `batch_first` is
+  /// set, or `(L, E)` if unbatched, and may be on any device. The output has the same shape as
+  /// `src`. Does not read tensor values on the host.
   /// @throw c10::Error in the same cases as `MultiheadAttentionImpl::forward`. All checks run
   /// before any computation starts.
   torch::Tensor forward(const torch::Tensor& src, const EncoderArgs& args = {});
@@ -140,9 +140,9 @@ class TransformerDecoderLayerImpl : public torch::nn::Cloneable<TransformerDecod
   /// Prints the same text as Python's `repr`.
   void pretty_print(std::ostream& stream) const override { stream << repr(*this); }
 
-  /// Passes `tgt` of shape `(L, N, E)` and `memory` of shape `(S, N, E)` through the layer. With
-  /// `batch_first`, N is the first dimension. Unbatched inputs omit N. The output has the same
-  /// shape as `tgt`. Does not read tensor values on the host.
+  /// Passes `tgt` of shape `(L, N, E)` and `memory` of shape `(S, N, E)` through the layer. If
+  /// `batch_first` is set, N is the first dimension. Unbatched inputs omit N. The output has the
+  /// same shape as `tgt`. Does not read tensor values on the host.
   /// @throw c10::Error in the same cases as `MultiheadAttentionImpl::forward`. All checks run
   /// before any computation starts.
   torch::Tensor forward(const torch::Tensor& tgt, const torch::Tensor& memory,

@@ -86,10 +86,10 @@ class TransformerImpl : public torch::nn::Cloneable<TransformerImpl> {
   /// Prints the same text as Python's `repr`.
   void pretty_print(std::ostream& stream) const override { stream << repr(*this); }
 
-  /// Passes `src` of shape `(S, N, E)` and `tgt` of shape `(T, N, E)` through the model. With
-  /// `batch_first`, N is the first dimension. Unbatched inputs omit N. The output has the same
-  /// shape as `tgt`. Does not read tensor values on the host, except to compare a CPU mask with the
-  /// causal mask.
+  /// Passes `src` of shape `(S, N, E)` and `tgt` of shape `(T, N, E)` through the model. If
+  /// `batch_first` is set, N is the first dimension. Unbatched inputs omit N. The output has the
+  /// same shape as `tgt`. Does not read tensor values on the host, except to compare a CPU mask
+  /// with the causal mask.
   /// @throw c10::Error if the batch sizes differ or the inputs do not have `d_model` features.
   /// @throw c10::Error in the same cases as `MultiheadAttentionImpl::forward`.
   torch::Tensor forward(const torch::Tensor& src, const torch::Tensor& tgt,

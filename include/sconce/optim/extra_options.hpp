@@ -27,7 +27,7 @@ struct ExtraOptions {
   /// learning rate uses this tensor itself. Every other group that does not specify a learning rate
   /// starts with the tensor's value. When you or a scheduler changes the learning rate in a group's
   /// options, the next step writes the new learning rate to the group's tensor. Filling this tensor
-  /// changes the learning rate of only the group that uses the tensor.
+  /// changes the learning rate only for the group that uses the tensor.
   std::optional<at::Tensor> lr = {};
 };
 

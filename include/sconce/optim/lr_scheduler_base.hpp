@@ -83,7 +83,7 @@ class Scheduler {
   virtual void visit_options(StateVisitor&) {}
   /// Calls the visitor with the key and value of each member that `step` changes.
   virtual void visit_progress(StateVisitor& state);
-  /// Calls the visitor with a list of one number per group. The list may omit groups added since
+  /// Passes the visitor a list with one number per group. The list may omit groups added since
   /// construction or the last step.
   void visit_per_group(const char* key, std::vector<double>& values, StateVisitor& state) const;
   /// Returns the groups' current learning rates.

@@ -42,9 +42,9 @@ void zero_grad(torch::optim::Optimizer& optimizer);
 ///   the class accept it.
 ///
 /// Group options are merged with the optimizer's options as in LibTorch. With LibTorch 2.15, a
-/// group option that still has its type's default value is set to the optimizer's value. With
-/// LibTorch 2.11, such an option keeps its default value. You can set any value through
-/// `param_groups()[i].options()`.
+/// group option that still has its type's default value is set to the optimizer's value. LibTorch
+/// 2.11 does not change a group option that still has its type's default value. You can set any
+/// value through `param_groups()[i].options()`.
 ///
 /// The optimizer owns its state and shares the parameter tensors with the model. As in Python, a
 /// parameter's state is kept after the parameter is removed from its group. To remove this state,

@@ -134,9 +134,9 @@ class AveragedModelBase : public torch::nn::Module, public ReprOverride {
 /// AveragedModel is a module with a "module" submodule and an "n_averaged" buffer, so its state
 /// dicts have the same keys as in Python and are interchangeable with Python's. The averages are
 /// means of all values unless the options specify a function. Averaging functions are not part of
-/// the state dict. Buffers are copied from the model or, with `use_buffers`, averaged. BatchNorm
-/// statistics do not match averaged weights, so call `update_bn` or set `use_buffers`. To compute
-/// exponential averages of a model that cannot be copied, or in a captured step, use
+/// the state dict. Buffers are copied from the model or, if `use_buffers` is set, averaged.
+/// BatchNorm statistics do not match averaged weights, so call `update_bn` or set `use_buffers`. To
+/// compute exponential averages of a model that cannot be copied, or in a captured step, use
 /// `ExponentialMovingAverage`.
 /// Python: `AveragedModel`.
 template <std::derived_from<torch::nn::Module> M>

@@ -7,7 +7,7 @@
 
 namespace sconce::optim {
 
-/// Base class for optimizer options that contain a momentum for schedulers to cycle.
+/// Base class for optimizer options with a momentum that schedulers can cycle.
 class MomentumOptions {
  public:
   virtual ~MomentumOptions() = default;

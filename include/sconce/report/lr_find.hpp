@@ -78,7 +78,7 @@ class LRSweep : public TrainerCallback {
 /// parameter groups, and returns the smoothed loss at each learning rate. Afterward, restores the
 /// model (parameters, buffers, gradients, and modes), the optimizer (state and options), and the
 /// random number generators of the CPU and the Trainer's device, bit for bit. As after a fit, the
-/// model remains on the Trainer's device. The epoch counter of `train` does not change.
+/// model remains on the Trainer's device. `train`'s epoch counter does not change.
 ///
 /// A step's loss is its last batch's loss, averaged over the process group's ranks. Losses are
 /// smoothed by an exponential moving average with a decay of 0.98. If the loss becomes NaN or

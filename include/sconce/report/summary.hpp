@@ -53,8 +53,8 @@ struct SummaryCalls {
   /// Runs a Sequential's first module.
   std::function<torch::nn::AnyValue(torch::nn::AnyModule& first)> forward_first = {};
 
-  /// Returns the tensors in an output, which may be a tensor, a vector of tensors, or a tuple of
-  /// these. Returns an empty vector for any other output.
+  /// Returns the tensors in an output. The output may be a tensor, a vector of tensors, or a
+  /// (possibly nested) tuple of these. Returns an empty vector for any other output.
   static Outputs outputs(const torch::Tensor& output) { return {output}; }
   static Outputs outputs(const Outputs& outputs) { return outputs; }
   template <class... Parts>
@@ -82,9 +82,9 @@ Summary summarize(torch::nn::Module& model, const SummaryCalls& calls);
 ///
 /// LibTorch modules do not support hooks. Therefore, output shapes are known only for the model
 /// itself, for the modules of a `torch::nn::Sequential` model, and for layers whose calls can be
-/// detected from the operators that they run. The detectable layers are LibTorch and sconce layers
-/// that contain tensors, layers in a `Sequential`, and transformer components. If a layer ran
-/// several times, the shape of its last output is used. The shapes of other modules, such as a
+/// detected from the operators that the layers run. The detectable layers are LibTorch and sconce
+/// layers that contain tensors, layers in a `Sequential`, and transformer components. If a layer
+/// ran several times, the shape of its last output is used. The shapes of other modules, such as a
 /// custom module inside a custom module, are unknown.
 /// Python: `torchinfo.summary(model, input_data=inputs)`.
 /// @throw c10::Error if an input is on a device on which the model has no tensors.

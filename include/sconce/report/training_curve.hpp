@@ -21,8 +21,8 @@ struct TrainingHistory {
 };
 
 /// Returns a chart of a training run. The loss and each metric have separate panels with training
-/// and test values. If known, the learning rate and the loss scale also have panels. Python: the
-/// d2l book's `ProgressBoard`.
+/// and test values. The learning rate and the loss scale also have panels if their values are
+/// known. Python: the d2l book's `ProgressBoard`.
 LineChart training_chart(const TrainingHistory& history, std::string title = "Training");
 
 /// On rank 0, draws a fit's chart after each epoch. The plotted learning rate is the first

@@ -77,7 +77,7 @@ class AnyBatches {
 
   /// Starts an epoch with the source's `begin()`. For `data::Batches` and `data::DataLoader`,
   /// `begin()` starts the next epoch. Call the returned function once per batch. If the source
-  /// defines `end()`, calling the function after the last batch throws.
+  /// defines `end()`, calling the function after the last batch throws an error.
   Next begin() const { return begin_(); }
 
   /// Starts the given epoch at the given batch index, without changing which epoch the next

@@ -44,9 +44,9 @@ class EarlyStopping : public TrainerCallback {
   /// - `monitor` is not one of the available names, which are listed in the message;
   /// - `monitor` has no direction, and no mode is set in the options.
   void setup(Fit& fit) override;
-  /// Stops a resumed fit immediately if the restored state indicates that the fit had already
-  /// stopped. If the restored state belongs to a different metric or mode, warns and discards the
-  /// previous best value instead.
+  /// If the restored state shows that the fit had already stopped, stops the resumed fit
+  /// immediately. If the restored state belongs to a different metric or mode, warns and discards
+  /// the previous best value instead.
   void on_fit_start(Fit& fit) override;
   /// Compares this epoch's value with the best value so far.
   void on_epoch_end(Fit& fit) override;

@@ -14,7 +14,7 @@ namespace sconce {
 ///     sconce::EpochLogger log(std::cout);
 ///     trainer.fit(model, optimizer, {.train = batches, .callbacks = {&log}});
 ///
-/// With `TrainerOptions::graph` or `compiler`, an additional line reports whether the step is
+/// If `TrainerOptions::graph` or `compiler` is set, an additional line reports whether the step is
 /// replayed or compiled, and why. If a callback stops the fit early, the log ends with a line such
 /// as `stopped after epoch 2/3: test_loss has not improved for 1 epoch, ...`. If a resumed fit is
 /// already complete, the log contains a single line with the last epoch's results. In a process

@@ -68,7 +68,7 @@ class Fit : public FitSetup {
   Fit& operator=(const Fit&) = delete;
 
   /// Ends the fit after this step. Other callbacks cannot cancel the stop. In a process group, all
-  /// ranks stop at the next step or epoch end at which the fit can be saved. `reason` completes the
+  /// ranks stop after the next step or epoch at which the fit can be saved. `reason` completes the
   /// sentence "the fit stopped: ...", for example "test_loss is nan". The first nonempty reason is
   /// kept.
   void stop(std::string reason = {}) {

@@ -72,8 +72,8 @@ class PlateauScheduling : public TrainerCallback {
   /// Returns the name passed to the constructor. Because the default names differ, a fit may also
   /// contain an `LRScheduling` callback.
   std::string name() const override { return name_; }
-  /// If this callback has its default name, returns "scheduler", which was the default in version
-  /// 0.2. Otherwise, returns an empty vector.
+  /// If this callback has its default name, returns "scheduler", the default name in version 0.2.
+  /// Otherwise, returns an empty vector.
   std::vector<std::string> former_names() const override {
     return name_ == "plateau" ? std::vector<std::string>{"scheduler"} : std::vector<std::string>();
   }

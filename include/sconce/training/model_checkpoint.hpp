@@ -17,15 +17,15 @@ struct ModelCheckpointOptions {
   /// "test_acc" if that value is available. Otherwise, there is no best checkpoint.
   std::optional<std::string> monitor = {};
   /// Whether the lowest or the highest value is best. Defaults to the monitored value's direction,
-  /// which is defined for losses and most metrics (`Fit::value_modes`). With `min`, the value
+  /// which is defined for losses and most metrics (`Fit::value_modes`). In `min` mode, the value
   /// stored as "best" in the file is negated.
   std::optional<optim::MetricMode> mode = {};
   int64_t every_n_train_steps = 0;  ///< number of steps between saves within an epoch; 0 saves only
                                     ///< after each epoch
 };
 
-/// Saves a fit after each epoch and every `every_n_train_steps` steps. With
-/// `CheckpointOptions::resume`, a fit continues from the latest checkpoint.
+/// Saves a fit after each epoch and every `every_n_train_steps` steps. If
+/// `CheckpointOptions::resume` is set, a fit continues from the latest checkpoint.
 ///
 ///     Checkpoint checkpoint("run", {.resume = true});
 ///     ModelCheckpoint saving(checkpoint, {.every_n_train_steps = 100});

@@ -54,12 +54,12 @@ class Stateful {
   Stateful(torch::nn::Module& module);
   /// Constructs a Stateful for an optimizer. The state of a LibTorch optimizer
   /// (`torch::optim::Adagrad`, `Adam`, `AdamW`, `LBFGS`, `RMSprop`, or `SGD`) is a dict with the
-  /// same keys as Python's `state_dict()`. State dicts from Python can also be loaded. A sconce
-  /// optimizer's state is its `state_dict`.
+  /// same keys as Python's `state_dict()`. State dicts from Python can also be loaded. For a sconce
+  /// optimizer, the state is the dict returned by `state_dict`.
   /// @throw c10::Error for any other class that does not define `state_dict`. The message contains
   /// the class name.
   Stateful(torch::optim::Optimizer& optimizer);
-  /// Constructs a Stateful for parameter averages. The state is a dict of tensors with the same
+  /// Constructs a Stateful for parameter averages. The state is a dict of tensors and has the same
   /// keys as the averages' `state_dict`.
   Stateful(optim::ExponentialMovingAverage& averages);
 
@@ -78,7 +78,7 @@ class Stateful {
   /// Restores the object's state. Exceptions thrown by the object are propagated.
   void load_state_dict(const c10::IValue& state) const { load_state_dict_(state); }
 
-  /// Returns the object's options, which a resumed fit compares with the options in the file.
+  /// Returns the object's options. A resumed fit compares them with the options in the file.
   /// Returns None if the object has no options.
   c10::IValue options() const { return options_ ? options_() : c10::IValue(); }
 

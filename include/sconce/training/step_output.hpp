@@ -29,8 +29,8 @@ struct StepOutput {
   /// loss's device. If steps return counts, the gradient of a multi-batch or multi-process step is
   /// the gradient of the total loss divided by the total count. Likewise, an epoch's loss is the
   /// total loss divided by the total count. If a step in a loop returns a count, all steps on all
-  /// ranks must return a count. If the count is undefined, a step's batches have equal weight, and
-  /// an epoch's batches are weighted by their number of examples.
+  /// ranks must return a count. If the count is undefined, batches are weighted equally within a
+  /// step and by their number of examples within an epoch.
   /// Python: `num_items_in_batch` in Hugging Face's Trainer.
   torch::Tensor count = {};
 };

@@ -12,7 +12,7 @@
 
 namespace sconce {
 
-/// Batches to evaluate and the prefix for the resulting value names.
+/// A test set's batches and the prefix of its value names.
 struct NamedBatches {
   std::string name;    ///< prefix, such as "val" for "val_loss" and "val_acc"
   AnyBatches batches;  ///< the batches
@@ -61,10 +61,10 @@ class TestSets {
   auto begin() const { return sets_.begin(); }
   /// Returns the past-the-end iterator.
   auto end() const { return sets_.end(); }
-  /// Returns the batches of the first test set.
+  /// Returns the first test set's batches.
   /// @throw std::out_of_range if there are no test sets.
   const AnyBatches& value() const { return sets_.at(0).batches; }
-  /// Returns the batches of the first test set, which must exist.
+  /// Returns the first test set's batches. There must be at least one test set.
   const AnyBatches& operator*() const { return sets_.front().batches; }
   /// Removes all test sets.
   void reset() { sets_.clear(); }

@@ -174,13 +174,13 @@ class Trainer {
     return {};
   }
 
-  /// Trains the model on the batches' next epoch (`begin()`) and returns the metrics, numbered as
-  /// epoch 1. The model must be on the device and is left in training mode. Use this function in a
-  /// custom loop. No callbacks run, and no checkpoints are saved. With `graph` on the CPU, the
-  /// capture, including its gradients and memory, is kept for the next call with the same model,
-  /// optimizer, and parameters. Learning rates, modes, shapes, and tensors may change between
-  /// calls, but any other value read by host code, such as a dropout rate, keeps its captured
-  /// value. A model on a GPU or not owned by a `std::shared_ptr` is recaptured on each call.
+  /// Trains the model on the batches' next epoch (`begin()`) and returns the metrics as epoch 1.
+  /// The model must be on the Trainer's device and is left in training mode. Use this function in a
+  /// custom loop. No callbacks run, and no checkpoints are saved. With `graph` enabled on the CPU,
+  /// the capture, including its gradients and memory, is kept for the next call with the same
+  /// model, optimizer, and parameters. Learning rates, modes, shapes, and tensors may change
+  /// between calls, but other values read by host code, such as dropout rates, remain as captured.
+  /// If the model is on a GPU or not owned by a `std::shared_ptr`, each call recaptures the step.
   /// @throw c10::Error under the same conditions as `fit`.
   template <class M>
   EpochMetrics fit_epoch(M& model, torch::optim::Optimizer& optimizer, const AnyBatches& train) {
@@ -189,9 +189,9 @@ class Trainer {
 
   /// Tests the model on the batches and returns the values "loss", "acc", and so on. The model must
   /// be on the device. Runs in the Trainer's precision, in evaluation mode, and without gradients.
-  /// Module modes are restored afterward. In a process group, the result covers all ranks' batches.
-  /// Some ranks may have no batches. Buffers are replaced with rank 0's buffers unless the model is
-  /// a DistributedDataParallel without `broadcast_buffers`. Starts the batches' next epoch.
+  /// Module modes are restored afterward. In a process group, the result covers all ranks. Some
+  /// ranks may have no batches. Buffers are replaced with rank 0's unless the model is a
+  /// DistributedDataParallel with `broadcast_buffers` disabled. Starts the batches' next epoch.
   /// @throw c10::Error, on all ranks of a process group even when their calls differ, if:
   /// - there are no batches, the model is null, or a loss is not a defined one-element tensor;
   /// - the model is a DistributedDataParallel with a different process group or device.

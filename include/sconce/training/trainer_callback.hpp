@@ -45,15 +45,15 @@ class TrainerCallback {
   virtual void on_test_start(Fit&) {}
   /// Called after a test, even if the test throws an exception.
   virtual void on_test_end(Fit&) {}
-  /// Returns whether to call `save` after the current step within an epoch. Must return the same
-  /// value on all ranks. Returns false by default.
+  /// Returns whether to call `save` mid-epoch, after the current step. Must return the same value
+  /// on all ranks. Returns false by default.
   virtual bool should_save(const Fit&) const { return false; }
   /// Called for all callbacks before `save` is called for any of them. Use this function to write
   /// data that must be on disk before the checkpoint is saved, such as a buffered log.
   virtual void on_before_save(Fit&) {}
-  /// Called last, after all callbacks' other functions: after each epoch, before a fit stops, and
-  /// after each step for which `should_save` returns true. If `fit.batch` is 0, `fit.epochs.back()`
-  /// contains the last epoch's metrics.
+  /// Called after each epoch, before a fit stops, and after each step for which `should_save`
+  /// returns true, once all callbacks' other functions have returned. If `fit.batch` is 0,
+  /// `fit.epochs.back()` contains the last epoch's metrics.
   virtual void save(Fit&) {}
 
   /// Returns the name under which a checkpoint stores the callback's state. Returns an empty name

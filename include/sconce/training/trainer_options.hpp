@@ -39,15 +39,15 @@ struct TrainerOptions {
   /// Whether to capture a fit's steps and replay them (on a GPU, as CUDA graphs). See
   /// `CapturedStep`. The optimizer must be a sconce optimizer for which `is_capturable()` returns
   /// true. Batches that differ in shape from the first batch, such as a smaller last batch, run
-  /// without capture. With `graph`, `on_before_optimizer_step` is not called until after the step.
-  /// Callbacks may change a layer's mode, freeze or unfreeze parameters, and change parameter
-  /// groups or the learning rate. The step is then captured again, unless only the learning rate
-  /// has changed. On a GPU, momentum schedules do not take effect. Multi-process groups are
-  /// supported only on the CPU.
+  /// without capture. If `graph` is enabled, `on_before_optimizer_step` is not called until after
+  /// the step. Callbacks may change a layer's mode, freeze or unfreeze parameters, and change
+  /// parameter groups or the learning rate. The step is then captured again, unless only the
+  /// learning rate has changed. On a GPU, momentum schedules do not take effect. Multi-process
+  /// groups are supported only on the CPU.
   bool graph = false;
   /// Compiler for a fit's training steps on the CPU. The fit keeps the compiled step or the replay,
   /// whichever is faster. See `sconce::program::inductor`. Implies `graph`. The choice is stored in
-  /// checkpoints. A resumed fit and all ranks of a process group use the same choice.
+  /// checkpoints. All ranks of a process group keep the same variant, as does a resumed fit.
   std::shared_ptr<StepCompiler> compiler = {};
   /// Whether to run only a single training batch and a single test batch, as a quick check for
   /// errors. Checkpoints are neither loaded nor saved.

@@ -43,7 +43,8 @@ struct ImageFolderOptions {
 /// A `DataLoader` source for images in a folder with one subfolder per class. Classes are sorted by
 /// name in byte order, as are the images in each class. A file is treated as an image if
 /// `is_image_file` returns true. Other files and any files or folders whose names begin with a dot
-/// are ignored. A class may be a link to a folder. Files are read when their items are requested.
+/// are ignored. A class's subfolder may be a symbolic link to another folder. Files are read when
+/// their items are requested.
 /// Python: `torchvision.datasets.ImageFolder(root, transform)`, which also includes subfolders of a
 /// class and names that begin with a dot.
 class ImageFolder {

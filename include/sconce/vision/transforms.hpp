@@ -30,7 +30,7 @@ class Normalize {
   /// @throw c10::Error if `mean` and `std` are empty or differ in length, or if `std` contains 0.
   Normalize(std::vector<double> mean, std::vector<double> std);
 
-  /// Returns the normalized images with the same floating-point type.
+  /// Returns the normalized images in the input's floating-point type.
   /// @throw c10::Error if:
   /// - `images` is undefined or neither `(N, C, H, W)` nor `(C, H, W)`;
   /// - `images` has a non-floating-point type or a different number of channels than `mean`.
@@ -49,10 +49,10 @@ class Resize {
   /// @throw c10::Error if height or width is below 1.
   explicit Resize(std::array<int64_t, 2> size);
 
-  /// Returns the resized images, of shape `(N, C, height, width)` and with the same type. Integer
-  /// results are rounded to the nearest value. If the images already have the given size, returns
-  /// the same tensor. As in torchvision, uint8 images are resized with integer arithmetic on the
-  /// CPU and with floating-point arithmetic on a GPU, so results may differ by 1.
+  /// Returns the resized images, which have shape `(N, C, height, width)` and the input's type.
+  /// Integer results are rounded to the nearest value. If the images already have the given size,
+  /// returns the same tensor. As in torchvision, uint8 images are resized with integer arithmetic
+  /// on the CPU and with floating-point arithmetic on a GPU, so results may differ by 1.
   /// @throw c10::Error if:
   /// - `images` is undefined or neither `(N, C, H, W)` nor `(C, H, W)`;
   /// - the images have no pixels, or their type is neither a floating-point nor an integer type.
@@ -222,7 +222,7 @@ class Compose {
   }
 
   /// Applies all transforms and returns the result of the last transform. All random transforms
-  /// share `generator`, which is required if there are random transforms.
+  /// share `generator`, which is required if any transform is random.
   /// @throw c10::Error in the same cases as the transforms.
   torch::Tensor operator()(const torch::Tensor& images, const at::Generator& generator = {}) const;
 

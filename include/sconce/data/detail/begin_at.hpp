@@ -54,7 +54,7 @@ struct SourcePlace {
   }
 };
 
-/// Returns the position of the given batch in the given epoch of the source. Calls
+/// Returns the source position for the given epoch and batch. Calls
 /// `begin(batch, epoch)` if the source defines it, as `Batches` and `DataLoader` do. Otherwise, if
 /// the source defines `set_epoch`, calls `set_epoch` on a copy of the source. Then calls
 /// `begin(batch)`, or calls `begin()` and skips the preceding batches.

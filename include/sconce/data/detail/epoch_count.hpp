@@ -6,7 +6,7 @@
 
 #include "sconce/data/sampler.hpp"
 
-/// Counts the epochs of a loader. For internal use.
+/// Counts a loader's epochs. For internal use.
 namespace sconce::data::detail {
 
 // Stores the epoch of a loader's next `begin()`. Each copy of the loader refers to the same epoch,

@@ -14,10 +14,10 @@ namespace sconce::data::detail {
 
 /// Creates batches in threads, ahead of the loop that consumes them, and returns them in order.
 /// This class implements the part of `DataLoader` that is independent of the item type, and it can
-/// also be used on its own. The owner retrieves batches from a single thread. Each worker runs with
-/// the thread state (grad mode and autocast) of the thread that constructed this object and with a
-/// single LibTorch thread, because the workers already share the cores. The destructor stops all
-/// threads and waits for any calls to `Make` that are in progress.
+/// also be used on its own. The owner must retrieve all batches from a single thread. Each worker
+/// runs with the thread state (grad mode and autocast) of the thread that constructed this object
+/// and with a single LibTorch thread, because the workers already share the cores. The destructor
+/// stops all threads and waits for any calls to `Make` that are in progress.
 class ReadAhead {
  public:
   /// Creates the batch with the given index. A batch may have any type. After a stop request, the
@@ -25,7 +25,7 @@ class ReadAhead {
   using Make = std::function<std::shared_ptr<void>(int64_t index, const std::stop_token& stop)>;
 
   /// Starts a thread for each function in `workers`. The threads create the batches with indices
-  /// `first` to `last - 1` and run fewer than `ahead` batches ahead of the next batch to be
+  /// `first` to `last - 1` and stay fewer than `ahead` batches ahead of the next batch to be
   /// returned.
   /// @throw c10::Error if `workers` is empty or `ahead` is below 1.
   ReadAhead(std::vector<Make> workers, int64_t ahead, int64_t first, int64_t last);

@@ -46,7 +46,7 @@ torch::Tensor call_forward(Callee& callee, const std::vector<torch::Tensor>& in,
 }
 
 /// Returns the step for a model that does not define `training_step`. The step calls `forward` and
-/// computes the output's loss.
+/// computes the loss from the output.
 template <class M, class Callee>
 ModelSteps::Step forward_step(Callee& callee, const Loss& loss) {
   return [&callee, loss](const AnyBatch& batch) -> StepOutput {

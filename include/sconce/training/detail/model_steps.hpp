@@ -13,9 +13,9 @@
 
 namespace sconce::detail {
 
-/// Functions that run a model's steps on a batch, together with the model's module. The Trainer's
-/// loop uses this struct instead of the model, so that the loop is compiled only once instead of
-/// once per model.
+/// A model's module, and the functions that run the model's steps on a batch. The Trainer's loop
+/// uses this struct instead of the model, so that the loop is compiled only once instead of once
+/// per model.
 struct ModelSteps {
   using Step = std::function<StepOutput(const AnyBatch&)>;        ///< runs a step on a batch
   using Predict = std::function<torch::Tensor(const AnyBatch&)>;  ///< returns the output for a
