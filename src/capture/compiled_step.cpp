@@ -18,7 +18,7 @@ namespace sconce::detail {
 namespace {
 
 constexpr auto step_name = "sconce::CapturedStep";
-constexpr size_t timed_calls = 10;  // per form
+constexpr size_t timed_calls = 10;  // per variant
 constexpr int max_comparisons = 5;
 
 // Returns the maximum allowed difference, relative to the norm of the values. The compiled code

@@ -150,11 +150,10 @@ TEST_CASE(
   };
   const std::string instead = "; specify the folder that contains the four files: --data DIR";
   // Omitting the program path simulates a system without /proc.
-  CHECK(
-      error() ==
-      "--data digits: expected the folder with the digits dataset, but cannot determine this "
-      "program's installation folder from " +
-          program.string() + ": No such file or directory" + instead);
+  CHECK(error() ==
+        "--data digits: expected the folder with the digits dataset, but cannot determine this "
+        "program's installation folder from " +
+            program.string() + ": No such file or directory" + instead);
   CHECK(train::find_digits(program, folder.path()) == folder.path());
   fs::create_symlink(folder.path() / "bin/sconce-train", program);
   CHECK(error() == "--data digits: expected the folder with the digits dataset, found neither " +
