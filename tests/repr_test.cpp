@@ -415,10 +415,10 @@ TEST_CASE("repr rejects undefined, complex, sparse, quantized, and nested tensor
   CHECK_THROWS_WITH(repr(torch::Tensor()),
                     ContainsSubstring("sconce::repr: expected a defined tensor"));
   CHECK_THROWS_WITH(repr(torch::ones({2}, torch::kComplexFloat)),
-                    ContainsSubstring("got one of ComplexFloat"));
+                    ContainsSubstring("got a tensor of ComplexFloat"));
   CHECK_THROWS_WITH(repr(torch::eye(2).to_sparse()), ContainsSubstring("got one of layout Sparse"));
   CHECK_THROWS_WITH(repr(torch::quantize_per_tensor(torch::ones({2}), 0.1, 0, torch::kQInt8)),
-                    ContainsSubstring("got one of QInt8"));
+                    ContainsSubstring("got a tensor of QInt8"));
   CHECK_THROWS_WITH(repr(at::_nested_tensor_from_tensor_list({torch::ones({2}), torch::ones({1})})),
                     ContainsSubstring("got a nested one"));
 }

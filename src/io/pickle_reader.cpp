@@ -202,8 +202,8 @@ class PickleReader {
   void drop_attributes() {
     const auto attributes = pop();
     check(attributes.isGenericDict() && containers_.is_ordered_dict(top()),
-          "expected a dict of OrderedDict attributes, got ", kind_of(attributes), " for ",
-          kind_of(top()));
+          "expected an OrderedDict and a dict with its attributes, got ", kind_of(top()), " and ",
+          kind_of(attributes));
   }
 
   // ("storage", class, key, location, number of elements)

@@ -348,8 +348,9 @@ TEST_CASE("ProcessGroup::init rejects invalid options") {
   CHECK_THAT(refusal({.timeout = std::chrono::milliseconds(0)}), ContainsSubstring("got 0 ms"));
   CHECK_THAT(refusal({.timeout = std::chrono::milliseconds::max()}),
              ContainsSubstring("at most one year"));
-  CHECK_THAT(refusal({.init_method = "tcp://127.0.0.1:1"}), ContainsSubstring("expected rank and"));
-  CHECK_THAT(refusal({.world_size = 2}), ContainsSubstring("expected rank and world_size"));
+  CHECK_THAT(refusal({.init_method = "tcp://127.0.0.1:1"}),
+             ContainsSubstring("expected both rank and"));
+  CHECK_THAT(refusal({.world_size = 2}), ContainsSubstring("expected both rank and world_size"));
   CHECK_THAT(refusal({.init_method = "udp://a:1", .world_size = 2, .rank = 0}),
              ContainsSubstring("got 'udp://a:1'"));
   CHECK_THAT(refusal({.init_method = "tcp://127.0.0.1", .world_size = 2, .rank = 0}),

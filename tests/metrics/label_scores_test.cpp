@@ -159,7 +159,7 @@ TEST_CASE(
              ContainsSubstring("sizes (N, 3, ...), got [4, 2]"));
   CHECK_THAT(message(torch::zeros({3}), torch::zeros({3})), ContainsSubstring("got [3]"));
   CHECK_THAT(message(torch::zeros({4, 3}, torch::kComplexFloat), target),
-             ContainsSubstring("real numbers, got ComplexFloat and Float"));
+             ContainsSubstring("real-valued tensors, got ComplexFloat and Float"));
   CHECK_THAT(message({}, target), ContainsSubstring("an undefined tensor"));
   CHECK_THAT(message(torch::zeros({4, 3}, torch::kMeta), target),
              ContainsSubstring("on the same device, got meta and cpu"));

@@ -16,7 +16,7 @@ TEST_CASE("ReduceLROnPlateau handles groups added later unless min_lr is a list"
   scheduler.step(1);
   CHECK(scheduler.get_last_lr() == std::vector<double>{0.1 * 0.1, 0.003 * 0.1, 0.1});
   listed.step(1);
-  CHECK_THROWS_WITH(listed.step(1), ContainsSubstring("expected the 2 parameter groups"));
+  CHECK_THROWS_WITH(listed.step(1), ContainsSubstring("expected 2 parameter groups"));
 }
 
 TEST_CASE(

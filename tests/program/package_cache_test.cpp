@@ -70,7 +70,7 @@ std::string compile_error(const PackageCache& cache, const fs::path& python,
   return compilation->error();
 }
 
-// A temporary folder whose cache contains a package.
+// A temporary folder that contains a cache with one package.
 struct FilledCache {
   TempDir folder = TempDir();
   fs::path python = fake_python(folder, writes_package);

@@ -308,9 +308,9 @@ def refused_pickles():
            b"a" * 199 + b"e.", "at most 1000 levels deep")
     yield "call-nothing", b"\x80\x02N)R.", "expected a callable, got None"
     yield "call-dtype", b"\x80\x02ctorch\nfloat32\n)R.", "expected a callable, got a dtype"
-    yield "dtype-itself", b"\x80\x02ctorch\nfloat32\n.", "expected values and tensors, got a type"
+    yield "dtype-itself", b"\x80\x02ctorch\nfloat32\n.", "expected only values and tensors, got a type"
     yield "no-arguments", b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n)R.", "got the end of the arguments"
-    yield "attributes", b"\x80\x02}}b.", "expected attributes of an OrderedDict"
+    yield "attributes", b"\x80\x02}}b.", "expected an OrderedDict and a dict"
     yield "class", b"\x80\x02ctorch\nTensor\n)R.", "a callable, got a dtype or a class"
     from_type = b"\x80\x02ctorch._tensor\n_rebuild_from_type_v2\n("
     yield ("attributes-of-dict", from_type + b"ccollections\nOrderedDict\nctorch\nTensor\n)}tR.",
@@ -319,10 +319,10 @@ def refused_pickles():
            "expected a tensor class, got None")
     many = {"list": b"]", "dict": b"}", "tuple": b")\x85", "text": b"U\0", "none": b"N" * 4}
     for name, value in many.items():
-        yield f"many-of-{name}", b"\x80\x02" + value * 10**6 + b".", "larger max_expansion"
+        yield f"many-of-{name}", b"\x80\x02" + value * 10**6 + b".", "increase max_expansion"
     key = b"X" + struct.pack("<I", 10**5) + b"k" * 10**5 + b"q\0"
     yield ("repeated-key", b"\x80\x02}" + key + b"Ns" + b"h\0Ns" * 1000 + b".",
-           "larger max_expansion")
+           "increase max_expansion")
     yield "qtensor", b"\x80\x02ctorch._utils\n_rebuild_qtensor\n.", "_utils._rebuild_qtensor"
     yield "qint", b"\x80\x02ctorch\nQInt8Storage\n.", "the global torch.QInt8Storage"
     yield "persistent", b"\x80\x02N\x85Q.", "expected a storage ID"

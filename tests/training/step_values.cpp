@@ -482,7 +482,7 @@ TEST_CASE("the Trainer rejects non-scalar counts and counts that only some steps
             "a value with a unique name, got 'StepOutput::count', which is reserved for the count");
 }
 
-TEST_CASE("a loss over counted targets is the same on simulated or real GPUs as on the CPU",
+TEST_CASE("a loss that ignores some targets is the same on simulated and real GPUs as on the CPU",
           "[gpu]") {
   sconce::test::require_gpu();
   const auto dataset = with_ignored_targets();

@@ -12,8 +12,8 @@ class MomentumOptions {
  public:
   virtual ~MomentumOptions() = default;
 
-  /// Sets the momentum or the first beta. Returns false if the options contain neither a momentum
-  /// nor betas.
+  /// Sets the momentum or the first beta. Returns false if the options contain neither
+  /// `momentum` nor `betas`.
   virtual bool set_momentum(double momentum) = 0;
 };
 
