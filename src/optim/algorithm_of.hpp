@@ -338,8 +338,8 @@ void TableOptions<Class, Derived>::serialize(torch::serialize::InputArchive& arc
   Table<Class>::visit_options(static_cast<Derived&>(*this), OptionsReader{archive});
 }
 
-// Like LibTorch archives, these archives omit undefined tensors. If a scalar is a view of a larger
-// tensor, saving the view would also save the larger tensor.
+// Like LibTorch archives, these archives omit undefined tensors. A number may be a view of a larger
+// tensor. Saving the view would also save the larger tensor, so numbers are cloned.
 template <class Class, class Derived>
 void TableParamState<Class, Derived>::serialize(torch::serialize::OutputArchive& archive) const {
   const auto& state = static_cast<const Derived&>(*this);

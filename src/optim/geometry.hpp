@@ -1,6 +1,6 @@
 #pragma once
 
-// Records the devices, memory, sizes, and strides of parameters, all of which a program may change
+// Records the devices, memory, sizes, and strides of parameters, because a program may change them
 // between steps. This is an internal header of src/optim.
 
 #include <ATen/core/Tensor.h>

@@ -1,7 +1,7 @@
 #pragma once
 
-// Plans an optimizer's step by assigning the tensors to kernel calls. The same plan is reused for
-// every step. This is an internal header of src/optim.
+// Plans an optimizer's step by assigning the tensors to kernel calls. A plan is reused in later
+// steps as long as it remains valid. This is an internal header of src/optim.
 
 #include <ATen/ScalarOps.h>
 #include <ATen/TensorIterator.h>

@@ -36,8 +36,8 @@ inline bool may_be_of_step(const Fit& fit, const std::string& name) {
 }
 
 // Returns the name under which an epoch stores the monitored value. The returned name is `monitor`,
-// except that "val_acc" becomes "test_acc" unless a test set is named "val". Throws an error with
-// the prefix `caller` if there is no such value.
+// except that the prefix "val_" becomes "test_" unless a test set is named "val". Throws an error
+// with the prefix `caller` if there is no such value.
 inline std::string find_monitor(const Fit& fit, const std::string& monitor, const char* caller) {
   const bool is_alias =
       monitor.starts_with("val_") && !has_value(fit, monitor) && !has_value(fit, "val_loss");

@@ -61,7 +61,7 @@ enum class GpuStatus {
 };
 
 /// Returns information about this process and its machine. Queries CUDA for the GPU count without
-/// creating any GPU contexts. Memory use and utilization are measured at the time of the call.
+/// creating any GPU contexts. Each call queries the current memory use and utilization.
 Environment environment();
 
 /// Determines the GPU status from `facts` alone.

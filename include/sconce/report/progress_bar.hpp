@@ -45,8 +45,8 @@ class TerminalBar {
   void begin(std::string title, int64_t total, int64_t done = 0);
   /// Draws the bar if at least a tenth of a second has passed since the bar was last drawn.
   void update(int64_t done, const std::string& text = {});
-  /// Calls `text` and draws the bar if at least a tenth of a second has passed since the bar was
-  /// last drawn.
+  /// Calls `text` and draws the bar, but only if at least a tenth of a second has passed since the
+  /// bar was last drawn.
   void update(int64_t done, const std::function<std::string()>& text);
   /// Clears the line. The next output starts in the first column of this line.
   void clear();

@@ -15,7 +15,7 @@
 namespace sconce {
 
 /// An iterable type whose `size()` returns the number of batches, such as `data::Batches`. If a
-/// source's batches depend on the epoch, the source also defines either `set_epoch(epoch)` or
+/// source's batches depend on the epoch, the source also defines `set_epoch(epoch)` or
 /// `begin(batch, epoch)`, which starts at the given batch of the epoch. A source may also define
 /// `check_world_size(world_size)`, which throws if the source does not support a process group of
 /// that size. A source whose position must be restored when a loop resumes also defines

@@ -60,8 +60,8 @@ class Fit : public FitSetup {
   /// capture steps.
   std::string step_mode = {};
   /// All checkpoint parts except the random number generators: the state of the model, the
-  /// optimizer, the scaler, and the callbacks. Accessing the optimizer part throws an error if
-  /// `Stateful` does not support the optimizer.
+  /// optimizer, the scaler, and the callbacks. Saving or loading the optimizer part throws an error
+  /// if `Stateful` does not support the optimizer.
   NamedStates states = {};
 
   Fit(const Fit&) = delete;

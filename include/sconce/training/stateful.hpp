@@ -59,7 +59,7 @@ class Stateful {
   /// @throw c10::Error for any other class that does not define `state_dict`. The message contains
   /// the class name.
   Stateful(torch::optim::Optimizer& optimizer);
-  /// Constructs a Stateful for parameter averages. The state is a dict of tensors and has the same
+  /// Constructs a Stateful for a model's averages. The state is a dict of tensors and has the same
   /// keys as the averages' `state_dict`.
   Stateful(optim::ExponentialMovingAverage& averages);
 

@@ -192,9 +192,9 @@ class Trainer {
   /// Module modes are restored afterward. In a process group, the result covers all ranks. Some
   /// ranks may have no batches. Buffers are replaced with rank 0's unless the model is a
   /// DistributedDataParallel with `broadcast_buffers` disabled. Starts the batches' next epoch.
-  /// @throw c10::Error, on all ranks of a process group even when their calls differ, if:
+  /// @throw c10::Error, on all ranks of a process group, if:
   /// - there are no batches, the model is null, or a loss is not a defined one-element tensor;
-  /// - the model is a DistributedDataParallel with a different process group or device.
+  /// - ranks' calls differ, or a DistributedDataParallel has a different process group or device.
   /// @throw any exception thrown by the model, the loss, or the metrics.
   template <class M>
   MetricValues evaluate(M& model, const AnyBatches& batches) {

@@ -54,7 +54,7 @@ struct TrainerOptions {
   bool fast_dev_run = false;
 
   /// Loss function for models without a `training_step`, such as `torch::mse_loss`. Defaults to
-  /// cross entropy for int64 targets. Targets equal to -100 are ignored. If the loss function
+  /// cross entropy for int64 targets, which ignores targets equal to -100. If the loss function
   /// returns a `LossSum`, batches are weighted by the returned counts.
   Loss loss = {};
   /// Metrics in addition to the loss, such as `sconce::Metrics{{"acc", metrics::accuracy()}}`.

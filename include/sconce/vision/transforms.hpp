@@ -105,7 +105,7 @@ class RandomHorizontalFlip {
   double p_;
 };
 
-/// Crops the center of each image to a given size. Smaller images are first padded with zeros.
+/// Crops each image to a given size at its center. Smaller images are first padded with zeros.
 /// Python: `torchvision.transforms.v2.CenterCrop(size)`.
 class CenterCrop {
  public:
