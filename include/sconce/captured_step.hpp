@@ -63,11 +63,11 @@ struct CapturedStepOptions {
 ///
 /// Each call runs one step. The first `num_warmup_iters` calls run eagerly (on a side stream if the
 /// device is a GPU), and the next call captures the step. On the CPU, a call captures the step only
-/// if an earlier call ran the same operators, because an optimizer creates its state in its first
-/// step. Every later call copies its batch into the captured inputs and replays the step. Only
-/// batches with the shapes and types of the first batch count toward the warmup. If the step
-/// throws, its batch does not count as the first batch. On a GPU, the side stream waits for the
-/// current stream before each call, and the current stream then waits for the side stream.
+/// if an earlier call ran the same operators, because an optimizer may create its state in the
+/// first steps. Every later call copies its batch into the captured inputs and replays the step.
+/// Only batches with the shapes and types of the first batch count toward the warmup. If the step
+/// throws, its batch does not count as the first batch. On a GPU, the CapturedStep synchronizes the
+/// current stream and the side stream with each other.
 ///
 /// Each call returns bitwise the same result as calling the function on a fresh copy of the batch,
 /// converted to the first batch's memory format. Calling the function directly may produce slightly
@@ -94,8 +94,8 @@ struct CapturedStepOptions {
 /// `ExponentialMovingAverage` updates, so you may change any of their options and state. On a GPU,
 /// a function that steps a scheduler or updates an ExponentialMovingAverage is rejected. On the
 /// CPU, gradients may also accumulate over several calls. If a parameter is moved, frozen, or
-/// resized, or if a gradient is released, the step is captured again, because the memory that the
-/// captured step uses has changed.
+/// resized, or if a gradient is released, the step is captured again, because its memory or its
+/// gradients have changed.
 ///
 /// If a function cannot be replayed, the call that follows the recorded call throws an error before
 /// running any operation. The first call after the warmup, or any later call, may throw this error.

@@ -58,7 +58,7 @@ class Batches : public detail::LoaderBase {
   /// Starts the next epoch. Epochs are numbered consecutively across all copies of this object,
   /// starting at 0 or at the epoch set by `set_epoch` or the sampler. Several threads may call this
   /// function concurrently. Each call starts a different epoch. If `shuffle` is set or a sampler is
-  /// given, the order is computed once per epoch and moved to the data's device. **With a
+  /// given, each call computes the order once and moves it to the data's device. **With a
   /// `DistributedSampler`, only `set_epoch` advances the epoch**, and a second `begin()` without a
   /// call to `set_epoch` warns once.
   /// Python: `iter(loader)`.

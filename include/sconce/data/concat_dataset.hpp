@@ -72,8 +72,8 @@ class ConcatDataset {
     return item(index, {});
   }
 
-  /// Returns the item at `index`. The source draws random numbers for the item from `generator`.
-  /// This overload is available only if at least one source draws random numbers.
+  /// Returns the item at `index`. If the item's source draws random numbers, it draws them from
+  /// `generator`. This overload is available only if at least one source draws random numbers.
   Item get(int64_t index, const at::Generator& generator) const
     requires draws
   {

@@ -87,11 +87,11 @@ class DataParallelBase {
 /// Tensors in the arguments, including tensors in vectors, tuples, pairs, maps, and optionals, are
 /// split along `dim` with `torch::chunk` and moved to the devices. If there are fewer chunks than
 /// devices, only one replica per chunk runs. Undefined tensors and non-tensor values are passed to
-/// every replica unchanged. Outputs must be tensors or containers of any type supported for
-/// arguments. The outputs are concatenated along `dim` on `output_device`. 0-dim tensors are
-/// combined into a vector, with a warning. With a single device, the module and the entire batch
-/// are moved to the device, and the outputs are returned unchanged. If the device list is empty,
-/// the module runs on its current device.
+/// every replica unchanged. Outputs must be tensors or containers of tensors, as described above.
+/// The outputs are concatenated along `dim` on `output_device`. 0-dim tensors are combined into a
+/// vector, with a warning. With a single device, the module and the entire batch are moved to the
+/// device, and the outputs are returned unchanged. If the device list is empty, the module runs on
+/// its current device.
 ///
 /// Replica 0 is the module itself and runs in the caller's thread. Only the first chunk updates the
 /// module's buffers, such as BatchNorm statistics, and the other replicas' buffer updates are lost.

@@ -31,7 +31,7 @@ struct DistributedDataParallelOptions {
   /// synchronization. The broadcast may also run in an evaluation pass, so if only one rank runs
   /// the evaluation, that rank must call `module()` directly.
   bool broadcast_buffers = true;
-  /// Size of each bucket in MiB. Defaults to 25, or to 1 for the first bucket.
+  /// Target size of each bucket in MiB. Defaults to 25, or to 1 for the first bucket.
   std::optional<double> bucket_cap_mb = {};
   /// Whether a forward pass may skip parameters. Different ranks may skip different parameters.
   bool find_unused_parameters = false;
@@ -176,10 +176,11 @@ class DistributedDataParallel {
   /// backward passes average the accumulated gradients. Python: `no_sync()`.
   [[nodiscard]] NoSyncGuard no_sync() { return NoSyncGuard(*this); }
 
-  /// Returns the size of each bucket in bytes, in the order in which buckets are sent. In the
-  /// second forward pass, the buckets are rebuilt in the order in which the gradients became ready.
-  /// Returns an empty vector in a single-process group that does not send gradients. Python: the
-  /// `bucket_sizes` and `rebuilt_bucket_sizes` entries of `_get_ddp_logging_data()`.
+  /// Returns the size of each bucket in bytes, in the order in which buckets are sent. The second
+  /// forward pass rebuilds the buckets in the order in which the gradients became ready, unless
+  /// `find_unused_parameters` is set without `static_graph`. Returns an empty vector in a
+  /// single-process group that does not send gradients. Python: the `bucket_sizes` and
+  /// `rebuilt_bucket_sizes` entries of `_get_ddp_logging_data()`.
   std::vector<int64_t> bucket_sizes() const { return core_.bucket_sizes(); }
 
  private:

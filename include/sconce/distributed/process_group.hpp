@@ -87,7 +87,7 @@ class ProcessGroup {
   /// to a loopback address or to several addresses on rank 0's machine, rank 0 listens on all
   /// addresses of the machine, because other ranks may resolve the name to a different address.
   /// Gloo uses the loopback interface if all ranks are on one machine. The GLOO_SOCKET_IFNAME
-  /// environment variable selects a different network interface, and it must be set if ranks on
+  /// environment variable selects other network interfaces, and it must be set if ranks on
   /// several machines use a file as `init_method`. Only one group initialized over TCP may exist at
   /// a time. As in Python, if SIGPIPE would terminate the process, the signal is ignored for the
   /// rest of the process.

@@ -18,8 +18,8 @@ namespace sconce::io {
 /// list, group, and, if possible, owner. The setuid, setgid, and sticky bits are not kept. If the
 /// group or the access control list cannot be kept, the permissions are reduced so that no
 /// additional users gain access. Until `finish` is called, only the current user can read the new
-/// content, even if the writer is killed. If the file does not exist yet, the umask determines the
-/// new file's permissions.
+/// content, even if the writer is killed. If no file exists yet, the umask determines the new
+/// file's permissions from the start, even before `finish` is called.
 class AtomicFile {
  public:
   /// Opens a temporary file in the same folder as `path`. If `path` is a symbolic link, this object
