@@ -40,8 +40,8 @@ class LabelScore : public Metric {
  public:
   /// Adds a batch.
   void update(const torch::Tensor& preds, const torch::Tensor& target) override;
-  /// Computes the score from `sums`, which contains the per-label counts in this order: true
-  /// positives, false positives, positive targets, and negative targets.
+  /// Computes the score from `sums`, which contains each label's number of true positives, followed
+  /// by the per-label counts of false positives, positive targets, and negative targets.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
   /// Returns true, because higher values are better. The best score is 1.

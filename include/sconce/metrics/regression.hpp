@@ -117,8 +117,9 @@ class R2Score : public Metric {
   /// @throw c10::Error if the shapes differ, if they are not `(N, num_outputs)`, or if a tensor is
   /// complex.
   void update(const torch::Tensor& preds, const torch::Tensor& target) override;
-  /// Computes the score from `sums`, which contains three sums per output (squared targets,
-  /// targets, and squared residuals), followed by the number of examples.
+  /// Computes the score from `sums`, which contains each output's sum of squared targets, then each
+  /// output's sum of targets, then each output's sum of squared residuals, and finally the number
+  /// of examples.
   torch::Tensor compute(const torch::Tensor& sums) const override;
   using Metric::compute;
   /// Returns true, because higher values are better. The best score is 1.

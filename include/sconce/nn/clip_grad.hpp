@@ -21,8 +21,8 @@ struct ClipGradOptions {
 ///
 /// Unlike LibTorch's `torch::nn::utils::clip_grad_norm_`, this function does not copy values to the
 /// host, so the host does not wait if all gradients are on GPUs. Parameters without a gradient are
-/// skipped. If there are no gradients, returns a zero tensor on the CPU. Gradients may be on
-/// different devices and have different types.
+/// skipped. If there are no gradients, the returned norm is 0 and is on the CPU. Gradients may be
+/// on different devices and have different types.
 /// Python: `torch.nn.utils.clip_grad_norm_`.
 /// @throw c10::Error if `error_if_nonfinite` is set and the norm is inf or NaN. In that case, the
 /// gradients are unchanged.

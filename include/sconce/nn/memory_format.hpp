@@ -8,7 +8,7 @@ namespace sconce::nn {
 
 /// Converts the parameters, buffers, and existing gradients of `module` to a memory format.
 /// `torch::MemoryFormat::ChannelsLast` applies to tensors with four dimensions, `ChannelsLast3d` to
-/// tensors with five, and `Contiguous` to all tensors. Only parameter storage is replaced, so
+/// tensors with five, and `Contiguous` to all tensors. Only the tensors' memory is replaced, so
 /// optimizers can continue to use the same parameter objects. On GPUs, half-precision convolutions
 /// run faster in the channels-last format. Convert the batches as well:
 /// `batch.contiguous(torch::MemoryFormat::ChannelsLast)`.

@@ -40,9 +40,9 @@ struct LoadOptions {
 
 /// Returns the parameters and buffers of `module`, keyed by dotted names such as `fc1.weight`. The
 /// tensors are detached and share memory with the module. Each module's parameters come first,
-/// followed by the module's buffers and then its children's entries. A shared tensor is listed
-/// once, under its first name. Python: `module.state_dict()`, which lists a shared tensor under
-/// each of its names.
+/// followed by the module's buffers and then its children's entries. A tensor with several names
+/// (a shared tensor) is listed once, under its first name. Python: `module.state_dict()`, which
+/// lists a shared tensor under each of its names.
 [[nodiscard]] StateDict state_dict(const torch::nn::Module& module);
 
 /// Copies parameters and buffers from `state` into `module`. If devices or types differ, values are

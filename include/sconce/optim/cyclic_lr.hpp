@@ -51,8 +51,8 @@ class OneCycleLR final : public GroupLRScheduler {
   /// Python: `total_steps`.
   int64_t total_steps() const { return total_steps_; }
 
-  /// A phase of the learning-rate cycle. As in Python, each string is the state-dict key for a
-  /// value at the start or end of the phase.
+  /// A phase of the learning-rate cycle. As in Python's state dict, each string is the key under
+  /// which a parameter group stores its value for the start or end of the phase.
   struct Phase {
     double end_step = 0;  ///< the last step of the phase
     std::string start_lr = {}, end_lr = {}, start_momentum = {}, end_momentum = {};

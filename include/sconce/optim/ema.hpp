@@ -53,7 +53,7 @@ class ExponentialMovingAverage {
   /// Python: `update_parameters(model)`.
   /// @throw c10::Error if a tensor of the model has a different shape or type than its average, if
   /// a `SwapGuard` is alive, or in a captured step on a GPU, because replays cannot count updates.
-  /// If `update` throws, the averages are unchanged.
+  /// After any of these errors, the averages are unchanged.
   void update();
 
   /// Returns the number of calls to `update`.
@@ -85,8 +85,8 @@ class ExponentialMovingAverage {
   [[nodiscard]] torch::OrderedDict<std::string, torch::Tensor> state_dict() const;
 
   /// Copies the values from a state dict returned by `state_dict` in C++ or in Python.
-  /// @throw c10::Error if a key is missing or unknown, or if a tensor has a different shape. If
-  /// loading fails, the averages are unchanged.
+  /// @throw c10::Error if a key is missing or unknown, or if a tensor has a different shape.
+  /// After any of these errors, the averages are unchanged.
   void load_state_dict(const torch::OrderedDict<std::string, torch::Tensor>& state);
 
  private:

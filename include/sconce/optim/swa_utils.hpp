@@ -51,8 +51,9 @@ class SWALR final : public lr_scheduler::GroupLRScheduler {
   lr_scheduler::AnnealStrategy anneal_strategy_;
 };
 
-/// A function that updates an average, `averaged`, with a new value, `current`, and returns the
-/// result. `num_averaged` is a 0-dim int64 tensor that counts the values in each average.
+/// A function that computes the new average from the previous average, `averaged`, and a new value,
+/// `current`. `num_averaged` is a 0-dim int64 tensor that contains the number of values in
+/// `averaged`.
 using AvgFn =
     std::function<torch::Tensor(const torch::Tensor& averaged, const torch::Tensor& current,
                                 const torch::Tensor& num_averaged)>;
@@ -96,7 +97,7 @@ class AveragedModelBase : public torch::nn::Module, public ReprOverride {
   /// the averages. Call this function after the optimizer's step. As in Python, this function reads
   /// the update count on the host.
   /// @throw c10::Error if a tensor of the model has a different shape or type than its average, or
-  /// in a captured step. If the function throws, the averages are unchanged.
+  /// in a captured step. After any of these errors, the averages are unchanged.
   void update_parameters(const torch::nn::Module& model);
 
   /// Accepts a module holder or a pointer to a model.

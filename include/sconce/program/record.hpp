@@ -43,8 +43,8 @@ struct RecordOptions {
   /// verified.
   bool save_example = false;
 
-  /// The module that the recorded function uses. This module's parameters and buffers keep their
-  /// names in the file.
+  /// The module that the function uses, if you record a function rather than a model. The module's
+  /// parameters and buffers keep their names in the file.
   std::shared_ptr<torch::nn::Module> module = {};
 
   /// Additional strings to store in the file, such as class names.
@@ -124,7 +124,7 @@ Tensors call_forward_with(M& module, const Tensors& in) {
 /// - calls an operator that is not part of LibTorch, calls a collective, or runs operators in other
 ///   threads;
 /// - uses sparse or quantized tensors, or a GPU other than the example's GPU;
-/// - calls different operators for different sizes, or passes a scalar that cannot be written as a
+/// - calls different operators for different sizes, or passes a number that cannot be written as a
 ///   multilinear polynomial of the sizes with integer coefficients.
 /// @throw c10::Error if the example is empty, the name of an input or output is not an identifier
 /// or is duplicated, a dimension does not exist, or the file cannot be written.
