@@ -512,7 +512,7 @@ TEST_CASE("2400 generated tensors print as in Python", "[python]") {
   CHECK(count == 2400);
 }
 
-TEST_CASE("every value in repr.py prints as in Python", "[python]") {
+TEST_CASE("besides the generated tensors, every value in repr.py prints as in Python", "[python]") {
   const sconce::test::TempDir folder;
   auto file = sconce::test::ask_python(folder, "repr.py", "texts");
   std::map<std::string, std::string> theirs;

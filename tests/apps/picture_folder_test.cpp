@@ -149,7 +149,7 @@ TEST_CASE(
     return sconce::test::error_of([&] { train::find_digits(program, folder.path() / "none"); });
   };
   const std::string instead = "; specify the folder that contains the four files: --data DIR";
-  // Omitting the program path simulates a system without /proc.
+  // The program's link does not exist yet, as on a system without /proc.
   CHECK(error() ==
         "--data digits: expected the folder with the digits dataset, but cannot determine this "
         "program's installation folder from " +

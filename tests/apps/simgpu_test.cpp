@@ -285,8 +285,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "custom kernels and operators run their CPU code in stream order, and races between them are "
-    "reported") {
+    "custom kernels and operators run their CPU code in stream order, and their races with other "
+    "GPU work are reported") {
   const auto run = [](const std::string& name, const std::string& how) {
     return simulated("--races throw", SCONCE_SIMGPU_KERNELS " " + name + " " + how);
   };

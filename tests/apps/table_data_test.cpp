@@ -28,8 +28,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns a table of house prices. Each price depends on the number of rooms and the roof type,
-// plus noise.
+// Returns a table of house prices. Each price depends on the number of rooms, the roof type, and
+// the area, plus noise.
 std::string houses(int64_t count = 60) {
   std::string text = "rooms,roof,area,price\n";
   for (int64_t i = 0; i < count; ++i) {

@@ -257,7 +257,7 @@ TEST_CASE("on a GPU, Batches keeps batches on the device, in the same order as o
 
 TEST_CASE(
     "Batches rejects data or targets that are undefined or zero-dimensional, and rejects "
-    "mismatched row counts") {
+    "mismatched row counts or devices") {
   const Dataset good = counting(4);
   CHECK(refusal({{}, good.target}) ==
         "sconce::data::Batches: data: expected a tensor, got an undefined tensor");

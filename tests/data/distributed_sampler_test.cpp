@@ -67,7 +67,7 @@ TEST_CASE(
   CHECK(torch::equal(torch::rand({4}), next));
 }
 
-TEST_CASE("only a DistributedSampler that shuffles requires set_epoch") {
+TEST_CASE("DistributedSampler requires set_epoch only if it shuffles") {
   const auto group = ProcessGroup::init();
   CHECK(DistributedSampler(5, group).requires_set_epoch());
   CHECK_FALSE(DistributedSampler(5, group, {.shuffle = false}).requires_set_epoch());

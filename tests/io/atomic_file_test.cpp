@@ -428,8 +428,8 @@ TEST_CASE("a file name may be as long as the file system allows") {
 }
 
 TEST_CASE(
-    "a save removes a killed writer's temporary file and keeps the temporary files of running "
-    "writers") {
+    "a save removes the temporary file that a killed writer left for the same file and keeps all "
+    "other files") {
   const TempDir folder;
   const auto file = folder.path() / "file";
   folder.write("file.4711-0.part", "left");

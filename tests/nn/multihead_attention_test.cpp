@@ -62,8 +62,8 @@ TEST_CASE("attention returns the same results for a padded batch as for each unp
 }
 
 TEST_CASE(
-    "training attention in 16-bit precision with bool or float masks gives results close to "
-    "float32 training") {
+    "attention with bool or float masks can be trained in 16-bit precision, and its outputs are "
+    "close to float32 outputs") {
   const auto dtype = GENERATE(torch::kBFloat16, torch::kHalf);
   const bool need_weights = GENERATE(true, false);
   const bool autocast = GENERATE(true, false);

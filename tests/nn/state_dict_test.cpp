@@ -125,7 +125,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "load_state_dict rejects a value whose type cannot be converted before changing anything") {
+    "before changing anything, load_state_dict rejects a value whose type cannot be converted") {
   auto model = three_layers();
   StateDict before, state;
   for (const auto& item : state_dict(*model)) before.insert(item.key(), item.value().clone());

@@ -963,7 +963,8 @@ TEST_CASE("schedulers reject invalid arguments for the same reasons as Python") 
   CHECK(o.param_groups()[0].options().get_lr() == 0.1);
 }
 
-TEST_CASE("an SWALR's swa_lr is stored in the optimizer state and used by a later SWALR") {
+TEST_CASE(
+    "an SWALR's swa_lr is stored in the optimizer state and used by the SWALR of a resumed run") {
   const auto run = make_ours("SGD");
   SWALR schedule(*run, {0.5, 0.25});
   schedule.step();

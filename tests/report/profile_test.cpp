@@ -166,7 +166,7 @@ TEST_CASE("a custom loop's profile is written only once") {
   const Profile next;  // its records are never requested
 }
 
-TEST_CASE("exporting a profile creates no temporary files in TMPDIR") {
+TEST_CASE("exporting a profile does not use TMPDIR") {
   const TempDir folder;
   const TempDir temporary;
   const auto theirs =

@@ -212,7 +212,9 @@ TEST_CASE("SummaryWriter reports a folder that it cannot create and a tag that i
              ContainsSubstring("SummaryWriter::add_scalar: expected a tag in UTF-8"));
 }
 
-TEST_CASE("written images, histograms, and text match Python's output byte for byte") {
+TEST_CASE(
+    "written histograms and text match Python's output byte for byte, and written images match "
+    "pixel for pixel") {
   const TempDir folder;
   {
     SummaryWriter writer(folder.path());

@@ -21,7 +21,8 @@ TEST_CASE("MetricValues looks up metrics by name and preserves their order") {
   CHECK((epoch.contains("loss") && epoch.contains("b") && !epoch.contains("c")));
 }
 
-TEST_CASE("examples_per_second averages over all epochs and is NaN for a fit without epochs") {
+TEST_CASE(
+    "examples_per_second is the total rate over all epochs and is NaN for a fit without epochs") {
   const sconce::FitResult result = {
       {{.examples = 10, .seconds = 1}, {.examples = 20, .seconds = 4}}};
   CHECK(result.examples_per_second() == 6);

@@ -246,7 +246,8 @@ TEST_CASE("step values are read only at the end of an epoch") {
 }
 
 TEST_CASE(
-    "the Trainer rejects step values that are not scalars or whose names are already in use") {
+    "the Trainer rejects step values that are not a single real number or whose names are already "
+    "in use") {
   const std::string who = "sconce::Trainer: expected ";
   const auto named = [](const std::string& name) {
     return [name](const torch::Tensor& mean) { return NamedTensors{{name, mean}}; };
@@ -453,7 +454,9 @@ TEST_CASE("the losses and counts from all replicas are summed") {
   CHECK(two.first.at("train_mean") == Approx(one.first.at("train_mean")));
 }
 
-TEST_CASE("the Trainer rejects non-scalar counts and counts that only some steps return") {
+TEST_CASE(
+    "the Trainer rejects counts that are not a single real number and counts that only some steps "
+    "return") {
   const std::string who = "sconce::Trainer: expected ";
   CHECK(refusal_of_count(targets_of) == "nothing was thrown");
   CHECK(refusal_of_count([](const Dataset& batch) { return batch.target != -100; }) ==

@@ -98,8 +98,8 @@ TEST_CASE("with graph enabled, all epochs of a loop on the CPU share one capture
 }
 
 TEST_CASE(
-    "a step is captured again if its model, optimizer, or parameter group is replaced, even at the "
-    "same address") {
+    "a step is captured again if its model or optimizer is replaced, even at the same address, or "
+    "if a parameter group is added") {
   const std::vector<int> anew = {4, 0, 0, 4, 0, 0};
   const auto other_model = [](EpochTraining& training) {
     training.model = std::make_shared<CountingModel>(5);

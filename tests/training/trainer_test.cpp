@@ -441,7 +441,7 @@ TEST_CASE(
   CHECK(tests.begin().epoch() == 5);
 }
 
-TEST_CASE("nested and concurrent fits over the same batches each use a separate row order") {
+TEST_CASE("nested and concurrent fits over the same batches do not affect each other's row order") {
   const sconce::FitData data = {.train = shuffled_rows()};
   struct Within : sconce::TrainerCallback {
     explicit Within(const sconce::FitData& of) : data(of) {}

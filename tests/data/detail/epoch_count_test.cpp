@@ -66,8 +66,8 @@ TEST_CASE("threads that share an epoch count take each epoch exactly once") {
 }
 
 TEST_CASE(
-    "with a sampler that requires set_epoch, an epoch count repeats the epoch and warns until "
-    "set_epoch is called") {
+    "with a sampler that requires set_epoch, an epoch count repeats the epoch and warns once if "
+    "set_epoch is not called") {
   const sconce::test::Warnings warnings;
   const EpochCount count("Who", AnySampler(Keeping()));
   const EpochCount copy = count;

@@ -38,7 +38,7 @@ TEST_CASE("a ResNet matches torchvision's initial state, losses, and logits for 
   sconce::test::check_like_torchvision(network, make(network), /*size=*/64);
 }
 
-TEST_CASE("a ResNet with custom block counts matches torchvision's initial state") {
+TEST_CASE("resnet34 matches torchvision's initial state") {
   sconce::test::check_state(*make("resnet34"), sconce::test::lines_of_network("resnet34"));
 }
 

@@ -44,7 +44,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a VisionTransformer prints the same text as in Python, and a clone returns the same outputs") {
+    "a VisionTransformer prints the same text as torchvision's VisionTransformer, and a clone "
+    "returns the same outputs") {
   VisionTransformer net(small());
   const auto text = sconce::repr(net);
   CHECK(text.starts_with("VisionTransformer(\n  (conv_proj): Conv2d(3, 24, kernel_size=(8, 8), "));
