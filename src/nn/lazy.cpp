@@ -35,8 +35,8 @@ auto& features_in(Options& options) {
 }
 
 // Returns options for constructing the real layer before its size is known. These options make the
-// layer small but preserve every option that only the constructor evaluates, such as convolution
-// padding.
+// layer small but preserve the options from which the constructor computes values only once, such
+// as convolution padding.
 LinearOptions blank(const LinearOptions& options, const KeepGenerator& = {}) {
   TORCH_CHECK(options.out_features() >= 0,
               "sconce::nn::LazyLinear: expected out_features to be at least 0, got ",

@@ -160,8 +160,8 @@ class EagerStep final : public TrainStep {
     RECORD_USER_SCOPE("optimizer");
     if (clip_ > 0) {
       precision_.unscale_(optimizer_);
-      // Clips the optimizer's parameters instead of all model parameters, because the gradients of
-      // the other parameters are neither zeroed nor unscaled.
+      // Clips the gradients of the optimizer's parameters instead of all gradients in the model,
+      // because the gradients of the other parameters are neither zeroed nor unscaled.
       nn::clip_grad_norm_(parameters_of(optimizer_), clip_);
     }
     precision_.step(optimizer_);

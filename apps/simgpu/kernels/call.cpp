@@ -29,8 +29,8 @@ c10::Device with_index(c10::Device device) {
 
 // The position of the indices argument in operators that accept CPU indices.
 constexpr size_t indices_position = 1;
-// The positions of two arguments in the only operator that both accepts CPU indices and writes to a
-// tensor.
+// The positions of two arguments in the only one of these operators that uses the indices to write
+// to a tensor.
 constexpr size_t values_position = 2;
 constexpr size_t accumulate_position = 3;
 
@@ -55,8 +55,8 @@ bool writes_by_indices(const OperatorPlan& plan) {
   return plan.cpu_tensors == CpuTensors::indices && plan.writes[0];
 }
 
-// Returns whether LibTorch calls masked_fill_, which accepts a CPU scalar and does not block the
-// host.
+// Returns whether LibTorch calls masked_fill_ instead. In that case, the value may be a CPU tensor
+// with one element, and the call does not block the host.
 bool fills_mask(const OperatorPlan& plan, const c10::IValue* arguments) {
   if (!writes_by_indices(plan) || arguments[accumulate_position].toBool()) return false;
   return std::get<0>(at::native::canDispatchToMaskedFill(
@@ -89,7 +89,7 @@ OptionalTensors moved_indices(const at::Tensor& self, const OptionalTensors& ind
   return moved;
 }
 
-// Returns whether the program passed this argument as a CPU scalar tensor.
+// Returns whether the program passed this argument as a CPU tensor with one element.
 bool can_change(const at::Tensor& number) {
   return number.is_cpu() && number.layout() == at::kStrided && number.numel() == 1 &&
          !number.unsafeGetTensorImpl()->is_wrapped_number();

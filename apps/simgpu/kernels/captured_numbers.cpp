@@ -17,7 +17,7 @@ void CapturedNumber::check(const char* operator_name) const {
   auto locked = number_.lock();
   if (!locked) return;
   const at::Tensor number(std::move(locked));
-  // Compares the scalars byte by byte, because NaN does not compare equal to itself.
+  // Compares the values byte by byte, because NaN does not compare equal to itself.
   if (std::memcmp(number.const_data_ptr(), copy_.const_data_ptr(), copy_.nbytes()) == 0) return;
   report_race(c10::str("simulated GPUs: during a graph replay, ", operator_name,
                        " uses the captured value ", copy_.item(),

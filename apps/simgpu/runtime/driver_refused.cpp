@@ -25,7 +25,8 @@ int refuse_of_driver(const char* function) {
 #define SIMGPU_REFUSE(function) \
   SIMGPU_DEFINE(simgpu_##function, #function, simgpu::refuse_of_driver(#function))
 
-// These functions manage growable memory, such as the expandable segments in LibTorch's allocator.
+// These functions are used for growable memory, such as the expandable segments in LibTorch's
+// allocator.
 SIMGPU_REFUSE(cuMemAddressFree)
 SIMGPU_REFUSE(cuMemAddressReserve)
 SIMGPU_REFUSE(cuMemCreate)
@@ -43,7 +44,7 @@ SIMGPU_REFUSE(cuMemsetD32Async)
 SIMGPU_REFUSE(cuPointerGetAttribute)
 SIMGPU_REFUSE(cuStreamWriteValue32)
 
-// These functions link, configure, and launch kernels that are compiled at run time.
+// These functions are used for kernels that are compiled at run time.
 SIMGPU_REFUSE(cuFuncGetAttribute)
 SIMGPU_REFUSE(cuFuncSetAttribute)
 SIMGPU_REFUSE(cuFuncSetCacheConfig)

@@ -6,6 +6,7 @@
 #include <string>
 
 // Functions that a program running on simulated GPUs can look up with dlsym().
+// docs/simulated_gpus.md shows how to use them.
 #pragma GCC visibility push(default)
 
 extern "C" {
