@@ -7,6 +7,7 @@
 With --check, the script writes nothing and fails if a page is out of date.
 """
 import functools
+import math
 import re
 import sys
 import textwrap
@@ -48,7 +49,7 @@ def measured(name, found):
     return wrapped(
         f"Measured on {' and '.join(days)} with LibTorch {machine['torch']}, Python {machine['python']}, and "
         f"{threads(machine['threads'])} on {number(machine['cores'])} cores of an {machine['cpu']}, in {pairs} pairs. Before a "
-        f"workload started, the load average was at most {max(result['load'] for result in results):.1f}. The file with "
+        f"workload started, the load average was at most {math.ceil(10 * max(result['load'] for result in results)) / 10}. The file with "
         f"[all times]({name}) contains the load before each row.")
 
 

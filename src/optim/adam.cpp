@@ -46,7 +46,7 @@ struct AdamTable {
 
   static void check(const Options& o, const Expect& expect) {
     TORCH_CHECK_VALUE(!(expect.extra.lr && expect.extra.kernels == Kernels::foreach), name,
-                      ": expected lr to be a float with Kernels::foreach, got a tensor");
+                      ": expected lr to be a number with Kernels::foreach, got a tensor");
     expect.at_least_0("lr", o.lr());
     expect.at_least_0("eps", o.eps());
     expect.betas(o.betas());

@@ -166,7 +166,8 @@ std::string difference(const std::vector<Call>& calls, const TraceAt& other,
         continue;
       return place_of(i, calls[i].op) + ": argument '" +
              calls[i].op.schema().arguments()[j].name() + "' at " + at_text(other.sizes, names) +
-             ": expected a polynomial in the dynamic sizes with integer coefficients, got a "
+             ": expected a multilinear polynomial in the dynamic sizes with integer coefficients, "
+             "got a "
              "different integer; " +
              "compute the integer with operators, or pass a tensor that contains the integer as an "
              "input";

@@ -268,12 +268,12 @@ void Recording::check_shapes(const Graph& graph, const TraceAt& other) const {
     std::vector<int64_t> shape;
     for (const auto& size : graph.outputs[i].shape) shape.push_back(size.at(other.sizes));
     const auto& found = other.trace.outputs[i].shape;
-    TORCH_CHECK(shape == found, record_error_prefix, "output '", graph.outputs[i].name,
-                "': expected sizes that are polynomials in the dynamic sizes with integer "
-                "coefficients, and therefore the shape ",
-                repr(c10::IntArrayRef(shape)), " at ", at_text(other.sizes, sizes_.names()),
-                ", got ", repr(c10::IntArrayRef(found)),
-                "; make the dimension static, or pool it to a fixed size");
+    TORCH_CHECK(
+        shape == found, record_error_prefix, "output '", graph.outputs[i].name,
+        "': expected sizes that are multilinear polynomials in the dynamic sizes with integer "
+        "coefficients, and therefore the shape ",
+        repr(c10::IntArrayRef(shape)), " at ", at_text(other.sizes, sizes_.names()), ", got ",
+        repr(c10::IntArrayRef(found)), "; make the dimension static, or pool it to a fixed size");
   }
 }
 

@@ -35,7 +35,7 @@ constexpr std::array<Refusal, 5> refusals = {{
      "expected operators that run in a single process, got a collective; record the network "
      "without DistributedDataParallel"},
     {"a tensor whose memory is replaced",
-     "expected tensors that keep their storage, got an operator that replaces a tensor's storage; "
+     "expected tensors that keep their memory, got an operator that replaces a tensor's memory; "
      "create a new tensor instead of resizing an existing tensor"},
 }};
 

@@ -340,7 +340,7 @@ TEST_CASE(
   CHECK(wrong.out == "4 float\n");
   CHECK_THAT(wrong.err,
              ContainsSubstring("during a graph replay, aten::add_.Tensor uses the captured "
-                               "value 2 of a CPU scalar, but the current value is 5"));
+                               "value 2 of a one-element CPU tensor, but the current value is 5"));
   CHECK(fault("factor", "wrong", "--races throw").exit_code == 1);
   CHECK(fault("factor", "right", "--races throw").out == "7 float\n");
 }

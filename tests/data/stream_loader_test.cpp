@@ -248,7 +248,7 @@ TEST_CASE(
   CHECK_THAT(error({.num_replicas = 0}), ContainsSubstring("num_replicas to be at least 1, got 0"));
   CHECK_THAT(error({.num_replicas = 2, .rank = 2}), ContainsSubstring("a rank from 0 to 1, got 2"));
   CHECK_THAT(error({.batches_per_epoch = 2, .drop_last = true}),
-             ContainsSubstring("either drop_last or batches_per_epoch"));
+             ContainsSubstring("drop_last to be false if batches_per_epoch is set"));
   const StreamLoader whole(Counted{.items = 3});
   CHECK_THAT(error_of([&] { whole.size(); }), ContainsSubstring("expected batches_per_epoch"));
   const StreamLoader empty(Counted{.items = 1}, {.batches_per_epoch = 2, .num_replicas = 2});

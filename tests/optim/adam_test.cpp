@@ -120,7 +120,7 @@ TEST_CASE("Adam and AdamW reject invalid options, both as defaults and in every 
     sconce::test::check_refused<Optimizer>(name, Options(), wrong);
     CHECK_THROWS_WITH(
         Optimizer({p()}, Options(), {.kernels = Kernels::foreach, .lr = torch::tensor(0.1)}),
-        ContainsSubstring("expected lr to be a float with Kernels::foreach, got a tensor"));
+        ContainsSubstring("expected lr to be a number with Kernels::foreach, got a tensor"));
   };
   check.operator()<Adam, AdamOptions>("sconce::optim::Adam");
   check.operator()<AdamW, AdamWOptions>("sconce::optim::AdamW");

@@ -212,11 +212,11 @@ TEST_CASE("record rejects operators defined outside LibTorch") {
                   "operation with LibTorch's operators, or pass its result as an input"}});
 }
 
-TEST_CASE("record rejects operators that replace a tensor's storage") {
+TEST_CASE("record rejects operators that replace a tensor's memory") {
   check_refused(
       {{[](auto x) { return x.clone().resize_({2, 3}); },
-        "aten::resize_: expected tensors that keep their storage, got an operator that replaces a "
-        "tensor's storage; create a new tensor instead of resizing an existing tensor"}});
+        "aten::resize_: expected tensors that keep their memory, got an operator that replaces a "
+        "tensor's memory; create a new tensor instead of resizing an existing tensor"}});
 }
 
 TEST_CASE("record rejects collectives") {
@@ -233,7 +233,8 @@ TEST_CASE("record rejects collectives") {
 
 TEST_CASE("record rejects integers that are not multilinear polynomials of the dynamic sizes") {
   const std::string expected =
-      ": expected a polynomial in the dynamic sizes with integer coefficients, got a different "
+      ": expected a multilinear polynomial in the dynamic sizes with integer coefficients, got a "
+      "different "
       "integer";
   CHECK_THAT(refusal_of([](const auto& x) { return x.narrow(0, 0, x.size(0) / 2); }),
              ContainsSubstring("aten::narrow: argument 'length' at batch = 11" + expected));

@@ -21,7 +21,7 @@ void CapturedNumber::check(const char* operator_name) const {
   if (std::memcmp(number.const_data_ptr(), copy_.const_data_ptr(), copy_.nbytes()) == 0) return;
   report_race(c10::str("simulated GPUs: during a graph replay, ", operator_name,
                        " uses the captured value ", copy_.item(),
-                       " of a CPU scalar, but the current value is ", number.item()));
+                       " of a one-element CPU tensor, but the current value is ", number.item()));
 }
 
 }  // namespace simgpu

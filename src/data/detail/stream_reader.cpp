@@ -21,8 +21,9 @@ void check_stream_options(const StreamLoaderOptions& options) {
               options.num_replicas);
   TORCH_CHECK(options.rank >= 0 && options.rank < options.num_replicas, error_prefix,
               "a rank from 0 to ", options.num_replicas - 1, ", got ", options.rank);
-  TORCH_CHECK(!options.drop_last || options.batches_per_epoch == 0, error_prefix,
-              "either drop_last or batches_per_epoch (which makes every batch full), got both");
+  TORCH_CHECK(
+      !options.drop_last || options.batches_per_epoch == 0, error_prefix,
+      "drop_last to be false if batches_per_epoch is set (which makes every batch full), got true");
 }
 
 std::vector<int64_t> chunk_order(const StreamLoaderOptions& options, const StreamPlace& place,
