@@ -111,7 +111,7 @@ CapturedStep::CapturedStep(torch::Device device, Step step, CapturedStepOptions 
     TORCH_CHECK(module != nullptr, step_name, ": expected modules, got null");
   }
   TORCH_CHECK(options_.compiler == nullptr || device_.is_cpu(), step_name,
-              ": expected the CPU for a step with a compiler, got ", device_,
+              ": expected a CPU device for a compiled step, got ", device_,
               "; steps on a GPU are captured without a compiler");
   if (device_.is_cpu()) {
     cpu_graphs_ = std::make_unique<detail::CpuGraphs>(options_.compiler.get());

@@ -219,6 +219,6 @@ TEST_CASE("a step on a GPU rejects a compiler", "[gpu]") {
   sconce::test::require_gpu();
   const auto compiler = std::make_shared<InterpretedSteps>(sconce::StepCompilerOptions{});
   CHECK_THROWS_WITH(CapturedStep(sconce::gpu(), square, {.compiler = compiler}),
-                    Catch::Matchers::StartsWith("sconce::CapturedStep: expected the CPU for a step "
-                                                "with a compiler, got cuda:0"));
+                    Catch::Matchers::StartsWith("sconce::CapturedStep: expected a CPU device for a "
+                                                "compiled step, got cuda:0"));
 }

@@ -28,7 +28,7 @@ inline void check_pair(const torch::Tensor& preds, const torch::Tensor& target,
                        const char* caller) {
   check_tensors(preds, target, caller);
   TORCH_CHECK(preds.sizes() == target.sizes(), caller,
-              ": expected preds and target of the same sizes, got ", preds.sizes(), " and ",
+              ": expected preds and target with the same shape, got ", preds.sizes(), " and ",
               target.sizes());
 }
 

@@ -193,7 +193,7 @@ TEST_CASE(
              ContainsSubstring("sconce::metrics::MultilabelAUROC: expected sizes (N, 3, ...), got "
                                "[4, 2]"));
   CHECK_THAT(of_labels(torch::zeros({4, 3}), torch::zeros({4, 1})),
-             ContainsSubstring("of the same sizes, got [4, 3] and [4, 1]"));
+             ContainsSubstring("with the same shape, got [4, 3] and [4, 1]"));
   CHECK_THAT(
       error_of([] { BinaryAUROC({.thresholds = 4}).update(torch::ones({}), torch::ones({})); }),
       ContainsSubstring("expected sizes (N, ...), got []"));

@@ -166,5 +166,5 @@ TEST_CASE(
   CHECK_THAT(error_of([] { BinaryAccuracy().update(torch::zeros({}), torch::zeros({})); }),
              ContainsSubstring("expected sizes (N, ...), got []"));
   CHECK_THAT(error_of([] { BinaryAccuracy().update(torch::zeros({4, 1}), torch::zeros({4})); }),
-             ContainsSubstring("of the same sizes, got [4, 1] and [4]"));
+             ContainsSubstring("with the same shape, got [4, 1] and [4]"));
 }

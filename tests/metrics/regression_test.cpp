@@ -76,7 +76,7 @@ TEST_CASE("MeanAbsolutePercentageError matches torchmetrics") {
   CHECK(metric.compute().item<double>() == Catch::Approx(341880.70188034186).epsilon(1e-12));
   CHECK_THAT(error_of([&] { metric.update(torch::zeros({4, 1}), torch::zeros({4})); }),
              ContainsSubstring("sconce::metrics::MeanAbsolutePercentageError: expected preds and "
-                               "target of the same sizes, got [4, 1] and [4]"));
+                               "target with the same shape, got [4, 1] and [4]"));
 }
 
 TEST_CASE("MeanAbsolutePercentageError returns the same value for transposed inputs") {
@@ -135,7 +135,7 @@ TEST_CASE("R2Score rejects invalid sizes and options") {
   CHECK_THAT(error_of([&] { score.update(torch::zeros({4, 2}), torch::zeros({4, 2})); }),
              ContainsSubstring("sconce::metrics::R2Score: expected sizes (N, 1), got [4, 2]"));
   CHECK_THAT(error_of([&] { score.update(torch::zeros({4, 1}), torch::zeros({4})); }),
-             ContainsSubstring("of the same sizes, got [4, 1] and [4]"));
+             ContainsSubstring("with the same shape, got [4, 1] and [4]"));
   CHECK_THAT(
       error_of([] { R2Score({.num_outputs = 2}).update(torch::ones({2}), torch::ones({2})); }),
       ContainsSubstring("expected sizes (N, 2), got [2]"));

@@ -285,7 +285,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "an optimizer's or scheduler's options contain exactly the state that steps do not change") {
+    "the options of an optimizer or scheduler contain exactly the state that steps leave "
+    "unchanged") {
   namespace lr_scheduler = sconce::optim::lr_scheduler;
   const auto text = [](const c10::IValue& value) { return c10::str(value); };
   torch::nn::Linear net(2, 2);

@@ -1865,7 +1865,7 @@ TEST_CASE(
                            sconce::Loss(torch::soft_margin_loss),
                            sconce::Loss(torch::smooth_l1_loss), sconce::Loss(torch::huber_loss)}) {
     CHECK(sconce::test::error_of([&] { loss(column, row); }) ==
-          "sconce::TrainerOptions: loss: expected an output and a target of the same sizes, got "
+          "sconce::TrainerOptions: loss: expected an output and a target with the same shape, got "
           "[6, 1] and [6]");
   }
   CHECK_FALSE(static_cast<bool>(sconce::Loss(sconce::Loss::Function())));

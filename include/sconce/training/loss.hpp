@@ -135,7 +135,7 @@ class Loss {
     static Function with_size_check(Function f) {
       return [f = std::move(f)](const Tensor& output, const Tensor& target) {
         TORCH_CHECK(output.sizes() == target.sizes(), "sconce::TrainerOptions: loss: expected an ",
-                    "output and a target of the same sizes, got ", output.sizes(), " and ",
+                    "output and a target with the same shape, got ", output.sizes(), " and ",
                     target.sizes());
         return f(output, target);
       };
