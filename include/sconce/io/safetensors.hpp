@@ -53,7 +53,7 @@ void save_safetensors(const std::filesystem::path& path, const StateDict& tensor
 /// Python: `safetensors.torch.load_file(path, device)`.
 /// @throw c10::Error, with the path and the entry or offset in the message, if:
 /// - the file violates the format or contains a type that LibTorch does not support (F6);
-/// - two mutually exclusive options are set.
+/// - `random_access` is set without `mmap` or for a device other than the CPU.
 ///
 /// These checks run before memory is allocated for tensors.
 StateDict load_safetensors(const std::filesystem::path& path, SafetensorsOptions options = {});

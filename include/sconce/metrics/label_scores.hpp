@@ -26,9 +26,9 @@ struct MultilabelOptions {
 /// Base class for binary-label metrics. `update` accepts `preds` and `target` of the same shape:
 /// (N, ...) for one label or `(N, num_labels, ...)` for several labels. `target` may have any real
 /// type but must contain only 0, 1, and `ignore_index`. `preds` contains integer predictions (0 or
-/// 1) or floating-point probabilities. If any element of `preds` is outside [0, 1], the whole batch
-/// is treated as logits. This check runs on the device. 16-bit values are converted to float32. NaN
-/// counts as a prediction of 0.
+/// 1) or floating-point probabilities. If any floating-point element is outside [0, 1], the whole
+/// batch is treated as logits. This check runs on the device. 16-bit values are converted to
+/// float32. NaN counts as a prediction of 0.
 ///
 /// `compute` returns a float64 tensor with values between 0 and 1. Without averaging, the tensor
 /// has shape `(num_labels,)`. Otherwise, it is 0-dim. A score whose denominator is 0 is defined as

@@ -43,7 +43,7 @@ class LayerNormImpl : public torch::nn::Cloneable<LayerNormImpl> {
     if (options.bias()) bias = register_parameter("bias", torch::zeros(options.normalized_shape()));
   }
 
-  /// Prints the same text as Python's `repr`.
+  /// Prints the text that `sconce::repr` returns.
   void pretty_print(std::ostream& stream) const override { stream << repr(*this); }
 
   /// Normalizes `input`.

@@ -148,7 +148,7 @@ class LazyModule : public Base, public LazyLayer {
   /// @throw c10::Error if the layer is uninitialized and does not match the tensors in the archive.
   void load(torch::serialize::InputArchive& archive) override;
 
-  /// Prints Python's `repr` if the layer is uninitialized, and the same text as `Base` otherwise.
+  /// Prints the text of `sconce::repr` until the layer is initialized, then the text of `Base`.
   void pretty_print(std::ostream& stream) const override;
 
   bool is_initialized() const override;

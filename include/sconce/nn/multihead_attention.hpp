@@ -72,7 +72,7 @@ class MultiheadAttentionImpl : public torch::nn::Cloneable<MultiheadAttentionImp
 
   void reset() override;
 
-  /// Prints the same text as Python's `repr`.
+  /// Prints the text that `sconce::repr` returns.
   void pretty_print(std::ostream& stream) const override { stream << repr(*this); }
 
   /// Computes attention for `query` of shape `(L, N, E)`, `key` of shape `(S, N, kdim)`, and

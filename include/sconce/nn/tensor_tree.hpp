@@ -15,8 +15,8 @@ namespace sconce::nn {
 template <class T>
 struct TensorTree;
 
-/// Satisfied by types that contain tensors at any depth, including types that `TensorTree` does not
-/// support.
+/// Satisfied by containers that hold tensors at any depth, including containers that `TensorTree`
+/// does not support.
 template <class T>
 concept ContainerOfTensors =
     (requires { typename T::value_type; } && TensorTree<typename T::value_type>::any) ||

@@ -101,7 +101,7 @@ class TransformerEncoderLayerImpl : public torch::nn::Cloneable<TransformerEncod
 
   void reset() override;
 
-  /// Prints the same text as Python's `repr`.
+  /// Prints the text that `sconce::repr` returns.
   void pretty_print(std::ostream& stream) const override { stream << repr(*this); }
 
   /// Passes `src` through the layer. `src` has shape `(L, N, E)`, `(N, L, E)` if `batch_first` is
@@ -137,7 +137,7 @@ class TransformerDecoderLayerImpl : public torch::nn::Cloneable<TransformerDecod
 
   void reset() override;
 
-  /// Prints the same text as Python's `repr`.
+  /// Prints the text that `sconce::repr` returns.
   void pretty_print(std::ostream& stream) const override { stream << repr(*this); }
 
   /// Passes `tgt` of shape `(L, N, E)` and `memory` of shape `(S, N, E)` through the layer. If
@@ -171,7 +171,7 @@ class TransformerStack : public torch::nn::Cloneable<Derived> {
 
   void reset() override;
 
-  /// Prints the same text as Python's `repr`.
+  /// Prints the text that `sconce::repr` returns.
   void pretty_print(std::ostream& stream) const override { stream << repr(*this); }
 
   torch::nn::ModuleList layers = nullptr;  ///< the layers

@@ -83,7 +83,7 @@ class TransformerImpl : public torch::nn::Cloneable<TransformerImpl> {
   /// Reinitializes all parameters with two or more dimensions.
   void reset_parameters();
 
-  /// Prints the same text as Python's `repr`.
+  /// Prints the text that `sconce::repr` returns.
   void pretty_print(std::ostream& stream) const override { stream << repr(*this); }
 
   /// Passes `src` of shape `(S, N, E)` and `tgt` of shape `(T, N, E)` through the model. If

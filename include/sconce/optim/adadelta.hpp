@@ -27,10 +27,10 @@ struct AdadeltaParamState : TableParamState<Adadelta, AdadeltaParamState> {
   torch::Tensor acc_delta = {};   ///< running average of squared steps, like the parameter
 };
 
-/// Implements the Adadelta algorithm, which divides each gradient by the root mean square of past
-/// gradients and multiplies the result by the root mean square of past steps. This class runs the
-/// same foreach and for-loop kernels as Python. Save and load the optimizer with `torch::save` and
-/// `torch::load`. LibTorch does not provide Adadelta.
+/// Implements the Adadelta algorithm, which divides each gradient by the running root mean square
+/// of the gradients and multiplies the result by the running root mean square of the steps. This
+/// class runs the same foreach and for-loop kernels as Python. Save and load the optimizer with
+/// `torch::save` and `torch::load`. LibTorch does not provide Adadelta.
 /// Python: `torch.optim.Adadelta`.
 class Adadelta : public OptimizerOf<Adadelta, AdadeltaOptions> {
  public:
