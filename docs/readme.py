@@ -84,7 +84,8 @@ def reasons(sources):
     speed, eager = sources.speed, EAGER_PYTHON
     bullets = [
         "**Same names and numbers as Python.** `torch.amp.GradScaler` is `sconce::amp::GradScaler` ([all "
-        f"names](docs/python_to_cpp.md)), and {sources.comparisons} tests compare its results with PyTorch's.",
+        f"names](docs/python_to_cpp.md)), and {sources.comparisons} tests compare sconce's results with "
+        "PyTorch's.",
         f"**Less code.** A program that trains LeNet in bfloat16 is {sources.lines['mnist']} lines long with sconce "
         f"and {sources.lines['mnist_plain']} lines long "
         "[with LibTorch alone](docs/from_libtorch.md#side-by-side-comparison).",
@@ -113,7 +114,8 @@ def speed(sources):
             f"difference, or {startup / saved:.0%}. `torch::optim::AdamW` takes {adamw} times as "
             "long as `sconce::optim::AdamW` for a step on 1,000 small parameters. For a GPT step in bf16 on an H100 "
             f"with LibTorch {gpu.machine['torch']}, eager PyTorch takes {default} times as long as a captured step in "
-            f"sconce. For PyTorch with a CUDA graph, the ratio is {best}. [Speed](docs/speed.md) lists all cases.")
+            f"sconce. For PyTorch with a CUDA graph, the ratio is {best}. [Speed](docs/speed.md) lists all cases, "
+            "including those where sconce is slower.")
     return wrapped(text)
 
 
