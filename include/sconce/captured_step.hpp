@@ -93,13 +93,13 @@ struct CapturedStepOptions {
 /// On the CPU, a replay directly calls sconce optimizers, schedulers, and
 /// `ExponentialMovingAverage` updates, so you may change any of their options and state. On a GPU,
 /// a function that steps a scheduler or updates an ExponentialMovingAverage is rejected. On the
-/// CPU, gradients may also accumulate over several calls. If a parameter is moved, frozen, or
-/// resized, or if a gradient is released, the step is captured again, because its memory or its
+/// CPU, gradients may also accumulate over several calls, and the step is captured again if a
+/// parameter is moved, frozen, or resized, or if a gradient is released, because its memory or its
 /// gradients have changed.
 ///
-/// If a function cannot be replayed, the call that follows the recorded call throws an error before
-/// running any operation. The first call after the warmup, or any later call, may throw this error.
-/// The function is rejected if it contains:
+/// On the CPU, if a function cannot be replayed, the call that follows the recorded call throws an
+/// error before running any operation. The first call after the warmup, or any later call, may
+/// throw this error. The function is rejected if it contains:
 /// - a call with side effects that a replay would not reproduce, such as `ReduceLROnPlateau::step`;
 /// - a read of a tensor value on the host, a data-dependent shape, or a sparse tensor;
 /// - an operator that runs in another thread, as in DataParallel;

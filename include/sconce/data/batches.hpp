@@ -19,7 +19,7 @@ namespace sconce::data {
 /// If `shuffle` is not set and no sampler is given, batches are views of the dataset. Otherwise,
 /// each batch contains copies of its rows, which are stored on the dataset's device. If `shuffle`
 /// is set, the order is `torch.randperm(n)` drawn from a CPU generator seeded with seed + epoch.
-/// The order is the same on every device and in Python, and no other generator is affected. With a
+/// The order is the same on every device and in Python, and no other generator is used. With a
 /// `DistributedSampler`, all ranks process the same number of batches.
 ///
 /// Each `begin()` starts an independent loop, so loops may be nested or run in several threads.

@@ -74,6 +74,7 @@ class ConcatDataset {
 
   /// Returns the item at `index`. If the item's source draws random numbers, it draws them from
   /// `generator`. This overload is available only if at least one source draws random numbers.
+  /// @throw c10::Error if `index` is out of range.
   Item get(int64_t index, const at::Generator& generator) const
     requires draws
   {

@@ -21,7 +21,7 @@ struct DistributedSamplerOptions {
 
 /// Selects the dataset rows that a single rank trains on. All ranks use the same row order. Each
 /// rank receives every `num_replicas`-th row, and all ranks receive the same number of rows. The
-/// order depends only on the seed and the epoch, and no global generator is used. To split the rows
+/// order depends on the seed and the epoch, and no global generator is used. To split the rows
 /// into batches, use `Batches(dataset, {.batch_size = 64, .sampler = sampler})`. In your own loop,
 /// call `Batches::set_epoch` before each epoch. The Trainer's `fit` calls `set_epoch` for you.
 /// Python: `torch.utils.data.distributed.DistributedSampler`.

@@ -79,7 +79,9 @@ std::vector<Subset<Source>> random_split(Source source, const SplitLengths& leng
   return subsets;
 }
 
-/// Randomly splits selected rows of two tensors, such as a part from an earlier split.
+/// Randomly splits selected rows of two tensors, such as a part from an earlier split. Works like
+/// the overload above.
+/// @throw c10::Error in the same cases as above.
 inline std::vector<Subset<Dataset>> random_split(
     const Subset<Dataset>& source, const SplitLengths& lengths,
     const std::optional<at::Generator>& generator = {}) {

@@ -31,7 +31,7 @@ concept Sampler = std::copyable<S> && requires(S sampler, const S& read, int64_t
 
 /// Selects all rows in random order. The order is the result of `torch.randperm(n)` with a CPU
 /// generator seeded with seed + epoch. The order is the same on every device and in Python, and no
-/// other generator is affected.
+/// other generator is used.
 /// Python: `DistributedSampler(dataset, num_replicas=1, rank=0, seed=seed)`.
 class RandomSampler {
  public:

@@ -30,8 +30,8 @@ namespace sconce::data {
 
 /// Combines the items of a stream into batches for a range-based for loop or, if
 /// `batches_per_epoch` is set, for a Trainer. The batches and their order are the same for any
-/// number of workers, because only one thread reads items at a time. The workers collate items into
-/// batches in parallel, so do expensive work in the collate function instead of `next()`.
+/// number of workers, because only one thread at a time reads items, in order. The workers collate
+/// items into batches in parallel, so do expensive work in the collate function, not in `next()`.
 /// Python: `torch.utils.data.DataLoader` over an `IterableDataset`, where each worker reads all
 /// items unless the dataset divides them among the workers.
 ///

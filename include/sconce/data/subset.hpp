@@ -86,6 +86,7 @@ class Subset {
 
   /// Returns the source's item at `indices()[index]`. The source draws random numbers for the item
   /// from `generator`. This overload is available only if the source draws random numbers.
+  /// @throw c10::Error if `index` is out of range.
   auto get(int64_t index, const at::Generator& generator) const
     requires detail::DrawsItem<Source>
   {

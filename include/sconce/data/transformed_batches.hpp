@@ -47,8 +47,8 @@ struct TransformedBatchesOptions {
 ///
 /// The function accepts either the batch, or the batch and a CPU `at::Generator`. For each batch,
 /// the generator is seeded with `mix_seeds(seed, epoch, index)`, so starting a loop mid-epoch does
-/// not change the batches. The function runs in the thread that reads the batch. Copies of this
-/// object share the source and the function. Python: `map` over a DataLoader.
+/// not change the batches. The function is called when a batch is read, in the thread that reads
+/// it. Copies of this object share the source and the function. Python: `map` over a DataLoader.
 template <class Source, class Function>
 class TransformedBatches {
   using SourceIterator = decltype(std::declval<const Source&>().begin());

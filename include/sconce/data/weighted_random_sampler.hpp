@@ -17,7 +17,7 @@ struct WeightedRandomSamplerOptions {
 /// Samples rows of a dataset with probabilities proportional to the given weights. New rows are
 /// drawn in each epoch. If the weight of each row is 1 / (number of rows in its class), all classes
 /// are equally likely. The rows are drawn with a separate CPU generator seeded with seed + epoch,
-/// and no other generator is affected. To split the rows into batches, use
+/// and no other generator is used. To split the rows into batches, use
 /// `Batches(dataset, {.batch_size = 64, .sampler = sampler})`.
 /// Python: `torch.utils.data.WeightedRandomSampler` with an identically seeded generator.
 class WeightedRandomSampler {

@@ -69,8 +69,8 @@ struct InitOptions {
 /// GPU stream waits for a collective to finish. Gradients do not flow through collectives. The
 /// connections are closed when the last owner of the group is destroyed. The owners are the group's
 /// copies and the DistributedDataParallel objects that use the group. Collectives that are still
-/// running when the connections are closed do not end until their timeouts expire. With NCCL, the
-/// last owner waits for running collectives unless the owner is destroyed by stack unwinding.
+/// running when the connections are closed end no later than when their timeouts expire. With NCCL,
+/// the last owner waits for running collectives unless the owner is destroyed by stack unwinding.
 /// Python: `torch.distributed` with its default group.
 class ProcessGroup {
  public:
