@@ -6,7 +6,7 @@
 
 namespace sconce {
 
-/// A line in a chart. NaNs, infinities, and values above 1e300 leave gaps.
+/// A line in a chart. NaNs, infinities, and values whose magnitude exceeds 1e300 leave gaps.
 struct ChartSeries {
   std::string name = {};       ///< name in the legend
   std::vector<double> x = {};  ///< positions on the x axis, in any order

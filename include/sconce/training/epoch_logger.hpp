@@ -7,16 +7,16 @@
 namespace sconce {
 
 /// Writes one line per epoch to a stream, such as
-/// `epoch 1/3: loss 0.693, train acc 0.500, test acc 0.750`. As in d2l, writes the number of
-/// examples per second after the last epoch. The test loss is included only if there are no
-/// metrics.
+/// `epoch 1/3: loss 0.693, train acc 0.500, test acc 0.750`. The test loss is included only if
+/// there are no metrics. As in d2l, writes the number of examples per second after the last epoch.
+/// If `TrainerOptions::graph` or `compiler` is set, the next line reports whether the step is
+/// replayed or compiled, and why.
 ///
 ///     sconce::EpochLogger log(std::cout);
 ///     trainer.fit(model, optimizer, {.train = batches, .callbacks = {&log}});
 ///
-/// If `TrainerOptions::graph` or `compiler` is set, an additional line reports whether the step is
-/// replayed or compiled, and why. If a callback stops the fit early, the log ends with a line such
-/// as `stopped after epoch 2/3: test_loss has not improved for 1 epoch, ...`. If a resumed fit is
+/// If a callback stops the fit early, the log ends with a line such as
+/// `stopped after epoch 2/3: test_loss has not improved for 1 epoch, ...`. If a resumed fit is
 /// already complete, the log contains a single line with the last epoch's results. In a process
 /// group, only rank 0 writes.
 /// Python: d2l's `train_ch6`.

@@ -49,9 +49,9 @@ class TrainStep;  // in src/
 /// In a profile, each step appears as a "step" range that contains "data", "forward", "backward",
 /// and "optimizer". Tests and predictions appear as "test" and "predict" ranges.
 ///
-/// After each call, the metrics contain the sums from that call. A nested call to `evaluate` or
-/// `fit`, for example in a callback, restores the sums of any metrics shared with the outer fit,
-/// even if the nested call throws. A nested fit with the same Trainer also restores the loss scale.
+/// After a call, the metrics contain the sums of the last training epoch or test. Nested calls,
+/// such as `evaluate` or `fit` in a callback, restore the sums of metrics shared with the outer
+/// fit, even after an exception. A nested fit with the same Trainer also restores the loss scale.
 ///
 /// Callbacks handle all other tasks, such as saving checkpoints. Within an epoch, the loop reads
 /// from the device only to save a checkpoint and, in fp16, to step an optimizer without fused

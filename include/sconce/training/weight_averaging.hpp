@@ -16,9 +16,9 @@ namespace sconce {
 ///     WeightAveraging averaging(averages);
 ///     trainer.fit(net, optimizer, {.train = train, .test = test, .callbacks = {&averaging}});
 ///
-/// After the fit, the model contains its original, unaveraged values. To use the averages, create
-/// an `optim::ExponentialMovingAverage::SwapGuard`. Python: Lightning's `EMAWeightAveraging`, which
-/// leaves the averages in the model.
+/// After the fit, the model contains the trained values, not the averages. To use the averages,
+/// create an `optim::ExponentialMovingAverage::SwapGuard`. Python: Lightning's
+/// `EMAWeightAveraging`, which leaves the averages in the model.
 class WeightAveraging : public TrainerCallback {
  public:
   /// Constructs a callback. `averages` must belong to the fit's model and outlive this object.

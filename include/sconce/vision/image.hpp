@@ -8,8 +8,8 @@
 
 /// Functions for PNG and JPEG images, with the same names as in `torchvision.io`. PNG requires
 /// libpng, and JPEG requires libjpeg-turbo. If sconce was built without the required library,
-/// reading a file throws a c10::NotImplementedError whose message contains the name of the
-/// library's Debian package. No other error is a c10::NotImplementedError.
+/// reading or writing an image throws a c10::NotImplementedError whose message contains the name of
+/// the library's Debian package. No other error is a c10::NotImplementedError.
 namespace sconce::vision {
 
 /// Channels of the returned image.
