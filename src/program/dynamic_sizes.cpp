@@ -33,7 +33,7 @@ void check_name(const std::string& name, const char* what) {
 
 DynamicSizes::DynamicSizes(const StateDict& example, const std::vector<DynamicDim>& dims) {
   for (const auto& dim : dims) add(example, dim);
-  TORCH_CHECK(names_.size() <= max_sizes, record_error_prefix, "dynamic: expected at most ",
+  TORCH_CHECK(names_.size() <= max_sizes, record_error_prefix, "dynamic_shapes: expected at most ",
               max_sizes, " sizes, got ", names_.size());
 }
 
@@ -78,17 +78,17 @@ std::vector<Size> DynamicSizes::shape(size_t index, const at::Tensor& input) con
 void DynamicSizes::add(const StateDict& example, const DynamicDim& given) {
   size_t input = 0;
   while (input < example.size() && example[input].key() != given.input) ++input;
-  TORCH_CHECK(input < example.size(), record_error_prefix, "dynamic: expected an input name, got '",
-              given.input, "'");
+  TORCH_CHECK(input < example.size(), record_error_prefix,
+              "dynamic_shapes: expected an input name, got '", given.input, "'");
   const auto& tensor = example[input].value();
   TORCH_CHECK(tensor.dim() > 0, record_error_prefix,
-              "dynamic: expected an input with at least one dimension, got dimension ", given.dim,
-              " of the 0-dim tensor '", given.input, "'");
+              "dynamic_shapes: expected an input with at least one dimension, got dimension ",
+              given.dim, " of the 0-dim tensor '", given.input, "'");
   TORCH_CHECK(given.dim >= 0 && given.dim < tensor.dim(), record_error_prefix,
-              "dynamic: expected a dimension of '", given.input, "' from 0 to ", tensor.dim() - 1,
-              ", got ", given.dim);
+              "dynamic_shapes: expected a dimension of '", given.input, "' from 0 to ",
+              tensor.dim() - 1, ", got ", given.dim);
   TORCH_CHECK(tensor.size(given.dim) > 0, record_error_prefix,
-              "dynamic: expected a nonzero example size in dimension ", given.dim, " of '",
+              "dynamic_shapes: expected a nonzero example size in dimension ", given.dim, " of '",
               given.input, "', got 0");
   check_name(given.name, "dynamic sizes");
   const auto found = std::find(names_.begin(), names_.end(), given.name);
@@ -98,12 +98,12 @@ void DynamicSizes::add(const StateDict& example, const DynamicDim& given) {
     example_sizes_.push_back(tensor.size(given.dim));
   }
   TORCH_CHECK(example_sizes_[size] == tensor.size(given.dim), record_error_prefix,
-              "dynamic: expected ", given.name, " = ", example_sizes_[size], " in '", given.input,
-              "' as before, got ", tensor.size(given.dim),
+              "dynamic_shapes: expected ", given.name, " = ", example_sizes_[size], " in '",
+              given.input, "' as before, got ", tensor.size(given.dim),
               "; use different names for different sizes");
   const auto first = dims_[input].emplace(given.dim, size).first->second;
   TORCH_CHECK(first == size, record_error_prefix,
-              "dynamic: expected a single size name for dimension ", given.dim, " of '",
+              "dynamic_shapes: expected a single size name for dimension ", given.dim, " of '",
               given.input, "', got '", names_[first], "' and '", given.name, "'");
 }
 

@@ -243,14 +243,14 @@ void Recording::set_ports(Graph& graph, const std::vector<TraceAt>& corners) con
   }
   const auto& outputs = corners.front().trace.outputs;
   TORCH_CHECK(options_.output_names.empty() || options_.output_names.size() == outputs.size(),
-              record_error_prefix, "outputs: expected ", outputs.size(), " names, got ",
+              record_error_prefix, "output_names: expected ", outputs.size(), " names, got ",
               options_.output_names.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
     const auto standard = outputs.size() == 1 ? "output" : "output_" + std::to_string(i);
     const auto& name = options_.output_names.empty() ? standard : options_.output_names[i];
     check_name(name, "outputs");
     TORCH_CHECK(names.insert(name).second, record_error_prefix,
-                "outputs: expected unique names, got '", name,
+                "output_names: expected unique names, got '", name,
                 "' twice; output names must also differ from input names");
     auto& port = graph.outputs.emplace_back(Port{name, outputs[i].value, outputs[i].dtype, {}});
     for (size_t dim = 0; dim < outputs[i].shape.size(); ++dim) {

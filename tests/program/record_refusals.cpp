@@ -357,41 +357,46 @@ TEST_CASE("record rejects invalid options") {
   const StateDict two = {{"x", torch::zeros({2, 3})}, {"y", torch::zeros({4, 3, 5, 6})}};
   const std::string who = "sconce::program::record: ";
   CHECK(refusal_with(x, {.dynamic_shapes = {{"z", 0}}}) ==
-        who + "dynamic: expected an input name, got 'z'");
+        who + "dynamic_shapes: expected an input name, got 'z'");
   CHECK(refusal_with(x, {.dynamic_shapes = {{"x", 2}}}) ==
-        who + "dynamic: expected a dimension of 'x' from 0 to 1, got 2");
+        who + "dynamic_shapes: expected a dimension of 'x' from 0 to 1, got 2");
   CHECK(refusal_with(x, {.dynamic_shapes = {{"x", -1}}}) ==
-        who + "dynamic: expected a dimension of 'x' from 0 to 1, got -1");
+        who + "dynamic_shapes: expected a dimension of 'x' from 0 to 1, got -1");
   CHECK(refusal_with({{"x", torch::tensor(1.0)}}, {.dynamic_shapes = {{"x", 0}}}) ==
         who +
-            "dynamic: expected an input with at least one dimension, got dimension 0 of the 0-dim "
+            "dynamic_shapes: expected an input with at least one dimension, got dimension 0 of the "
+            "0-dim "
             "tensor 'x'");
   CHECK(refusal_with(x, {.dynamic_shapes = {{"x", 0, "a size"}}}) ==
         who + "expected identifiers as names of dynamic sizes, got 'a size'");
   CHECK(refusal_with(x, {.dynamic_shapes = {{"x", 0}, {"x", 0, "rows"}}}) ==
         who +
-            "dynamic: expected a single size name for dimension 0 of 'x', got 'batch' and 'rows'");
+            "dynamic_shapes: expected a single size name for dimension 0 of 'x', got 'batch' and "
+            "'rows'");
   CHECK(refusal_with({{"x", torch::zeros({0, 3})}}, {.dynamic_shapes = {{"x", 0}}}) ==
-        who + "dynamic: expected a nonzero example size in dimension 0 of 'x', got 0");
+        who + "dynamic_shapes: expected a nonzero example size in dimension 0 of 'x', got 0");
   CHECK(refusal_with(two, {.dynamic_shapes = {{"x", 0}, {"y", 0}}}) ==
         who +
-            "dynamic: expected batch = 2 in 'y' as before, got 4; use different names for "
+            "dynamic_shapes: expected batch = 2 in 'y' as before, got 4; use different names for "
             "different sizes");
   CHECK(
       refusal_with(
           two, {.dynamic_shapes = {{"y", 0, "a"}, {"y", 1, "b"}, {"y", 2, "c"}, {"y", 3, "d"}}}) ==
-      who + "dynamic: expected at most 3 sizes, got 4");
-  CHECK(refusal_with(x, {.output_names = {"a", "b"}}) == who + "outputs: expected 1 names, got 2");
-  CHECK(refusal_with(x, {.output_names = {"x"}}) ==
-        who +
-            "outputs: expected unique names, got 'x' twice; output names must also differ from "
-            "input names");
+      who + "dynamic_shapes: expected at most 3 sizes, got 4");
+  CHECK(refusal_with(x, {.output_names = {"a", "b"}}) ==
+        who + "output_names: expected 1 names, got 2");
+  CHECK(
+      refusal_with(x, {.output_names = {"x"}}) ==
+      who +
+          "output_names: expected unique names, got 'x' twice; output names must also differ from "
+          "input names");
   CHECK(refusal_with(x, {.output_names = {"a.b"}}) ==
         who + "expected identifiers as names of outputs, got 'a.b'");
-  CHECK(refusal_with({{"output", torch::zeros(2)}}, {}) ==
-        who +
-            "outputs: expected unique names, got 'output' twice; output names must also differ "
-            "from input names");
+  CHECK(
+      refusal_with({{"output", torch::zeros(2)}}, {}) ==
+      who +
+          "output_names: expected unique names, got 'output' twice; output names must also differ "
+          "from input names");
 }
 
 TEST_CASE("record rejects functions that return no tensors") {
