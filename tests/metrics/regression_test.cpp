@@ -51,8 +51,8 @@ TEST_CASE("mean errors of float16 and integer tensors do not overflow") {
 TEST_CASE("mean errors reject inputs that would need broadcasting") {
   MeanSquaredError metric;
   CHECK_THAT(error_of([&] { metric.update(torch::zeros({4, 1}), torch::zeros({4})); }),
-             ContainsSubstring("sconce::metrics::MeanSquaredError: expected preds and target of "
-                               "the same sizes, got [4, 1] and [4]"));
+             ContainsSubstring("sconce::metrics::MeanSquaredError: expected preds and target with "
+                               "the same shape, got [4, 1] and [4]"));
   MeanAbsoluteError outputs({.num_outputs = 2});
   CHECK_THAT(error_of([&] { outputs.update(torch::zeros({4, 3}), torch::zeros({4, 3})); }),
              ContainsSubstring("sconce::metrics::MeanAbsoluteError: expected sizes (N, 2), got "

@@ -138,9 +138,10 @@ TEST_CASE(
       },
       {2, 3});
   const auto square = [](const Tensor& x) { return torch::arange(x.size(0) * x.size(0)); };
-  CHECK_THAT(error_of([&] { check_recorded(square, {2, 3}); }),
-             Catch::Matchers::ContainsSubstring(
-                 "calls[0] aten::arange: argument 'end' at batch = 7: expected a polynomial"));
+  CHECK_THAT(
+      error_of([&] { check_recorded(square, {2, 3}); }),
+      Catch::Matchers::ContainsSubstring(
+          "calls[0] aten::arange: argument 'end' at batch = 7: expected a multilinear polynomial"));
 }
 
 TEST_CASE(
@@ -244,5 +245,5 @@ TEST_CASE(
   const auto error = error_of(
       [] { check_recorded([](const Tensor& x) { return torch::max_pool1d(x.t(), 2); }, {2, 4}); });
   CHECK_THAT(error, Catch::Matchers::ContainsSubstring(
-                        "output 'output': expected sizes that are polynomials"));
+                        "output 'output': expected sizes that are multilinear polynomials"));
 }

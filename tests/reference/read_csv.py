@@ -38,7 +38,7 @@ DIFFERENT = {
     "target": "expected a target",
     "after": "expected a quoted field to end with its closing quote",
     "nul": "got a NUL byte",
-    "twice": "once, got",  # the second "a" becomes "a.1"
+    "twice": "unique column names, got",  # the second "a" becomes "a.1"
     "no rows": "expected rows",
 }
 MISSING = ["", "NA", "NaN", "nan", "null", "N/A", "None", "NULL", "#N/A", "n/a", "<NA>"]
