@@ -85,7 +85,7 @@ TEST_CASE("a OneCycleLR that would end before the fit is rejected before the fir
   // With four batches accumulated per step, six batches take two steps.
   CHECK_THROWS_WITH(run(3, SchedulerInterval::step, 5),
                     ContainsSubstring("expected a OneCycleLR with at least 6 steps (for 3 epochs), "
-                                      "got one with 5"));
+                                      "got a schedule with 5"));
   CHECK_THROWS_WITH(run(3, SchedulerInterval::epoch, 2), ContainsSubstring("at least 3 steps"));
   CHECK(std::filesystem::is_empty(folder.path()));
   CHECK(run(3, SchedulerInterval::step, 6) == 3);
