@@ -50,5 +50,4 @@ def lessons():
     """Returns the total number of lessons and the number of lessons whose current outputs were all recorded on a
     GPU."""
     everyone = lessons_of_tutorials.lessons()
-    waiting = [lesson for lesson in everyone if any(fold.startswith("No GPU output") for fold in page.recorded(lesson))]
-    return len(everyone), len(everyone) - len(waiting)
+    return len(everyone), sum(not page.waiting(lesson) for lesson in everyone)

@@ -46,10 +46,11 @@ def measured(name, found):
     machine, results = found["machine"], found["results"]
     days = sorted({result["time"][:10] for result in results})
     pairs = max(len(result["values"]["sconce"]) for result in results)
+    load = math.ceil(10 * max(result["load"] for result in results)) / 10
     return wrapped(
         f"Measured on {' and '.join(days)} with LibTorch {machine['torch']}, Python {machine['python']}, and "
         f"{threads(machine['threads'])} on {number(machine['cores'])} cores of an {machine['cpu']}, in {pairs} pairs. Before a "
-        f"workload started, the load average was at most {math.ceil(10 * max(result['load'] for result in results)) / 10}. The file with "
+        f"workload started, the load average was at most {load}. The file with "
         f"[all times]({name}) contains the load before each row.")
 
 

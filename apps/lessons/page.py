@@ -76,22 +76,31 @@ def records():
     return sorted((each for each in found if each["gpus"]), key=lambda each: each["date"], reverse=True)
 
 
-def recorded(lesson):
-    """Returns a fold for each record, containing the lines of the chunks whose statements have not changed since, and
-    the names of the chunks that are missing from all records."""
-    folds, shown = [], set()
+def recorded_outputs(lesson):
+    """Yields each record, and the output of the lesson's chunks whose statements have not changed since."""
     for record in records():
-        entry, lines = record["lessons"].get(lesson.name, {}), []
-        for name in lesson.cpp_chunks:
-            if name in entry and entry[name]["statements"] == statements(lesson, name):
-                lines.append(entry[name]["output"])
-                shown.add(name)
+        entry = record["lessons"].get(lesson.name, {})
+        yield record, {name: entry[name]["output"] for name in lesson.cpp_chunks
+                       if name in entry and entry[name]["statements"] == statements(lesson, name)}
+
+
+def waiting(lesson):
+    """Returns the names of the chunks that print something but are missing from all records."""
+    shown = {name for _, found in recorded_outputs(lesson) for name in found}
+    return [name for name in lesson.cpp_chunks
+            if name not in shown and name != "start" and "print" in lesson.python_chunks.get(name, "")]
+
+
+def recorded(lesson):
+    """Returns a fold for each record that contains output of the lesson, and the names of the chunks that wait for one."""
+    folds = []
+    for record, found in recorded_outputs(lesson):
         about = f"Recorded on {record['date']} with LibTorch `{record['torch']}`."
-        if any(lines):
-            folds.append(folded(f"Output on {machine.gpu_names(record['gpus'])}", about, block("text", "".join(lines))))
-    waiting = ["*Beyond the tutorial*" if name == "beyond" else name for name in lesson.cpp_chunks
-               if name not in shown and name != "start" and "print" in lesson.python_chunks.get(name, "")]
-    return folds + [f"No GPU output has been recorded yet for {listed(waiting)}."] * bool(waiting and records())
+        lines = "".join(found.values())
+        if lines:
+            folds.append(folded(f"Output on {machine.gpu_names(record['gpus'])}", about, block("text", lines)))
+    names = ["*Beyond the tutorial*" if name == "beyond" else name for name in waiting(lesson)]
+    return folds + [f"No GPU output has been recorded yet for {listed(names)}."] * bool(names and records())
 
 
 def counted(lesson):

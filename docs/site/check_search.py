@@ -31,7 +31,8 @@ QUERIES = {
         "docs/troubleshooting",
     "static assertion failed: sconce::FitData: expected the validation data as .test": "docs/compile_errors",
     "sconce::program::record: aten::dropout: expected no random numbers, got an operator that generates random"
-    " numbers; call eval() on the network, run lazy layers once before recording, or pass the random numbers as an input": "reference/errors",
+    " numbers; call eval() on the network, run lazy layers once before recording, or pass the random numbers as an input":
+        "reference/errors",
     "sconce::amp::GradScaler::update: expected unscale_ or step to have checked gradients for inf since the last update":
         "reference/errors",
     "sconce::Trainer: expected num_gpus 0 or 1 (a Trainer uses one device), got 2": "reference/errors",

@@ -167,7 +167,8 @@ class Requests(unittest.TestCase):
                            ({"x": [row] * 13}, "expected 1 to 12 rows, got 13"),
                            ({"x": [row[1:]]}, "expected rows of 64 numbers, got 63"),
                            ({"x": [row, 3]}, "expected {"), ({"x": [row[1:] + ["1"]]}, "expected {"),
-                           ({"x": [row[1:] + [1e39]]}, "expected numbers in the range of float32, got a value outside this range"),
+                           ({"x": [row[1:] + [1e39]]},
+                            "expected numbers in the range of float32, got a value outside this range"),
                            ('{"x": ' + "[" * 20000, "expected {")]:
             body = body if isinstance(body, str) else json.dumps(body)
             status, reply = ask(self.connection, "POST", "/predict", body.encode("latin-1"))
