@@ -42,7 +42,7 @@ from pathlib import Path
 
 import times
 from sides import COMPILERS, Side, start_sides
-from tables import firsts, rows, tables
+from tables import readable, rows, tables
 from workloads import WORKLOADS
 
 ROUND_SECONDS = 0.2
@@ -225,8 +225,8 @@ def missing_for(workload):
 def show(workload, result):
     for line in rows(workload, result):
         print("  ".join(cell for cell in line if cell), flush=True)
-    for _, name, first in firsts([(workload, result)]):
-        print(f"{workload.title}  {name}  {first} to the end of the first call", flush=True)
+    for name, seconds in result.get("first", {}).items():
+        print(f"{workload.title}  {name}  {readable(seconds, 'seconds')} to the end of the first call", flush=True)
 
 
 def measure(arguments):

@@ -93,14 +93,15 @@ def slower(results):
     return [line for _, line in sorted(lost)]
 
 
-FIRST_HEADER = ["workload", "side", "start to first call"]
-
-
 def firsts(results):
-    """Yields a line for each side whose first call was measured."""
-    for _, result in results:
-        for name, seconds in result.get("first", {}).items():
-            yield [result["title"], name, readable(seconds, "seconds")]
+    """Returns the header and the lines of the table of first calls: for each workload, the time from the start of the
+    process to the end of the first call, with one column for each side.
+    """
+    timed = [(result["title"], result["first"]) for _, result in results if result.get("first")]
+    columns = [side for side in (*FORMS, *COMPARED) if any(side in first for _, first in timed)]
+    lines = [[title, *(readable(first[side], "seconds") if side in first else "" for side in columns)]
+             for title, first in timed]
+    return ["workload", *("eager" if side == "sconce" else side for side in columns)], lines
 
 
 GPU_MEMORY_HEADER = ["workload", "side", "most GPU memory reserved"]
@@ -142,7 +143,7 @@ TABLES = {  # header and lines, by name
     "slower": lambda results: (SLOWER_HEADER, slower(results)),
     "forms": lambda results: (FORMS_HEADER, list(forms(results))),
     "rows": lambda results: (HEADER, [line for workload, result in results for line in rows(workload, result)]),
-    "firsts": lambda results: (FIRST_HEADER, list(firsts(results))),
+    "firsts": firsts,
     "gpu_memories": lambda results: (GPU_MEMORY_HEADER, list(gpu_memories(results))),
     "growth": lambda results: (GROWTH_HEADER, list(growth(results))),
 }

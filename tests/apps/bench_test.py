@@ -255,9 +255,13 @@ class Tables(unittest.TestCase):
         self.assertEqual(list(tables.gpu_memories([(None, result(Workload("steps.sgd", "step", {})))])), [])
 
     def test_first_calls_are_apart(self):
-        made = result(Workload("steps.sgd", "step", {})) | {"first": {"jax_step": 1.5}}
-        self.assertEqual(list(tables.firsts([(None, made)])), [["step", "jax_step", "1.5 s"]])
-        self.assertEqual(list(tables.firsts([(None, result(Workload("steps.sgd", "step", {})))])), [])
+        made = result(Workload("steps.sgd", "step", {})) | {"first": {"jax_step": 1.5, "sconce": 0.25}}
+        other = result(Workload("epochs.mlp", "epoch", {})) | {"first": {"best": 2, "captured": 0.5, "sconce": 1}}
+        unmeasured = result(Workload("files.load", "load", {}))
+        header, lines = tables.firsts([(None, of_workload) for of_workload in (made, unmeasured, other)])
+        self.assertEqual(header, ["workload", "eager", "captured", "best", "jax_step"])
+        self.assertEqual(lines, [["step", "250 ms", "", "", "1.5 s"], ["epoch", "1 s", "500 ms", "2 s", ""]])
+        self.assertEqual(tables.firsts([(None, unmeasured)])[1], [])
 
     def test_the_tables_of_a_file_are_written_again(self):
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
