@@ -12,10 +12,10 @@
 #include <exception>
 #include <stdexcept>
 #include <string>
-#include <thread>
 
 #include "distributed/replica.hpp"
 #include "distributed/tensor_members.hpp"
+#include "distributed/worker_thread.hpp"
 #include "resolve_device.hpp"
 #include "sconce/devices.hpp"
 #include "sconce/nn/lazy.hpp"
@@ -31,7 +31,7 @@ std::vector<torch::Device> resolved(std::vector<torch::Device> devices) {
   return devices;
 }
 
-// The thread-local state that a new thread needs to produce the same results as the thread that
+// The thread-local state that another thread needs to produce the same results as the thread that
 // constructed this object.
 class CallerState {
  public:
@@ -39,6 +39,7 @@ class CallerState {
     at::autocast::decrement_nesting();
   }
 
+  // Calls `f`, which must not throw.
   template <class F>
   void run(const F& f) const {
     const at::ThreadLocalStateGuard guard(state_);
@@ -48,6 +49,7 @@ class CallerState {
     // leaving it would discard the caller's cached casts.
     if (in_autocast_) at::autocast::increment_nesting();
     f();
+    if (in_autocast_) at::autocast::decrement_nesting();
   }
 
  private:
@@ -137,6 +139,7 @@ void DataParallelBase::replicate(size_t count) {
   const c10::InferenceMode trainable(false);  // also enables grad mode, so it comes first
   const at::AutoGradMode grad_mode(with_grad);
   for (size_t i = 1; i < count; ++i) replicas_[i - 1].update(with_grad);
+  while (threads_.size() + 1 < count) threads_.push_back(std::make_unique<WorkerThread>());
 }
 
 torch::nn::Module& DataParallelBase::replica(size_t index) const {
@@ -183,14 +186,11 @@ void DataParallelBase::run(size_t count, const std::function<void(size_t)>& forw
       errors[i] = std::current_exception();
     }
   };
-  {
-    std::vector<std::jthread> threads;  // joins all threads even if one cannot be started
-    threads.reserve(count - 1);
-    for (size_t i = 1; i < count; ++i) {
-      threads.emplace_back([&, i] { caller.run([&] { run_one(i); }); });
-    }
-    run_one(0);
+  for (size_t i = 1; i < count; ++i) {
+    threads_[i - 1]->start([&, i] { caller.run([&] { run_one(i); }); });
   }
+  run_one(0);
+  for (size_t i = 1; i < count; ++i) threads_[i - 1]->wait();
   for (size_t i = 0; i < count; ++i) {
     if (errors[i]) rethrow(errors[i], i, device_ids_[i]);
   }

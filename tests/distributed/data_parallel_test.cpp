@@ -4,6 +4,7 @@
 #include <ATen/autocast_mode.h>
 #include <dlfcn.h>
 #include <malloc.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -13,6 +14,7 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "catch.hpp"
 #include "sconce/activation_checkpoint.hpp"
@@ -251,20 +253,20 @@ TEST_CASE("replicas use the caller's intra-op thread count") {
   const auto openmp_threads =
       reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "omp_get_max_threads"));
   REQUIRE(openmp_threads != nullptr);
-  for (const int threads : {1, 3}) {
+  std::array<std::atomic<int>, 2> seen = {};
+  DataParallel net(calling([&](auto&, const Tensor& x) {
+                     seen.at(static_cast<size_t>(x[0].item<int>())) = openmp_threads();
+                     return x;
+                   }),
+                   cpus());
+  auto module = mlp();
+  DataParallel parallel(module, cpus());
+  const auto X = torch::randn({8, 3});
+  for (const int threads : {1, 3, 2}) {
     at::set_num_threads(threads);
-    std::array<std::atomic<int>, 2> seen = {};
-    auto module = mlp();
-    DataParallel net(calling([&](auto&, const Tensor& x) {
-                       seen.at(static_cast<size_t>(x[0].item<int>())) = openmp_threads();
-                       return x;
-                     }),
-                     cpus());
     net.forward(torch::tensor({0, 1}));
     CHECK(seen[0] == threads);
     CHECK(seen[1] == threads);
-    DataParallel parallel(module, cpus());
-    const auto X = torch::randn({8, 3});
     CHECK(parallel.forward(X).equal(joined_chunks(module, X, 2)));
   }
   at::set_num_threads(before);
@@ -287,6 +289,37 @@ TEST_CASE("every replica runs in a separate thread") {
   net.forward(torch::ones({3}));
   CHECK(calls.size() == 3);
   CHECK(calls[std::this_thread::get_id()] == 1);
+}
+
+TEST_CASE("DataParallel keeps its replicas' threads, but not the state of the previous call") {
+  std::mutex mutex;
+  std::map<pid_t, int> calls;  // by kernel thread, since the IDs of ended std::threads are reused
+  std::vector<std::string> states;
+  DataParallel net(calling([&](auto& self, const Tensor& x) {
+                     const auto y = self.linear(x);
+                     const std::scoped_lock lock(mutex);
+                     ++calls[::gettid()];
+                     states.push_back(sconce::repr(y.scalar_type()) +
+                                      (y.requires_grad() ? " with grad" : "") +
+                                      (at::autocast::is_autocast_cache_enabled() ? " cached" : ""));
+                     return x;
+                   }),
+                   cpus(3));
+  const auto forward = [&] {
+    net.forward(torch::ones({3, 3}));
+    return std::exchange(states, {});
+  };
+  using States = std::vector<std::string>;
+  const States defaults(3, "torch.float32 with grad cached");
+  CHECK(forward() == defaults);
+  {
+    const torch::NoGradGuard no_grad;
+    const sconce::amp::AutocastGuard guard(torch::kCPU, {.cache_enabled = false});
+    CHECK(forward() == States(3, "torch.bfloat16"));
+  }
+  CHECK(forward() == defaults);
+  CHECK(calls.size() == 3);
+  for (const auto& [thread, count] : calls) CHECK(count == 3);
 }
 
 TEST_CASE("200 calls to DataParallel leak neither memory nor threads", "[alone]") {
@@ -501,14 +534,14 @@ TEST_CASE(
     "an error in the module itself is reported for replica 0, and the next forward succeeds") {
   auto module = mlp();
   DataParallel net(module, cpus());
-  const auto threads = status_of("Threads");
   const auto error = error_of([&] { net.forward(torch::ones({4, 5})); });
+  const auto threads = status_of("Threads");
   CHECK_THAT(error,
              ContainsSubstring("sconce::nn::DataParallel: replica 0 on device cpu: ") &&
                  ContainsSubstring("mat1 and mat2 shapes cannot be multiplied (2x5 and 3x8)"));
-  CHECK(status_of("Threads") <= threads);
   const auto X = torch::ones({4, 3});
   CHECK(net.forward(X).equal(joined_chunks(module, X, 2)));
+  CHECK(status_of("Threads") <= threads);
 }
 
 TEST_CASE("replicas can use activation checkpointing") {

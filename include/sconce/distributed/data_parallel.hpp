@@ -50,7 +50,7 @@ class DataParallelBase {
 
   // Returns the inputs for each replica, on the replica's device.
   std::vector<Tensors> scatter(const Tensors& inputs) const;
-  // Updates the first `count` replicas from the module (replica 0).
+  // Updates the first `count` replicas from the module (replica 0), and starts missing threads.
   void replicate(size_t count);
   torch::nn::Module& replica(size_t index) const;
   // Calls `forward` with each index from 0 to count - 1. Each call runs in a separate thread with
@@ -62,6 +62,7 @@ class DataParallelBase {
 
  private:
   struct Replica;
+  class WorkerThread;
   using Layers = std::vector<std::shared_ptr<torch::nn::Module>>;
 
   void make_replicas();
@@ -76,6 +77,7 @@ class DataParallelBase {
   std::vector<torch::Tensor*> members_;  // of the layers
   Tensors tensors_;                      // tensors of the layers, and values of their members
   std::vector<Replica> replicas_;        // does not include the module itself
+  std::vector<std::unique_ptr<WorkerThread>> threads_;  // of the replicas
 };
 
 /// Runs a module on several devices in parallel. DataParallel splits the batch into one chunk per
@@ -93,16 +95,17 @@ class DataParallelBase {
 /// device, and the outputs are returned unchanged. If the device list is empty, the module runs on
 /// its current device.
 ///
-/// Replica 0 is the module itself and runs in the caller's thread. Only the first chunk updates the
-/// module's buffers, such as BatchNorm statistics, and the other replicas' buffer updates are lost.
-/// Replicas are created at construction, and again after a layer, parameter, or buffer has been
-/// replaced. Each forward pass copies only parameters, buffers, and training modes to the replicas,
-/// so set a module's other members before construction. Tensor members of LibTorch's common layers
-/// may be set to any tensor, for example to tie the weights of two layers. Tensor members of other
-/// classes must have the values set by `reset`. This is checked when replicas are created. Replicas
-/// run with the caller's grad mode, autocast state, number of intra-op threads, and current
-/// streams. The replicas' backward passes run in parallel on GPUs but not on CPUs. Run only one
-/// forward pass at a time.
+/// Replica 0 is the module itself and runs in the caller's thread. The other replicas' threads
+/// start at the first forward pass and end with the `DataParallel`. Only the first chunk updates
+/// the module's buffers, such as BatchNorm statistics, and the other replicas' buffer updates are
+/// lost. Replicas are created at construction, and again after a layer, parameter, or buffer has
+/// been replaced. Each forward pass copies only parameters, buffers, and training modes to the
+/// replicas, so set a module's other members before construction. Tensor members of LibTorch's
+/// common layers may be set to any tensor, for example to tie the weights of two layers. Tensor
+/// members of other classes must have the values set by `reset`. This is checked when replicas are
+/// created. Replicas run with the caller's grad mode, autocast state, number of intra-op threads,
+/// and current streams. The replicas' backward passes run in parallel on GPUs but not on CPUs. Run
+/// only one forward pass at a time.
 ///
 /// Replicas on CPUs share a single CPU generator, as threads do in Python. Random layers such as
 /// Dropout work correctly in each replica. However, replicas draw random numbers in an

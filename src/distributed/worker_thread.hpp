@@ -1,0 +1,52 @@
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+#include <utility>
+
+#include "sconce/distributed/data_parallel.hpp"
+
+namespace sconce::nn {
+
+/// A thread that runs one task after another. Starting a thread for each task would take longer, and
+/// LibTorch would initialize its per-thread memory again. Only one thread may use the object.
+class DataParallelBase::WorkerThread {
+ public:
+  /// @throw std::system_error if the system cannot create the thread.
+  WorkerThread() : thread_([this](const std::stop_token& stop) { work(stop); }) {}
+
+  /// Starts a task, which must not throw. The previous task must have been waited for.
+  void start(std::function<void()> task) {
+    const std::scoped_lock lock(mutex_);
+    task_ = std::move(task);
+    changed_.notify_all();
+  }
+
+  /// Waits until the task has ended.
+  void wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return task_ == nullptr; });
+  }
+
+ private:
+  void work(const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    while (changed_.wait(lock, stop, [this] { return task_ != nullptr; })) {
+      lock.unlock();
+      task_();
+      lock.lock();
+      task_ = nullptr;
+      changed_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::function<void()> task_ = nullptr;  // null if the thread is idle
+  std::jthread thread_;                   // constructed last, and joined first
+};
+
+}  // namespace sconce::nn
