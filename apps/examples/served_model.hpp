@@ -72,7 +72,8 @@ inline Run checked(const Run& run, int64_t max_batch) {
   for (const int64_t rows : {int64_t{1}, max_batch}) {
     const auto y = run(torch::zeros({rows, width}));
     TORCH_CHECK(y.dim() == 2 && y.size(0) == rows && y.scalar_type() == torch::kFloat,
-                "expected float32 outputs (", rows, ", N), got shape ", sconce::repr(y.sizes()));
+                "expected float32 outputs (", rows, ", N), got ", sconce::repr(y.scalar_type()),
+                " ", sconce::repr(y.sizes()));
   }
   return run;
 }

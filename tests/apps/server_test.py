@@ -60,23 +60,31 @@ class Network:
     def save(self, path):
         replace(path, self.tensors)
 
-    def save_program(self, path):
-        """Writes the file from docs/recorded_programs.md, in which the batch dimension is dynamic."""
-        def tensor(name, value, width):
-            return {"name": name, "value": value, "dtype": "float32", "shape": [{"sum": [[1, "batch"]]}, width]}
+    def save_program(self, path, is_zero=False):
+        """Writes the file from docs/recorded_programs.md, in which the batch dimension is dynamic. With `is_zero`, the
+        program returns whether each output is zero.
+        """
+        def tensor(name, value, width, dtype="float32"):
+            return {"name": name, "value": value, "dtype": dtype, "shape": [{"sum": [[1, "batch"]]}, width]}
 
         def linear(x, weight, result):
             args = {"input": {"value": x}, "weight": {"value": weight}, "bias": {"value": weight + 1}}
             return {"op": "aten::linear", "overload": "", "args": args, "results": [result]}
 
-        relu = {"op": "aten::relu", "overload": "", "args": {"self": {"value": 5}}, "results": [6]}
+        def of(op, x, result):
+            return {"op": op, "overload": "", "args": {"self": {"value": x}}, "results": [result]}
+
+        calls = [linear(0, 1, 5), of("aten::relu", 5, 6), linear(6, 3, 7)]
+        output = tensor("output", 7, OUTPUTS)
+        if is_zero:
+            calls, output = [*calls, of("aten::logical_not", 7, 8)], tensor("output", 8, OUTPUTS, "bool")
         weights = [{"name": name, "value": i + 1, "kind": "parameter", "tensor": name, "device": "cpu"}
                    for i, name in enumerate(self.tensors)]
         crcs = {name: f"{zlib.crc32(struct.pack(f'<{len(values)}f', *values)):08x}"
                 for name, (_, values) in self.tensors.items()}
         program = {"version": 1, "torch": "2.15.0", "device": "cpu", "sizes": [{"name": "batch", "min": 1}],
-                   "inputs": [tensor("x", 0, WIDTH)], "outputs": [tensor("output", 7, OUTPUTS)], "weights": weights,
-                   "crc32": crcs, "example": False, "values": 8, "calls": [linear(0, 1, 5), relu, linear(6, 3, 7)]}
+                   "inputs": [tensor("x", 0, WIDTH)], "outputs": [output], "weights": weights, "crc32": crcs,
+                   "example": False, "values": 9, "calls": calls}
         text = json.dumps(program)
         replace(path, self.tensors, {"format": "pt", "sconce.program": text,
                                      "sconce.program.crc32": f"{zlib.crc32(text.encode()):08x}"})
@@ -240,9 +248,14 @@ class Replacements(unittest.TestCase):
             B.save_program(path)
             self.assertEqual(ask(connection, "POST", "/reload"), (200, {"version": 2}))
             self.assertEqual(wrong_answers(connection, 0), ([], 2))
-            A.save(path)
-            self.assertEqual(ask(connection, "POST", "/reload")[0], 409)
-            self.assertEqual(wrong_answers(connection, 0), ([], 2))
+            for save, text in [(A.save, "sconce.program"),
+                               (lambda path: A.save_program(path, is_zero=True),
+                                "expected float32 outputs (1, N), got torch.bool torch.Size([1, 10])")]:
+                save(path)
+                status, reply = ask(connection, "POST", "/reload")
+                self.assertEqual(status, 409)
+                self.assertIn(text, reply["error"])
+                self.assertEqual(wrong_answers(connection, 0), ([], 2))
 
 
 class Process(unittest.TestCase):
