@@ -41,7 +41,7 @@ TEST_CASE(
   for (int call = 0; call < 24; ++call) {
     CHECK(step({x})[0].equal(expected));
     if (call == 0) CHECK(step.mode() == StepMode::eager);
-    if (call == 2) CHECK(step.mode_reason() == "both forms are being timed");
+    if (call == 2) CHECK(step.mode_reason() == "both variants are being timed");
   }
   CHECK(step.mode_reason().starts_with("a compiled step takes "));
   CHECK(compiler->state_dict().toGenericDict().size() == 1);
@@ -59,7 +59,7 @@ TEST_CASE(
     for (int call = 0; call < 4; ++call) step({torch::rand({16})});
     CHECK(step.mode() ==
           (form == std::string("compiled") ? StepMode::compiled : StepMode::replayed));
-    CHECK(step.mode_reason() == "an earlier run kept this form");
+    CHECK(step.mode_reason() == "an earlier run kept this variant");
     CHECK(compiler->state_dict().toGenericDict().at("step").toStringRef() == form);
   }
 }
@@ -108,13 +108,13 @@ TEST_CASE("each process keeps the step variant that is faster across all process
 }
 
 TEST_CASE("each process replays its step until all processes agree on a step variant") {
-  const std::string undecided = "the processes in the group have not agreed on a form";
+  const std::string undecided = "the processes in the group have not agreed on a variant";
   CHECK(run_beside([](const StepVote&) { return StepVote(); }) ==
         ModeAndReason{StepMode::replayed, undecided});
 }
 
 TEST_CASE("a process keeps the step variant that another process already uses") {
-  const std::string reason = "another process in the group keeps this form";
+  const std::string reason = "another process in the group keeps this variant";
   CHECK(run_beside([](const StepVote&) {
           return StepVote{.stage = StepVote::settled, .form = StepVote::compiled};
         }) == ModeAndReason{StepMode::compiled, reason});

@@ -209,7 +209,7 @@ void CompiledStep::compare() {
 
 void CompiledStep::end_comparison() {
   state_ = State::compared;
-  reason_ = "the processes in the group have not agreed on a form";
+  reason_ = "the processes in the group have not agreed on a variant";
   preferred_ = compiler_->options().keep == KeptStep::compiled
                    ? StepMode::compiled
                    : compiler_->kept(compilation_->key());
@@ -243,7 +243,7 @@ void CompiledStep::choose(const StepVotes& votes) {
   const bool is_undecided = vote().stage == StepVote::undecided;
   if (is_settled() || is_undecided || first->stage == StepVote::undecided) return;
   if (last->stage == StepVote::settled) {
-    return settle(mode_of(last->form), "another process in the group keeps this form");
+    return settle(mode_of(last->form), "another process in the group keeps this variant");
   }
   const bool is_alike = std::all_of(votes.begin(), votes.end(), [&](const auto& vote) {
     return vote.form != StepVote::none && vote.form == votes[0].form;
@@ -251,10 +251,10 @@ void CompiledStep::choose(const StepVotes& votes) {
   if (is_alike) {
     const bool is_option = compiler_->options().keep == KeptStep::compiled;
     keep(mode_of(votes[0].form),
-         is_option ? "compiled steps are kept" : "an earlier run kept this form");
+         is_option ? "compiled steps are kept" : "an earlier run kept this variant");
   } else if (state_ == State::compared) {
     state_ = State::timing;
-    reason_ = "both forms are being timed";
+    reason_ = "both variants are being timed";
   } else if (first->stage == StepVote::timed) {
     const double compiled = mean_of(votes, &StepVote::compiled_ns);
     const double replay = mean_of(votes, &StepVote::replay_ns);

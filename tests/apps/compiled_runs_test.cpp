@@ -100,7 +100,7 @@ TEST_CASE("sconce-train --compile compiles the step and saves the faster variant
   CHECK(runs[1]->err() == "");
   CHECK_THAT(runs[1]->out(),
              EndsWith(std::string("the step is ") + (form == "compiled" ? "" : "not ") +
-                      "compiled, because an earlier run kept this form\n"));
+                      "compiled, because an earlier run kept this variant\n"));
 }
 
 TEST_CASE("sconce-train --compile rejects a cache folder that is writable by other users") {

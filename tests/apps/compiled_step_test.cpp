@@ -56,7 +56,7 @@ TEST_CASE(
   REQUIRE(second.exit_code == 0);
   CHECK(second.err.empty());
   const auto form = form_line(first.out).substr(0, 8);
-  CHECK(form_line(second.out) == form + ": an earlier run kept this form\n");
+  CHECK(form_line(second.out) == form + ": an earlier run kept this variant\n");
   CHECK(last_loss(second.out) == Catch::Approx(last_loss(first.out)).margin(0.01));
 }
 

@@ -407,7 +407,7 @@ TEST_CASE("two processes choose the same step variant in the same call", "[distr
   for (const std::string line :
        {"slow to compile: e+r+c+ compiled steps are kept, losses alike",
         "slow on one rank: e+r+.* a compiled step takes \\d+ us, a replay \\d+ us, losses alike",
-        "kept by both: e+r+c+ an earlier run kept this form, losses alike",
+        "kept by both: e+r+c+ an earlier run kept this variant, losses alike",
         "kept by one: e+r+.* a compiled step takes \\d+ us, a replay \\d+ us, losses alike",
         "fails on one rank: e+r+ losses alike",
         "another mode later: e+r+c+e+r+c+ compiled steps are kept, losses alike",

@@ -120,7 +120,7 @@ TEST_CASE(
   CapturedTraining second(
       {.wait = true, .cache_dir = folder.path() / "steps", .python = "/no/python"});
   second.run(10);
-  CHECK(second.captured.mode_reason() == "an earlier run kept this form");
+  CHECK(second.captured.mode_reason() == "an earlier run kept this variant");
   CapturedTraining third(
       {.keep = KeptStep::compiled, .cache_dir = folder.path() / "steps", .python = "/no/python"});
   third.run(10);

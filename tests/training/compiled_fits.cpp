@@ -178,7 +178,7 @@ TEST_CASE(
              Matches("[^]*examples/sec on cpu\nthe step is (not )?compiled, because a compiled "
                      "step takes \\d+ us, a replay \\d+ us\n"));
   CHECK_THAT(log_of(2, compiler()),
-             EndsWith("the step is not compiled, because both forms are being timed\n"));
+             EndsWith("the step is not compiled, because both variants are being timed\n"));
   CHECK_THAT(log_of(1, nullptr), EndsWith("examples/sec on cpu\n"));
 
   struct Failing : sconce::StepCompiler {
@@ -242,7 +242,7 @@ TEST_CASE(
     const auto [result, log] = fit_in_parts({compiler_that_kept(form), fresh});
     check_equal(result, plain.first);
     CHECK_THAT(log, EndsWith(std::string("the step is ") + (form == "replay" ? "not " : "") +
-                             "compiled, because an earlier run kept this form\n"));
+                             "compiled, because an earlier run kept this variant\n"));
     CHECK(fresh->state_dict().toGenericDict().at("step").toStringRef() == form);
   }
 }
