@@ -11,8 +11,8 @@
 
 namespace sconce::nn {
 
-/// A thread that runs one task after another. Starting a thread for each task would take longer, and
-/// LibTorch would initialize its per-thread memory again. Only one thread may use the object.
+/// A thread that runs one task after another. Starting a thread for each task would take longer,
+/// and LibTorch would initialize its per-thread memory again. Only one thread may use the object.
 class DataParallelBase::WorkerThread {
  public:
   /// @throw std::system_error if the system cannot create the thread.
