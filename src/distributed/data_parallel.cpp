@@ -186,9 +186,10 @@ void DataParallelBase::run(size_t count, const std::function<void(size_t)>& forw
       errors[i] = std::current_exception();
     }
   };
-  for (size_t i = 1; i < count; ++i) {
-    threads_[i - 1]->start([&, i] { caller.run([&] { run_one(i); }); });
-  }
+  // Nothing may throw between the start of a thread and its wait, because the task refers to local
+  // variables.
+  const std::function<void(size_t)> task = [&](size_t i) { caller.run([&] { run_one(i); }); };
+  for (size_t i = 1; i < count; ++i) threads_[i - 1]->start(task, i);
   run_one(0);
   for (size_t i = 1; i < count; ++i) threads_[i - 1]->wait();
   for (size_t i = 0; i < count; ++i) {

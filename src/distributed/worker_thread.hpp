@@ -1,11 +1,11 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <functional>
 #include <mutex>
 #include <stop_token>
 #include <thread>
-#include <utility>
 
 #include "sconce/distributed/data_parallel.hpp"
 
@@ -18,10 +18,12 @@ class DataParallelBase::WorkerThread {
   /// @throw std::system_error if the system cannot create the thread.
   WorkerThread() : thread_([this](const std::stop_token& stop) { work(stop); }) {}
 
-  /// Starts a task, which must not throw. The previous task must have been waited for.
-  void start(std::function<void()> task) {
+  /// Starts `task(index)`, which must not throw. The task must exist until `wait` returns. The
+  /// previous task must have been waited for.
+  void start(const std::function<void(size_t)>& task, size_t index) noexcept {
     const std::scoped_lock lock(mutex_);
-    task_ = std::move(task);
+    task_ = &task;
+    index_ = index;
     changed_.notify_all();
   }
 
@@ -36,7 +38,7 @@ class DataParallelBase::WorkerThread {
     std::unique_lock lock(mutex_);
     while (changed_.wait(lock, stop, [this] { return task_ != nullptr; })) {
       lock.unlock();
-      task_();
+      (*task_)(index_);
       lock.lock();
       task_ = nullptr;
       changed_.notify_all();
@@ -45,8 +47,9 @@ class DataParallelBase::WorkerThread {
 
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::function<void()> task_ = nullptr;  // null if the thread is idle
-  std::jthread thread_;                   // constructed last, and joined first
+  const std::function<void(size_t)>* task_ = nullptr;  // null if the thread is idle
+  size_t index_ = 0;
+  std::jthread thread_;  // constructed last, and joined first
 };
 
 }  // namespace sconce::nn
