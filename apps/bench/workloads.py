@@ -95,6 +95,8 @@ REAL = [
     real("ddp.step", "DDP step, four ranks", size=4, grows=DDP),
     real("data_parallel.step", "training step of two CPU replicas, against one module", {"libtorch": None},
          libtorch="data_parallel.bare", size=256),
+    real("data_parallel.losses", "training step of two CPU replicas that compute their own losses, against one module",
+         {"libtorch": None}, libtorch="data_parallel.bare", size=256),
     real("serving.mlp", "exported MLP, one row, against the network", {"libtorch": 0.95},
          libtorch="serving.mlp_network"),
     real("serving.resnet18", "exported ResNet-18, one image, against the network", {"libtorch": 0.95},

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <fstream>
 #include <map>
 #include <mutex>
@@ -145,6 +146,33 @@ TEST_CASE("DataParallel's gradients match the module's gradients on the whole ba
   }
 }
 
+TEST_CASE(
+    "replicas can run their own backward passes, and the module receives the gradients' sum") {
+  const size_t devices = GENERATE(2, 3);
+  torch::manual_seed(5);
+  auto module = mlp();
+  auto twin = copy_of(module);
+  DataParallel net(module, cpus(devices));
+  const auto backward = [](nn::SequentialImpl& replica, const Tensor& x) {
+    const Tensor loss = replica.forward(x).pow(2).sum();
+    loss.backward();
+    return loss.detach().view(1);
+  };
+  for (int step = 0; step < 20; ++step) {
+    const auto X = torch::randn({10, 3});
+    module->zero_grad();
+    twin->zero_grad();
+    const auto losses = net.call(backward, X);
+    const Tensor loss = twin->forward(X).pow(2).sum();
+    loss.backward();
+    CHECK(close(losses.sum(), loss));
+    for (size_t i = 0; i < module->parameters().size(); ++i) {
+      CHECK(torch::allclose(module->parameters()[i].grad(), twin->parameters()[i].grad(), 1.3e-6,
+                            1e-5));
+    }
+  }
+}
+
 TEST_CASE("training with DataParallel matches training the module alone") {
   torch::manual_seed(3);
   auto module = mlp();
@@ -184,6 +212,19 @@ TEST_CASE("DataParallel keeps only chunk 0's changes to buffers, such as BatchNo
     CHECK(buffers[item.key()].equal(item.value()));
   }
   CHECK(buffers["1.num_batches_tracked"].item<int64_t>() == 3);
+}
+
+TEST_CASE("DataParallel keeps only chunk 0's changes to weights, such as an Embedding's max_norm") {
+  nn::Embedding module(nn::EmbeddingOptions(4, 3).max_norm(1));
+  {
+    const torch::NoGradGuard no_grad;
+    module->weight.fill_(2);
+  }
+  DataParallel net(module, cpus());
+  const auto rows = net.forward(torch::arange(4));
+  CHECK(close(rows.norm(2, 1), torch::ones({4})));
+  CHECK(close(module->weight.norm(2, 1),
+              torch::tensor({1.0, 1.0, std::sqrt(12.0), std::sqrt(12.0)}, torch::kFloat)));
 }
 
 TEST_CASE("replicas inherit the caller's grad mode") {

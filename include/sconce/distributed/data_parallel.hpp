@@ -96,16 +96,16 @@ class DataParallelBase {
 /// its current device.
 ///
 /// Replica 0 is the module itself and runs in the caller's thread. The other replicas' threads
-/// start at the first forward pass and end with the `DataParallel`. Only the first chunk updates
-/// the module's buffers, such as BatchNorm statistics, and the other replicas' buffer updates are
-/// lost. Replicas are created at construction, and again after a layer, parameter, or buffer has
-/// been replaced. Each forward pass copies only parameters, buffers, and training modes to the
-/// replicas, so set a module's other members before construction. Tensor members of LibTorch's
-/// common layers may be set to any tensor, for example to tie the weights of two layers. Tensor
-/// members of other classes must have the values set by `reset`. This is checked when replicas are
-/// created. Replicas run with the caller's grad mode, autocast state, number of intra-op threads,
-/// and current streams. The replicas' backward passes run in parallel on GPUs but not on CPUs. Run
-/// only one forward pass at a time.
+/// start at the first forward pass and end with the `DataParallel`. Only the first chunk changes
+/// the module's buffers, such as BatchNorm statistics, and its weights, as an Embedding with
+/// `max_norm` does. The other replicas' changes are lost. Replicas are created at construction, and
+/// again after a layer, parameter, or buffer has been replaced. Each forward pass copies only
+/// parameters, buffers, and training modes to the replicas, so set a module's other members before
+/// construction. Tensor members of LibTorch's common layers may be set to any tensor, for example
+/// to tie the weights of two layers. Tensor members of other classes must have the values set by
+/// `reset`. This is checked when replicas are created. Replicas run with the caller's grad mode,
+/// autocast state, number of intra-op threads, and current streams. A backward pass through the
+/// joined outputs runs in parallel on GPUs but not on CPUs. Run only one forward pass at a time.
 ///
 /// Replicas on CPUs share a single CPU generator, as threads do in Python. Random layers such as
 /// Dropout work correctly in each replica. However, replicas draw random numbers in an
@@ -158,7 +158,8 @@ class DataParallel : public DataParallelBase {
   }
 
   /// Runs `step(module, inputs...)` on each replica. Use this function to call methods other than
-  /// `forward`.
+  /// `forward`, or to run each replica's backward pass in the replica's thread. Such a backward
+  /// pass adds its gradients to the module's parameters.
   /// @throw c10::Error in the same cases as `forward`.
   template <class Step, class... A>
   auto call(const Step& step, A&&... inputs) {
