@@ -157,9 +157,8 @@ class DataParallel : public DataParallelBase {
     return forward(std::forward<A>(inputs)...);
   }
 
-  /// Runs `step(module, inputs...)` on each replica. Use this function to call methods other than
-  /// `forward`, or to run each replica's backward pass in the replica's thread. Such a backward
-  /// pass adds its gradients to the module's parameters.
+  /// Runs `step(module, inputs...)` on each replica, to call methods other than `forward` or to run
+  /// each replica's backward pass. That pass adds its gradients to the module's parameters.
   /// @throw c10::Error in the same cases as `forward`.
   template <class Step, class... A>
   auto call(const Step& step, A&&... inputs) {
