@@ -1,6 +1,7 @@
 // sconce-bench FILE.NAME [SIZE] runs a workload for bench.py, taking turns with its Python
 // counterpart. The program prints the workload's check values as a JSON list. Then, for each line N
-// on standard input, the program prints the number of seconds that N calls took.
+// on standard input, the program prints the number of seconds that N calls took. The exit code is 3
+// if the workload is not available, such as a compiled step that sconce replays.
 
 #include <charconv>
 #include <exception>
@@ -66,6 +67,11 @@ int refuse(const std::string& expected, const char* got) {
   return 2;
 }
 
+int fail(const std::exception& error, int code) {
+  std::cerr << "sconce-bench: " << error.what() << "\n";
+  return code;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -93,8 +99,9 @@ int main(int argc, char** argv) {
         std::cout << seconds_of(workload, calls) << std::endl;
       }
     }
+  } catch (const bench::NotAvailable& error) {
+    return fail(error, 3);
   } catch (const std::exception& error) {
-    std::cerr << "sconce-bench: " << error.what() << "\n";
-    return 1;
+    return fail(error, 1);
   }
 }

@@ -14,6 +14,11 @@ HERE = Path(__file__).parent
 BUILD = HERE.parents[1] / "build/bench"
 COMPILERS = ("compile", "jax")
 JAX = "jax==0.10.2"
+NOT_AVAILABLE = 3  # sconce-bench's exit code for a workload that cannot run in this form
+
+
+class NotAvailable(Exception):
+    """Raised for a side that cannot run, such as a compiled step that sconce replays."""
 
 
 class Side:
@@ -36,7 +41,10 @@ class Side:
     def read(self):
         line = self.process.stdout.readline()
         if not line:
-            sys.exit(f"bench: {self.name} exited with code {self.process.wait()}")
+            code = self.process.wait()
+            if code == NOT_AVAILABLE:
+                raise NotAvailable
+            sys.exit(f"bench: {self.name} exited with code {code}")
         return line
 
     def run(self, calls):
@@ -159,6 +167,18 @@ def write_inputs(workload, compilers):
         Side("files", [*worker, "files", size]).close()
 
 
+def started(workload, name, command, compilers):
+    """Starts a side and returns it, or None if it is not available."""
+    try:
+        side = Side(name, command)
+        # A call shows whether a step that is compiled in the first epoch is available.
+        side.first = side.first_call() if compilers or name == "compiled" else None
+        return side
+    except NotAvailable:
+        print(f"{workload.title}: {name} is not available", flush=True)
+        return None
+
+
 def start_sides(workload, program, compilers=()):
     made = commands(workload, program, compilers)
     if os.environ.get("TORCHINDUCTOR_FORCE_DISABLE_CACHES") != "0":
@@ -168,8 +188,4 @@ def start_sides(workload, program, compilers=()):
     if workload.measure != "calls":
         return [WholeProcess(*side, workload.measure) for side in made.items()]
     write_inputs(workload, compilers)
-    sides = []
-    for side in made.items():
-        sides.append(Side(*side))
-        sides[-1].first = sides[-1].first_call() if compilers else None
-    return sides
+    return [side for name, command in made.items() if (side := started(workload, name, command, compilers))]

@@ -1,7 +1,14 @@
 """Tables of timings, in Markdown."""
 
+import re
+
 from times import FORMS, fastest, fastest_form, median, ratio, ratios
 from workloads import EAGER_PYTHON, STEP_COMPILERS, WORKLOADS
+
+
+def cpu_name(machine):
+    """Returns the CPU's name without trademarks and frequency, such as "Intel Xeon"."""
+    return re.sub(r"\((R|TM)\)| Processor| @.*", "", machine["cpu"])
 
 
 def readable(value, unit):

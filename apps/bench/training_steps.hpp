@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/util/Exception.h>
 
 #include <memory>
 #include <vector>
@@ -18,11 +19,21 @@ using Tensors = std::vector<at::Tensor>;
 /// NAME_captured and NAME_compiled.
 enum class Run { eager, captured, compiled };
 
+/// Ends a compiled workload that warns, because sconce warns if it replays a step that it cannot
+/// compile.
+class NoReplay final : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning& warning) override { throw NotAvailable(warning.msg()); }
+};
+
 /// Returns the compiler for the steps of this run, or null if there is none. The compiler keeps the
-/// compiled variant even if replaying is faster, so that both can be compared.
+/// compiled variant even if replaying is faster, so that both can be compared. In this thread, a
+/// warning throws `NotAvailable` from now on.
 template <Run run>
 std::shared_ptr<sconce::StepCompiler> compiler() {
   if constexpr (run != Run::compiled) return nullptr;
+  static NoReplay no_replay;
+  c10::WarningUtils::set_warning_handler(&no_replay);
   return sconce::program::inductor({.keep = sconce::KeptStep::compiled, .wait = true});
 }
 

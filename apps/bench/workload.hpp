@@ -3,10 +3,17 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 namespace bench {
+
+/// Thrown by a workload that this machine or this LibTorch cannot run in the requested form.
+class NotAvailable : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
 
 /// The code to be timed, which is created in each process. Its Python counterpart is the function
 /// of the same name in the Python file of the same name.

@@ -106,6 +106,16 @@ class Sides(unittest.TestCase):
         side.close()
         self.assertEqual(side.check, [2])
 
+    def test_a_side_that_is_not_available_is_left_out(self):
+        for prints in ("exit(3)", "print([1]); input(); exit(3)"):
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
+                side = sides.started(Workload("steps.sgd", "step", {}), "compiled", [sys.executable, "-c", prints], [])
+            self.assertIsNone(side)
+            self.assertEqual(printed.getvalue(), "step: compiled is not available\n")
+        with self.assertRaises(SystemExit) as ended:
+            sides.started(Workload("steps.sgd", "step", {}), "compiled", [sys.executable, "-c", "exit(1)"], [])
+        self.assertEqual(str(ended.exception), "bench: compiled exited with code 1")
+
     def test_each_side_of_a_workload_is_written(self):
         for workload in WORKLOADS:
             with self.subTest(workload.title):
@@ -232,6 +242,11 @@ class Machine(unittest.TestCase):
 
 
 class Tables(unittest.TestCase):
+    def test_a_cpu_is_named_without_trademarks_and_frequency(self):
+        for cpu, name in (("Intel(R) Xeon(R) Processor", "Intel Xeon"), ("AMD EPYC", "AMD EPYC"),
+                          ("Intel(R) Core(TM) i7-9700 CPU @ 3.00GHz", "Intel Core i7-9700 CPU")):
+            self.assertEqual(tables.cpu_name({"cpu": cpu}), name)
+
     def test_rows_that_sconce_loses_stand_first(self):
         workload = Workload("steps.sgd", "step", {"default": None, "best": None})
         made = result(workload, default=(0.8, 0.9, 0.99), best=(0.5, 0.9, 1.1), limit=(0.7, 0.7, 0.7), libtorch=(0.2, 0.3, 0.4))
