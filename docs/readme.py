@@ -20,6 +20,7 @@ import counts  # noqa: E402
 from blocks import read  # noqa: E402
 
 sys.path.insert(0, str(blocks.ROOT / "apps/bench"))
+import tables  # noqa: E402
 import times  # noqa: E402
 from workloads import EAGER_PYTHON  # noqa: E402
 EXAMPLES = "apps/examples"
@@ -52,8 +53,7 @@ class Speed:
         return f"{least:.1f}" if least < 10 else f"{least:.0f}"
 
     def where(self):
-        cpu = re.sub(r"\(R\)|\(TM\)| Processor", "", self.machine["cpu"])
-        return f"With LibTorch {self.machine['torch']} and one thread on an {cpu}"
+        return f"With LibTorch {self.machine['torch']} and one thread on an {tables.cpu_name(self.machine)}"
 
 
 class Sources:
@@ -91,9 +91,9 @@ def reasons(sources):
         "[with LibTorch alone](docs/from_libtorch.md#side-by-side-comparison).",
         f"**Faster where Python overhead matters.** {speed.where()}, the fastest eager PyTorch takes "
         f"{speed.ratio('recommend.two_towers', 1_000_000, *eager)} times as long as sconce for a step of a "
-        f"recommender with 1 M sparse rows, {speed.ratio('epochs.mlp', 6144, *eager)} times as long for an epoch of an MLP "
-        f"on 6,144 images, and {speed.ratio('recurrent.lstm', 35, *eager)} times as long for a step of an LSTM language "
-        "model, which mostly runs kernels.",
+        f"recommender with 1 M sparse rows, {speed.ratio('gpt.gpt2', 128, *eager)} times for a "
+        "[compiled](docs/compile_a_step.md) step of two GPT-2 blocks, and "
+        f"{speed.ratio('recurrent.lstm', 35, *eager)} times for an LSTM step, which mostly runs kernels.",
         "**GPU debugging without a GPU.** [`sconce-simgpu`](docs/simulated_gpus.md) runs C++ and Python programs on "
         f"GPUs simulated on the CPU and reports races between streams. We ran it on "
         f"[{sources.public_programs} public programs](tests/simgpu/public.md) without modifying them.",

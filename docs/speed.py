@@ -49,7 +49,7 @@ def measured(name, found):
     load = math.ceil(10 * max(result["load"] for result in results)) / 10
     return wrapped(
         f"Measured on {' and '.join(days)} with LibTorch {machine['torch']}, Python {machine['python']}, and "
-        f"{threads(machine['threads'])} on {number(machine['cores'])} cores of an {machine['cpu']}, in {pairs} pairs. Before a "
+        f"{threads(machine['threads'])} on {number(machine['cores'])} cores of an {tables.cpu_name(machine)}, in {pairs} pairs. Before a "
         f"workload started, the load average was at most {load}. The file with "
         f"[all times]({name}) contains the load before each row.")
 
@@ -77,7 +77,7 @@ def summary(files):
         return tables.within(eager) if eager else ""
 
     rows = [[titles[key], *(cell(column.get(key)) for column in columns)] for key in SUMMARY if key in titles]
-    heads = [f"[{found['machine']['cpu'].split(' @')[0]}, {threads(found['machine']['threads'])}]({name})"
+    heads = [f"[{tables.cpu_name(found['machine'])}, {threads(found['machine']['threads'])}]({name})"
              for name, found in files]
     return ["workload", *heads], rows
 
