@@ -49,8 +49,8 @@ def measured(name, found):
     load = math.ceil(10 * max(result["load"] for result in results)) / 10
     return wrapped(
         f"Measured on {' and '.join(days)} with LibTorch {machine['torch']}, Python {machine['python']}, and "
-        f"{threads(machine['threads'])} on {number(machine['cores'])} cores of an {tables.cpu_name(machine)}, in {pairs} pairs. Before a "
-        f"workload started, the load average was at most {load}. The file with "
+        f"{threads(machine['threads'])} on {number(machine['cores'])} cores of an {tables.cpu_name(machine)}, in "
+        f"{pairs} pairs. Before a workload started, the load average was at most {load}. The file with "
         f"[all times]({name}) contains the load before each row.")
 
 

@@ -14,11 +14,11 @@ HERE = Path(__file__).parent
 BUILD = HERE.parents[1] / "build/bench"
 COMPILERS = ("compile", "jax")
 JAX = "jax==0.10.2"
-NOT_AVAILABLE = 3  # sconce-bench's exit code for a workload that cannot run in this form
+NOT_AVAILABLE = 3  # the exit code of sconce-bench if sconce replays a step that it should compile
 
 
-class NotAvailable(Exception):
-    """Raised for a side that cannot run, such as a compiled step that sconce replays."""
+class NotAvailable(SystemExit):
+    """Raised for a compiled step that sconce replays. Ends the run, unless the step has just started."""
 
 
 class Side:
@@ -42,9 +42,8 @@ class Side:
         line = self.process.stdout.readline()
         if not line:
             code = self.process.wait()
-            if code == NOT_AVAILABLE:
-                raise NotAvailable
-            sys.exit(f"bench: {self.name} exited with code {code}")
+            ends = NotAvailable if code == NOT_AVAILABLE and self.name == "compiled" else SystemExit
+            raise ends(f"bench: {self.name} exited with code {code}")
         return line
 
     def run(self, calls):
@@ -168,10 +167,10 @@ def write_inputs(workload, compilers):
 
 
 def started(workload, name, command, compilers):
-    """Starts a side and returns it, or None if it is not available."""
+    """Starts a side and returns it, or None if it is a compiled step that sconce replays."""
     try:
         side = Side(name, command)
-        # A call shows whether a step that is compiled in the first epoch is available.
+        # An epoch compiles its step in the first call.
         side.first = side.first_call() if compilers or name == "compiled" else None
         return side
     except NotAvailable:

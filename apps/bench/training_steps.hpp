@@ -4,6 +4,8 @@
 #include <c10/util/Exception.h>
 
 #include <memory>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "sconce/captured_step.hpp"
@@ -19,16 +21,20 @@ using Tensors = std::vector<at::Tensor>;
 /// NAME_captured and NAME_compiled.
 enum class Run { eager, captured, compiled };
 
-/// Ends a compiled workload that warns, because sconce warns if it replays a step that it cannot
-/// compile.
+/// Throws `NotAvailable` if sconce warns that it replays a step instead of compiling it. Every
+/// other warning is an error.
 class NoReplay final : public c10::WarningHandler {
  public:
-  void process(const c10::Warning& warning) override { throw NotAvailable(warning.msg()); }
+  void process(const c10::Warning& warning) override {
+    const auto& text = warning.msg();
+    if (text.find("is replayed instead of compiled") != std::string::npos) throw NotAvailable(text);
+    throw std::runtime_error("expected a compiled step without warnings, got " + text);
+  }
 };
 
 /// Returns the compiler for the steps of this run, or null if there is none. The compiler keeps the
-/// compiled variant even if replaying is faster, so that both can be compared. In this thread, a
-/// warning throws `NotAvailable` from now on.
+/// compiled variant even if replaying is faster, so that both can be compared. From now on, a
+/// warning in this thread goes to `NoReplay`.
 template <Run run>
 std::shared_ptr<sconce::StepCompiler> compiler() {
   if constexpr (run != Run::compiled) return nullptr;

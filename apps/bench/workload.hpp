@@ -9,7 +9,8 @@
 
 namespace bench {
 
-/// Thrown by a workload that this machine or this LibTorch cannot run in the requested form.
+/// Thrown by a workload that cannot run in the requested form, such as a compiled step that sconce
+/// replays.
 class NotAvailable : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

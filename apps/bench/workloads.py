@@ -6,7 +6,8 @@ from dataclasses import dataclass
 QUESTIONS = {"small": "Small steps", "real": "Real models", "feeding": "Feeding", "files": "Files", "start": "Startup",
              "operators": "Operators and optimizers", "gpu": "On a GPU"}
 EAGER_PYTHON = ("default", "best")
-STEP_COMPILERS = ("compile_model", "compile_step", "max_autotune", "jax_step", "jax_scan")
+TORCH_COMPILE = ("compile_model", "compile_step", "max_autotune")
+STEP_COMPILERS = (*TORCH_COMPILE, "jax_step", "jax_scan")
 MODEL_COMPILERS = ("compile_model", "max_autotune")
 
 

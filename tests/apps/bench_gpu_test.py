@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Runs the GPU benchmarks on the CPU, and checks that all implementations compute the same numbers and make at least
-one call.
+one call. Also checks what sconce-bench does not measure.
 
 Run it with the Python whose torch package contains the build's LibTorch: bench_gpu_test.py SCONCE_BENCH
 """
@@ -11,6 +11,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "apps/bench"))
@@ -57,6 +58,13 @@ class OnTheCpu(unittest.TestCase):
                                    (["ops.add", "-1"], "expected a non-negative size, got -1")):
             done = subprocess.run([PROGRAM, *arguments], text=True, capture_output=True)
             self.assertEqual((done.returncode, done.stderr), (2, f"sconce-bench: {refusal}\n"))
+
+    def test_a_replay_is_not_measured_as_a_compiled_step(self):
+        with tempfile.TemporaryDirectory() as cache:
+            done = subprocess.run([PROGRAM, "steps.sgd_compiled", "4"], text=True, capture_output=True, input="1\n",
+                                  env=os.environ | {"XDG_CACHE_HOME": cache, "CXX": "/no/such/compiler"})
+        self.assertEqual((done.returncode, done.stdout), (3, ""))
+        self.assertRegex(done.stderr, r"^sconce-bench: .*: the step is replayed instead of compiled: .+\n$")
 
 
 if __name__ == "__main__":

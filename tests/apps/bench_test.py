@@ -112,9 +112,10 @@ class Sides(unittest.TestCase):
                 side = sides.started(Workload("steps.sgd", "step", {}), "compiled", [sys.executable, "-c", prints], [])
             self.assertIsNone(side)
             self.assertEqual(printed.getvalue(), "step: compiled is not available\n")
-        with self.assertRaises(SystemExit) as ended:
-            sides.started(Workload("steps.sgd", "step", {}), "compiled", [sys.executable, "-c", "exit(1)"], [])
-        self.assertEqual(str(ended.exception), "bench: compiled exited with code 1")
+        for name, code in (("compiled", 1), ("sconce", 3)):
+            with self.assertRaises(SystemExit) as ended:
+                sides.started(Workload("steps.sgd", "step", {}), name, [sys.executable, "-c", f"exit({code})"], [])
+            self.assertEqual(str(ended.exception), f"bench: {name} exited with code {code}")
 
     def test_each_side_of_a_workload_is_written(self):
         for workload in WORKLOADS:
