@@ -1,7 +1,8 @@
 #pragma once
 
 // The training and optimizer runs that wrote the files in this folder, updated to the current API
-// names. As in checkpoints_of_0.2/trainings.hpp, every CPU must compute bitwise identical results.
+// names. As in checkpoints_of_0.2/trainings.hpp, all CPUs must compute bitwise identical results if
+// their square roots are correctly rounded: see support/recorded_numbers.hpp.
 
 #include <map>
 #include <memory>
