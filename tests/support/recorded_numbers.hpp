@@ -9,7 +9,8 @@ namespace sconce::test {
 
 /// Returns whether this LibTorch on this CPU computes the recorded numbers of an optimizer bit for
 /// bit. They were recorded with LibTorch 2.15, on CPUs on which MKL rounds square roots correctly.
-/// On an Intel Xeon with AVX-512, MKL does not round all of them correctly: see docs/determinism.md.
+/// On an Intel Xeon with AVX-512, MKL does not round all of them correctly: see
+/// docs/determinism.md.
 inline bool rounds_as_recorded() {
   if (TORCH_VERSION_MINOR < 15) return false;
   const auto numbers = torch::arange(1, 100'001, torch::kFloat);
